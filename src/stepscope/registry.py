@@ -1,0 +1,101 @@
+"""Find formats, measures and models by name: entry points, or `file.py:name`.
+
+Built-ins are declared as entry points of this very package, so a plugin is found exactly as they
+are. Nothing is imported until it is asked for; this module imports nothing that it registers.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Literal, cast
+
+from stepscope.errors import ConfigError
+from stepscope.model import Format, Measure
+
+Group = Literal["formats", "measures"]
+
+
+def format(name: str) -> Format:
+    """Return the trace format called `name`.
+
+    Raises:
+        ConfigError: unknown, claimed twice, or its module fails to import.
+    """
+    return cast(Format, _load("formats", name))
+
+
+def measure(name: str) -> Measure:
+    """Return the measure called `name`.
+
+    Raises:
+        ConfigError: unknown, claimed twice, or its module fails to import.
+    """
+    return cast(Measure, _load("measures", name))
+
+
+def formats() -> tuple[Format, ...]:
+    """Return every installed format, by name."""
+    return tuple(format(name) for name in names("formats"))
+
+
+def measures() -> tuple[Measure, ...]:
+    """Return every installed measure, by name."""
+    return tuple(measure(name) for name in names("measures"))
+
+
+@cache
+def names(group: Group) -> tuple[str, ...]:
+    """Return the installed names of a group, sorted.
+
+    Raises:
+        ConfigError: two packages claim one name.
+    """
+    return tuple(sorted(_claims(group)))
+
+
+@cache
+def _claims(group: Group) -> dict[str, EntryPoint]:
+    claims: dict[str, EntryPoint] = {}
+    for point in entry_points(group=f"stepscope.{group}"):
+        other = claims.setdefault(point.name, point)
+        if other.value != point.value:
+            raise ConfigError(
+                f"{group[:-1]} {point.name!r} is claimed twice: {other.value} and {point.value}; "
+                "uninstall one"
+            )
+    return claims
+
+
+@cache
+def _load(group: Group, name: str) -> object:
+    if ".py:" in name:
+        return _from_file(group, name)
+    claims = _claims(group)
+    if name not in claims:
+        installed = ", ".join(sorted(claims)) or "none"
+        raise ConfigError(f"no {group[:-1]} called {name!r}; installed: {installed}")
+    try:
+        return cast(object, claims[name].load())
+    except (ImportError, AttributeError) as e:
+        raise ConfigError(f"{group[:-1]} {name!r} ({claims[name].value}) fails to load: {e}") from e
+
+
+def _from_file(group: Group, name: str) -> object:
+    path, attribute = name.rsplit(":", 1)
+    if not Path(path).is_file():
+        raise ConfigError(f"{group[:-1]} {name!r}: no file {path!r}; expected FILE.py:NAME")
+    module_name = f"stepscope_plugin_{Path(path).stem}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{group[:-1]} {name!r}: {path!r} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+        return cast(object, getattr(module, attribute))
+    except (ImportError, AttributeError, SyntaxError) as e:
+        raise ConfigError(f"{group[:-1]} {name!r} fails to load: {e}") from e

@@ -1,0 +1,1 @@
+"""What stands between hostile text and everything else: limits, visible text, secrets."""
