@@ -1,0 +1,1 @@
+"""Timings side by side with named peers, printed by `make bench`."""

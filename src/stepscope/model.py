@@ -269,7 +269,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
 
 
 class Exchange(NamedTuple):
-    """One call with its result: `position` counts calls from 0, `key` is name and canonical args."""
+    """One call with its result; `position` counts calls from 0, `key` is name and arguments."""
 
     position: int
     step: int
