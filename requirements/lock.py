@@ -37,7 +37,8 @@ def main() -> int:
         return 2
     for name, choice in LOCKS.items():
         target = HERE / name
-        subprocess.run([uv, *COMMON, *choice, f"--output-file={target}"], cwd=HERE.parent, check=True)
+        command = [uv, *COMMON, *choice, f"--output-file={target}"]
+        subprocess.run(command, cwd=HERE.parent, check=True)
         if "://" in target.read_text(encoding="utf-8"):
             sys.stderr.write(f"error: {name} names an address; remove it before committing\n")
             return 1
