@@ -1,0 +1,166 @@
+"""Settings: `stepscope.toml` in the working directory, or `[tool.stepscope]` in `pyproject.toml`.
+
+A key that nobody knows is an error, never ignored: a typing error in a policy would otherwise pass
+as a clean run. Keys of providers are read from the environment and from `.env`; only the names of
+those that are set ever leave this module. The sample with comments is `examples/stepscope.toml`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from stepscope.errors import ConfigError
+from stepscope.model import PolicyRule
+from stepscope.safety.limits import Limits
+
+FILE = "stepscope.toml"
+STORE = "stepscope.db"
+
+KEY_VARIABLES = (
+    "ANTHROPIC_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "GEMINI_API_KEY",
+    "GITHUB_TOKEN",
+    "GOOGLE_API_KEY",
+    "MISTRAL_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the user has set; every field has a default.
+
+    Attributes:
+        store: path of the store, relative to the file that says so.
+        seed: where every random draw starts.
+        offline: refuse every connection that is not loopback.
+        limits: how large a trace may be.
+        tools: tool -> whether it changes the world; the others are inferred from their names.
+        alternatives: tool -> tools that serve the same purpose.
+        policy: rules of conduct.
+    """
+
+    store: str = STORE
+    seed: int = 0
+    offline: bool = False
+    limits: Limits = Limits()
+    tools: dict[str, Literal["read", "write"]] = msgspec.field(default_factory=dict)
+    alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    policy: tuple[PolicyRule, ...] = ()
+
+
+def load(directory: str | Path = ".") -> Settings:
+    """Return the settings that hold in `directory`; the defaults where there is no file.
+
+    Raises:
+        ConfigError: the file is not TOML, a key is unknown, a value is of the wrong type, or both
+            files hold settings.
+    """
+    folder = Path(directory)
+    own, project = folder / FILE, folder / "pyproject.toml"
+    table = _project_table(project)
+    if own.is_file():
+        if table is not None:
+            raise ConfigError(
+                f"{own} and [tool.stepscope] of {project} both hold settings; keep one"
+            )
+        return _settings(_toml(own), str(own), folder)
+    return Settings() if table is None else _settings(table, f"{project} [tool.stepscope]", folder)
+
+
+def keys_set(directory: str | Path = ".") -> dict[str, Literal["environment", ".env"]]:
+    """Return which known key variables are set, and where; never their values.
+
+    Raises:
+        ConfigError: `.env` is there and cannot be read as text.
+    """
+    in_file = _dotenv_names(Path(directory) / ".env")
+    found: dict[str, Literal["environment", ".env"]] = {}
+    for name in KEY_VARIABLES:
+        if os.environ.get(name):
+            found[name] = "environment"
+        elif name in in_file:
+            found[name] = ".env"
+    return found
+
+
+def _project_table(path: Path) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    tool = _toml(path).get("tool", {})
+    return tool.get("stepscope") if isinstance(tool, dict) else None
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as e:
+        raise ConfigError(f"{path}: cannot be read ({e.strerror})") from e
+    except ValueError as e:
+        raise ConfigError(f"{path}: not TOML in UTF-8: {_one_line(e)}") from e
+
+
+def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
+    _refuse_unknown(table, Settings, where)
+    _refuse_unknown(table.get("limits"), Limits, f"{where}, [limits]")
+    rules = table.get("policy")
+    for number, rule in enumerate(rules if isinstance(rules, list) else (), 1):
+        _refuse_unknown(rule, PolicyRule, f"{where}, [[policy]] number {number}")
+    try:
+        settings = msgspec.convert(table, Settings)
+    except msgspec.ValidationError as e:
+        raise ConfigError(f"{where}: {_one_line(e)}") from e
+    _refuse_senseless(settings, where)
+    if settings.store != ":memory:":
+        settings = msgspec.structs.replace(settings, store=str(folder / settings.store))
+    return settings
+
+
+def _refuse_unknown(table: object, known: type[msgspec.Struct], where: str) -> None:
+    if not isinstance(table, dict):
+        return
+    names = [field.name for field in msgspec.structs.fields(known)]
+    for key in table:
+        if key not in names:
+            near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+            raise ConfigError(f"{where}: unknown key {key!r}; {hint}")
+
+
+def _refuse_senseless(settings: Settings, where: str) -> None:
+    if settings.seed < 0:
+        raise ConfigError(f"{where}: seed is {settings.seed}; expected 0 or more")
+    for field in msgspec.structs.fields(Limits):
+        value = getattr(settings.limits, field.name)
+        if not value > 0:
+            raise ConfigError(f"{where}, [limits]: {field.name} is {value}; expected more than 0")
+    names = [rule.name for rule in settings.policy]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"{where}: two [[policy]] rules are called {name!r}; rename one")
+
+
+def _dotenv_names(path: Path) -> set[str]:
+    if not path.is_file():
+        return set()
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, ValueError) as e:
+        raise ConfigError(f"{path}: cannot be read as UTF-8 text ({type(e).__name__})") from e
+    names = set()
+    for line in lines:
+        name, equals, value = line.strip().removeprefix("export ").partition("=")
+        if equals and value.strip().strip("'\"") and not name.startswith("#"):
+            names.add(name.strip())
+    return names
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

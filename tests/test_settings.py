@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope import settings
+from stepscope.errors import ConfigError
+from stepscope.model import PolicyRule
+
+SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "stepscope.toml"
+
+
+def written(folder: Path, text: str, name: str = "stepscope.toml") -> Path:
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_no_file_gives_the_defaults(tmp_path: Path) -> None:
+    found = settings.load(tmp_path)
+    assert (found.store, found.seed, found.offline) == ("stepscope.db", 0, False)
+
+
+def test_every_table_is_read(tmp_path: Path) -> None:
+    folder = written(
+        tmp_path,
+        """
+        store = "runs.db"
+        seed = 7
+        offline = true
+        [limits]
+        depth = 64
+        zip_ratio = 100
+        [tools]
+        bash = "write"
+        [alternatives]
+        search = ["search_onestop"]
+        [[policy]]
+        name = "ask first"
+        before = "book"
+        require = "confirm"
+        """,
+    )
+    found = settings.load(folder)
+    assert found.store == str(tmp_path / "runs.db")
+    assert (found.seed, found.offline) == (7, True)
+    assert (found.limits.depth, found.limits.zip_ratio, found.limits.steps) == (64, 100.0, 100_000)
+    assert found.tools == {"bash": "write"}
+    assert found.alternatives == {"search": ("search_onestop",)}
+    assert found.policy == (PolicyRule(name="ask first", before="book", require="confirm"),)
+
+
+def test_pyproject_is_read_and_both_are_refused(tmp_path: Path) -> None:
+    written(tmp_path, "[tool.stepscope]\nseed = 3\n", "pyproject.toml")
+    assert settings.load(tmp_path).seed == 3
+    written(tmp_path, "seed = 4\n")
+    with pytest.raises(ConfigError, match=r"both hold settings; keep one"):
+        settings.load(tmp_path)
+
+
+def test_a_pyproject_of_others_changes_nothing(tmp_path: Path) -> None:
+    assert settings.load(written(tmp_path, "[tool.ruff]\n", "pyproject.toml")).seed == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("sed = 1", "unknown key 'sed'; did you mean 'seed'?"),
+        ("[limits]\nline_byte = 1", "[limits]: unknown key 'line_byte'; did you mean 'line_bytes'"),
+        ("[[policy]]\nname = 'a'\nforbids = 'x'", "[[policy]] number 1: unknown key 'forbids'"),
+        ("zzz = 1", "unknown key 'zzz'; known: store, seed, offline, limits"),
+        ("seed = 'a'", "Expected `int`, got `str` - at `$.seed`"),
+        ("seed = true", "Expected `int`, got `bool` - at `$.seed`"),
+        ("seed = -1", "seed is -1; expected 0 or more"),
+        ("[limits]\ndepth = 0", "[limits]: depth is 0; expected more than 0"),
+        ("[limits]\nzip_ratio = nan", "zip_ratio is nan; expected more than 0"),
+        ("[tools]\nbash = 'maybe'", "Invalid enum value 'maybe' - at `$.tools[...]`"),
+        ("[[policy]]\nforbid = 'x'", "missing required field `name` - at `$.policy[0]`"),
+        ("[[policy]]\nname='a'\n[[policy]]\nname='a'", "two [[policy]] rules are called 'a'"),
+        ("seed = 1\nseed = 2", "not TOML in UTF-8: Cannot overwrite a value"),
+        ("limits = 3", "Expected `object`, got `int` - at `$.limits`"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_naming_the_file(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings.load(written(tmp_path, text))
+    message = str(caught.value)
+    assert says in message
+    assert message.startswith(str(tmp_path / "stepscope.toml"))
+    assert "\n" not in message
+
+
+def test_the_sample_holds_with_and_without_its_comments(tmp_path: Path) -> None:
+    text = SAMPLE.read_text(encoding="utf-8")
+    assert settings.load(written(tmp_path, text)).tools == {}
+    keys = [line.removeprefix("# ") for line in text.split("\n") if " = " in line or "[[" in line]
+    tables = [line for line in text.split("\n") if line.startswith("[")]
+    assert tables == ["[tools]", "[alternatives]", "[limits]"]
+    full = []
+    for line in text.split("\n"):
+        bare = line.removeprefix("# ").removeprefix("#")
+        full.append(bare if bare in keys or bare.startswith("[[") else line)
+    found = settings.load(written(tmp_path, "\n".join(full)))
+    assert found.tools == {"get_user_details": "read", "book_reservation": "write"}
+    assert len(found.policy) == 3
+
+
+def test_keys_are_named_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in settings.KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("MISTRAL_API_KEY", "")
+    env = "export ANTHROPIC_API_KEY='sk-ant-secret'\nOTHER=1\n# GEMINI_API_KEY=x\nGOOGLE_API_KEY=\n"
+    found = settings.keys_set(written(tmp_path, env, ".env"))
+    assert found == {"ANTHROPIC_API_KEY": ".env", "OPENAI_API_KEY": "environment"}
+    assert "secret" not in repr(found)
