@@ -1,0 +1,42 @@
+"""Facts are fitted from passing runs, and carry what was declared."""
+
+from __future__ import annotations
+
+from stepscope.measures.facts import Declared, RunFigures, fit
+from stepscope.model import PolicyRule
+
+ASK = PolicyRule(name="ask", before="write", require="confirm")
+NO_REFUND = PolicyRule(name="no refund", forbid="refund")
+
+
+def test_medians_come_from_passing_runs_only() -> None:
+    rows = [
+        RunFigures("pass", 10, 2, 100),
+        RunFigures("pass", 20, 4),
+        RunFigures("pass", 60, 5),
+        RunFigures("fail", 2, 0, 7),
+        RunFigures("unknown", 2, 0, 7),
+    ]
+    facts = fit("shop", rows)
+    assert facts.medians == {"steps": 20.0, "calls": 4.0, "tokens": 100.0}
+    assert (facts.n_runs, facts.n_passing) == (5, 3)
+
+
+def test_a_figure_of_zero_is_known() -> None:
+    assert fit("shop", [RunFigures("pass", 3, 0, 0)]).medians["tokens"] == 0.0
+
+
+def test_no_passing_run_leaves_no_median() -> None:
+    assert fit("shop", [RunFigures("fail", 3, 1)]).medians == {}
+
+
+def test_rules_of_another_workflow_do_not_apply() -> None:
+    declared = Declared(effects={"poke": "write"}, policy=(ASK,), workflows={"shop": (NO_REFUND,)})
+    assert fit("shop", [], declared=declared).policy == (ASK, NO_REFUND)
+    assert fit("bank", [], declared=declared).policy == (ASK,)
+    assert fit("bank", [], declared=declared).effects == {"poke": "write"}
+
+
+def test_the_order_of_runs_does_not_change_the_facts() -> None:
+    rows = [RunFigures("pass", 1, 1), RunFigures("fail", 5, 1), RunFigures("pass", 4, 2)]
+    assert fit("w", rows) == fit("w", rows[::-1])
