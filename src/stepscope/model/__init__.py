@@ -1,0 +1,70 @@
+"""The nouns: what a run is, what it is measured against, and what is said about it.
+
+Every type is frozen. They are msgspec structs, not dataclasses, because all of them also leave and
+re-enter as JSON (our JSONL, the store), where a struct decodes at C speed and refuses a wrong type
+(docs/design/model.md). A field that the trace lacks is None, never 0. What has no field of its own
+stays in `extra`, so nothing that was read is dropped.
+"""
+
+from __future__ import annotations
+
+from stepscope.model.answer import Answer, Record, Scale, Verdict
+from stepscope.model.case import Case, Facts, PolicyRule, ReferenceCall, SubGoal, digest
+from stepscope.model.plugins import Format, Measure, Quarantined, Stream
+from stepscope.model.step import (
+    Actor,
+    Belief,
+    Effect,
+    Instant,
+    Json,
+    Part,
+    PartKind,
+    ResultStatus,
+    Span,
+    Step,
+    StepKind,
+    ToolCall,
+    ToolDef,
+    ToolResult,
+    Usage,
+)
+from stepscope.model.trajectory import Exchange, Label, Outcome, Source, Trajectory, Warn, call_key
+
+__all__ = [
+    "Actor",
+    "Answer",
+    "Belief",
+    "Case",
+    "Effect",
+    "Exchange",
+    "Facts",
+    "Format",
+    "Instant",
+    "Json",
+    "Label",
+    "Measure",
+    "Outcome",
+    "Part",
+    "PartKind",
+    "PolicyRule",
+    "Quarantined",
+    "Record",
+    "ReferenceCall",
+    "ResultStatus",
+    "Scale",
+    "Source",
+    "Span",
+    "Step",
+    "StepKind",
+    "Stream",
+    "SubGoal",
+    "ToolCall",
+    "ToolDef",
+    "ToolResult",
+    "Trajectory",
+    "Usage",
+    "Verdict",
+    "Warn",
+    "call_key",
+    "digest",
+]
