@@ -18,7 +18,7 @@ import random
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ SHARED = (
 )
 BUNDLED = ROOT / "examples" / "airline"
 VERSION = 1  # raised with every change of what is generated; part of the folder name
-RUNS_A_FILE = 1000
 # Prices, flight numbers, house numbers; 2024 stays, so that dates remain in one year.
 NUMBER = re.compile(r"(?<![\w.-])(?!2024)[1-9]\d{2,4}(?![\w.-])")
 
@@ -38,22 +37,23 @@ Run = dict[str, Any]  # tau-bench JSON as it is; read here as any tool reads it
 Message = dict[str, Any]
 
 
-def sources() -> list[Run]:
-    """Return the real runs to start from, in file order.
+def sources(preferred: Sequence[Path] = SHARED) -> list[Run]:
+    """Return the real runs to start from, in file order: of `preferred`, else the bundled ones.
 
     Raises:
         FileNotFoundError: neither the shared runs nor the bundled ones are there.
     """
-    files = [path for path in SHARED if path.is_file()] or sorted(BUNDLED.glob("*.json"))
+    files = [path for path in preferred if path.is_file()] or sorted(BUNDLED.glob("*.json"))
     found = [run for path in files for run in _tau_runs(path)]
     if not found:
-        raise FileNotFoundError(f"no tau-bench runs in {BUNDLED} nor in {SHARED[0].parent}")
+        raise FileNotFoundError(f"no tau-bench runs in {BUNDLED} nor beside the repository")
     return found
 
 
-def runs(count: int, *, seed: int = 0, steps: int | None = None) -> Iterator[Run]:
-    """Yield `count` perturbed runs; with `steps`, each of about that many messages."""
-    originals = sources()
+def runs(
+    count: int, originals: Sequence[Run], *, seed: int = 0, steps: int | None = None
+) -> Iterator[Run]:
+    """Yield `count` perturbed copies; with `steps`, each of about that many messages."""
     for index in range(count):
         rng = random.Random(f"{seed}:{index}")
         copies, at = divmod(index, len(originals))
@@ -68,17 +68,24 @@ def runs(count: int, *, seed: int = 0, steps: int | None = None) -> Iterator[Run
         yield run
 
 
-def files(count: int, *, seed: int = 0, steps: int | None = None) -> list[Path]:
-    """Return files that hold `count` runs, 1,000 each, written when they are not there yet."""
+def files(
+    count: int,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    data: Path = DATA,
+    runs_a_file: int = 1000,
+) -> list[Path]:
+    """Return files under `data` that hold `count` runs, written when they are not there yet."""
     origin = "shared" if any(path.is_file() for path in SHARED) else "bundled"
     length = "" if steps is None else f"-steps{steps}"
-    folder = DATA / f"v{VERSION}-{origin}-{count}-seed{seed}{length}"
+    folder = data / f"v{VERSION}-{origin}-{count}-seed{seed}{length}"
     done = folder / "complete"
     if not done.is_file():
-        sys.stderr.write(f"generating {count} runs into {folder.relative_to(ROOT)} (once)\n")
+        sys.stderr.write(f"generating {count} runs into {folder.name} (once)\n")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        _write(runs(count, seed=seed, steps=steps), folder)
+        _write(runs(count, sources(), seed=seed, steps=steps), folder, runs_a_file)
         done.touch()
     return sorted(folder.glob("*.json"))
 
@@ -89,13 +96,13 @@ def _tau_runs(path: Path) -> list[Run]:
     return [e for e in entries if isinstance(e, dict) and "traj" in e and "reward" in e]
 
 
-def _write(stream: Iterator[Run], folder: Path) -> None:
+def _write(stream: Iterator[Run], folder: Path, runs_a_file: int) -> None:
     part = 0
     pending = next(stream, None)
     while pending is not None:
         with (folder / f"part-{part:04}.json").open("w", encoding="utf-8") as out:
             out.write("[")
-            for at in range(RUNS_A_FILE):
+            for at in range(runs_a_file):
                 out.write((",\n" if at else "") + json.dumps(pending, separators=(",", ":")))
                 pending = next(stream, None)
                 if pending is None:
