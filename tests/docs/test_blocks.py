@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import LANGUAGES, Block, agrees, blocks, commands
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGES = sorted(
+    str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+)
+# Seconds: a page's command that takes longer does not belong on a page.
+PATIENCE = 60
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_the_page_does_what_the_page_says(page: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    _execute_all(ROOT / page, page, tmp_path)
+
+
+def _execute_all(page: Path, name: str, folder: Path) -> None:
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(page, name):
+        _execute(block, folder, names)
+
+
+def _execute(block: Block, folder: Path, names: dict[str, object]) -> None:
+    assert block.language in LANGUAGES, f"{block.where}: no block may be in {block.language!r}"
+    if block.title is not None:
+        (folder / block.title).write_text(block.text, encoding="utf-8")
+    match block.language:
+        case "bash":
+            ran = _shell(block.text, folder)
+            assert ran.returncode == 0, f"{block.where}: exit code {ran.returncode}\n{ran.stdout}"
+        case "console":
+            for command in commands(block):
+                ran = _shell(command.text, folder)
+                assert agrees(command.printed, ran.stdout), f"{block.where}\n{ran.stdout}"
+        case "python":
+            code = compile(block.text, block.where, "exec")
+            if block.title is None:
+                with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+                    exec(code, names)
+        case "json":
+            json.loads(block.text)
+        case "toml":
+            tomllib.loads(block.text)
+
+
+def _shell(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "STEPSCOPE"))}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        cwd=folder,
+        env=kept | {"PATH": path, "HOME": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "same"),
+    [
+        (("a", "b"), "a\nb\n", True),
+        (("a", "b"), "a\nb \n", True),
+        (("a", "b"), "a\nc\n", False),
+        (("a",), "a\nb\n", False),
+        (("a", "...", "z"), "a\nz\n", True),
+        (("a", "...", "z"), "a\nb\ny\n", False),
+        (("a.c",), "abc\n", False),
+    ],
+)
+def test_a_console_block_must_show_what_the_command_prints(
+    expected: tuple[str, ...], printed: str, same: bool
+) -> None:
+    assert agrees(expected, printed) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "failure"),
+    [
+        ("```bash\nfalse\n```\n", "exit code 1"),
+        ("```bash\nfalse | true\n```\n", "exit code 1"),
+        ("```console\n$ echo a\nb\n```\n", "a"),
+        ("```python\nassert 1 == 2, 'no'\n```\n", "no"),
+        ("```json\n{1}\n```\n", "line 1"),
+        ("```toml\na = \n```\n", "line 1"),
+        ("```\nno language\n```\n", "no block may be in ''"),
+        ("```sh\ntrue\n```\n", "no block may be in 'sh'"),
+        ("```text\nnever closed\n", "never closed"),
+    ],
+)
+def test_a_page_that_is_wrong_fails(text: str, failure: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(text, encoding="utf-8")
+    with pytest.raises((AssertionError, ValueError), match=failure):
+        _execute_all(page, "page.md", tmp_path)
+
+
+def test_python_blocks_of_a_page_share_their_names(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    text = "```python\na = 1\n```\n\n    ```python\n    assert a == 2\n    ```\n"
+    page.write_text(text, encoding="utf-8")
+    with pytest.raises(AssertionError):
+        _execute_all(page, "page.md", tmp_path)
+    page.write_text(text.replace("== 2", "== 1"), encoding="utf-8")
+    _execute_all(page, "page.md", tmp_path)
