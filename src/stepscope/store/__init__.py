@@ -1,0 +1,7 @@
+"""Where runs and records are kept: SQLite by default, Parquet out and in."""
+
+from stepscope.store.columns import Column, Rows, Runs
+from stepscope.store.store import Store
+from stepscope.store.trajectories import PutCounts
+
+__all__ = ["Column", "PutCounts", "Rows", "Runs", "Store"]

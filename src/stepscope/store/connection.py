@@ -1,0 +1,132 @@
+"""Open SQLite the way the store needs it, and tell its faults apart.
+
+Every pragma is set and then read back: a store that cannot be durable is refused, not used. Faults
+of disk, permission and lock are the environment's (`EnvironmentFault`); a file that is no database
+is the user's (`StoreError`); anything else is a bug and stays an sqlite3 error.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stepscope.errors import EnvironmentFault, StoreError
+
+MEMORY = ":memory:"
+# Another process's batch takes well under a second; a wait of half a minute means it hangs.
+BUSY_MILLISECONDS = 30_000
+# 16 MiB of log before it is folded into the file: fewer flushes than SQLite's 4 MiB.
+_CHECKPOINT_PAGES = 4_000
+_LOG_BYTES = 64 * 1024 * 1024
+_ENVIRONMENT = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space and run the command again",
+    sqlite3.SQLITE_IOERR: "the disk failed or is full; nothing written is lost, run it again",
+    sqlite3.SQLITE_READONLY: "the file or its folder cannot be written",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened; do the folder and the permission exist?",
+    sqlite3.SQLITE_PERM: "permission denied",
+    sqlite3.SQLITE_BUSY: "another process keeps the store locked; wait for it and run again",
+    sqlite3.SQLITE_LOCKED: "another process keeps the store locked; wait for it and run again",
+    sqlite3.SQLITE_NOMEM: "out of memory",
+}
+_NO_STORE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """Return a connection with every pragma set and asserted; make the file, mode 0600, if new.
+
+    Raises:
+        StoreError: the file is no SQLite database.
+        EnvironmentFault: it cannot be opened, locked or made durable.
+    """
+    if path != MEMORY:
+        _create(Path(path))
+    with faults(path):
+        db = sqlite3.connect(path, isolation_level=None, timeout=BUSY_MILLISECONDS / 1000)
+        try:
+            _prepare(db, path)
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+def _create(path: Path) -> None:
+    if path.is_dir():
+        raise StoreError(f"{path}: a folder; expected the file of a store, as {path}/runs.db")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return
+    except OSError as e:
+        raise EnvironmentFault(f"{path}: no store can be made here ({e.strerror})") from e
+
+
+def _prepare(db: sqlite3.Connection, path: str) -> None:
+    expected = {
+        # WAL survives a kill at any moment and lets others read meanwhile.
+        "journal_mode": "memory" if path == MEMORY else "wal",
+        "synchronous": 2,  # FULL: what was committed is on disk
+        "foreign_keys": 1,
+        "busy_timeout": BUSY_MILLISECONDS,
+        "secure_delete": 1,  # what purge deletes is overwritten
+    }
+    for statement in (
+        f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}",
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA synchronous = FULL",
+        "PRAGMA foreign_keys = ON",
+        "PRAGMA secure_delete = ON",
+        f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+        f"PRAGMA journal_size_limit = {_LOG_BYTES}",
+        "PRAGMA trusted_schema = OFF",
+    ):
+        db.execute(statement).fetchall()
+    for name, value in expected.items():
+        found = db.execute("PRAGMA " + name).fetchone()[0]
+        if found != value:
+            raise EnvironmentFault(
+                f"{path}: SQLite gives {name} = {found!r}, the store needs {value!r}; "
+                "keep it on a local disk"
+            )
+
+
+@contextmanager
+def faults(path: str) -> Iterator[None]:
+    """Turn SQLite's errors about the disk, the lock and the file into ours.
+
+    Raises:
+        EnvironmentFault: disk, permission, lock.
+        StoreError: no database, or a damaged one; a row that breaks a rule of the schema.
+    """
+    try:
+        yield
+    except sqlite3.Error as e:
+        code = getattr(e, "sqlite_errorcode", 0) & 0xFF
+        if code in _ENVIRONMENT:
+            raise EnvironmentFault(f"{path}: {_ENVIRONMENT[code]} ({e})") from e
+        if code in _NO_STORE:
+            raise StoreError(
+                f"{path}: not a stepscope store ({e}); name another file with --store"
+            ) from e
+        if code == sqlite3.SQLITE_CONSTRAINT:
+            raise StoreError(f"{path}: a row breaks a rule of the schema: {e}") from e
+        raise
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection, path: str) -> Iterator[None]:
+    """Write in one transaction: all of it is on disk at the end, or nothing is.
+
+    The write lock is taken at once, so that no reader's snapshot has to be upgraded later.
+    """
+    with faults(path):
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")

@@ -1,0 +1,168 @@
+"""The columns of a report, read from SQLite.
+
+Which record is current: of a deterministic measure, the one of the version and facts that `score`
+last used in the run's workflow; of anything else, the one asked last. Either way it must have been
+made against the run's present case, or against none.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.store.columns import ANSWERED, NO_RECORD, Column, Runs, Texts
+from stepscope.store.where import Where
+
+_FIELDS = (
+    "seq, id, name, workflow, task, trial, agent, agent_version, outcome, steps, calls, case_id"
+)
+
+
+def texts(values: object) -> Texts:
+    """Return an array of objects, also for an empty sequence."""
+    found = np.empty(len(values), dtype=np.object_)  # type: ignore[arg-type]
+    found[:] = values
+    return found
+
+
+def runs(db: sqlite3.Connection, where: Where | None) -> Runs:
+    """Return the runs that `where` chooses, superseded ones left out, by name, then id."""
+    chosen = Where("1") if where is None else where
+    rows = db.execute(
+        "SELECT " + _FIELDS + " FROM runs WHERE superseded_by IS NULL AND (" + chosen.sql + ")"
+        " ORDER BY name, id",
+        chosen.parameters,
+    ).fetchall()
+    columns = list(zip(*rows, strict=True)) or [()] * 12
+    return Runs(
+        key=np.array(columns[0], dtype=np.int64),
+        id=texts(columns[1]),
+        name=texts(columns[2]),
+        workflow=texts(columns[3]),
+        task=texts(columns[4]),
+        trial=texts(columns[5]),
+        agent=texts(columns[6]),
+        agent_version=texts(columns[7]),
+        outcome=texts(columns[8]),
+        steps=np.array(columns[9], dtype=np.int64),
+        calls=np.array(columns[10], dtype=np.int64),
+    )
+
+
+class _Asked(NamedTuple):
+    """A question and the workflows in which its answers are current; None for all of them."""
+
+    id: int
+    version: str
+    workflows: frozenset[str] | None
+
+
+def column(db: sqlite3.Connection, measure: str, chosen: Runs) -> Column:
+    """Return the current whole-run answers of a measure, aligned with `chosen`.
+
+    An aspect without an answer takes over why its measure as a whole was not measured.
+    """
+    size = len(chosen)
+    value = np.full(size, np.nan)
+    label = np.full(size, None, dtype=np.object_)
+    state = np.full(size, NO_RECORD, dtype=np.int8)
+    place = _Places(chosen)
+    versions = _fill(db, measure, place, (value, label, state))
+    base = measure.partition(".")[0]
+    if base != measure and (state == NO_RECORD).any():
+        spare = (value.copy(), label.copy(), np.full(size, NO_RECORD, dtype=np.int8))
+        whole = _fill(db, base, place, spare)
+        taken = (state == NO_RECORD) & (spare[2] < 0)
+        if taken.any():
+            state[taken] = spare[2][taken]
+            versions |= whole
+    return Column(
+        measure=measure, value=value, label=label, state=state, versions=tuple(sorted(versions))
+    )
+
+
+class _Places:
+    """Where each run stands in the arrays."""
+
+    def __init__(self, chosen: Runs) -> None:
+        self._order = np.argsort(chosen.key)
+        self._keys = chosen.key[self._order]
+        self._workflow = chosen.workflow
+
+    def of(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return positions, -1 for a run that was not chosen."""
+        if not len(self._keys):
+            return np.full(len(keys), -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, self._order[at], -1)
+
+    def inside(self, workflows: frozenset[str], at: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Tell which positions belong to runs of these workflows."""
+        return np.fromiter((self._workflow[i] in workflows for i in at), np.bool_, len(at))
+
+
+def _fill(
+    db: sqlite3.Connection,
+    measure: str,
+    place: _Places,
+    cells: tuple[npt.NDArray[np.float64], Texts, npt.NDArray[np.int8]],
+) -> set[str]:
+    """Fill the cells of one measure name; return the versions behind them."""
+    value, label, state = cells
+    versions = set()
+    for asked in _questions(db, measure):
+        rows = db.execute(
+            "SELECT r.run, r.state, r.value, r.label FROM records AS r"
+            " JOIN runs ON runs.seq = r.run"
+            " WHERE r.question = ? AND r.step = -1 AND r.repeat = 0"
+            " AND r.case_id IN (0, runs.case_id) ORDER BY r.case_id",
+            (asked.id,),
+        ).fetchall()
+        if not rows:
+            continue
+        keys, states, values, labels = zip(*rows, strict=True)
+        at = place.of(np.array(keys, dtype=np.int64))
+        kept = at >= 0
+        if asked.workflows is not None:
+            kept[kept] = place.inside(asked.workflows, at[kept])
+        if not kept.any():
+            continue
+        at = at[kept]
+        found = np.array(states, dtype=np.int8)[kept]
+        # A label without a number is an answer too; only the store tells them apart.
+        state[at] = np.where(found > 0, ANSWERED, found)
+        value[at] = np.array(values, dtype=np.float64)[kept]
+        label[at] = texts(labels)[kept]
+        versions.add(asked.version)
+    return versions
+
+
+def _questions(db: sqlite3.Connection, measure: str) -> list[_Asked]:
+    """Return the questions of a measure that may be current, the oldest first."""
+    base = measure.partition(".")[0]
+    current: dict[tuple[str, str], set[str]] = {}
+    for workflow, version, facts in db.execute(
+        "SELECT workflow, version, facts FROM current WHERE measure = ?", (base,)
+    ):
+        current.setdefault((version, facts), set()).add(workflow)
+    found = []
+    for id_, version, facts, family in db.execute(
+        "SELECT id, version, facts, family FROM questions WHERE measure = ? ORDER BY id", (measure,)
+    ):
+        if family != "rules" or not current:
+            found.append(_Asked(id_, version, None))
+        elif (version, facts) in current:
+            found.append(_Asked(id_, version, frozenset(current[version, facts])))
+    return found
+
+
+def measures(db: sqlite3.Connection) -> tuple[str, ...]:
+    """Return the full names of all measures with an answer about a whole run or a step."""
+    rows = db.execute(
+        "SELECT DISTINCT measure FROM questions AS q"
+        " WHERE EXISTS (SELECT 1 FROM records AS r WHERE r.question = q.id) ORDER BY measure"
+    )
+    return tuple(row[0] for row in rows)

@@ -1,0 +1,294 @@
+"""Records as rows: what many records share is stored once, as a question; the rest is one row each.
+
+A batch is one transaction: durable as a whole or not there at all. A record whose unique key is
+known is left as it is, so that a run that was scored twice keeps its first answers.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+import msgspec
+
+from stepscope.errors import StoreError
+from stepscope.model import Answer, Label, Record, Trajectory, Usage, Verdict
+from stepscope.store.where import Where
+from stepscope.values import UNMEASURED_KINDS, Unmeasured
+
+WHOLE = -1  # the step of an answer about the whole run
+_VALUE, _LABEL = 1, 2
+_STATES = {kind: -1 - at for at, kind in enumerate(UNMEASURED_KINDS)}
+HUMAN_VERSION = "1"
+
+# Step, state, value, label, cites, reason, confidence.
+Cells = tuple[int, int, float | None, str | None, str, str, float | None]
+# Position of the question in its batch, run, case id, repeat, then the seven cells.
+Line = tuple[
+    int, int, int, int, int, int, float | None, str | None, str, str, float | None
+]  # fmt: skip
+
+_INSERT = (
+    "INSERT INTO records (question, run, case_id, repeat, step, state, value, label, cites, reason,"
+    " confidence, usage, cost_usd, seconds, at_ns)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (question, run, case_id, repeat, step) DO NOTHING"
+)
+_SELECT = (
+    "SELECT runs.id, q.measure, q.version, q.facts, q.judge, q.prompt, q.family, q.rubric,"
+    " cases.hash, r.repeat, r.step, r.state, r.value, r.label, r.cites, r.reason, r.confidence,"
+    " r.usage, r.cost_usd, r.seconds"
+    " FROM questions AS q CROSS JOIN records AS r ON r.question = q.id"
+    " JOIN runs ON runs.seq = r.run JOIN cases ON cases.id = r.case_id WHERE "
+)
+_ORDER = (
+    " ORDER BY q.measure, runs.name, runs.id, r.step, q.version, q.facts, q.judge, q.prompt,"
+    " cases.hash, r.repeat"
+)
+
+
+class Question(NamedTuple):
+    """What the records of one measure share: the part of their key that names no run."""
+
+    measure: str
+    version: str
+    facts: str = ""
+    judge: str = ""
+    prompt: str = ""
+    family: str = "rules"
+    rubric: str = ""
+
+
+def cells(answer: Answer) -> Cells:
+    """Return the columns that an answer fills."""
+    step = WHOLE if answer.step is None else answer.step
+    if isinstance(answer, Unmeasured):
+        return step, _STATES[answer.kind], None, None, "", answer.reason, None
+    cites = str(list(answer.cites)) if answer.cites else ""
+    state = _LABEL if answer.value is None else _VALUE
+    return step, state, answer.value, answer.label, cites, answer.reason, answer.confidence
+
+
+class Names:
+    """Row ids of questions and cases, kept so that a batch asks SQLite only for new ones."""
+
+    def __init__(self) -> None:
+        self._questions: dict[Question, int] = {}
+        self._cases: dict[str, int] = {"": 0}
+
+    def forget(self) -> None:
+        """Drop everything: a transaction that made some of the ids was rolled back."""
+        self.__init__()  # type: ignore[misc]
+
+    def question(self, db: sqlite3.Connection, question: Question) -> int:
+        """Return the id of a question, made if new; call inside a transaction."""
+        if question not in self._questions:
+            db.execute(
+                "INSERT INTO questions (measure, version, facts, judge, prompt, family, rubric)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (measure, version, facts, judge, prompt) DO NOTHING",
+                question,
+            )
+            found = db.execute(
+                "SELECT id FROM questions WHERE measure = ? AND version = ? AND facts = ?"
+                " AND judge = ? AND prompt = ?",
+                question[:5],
+            ).fetchone()
+            self._questions[question] = found[0]
+        return self._questions[question]
+
+    def case(self, db: sqlite3.Connection, hash_: str, body: bytes | None = None) -> int:
+        """Return the id of a case, made if new; call inside a transaction."""
+        if hash_ not in self._cases:
+            db.execute(
+                "INSERT INTO cases (hash, body) VALUES (?, ?)"
+                " ON CONFLICT (hash) DO UPDATE SET body = coalesce(excluded.body, body)",
+                (hash_, body),
+            )
+            found = db.execute("SELECT id FROM cases WHERE hash = ?", (hash_,)).fetchone()
+            self._cases[hash_] = found[0]
+        return self._cases[hash_]
+
+
+def insert(db: sqlite3.Connection, names: Names, records: Iterable[Record]) -> int:
+    """Insert records that are not there yet; return how many. Call inside a transaction.
+
+    Raises:
+        StoreError: a record is about a run that the store does not hold.
+    """
+    runs: dict[str, int] = {}
+    rows = []
+    now = time.time_ns()
+    for record in records:
+        answer = record.answer
+        run = runs.get(record.trajectory)
+        if run is None:
+            run = runs[record.trajectory] = _run(db, record.trajectory)
+        question = names.question(
+            db,
+            Question(
+                answer.measure,
+                record.version,
+                record.facts,
+                record.judge,
+                record.prompt,
+                record.family,
+                record.rubric,
+            ),
+        )
+        usage = None if record.usage is None else msgspec.json.encode(record.usage).decode()
+        rows.append(
+            (
+                question,
+                run,
+                names.case(db, record.case),
+                record.repeat,
+                *cells(answer),
+                usage,
+                record.cost_usd,
+                record.seconds,
+                now,
+            )
+        )
+    return _write(db, rows)
+
+
+def insert_lines(
+    db: sqlite3.Connection, names: Names, questions: Sequence[Question], lines: Iterable[Line]
+) -> int:
+    """Insert answers that are already cells; return how many were new. Call in a transaction."""
+    ids = [names.question(db, question) for question in questions]
+    end = (None, None, None, time.time_ns())
+    return _write(db, [(ids[line[0]], *line[1:], *end) for line in lines])
+
+
+def _write(db: sqlite3.Connection, rows: Iterable[tuple[object, ...]]) -> int:
+    before = db.total_changes
+    # In key order the rows of one question reach neighbouring pages.
+    db.executemany(_INSERT, sorted(rows, key=_key))
+    return db.total_changes - before
+
+
+_key = itemgetter(0, 1, 2, 3, 4)
+
+
+def _run(db: sqlite3.Connection, trajectory: str) -> int:
+    found = db.execute("SELECT seq FROM runs WHERE id = ?", (trajectory,)).fetchone()
+    if found is None:
+        raise StoreError(
+            f"a record about run {trajectory!r}, which is not in the store; put it first"
+        )
+    return int(found[0])
+
+
+def select(
+    db: sqlite3.Connection, where: Where | None, trajectory: str | None, measure: str | None
+) -> Iterator[Record]:
+    """Yield the records that were asked for, ordered by measure, run and step."""
+    conditions, parameters = ["runs.superseded_by IS NULL"], []
+    if trajectory is not None:
+        conditions, parameters = ["runs.id = ?"], [trajectory]
+    if measure is not None:
+        conditions.append("q.measure = ?")
+        parameters.append(measure)
+    if where is not None:
+        conditions.append("(" + where.sql + ")")
+    values = (*parameters, *(where.parameters if where else ()))
+    for row in db.execute(_SELECT + " AND ".join(conditions) + _ORDER, values):
+        yield _record(row)
+
+
+def _record(row: tuple[object, ...]) -> Record:
+    found = _Row._make(row)
+    step = None if found.step == WHOLE else found.step
+    answer: Answer
+    if found.state < 0:
+        answer = Unmeasured(UNMEASURED_KINDS[-1 - found.state], found.reason, found.measure, step)
+    else:
+        answer = Verdict(
+            measure=found.measure,
+            value=found.value,
+            label=found.label,
+            step=step,
+            cites=tuple(msgspec.json.decode(found.cites)) if found.cites else (),
+            reason=found.reason,
+            confidence=found.confidence,
+        )
+    return Record(
+        trajectory=found.trajectory,
+        answer=answer,
+        version=found.version,
+        family=found.family,
+        case=found.case,
+        facts=found.facts,
+        judge=found.judge,
+        rubric=found.rubric,
+        prompt=found.prompt,
+        repeat=found.repeat,
+        usage=None if found.usage is None else msgspec.json.decode(found.usage, type=Usage),
+        cost_usd=found.cost_usd,
+        seconds=found.seconds,
+    )
+
+
+class _Row(NamedTuple):
+    """A row of `_SELECT`."""
+
+    trajectory: str
+    measure: str
+    version: str
+    facts: str
+    judge: str
+    prompt: str
+    family: str
+    rubric: str
+    case: str
+    repeat: int
+    step: int
+    state: int
+    value: float | None
+    label: str | None
+    cites: str
+    reason: str
+    confidence: float | None
+    usage: str | None
+    cost_usd: float | None
+    seconds: float | None
+
+
+def labels(trajectory: Trajectory) -> Iterator[Record]:
+    """Yield what people said about a run as records of family `human`, judge the annotator.
+
+    A label at a step cites it. Several labels of one person at one step differ by `repeat`.
+    """
+    seen: dict[tuple[str, int | None, str], int] = {}
+    for label in trajectory.labels:
+        key = (label.kind, label.step, label.annotator)
+        seen[key] = seen.get(key, -1) + 1
+        yield Record(
+            trajectory=trajectory.id,
+            answer=_labelled(label, len(trajectory.steps)),
+            version=HUMAN_VERSION,
+            family="human",
+            judge=label.annotator,
+            repeat=seen[key],
+        )
+
+
+def _labelled(label: Label, steps: int) -> Answer:
+    measure = f"human.{label.kind}"
+    if label.step is not None and not 0 <= label.step < steps:
+        reason = f"a person named step {label.step}; the run has {steps} steps"
+        return Unmeasured("invalid_evidence", reason, measure)
+    reason = f"{label.agent}: {label.reason}" if label.agent else label.reason
+    cites = () if label.step is None else (label.step,)
+    return Verdict(
+        measure=measure,
+        label=label.category or label.kind,
+        step=label.step,
+        cites=cites,
+        reason=reason,
+    )

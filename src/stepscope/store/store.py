@@ -1,0 +1,267 @@
+"""The store as one object: a file (or memory) that holds runs, their cases, and what was said.
+
+Thin on purpose: every method is one transaction or one query of the modules beside it. Two
+processes may write at once; each batch is on disk when the call returns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import msgspec
+
+from stepscope.errors import UsageError
+from stepscope.model import Case, Facts, Json, Quarantined, Record, Trajectory
+from stepscope.store import media, reading, records, trajectories
+from stepscope.store.columns import Column, Runs
+from stepscope.store.connection import MEMORY, connect, faults, transaction
+from stepscope.store.migrations import bring_up
+from stepscope.store.records import Line, Names, Question
+from stepscope.store.trajectories import PutCounts, Stored
+from stepscope.store.where import Where
+
+# A message that names more runs than this helps nobody.
+_CANDIDATES = 5
+
+
+class Current(NamedTuple):
+    """Which answers of a measure are current in a workflow: their version and facts hash."""
+
+    measure: str
+    workflow: str
+    version: str
+    facts: str
+
+
+class Store:
+    """Runs and records on disk; use as a context manager, or `close` it."""
+
+    def __init__(self, path: str) -> None:
+        """Open the store at `path`; `Store.open` is the door that takes any path."""
+        self.path = path
+        self._db = connect(path)
+        self._names = Names()
+        try:
+            bring_up(self._db, path)
+        except BaseException:
+            self._db.close()
+            raise
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open a store, making it where there is none; ":memory:" lives as long as the object.
+
+        Raises:
+            StoreError: no store, or of a newer version.
+            EnvironmentFault: it cannot be opened or made durable.
+        """
+        return cls(str(path))
+
+    def close(self) -> None:
+        """Close the file; a second close does nothing."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def blobs(self) -> Path | None:
+        """The folder of images, audio and files; None in memory, where they stay in the run."""
+        return None if self.path == MEMORY else Path(self.path + ".blobs")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            with transaction(self._db, self.path):
+                yield
+        except BaseException:
+            self._names.forget()
+            raise
+
+    def put(self, runs: Iterable[Trajectory]) -> PutCounts:
+        """Store runs, in durable batches; known ones take over what came late.
+
+        People's labels become records of family `human`.
+        """
+        total = PutCounts(0, 0, 0)
+        for batch in trajectories.batches(runs, move_media=self.blobs is not None):
+            for run in batch:
+                if self.blobs is not None and run.blobs and not self._knows(run.trajectory.id):
+                    for blob in run.blobs:
+                        media.write(self.blobs, blob)
+            with self._writing():
+                counts = trajectories.write(self._db, self._names, batch)
+            total = PutCounts(*(a + b for a, b in zip(total, counts, strict=True)))
+        return total
+
+    def _knows(self, id_: str) -> bool:
+        with faults(self.path):
+            return bool(self._db.execute("SELECT 1 FROM runs WHERE id = ?", (id_,)).fetchone())
+
+    def runs(self, where: Where | None = None) -> Runs:
+        """Return the runs that `where` chooses as columns, ordered by name, then id."""
+        with faults(self.path):
+            return reading.runs(self._db, where)
+
+    def column(self, measure: str, runs: Runs | None = None) -> Column:
+        """Return the current whole-run answers of a measure, aligned with `runs` (default: all)."""
+        chosen = self.runs() if runs is None else runs
+        with faults(self.path):
+            return reading.column(self._db, measure, chosen)
+
+    def measures(self) -> tuple[str, ...]:
+        """Return the full names of all measures that have records, sorted."""
+        with faults(self.path):
+            return reading.measures(self._db)
+
+    def trajectories(self, where: Where | None = None) -> Iterator[Trajectory]:
+        """Yield runs with their cases, by name; purged ones are left out."""
+        with faults(self.path):
+            for stored in trajectories.read(self._db, trajectories.keys(self._db, where)):
+                yield stored.trajectory
+
+    def trajectory(self, id: str) -> Trajectory:
+        """Return the run with this id; media without their data, see `with_media`.
+
+        Raises:
+            StoreError: no such run, or its texts were purged.
+        """
+        with faults(self.path):
+            return trajectories.one(self._db, id).trajectory
+
+    def with_media(self, trajectory: Trajectory) -> Trajectory:
+        """Return a stored run with the data of its media read back from the blob folder."""
+        with faults(self.path):
+            rows = self._db.execute(
+                "SELECT place, sha256 FROM media JOIN runs ON runs.seq = media.run WHERE id = ?",
+                (trajectory.id,),
+            ).fetchall()
+        if not rows or self.blobs is None:
+            return trajectory
+        steps = media.moved_in(trajectory.steps, dict(rows), self.blobs)
+        return msgspec.structs.replace(trajectory, steps=steps)
+
+    def find(self, text: str) -> str:
+        """Return the id of the run called `text`: its name, its id, or a unique start of its id.
+
+        Raises:
+            UsageError: no run or several; the message names candidates.
+        """
+        with faults(self.path):
+            for query, parameters in (
+                ("id = ?", (text,)),
+                ("superseded_by IS NULL AND name = ?", (text,)),
+                ("substr(id, 1, ?) = ?", (len(text), text)),
+            ):
+                found = self._db.execute(
+                    "SELECT id, name FROM runs WHERE " + query + " ORDER BY name, id LIMIT 100",
+                    parameters,
+                ).fetchall()
+                if len(found) == 1:
+                    return str(found[0][0])
+                if found and text:
+                    named = ", ".join(f"{id_[:12]} ({name})" for id_, name in found[:_CANDIDATES])
+                    more = " ..." if len(found) > _CANDIDATES else ""
+                    raise UsageError(f"{text!r} is more than one run: {named}{more}; give its id")
+        raise UsageError(f"no run called {text!r}: give its name, or the first digits of its id")
+
+    def case_of(self, id: str) -> Case | None:
+        """Return what the run is measured against, None where nothing is known.
+
+        Raises:
+            StoreError: no such run, or its texts were purged.
+        """
+        return self.trajectory(id).case
+
+    def append(self, batch: Sequence[Record]) -> int:
+        """Store records in one durable transaction; return how many were new.
+
+        Raises:
+            StoreError: a record is about an unknown run, or its value is not finite.
+        """
+        with self._writing():
+            return records.insert(self._db, self._names, batch)
+
+    def append_lines(self, questions: Sequence[Question], lines: Iterable[Line]) -> int:
+        """Store answers that are already cells, as `score` makes them; as durable as `append`."""
+        with self._writing():
+            return records.insert_lines(self._db, self._names, questions, lines)
+
+    def records(
+        self,
+        where: Where | None = None,
+        *,
+        trajectory: str | None = None,
+        measure: str | None = None,
+    ) -> Iterator[Record]:
+        """Yield records ordered by measure, run name and step: never by when they were made."""
+        with faults(self.path):
+            yield from records.select(self._db, where, trajectory, measure)
+
+    def keys(self, where: Where | None = None) -> list[int]:
+        """Return the rows of the runs that can be scored, by name: what `stored` reads."""
+        with faults(self.path):
+            return trajectories.keys(self._db, where)
+
+    def stored(self, keys: Sequence[int]) -> Iterator[Stored]:
+        """Yield runs by row."""
+        with faults(self.path):
+            yield from trajectories.read(self._db, keys)
+
+    def facts(self, workflow: str) -> Facts | None:
+        """Return the facts last fitted for a workflow."""
+        with faults(self.path):
+            row = self._db.execute(
+                "SELECT body FROM facts WHERE workflow = ? ORDER BY fitted_ns DESC, hash LIMIT 1",
+                (workflow,),
+            ).fetchone()
+        return None if row is None else msgspec.json.decode(row[0], type=Facts)
+
+    def quarantine(self, items: Iterable[Quarantined]) -> int:
+        """Keep records that could not be read, their bytes included; return how many were new."""
+        now = time.time_ns()
+        with self._writing():
+            before = self._db.total_changes
+            self._db.executemany(
+                "INSERT INTO quarantine (uri, place, reason, raw, imported_ns)"
+                " VALUES (?, ?, ?, ?, ?) ON CONFLICT (uri, place, reason) DO NOTHING",
+                ((q.uri, q.offset, q.reason, q.raw, now) for q in items),
+            )
+            return self._db.total_changes - before
+
+    def quarantined(self) -> Iterator[Quarantined]:
+        """Yield what could not be read, by file and offset."""
+        with faults(self.path):
+            for uri, offset, reason, raw in self._db.execute(
+                "SELECT uri, place, reason, raw FROM quarantine ORDER BY uri, place, reason"
+            ):
+                yield Quarantined(reason=reason, offset=offset, raw=raw, uri=uri)
+
+    def keep_account(self, uri: str, account: Mapping[str, Json]) -> None:
+        """Keep what the import of one file found; a later import of it replaces the account."""
+        with self._writing():
+            self._db.execute(
+                "INSERT INTO accounts (uri, body, imported_ns) VALUES (?, ?, ?)"
+                " ON CONFLICT (uri) DO UPDATE SET body = excluded.body,"
+                " imported_ns = excluded.imported_ns",
+                (uri, msgspec.json.encode(account), time.time_ns()),
+            )
+
+    def accounts(self) -> Iterator[dict[str, Json]]:
+        """Yield the accounts of all imported files, by file."""
+        with faults(self.path):
+            for (body,) in self._db.execute("SELECT body FROM accounts ORDER BY uri"):
+                yield msgspec.json.decode(body)

@@ -1,0 +1,274 @@
+"""The filter of `--where` and `--since`: a small SQL-like language, compiled to SQL parameters.
+
+    agent = 'gpt-4o' and (outcome = 'fail' or steps > 40) and not tag.experiment in ('a', 'b')
+
+Fields: id name workflow task trial agent agent_version outcome steps calls format tag.KEY.
+Operators: = != < <= > >= like in, and or not, parentheses; `null` after = and != is absence. Logic
+has two values: a comparison with an absent field is false (`!=` true). What a user wrote never
+becomes SQL: fields are looked up in a table of constants, values travel as parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, NoReturn
+
+from stepscope.errors import UsageError
+
+Value = str | int | float | None
+
+NUMBERS = frozenset({"steps", "calls"})
+# Constant fragments: the only SQL that a filter can put into a query.
+FIELDS = {
+    name: "runs." + name
+    for name in (
+        "id", "name", "workflow", "task", "trial", "agent", "agent_version", "outcome", "steps",
+        "calls", "format",
+    )
+}  # fmt: skip
+_TAG = "(SELECT tags.value FROM tags WHERE tags.run = runs.seq AND tags.key = ?)"
+_WHEN = "coalesce(runs.start_ns, runs.imported_ns)"
+_OUTCOMES = ("pass", "fail", "unknown")
+# A filter is written by a person; SQLite refuses expressions deeper than 1000 terms.
+_MAX_CHARACTERS = 10_000
+_MAX_DEPTH = 50
+_MAX_TERMS = 200
+_COMPARE = {
+    "=": "{} IS ?", "==": "{} IS ?", "!=": "{} IS NOT ?", "<>": "{} IS NOT ?",
+    "<": "coalesce({} < ?, 0)", "<=": "coalesce({} <= ?, 0)",
+    ">": "coalesce({} > ?, 0)", ">=": "coalesce({} >= ?, 0)",
+    "like": "coalesce({} LIKE ?, 0)",
+}  # fmt: skip
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<text>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")"
+    r"|(?P<number>-?\d+(?:\.\d+)?)(?![\w.])"
+    r"|(?P<operator>==|!=|<>|<=|>=|=|<|>)"
+    r"|(?P<mark>[(),])"
+    r"|(?P<tag>tag\.(?:[\w.\-]+|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"))"
+    r"|(?P<word>[A-Za-z_]\w*))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A condition on runs: SQL made of constants only, and the parameters it takes.
+
+    `text` is what the user wrote, for reports.
+    """
+
+    sql: str
+    parameters: tuple[Value, ...] = ()
+    text: str = ""
+
+    def __and__(self, other: Where) -> Where:
+        """Return the condition that both hold."""
+        text = " and ".join(part for part in (self.text, other.text) if part)
+        return Where(
+            "(" + self.sql + ") AND (" + other.sql + ")", self.parameters + other.parameters, text
+        )
+
+
+def parse(text: str) -> Where:
+    """Return the condition that `text` says.
+
+    Raises:
+        UsageError: it says none; the message gives the character, counted from 1.
+
+    >>> parse("agent = 'gpt-4o' and steps > 40").parameters
+    ('gpt-4o', 40)
+    """
+    if len(text) > _MAX_CHARACTERS:
+        raise UsageError(f"where: {len(text)} characters; at most {_MAX_CHARACTERS} make a filter")
+    return _Parser(text).where()
+
+
+def since(text: str, *, now: datetime | None = None) -> Where:
+    """Return the condition that a run started at `text` or later.
+
+    A run whose trace has no time counts from when it was first imported.
+
+    Args:
+        text: an ISO date or time (UTC unless it says otherwise), or a duration before `now` as
+            30m, 12h, 7d or 2w.
+        now: the present time when left out.
+
+    Raises:
+        UsageError: `text` is neither.
+    """
+    return Where(_WHEN + " >= ?", (_nanoseconds("since", text, now),), f"since {text}")
+
+
+def before(text: str, *, now: datetime | None = None) -> Where:
+    """Return the condition that a run started before `text`; for the rest see `since`.
+
+    Raises:
+        UsageError: `text` is neither a date nor a duration.
+    """
+    return Where(_WHEN + " < ?", (_nanoseconds("before", text, now),), f"before {text}")
+
+
+def _nanoseconds(option: str, text: str, now: datetime | None) -> int:
+    units = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+    try:
+        if found := re.fullmatch(r"(\d{1,9})([mhdw])", text.strip()):
+            ago = timedelta(seconds=int(found[1]) * units[found[2]])
+            moment = (now or datetime.now(UTC)) - ago
+        else:
+            moment = datetime.fromisoformat(text.strip())
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+    except (ValueError, OverflowError) as e:
+        raise UsageError(
+            f"{option}: {text!r} is no time; expected a date as 2026-01-31, a time as "
+            "2026-01-31T12:00, or a duration as 30m, 12h, 7d, 2w"
+        ) from e
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    at: int
+
+
+class _Parser:
+    """Recursive descent over the tokens; collects parameters in the order of their marks."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(self._split())
+        self._next = 0
+        self._terms = 0
+        self._parameters: list[Value] = []
+
+    def where(self) -> Where:
+        sql = self._either(0)
+        if (token := self._peek()).kind != "end":
+            self._fail(token, "expected 'and', 'or' or the end")
+        return Where(sql, tuple(self._parameters), self._text.strip())
+
+    def _split(self) -> list[_Token]:
+        tokens, at, end = [], 0, len(self._text.rstrip())
+        while at < end:
+            match = _TOKEN.match(self._text, at)
+            if match is None:
+                start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
+                token = _Token("?", self._text[start : start + 20], start)
+                self._fail(token, "texts stand in quotes, as agent = 'gpt-4o'")
+            kind = str(match.lastgroup)
+            tokens.append(_Token(kind, match[kind], match.start(kind)))
+            at = match.end()
+        return [*tokens, _Token("end", "the end", end)]
+
+    def _peek(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self) -> _Token:
+        token = self._tokens[self._next]
+        self._next += token.kind != "end"
+        return token
+
+    def _takes(self, word: str) -> bool:
+        token = self._peek()
+        if token.kind in ("word", "mark") and token.text.lower() == word:
+            self._next += 1
+            return True
+        return False
+
+    def _fail(self, token: _Token, expected: str) -> NoReturn:
+        raise UsageError(f"where, character {token.at + 1}: {token.text!r}; {expected}")
+
+    def _either(self, depth: int) -> str:
+        sql = self._both(depth)
+        while self._takes("or"):
+            sql = "(" + sql + " OR " + self._both(depth) + ")"
+        return sql
+
+    def _both(self, depth: int) -> str:
+        sql = self._one(depth)
+        while self._takes("and"):
+            sql = "(" + sql + " AND " + self._one(depth) + ")"
+        return sql
+
+    def _one(self, depth: int) -> str:
+        token = self._peek()
+        if depth > _MAX_DEPTH:
+            self._fail(token, f"nested deeper than {_MAX_DEPTH}")
+        if self._takes("not"):
+            return "NOT " + self._one(depth + 1)
+        if self._takes("("):
+            sql = self._either(depth + 1)
+            if not self._takes(")"):
+                self._fail(self._peek(), "expected ')'")
+            return "(" + sql + ")"
+        return self._comparison()
+
+    def _comparison(self) -> str:
+        self._terms += 1
+        token = self._take()
+        if self._terms > _MAX_TERMS:
+            self._fail(token, f"more than {_MAX_TERMS} values")
+        field = token.text if token.kind == "word" else "tag" if token.kind == "tag" else ""
+        if field == "tag":
+            self._parameters.append(_unquoted(token.text.removeprefix("tag.")))
+        elif field not in FIELDS:
+            self._fail(token, f"expected a field: {', '.join(FIELDS)}, tag.KEY")
+        sql = FIELDS.get(field, _TAG)
+        negated = self._takes("not")
+        operator = self._take()
+        if operator.text.lower() == "in" and operator.kind == "word":
+            found = sql + " IN (" + self._list(field) + ")"
+            found = "coalesce(" + found + ", 0)"
+        elif operator.kind == "operator" and not negated:
+            found = _COMPARE[operator.text].format(sql)
+            self._parameters.append(self._value(field, operator.text))
+        elif operator.text.lower() == "like" and operator.kind == "word":
+            found = _COMPARE["like"].format(sql)
+            self._parameters.append(self._value(field, "like"))
+        else:
+            self._fail(operator, "expected one of = != < <= > >= like in")
+        return "(NOT " + found + ")" if negated else found
+
+    def _list(self, field: str) -> str:
+        if not self._takes("("):
+            self._fail(self._peek(), "expected '(' and values, as task in ('1', '2')")
+        marks = []
+        while True:
+            self._terms += 1
+            if self._terms > _MAX_TERMS:
+                self._fail(self._peek(), f"more than {_MAX_TERMS} values")
+            self._parameters.append(self._value(field, "in"))
+            marks.append("?")
+            if self._takes(")"):
+                return ", ".join(marks)
+            if not self._takes(","):
+                self._fail(self._peek(), "expected ',' or ')'")
+
+    def _value(self, field: str, operator: str) -> Value:
+        token = self._take()
+        if token.kind == "word" and token.text.lower() == "null":
+            if operator in ("=", "==", "!=", "<>"):
+                return None
+            self._fail(token, "null stands after = and != only")
+        if token.kind == "number":
+            if field in NUMBERS:
+                # Beyond 64 bits SQLite takes no integer; no count gets there.
+                number = float(token.text) if "." in token.text else int(token.text)
+                return number if abs(number) < 2**63 else float(number)
+            return token.text
+        if token.kind != "text":
+            self._fail(token, "expected a value: a text in quotes or a number")
+        text = _unquoted(token.text)
+        if field in NUMBERS:
+            self._fail(token, f"{field} is compared with a number")
+        if field == "outcome" and operator != "like" and text not in _OUTCOMES:
+            self._fail(token, f"an outcome is one of {', '.join(_OUTCOMES)}")
+        return text
+
+
+def _unquoted(text: str) -> str:
+    if text[:1] in ("'", '"'):
+        return text[1:-1].replace(text[0] * 2, text[0])
+    return text
