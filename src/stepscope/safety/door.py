@@ -1,0 +1,122 @@
+"""The one door for untrusted JSON: strict for our own words, forgiving of what recorders write.
+
+`decode_strict` accepts JSON (RFC 8259) and nothing else. `decode` also accepts what recorders write
+and keeps it as text, each kind counted as a repair: NaN and infinities, numbers beyond 64 bits,
+lone surrogates, NUL, text over `limits.text_bytes`, a byte order mark. Both notice duplicate keys
+(the last one wins) and refuse nesting beyond `limits.depth`. What is refused is a TraceError with
+the offset in the text, or a LimitError; nothing else is raised, whatever the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from stepscope.errors import TraceError
+from stepscope.safety.forgiving import INT_HIGH, INT_LOW, Json, Repair, parse, refuse_depth
+from stepscope.safety.limits import Limits
+
+__all__ = ["Decoded", "Repair", "decode", "decode_strict"]
+
+_read = msgspec.json.Decoder(Any).decode
+_write = msgspec.json.Encoder().encode
+_COLON = 0x3A
+
+
+class Decoded(NamedTuple):
+    """A decoded value, and what was repaired in it."""
+
+    value: Json
+    repairs: tuple[Repair, ...] = ()
+
+
+def decode(raw: bytes, *, limits: Limits) -> Decoded:
+    r"""Return the value of a JSON text as recorders write it.
+
+    Raises:
+        TraceError: it is no JSON; `offset` says where.
+        LimitError: it nests deeper than `limits.depth`.
+
+    >>> decode(b'{"score": NaN}', limits=Limits()).value
+    {'score': 'NaN'}
+    """
+    try:
+        value = _read(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Decoded(*parse(raw, limits))
+    if (
+        len(raw) <= limits.text_bytes
+        and not _escapes(raw, b"\\u0000")
+        and _is_ordinary(value, limits.depth)
+        and not _drops_keys(raw, value)
+    ):
+        return Decoded(value)
+    return Decoded(*parse(raw, limits))
+
+
+def decode_strict(raw: bytes, *, limits: Limits) -> Decoded:
+    """Return the value of a JSON text by the letter of the standard; for verdicts and our files.
+
+    The only repair that it may report is `duplicate_key`.
+
+    Raises:
+        TraceError: it is no JSON, or holds a number that 64 bits cannot; `offset` says where.
+        LimitError: it nests deeper than `limits.depth`.
+    """
+    try:
+        value = _read(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
+        refuse_depth(raw, limits)
+        raise TraceError(f"not JSON: {e}", offset=getattr(e, "start", None)) from e
+    if not _is_ordinary(value, limits.depth):
+        refuse_depth(raw, limits)
+        raise TraceError("a whole number needs more than 64 bits", offset=0)
+    return Decoded(value, _duplicates(raw, value, limits))
+
+
+def _duplicates(raw: bytes, value: Json, limits: Limits) -> tuple[Repair, ...]:
+    if not _drops_keys(raw, value):
+        return ()
+    repairs = parse(raw, limits)[1]
+    return tuple(repair for repair in repairs if repair.code == "duplicate_key")
+
+
+def _is_ordinary(value: Json, depth: int) -> bool:
+    """Whether nothing nests deeper than `depth` and every whole number fits 64 bits."""
+    level: list[Any] = [[value]]
+    for _ in range(depth + 1):
+        below: list[Any] = []
+        for container in level:
+            for item in container.values() if type(container) is dict else container:
+                kind = type(item)
+                if kind is str:
+                    continue
+                if kind is dict or kind is list:
+                    below.append(item)
+                elif kind is int and not INT_LOW <= item <= INT_HIGH:
+                    return False
+        if not below:
+            return True
+        level = below
+    return False
+
+
+def _drops_keys(raw: bytes, value: Json) -> bool:
+    """Whether keys may have been lost to a later key of the same name.
+
+    Every key has its colon, and colons within text are never escaped by our encoder: when as many
+    colons come out as went in, no key was lost.
+    """
+    if _escapes(raw, b"\\u003a") or _escapes(raw, b"\\u003A"):
+        return True
+    return _colons(raw) != _colons(_write(value))
+
+
+def _escapes(raw: bytes, escape: bytes) -> bool:
+    return escape in raw
+
+
+def _colons(text: bytes) -> int:
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == _COLON))

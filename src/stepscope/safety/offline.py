@@ -1,0 +1,53 @@
+"""`--offline`: refuse every connection that leaves this machine, whoever asks for it.
+
+An audit hook of the interpreter sees each connection and name look-up before it happens, also those
+of other packages. It cannot be taken back: the promise holds until the process ends. A subprocess
+is not covered, and none of those that this program starts uses the network.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+
+from stepscope.errors import EnvironmentFault
+
+_CONNECTS = {"socket.connect", "socket.sendto", "socket.sendmsg"}
+_LOOKS_UP = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"}
+
+
+def refuse_network() -> None:
+    """Refuse from here on: a connection or look-up that is not loopback raises.
+
+    The error raised at the connection is an `EnvironmentFault`.
+    """
+    sys.addaudithook(_refuse)
+
+
+def is_loopback(host: object) -> bool:
+    """Whether a host is this machine.
+
+    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "example.org", "10.0.0.1")]
+    [True, True, True, False, False]
+    """
+    if isinstance(host, bytes):
+        host = host.decode("ascii", "replace")
+    if host is None or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(str(host).partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse(event: str, arguments: tuple[object, ...]) -> None:
+    if event in _CONNECTS:
+        address = arguments[1]
+        # A path or None is a socket within this machine, or one that is connected already.
+        host = address[0] if isinstance(address, tuple) else None
+    elif event in _LOOKS_UP:
+        host = arguments[0]
+    else:
+        return
+    if not is_loopback(host):
+        raise EnvironmentFault(f"offline: refused to connect to {host!r}; leave out --offline")
