@@ -39,7 +39,7 @@ bench-growth: $(VENV)/.dev ## time and memory against the number of runs and of 
 	$(BIN)/python -m benchmarks.growth
 
 docs: $(VENV)/.dev ## build the documentation into site/
-	$(BIN)/cog -r -q docs/reference/*.md
+	$(BIN)/cog -r --verbosity=0 docs/reference/*.md
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 lock: $(VENV)/.dev ## resolve the pinned requirements again

@@ -1,0 +1,143 @@
+"""What the reference pages say, taken from the program itself; cog puts it into the pages.
+
+Run `cog -r docs/reference/*.md` from the root of the repository after a change; `make check` fails
+where a page and the program differ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from importlib.metadata import entry_points
+from inspect import cleandoc
+from pathlib import Path
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def commands() -> str:
+    """Every command's own `--help`, in the order of `stepscope --help`."""
+    import typer
+
+    from stepscope.cli.main import app
+
+    os.environ["COLUMNS"] = "100"
+    names = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    parts = [_text(_help([]))]
+    parts += [f"## {name}\n\n{_text(_help([name]))}" for name in names]
+    return "\n".join(parts)
+
+
+def formats() -> str:
+    """Every installed format: what it reads, and whether it writes."""
+    rows = []
+    for point in sorted(entry_points(group="stepscope.formats"), key=lambda point: point.name):
+        module = import_module(point.value.partition(":")[0])
+        writes = "yes" if hasattr(module, "write") else "no"
+        rows.append((f"`{point.name}`", _summary(module.__doc__), writes))
+    return _table(("format", "reads", "writes"), rows)
+
+
+def measures() -> str:
+    """Every installed measure: its version, the scale of its values, what it learns, its rules."""
+    parts = []
+    for point in sorted(entry_points(group="stepscope.measures"), key=lambda point: point.name):
+        module = import_module(point.value.partition(":")[0])
+        measure = point.load()
+        scale = ", ".join(f"`{label}`" for label in measure.scale.labels)
+        scale = scale or f"{measure.scale.low:g} to {measure.scale.high:g}"
+        learns = ", ".join(measure.learns) or "nothing"
+        head = f"Version {measure.version}. Scale: {scale}. Learns from a fleet: {learns}."
+        parts.append(f"## {point.name}\n\n{head}\n\n{_prose(module.__doc__)}\n")
+    return "\n".join(parts)
+
+
+def fields(types: Iterable[type[msgspec.Struct]]) -> str:
+    """Every field of published structs, with the words of their docstrings."""
+    return "\n".join(_fields(kind) for kind in types)
+
+
+def sample(path: str) -> str:
+    """A TOML file of the repository, in full."""
+    return f"```toml\n{(ROOT / path).read_text(encoding='utf-8').rstrip()}\n```\n"
+
+
+def _help(command: Sequence[str]) -> str:
+    from stepscope.cli.main import main
+
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        main([*command, "--help"])
+    return printed.getvalue()
+
+
+def _text(printed: str) -> str:
+    lines = [line.rstrip() for line in printed.strip().split("\n")]
+    return "```text\n" + "\n".join(lines) + "\n```\n"
+
+
+def _summary(doc: str | None) -> str:
+    """The first sentence of a docstring, on one line."""
+    first = " ".join((doc or "").strip().split("\n\n")[0].split())
+    return first.replace("|", "\\|").rstrip(".")
+
+
+def _prose(doc: str | None) -> str:
+    return cleandoc(doc or "")
+
+
+def _fields(kind: type[msgspec.Struct]) -> str:
+    prose, _, listed = cleandoc(kind.__doc__ or "").partition("Attributes:\n")
+    said = _said(listed)
+    rows = [
+        (
+            f"`{field.encode_name}`",
+            f"`{_type_name(kind, field.name)}`",
+            _default(field),
+            said.get(field.name, ""),
+        )
+        for field in msgspec.structs.fields(kind)
+    ]
+    columns = 4 if said else 3
+    table = _table(("field", "type", "default", "")[:columns], [row[:columns] for row in rows])
+    return f"## {kind.__name__}\n\n{prose.strip()}\n\n{table}"
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return "empty"
+    return "" if field.default is msgspec.NODEFAULT else f"`{field.default!r}`"
+
+
+def _said(listed: str) -> dict[str, str]:
+    """Take the lines below `Attributes:` apart: name -> words."""
+    said: dict[str, str] = {}
+    name = ""
+    for line in listed.split("\n"):
+        if not line.strip():
+            break
+        begins = re.match(r"^ {4}(\w+): (.*)$", line)
+        if begins:
+            name = begins[1]
+            said[name] = begins[2].strip()
+        elif name:
+            said[name] += " " + line.strip()
+    return {key: words.replace("|", "\\|") for key, words in said.items()}
+
+
+def _type_name(kind: type[msgspec.Struct], field: str) -> str:
+    for owner in kind.__mro__:
+        if field in vars(owner).get("__annotations__", {}):
+            return str(owner.__annotations__[field]).replace("|", "\\|")
+    raise LookupError(f"{kind.__name__} has no field {field!r}")
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
