@@ -1,0 +1,196 @@
+"""Sub-goals reached, in which order, what else was written, and what the user was told.
+
+A sub-goal is a predicate on calls: the tool, at least these arguments, and an answer that is no
+error. Each sub-goal takes a call of its own (a largest matching), so two refunds need two calls,
+and a third refund is a write that nothing asked for.
+
+Aspects: `subgoals` share reached, `.reached` and `.total` counts (so that a fleet's share can be
+pooled), `.order`, `.other_writes`, `.outputs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from math import inf
+
+from stepscope.measures.assignment import assign, contains
+from stepscope.measures.calls import agent_calls, effect_of, succeeded
+from stepscope.measures.rule import Rule
+from stepscope.model import Answer, Case, Exchange, Facts, Scale, SubGoal, Trajectory, Verdict
+from stepscope.values import Unmeasured
+
+_NO_CASE = tuple(
+    Unmeasured("missing_input", "no case says what this run should reach", name)
+    for name in (
+        "subgoals",
+        "subgoals.reached",
+        "subgoals.total",
+        "subgoals.order",
+        "subgoals.other_writes",
+        "subgoals.outputs",
+    )
+)
+_NO_SUBGOALS: tuple[Answer, ...] = tuple(
+    Unmeasured("not_applicable", "no reference write: the case has no sub-goals", name)
+    for name in ("subgoals", "subgoals.reached", "subgoals.total", "subgoals.order")
+)
+_ORDER = "subgoals.order"
+_NO_ORDER = Unmeasured("not_applicable", "the case asks for no order", _ORDER)
+_ORDER_UNSEEN = Unmeasured("not_applicable", "no sub-goal that follows another was reached", _ORDER)
+_NO_OUTPUTS = Unmeasured(
+    "not_applicable", "the case names nothing to tell the user", "subgoals.outputs"
+)
+_NOTHING_ELSE = Verdict("subgoals.other_writes", 0.0)
+
+
+def candidates(goals: Sequence[SubGoal], exchanges: Sequence[Exchange]) -> list[list[int]]:
+    """Return for each sub-goal the indexes (in `exchanges`) of the calls that satisfy it."""
+    return [
+        [
+            at
+            for at, exchange in enumerate(exchanges)
+            if exchange.call.name == goal.tool
+            and succeeded(exchange)
+            and contains(exchange.call.arguments, goal.arguments)
+        ]
+        for goal in goals
+    ]
+
+
+def untold(trajectory: Trajectory, outputs: Sequence[str]) -> list[str]:
+    """Return the texts that no message of the agent holds, commas and case aside."""
+    said = [
+        step.text.replace(",", "").lower() for step in trajectory.steps if step.actor == "agent"
+    ]
+    wanted = [(output, output.replace(",", "").lower()) for output in outputs]
+    return [output for output, plain in wanted if not any(plain in text for text in said)]
+
+
+def other_writes(
+    exchanges: Sequence[Exchange], taken: Iterable[int | None], facts: Facts | None
+) -> list[Exchange]:
+    """Return the writes that succeeded and serve no sub-goal."""
+    used = set(taken)
+    return [
+        exchange
+        for at, exchange in enumerate(exchanges)
+        if at not in used
+        and effect_of(exchange.call.name, facts) == "write"
+        and succeeded(exchange)
+    ]
+
+
+def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    if case is None:
+        return _NO_CASE
+    exchanges = agent_calls(trajectory)
+    options = candidates(case.subgoals, exchanges) if case.subgoals else []
+    taken = assign(options)
+    goals = _NO_SUBGOALS
+    if options:
+        goals = (*_shares(case, exchanges, taken), _order(case, exchanges, options))
+    return (
+        *goals,
+        _others(case, other_writes(exchanges, taken, facts)),
+        _told(trajectory, case) if case.outputs else _NO_OUTPUTS,
+    )
+
+
+def _shares(
+    case: Case, exchanges: Sequence[Exchange], taken: Sequence[int | None]
+) -> tuple[Answer, ...]:
+    total, missed = len(taken), taken.count(None)
+    n_reached = total - missed
+    cites = tuple(sorted({exchanges[at].step for at in taken if at is not None}))
+    reason = f"{n_reached} of {total}"
+    if missed:
+        names = (g.name for g, at in zip(case.subgoals, taken, strict=True) if at is None)
+        reason += f"; missed {', '.join(names)}"
+    label = "all" if not missed else "some" if n_reached else "none"
+    return (
+        Verdict("subgoals", n_reached / total, label, cites=cites, reason=reason),
+        Verdict("subgoals.reached", float(n_reached)),
+        Verdict("subgoals.total", float(total)),
+    )
+
+
+def _order(case: Case, exchanges: Sequence[Exchange], options: list[list[int]]) -> Answer:
+    """Share of the reached sub-goals with prerequisites that came after all of them.
+
+    Each sub-goal takes the first call that keeps the order, where there is one.
+    """
+    if case.order == "unordered":
+        return _NO_ORDER
+    needs = _prerequisites(case)
+    if needs is None:
+        return Unmeasured("undefined", "a sub-goal waits for one that the case lacks", _ORDER)
+    try:
+        sequence = list(TopologicalSorter(needs).static_order())
+    except CycleError as e:
+        return Unmeasured("undefined", f"sub-goals wait for each other: {e.args[1]}", _ORDER)
+    first: dict[int, int] = {}
+    judged: list[int] = []
+    broken: list[int] = []
+    for goal in sequence:
+        free = [at for at in options[goal] if at not in first.values()]
+        if not free:
+            continue
+        after = max((first[need] for need in needs[goal] if need in first), default=-1)
+        in_time = [at for at in free if at > after and all(need in first for need in needs[goal])]
+        first[goal] = in_time[0] if in_time else free[0]
+        if needs[goal]:
+            judged.append(goal)
+            if not in_time:
+                broken.append(goal)
+    if not judged:
+        return _ORDER_UNSEEN
+    return Verdict(
+        _ORDER,
+        1 - len(broken) / len(judged),
+        "broken" if broken else "kept",
+        cites=tuple(sorted({exchanges[first[goal]].step for goal in broken})),
+        reason=", ".join(f"{case.subgoals[goal].name} came too soon" for goal in broken),
+    )
+
+
+def _prerequisites(case: Case) -> dict[int, set[int]] | None:
+    """Sub-goal -> the sub-goals (by index) that must be reached before it; None: one is unknown."""
+    if case.order == "ordered":
+        return {at: {at - 1} if at else set() for at in range(len(case.subgoals))}
+    at_name = {goal.name: at for at, goal in enumerate(case.subgoals)}
+    if not all(name in at_name for goal in case.subgoals for name in goal.after):
+        return None
+    return {at: {at_name[n] for n in goal.after} for at, goal in enumerate(case.subgoals)}
+
+
+def _others(case: Case, writes: Sequence[Exchange]) -> Answer:
+    if not case.subgoals and case.reference is None:
+        return Unmeasured(
+            "missing_input", "the case does not say what may be written", "subgoals.other_writes"
+        )
+    if not writes:
+        return _NOTHING_ELSE
+    names = ", ".join(f"{write.call.name} at {write.step}" for write in writes)
+    return Verdict(
+        "subgoals.other_writes",
+        float(len(writes)),
+        cites=tuple(write.step for write in writes),
+        reason=f"nothing asked for {names}",
+    )
+
+
+def _told(trajectory: Trajectory, case: Case) -> Answer:
+    missing = untold(trajectory, case.outputs)
+    n_told = len(case.outputs) - len(missing)
+    return Verdict(
+        "subgoals.outputs",
+        n_told / len(case.outputs),
+        "all" if not missing else "some" if n_told else "none",
+        reason=f"never told the user {', '.join(missing)}" if missing else "",
+    )
+
+
+MEASURE = Rule(
+    "subgoals", "1", Scale(0.0, inf, ("all", "some", "none", "kept", "broken")), (), _run
+)
