@@ -159,6 +159,28 @@ def _questions(db: sqlite3.Connection, measure: str) -> list[_Asked]:
     return found
 
 
+def answered(
+    db: sqlite3.Connection, measure: str, workflow: str, version: str, facts: str
+) -> set[int]:
+    """Return the runs of a workflow that have whole-run answers against their present case."""
+    aspect = measure + "."
+    questions = db.execute(
+        "SELECT id FROM questions WHERE version = ? AND facts = ? AND family = 'rules'"
+        " AND (measure = ? OR substr(measure, 1, ?) = ?)",
+        (version, facts, measure, len(aspect), aspect),
+    ).fetchall()
+    found: set[int] = set()
+    for (question,) in questions:
+        rows = db.execute(
+            "SELECT r.run FROM records AS r JOIN runs ON runs.seq = r.run"
+            " WHERE r.question = ? AND r.step = -1 AND r.case_id = runs.case_id"
+            " AND runs.workflow = ?",
+            (question, workflow),
+        )
+        found.update(row[0] for row in rows)
+    return found
+
+
 def measures(db: sqlite3.Connection) -> tuple[str, ...]:
     """Return the full names of all measures with an answer about a whole run or a step."""
     rows = db.execute(

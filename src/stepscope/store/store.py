@@ -11,15 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import msgspec
 
 from stepscope.errors import UsageError
-from stepscope.model import Case, Facts, Json, Quarantined, Record, Trajectory
+from stepscope.model import Case, Facts, Json, Quarantined, Record, Trajectory, digest
 from stepscope.store import media, reading, records, trajectories
 from stepscope.store.columns import Column, Runs
 from stepscope.store.connection import MEMORY, connect, faults, transaction
+from stepscope.store.figures import Figures
 from stepscope.store.migrations import bring_up
 from stepscope.store.records import Line, Names, Question
 from stepscope.store.trajectories import PutCounts, Stored
@@ -27,6 +28,9 @@ from stepscope.store.where import Where
 
 # A message that names more runs than this helps nobody.
 _CANDIDATES = 5
+
+
+Status = Literal["pass", "fail", "unknown"]
 
 
 class Current(NamedTuple):
@@ -229,6 +233,41 @@ class Store:
                 (workflow,),
             ).fetchone()
         return None if row is None else msgspec.json.decode(row[0], type=Facts)
+
+    def put_facts(self, fitted: Iterable[Facts], current: Iterable[Current]) -> None:
+        """Keep facts, and say which answers of which measures are current from now on."""
+        now = time.time_ns()
+        with self._writing():
+            self._db.executemany(
+                "INSERT INTO facts (workflow, hash, body, fitted_ns) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (workflow, hash) DO UPDATE SET fitted_ns = excluded.fitted_ns",
+                [(f.workflow, digest(f), msgspec.json.encode(f), now) for f in fitted],
+            )
+            self._db.executemany(
+                "INSERT INTO current (measure, workflow, version, facts) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (measure, workflow)"
+                " DO UPDATE SET version = excluded.version, facts = excluded.facts",
+                list(current),
+            )
+
+    def figures(self) -> Iterator[tuple[str, Status, Figures]]:
+        """Yield workflow, outcome and figures of every run that is not superseded."""
+        with faults(self.path):
+            for workflow, outcome, *row in self._db.execute(
+                "SELECT workflow, outcome, steps, calls, tokens, cost_usd, seconds FROM runs"
+                " WHERE superseded_by IS NULL ORDER BY seq"
+            ):
+                yield workflow, outcome, Figures._make(row)
+
+    def answered(self, asked: Current) -> set[int]:
+        """Return the runs that have current answers of a measure, by row."""
+        with faults(self.path):
+            return reading.answered(self._db, *asked)
+
+    def workflows(self) -> dict[int, str]:
+        """Return the workflow of every run by row."""
+        with faults(self.path):
+            return dict(self._db.execute("SELECT seq, workflow FROM runs"))
 
     def quarantine(self, items: Iterable[Quarantined]) -> int:
         """Keep records that could not be read, their bytes included; return how many were new."""

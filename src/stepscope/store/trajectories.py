@@ -17,12 +17,12 @@ import msgspec
 from stepscope.errors import StoreError
 from stepscope.model import Case, Outcome, Step, Trajectory
 from stepscope.store import media
+from stepscope.store.figures import figures, fits
 from stepscope.store.records import Names, insert, labels
 from stepscope.store.where import Where
 
 # Runs written in one transaction: a flush is shared by many, and a batch fits into memory.
 BATCH_RUNS = 256
-_MAX_INTEGER = 2**63 - 1  # SQLite's; a larger figure stays in the trace only
 
 _encode = msgspec.json.Encoder().encode
 _heads = msgspec.json.Decoder(Trajectory)
@@ -93,7 +93,6 @@ def write(db: sqlite3.Connection, names: Names, batch: list[Prepared]) -> PutCou
 def _add(db: sqlite3.Connection, names: Names, run: Prepared, now: int) -> int:
     """Insert a new run; return how many versions of its session were superseded."""
     t = run.trajectory
-    figures = _figures(t)
     case_id = 0 if t.case is None else names.case(db, t.case.hash, _encode(t.case))
     seq = db.execute(
         "INSERT INTO runs (id, name, workflow, task, trial, agent, agent_version, outcome, steps,"
@@ -108,11 +107,11 @@ def _add(db: sqlite3.Connection, names: Names, run: Prepared, now: int) -> int:
             t.agent,
             t.agent_version,
             t.outcome.status,
-            *figures,
+            *figures(t),
             t.source.format,
             t.source.run_id,
             t.source.uri,
-            _fits(_start_ns(t)),
+            fits(_start_ns(t)),
             now,
             case_id,
         ),
@@ -213,27 +212,10 @@ def _grown(short: bytes, long: bytes) -> bool:
     return len(after) > len(before) and after[: len(before)] == before
 
 
-def _figures(t: Trajectory) -> tuple[int, int, int | None, float | None, float | None]:
-    """Return steps, calls, tokens, cost in USD and seconds; None for what the trace lacks."""
-    calls = sum([len(step.calls) for step in t.steps])
-    cost = t.cost_usd if t.cost_usd is not None else t.cost_computed_usd
-    tokens = None
-    if t.usage is not None and (t.usage.input_total, t.usage.output_total) != (None, None):
-        tokens = (t.usage.input_total or 0) + (t.usage.output_total or 0)
-    seconds = None
-    if t.start is not None and t.end is not None:
-        seconds = (t.end.ns - t.start.ns) / 1e9
-    return len(t.steps), calls, _fits(tokens), cost, seconds
-
-
 def _start_ns(t: Trajectory) -> int | None:
     if t.start is not None:
         return t.start.ns
     return next((step.start.ns for step in t.steps if step.start is not None), None)
-
-
-def _fits(number: int | None) -> int | None:
-    return number if number is None or -_MAX_INTEGER <= number <= _MAX_INTEGER else None
 
 
 def keys(db: sqlite3.Connection, where: Where | None) -> list[int]:
