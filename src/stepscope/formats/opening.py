@@ -1,0 +1,96 @@
+"""What the first bytes of a file say: the records that are there, the last one mended where cut.
+
+Sniffing looks at keys and types, not at substrings, so that a run *about* a format is not taken for
+one *in* it. The head of a large file ends anywhere; everything up to the last whole value is read.
+Refuses nothing: what is no JSON has no records.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from stepscope.model import Json
+
+# One JSON token that matters for structure; a string that is never closed matches to the end.
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_CLOSER = {b"[": b"]", b"{": b"}"}
+# Deeper than any format nests near its beginning; beyond it, sniffing gives up.
+_DEPTH = 100
+# Records are looked at to tell a format, not to read it.
+_LINES = 20
+
+
+class Opening(NamedTuple):
+    """The first records of a file and how the file holds them."""
+
+    shape: Literal["object", "array", "lines", "none"]
+    records: tuple[Json, ...]
+
+    def first(self, *keys: str) -> dict[str, Json] | None:
+        """Return the first record that is an object with all of `keys`."""
+        for record in self.records:
+            if isinstance(record, dict) and all(key in record for key in keys):
+                return record
+        return None
+
+
+@lru_cache(maxsize=4)
+def opening(head: bytes) -> Opening:
+    r"""Return the records at the beginning of a file.
+
+    >>> opening(b'[{"role": "user", "content": "he')
+    Opening(shape='array', records=({'role': 'user'},))
+    >>> opening(b'{"a": 1}\n{"b": 2}\n').shape
+    'lines'
+    """
+    text = head.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n")
+    if text[:1] not in {b"{", b"["}:
+        return Opening("none", ())
+    whole = _value(text)
+    if whole is None and b"\n" in text:
+        lines = [_value(line) for line in text.split(b"\n", _LINES)[:_LINES]]
+        if lines[0] is not None:
+            return Opening("lines", tuple(line for line in lines if line is not None))
+    if whole is None:
+        whole = _value(mended(text))
+    if isinstance(whole, list):
+        return Opening("array", tuple(whole[:_LINES]))
+    return Opening("none", ()) if whole is None else Opening("object", (whole,))
+
+
+def mended(text: bytes) -> bytes:
+    """Return cut JSON up to its last whole value, with every open bracket closed.
+
+    >>> mended(b'{"a": [1, 2], "b": {"c": "x')
+    b'{"a": [1, 2], "b": {}}'
+    """
+    stack: list[bytes] = []
+    end, closers = 0, b""
+    for token in _TOKEN.finditer(text):
+        sign = token.group()
+        if sign in _CLOSER:
+            stack.append(_CLOSER[sign])
+        elif sign in {b"]", b"}"}:
+            if not stack or stack.pop() != sign:
+                return b""
+        elif sign != b",":
+            continue
+        if len(stack) > _DEPTH:
+            return b""
+        # Before a comma, after a bracket: both places where a container may end.
+        end = token.start() if sign == b"," else token.end()
+        closers = b"".join(reversed(stack))
+        if not stack:
+            break
+    return text[:end] + closers
+
+
+def _value(text: bytes) -> Json:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

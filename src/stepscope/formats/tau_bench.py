@@ -1,0 +1,165 @@
+"""Read tau-bench `historical_trajectories/*.json`: runs with reward, reference calls and trial.
+
+One record is one run of one task. The file carries no times, tokens or agent cost; a tool error
+shows only as text beginning `Error:`. What the run should have done becomes its Case: the
+benchmark's actions are the reference, those that write are sub-goals, its outputs are texts that
+the user must be told.
+Format: sierra-research/tau-bench, `tau_bench/types.py`, `EnvRunResult`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from stepscope.effects import infer_effect
+from stepscope.errors import TraceError
+from stepscope.formats.beliefs import OK, Judged, error
+from stepscope.formats.building import Ordinals, finish, rest
+from stepscope.formats.chat import Reading, steps_of
+from stepscope.formats.opening import Opening
+from stepscope.formats.plain import Found, PlainFormat, each_record
+from stepscope.model import (
+    Case,
+    Json,
+    Outcome,
+    Quarantined,
+    ReferenceCall,
+    Source,
+    Step,
+    Stream,
+    SubGoal,
+    Trajectory,
+)
+
+NAME = "tau_bench"
+# tau-bench's own tolerance: `(1 - 1e-6) <= reward` counts as success (run.py, display_metrics).
+PASSING_REWARD = 1 - 1e-6
+
+_TITLE = re.compile(r"\s*#\s*(\w[\w -]*?) agent policy", re.IGNORECASE)
+_RUN = frozenset({"task_id", "reward", "info", "traj", "trial"})
+_TASK = frozenset({"user_id", "instruction", "actions", "outputs"})
+
+
+class _Action(msgspec.Struct, gc=False):
+    name: str
+    kwargs: dict[str, Any] = {}
+
+
+class _Task(msgspec.Struct, gc=False):
+    instruction: str | None = None
+    actions: list[_Action] | None = None
+    outputs: list[str] | None = None
+    user_id: str | None = None
+
+
+class _Run(msgspec.Struct, gc=False):
+    traj: list[Any]
+    task_id: int | str | None = None
+    reward: float | None = None
+    trial: int | str | None = None
+
+
+def judge(text: str) -> Judged:
+    """Return what tau-bench means by a tool's text: an error begins `Error:`, all else is well."""
+    return error(text) if text.startswith("Error:") else OK
+
+
+def _likeness(opening: Opening) -> float:
+    record = opening.first("task_id") or opening.first("traj")
+    if record is None:
+        return 0.0
+    hits = sum(key in record for key in ("task_id", "reward", "info", "traj", "trial"))
+    task = record.get("info")
+    known = isinstance(task, dict) and isinstance(task.get("task"), dict)
+    if "simulations" in record or "messages" in record:
+        return 0.0
+    return min(1.0, 0.2 * hits if known or "traj" in record else 0.05 * hits)
+
+
+def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    ordinals = Ordinals()
+    return each_record(stream, lambda found: (_trajectory(found, ordinals),))
+
+
+def _trajectory(found: Found, ordinals: Ordinals) -> Trajectory:
+    record = found.value
+    if type(record) is not dict:
+        raise TraceError(f"a tau-bench run is an object; found {str(record)[:60]!r}")
+    run = msgspec.convert(record, _Run)
+    info = record.get("info")
+    if info is not None and type(info) is not dict:
+        raise TraceError(f"`info` is {str(info)[:60]!r}; expected an object or null")
+    steps = steps_of(run.traj, Reading(judge, found.limits))
+    workflow = _workflow(steps)
+    task = None if run.task_id is None else str(run.task_id)
+    trial = None if run.trial is None else str(run.trial)
+    draft = Trajectory(
+        id="",
+        name="/".join([part for part in (workflow, task, trial) if part is not None]),
+        steps=steps,
+        source=Source(format=NAME, uri=found.uri, offset=found.offset),
+        workflow=workflow,
+        task=task,
+        trial=trial,
+        outcome=_outcome(run.reward),
+        case=_case(info, workflow, task),
+        extra=_extra(record, info),
+    )
+    return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
+
+
+def _workflow(steps: tuple[Step, ...]) -> str:
+    if steps and steps[0].actor == "system" and steps[0].parts:
+        title = _TITLE.match(steps[0].parts[0].text or "")
+        if title is not None:
+            return title.group(1).lower().replace(" ", "-")
+    return NAME
+
+
+def _outcome(reward: float | None) -> Outcome:
+    if reward is None:
+        return Outcome()
+    passed = reward >= PASSING_REWARD
+    return Outcome("pass" if passed else "fail", "reward", reward, f"reward {reward:g}")
+
+
+def _case(info: dict[str, Json] | None, workflow: str, task_id: str | None) -> Case | None:
+    if info is None or info.get("task") is None or task_id is None:
+        return None
+    task = msgspec.convert(info["task"], _Task)
+    actions = task.actions or []
+    used: Counter[str] = Counter()
+    subgoals = []
+    for action in actions:
+        if infer_effect(action.name) == "write":
+            used[action.name] += 1
+            nth = used[action.name]
+            name = action.name if nth == 1 else f"{action.name} {nth}"
+            subgoals.append(SubGoal(name, action.name, action.kwargs))
+    reference = [ReferenceCall(action.name, action.kwargs) for action in actions]
+    return Case(
+        workflow=workflow,
+        task=task_id,
+        request=task.instruction,
+        setup=None if task.user_id is None else {"user_id": task.user_id},
+        subgoals=tuple(subgoals),
+        outputs=tuple(task.outputs or ()),
+        reference=None if task.actions is None else tuple(reference),
+        extra=rest(info["task"], _TASK),
+    )
+
+
+def _extra(record: dict[str, Json], info: dict[str, Json] | None) -> dict[str, Json] | None:
+    more = rest(record, _RUN)
+    told = rest(info, frozenset({"task"})) if info is not None else None
+    if told is None:
+        return more
+    return {"info": told} if more is None else {"info": told, **more}
+
+
+FORMAT = PlainFormat(NAME, _likeness, _read)

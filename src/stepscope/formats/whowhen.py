@@ -1,0 +1,192 @@
+"""Read Who&When: failed multi-agent runs, each with the decisive step that people named.
+
+One file is one run. The two subsets differ: algorithm-generated runs name the agent in `name`,
+hand-crafted ones in `role`, with what the agent does in brackets behind it. The step label is a
+text of digits, counted from 0 over `history`. Runs have no tool calls, tokens or times; what the
+code executor says is the environment speaking, and its exit code sets the step's error.
+Format: ag2ai/Agents_Failure_Attribution, `Who&When/`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.beliefs import judge_text
+from stepscope.formats.building import Ordinals, finish, rest
+from stepscope.formats.opening import Opening
+from stepscope.formats.plain import Found, PlainFormat, each_record
+from stepscope.model import (
+    Actor,
+    Case,
+    Json,
+    Label,
+    Outcome,
+    Part,
+    Quarantined,
+    Source,
+    Step,
+    StepKind,
+    Stream,
+    Trajectory,
+)
+
+NAME = "whowhen"
+ANNOTATOR = "Who&When"
+
+_RECORD = frozenset(
+    "history question question_ID ground_truth is_correct is_corrected level mistake_agent "
+    "mistake_step mistake_reason".split()
+)
+_SUFFIX = re.compile(r"(.*?)\s*\((.*)\)\Z", re.DOTALL)
+
+
+class _Message(msgspec.Struct, gc=False):
+    role: str
+    content: str | None = None
+    name: str | None = None
+
+
+class _Run(msgspec.Struct, gc=False):
+    history: list[Any]
+    mistake_step: str | int
+    mistake_agent: str
+    mistake_reason: str = ""
+    question: str | None = None
+    question_ID: str | None = None
+    ground_truth: str | int | float | None = None
+    is_correct: bool | None = None
+    is_corrected: bool | None = None
+    level: str | int | None = None
+
+
+def _likeness(opening: Opening) -> float:
+    record = opening.first("history")
+    if record is None or not isinstance(record["history"], list):
+        return 0.0
+    labels = sum(key in record for key in ("mistake_step", "mistake_agent", "mistake_reason"))
+    about = sum(key in record for key in ("question_ID", "question", "ground_truth"))
+    # A long history may cut off the keys behind it; its messages then speak for it.
+    cut = 0.3 if _hand_crafted(record["history"]) else 0.0
+    flags = 0.1 if "is_correct" in record or "is_corrected" in record else 0.0
+    return min(1.0, 0.25 * labels + 0.15 * about + flags + cut)
+
+
+def _hand_crafted(history: list[Json]) -> bool:
+    roles = {message.get("role") for message in history if isinstance(message, dict)}
+    return "human" in roles and any(
+        isinstance(role, str) and role.startswith("Orchestrator (") for role in roles
+    )
+
+
+def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    ordinals = Ordinals()
+    return each_record(stream, lambda found: (_trajectory(found, ordinals),))
+
+
+def _trajectory(found: Found, ordinals: Ordinals) -> Trajectory:
+    record = found.value
+    if not isinstance(record, dict):
+        raise TraceError(f"a Who&When run is an object; found {str(record)[:60]!r}")
+    run = msgspec.convert(record, _Run)
+    steps = tuple([_step(message, index) for index, message in enumerate(run.history)])
+    label = _label(run, len(steps))
+    generated = any(isinstance(m, dict) and "name" in m for m in run.history)
+    workflow = "whowhen-algorithm" if generated else "whowhen-handcrafted"
+    correct = run.is_correct if run.is_correct is not None else run.is_corrected
+    draft = Trajectory(
+        id="",
+        name="" if run.question_ID is None else f"{workflow}/{run.question_ID}",
+        steps=steps,
+        source=Source(format=NAME, uri=found.uri, offset=found.offset, run_id=run.question_ID),
+        workflow=workflow,
+        task=run.question_ID,
+        outcome=_outcome(correct),
+        labels=(label,),
+        case=_case(run, workflow),
+        extra=rest(record, _RECORD),
+    )
+    return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
+
+
+def _outcome(correct: bool | None) -> Outcome:
+    if correct is None:
+        return Outcome()
+    return Outcome("pass" if correct else "fail", "label", None, f"labelled correct: {correct}")
+
+
+def _label(run: _Run, n_steps: int) -> Label:
+    text = str(run.mistake_step)
+    if not text.isascii() or not text.isdigit():
+        raise TraceError(f"`mistake_step` is {text!r}; expected digits, counted from 0")
+    step = int(text)
+    if step >= n_steps:
+        raise TraceError(f"`mistake_step` is {step}; the history has {n_steps} steps, from 0")
+    return Label(
+        kind="decisive_step",
+        step=step,
+        agent=run.mistake_agent,
+        reason=run.mistake_reason,
+        annotator=ANNOTATOR,
+    )
+
+
+def _case(run: _Run, workflow: str) -> Case | None:
+    if run.question_ID is None:
+        return None
+    return Case(
+        workflow=workflow,
+        task=run.question_ID,
+        request=run.question,
+        outputs=() if run.ground_truth is None else (str(run.ground_truth),),
+        difficulty=None if run.level is None else str(run.level),
+    )
+
+
+def _step(value: Json, index: int) -> Step:
+    message = msgspec.convert(value, _Message)
+    content = message.content or ""
+    parts = (Part("text", content),) if content else ()
+    extra = rest(value, frozenset({"role", "content", "name"})) or {}
+    if message.name is not None:
+        actor: Actor = "environment" if message.name == "Computer_terminal" else "agent"
+        error = judge_text(content).error if actor == "environment" else None
+        # The chat role only says who is speaking to whom; the group chat gives every agent both.
+        extra = {"role": message.role, **extra}
+        return Step(
+            index=index, actor=actor, parts=parts, agent=message.name, error=error, extra=extra
+        )
+    agent, doing = _speaker(message.role)
+    if agent == "human":
+        return Step(index=index, actor="user", parts=parts, extra=extra or None)
+    if doing is not None:
+        extra = {"role": message.role, **extra}
+    return Step(
+        index=index,
+        actor="agent",
+        kind=_kind(doing),
+        parts=parts,
+        agent=agent,
+        extra=extra or None,
+    )
+
+
+def _speaker(role: str) -> tuple[str, str | None]:
+    """Return the agent and what it does: "Orchestrator (thought)" is two things."""
+    match = _SUFFIX.match(role)
+    return (role, None) if match is None else (match.group(1), match.group(2))
+
+
+def _kind(doing: str | None) -> StepKind:
+    if doing is None:
+        return "message"
+    if doing.startswith("->"):
+        return "handoff"
+    return "plan" if doing == "thought" else "other"
+
+
+FORMAT = PlainFormat(NAME, _likeness, _read)
