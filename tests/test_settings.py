@@ -6,6 +6,7 @@ import pytest
 
 from stepscope import settings
 from stepscope.errors import ConfigError
+from stepscope.measures.facts import Declared
 from stepscope.model import PolicyRule
 
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "stepscope.toml"
@@ -39,6 +40,10 @@ def test_every_table_is_read(tmp_path: Path) -> None:
         name = "ask first"
         before = "book"
         require = "confirm"
+        [[policy]]
+        name = "never"
+        forbid = "send"
+        workflow = "airline"
         """,
     )
     found = settings.load(folder)
@@ -47,7 +52,12 @@ def test_every_table_is_read(tmp_path: Path) -> None:
     assert (found.limits.depth, found.limits.zip_ratio, found.limits.steps) == (64, 100.0, 100_000)
     assert found.tools == {"bash": "write"}
     assert found.alternatives == {"search": ("search_onestop",)}
-    assert found.policy == (PolicyRule(name="ask first", before="book", require="confirm"),)
+    assert found.declared == Declared(
+        effects={"bash": "write"},
+        alternatives={"search": ("search_onestop",)},
+        policy=(PolicyRule(name="ask first", before="book", require="confirm"),),
+        workflows={"airline": (PolicyRule(name="never", forbid="send"),)},
+    )
 
 
 def test_pyproject_is_read_and_both_are_refused(tmp_path: Path) -> None:

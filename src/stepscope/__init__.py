@@ -1,3 +1,30 @@
-"""stepscope: an instrument for the path of an AI agent, not only its destination."""
+"""stepscope: an instrument for the path of an AI agent, not only its destination.
+
+    import stepscope as ss
+    store = ss.open("runs.db")
+
+Importing this loads nothing else: `open` brings in the library when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stepscope.api import open as open
 
 __version__ = "0.1.0"
+
+__all__ = ["__version__", "open"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "open":
+        from stepscope.api import open
+
+        return open
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

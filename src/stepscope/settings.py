@@ -16,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from stepscope.errors import ConfigError
+from stepscope.measures.facts import Declared
 from stepscope.model import PolicyRule
 from stepscope.safety.limits import Limits
 
@@ -32,6 +33,12 @@ KEY_VARIABLES = (
     "OPENAI_API_KEY",
     "OPENROUTER_API_KEY",
 )
+
+
+class Rule(PolicyRule, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule of conduct as written in TOML; `workflow` narrows it to the runs of one workflow."""
+
+    workflow: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,7 +60,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     limits: Limits = Limits()
     tools: dict[str, Literal["read", "write"]] = msgspec.field(default_factory=dict)
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    policy: tuple[PolicyRule, ...] = ()
+    policy: tuple[Rule, ...] = ()
+
+    @property
+    def declared(self) -> Declared:
+        """What measures are told of these settings."""
+        return Declared(
+            effects=dict(self.tools),
+            alternatives=self.alternatives,
+            policy=_rules(self.policy, ""),
+            workflows={
+                name: _rules(self.policy, name)
+                for name in sorted({rule.workflow for rule in self.policy} - {""})
+            },
+        )
 
 
 def load(directory: str | Path = ".") -> Settings:
@@ -112,7 +132,7 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     _refuse_unknown(table.get("limits"), Limits, f"{where}, [limits]")
     rules = table.get("policy")
     for number, rule in enumerate(rules if isinstance(rules, list) else (), 1):
-        _refuse_unknown(rule, PolicyRule, f"{where}, [[policy]] number {number}")
+        _refuse_unknown(rule, Rule, f"{where}, [[policy]] number {number}")
     try:
         settings = msgspec.convert(table, Settings)
     except msgspec.ValidationError as e:
@@ -145,6 +165,15 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"{where}: two [[policy]] rules are called {name!r}; rename one")
+
+
+def _rules(rules: tuple[Rule, ...], workflow: str) -> tuple[PolicyRule, ...]:
+    fields = [field.name for field in msgspec.structs.fields(PolicyRule)]
+    return tuple(
+        PolicyRule(**{name: getattr(rule, name) for name in fields})
+        for rule in rules
+        if rule.workflow == workflow
+    )
 
 
 def _dotenv_names(path: Path) -> set[str]:

@@ -1,0 +1,146 @@
+"""What `doctor` looks at: each thing is ok, worth a warning, or failing, with what to do.
+
+Only this machine is looked at. Of keys nothing but the name of the variable is read out.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import webbrowser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from stepscope.errors import StepscopeError
+from stepscope.settings import Settings, keys_set, load
+
+# Below this, an import of a few thousand runs fills the disk.
+LOW_SPACE = 1 << 30
+# Below this, nothing useful can be stored.
+NO_SPACE = 16 << 20
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at: its state, what was found, what to do about it."""
+
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    found: str
+    advice: str = ""
+    exit_code: int = 0
+
+
+def run(store: Path | None) -> list[Check]:
+    """Return every check, in a fixed order; `store` is the one of the settings when None."""
+    settings, of_settings = _settings()
+    place = Path(settings.store) if store is None else store
+    return [
+        _python(),
+        of_settings,
+        _store(place),
+        _disk(place),
+        _parquet(),
+        _keys(),
+        _sandbox(),
+        _browser(),
+    ]
+
+
+def _python() -> Check:
+    found = f"{platform.python_version()} at {sys.executable}"
+    return Check(name="python", state="ok", found=found)
+
+
+def _settings() -> tuple[Settings, Check]:
+    try:
+        settings = load()
+    except StepscopeError as e:
+        wrong = Check(name="settings", state="fail", found=str(e), exit_code=e.exit_code)
+        return Settings(), wrong
+    files = [name for name in ("stepscope.toml",) if Path(name).is_file()]
+    if files:
+        return settings, Check(name="settings", state="ok", found=files[0])
+    advice = "stepscope init writes stepscope.toml"
+    return settings, Check(name="settings", state="ok", found="the defaults", advice=advice)
+
+
+def _store(place: Path) -> Check:
+    from stepscope.store import Store
+
+    if str(place) == ":memory:":
+        return Check(name="store", state="ok", found="kept in memory only")
+    if not place.exists():
+        parent = next(p for p in (place.absolute(), *place.absolute().parents) if p.exists())
+        if not os.access(parent, os.W_OK):
+            found = f"{place}: {parent} cannot be written"
+            advice = "choose another place with --store PATH"
+            return Check(name="store", state="fail", found=found, advice=advice, exit_code=2)
+        advice = "stepscope import PATHS makes it"
+        return Check(name="store", state="ok", found=f"{place}: none yet", advice=advice)
+    try:
+        with Store.open(place) as opened:
+            found = f"{place}: {len(opened.runs().id):,} runs"
+    except StepscopeError as e:
+        return Check(name="store", state="fail", found=str(e), exit_code=e.exit_code)
+    return Check(name="store", state="ok", found=found)
+
+
+def _disk(place: Path) -> Check:
+    folder = next(p for p in place.absolute().parents if p.exists())
+    free = shutil.disk_usage(folder).free
+    found = f"{free / (1 << 30):,.1f} GiB free at {folder}"
+    if free < NO_SPACE:
+        return Check(name="disk", state="fail", found=found, advice="free some space", exit_code=5)
+    if free < LOW_SPACE:
+        return Check(name="disk", state="warn", found=found, advice="a large import may fill it")
+    return Check(name="disk", state="ok", found=found)
+
+
+def _parquet() -> Check:
+    if find_spec("pyarrow") is not None:
+        return Check(name="parquet", state="ok", found="pyarrow is installed")
+    advice = "for Parquet: pip install 'stepscope[parquet]'"
+    return Check(name="parquet", state="warn", found="pyarrow is not installed", advice=advice)
+
+
+def _keys() -> Check:
+    try:
+        keys = keys_set()
+    except StepscopeError as e:
+        return Check(name="keys", state="fail", found=str(e), exit_code=e.exit_code)
+    if not keys:
+        advice = "none is needed for what is here"
+        return Check(name="keys", state="ok", found="no key variable is set", advice=advice)
+    found = ", ".join(f"{name} ({place})" for name, place in keys.items())
+    return Check(name="keys", state="ok", found=f"set: {found}")
+
+
+def _sandbox() -> Check:
+    path = shutil.which("bwrap")
+    if path is None:
+        advice = "only replays need it; Debian: apt-get install bubblewrap"
+        return Check(name="sandbox", state="warn", found="no bubblewrap", advice=advice)
+    trial = [path, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true"]
+    try:
+        works = subprocess.run(trial, capture_output=True, timeout=5, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        works = False
+    if works:
+        return Check(name="sandbox", state="ok", found=path)
+    advice = "only replays need it; user namespaces may be switched off here"
+    return Check(name="sandbox", state="warn", found=f"{path} does not start", advice=advice)
+
+
+def _browser() -> Check:
+    try:
+        found = getattr(webbrowser.get(), "name", "found")
+    except webbrowser.Error:
+        advice = "reports in text, Markdown and JSON need none"
+        return Check(name="browser", state="warn", found="no browser found", advice=advice)
+    return Check(name="browser", state="ok", found=str(found))

@@ -1,0 +1,59 @@
+"""`stepscope demo`: the bundled real runs, scored and reported; no key, no network."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from stepscope.cli.options import Json, Offline, StorePath
+
+# The bundled runs, and the agent where the trace does not name it.
+RUNS = (
+    (("airline", "runs.json"), "gpt-4o"),
+    (("atif", "openhands_hello-world.trajectory.json"), None),
+    (("claude_code", "sample_session.jsonl"), None),
+)
+PLACE = Path(".stepscope") / "demo.db"
+
+
+def demo(*, store: StorePath = None, offline: Offline = False, as_json: Json = False) -> None:
+    """Score the real runs that come with it: no key, no network.
+
+    Example: stepscope demo
+    """
+    from stepscope import api
+    from stepscope.cli import terminal
+    from stepscope.cli.bundled import bundled
+    from stepscope.settings import Settings
+
+    place = _place() if store is None else store
+    # The demo shows the same figures everywhere: settings of the working directory are left out.
+    with api.open(place, settings=Settings()) as notebook:
+        for path, agent in RUNS:
+            with terminal.progress("reading runs") as step:
+                added = notebook.add(bundled(*path), agent=agent, progress=step)
+            if not as_json:
+                terminal.out(str(added))
+        with terminal.progress("scoring runs") as step:
+            scored = notebook.score(progress=step)
+        view = notebook.report()
+        if as_json:
+            terminal.out(view.json())
+            return
+        terminal.out(f"{scored}\nkept in {place}\n")
+        terminal.out(view.text(terminal.width()))
+    terminal.out(
+        f"\nThese are real runs of gpt-4o on tau-bench airline tasks. Now try:\n"
+        f"  stepscope show airline/11/2 --store {place}\n"
+        f"  stepscope show airline/9/2 --store {place} --step 45\n"
+        f"  stepscope import YOUR_RUNS/ && stepscope score && stepscope report"
+    )
+
+
+def _place() -> Path:
+    try:
+        PLACE.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryFile(dir=PLACE.parent):
+            return PLACE
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="stepscope-")) / PLACE.name

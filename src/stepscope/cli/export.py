@@ -1,0 +1,53 @@
+"""`stepscope export`: runs and verdicts out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stepscope.cli.options import ExportFormat, Json, Offline, Since, StorePath, WhereText
+
+
+def export(
+    out: Annotated[
+        str, typer.Argument(metavar="OUT", help="A file, a folder for ATIF, or - for stdout.")
+    ],
+    *,
+    to: Annotated[
+        ExportFormat, typer.Option("--to", help="The format to write.")
+    ] = ExportFormat.ours,
+    verdicts: Annotated[
+        bool, typer.Option("--verdicts", help="Verdicts instead of runs (ours or parquet).")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    where: WhereText = None,
+    since: Since = None,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> None:
+    """Write runs or verdicts for other programs.
+
+    Example: stepscope export runs.parquet --to parquet --where "outcome = 'fail'"
+    """
+    from stepscope.cli import terminal
+    from stepscope.cli.stores import existing
+
+    with existing(store) as notebook, terminal.progress("writing runs") as step:
+        exported = notebook.export(
+            out,
+            to=to.value,
+            verdicts=verdicts,
+            force=force,
+            where=where,
+            since=since,
+            progress=step,
+        )
+    # On stdout the account would mix with the runs themselves.
+    if out == "-":
+        terminal.note(str(exported))
+    elif as_json:
+        terminal.out_json(exported)
+    else:
+        terminal.out(str(exported))

@@ -1,0 +1,155 @@
+"""The command line: parse, call the library, print, exit code. No command computes a number.
+
+Commands import what they need when they run, so that `--help` starts in a tenth of a second. Exit
+codes: 0 done, 1 a bug in stepscope, 2 something the user can fix, 4 the asked figure is unmeasured,
+5 disk, network or budget, 130 stopped by the user.
+"""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import os
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from types import TracebackType
+
+import typer
+
+from stepscope.cli import (
+    compare,
+    demo,
+    doctor,
+    export,
+    importing,
+    init,
+    purge,
+    report,
+    score,
+    show,
+)
+from stepscope.cli.options import Version
+from stepscope.errors import EnvironmentFault, StepscopeError
+
+# What typer raises for a command line it cannot read, whether it brings its own click or not.
+_BadCommandLine: type[Exception] = typer.BadParameter.__mro__[2]
+
+_DISK_GAVE_OUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+
+app = typer.Typer(
+    name="stepscope",
+    help="Reads recorded runs of AI agents; says what broke, where, and how sure it is.",
+    epilog="Start with: stepscope demo",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(context: typer.Context, version: Version = False) -> None:
+    if context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help() + "\n")
+
+
+for _command in (
+    demo.demo,
+    init.init,
+    doctor.doctor,
+    importing.import_,
+    score.score,
+    report.report,
+    show.show,
+    compare.compare,
+    export.export,
+    purge.purge,
+):
+    _name = _command.__name__.rstrip("_")
+    _text, _, _example = (_command.__doc__ or "").partition("Example:")
+    app.command(
+        _name,
+        help=inspect.cleandoc(_text),
+        epilog=f"Example: {_example.strip()}",
+    )(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; what is left uncaught is a bug."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if arguments is None:
+        sys.excepthook = _bug
+        arguments = sys.argv[1:]
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_quietly()
+        return 0
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        command = typer.main.get_command(app)
+        result = command.main(list(arguments), prog_name="stepscope", standalone_mode=False)
+    except StepscopeError as e:
+        return _complain(str(e), e.exit_code)
+    except _BadCommandLine as e:
+        return _complain(_usage(e), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("stopped; what was done so far is kept", 130)
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        if e.errno in _DISK_GAVE_OUT:
+            where = f"{e.filename}: " if e.filename else ""
+            return _complain(f"{where}{e.strerror}; free some space", EnvironmentFault.exit_code)
+        if e.filename is None:
+            raise
+        return _complain(f"{e.filename}: {e.strerror}", 2)
+    except SystemExit:
+        # typer's answer to a closed pipe, which it takes for itself.
+        raise BrokenPipeError from None
+    return result if isinstance(result, int) else 0
+
+
+def _usage(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "stepscope"
+    text = getattr(error, "format_message", error.__str__)()
+    return f"{text.rstrip('.')}; see {path} --help"
+
+
+def _complain(message: str, code: int) -> int:
+    from stepscope.safety.text import visible_line
+
+    sys.stderr.write(f"error: {visible_line(message)}\n")
+    return code
+
+
+def _close_quietly() -> None:
+    # The reader has gone (`| head`): what is still buffered must not complain at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    import tempfile
+    import traceback
+
+    text = "".join(traceback.format_exception(kind, error, trace))
+    if os.environ.get("STEPSCOPE_DEBUG") == "1":
+        sys.stderr.write(text)
+        return
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", prefix="stepscope-bug-", suffix=".txt", delete=False
+    ) as file:
+        file.write(text)
+    sys.stderr.write(
+        f"error: a bug in stepscope ({kind.__name__}), not in your input: please report it with "
+        f"{file.name} (it may quote your traces; STEPSCOPE_DEBUG=1 prints it instead)\n"
+    )

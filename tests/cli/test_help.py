@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from stepscope.cli.main import main
+
+COMMANDS = "demo init doctor import score report show compare export purge".split()
+# What makes a start slow, and what --help has no use for.
+HEAVY = ("numpy", "scipy", "msgspec", "rich", "pyarrow", "sqlite3", "stepscope.model")
+
+
+def help_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main([*arguments, "--help"]) == 0
+    return capsys.readouterr().out
+
+
+def test_help_names_every_command_in_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of(capsys)
+    listed = text.partition("Commands:")[2].split("\n")
+    assert [line.split()[0] for line in listed if line.startswith("  ")][:-1] == COMMANDS
+    assert "..." not in text.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_an_example_and_json(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    text = help_of(capsys, command)
+    assert f"Example: stepscope {command}" in " ".join(text.split())
+    assert "--json" in text
+    assert "--offline" in text
+    assert "--store" in text
+
+
+@pytest.mark.parametrize("command", ["score", "report", "compare", "export", "purge"])
+def test_commands_that_read_runs_take_where(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    assert "--where" in help_of(capsys, command)
+
+
+def test_no_command_prints_help_and_version_prints_the_version(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([]) == 0
+    assert "Commands:" in capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == "stepscope 0.1.0\n"
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from stepscope.cli.main import main; main(['--help']);"
+        f"print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["reprot"], "No such command 'reprot'"),
+        (["report", "--wher", "x"], "No such option: --wher"),
+        (["show"], "Missing argument 'RUN'"),
+        (["report", "--seed", "x"], "Invalid value for '--seed'"),
+        (["report", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["export", "out", "--to", "csv"], "'csv' is not one of 'ours', 'atif', 'parquet'"),
+        (["show", "a", "--steps", "5"], "--steps '5': expected A:B, as --steps 0:12"),
+        (["show", "a", "--steps", "1:2", "--step", "1"], "leave one out"),
+        (["report", "--json", "--markdown"], "choose one"),
+        (["import", "x", "--tag", "nothing"], "--tag 'nothing': expected KEY=VALUE"),
+        (["purge"], "purge needs --older-than or --where"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_code_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert says in shown.err
+    assert shown.err.startswith("error: ")
+    assert shown.err.count("\n") == 1
