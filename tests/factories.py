@@ -60,12 +60,12 @@ def result(
     return Step(index=0, actor="environment", kind="result", results=(answer,))
 
 
-def did(tool: str, text: str = "ok", **arguments: Json) -> Turn:
+def did(tool: str, text: str = "ok", /, **arguments: Json) -> Turn:
     """Return two steps: a call of `tool` and its answer."""
     return calls(ToolCall(tool, arguments)), result(text)
 
 
-def failed(tool: str, text: str = "Error: no", **arguments: Json) -> Turn:
+def failed(tool: str, text: str = "Error: no", /, **arguments: Json) -> Turn:
     """Return two steps: a call of `tool` and the error that came back."""
     return calls(ToolCall(tool, arguments)), result(text, "error")
 

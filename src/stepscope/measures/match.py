@@ -8,9 +8,8 @@ Partial credit: precision and recall of a largest matching, F1, longest common s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
 
 from stepscope.errors import UsageError
 from stepscope.measures.assignment import assign, contains, longest_common, same
@@ -46,13 +45,13 @@ _NO_REFERENCE = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(NamedTuple):
     """A run's calls beside the reference.
 
     Attributes:
         mode: the sense of `matched`.
         pairs: for each call the index of its reference call, or None.
+        n_paired: calls that have a reference call of their own.
         n_reference: calls of the reference.
         common: length of the longest common subsequence, in calls.
         aligned: each call matches the reference call at its own position.
@@ -60,6 +59,7 @@ class Comparison:
 
     mode: Mode
     pairs: tuple[int | None, ...]
+    n_paired: int
     n_reference: int
     common: int
     aligned: bool
@@ -70,29 +70,24 @@ class Comparison:
         return self.holds(self.mode)
 
     @property
-    def n_paired(self) -> int:
-        """Calls that have a reference call of their own."""
-        return len(self.pairs) - self.pairs.count(None)
-
-    @property
     def missed(self) -> tuple[int, ...]:
         """Reference calls that no call answers to, by index."""
         return tuple(at for at in range(self.n_reference) if at not in self.pairs)
 
     def holds(self, mode: Mode) -> bool:
         """Tell whether the calls match the reference in this sense."""
-        paired, n_calls = self.n_paired, len(self.pairs)
+        n_calls = len(self.pairs)
         match ALIASES.get(mode, mode):
             case "strict":
                 return self.aligned and n_calls == self.n_reference
             case "in_order":
                 return self.common == self.n_reference
             case "superset":
-                return paired == self.n_reference
+                return self.n_paired == self.n_reference
             case "subset":
-                return paired == n_calls
+                return self.n_paired == n_calls
             case _:
-                return paired == n_calls == self.n_reference
+                return self.n_paired == n_calls == self.n_reference
 
 
 def compare(
@@ -123,19 +118,21 @@ def compare(
     by_name: dict[str, list[int]] = {}
     for at, wanted in enumerate(reference):
         by_name.setdefault(wanted.name, []).append(at)
-    candidates: list[list[int]] = []
+    candidates: list[Sequence[int]] = []
     for call in calls:
+        named = by_name.get(call.name)
+        if named is None:
+            candidates.append(())
+            continue
         rule = overrides.get(call.name, arguments)
         candidates.append(
-            [
-                at
-                for at in by_name.get(call.name, ())
-                if _fits(call, reference[at].arguments, rule, tolerance)
-            ]
+            [at for at in named if _fits(call, reference[at].arguments, rule, tolerance)]
         )
+    pairs = tuple(assign(candidates))
     return Comparison(
         mode=mode,
-        pairs=tuple(assign(candidates)),
+        pairs=pairs,
+        n_paired=len(pairs) - pairs.count(None),
         n_reference=len(reference),
         common=longest_common(candidates),
         aligned=all(at in options for at, options in enumerate(candidates)),
@@ -174,47 +171,44 @@ def _fits(
     )
 
 
+_NO_CALLS = Unmeasured("undefined", "the agent made no calls", "match.precision")
+_NEITHER = Unmeasured("undefined", "no calls made and none expected", "match.f1")
+_EMPTY_RECALL = Unmeasured("undefined", "the reference is empty", "match.recall")
+_EMPTY_LCS = Unmeasured("undefined", "the reference is empty", "match.lcs")
+
+
 def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     if case is None or case.reference is None:
         return _NO_REFERENCE
     exchanges = agent_calls(trajectory)
     found = compare([x.call for x in exchanges], case.reference)
     cites = tuple(
-        x.step for x, pair in zip(exchanges, found.pairs, strict=True) if pair is not None
+        sorted({x.step for x, pair in zip(exchanges, found.pairs, strict=True) if pair is not None})
     )
-    return (*_credit(found, cites), *_senses(found))
+    senses = [_YES[mode] if found.holds(mode) else _NO[mode] for mode in SENSES]
+    return (*_credit(found, cites), *senses)
 
 
-def _credit(found: Comparison, cites: tuple[int, ...]) -> Iterator[Answer]:
-    """Give the whole answer, citing the calls that pair up, and the four shares."""
+def _credit(found: Comparison, cites: tuple[int, ...]) -> tuple[Answer, ...]:
+    """Return the whole answer, citing the calls that pair up, and the four shares."""
     paired, n_calls, n_reference = found.n_paired, len(found.pairs), found.n_reference
-    yield Verdict(
+    whole = Verdict(
         "match",
         label="match" if found.matched else "no_match",
         cites=cites,
         reason=f"in order: {found.common} of {n_reference} reference calls, {n_calls} made",
     )
-    yield (
-        Verdict("match.precision", paired / n_calls)
-        if n_calls
-        else Unmeasured("undefined", "the agent made no calls", "match.precision")
-    )
     if not n_reference:
-        for aspect in (".recall", ".lcs"):
-            yield Unmeasured("undefined", "the reference is empty", f"match{aspect}")
-    else:
-        yield Verdict("match.recall", paired / n_reference)
-        yield Verdict("match.lcs", found.common / n_reference)
-    yield (
-        Verdict("match.f1", 2 * paired / (n_calls + n_reference))
-        if n_calls + n_reference
-        else Unmeasured("undefined", "no calls made and none expected", "match.f1")
+        precision = Verdict("match.precision", 0.0) if n_calls else _NO_CALLS
+        f1 = Verdict("match.f1", 0.0) if n_calls else _NEITHER
+        return (whole, precision, _EMPTY_RECALL, f1, _EMPTY_LCS)
+    return (
+        whole,
+        Verdict("match.precision", paired / n_calls) if n_calls else _NO_CALLS,
+        Verdict("match.recall", paired / n_reference),
+        Verdict("match.f1", 2 * paired / (n_calls + n_reference)),
+        Verdict("match.lcs", found.common / n_reference),
     )
-
-
-def _senses(found: Comparison) -> Iterator[Answer]:
-    for mode in SENSES:
-        yield _YES[mode] if found.holds(mode) else _NO[mode]
 
 
 MEASURE = Rule("match", "1", Scale(0.0, 1.0, ("match", "no_match")), (), _run)

@@ -92,12 +92,14 @@ def near_duplicates(exchanges: Iterable[Exchange], facts: Facts | None) -> list[
         text = result.parts[0].text
         if text is None or len(text) < NEAR_MIN_CHARACTERS:
             continue
-        if effect_of(exchange.call.name, facts) == "write":
-            continue
-        keys = answers.setdefault((exchange.call.name, text), set())
-        if keys and exchange.key not in keys:
-            found.append(exchange)
-        keys.add(exchange.key)
+        name = exchange.call.name
+        questions = answers.get((name, text))
+        if questions is None:
+            answers[name, text] = {exchange.key}
+        elif exchange.key not in questions:
+            questions.add(exchange.key)
+            if effect_of(name, facts) != "write":
+                found.append(exchange)
     return found
 
 

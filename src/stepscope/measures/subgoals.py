@@ -46,16 +46,19 @@ _NOTHING_ELSE = Verdict("subgoals.other_writes", 0.0)
 
 def candidates(goals: Sequence[SubGoal], exchanges: Sequence[Exchange]) -> list[list[int]]:
     """Return for each sub-goal the indexes (in `exchanges`) of the calls that satisfy it."""
-    return [
-        [
-            at
-            for at, exchange in enumerate(exchanges)
-            if exchange.call.name == goal.tool
-            and succeeded(exchange)
-            and contains(exchange.call.arguments, goal.arguments)
-        ]
-        for goal in goals
-    ]
+    found: list[list[int]] = []
+    for goal in goals:
+        tool, arguments = goal.tool, goal.arguments
+        found.append(
+            [
+                at
+                for at, exchange in enumerate(exchanges)
+                if exchange.call.name == tool
+                and succeeded(exchange)
+                and contains(exchange.call.arguments, arguments)
+            ]
+        )
+    return found
 
 
 def untold(trajectory: Trajectory, outputs: Sequence[str]) -> list[str]:
@@ -68,15 +71,14 @@ def untold(trajectory: Trajectory, outputs: Sequence[str]) -> list[str]:
 
 
 def other_writes(
-    exchanges: Sequence[Exchange], taken: Iterable[int | None], facts: Facts | None
+    exchanges: Sequence[Exchange], taken: Sequence[int | None], facts: Facts | None
 ) -> list[Exchange]:
     """Return the writes that succeeded and serve no sub-goal."""
-    used = set(taken)
     return [
         exchange
         for at, exchange in enumerate(exchanges)
-        if at not in used
-        and effect_of(exchange.call.name, facts) == "write"
+        if effect_of(exchange.call.name, facts) == "write"
+        and at not in taken
         and succeeded(exchange)
     ]
 
