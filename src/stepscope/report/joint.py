@@ -1,0 +1,112 @@
+"""Outcome against path: the joint tables, and the runs in which the two disagree.
+
+A run that failed with every sub-goal reached, or passed with one missed, is where one grade alone
+would mislead. Runs where either grade is absent stay out of the table and are counted beside it.
+Source: Zhuge et al., arXiv:2410.10934, and the joint distribution of measures.md 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.report.rows import Table
+from stepscope.report.types import JointTable, RunLine
+
+Flags = npt.NDArray[np.bool_]
+# Shares are counted in whole sub-goals and errors: below 1 by less than this is rounding.
+NEARLY = 1e-9
+
+
+def tables(table: Table) -> Iterator[JointTable]:
+    """Yield outcome against sub-goals, errors and policy, each where anything was measured."""
+    goals = table.columns["subgoals"]
+    complete = _full(goals.value)
+    of_goals = ("all sub-goals", "some missed")
+    yield from _joint(table, "sub-goals", of_goals, goals.valued, (complete, ~complete))
+    errors, recovery = table.columns["errors"], table.columns["recovery"]
+    none = errors.valued & (errors.value == 0)
+    over = recovery.valued & _full(recovery.value)
+    left = recovery.valued & ~_full(recovery.value)
+    of_errors = ("no error", "all recovered", "some not")
+    yield from _joint(table, "errors", of_errors, none | over | left, (none, over, left))
+    policy = table.columns["policy"]
+    kept = policy.value == 0
+    yield from _joint(
+        table, "policy", ("rules kept", "a rule broken"), policy.valued, (kept, ~kept)
+    )
+
+
+def earned(table: Table) -> tuple[Flags, Flags]:
+    """Return which runs have a grade of the path, and which of these earned a pass by it.
+
+    The grade is good with every sub-goal reached and no rule broken (where a policy is declared).
+    """
+    goals, policy = table.columns["subgoals"], table.columns["policy"]
+    graded = goals.valued | policy.valued
+    bad = goals.valued & ~_full(goals.value) | policy.valued & (policy.value > 0)
+    return graded, graded & ~bad
+
+
+def outcomes(table: Table) -> tuple[Flags, Flags]:
+    """Return which runs have an outcome, and which of these passed."""
+    column = table.columns["outcome"]
+    known = column.valued
+    return known, known & (np.nan_to_num(column.value) > 0)
+
+
+def disagreements(table: Table) -> tuple[list[RunLine], list[RunLine], int]:
+    """Return runs that passed unearned, runs that failed though earned, and how many have both."""
+    known, passed = outcomes(table)
+    graded, good = earned(table)
+    both = known & graded
+    lucky, unlucky = both & passed & ~good, both & ~passed & good
+    return _lines(table, lucky), _lines(table, unlucky), int(both.sum())
+
+
+def _lines(table: Table, chosen: Flags) -> list[RunLine]:
+    goals, policy = table.columns["subgoals"], table.columns["policy"]
+    writes = table.columns["subgoals.other_writes"]
+    out = []
+    for at in np.flatnonzero(chosen).tolist():
+        said = []
+        if goals.valued[at]:
+            share = goals.value[at]
+            said.append("every sub-goal reached" if share >= 1 else f"{share:.0%} of sub-goals")
+        if policy.valued[at] and policy.value[at] > 0:
+            said.append(f"{policy.value[at]:.0f} violations")
+        if writes.valued[at] and writes.value[at] > 0:
+            said.append(f"{writes.value[at]:.0f} other writes")
+        out.append(RunLine(id=table.runs.id[at], name=table.runs.name[at], reason=", ".join(said)))
+    return out
+
+
+def _joint(
+    table: Table, grade: str, names: tuple[str, ...], graded: Flags, columns: tuple[Flags, ...]
+) -> Iterator[JointTable]:
+    known, passed = outcomes(table)
+    both = known & graded
+    if not both.any():
+        return
+    notes = _remarks(table, both & ~passed & columns[0]) if grade == "sub-goals" else {}
+    yield JointTable(
+        grade=grade,
+        columns=names,
+        passed=tuple(int((both & passed & flags).sum()) for flags in columns),
+        failed=tuple(int((both & ~passed & flags).sum()) for flags in columns),
+        unmeasured=len(table) - int(both.sum()),
+        notes=notes,
+    )
+
+
+def _remarks(table: Table, unearned_fail: Flags) -> dict[str, str]:
+    """Say of the failing runs with every sub-goal reached how many also wrote something else."""
+    writes = table.columns["subgoals.other_writes"]
+    n, more = int(unearned_fail.sum()), int((unearned_fail & (writes.value > 0)).sum())
+    return {"fail": f"{more} of the {n} also wrote something else"} if more else {}
+
+
+def _full(value: npt.NDArray[np.float64]) -> Flags:
+    return np.nan_to_num(value) >= 1 - NEARLY

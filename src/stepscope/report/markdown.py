@@ -1,0 +1,102 @@
+"""A report as Markdown for a comment on a pull request.
+
+Text from a trace is untrusted: it stands in `<code>` with every active character as a numeric
+entity, so it mentions nobody, closes no issue, opens no fence, ends no table cell and is no HTML
+(a backslash would not do: forges look for `@name` in the rendered text, but never inside code).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stepscope.report import lines
+from stepscope.report.text import clip, evidence, flipped, headline
+from stepscope.report.types import JointTable, Profile, Report
+from stepscope.safety.text import visible_line
+from stepscope.values import Unmeasured
+
+# Every ASCII character that Markdown, HTML or a forge's own links give a meaning to.
+ACTIVE = frozenset("\\`*_{}[]<>()#+-.!|@~$&:/\"'=^")
+_ENTITIES = {ord(c): f"&#{ord(c)};" for c in ACTIVE}
+# A comment is read, not scrolled: evidence longer than this is cut, its end marked.
+EVIDENCE_WIDTH = 160
+
+
+def render(report: Report) -> str:
+    """Return the report as GitHub-flavoured Markdown; ends in a line break."""
+    blocks = [list(_profile(profile, report)) for profile in report.profiles]
+    flips = list(_flips(report))
+    if flips:
+        blocks.append(flips)
+    if report.look_first:
+        blocks.append(list(_look_first(report)))
+    blocks += [[f"Not claimed: {plain(item)}"] for item in report.not_claimed]
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def code(text: str) -> str:
+    """Return untrusted text as code that says what it says and does nothing.
+
+    >>> code("@me Fixes #1")
+    '<code>&#64;me Fixes &#35;1</code>'
+    """
+    return f"<code>{plain(text)}</code>"
+
+
+def plain(text: str) -> str:
+    """Return text, on one line, with no character left that Markdown or HTML would act on.
+
+    >>> plain("a|b")
+    'a&#124;b'
+    """
+    return visible_line(text).translate(_ENTITIES)
+
+
+def _profile(profile: Profile, report: Report) -> Iterator[str]:
+    yield f"**{plain(headline(profile, report))}**"
+    yield ""
+    yield "| | value | 95 % interval | n | unmeasured |"
+    yield "|---|---:|---|---:|---|"
+    for item in lines.vector(profile):
+        label = ("&nbsp;&nbsp;" if item.label.startswith("  ") else "") + plain(item.label.strip())
+        cells = (plain(item.value), plain(item.interval), plain(item.n), plain(item.unmeasured))
+        yield f"| {label} | " + " | ".join(cells) + " |"
+    for table in profile.earned:
+        yield ""
+        yield from _joint(table, profile)
+    for said, runs in (
+        ("Right for the wrong reason?", profile.lucky),
+        ("Wrong for a right reason?", profile.unlucky),
+    ):
+        if runs:
+            more = f" and {len(runs) - 10} more" if len(runs) > 10 else ""
+            yield ""
+            yield f"{said} " + ", ".join(code(run.name) for run in runs[:10]) + more
+    if profile.too_loose is not None and profile.too_loose.outcome == "fail":
+        yield ""
+        yield f"**Warning:** {plain(profile.too_loose.reason)}"
+
+
+def _joint(table: JointTable, profile: Profile) -> Iterator[str]:
+    title = "Was it earned?" if table is profile.earned[0] else ""
+    yield f"| {title} | " + " | ".join(plain(column) for column in table.columns) + " | |"
+    yield "|---|" + "---:|" * len(table.columns) + "---|"
+    for name, counts in (("pass", table.passed), ("fail", table.failed)):
+        cells = " | ".join(f"{count:,}" for count in counts)
+        yield f"| {name} | {cells} | {plain(table.notes.get(name, ''))} |"
+
+
+def _flips(report: Report) -> Iterator[str]:
+    if isinstance(report.rank_flips, Unmeasured):
+        return
+    for flip in report.rank_flips:
+        yield f"Rank flip: {plain(flipped(flip))}"
+
+
+def _look_first(report: Report) -> Iterator[str]:
+    yield "| Look first | steps | suspect | evidence |"
+    yield "|---|---:|---|---|"
+    for run in report.look_first[: report.n_look_first]:
+        where, said = evidence(run)
+        said = clip(visible_line(said), EVIDENCE_WIDTH)
+        yield f"| {code(run.name)} | {run.steps:,} | {where} | {code(said)} |"

@@ -1,0 +1,135 @@
+"""The rows of one report, read once: runs, the columns of the vector, and groups of them.
+
+Nothing here decodes a trace. Versions of a measure are never mixed: a figure over two versions
+would compare two questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.errors import StoreError, UsageError
+from stepscope.report.keys import ALSO_READ, MEASURES, NOT_SCORED
+from stepscope.store.columns import NO_RECORD, Column, Rows, Runs, Texts
+from stepscope.store.where import Where
+
+# What `by` may name; by default groups are the agents of each workflow.
+FIELDS = ("workflow", "agent", "agent_version", "task", "trial", "outcome")
+DEFAULT_BY = ("workflow", "agent")
+
+Mask = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Runs with the columns that a report reads, all aligned.
+
+    Attributes:
+        runs: the runs.
+        columns: one for each measure that has records or is part of the vector.
+        clusters: the task that each run belongs to, as a number: (workflow, task), or the run
+            itself where it names no task.
+    """
+
+    runs: Runs
+    columns: Mapping[str, Column]
+    clusters: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks the runs come from."""
+        return len(np.unique(self.clusters))
+
+    def take(self, chosen: Mask) -> Table:
+        """Return the chosen rows."""
+        runs = {f.name: getattr(self.runs, f.name)[chosen] for f in fields(Runs)}
+        return Table(
+            runs=Runs(**runs),
+            columns={
+                name: replace(
+                    c, value=c.value[chosen], label=c.label[chosen], state=c.state[chosen]
+                )
+                for name, c in self.columns.items()
+            },
+            clusters=self.clusters[chosen],
+        )
+
+    def versions(self) -> dict[str, str]:
+        """Return the version behind each measure that has records."""
+        return {n: c.versions[0] for n, c in sorted(self.columns.items()) if c.versions}
+
+    def lost(self, measure: str, among: npt.NDArray[np.bool_] | None = None) -> dict[str, int]:
+        """Return how many runs have no answer, by kind; not scored is a kind of its own."""
+        column = self.columns[measure]
+        if among is not None:
+            column = replace(
+                column, value=column.value[among], label=column.label[among],
+                state=column.state[among],
+            )  # fmt: skip
+        missing = int((column.state == NO_RECORD).sum())
+        found: dict[str, int] = {str(k): n for k, n in column.unmeasured().items()}
+        return found | ({NOT_SCORED: missing} if missing else {})
+
+
+def read(rows: Rows, where: Where | None) -> Table:
+    """Read the runs that `where` chooses and every column of the vector.
+
+    Raises:
+        StoreError: a column mixes versions of its measure.
+    """
+    runs = rows.runs(where)
+    names = (*MEASURES.values(), *ALSO_READ)
+    columns = {name: rows.column(name, runs) for name in names}
+    mixed = {n: c.versions for n, c in columns.items() if len(c.versions) > 1}
+    if mixed:
+        name, versions = next(iter(mixed.items()))
+        measure = name.split(".")[0]
+        raise StoreError(
+            f"records of {name!r} are of versions {', '.join(versions)}, which may not be mixed; "
+            f"score again: stepscope score --measure {measure}"
+        )
+    return Table(runs=runs, columns=columns, clusters=_clusters(runs))
+
+
+def _clusters(runs: Runs) -> npt.NDArray[np.int64]:
+    known: dict[tuple[str, str], int] = {}
+    out = np.empty(len(runs), np.int64)
+    for at, (workflow, task, key) in enumerate(
+        zip(runs.workflow.tolist(), runs.task.tolist(), runs.key.tolist(), strict=True)
+    ):
+        name = (workflow, f"task {task}") if task is not None else ("", f"run {key}")
+        out[at] = known.setdefault(name, len(known))
+    return out
+
+
+def fields_of(by: str | None) -> tuple[str, ...]:
+    """Return the fields that make the groups.
+
+    Raises:
+        UsageError: there is no such field.
+    """
+    if by is None:
+        return DEFAULT_BY
+    if by not in FIELDS:
+        raise UsageError(
+            f"--by {by!r} is no field to group by; expected one of {', '.join(FIELDS)}"
+        )
+    return (by,)
+
+
+def groups(table: Table, names: Iterable[str]) -> Iterator[tuple[dict[str, str | None], Table]]:
+    """Yield each group, its fields and values first, in the order of the values."""
+    names = tuple(names)
+    values: list[Texts] = [getattr(table.runs, name) for name in names]
+    places: dict[tuple[str | None, ...], list[int]] = {}
+    for at, group in enumerate(zip(*(v.tolist() for v in values), strict=True)):
+        places.setdefault(group, []).append(at)
+    for group in sorted(places, key=lambda g: tuple((v is None, v or "") for v in g)):
+        yield dict(zip(names, group, strict=True)), table.take(np.array(places[group]))

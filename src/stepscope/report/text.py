@@ -1,0 +1,174 @@
+"""A report as text for a terminal: fits 100 columns, degrades to 80, readable in a log.
+
+Whatever came from a trace passes through `visible_line`: no escape sequence of a run reaches the
+terminal. No colour: the words carry the meaning, and a pipe reads the same.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from stepscope.report import lines
+from stepscope.report.types import JointTable, LookFirst, Profile, RankFlip, Report, RunLine
+from stepscope.safety.text import visible_line
+from stepscope.values import Unmeasured
+
+SHOWN_FIRST = 10
+# Columns of the vector; an interval in dollars or seconds may need more than its column.
+LABEL, VALUE, INTERVAL, COUNT = 23, 9, 16, 10
+
+
+def render(report: Report, width: int = 100) -> str:
+    """Return the report as text, no line longer than `width` columns; ends in a line break."""
+    blocks = [_profile(profile, report, width) for profile in report.profiles]
+    flips = list(_flips(report, width))
+    if flips:
+        blocks.append(flips)
+    if report.look_first:
+        blocks.append(_look_first(report, width))
+    blocks.append(list(_closing(report, width)))
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def fold(text: str, width: int, indent: int) -> list[str]:
+    """Break `text` at spaces into lines of `width`, all but the first indented.
+
+    >>> fold("one two three", 9, 2)
+    ['one two', '  three']
+    """
+    return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False) or [
+        ""
+    ]
+
+
+def clip(text: str, width: int) -> str:
+    """Cut `text` to `width` columns, its end marked.
+
+    >>> clip("abcdef", 4), clip("abcd", 4)
+    ('abc…', 'abcd')
+    """
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def headline(profile: Profile, report: Report) -> str:
+    """Return what was read: runs, tasks and trials, steps, calls, judges, seed."""
+    judges = ", ".join(report.provenance.judges) or "none"
+    title = visible_line(profile.title) or "all runs"
+    return (
+        f"{title}   {_count(profile.n_runs, 'run')}, {_tasks(profile)}, "
+        f"{_count(profile.n_steps, 'step')}, {_count(profile.n_calls, 'call')}   "
+        f"judges: {visible_line(judges)}   seed {report.provenance.seed}"
+    )
+
+
+def _tasks(profile: Profile) -> str:
+    tasks = _count(profile.n_tasks, "task")
+    trials = profile.trials
+    if trials is None or trials.high < 2:
+        return tasks
+    each = f"{trials.low}" if trials.low == trials.high else f"{trials.low} to {trials.high}"
+    return f"{tasks} x {each} trials"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def _profile(profile: Profile, report: Report, width: int) -> list[str]:
+    out = fold(headline(profile, report), width, 2)
+    vector = lines.vector(profile)
+    wide = max(INTERVAL, *(len(item.interval) for item in vector))
+    out += ["", _row("", "value", "95 % interval", "n", wide) + "unmeasured"]
+    for item in vector:
+        head = _row(item.label, item.value, item.interval, item.n, wide)
+        room = max(width - len(head), 18)
+        said = fold(visible_line(item.unmeasured), room, 2)
+        out.append((head + said[0]).rstrip())
+        out += [" " * len(head) + rest for rest in said[1:]]
+    earned = [line for table in profile.earned for line in _joint(table, profile, width)]
+    if earned:
+        out += ["", *earned]
+    if profile.too_loose is not None and profile.too_loose.outcome == "fail":
+        out += ["", *fold(f"Warning: {profile.too_loose.reason}", width, 2)]
+    return out
+
+
+def _row(label: str, value: str, interval: str, n: str, wide: int) -> str:
+    return f"{label:<{LABEL}}{value:>{VALUE}}  {interval:<{wide}}{n:>{COUNT}}  "
+
+
+def _joint(table: JointTable, profile: Profile, width: int) -> Iterator[str]:
+    first = table is profile.earned[0]
+    widths = [max(len(column) + 2, 7) for column in table.columns]
+    title = "Was it earned?" if first else ""
+    yield f"{title:<16}" + "".join(f"{c:>{w}}" for c, w in zip(table.columns, widths, strict=True))
+    notes = dict(table.notes)
+    if first:
+        notes["pass"] = _named(notes.get("pass", ""), profile.lucky)
+        notes["fail"] = _named(notes.get("fail", ""), profile.unlucky)
+    for name, counts in (("pass", table.passed), ("fail", table.failed)):
+        cells = "".join(f"{n:>{w},}" for n, w in zip(counts, widths, strict=True))
+        row = f"  {name:<14}{cells}   "
+        note = fold(visible_line(notes.get(name, "")), width - len(row), 2)
+        yield (row + note[0]).rstrip()
+        yield from (" " * len(row) + rest for rest in note[1:2])
+
+
+def _named(note: str, runs: tuple[RunLine, ...]) -> str:
+    if not runs:
+        return note
+    shown = ", ".join(run.name for run in runs[:2])
+    more = f" and {len(runs) - 2} more" if len(runs) > 2 else ""
+    return f"{note} {shown}{more}".strip()
+
+
+def _flips(report: Report, width: int) -> Iterator[str]:
+    if isinstance(report.rank_flips, Unmeasured):
+        if len(report.profiles) > 1:
+            yield from fold(f"Rank flips: unmeasured, {report.rank_flips.reason}", width, 2)
+        return
+    for flip in report.rank_flips:
+        yield from fold(f"Rank flip: {flipped(flip)}", width, 2)
+    if not report.rank_flips and len(report.profiles) > 1:
+        yield "Rank flips: none; outcome and path order these groups alike."
+
+
+def flipped(flip: RankFlip) -> str:
+    """Return a rank flip as a sentence."""
+    return (
+        f"{visible_line(flip.first)} and {visible_line(flip.second)}: by outcome "
+        f"{lines.share(flip.outcome[0])} and {lines.share(flip.outcome[1])}, by path "
+        f"{lines.share(flip.path[0])} and {lines.share(flip.path[1])}; the order differs in "
+        f"{flip.probability:.0%} of resamples"
+    )
+
+
+def _look_first(report: Report, width: int) -> list[str]:
+    runs = report.look_first[: min(report.n_look_first, SHOWN_FIRST)]
+    names = [clip(visible_line(run.name), 30) for run in runs]
+    wide = max(14, *(len(name) for name in names))
+    out = [f"{'Look first':<{wide + 2}} {'steps':>5}  {'suspect':<8} evidence"]
+    for name, run in zip(names, runs, strict=True):
+        where, said = evidence(run)
+        head = f"  {name:<{wide}} {run.steps:>5,}  {where:<8} "
+        out.append(head + clip(visible_line(said), width - len(head)))
+    return out
+
+
+def evidence(run: LookFirst) -> tuple[str, str]:
+    """Return where to look in a run, and why, in one line."""
+    if run.note:
+        return "-", run.note
+    if not run.suspects:
+        return "-", f"{run.verdict}: the rules found nothing to point at"
+    first = run.suspects[0]
+    others = len(run.suspects) - 1
+    return first.where, first.evidence + (f" (+{others})" if others else "")
+
+
+def _closing(report: Report, width: int) -> Iterator[str]:
+    for item in report.not_claimed:
+        yield from fold(f"Not claimed: {item}", width, 2)
+    if report.next:
+        yield from fold("Next: " + visible_line(" · ".join(report.next)), width, 6)

@@ -1,0 +1,305 @@
+"""What a report is: a pure value that every output is rendered from.
+
+It holds no wall-clock time, no path and no process id, so that the same rows give the same bytes.
+Every number is an `Estimate` or says why it is not one; counts are counts of the rows themselves.
+The published JSON schema (`report.schema.json`) is generated from these structs.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from stepscope.errors import UsageError
+from stepscope.values import Decision, Estimate, Unmeasured
+
+Figure = Estimate | Unmeasured
+
+SuspectKind = Literal[
+    "violation",  # a declared rule of conduct was broken
+    "error",  # a tool error that was ignored, repeated, or never got over
+    "loop",  # a cycle of calls
+    "other_write",  # a successful mutating call that no sub-goal asks for
+    "missed",  # a sub-goal never reached: its nearest attempt, or where the run stopped
+    "repeat",  # a call that asks again what is already known
+    "untold",  # an output that the user was never told
+    "end",  # stopped too early, too late, or at a limit
+]
+
+
+class Suspect(msgspec.Struct, frozen=True, kw_only=True):
+    """A step, or a range of steps, that may be where a run broke, with its evidence.
+
+    `first` and `last` are step indexes, both included. Suspects are ranked, not proven: no accuracy
+    is claimed for them.
+    """
+
+    first: int
+    last: int
+    kind: SuspectKind
+    evidence: str
+
+    @property
+    def step(self) -> int:
+        """The step to look at first."""
+        return self.first
+
+    @property
+    def where(self) -> str:
+        """The step or the range as people write it: `14` or `14-34`."""
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+class RunLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A run by id and name, with why it is on a list."""
+
+    id: str
+    name: str
+    reason: str = ""
+
+
+class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
+    """A run to look at first: selected, so no rate may be computed on these.
+
+    `note` says why a run could not be read, where it could not; then there are no suspects.
+    """
+
+    id: str
+    name: str
+    outcome: Literal["pass", "fail", "unknown"]
+    steps: int
+    suspects: tuple[Suspect, ...]
+    command: str
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """`clean` for a passing run in which nothing was found, else `suspects` or `unexplained`.
+
+        An unexplained run failed, and the rules found nothing to point at.
+        """
+        if self.suspects:
+            return "suspects"
+        return "clean" if self.outcome == "pass" else "unexplained"
+
+
+class JointTable(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcome against one grade of the path: runs counted, both grades measured.
+
+    Attributes:
+        grade: what the columns grade: "sub-goals", "policy", "errors".
+        columns: names of the columns.
+        passed: runs that passed, by column.
+        failed: runs that failed, by column.
+        unmeasured: runs where one of the two grades is absent.
+        notes: one remark a row ("pass", "fail"), where there is one.
+    """
+
+    grade: str
+    columns: tuple[str, ...]
+    passed: tuple[int, ...]
+    failed: tuple[int, ...]
+    unmeasured: int
+    notes: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Trials(msgspec.Struct, frozen=True, kw_only=True):
+    """Repeated trials: tasks by how many of their trials passed.
+
+    `low` and `high` are the fewest and the most trials of a task.
+    """
+
+    low: int
+    high: int
+    always: int
+    mixed: int
+    never: int
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """The report vector of one group of runs: never one number.
+
+    Attributes:
+        group: the fields that make the group and their values; empty for all runs together.
+        figures: the vector, by key ("outcome.pass", "steps.median").
+        notes: a remark on a figure, by its key.
+        earned: outcome against each grade of the path.
+        lucky: runs that passed although their path did not earn it.
+        unlucky: runs that failed although their path did what was asked.
+        too_loose: whether path and outcome disagree too rarely for the path's grade to be strict.
+    """
+
+    group: dict[str, str | None]
+    n_runs: int
+    n_tasks: int
+    n_steps: int
+    n_calls: int
+    trials: Trials | None
+    figures: dict[str, Figure]
+    notes: dict[str, str]
+    earned: tuple[JointTable, ...]
+    lucky: tuple[RunLine, ...]
+    unlucky: tuple[RunLine, ...]
+    too_loose: Decision | None
+
+    def __getitem__(self, key: str) -> Figure:
+        """Return one figure of the vector.
+
+        Raises:
+            UsageError: no such figure; the message lists them.
+        """
+        if key not in self.figures:
+            raise UsageError(
+                f"no figure {key!r} in the report; there are: {', '.join(self.figures)}"
+            )
+        return self.figures[key]
+
+    @property
+    def title(self) -> str:
+        """The group's values as people write them."""
+        return " · ".join(value or f"no {field}" for field, value in self.group.items())
+
+
+class RankFlip(msgspec.Struct, frozen=True, kw_only=True):
+    """Two groups that outcome and path put in opposite order.
+
+    `probability` is the share of resamples of the tasks in which they do.
+    """
+
+    first: str
+    second: str
+    outcome: tuple[float, float]
+    path: tuple[float, float]
+    probability: float
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked, of which rows, by which measures."""
+
+    where: str | None
+    since: str | None
+    by: str | None
+    seed: int
+    judges: tuple[str, ...]
+    measures: dict[str, str]
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer to `report`: all runs together, each group, and where to look.
+
+    Attributes:
+        schema: version of the published JSON schema.
+        whole: the vector over all chosen runs.
+        profiles: one vector a group (an agent in a workflow, or the field of `by`).
+        rank_flips: pairs of groups that outcome and path order differently.
+        look_first: runs selected for reading; people's labels on them are marked so.
+        not_claimed: what this report does not say, one line each.
+        next: commands to run next.
+    """
+
+    schema: int = 1
+    whole: Profile
+    profiles: tuple[Profile, ...]
+    rank_flips: tuple[RankFlip, ...] | Unmeasured
+    look_first: tuple[LookFirst, ...]
+    n_look_first: int
+    not_claimed: tuple[str, ...]
+    next: tuple[str, ...]
+    provenance: Provenance
+
+    def __getitem__(self, key: str) -> Figure:
+        """Return one figure over all chosen runs; `profile` gives those of one group.
+
+        Raises:
+            UsageError: no such figure.
+        """
+        return self.whole[key]
+
+    def profile(self, value: str) -> Profile:
+        """Return the vector of the group whose title is, or one of whose values is, `value`.
+
+        Raises:
+            UsageError: no group or several groups match.
+        """
+        found = [p for p in self.profiles if p.title == value or value in p.group.values()]
+        if len(found) != 1:
+            have = ", ".join(repr(p.title) for p in self.profiles) or "none"
+            raise UsageError(f"{len(found)} groups match {value!r}; the report has: {have}")
+        return found[0]
+
+    def scalar(self) -> None:
+        """Refuse to be one number.
+
+        Raises:
+            UsageError: always, with the reason and the way to one figure.
+        """
+        raise UsageError(
+            "a report is a vector: one number would hide the path behind the outcome, or the "
+            "outcome behind the path; take a figure by name, as report['outcome.pass']"
+        )
+
+    __float__ = scalar
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of the vector in two groups: `effect` is the second minus the first.
+
+    Attributes:
+        first: the figure of the first group, over its own runs.
+        second: the figure of the second group.
+        effect: the difference with its interval, paired by case where cases are shared.
+        p: two-sided p of "no difference"; None where there is no effect.
+        p_adjusted: the same after Holm over every figure compared.
+        survives: whether the claim survives Holm at .05.
+        paired: whether cases were paired.
+        n_cases: cases that both groups ran, when paired.
+        detectable: the smallest difference that these runs would find in 80 % of repetitions.
+        cases_needed: cases that would be needed to see `worth_seeing`.
+    """
+
+    first: Figure
+    second: Figure
+    effect: Figure
+    p: float | None = None
+    p_adjusted: float | None = None
+    survives: bool = False
+    paired: bool = False
+    n_cases: int = 0
+    detectable: float | None = None
+    cases_needed: int | None = None
+
+
+class ComparisonReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Two groups of runs, figure by figure; never one verdict.
+
+    Attributes:
+        first: the vector of the first group.
+        second: the vector of the second group.
+        differences: the comparison of each figure that both groups have, by key.
+        n_shared: cases that both groups ran.
+        n_only_first: cases that only the first group ran: outside every paired comparison.
+        n_only_second: cases that only the second group ran.
+        worth_seeing: the difference in a share that `cases_needed` speaks of.
+    """
+
+    schema: int = 1
+    first: Profile
+    second: Profile
+    differences: dict[str, Difference]
+    n_shared: int
+    n_only_first: int
+    n_only_second: int
+    worth_seeing: float
+    provenance: Provenance
+
+    def __getitem__(self, key: str) -> Difference:
+        """Return the comparison of one figure.
+
+        Raises:
+            UsageError: that figure was not compared; the message lists those that were.
+        """
+        if key not in self.differences:
+            have = ", ".join(self.differences) or "none"
+            raise UsageError(f"{key!r} was not compared; compared: {have}")
+        return self.differences[key]

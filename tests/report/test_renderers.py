@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from importlib import resources
+
+import msgspec
+import pytest
+
+from stepscope.report import compare_text, json, junit, lines, markdown, text
+from stepscope.report.types import (
+    ComparisonReport,
+    Difference,
+    Provenance,
+    RankFlip,
+    Report,
+)
+from stepscope.values import Decision, Estimate, Unmeasured
+from tests.report.literal import HOSTILE, profile, rate, report
+
+AIRLINE = """\
+airline   200 runs, 50 tasks x 4 trials, 5,308 steps, 1,164 calls   judges: rules   seed 0
+
+                           value  95 % interval            n  unmeasured
+outcome: pass               .420  [.320, .520]      200 runs  0
+  pass^4                    .200  [.100, .320]       50 runs  0; always 10, mixed 26, never 14
+sub-goals reached           .393  [.258, .531]      120 runs  80 not_applicable: no reference write
+policy: runs in breach         -  -                        0  200 missing_input: no policy is
+                                                                declared
+steps, median                 24  [22, 28]          200 runs  0
+tokens, cost                   -  -                        0  200 missing_input: not in the trace
+
+Was it earned?    all sub-goals  some missed
+  pass                       26            1   right for the wrong reason? airline/9/2
+  fail                       11           82   9 of the 11 wrote more
+
+Look first       steps  suspect  evidence
+  airline/9/2       62  45-61    same error 5 times
+  b                  2  -        unexplained: the rules found nothing to point at
+  c                  2  -        clean: the rules found nothing to point at
+
+Not claimed: suspect-step accuracy (no labels here)
+Next: stepscope show airline/9/2
+"""
+
+
+def comparison() -> ComparisonReport:
+    flat = Difference(
+        first=rate(0.42, 0.32, 0.52),
+        second=rate(0.4, 0.3, 0.5),
+        effect=rate(-0.02, -0.08, 0.04),
+        p=0.51,
+        p_adjusted=1.0,
+        paired=True,
+        n_cases=50,
+        detectable=0.12,
+        cases_needed=730,
+    )
+    found = Difference(
+        first=rate(0.1, 0.05, 0.2),
+        second=rate(0.6, 0.5, 0.7),
+        effect=rate(0.5, 0.4, 0.6),
+        p=0.0001,
+        p_adjusted=0.0002,
+        survives=True,
+        paired=True,
+    )
+    nothing = Unmeasured("missing_input", "not in the trace")
+    absent = Difference(first=nothing, second=nothing, effect=nothing)
+    return ComparisonReport(
+        first=profile("gpt-4o"),
+        second=profile("@bob"),
+        differences={
+            "outcome.pass": flat,
+            "redundant_calls.per_run": found,
+            "tokens.median": absent,
+        },
+        n_shared=50,
+        n_only_first=2,
+        n_only_second=0,
+        worth_seeing=0.05,
+        provenance=Provenance(where=None, since=None, by="agent", seed=3, judges=(), measures={}),
+    )
+
+
+def test_text_is_the_products_example() -> None:
+    assert text.render(report()) == AIRLINE
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_no_line_is_longer_than_the_width(width: int) -> None:
+    long = report(hostile="x" * 300, evidence="y " * 300)
+    for shown in (text.render(long, width), compare_text.render(comparison(), width)):
+        assert max(map(len, shown.splitlines())) <= width
+
+
+def test_hostile_text_reaches_no_terminal() -> None:
+    shown = text.render(report(HOSTILE, HOSTILE))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_markdown_lets_no_trace_text_act() -> None:
+    shown = markdown.render(report(HOSTILE, HOSTILE))
+    for active in ("@alice", "Fixes #1", "```", "<img", "\x1b", "](", "http:"):
+        assert active not in shown
+    assert "&#64;alice Fixes &#35;1" in shown
+
+
+def test_markdown_cells_stay_in_their_columns() -> None:
+    rows = [r for r in markdown.render(report(HOSTILE, HOSTILE)).splitlines() if r[:1] == "|"]
+    assert {row.count("|") for row in rows} == {6, 5}
+
+
+def test_junit_is_xml_whatever_a_trace_says() -> None:
+    hostile = HOSTILE + "\x00\x08\ufffe\ud800]]><failure "
+    root = ET.fromstring(junit.render(report(hostile, hostile)).encode("utf-8"))
+    runs = next(s for s in root if s.get("name") == "runs")
+    assert (runs.get("tests"), runs.get("failures"), runs.get("skipped")) == ("3", "1", "1")
+
+
+def test_junit_skips_what_was_not_measured() -> None:
+    root = ET.fromstring(junit.render(report()))
+    skipped = [c.get("name") for c in root.iter("testcase") if c.find("skipped") is not None]
+    assert skipped == ["b", "policy.violations", "tokens.median", "cost_usd.median", "cost_usd.p95"]
+    assert [c.get("name") for c in root.iter("testcase") if c.find("failure") is not None] == [
+        "airline/9/2"
+    ]
+
+
+def test_json_reads_back_as_the_same_report() -> None:
+    assert msgspec.json.decode(json.render(report()), type=Report) == report()
+    back = msgspec.json.decode(json.render(comparison()), type=ComparisonReport)
+    assert back == comparison()
+
+
+def test_the_published_schema_is_current() -> None:
+    published = resources.files("stepscope.report").joinpath("report.schema.json").read_bytes()
+    assert published == json.schema()
+
+
+def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
+    shown = compare_text.render(comparison())
+    assert "-.020  [-.080, .040]" in shown
+    assert "Survives Holm at .05 over 2 figures: redundant calls a run." in shown
+    assert "To see 5 points in 'outcome: pass' you need about 730 cases; these find .120." in shown
+    assert "Outside every pair: 2 cases of the first group only, 0 of the second." in shown
+
+
+def test_comparison_in_markdown_mentions_nobody() -> None:
+    assert "@bob" not in compare_text.markdown(comparison())
+
+
+def test_the_too_loose_warning_is_printed() -> None:
+    loose = msgspec.structs.replace(
+        profile(), too_loose=Decision("fail", "the trajectory scorer is too loose")
+    )
+    whole = msgspec.structs.replace(report(), profiles=(loose,))
+    assert "Warning: the trajectory scorer is too loose" in text.render(whole)
+    assert "Warning" not in text.render(report())
+    assert "too loose" in markdown.render(whole)
+
+
+def test_a_rank_flip_is_said_in_words() -> None:
+    flip = RankFlip(first="a", second="b", outcome=(0.5, 0.4), path=(0.3, 0.6), probability=0.91)
+    flipped = msgspec.structs.replace(report(), rank_flips=(flip,))
+    said = "a and b: by outcome .500 and .400, by path .300 and .600; the order differs in 91% of"
+    assert said in text.render(flipped)
+    assert "the order differs in 91&#37;" in markdown.render(flipped) or "91%" in markdown.render(
+        flipped
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("outcome.pass", 0.4204, ".420"),
+        ("outcome.pass", 1.0, "1.000"),
+        ("outcome.pass", 0.0, ".000"),
+        ("outcome.pass", -0.0001, ".000"),
+        ("steps.median", 24.0, "24"),
+        ("steps.median", 24.5, "24.5"),
+        ("tokens.median", 12345.0, "12,345"),
+        ("cost_usd.p95", 0.0312, "$0.0312"),
+        ("cost_usd.p95", 12.345, "$12.35"),
+        ("seconds.median", 61.27, "61.3 s"),
+    ],
+)
+def test_numbers_are_in_their_own_unit(key: str, value: float, shown: str) -> None:
+    assert lines.number(key, value) == shown
+
+
+def test_worst_case_bounds_stand_beside_a_rate() -> None:
+    lossy = Estimate(
+        value=0.5, low=0.4, high=0.6, method="wilson", n=10, n_tasks=10,
+        unmeasured={"refused": 10}, worst_low=0.25, worst_high=0.75,
+    )  # fmt: skip
+    assert lines.line("outcome.pass", lossy).unmeasured == "10 refused; worst case .250 to .750"
+
+
+@pytest.mark.parametrize("refuse", [Report.scalar, Report.__float__])
+def test_a_report_is_never_one_number(refuse: Callable[[Report], None]) -> None:
+    with pytest.raises(Exception, match="a report is a vector"):
+        refuse(report())

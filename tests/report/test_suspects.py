@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import pytest
+
+from stepscope import registry
+from stepscope.model import Case, PolicyRule, Record, ReferenceCall, Step, SubGoal, Trajectory
+from stepscope.report.calls import words
+from stepscope.report.run_text import render
+from stepscope.report.suspects import suspects
+from stepscope.report.types import Suspect
+from tests.report.literal import HOSTILE, call, case, result, said, trajectory
+
+WRITES = SubGoal("book", "book", {"to": "SEA", "seats": 2})
+
+
+def records(run: Trajectory, against: Case | None = None) -> list[Record]:
+    return [
+        Record(trajectory=run.id, answer=answer, version=measure.version)
+        for measure in registry.measures()
+        for answer in measure(run, against, None)
+    ]
+
+
+def found(run: Trajectory, against: Case | None = None) -> list[tuple[str, str, str]]:
+    marked: tuple[Suspect, ...] = suspects(run, against, records(run, against))
+    return [(s.where, s.kind, s.evidence) for s in marked]
+
+
+def ask() -> Step:
+    return said(0, "user", "two seats to SEA")
+
+
+def done(index: int) -> Step:
+    return said(index, "agent", "Your seats are booked.")
+
+
+def test_a_passing_run_with_nothing_found_is_clean() -> None:
+    run = trajectory(
+        ask(), call(1, "book", to="SEA", seats=2), result(2, "ok"), done(3), passed=True
+    )
+    assert found(run, case(WRITES)) == []
+
+
+def test_the_same_error_to_the_end_is_one_suspect_over_the_range() -> None:
+    steps = [ask()]
+    for at in (1, 3, 5):
+        steps += [call(at, "book", to="SEA", seats=2), result(at + 1, "Error: full", error=True)]
+    assert found(trajectory(*steps))[0] == (
+        "1-5",
+        "error",
+        "same book error 3 times, ends on it: full",
+    )
+
+
+def test_an_error_that_is_accepted_later_ends_its_range_at_the_success() -> None:
+    run = trajectory(
+        ask(),
+        call(1, "book", to="SEA", seats=2),
+        result(2, "Error: pay 375", error=True),
+        call(3, "book", to="SEA", seats=3),
+        result(4, "Error: pay 376", error=True),
+        call(5, "book", to="SEA", seats=4),
+        result(6, "ok"),
+        done(7),
+    )
+    assert found(run)[0] == (
+        "1-5",
+        "error",
+        "book fails 2 times, accepted at 5; last error: pay 376",
+    )
+
+
+def test_a_missed_sub_goal_points_at_the_nearest_attempt_and_says_what_differs() -> None:
+    run = trajectory(ask(), call(1, "book", to="SEA", seats=3), result(2, "ok"), done(3))
+    assert found(run, case(WRITES)) == [
+        ("1", "missed", "book not as asked: seats 3, expected 2"),
+    ]
+
+
+def test_a_missed_sub_goal_without_an_attempt_points_at_where_the_run_stopped() -> None:
+    run = trajectory(ask(), call(1, "get_user", id="u-1"), result(2, "ok"), done(3))
+    assert found(run, case(WRITES))[0] == (
+        "1-3",
+        "missed",
+        "never calls book(SEA, ...); last call is get_user at 1",
+    )
+
+
+def test_a_write_that_nothing_asks_for_is_a_suspect_even_in_a_passing_run() -> None:
+    run = trajectory(
+        ask(),
+        call(1, "book", to="SEA", seats=2),
+        result(2, "ok"),
+        call(3, "cancel_order", id="R-17"),
+        result(4, "ok"),
+        done(5),
+        passed=True,
+    )
+    assert found(run, case(WRITES)) == [
+        ("3", "other_write", "writes what no sub-goal asks for: cancel_order(R-17)")
+    ]
+
+
+def test_an_output_never_told_points_at_the_last_word() -> None:
+    run = trajectory(ask(), call(1, "book", to="SEA", seats=2), result(2, "ok"), done(3))
+    kinds = [
+        (where, kind, text) for where, kind, text in found(run, case(WRITES, outputs=("1,628",)))
+    ]
+    assert ("3", "untold", "never told the user 1,628") in kinds
+
+
+def test_a_passing_outcome_excuses_an_error_that_was_got_over() -> None:
+    run = trajectory(
+        ask(),
+        call(1, "book", to="SEA", seats=2),
+        result(2, "Error: busy", error=True),
+        call(3, "book", to="SEA", seats=2),
+        result(4, "ok"),
+        done(5),
+        passed=True,
+    )
+    assert found(run, case(WRITES)) == []
+
+
+def test_a_repeated_question_says_what_it_repeats() -> None:
+    run = trajectory(
+        ask(),
+        call(1, "get_user", id="u-1"),
+        result(2, "a"),
+        call(3, "get_user", id="u-1"),
+        result(4, "a"),
+        done(5),
+        passed=True,
+    )
+    against = Case(workflow="w", task="1", reference=(ReferenceCall("get_user", {"id": "u-1"}),))
+    assert found(run, against) == [("3", "repeat", "asks again what 1 answered: get_user(u-1)")]
+
+
+def test_a_broken_rule_comes_first() -> None:
+    run = trajectory(ask(), call(1, "book", to="SEA", seats=3), result(2, "ok"), done(3))
+    ruled = Case(
+        workflow="w",
+        task="1",
+        subgoals=(WRITES,),
+        policy=(PolicyRule(name="no booking", forbid="book"),),
+    )
+    assert found(run, ruled)[0] == (
+        "1",
+        "violation",
+        "breaks the rule 'no booking': book is forbidden",
+    )
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_show_fits_its_width_and_lets_no_hostile_text_act(width: int) -> None:
+    run = trajectory(
+        said(0, "user", HOSTILE * 20),
+        call(1, "book", to=HOSTILE * 20, seats=2),
+        result(2, f"Error: {HOSTILE}", error=True),
+        call(3, "book", to="SEA", seats=3),
+        result(4, HOSTILE * 9),
+        said(5, "agent", HOSTILE),
+    )
+    shown = render(run, case(WRITES), records(run, case(WRITES)), width=width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_show_reads_like_the_products_example() -> None:
+    steps = [said(0, "system", "# Policy"), said(1, "user", "hello"), done(2), ask()]
+    run = trajectory(
+        *(s if s.index == at else said(at, s.actor, s.text) for at, s in enumerate(steps)),
+        said(4, "agent", "Please confirm"),
+        said(5, "user", "Please proceed."),
+        call(6, "book", to="SEA", seats=3, pay=299, by="card"),
+        result(7, "Error: total price is 375, but paid 299", error=True),
+        call(8, "book", to="SEA", seats=3, pay=299, by="card"),
+        result(9, "Error: total price is 375, but paid 299", error=True),
+        call(10, "book", to="SEA", seats=3, pay=375, by="card"),
+        result(11, "reservation HATHAT"),
+        done(12),
+    )
+    shown = render(run, case(WRITES), records(run, case(WRITES)))
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert lines[:10] == [
+        "airline/11/2 FAIL (recorded reward 0) 13 steps, 3 calls, 2 errors task 11, trial 2",
+        "0-3 folded: system prompt, 2 of the user --steps 0:4 to unfold",
+        "4 agent Please confirm",
+        "5 user Please proceed.",
+        "! 6 call book(SEA, seats=3, pay=299, card)",
+        "7 err total price is 375, but paid 299",
+        "! 8 call book(... the same) repeats failed 6",
+        "9 err total price is 375, but paid 299",
+        "? 10 call book(... pay=375) not what a sub-goal asks",
+        "11 ok reservation HATHAT",
+    ]
+    assert "   6-10  book fails 2 times, accepted at 10; same error: total price" in shown
+    assert "Verdicts (rules)  sub-goals none · errors 7 9 · unasked writes 10" in shown
+
+
+def test_a_changed_call_shows_only_what_changed() -> None:
+    before, after = call(1, "book", a="one", b="two", c=3), call(3, "book", a="one", b="two", c=4)
+    assert words(after.calls[0], before.calls[0]) == "book(... c=4)"
+    other = call(3, "book", a="uno", b="due", c=4)
+    assert words(other.calls[0], before.calls[0]) == "book(uno, due, c=4)"
