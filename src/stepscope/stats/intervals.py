@@ -1,0 +1,222 @@
+"""The interval formulas, on arrays of any batch shape: no input checks, no Estimate.
+
+The last axis is the clusters of one sample; leading axes are independent samples, so that the
+coverage bar runs these very lines on 4,000 samples at once. docs/design/intervals.md says where
+the first prescriptions failed and what was taken instead. Nothing here imports scipy until asked.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.errors import DataError
+from stepscope.stats.clusters import Floats
+
+# How many tasks' worth of evidence the belief "trials of one task repeat each other" counts for,
+# where passes or failures are rare and the clustered variance is itself a guess.
+PRIOR_TASKS = 1.0
+# A variance below this share of p(1 - p) is rounding, not spread.
+ROUNDING = 1e-20
+
+
+def normal_quantile(level: float) -> float:
+    """Return z of a two-sided interval: 1.96 for .95.
+
+    Raises:
+        DataError: the level is not strictly between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def student_quantile(df: npt.ArrayLike, level: float) -> Floats:
+    """Return t of a two-sided interval at `df` degrees of freedom (at least one is taken).
+
+    Raises:
+        DataError: the level is not strictly between 0 and 1.
+
+    >>> round(float(student_quantile(9, 0.95)), 3)
+    2.262
+    """
+    from scipy.special import stdtrit  # lazy: .25 s of import
+
+    if not 0 < level < 1:
+        raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")
+    return np.asarray(stdtrit(np.maximum(df, 1.0), (1 + level) / 2))
+
+
+def wilson(value: npt.ArrayLike, n: npt.ArrayLike, level: float) -> tuple[Floats, Floats]:
+    """Score interval of a proportion `value` seen in `n` units (n may be an effective size).
+
+    Source:
+        Wilson (1927), Probable inference, JASA 22:209-212.
+
+    >>> [round(float(x), 4) for x in wilson(0.42, 200, 0.95)]
+    [0.3537, 0.4893]
+    """
+    p, size, z = np.asarray(value, np.float64), np.asarray(n, np.float64), normal_quantile(level)
+    centre = (p + z * z / (2 * size)) / (1 + z * z / size)
+    half = z / (1 + z * z / size) * np.sqrt(p * (1 - p) / size + (z / (2 * size)) ** 2)
+    low = np.where(p <= 0, 0.0, np.maximum(centre - half, 0.0))
+    return low, np.where(p >= 1, 1.0, np.minimum(centre + half, 1.0))
+
+
+def clopper_pearson(
+    successes: npt.ArrayLike, n: npt.ArrayLike, level: float
+) -> tuple[Floats, Floats]:
+    """Exact two-sided interval of a proportion; `n` may be an effective, fractional size.
+
+    Source:
+        Clopper and Pearson (1934), Biometrika 26:404-413, in its Beta form.
+
+    >>> [round(float(x), 4) for x in clopper_pearson(0, 10, 0.95)]
+    [0.0, 0.3085]
+    """
+    from scipy.special import betaincinv  # lazy: .25 s of import
+
+    x, size = np.asarray(successes, np.float64), np.asarray(n, np.float64)
+    tail = (1 - level) / 2
+    least, most = np.maximum(x, 1e-9), np.minimum(x, size - 1e-9)
+    low = np.where(x <= 0, 0.0, betaincinv(least, size - least + 1, tail))
+    high = np.where(x >= size, 1.0, betaincinv(most + 1, size - most, 1 - tail))
+    return low, high
+
+
+def cluster_variance(sums: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
+    """Value, variance of the value and effective number of clusters of a ratio of sums.
+
+    The variance is G/(G-1) * sum(r^2)/n^2 over the residuals r = sum - value*size, each divided by
+    (1 - size/n) * G/(G-1): with clusters of one size that factor is 1, with uneven ones it is the
+    jackknife, which the large clusters need. The effective number is n^2 / sum(size^2): G for
+    clusters of one size.
+
+    Args:
+        sums: shape (..., G), numerator of each cluster.
+        sizes: shape (..., G), denominator of each cluster, positive; G at least 2.
+
+    Source:
+        Cameron and Miller (2015), J. Human Resources 50:317-372, section VI (CR1 and CR3); Kish
+        (1965), Survey Sampling, for the effective number.
+    """
+    clusters = sums.shape[-1]
+    n = sizes.sum(-1)
+    value = sums.sum(-1) / n
+    residuals = (sums - value[..., None] * sizes) / n[..., None]
+    residuals = residuals / (1 - sizes / n[..., None])
+    variance = (clusters - 1) / clusters * (residuals**2).sum(-1)
+    return value, variance, n**2 / (sizes**2).sum(-1)
+
+
+def effective_size(
+    sums: Floats, sizes: Floats, *, most: npt.ArrayLike, prior: float = PRIOR_TASKS
+) -> tuple[Floats, Floats]:
+    """Share and effective sample size p(1-p)/v, clipped to [1, most]; v = 0 gives the clusters.
+
+    Where few tasks differ from the rest, v is itself a guess, mostly too low: 1/size is then drawn
+    towards 1/clusters (every trial of a task alike) with the weight of `prior` tasks.
+
+    Args:
+        sums: shape (..., G), each between 0 and its size.
+        sizes: shape (..., G), positive; G at least 2.
+        most: upper clip: the number of runs where each is a yes or no, infinity for part shares.
+        prior: tasks' worth of evidence given to the worst case.
+
+    Source:
+        spec: Wilson at n_eff (Korn and Graubard 1998, Survey Methodology 24:193-201); the drawing
+        is ours, see docs/design/intervals.md.
+    """
+    value, variance, clusters = cluster_variance(sums, sizes)
+    spread = value * (1 - value)
+    measured = variance > ROUNDING * spread
+    per_run = np.divide(variance, spread, out=np.zeros_like(value), where=measured & (spread > 0))
+    shares = sums / sizes
+    rare = np.maximum(np.minimum(shares.sum(-1), (1 - shares).sum(-1)), 0.0)
+    weight = rare / (rare + prior)
+    drawn = weight * per_run + (1 - weight) * np.maximum(per_run, 1 / clusters)
+    size = np.where(measured & (spread > 0), 1 / np.where(drawn > 0, drawn, 1.0), clusters)
+    return value, np.clip(size, 1.0, np.minimum(most, 1 / ROUNDING))
+
+
+def share_limits(
+    sums: Floats, sizes: Floats, level: float, *, most: npt.ArrayLike
+) -> tuple[Floats, Floats, Floats]:
+    """Value, low and high of a clustered share: Wilson at the effective size."""
+    value, size = effective_size(sums, sizes, most=most)
+    value = np.clip(value, 0.0, 1.0)
+    low, high = wilson(value, size, level)
+    return value, low, high
+
+
+def mean_limits(
+    sums: Floats, sizes: Floats, level: float, *, positive: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Value, low and high of a clustered mean: t with (effective clusters - 1) degrees of freedom.
+
+    With `positive` the same t is taken on the log scale, value * exp(+-t*se/value): counts, tokens
+    and costs are skewed, and the plain t covers as little as 79 % there.
+
+    Source:
+        Cameron and Miller (2015), J. Human Resources 50:317-372, for t with G - 1; the delta method
+        for the log.
+    """
+    value, variance, clusters = cluster_variance(sums, sizes)
+    half = student_quantile(clusters - 1, level) * np.sqrt(variance)
+    if not positive:
+        return value, value - half, value + half
+    factor = np.exp(np.divide(half, value, out=np.zeros_like(value), where=value > 0))
+    return value, value / factor, value * factor
+
+
+def poisson_limits(events: float, clusters: float, level: float) -> tuple[float, float]:
+    """Exact interval of events per unit when `events` were counted in `clusters` units.
+
+    Source:
+        Garwood (1936), Biometrika 28:437-442.
+
+    >>> [round(x, 3) for x in poisson_limits(0, 1, 0.95)]
+    [0.0, 3.689]
+    """
+    from scipy.special import gammaincinv  # lazy: .25 s of import
+
+    tail = (1 - level) / 2
+    low = float(gammaincinv(events, tail)) if events > 0 else 0.0
+    return low / clusters, float(gammaincinv(events + 1, 1 - tail)) / clusters
+
+
+def difference_limits(
+    differences: Floats, level: float, *, bounded: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Value, low and high of the mean of per-case differences.
+
+    With `bounded` (differences of shares, in [-1, 1]) pseudo-cases are added, half of them +1 and
+    half -1: two of them when no case differs, 2/(1 + d) when d cases do. That is Bonett and Price's
+    interval where little was seen, and Student's where much was.
+
+    Args:
+        differences: shape (..., cases), at least two cases.
+        level: coverage, a share.
+        bounded: whether the differences are of shares.
+
+    Returns:
+        The plain mean and the limits, which need not lie evenly around it.
+
+    Source:
+        Bonett and Price (2012), J. Educational and Behavioral Statistics 37:479-488; the fading of
+        the pseudo-cases and the degrees of freedom are ours, chosen by simulation
+        (docs/design/intervals.md).
+    """
+    cases = differences.shape[-1]
+    value = differences.mean(-1)
+    if not bounded:
+        half = student_quantile(cases - 1, level) * differences.std(-1, ddof=1) / np.sqrt(cases)
+        return value, value - half, value + half
+    pseudo = 2 / (1 + np.count_nonzero(differences, axis=-1))
+    size = cases + pseudo
+    centre = differences.sum(-1) / size
+    variance = ((differences**2).sum(-1) + pseudo) / size - centre**2
+    half = student_quantile(2 * (cases - 1), level) * np.sqrt(variance / size)
+    return value, np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)

@@ -1,0 +1,136 @@
+"""pass^k and pass@k: chances that all, or any, of k fresh trials of a task succeed.
+
+Both are unbiased from c successes in n >= k trials of each task; the average over tasks gets
+Wilson's interval at the effective size. The cluster bootstrap, prescribed first, covers .40 at its
+worst, because a sample without any such task resamples to nothing else (docs/design/intervals.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.errors import DataError
+from stepscope.stats.clusters import Floats
+from stepscope.stats.proportions import share
+from stepscope.stats.sample import column
+from stepscope.values import Estimate, Unmeasured
+
+
+def chance_all(successes: Floats, trials: Floats, k: int) -> Floats:
+    """Share of the k-subsets of a task's trials that hold successes only: C(c, k) / C(n, k).
+
+    Args:
+        successes: shape (...,), successes of each task.
+        trials: shape (...,), trials of each task, at least k.
+        k: trials asked for.
+
+    >>> chance_all(np.array([3.0]), np.array([4.0]), 2).tolist()
+    [0.5]
+    """
+    chance = np.ones_like(successes)
+    for i in range(k):
+        chance = chance * np.maximum(successes - i, 0.0) / (trials - i)
+    return np.minimum(chance, 1.0)
+
+
+def pass_hat_k(
+    successes: npt.ArrayLike,
+    trials: npt.ArrayLike,
+    k: int,
+    *,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+) -> Estimate | Unmeasured:
+    """Chance that k trials of a task all succeed, averaged over tasks.
+
+    Args:
+        successes: shape (tasks,), successes c of each task.
+        trials: shape (tasks,), trials n of each task; tasks with fewer than k count as unmeasured
+            ("insufficient_data").
+        k: number of trials, at least 1.
+        level: coverage of the interval, a share.
+        unmeasured: tasks that have no answer, by kind.
+
+    Returns:
+        A share, n counting tasks. `Unmeasured` when fewer than two tasks have k trials, or when
+        counts are not finite.
+
+    Raises:
+        DataError: shapes differ, k below 1, or not 0 <= successes <= trials.
+
+    Source:
+        Yao et al. (2024), tau-bench, arXiv:2406.12045, section 5: C(c, k) / C(n, k).
+
+    >>> pass_hat_k([4, 2, 0], [4, 4, 4], 2).value
+    0.3888888888888889
+    """
+    found = _chances(successes, trials, k, unmeasured)
+    if isinstance(found, Unmeasured):
+        return found
+    chances, lost = found
+    return share(chances, level=level, unmeasured=lost, unit_of_n="tasks")
+
+
+def pass_at_k(
+    successes: npt.ArrayLike,
+    trials: npt.ArrayLike,
+    k: int,
+    *,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+) -> Estimate | Unmeasured:
+    """Chance that at least one of k trials of a task succeeds, averaged over tasks.
+
+    Args:
+        successes: shape (tasks,), successes c of each task.
+        trials: shape (tasks,), trials n of each task; tasks with fewer than k count as unmeasured
+            ("insufficient_data").
+        k: number of trials, at least 1.
+        level: coverage of the interval, a share.
+        unmeasured: tasks that have no answer, by kind.
+
+    Returns:
+        A share, n counting tasks. `Unmeasured` as in `pass_hat_k`.
+
+    Raises:
+        DataError: shapes differ, k below 1, or not 0 <= successes <= trials.
+
+    Source:
+        Chen et al. (2021), Evaluating LLMs trained on code, arXiv:2107.03374, equation 1:
+        1 - C(n - c, k) / C(n, k).
+
+    >>> round(pass_at_k([1, 1], [4, 4], 2).value, 3)
+    0.5
+    """
+    failures = np.asarray(trials, dtype=np.float64) - np.asarray(successes, dtype=np.float64)
+    found = _chances(failures, trials, k, unmeasured)
+    if isinstance(found, Unmeasured):
+        return found
+    chances, lost = found
+    return share(1 - chances, level=level, unmeasured=lost, unit_of_n="tasks")
+
+
+def _chances(
+    successes: npt.ArrayLike, trials: npt.ArrayLike, k: int, unmeasured: Mapping[str, int] | None
+) -> tuple[Floats, dict[str, int]] | Unmeasured:
+    """Chance of each task that has k trials, and the losses with the others added."""
+    passed, tried = column(successes, "successes"), column(trials, "trials")
+    if passed.shape != tried.shape:
+        raise DataError(f"successes have shape {passed.shape}, trials {tried.shape}")
+    if k < 1:
+        raise DataError(f"k is {k}; expected 1 or more trials")
+    if not (np.isfinite(passed).all() and np.isfinite(tried).all()):
+        return Unmeasured("missing_input", "successes or trials are not finite")
+    if (passed < 0).any() or (passed > tried).any():
+        raise DataError("successes must lie between 0 and the trials of their task")
+    enough = tried >= k
+    lost = dict(unmeasured or {})
+    if not enough.all():
+        few = int((~enough).sum())
+        lost["insufficient_data"] = lost.get("insufficient_data", 0) + few
+    if enough.sum() == 1:
+        return Unmeasured("insufficient_data", f"one task of {len(tried)} has {k} trials")
+    return chance_all(passed[enough], tried[enough], k), lost
