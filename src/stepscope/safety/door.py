@@ -9,6 +9,7 @@ the offset in the text, or a LimitError; nothing else is raised, whatever the by
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,11 +19,12 @@ from stepscope.errors import TraceError
 from stepscope.safety.forgiving import INT_HIGH, INT_LOW, Json, Repair, parse, refuse_depth
 from stepscope.safety.limits import Limits
 
-__all__ = ["Decoded", "Repair", "decode", "decode_strict"]
+__all__ = ["Decoded", "Repair", "decode", "decode_strict", "drops_keys"]
 
 _read = msgspec.json.Decoder(Any).decode
 _write = msgspec.json.Encoder().encode
 _COLON = 0x3A
+_ESCAPED_COLON = re.compile(rb"\\u003a", re.IGNORECASE)
 
 
 class Decoded(NamedTuple):
@@ -48,9 +50,9 @@ def decode(raw: bytes, *, limits: Limits) -> Decoded:
         return Decoded(*parse(raw, limits))
     if (
         len(raw) <= limits.text_bytes
-        and not _escapes(raw, b"\\u0000")
+        and not (b"\\u00" in raw and b"\\u0000" in raw)
         and _is_ordinary(value, limits.depth)
-        and not _drops_keys(raw, value)
+        and not drops_keys(raw, value)
     ):
         return Decoded(value)
     return Decoded(*parse(raw, limits))
@@ -77,7 +79,7 @@ def decode_strict(raw: bytes, *, limits: Limits) -> Decoded:
 
 
 def _duplicates(raw: bytes, value: Json, limits: Limits) -> tuple[Repair, ...]:
-    if not _drops_keys(raw, value):
+    if not drops_keys(raw, value):
         return ()
     repairs = parse(raw, limits)[1]
     return tuple(repair for repair in repairs if repair.code == "duplicate_key")
@@ -103,19 +105,15 @@ def _is_ordinary(value: Json, depth: int) -> bool:
     return False
 
 
-def _drops_keys(raw: bytes, value: Json) -> bool:
-    """Whether keys may have been lost to a later key of the same name.
+def drops_keys(raw: bytes, value: object) -> bool:
+    """Whether writing `value` again gives fewer keys than the JSON `raw` that it was read from.
 
-    Every key has its colon, and colons within text are never escaped by our encoder: when as many
-    colons come out as went in, no key was lost.
+    Every key has its colon, and our encoder writes the colons of text as they are: where as many
+    come out as went in, no key was lost. A colon written as an escape would upset the count.
     """
-    if _escapes(raw, b"\\u003a") or _escapes(raw, b"\\u003A"):
+    if b"\\u00" in raw and _ESCAPED_COLON.search(raw):
         return True
     return _colons(raw) != _colons(_write(value))
-
-
-def _escapes(raw: bytes, escape: bytes) -> bool:
-    return escape in raw
 
 
 def _colons(text: bytes) -> int:

@@ -163,8 +163,10 @@ class _Parsing:
 def cut(text: str, text_bytes: int) -> str:
     """Return the beginning of a text with a mark and the hash of the whole, `text_bytes` at most.
 
-    >>> cut("a" * 200, 100)[-80:]
-    'aaaaaaaaaaaaa[truncated: 200 bytes in all, sha256 c2a908d98f5df987ade41b5fce213067]'
+    >>> cut("a" * 200, 100)[:61]
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa[truncated: 200 bytes in all, s'
+    >>> len(cut("a" * 200, 100))
+    100
     """
     raw = text.encode()
     mark = f"[truncated: {len(raw)} bytes in all, sha256 {hashlib.sha256(raw).hexdigest()[:32]}]"

@@ -1,0 +1,123 @@
+"""One line of accounting for every file: what was read, repaired, quarantined, kept only aside."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from stepscope.model import Quarantined, Trajectory
+from stepscope.safety.forgiving import REPAIR_CODES
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came out of one file.
+
+    Attributes:
+        uri: the file, or archive and member.
+        format: the format that read it; None where none did.
+        runs: trajectories read.
+        steps: steps in them.
+        calls: tool calls in them.
+        repaired: code of a repair -> records or runs that it was made in.
+        flagged: code of any other warning -> how often it was given.
+        quarantined: records that could not be read.
+        kept_in_extra: key that has no field of its own -> how often it was kept in `extra`; keys of
+            steps, calls and results are prefixed `step.`, `call.`, `result.`.
+        problem: why nothing, or not all, was read.
+    """
+
+    uri: str
+    format: str | None = None
+    runs: int = 0
+    steps: int = 0
+    calls: int = 0
+    repaired: dict[str, int] = msgspec.field(default_factory=dict)
+    flagged: dict[str, int] = msgspec.field(default_factory=dict)
+    quarantined: int = 0
+    kept_in_extra: dict[str, int] = msgspec.field(default_factory=dict)
+    problem: str | None = None
+
+    def line(self) -> str:
+        """Say it in one line.
+
+        >>> Account(uri="a.json", format="atif", runs=1, steps=9, quarantined=2).line()
+        'a.json: atif, 1 run, 9 steps, 0 calls; quarantined 2'
+        """
+        said = [f"{self.uri}:"]
+        if self.format is not None:
+            said.append(
+                f"{self.format}, {_number(self.runs, 'run')}, "
+                f"{_number(self.steps, 'step')}, {_number(self.calls, 'call')};"
+            )
+        for word, counts in (
+            ("repaired", self.repaired),
+            ("flagged", self.flagged),
+            ("only in extra", self.kept_in_extra),
+        ):
+            if counts:
+                told = ", ".join(f"{name} {n:,}" for name, n in counts.items())
+                said.append(f"{word}: {told};")
+        if self.quarantined:
+            said.append(f"quarantined {self.quarantined:,};")
+        if self.problem is not None:
+            said.append(f"{self.problem};")
+        return " ".join(said).removesuffix(";").removesuffix(":")
+
+
+class Tally:
+    """Counts what comes out of a file while it is read."""
+
+    def __init__(self, uri: str, format_name: str | None, problem: str | None) -> None:
+        self.uri = uri
+        self.format = format_name
+        self.problem = problem
+        self._runs = self._steps = self._calls = self._quarantined = 0
+        self._warned: Counter[str] = Counter()
+        self._extra: Counter[str] = Counter()
+
+    def add(self, found: Trajectory | Quarantined) -> None:
+        """Count one thing that came out."""
+        if isinstance(found, Quarantined):
+            self._quarantined += 1
+            return
+        self._runs += 1
+        self._steps += len(found.steps)
+        for warning in found.warnings:
+            self._warned[warning.code] += 1
+        extra = self._extra
+        extra.update(found.extra or ())
+        for step in found.steps:
+            self._calls += len(step.calls)
+            if step.extra:
+                extra.update(f"step.{key}" for key in step.extra)
+            for call in step.calls:
+                if call.extra:
+                    extra.update(f"call.{key}" for key in call.extra)
+            for result in step.results:
+                if result.extra:
+                    extra.update(f"result.{key}" for key in result.extra)
+
+    def repaired(self, code: str) -> None:
+        """Count a repair that was made to the file as a whole."""
+        self._warned[code] += 1
+
+    def account(self) -> Account:
+        """Return the counts so far."""
+        warned = sorted(self._warned.items())
+        return Account(
+            uri=self.uri,
+            format=self.format,
+            runs=self._runs,
+            steps=self._steps,
+            calls=self._calls,
+            repaired={code: n for code, n in warned if code in REPAIR_CODES},
+            flagged={code: n for code, n in warned if code not in REPAIR_CODES},
+            quarantined=self._quarantined,
+            kept_in_extra=dict(sorted(self._extra.items())),
+            problem=self.problem,
+        )
+
+
+def _number(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

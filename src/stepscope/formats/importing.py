@@ -1,0 +1,146 @@
+"""Read whatever the user names: paths in, one `Reading` a file out, every byte accounted for.
+
+A file given by name that is no trace is an error. The same file within a folder, a glob or an
+archive is an account with its problem, because folders hold other things than traces. Inside a
+trace, a record that cannot be read comes out as `Quarantined`: runs and quarantined records
+together are what the file offered.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, cast
+
+from stepscope import registry
+from stepscope.errors import TraceError
+from stepscope.formats.account import Account, Tally
+from stepscope.formats.archive import DAMAGE, MAGIC, members
+from stepscope.formats.detect import HEAD_BYTES, detect
+from stepscope.formats.sources import Opened, Refused, sources
+from stepscope.model import Format, Quarantined, Stream, Trajectory
+from stepscope.safety.forgiving import BOM
+from stepscope.safety.limits import Limits
+
+__all__ = ["Account", "Reading", "readings"]
+
+_LIMITS = Limits()
+
+
+class Reading:
+    """One file being read: iterate once, then ask for the `account`."""
+
+    def __init__(
+        self, found: Opened | Refused, stream: Stream | None = None, format: Format | None = None
+    ) -> None:
+        self._stream = stream
+        self._format = format
+        self._named = found.named
+        problem = found.problem if isinstance(found, Refused) else None
+        self._tally = Tally(found.uri, None if format is None else format.name, problem)
+
+    @property
+    def uri(self) -> str:
+        """The file, or archive and member, fit to be printed."""
+        return self._tally.uri
+
+    @property
+    def account(self) -> Account:
+        """What came out so far; complete when the reading is at its end."""
+        return self._tally.account()
+
+    def repaired(self, code: str) -> None:
+        """Count a repair that was made to the file as a whole."""
+        self._tally.repaired(code)
+
+    def __iter__(self) -> Iterator[Trajectory | Quarantined]:
+        """Yield the runs and the quarantined records of the file.
+
+        Raises:
+            TraceError: a file given by name turns out to be unreadable half way.
+        """
+        stream, reader = self._stream, self._format
+        self._stream = None
+        if stream is None or reader is None:
+            return
+        try:
+            for found in reader.read(stream):
+                self._tally.add(found)
+                yield found
+        except TraceError as e:
+            self._tally.problem = str(e)
+            if self._named:
+                raise
+        except DAMAGE as e:
+            self._tally.problem = f"damaged, read no further: {e}"
+            if self._named:
+                raise TraceError(f"{self.uri}: {self._tally.problem}") from e
+
+
+def readings(
+    paths: Sequence[str], *, format_name: str | None = None, limits: Limits = _LIMITS
+) -> Iterator[Reading]:
+    """Yield a reading for every file that `paths` stand for; read each before asking for the next.
+
+    Raises:
+        TraceError: a file given by name cannot be read, or is no trace of one known format.
+        UsageError: a glob that matches nothing, a folder without files.
+        ConfigError: no format is called `format_name`.
+    """
+    chosen = None if format_name is None else registry.format(format_name)
+    for found in sources(paths):
+        yield from _readings(found, chosen, limits, nested=False)
+
+
+def _readings(
+    found: Opened | Refused, chosen: Format | None, limits: Limits, *, nested: bool
+) -> Iterator[Reading]:
+    try:
+        if isinstance(found, Refused):
+            raise TraceError(f"{found.uri}: {found.problem}")
+        head = found.file.read(HEAD_BYTES)
+        if head.startswith(MAGIC):
+            if nested or not found.file.seekable():
+                raise TraceError(f"{found.uri}: a zip within another file; unpack it first")
+            for member in members(found.file, found.uri, limits):
+                yield from _readings(member, chosen, limits, nested=True)
+            return
+        stream = Stream(_from_start(found.file, head), found.uri, limits)
+        reading = Reading(found, stream, chosen or detect(head, found.uri))
+        if head.startswith(BOM):
+            reading.repaired("bom")
+    except (TraceError, *DAMAGE) as e:
+        problem = str(e).removeprefix(f"{found.uri}: ")
+        if not found.named:
+            yield Reading(Refused(found.uri, problem, named=False))
+            return
+        if isinstance(e, TraceError):
+            raise
+        raise TraceError(f"{found.uri}: cannot be read: {problem}") from e
+    yield reading
+
+
+def _from_start(file: BinaryIO, head: bytes) -> BinaryIO:
+    if file.seekable():
+        file.seek(0)
+        return file
+    return cast(BinaryIO, io.BufferedReader(_Rejoined(head, file)))
+
+
+class _Rejoined(io.RawIOBase):
+    """A file that cannot be wound back, with what was already read of it in front."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        super().__init__()
+        self._head = memoryview(head)
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        room = memoryview(cast(bytearray, buffer)).cast("B")
+        part = self._head[: len(room)] or self._rest.read(len(room))
+        self._head = self._head[len(part) :]
+        room[: len(part)] = part
+        return len(part)
