@@ -7,14 +7,14 @@ must answer about the whole run, so that what could not be measured is counted a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from math import isfinite
 
 import msgspec
 
 from stepscope import registry
-from stepscope.model import Answer, Case, Facts, Measure, Trajectory, Verdict
-from stepscope.store.records import WHOLE, Line, Question, cells
+from stepscope.model import Answer, Case, Facts, Measure, Scale, Trajectory, Verdict
+from stepscope.store.records import Line, Question, cells
 from stepscope.store.trajectories import Stored
 from stepscope.values import Unmeasured
 
@@ -54,27 +54,25 @@ class Asker:
             for at, measure in enumerate(self._measures)
         }
 
-    def batch(self, stored: Iterable[Stored], masks: Sequence[int]) -> Batch:
-        """Ask about runs; `masks` are their measures, in the same order."""
+    def batch(self, stored: Iterable[Stored], masks: Mapping[int, int]) -> Batch:
+        """Ask about runs; `masks` gives the measures to ask, by the run's row."""
         asked: dict[tuple[str, int, str], int] = {}
         questions: list[Question] = []
         batch = Batch(questions, [], 0, {})
-        for run, mask in zip(stored, masks, strict=True):
+        for run in stored:
             batch.runs += 1
             workflow = run.trajectory.workflow
+            facts = self._facts.get(workflow)
             for at, measure in enumerate(self._measures):
-                if not mask >> at & 1:
+                if not masks[run.key] >> at & 1:
                     continue
-                given = answers(
-                    measure, run.trajectory, run.trajectory.case, self._facts.get(workflow)
-                )
-                for answer in given:
+                for answer in answers(measure, run.trajectory, run.trajectory.case, facts):
                     key = (answer.measure, at, workflow)
                     question = asked.get(key)
                     if question is None:
                         question = asked[key] = len(questions)
-                        facts = self._hashes.get((workflow, at), "")
-                        questions.append(Question(answer.measure, measure.version, facts))
+                        hash_ = self._hashes.get((workflow, at), "")
+                        questions.append(Question(answer.measure, measure.version, hash_))
                     batch.lines.append((question, run.key, run.case_id, 0, *cells(answer)))
                     if answer.step is None and type(answer) is Unmeasured:
                         kind = answer.kind
@@ -100,42 +98,36 @@ def checked(measure: Measure, given: Iterable[object], steps: int) -> list[Answe
     An answer about a step that does not exist, or no answer at all, spoils the whole-run answer of
     its aspect.
     """
-    kept: dict[tuple[str, int], Answer] = {}
+    kept: dict[tuple[str, int | None], Answer] = {}
     spoiled: dict[str, Unmeasured] = {}
+    whole = set()
     for answer in given:
-        fault = _fault(measure, answer, steps)
-        if fault is None:
-            assert isinstance(answer, Verdict | Unmeasured)
-            sound = _clean(answer, measure.name)
-            key = (sound.measure, WHOLE if sound.step is None else sound.step)
-            if key in kept:
-                where = "the whole run" if sound.step is None else f"step {sound.step}"
-                spoiled[sound.measure] = Unmeasured(
-                    "error", f"answered twice about {where}", sound.measure
-                )
-            kept[key] = sound
-        elif fault.step is None:
-            spoiled[fault.measure] = fault
-        else:
-            kept[fault.measure, fault.step] = fault
-    names = {name for name, _ in kept} | set(spoiled) or {measure.name}
-    for name in names:
-        if name in spoiled:
-            kept[name, WHOLE] = spoiled[name]
-        elif (name, WHOLE) not in kept:
-            kept[name, WHOLE] = Unmeasured("error", "gave no answer about the whole run", name)
+        sound = _sound(measure, answer, steps)
+        key = (sound.measure, sound.step)
+        if sound.step is None:
+            whole.add(sound.measure)
+            if sound is not answer and type(sound) is Unmeasured and type(answer) is not Unmeasured:
+                spoiled[sound.measure] = sound
+        if key in kept:
+            where = "the whole run" if sound.step is None else f"step {sound.step}"
+            reason = f"answered twice about {where}"
+            spoiled.setdefault(sound.measure, Unmeasured("error", reason, sound.measure))
+        kept[key] = sound
+    for name in {name for name, _ in kept} - whole or ({measure.name} if not kept else ()):
+        kept[name, None] = Unmeasured("error", "gave no answer about the whole run", name)
+    for name, fault in spoiled.items():
+        kept[name, None] = fault
     return list(kept.values())
 
 
-def _fault(measure: Measure, answer: object, steps: int) -> Unmeasured | None:
-    """Return why an answer is not believed, or None."""
+def _sound(measure: Measure, answer: object, steps: int) -> Answer:
+    """Return the answer itself where it may be believed, else why it may not be."""
     own = measure.name
-    if not isinstance(answer, Verdict | Unmeasured):
+    # By type, not isinstance: this line runs for every answer of every run.
+    if type(answer) is not Verdict and type(answer) is not Unmeasured:
         found = type(answer).__name__
         return Unmeasured("error", f"gave a {found}; expected Verdict or Unmeasured", own)
-    name = answer.measure
-    if isinstance(answer, Unmeasured) and not name:
-        name = own
+    name = answer.measure or own
     if name != own and not name.startswith(own + "."):
         return Unmeasured("error", f"gave an answer named {name!r}; its name is {own!r}", own)
     step = answer.step
@@ -143,49 +135,20 @@ def _fault(measure: Measure, answer: object, steps: int) -> Unmeasured | None:
         reason = f"an answer about step {step!r}; the run has {steps} steps"
         return Unmeasured("invalid_evidence", reason, name)
     if isinstance(answer, Unmeasured):
-        return None
+        if answer.measure and answer.reason.isascii():
+            return answer
+        return Unmeasured(answer.kind, _storable(answer.reason), name, step)
     for cited in answer.cites:
         if not (type(cited) is int and 0 <= cited < steps):
             reason = f"cites step {cited!r}; the run has {steps} steps"
             return Unmeasured("invalid_evidence", reason, name, step)
-    reason = _off_scale(measure, answer)
-    return Unmeasured("error", reason, name, step) if reason else None
-
-
-def _off_scale(measure: Measure, answer: Verdict) -> str:
-    """Return what is wrong with an answer's value, label or confidence, "" when nothing is."""
-    # Structs made in Python are not type-checked: a plugin may put anything here.
-    value: object = answer.value
-    label: object = answer.label
-    confidence: object = answer.confidence
-    scale = measure.scale
-    if value is None and label is None:
-        return "gave neither a value nor a label"
-    if value is not None:
-        if not isinstance(value, float | int) or isinstance(value, bool) or not isfinite(value):
-            return f"value {value!r} is no finite number"
-        if not scale.low <= value <= scale.high:
-            return f"value {value!r} is off the declared scale [{scale.low:g}, {scale.high:g}]"
-    if label is not None:
-        if not isinstance(label, str):
-            return f"label {label!r} is no text"
-        if scale.labels and label not in scale.labels:
-            return f"label {label!r} is not among the declared {', '.join(scale.labels)}"
-    if confidence is not None and not (
-        isinstance(confidence, float | int) and 0 <= confidence <= 1
+    if reason := _off_scale(measure.scale, answer):
+        return Unmeasured("error", reason, name, step)
+    if (
+        answer.reason.isascii()
+        and (answer.label is None or answer.label.isascii())
+        and type(answer.value) in (float, type(None))
     ):
-        return f"confidence {confidence!r} is no share"
-    return ""
-
-
-def _clean(answer: Answer, own: str) -> Answer:
-    """Return an answer whose texts SQLite takes and whose number is a plain float."""
-    if isinstance(answer, Unmeasured):
-        if answer.measure and answer.reason.isascii():
-            return answer
-        return Unmeasured(answer.kind, _storable(answer.reason), answer.measure or own, answer.step)
-    ascii_ = answer.reason.isascii() and (answer.label is None or answer.label.isascii())
-    if ascii_ and type(answer.value) in (float, type(None)):
         return answer
     return msgspec.structs.replace(
         answer,
@@ -193,6 +156,31 @@ def _clean(answer: Answer, own: str) -> Answer:
         label=None if answer.label is None else _storable(answer.label),
         reason=_storable(answer.reason),
     )
+
+
+def _off_scale(scale: Scale, answer: Verdict) -> str:
+    """Return what is wrong with an answer's value, label or confidence, "" when nothing is."""
+    # Structs made in Python are not type-checked: a plugin may put anything here.
+    value: object = answer.value
+    label: object = answer.label
+    confidence: object = answer.confidence
+    if value is not None:
+        if not isinstance(value, (float, int)) or isinstance(value, bool) or not isfinite(value):
+            return f"value {value!r} is no finite number"
+        if not scale.low <= value <= scale.high:
+            return f"value {value!r} is off the declared scale [{scale.low:g}, {scale.high:g}]"
+    elif not label:
+        return "gave neither a value nor a label"
+    if label is not None:
+        if not isinstance(label, str):
+            return f"label {label!r} is no text"
+        if scale.labels and label not in scale.labels:
+            return f"label {label!r} is not among the declared {', '.join(scale.labels)}"
+    if confidence is not None and not (
+        isinstance(confidence, (float, int)) and 0 <= confidence <= 1
+    ):
+        return f"confidence {confidence!r} is no share"
+    return ""
 
 
 def _storable(text: str) -> str:

@@ -58,9 +58,7 @@ _replies = msgspec.msgpack.Decoder(Answered | Fault)
 
 def score_chunk(store: Store, asker: Asker, chunk: Sequence[Task]) -> Batch:
     """Read the runs of a chunk and ask about them; a run purged meanwhile is left out."""
-    masks = dict(chunk)
-    found = list(store.stored([key for key, _ in chunk]))
-    return asker.batch(found, [masks[run.key] for run in found])
+    return asker.batch(store.stored([key for key, _ in chunk]), dict(chunk))
 
 
 def answered(

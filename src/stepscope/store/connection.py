@@ -20,6 +20,8 @@ MEMORY = ":memory:"
 BUSY_MILLISECONDS = 30_000
 # 16 MiB of log before it is folded into the file: fewer flushes than SQLite's 4 MiB.
 _CHECKPOINT_PAGES = 4_000
+# Answers go to as many places of the file as there are measures; SQLite's 2 MiB would thrash.
+_CACHE_KIBIBYTES = 64 * 1024
 _LOG_BYTES = 64 * 1024 * 1024
 _ENVIRONMENT = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space and run the command again",
@@ -80,6 +82,7 @@ def _prepare(db: sqlite3.Connection, path: str) -> None:
         "PRAGMA foreign_keys = ON",
         "PRAGMA secure_delete = ON",
         f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+        f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}",
         f"PRAGMA journal_size_limit = {_LOG_BYTES}",
         "PRAGMA trusted_schema = OFF",
     ):

@@ -93,13 +93,13 @@ CREATE TABLE records (
     -- 1 a value, 2 a label only, negative: unmeasured, -1 - position in values.UNMEASURED_KINDS
     state      INTEGER NOT NULL CHECK (state IN (1, 2) OR state BETWEEN -127 AND -1),
     value      REAL CHECK (value BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308),
-    label      TEXT,
+    label      TEXT CHECK (label <> ''),
     cites      TEXT NOT NULL,  -- JSON array of step indexes, '' for none
     reason     TEXT NOT NULL,
     confidence REAL CHECK (confidence BETWEEN 0 AND 1),
     usage      TEXT,           -- model.Usage as JSON
-    cost_usd   REAL,
-    seconds    REAL,           -- latency of the answer
+    cost_usd   REAL CHECK (cost_usd >= 0),
+    seconds    REAL CHECK (seconds >= 0),  -- latency of the answer
     at_ns      INTEGER NOT NULL,
     PRIMARY KEY (question, run, case_id, repeat, step),
     -- SQLite turns NaN into NULL: a value that is none cannot get in.
