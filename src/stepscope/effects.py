@@ -32,6 +32,15 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _NAMESPACE = re.compile(r".*(?:__|[.:/])")
 
 
+def words_of(name: str) -> list[str]:
+    """Return the words of a tool's own name, in lower case, without servers and namespaces.
+
+    >>> words_of("mcp__github__createIssue")
+    ['create', 'issue']
+    """
+    return [word.lower() for word in _WORD.findall(_NAMESPACE.sub("", name))]
+
+
 @lru_cache(maxsize=4096)
 def infer_effect(name: str) -> Effect:
     """Return what the verbs of a tool's name promise.
@@ -43,7 +52,7 @@ def infer_effect(name: str) -> Effect:
     >>> infer_effect("transfer_to_human_agents")
     'unknown'
     """
-    words = [word.lower() for word in _WORD.findall(_NAMESPACE.sub("", name))]
+    words = words_of(name)
     for at, word in enumerate(words):
         if word in WRITES:
             return "write"

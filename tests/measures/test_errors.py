@@ -68,6 +68,8 @@ def test_two_errors_of_one_step_are_one_answer_about_it() -> None:
         ((*did("ship"), agent("There was an issue.")), "ignored"),
         (did("transfer_to_human_agents"), "reported"),
         ((*did("think"), *did("escalate")), "reported"),
+        (did("transfer_funds"), "ignored"),
+        (did("hand_off_to_billing"), "reported"),
         (failed("pay", card="a"), "repeated"),
         (failed("pay", "Error: other", card="a"), "ignored"),
         (failed("pay", card="b"), "ignored"),
@@ -107,6 +109,8 @@ def test_the_share_counts_errors_and_cites_those_left() -> None:
 def test_no_errors_is_not_applicable_not_a_perfect_recovery() -> None:
     found = whole(RECOVERY, run(*did("pay")))
     assert {value(answer) for answer in found.values()} == {"not_applicable"}
+    silent = whole(RECOVERY, run(calls(ToolCall("get", {})), result("?", "unknown")))
+    assert {value(answer) for answer in silent.values()} == {"missing_input"}
 
 
 def test_a_reason_is_one_line_of_a_tables_width() -> None:

@@ -130,6 +130,7 @@ def test_an_order_that_nothing_can_keep_is_undefined(after: tuple[str, ...]) -> 
         (failed("cancel", order="B"), ()),
         (did("transfer_to_human"), ()),
         (did("poke"), ()),
+        (did("submit_answer"), ()),
     ],
 )
 def test_other_writes_are_those_that_succeeded_and_serve_no_sub_goal(

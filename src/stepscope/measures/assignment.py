@@ -27,26 +27,37 @@ def same(a: Json, b: Json, tolerance: float = 0.0) -> bool:
     >>> same({"x": [1, 2]}, {"x": [1.0, 2]}), same(True, 1), same(100, 101, tolerance=0.01)
     (True, False, True)
     """
-    if not tolerance and a != b:
-        return False  # most pairs differ, and Python's own comparison says so fastest
-    if isinstance(a, str) or a is None:
-        return bool(a == b)
+    if tolerance:
+        return _close(a, b, tolerance)
+    return bool(a == b) and _no_mixup(a, b)
+
+
+def _no_mixup(a: Json, b: Json) -> bool:
+    """Tell, of two values that Python calls equal, whether no True stands against a 1."""
+    kind = type(a)
+    if kind is dict:
+        for key, value in a.items():
+            if type(value) is not str and not _no_mixup(value, b[key]):
+                return False
+        return True
+    if kind is list:
+        for x, y in zip(a, b, strict=True):
+            if type(x) is not str and not _no_mixup(x, y):
+                return False
+        return True
+    return (kind is bool) is (type(b) is bool)
+
+
+def _close(a: Json, b: Json, tolerance: float) -> bool:
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
-    if isinstance(a, dict):
-        return (
-            isinstance(b, dict)
-            and len(a) == len(b)
-            and all(key in b and same(a[key], b[key], tolerance) for key in a)
-        )
-    if isinstance(a, list | tuple):
-        return (
-            isinstance(b, list | tuple)
-            and len(a) == len(b)
-            and all(same(x, y, tolerance) for x, y in zip(a, b, strict=True))
-        )
-    if tolerance and isinstance(b, int | float):
+    if isinstance(a, int | float) and isinstance(b, int | float):
         return isclose(a, b, rel_tol=tolerance, abs_tol=tolerance)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return len(a) == len(b) and all(k in b and _close(a[k], b[k], tolerance) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        pairs = zip(a, b, strict=False)
+        return len(a) == len(b) and all(_close(x, y, tolerance) for x, y in pairs)
     return bool(a == b)
 
 

@@ -1,9 +1,19 @@
-"""Which calls of a run are the agent's own, and what a call does to the world."""
+"""Which calls of a run are the agent's own, and what a call does: write, escalate, end the run."""
 
 from __future__ import annotations
 
-from stepscope.effects import infer_effect
+from functools import lru_cache
+
+from stepscope.effects import infer_effect, words_of
 from stepscope.model import Effect, Exchange, Facts, Trajectory
+
+# Whom a run is handed to when the agent gives up.
+PEOPLE = frozenset({"agent", "agents", "human", "humans", "operator", "supervisor", "support"})
+ESCALATIONS = frozenset({"escalate", "escalation", "handoff"})
+# First words of tools whose success ends a run: after them no answer of the agent is missing.
+ENDS = frozenset(
+    {"complete", "done", "end", "exit", "final", "finish", "stop", "submit", "terminate"}
+)
 
 
 def agent_calls(trajectory: Trajectory) -> tuple[Exchange, ...]:
@@ -29,3 +39,26 @@ def effect_of(tool: str, facts: Facts | None) -> Effect:
     if facts is not None and tool in facts.effects:
         return facts.effects[tool]
     return infer_effect(tool)
+
+
+@lru_cache(maxsize=4096)
+def escalates(tool: str) -> bool:
+    """Tell whether a tool's name says that a person takes over.
+
+    >>> escalates("transfer_to_human_agents"), escalates("transfer_funds")
+    (True, False)
+    """
+    words = words_of(tool)
+    if not ESCALATIONS.isdisjoint(words) or words[:2] == ["hand", "off"]:
+        return True
+    return words[:1] == ["transfer"] and not PEOPLE.isdisjoint(words)
+
+
+@lru_cache(maxsize=4096)
+def ends(tool: str) -> bool:
+    """Tell whether a tool's name says that the run is over once it is called.
+
+    >>> ends("submit_answer"), ends("send_certificate"), ends("search_onestop_flight")
+    (True, False, False)
+    """
+    return escalates(tool) or not ENDS.isdisjoint(words_of(tool)[:1])

@@ -6,7 +6,7 @@ count is unmeasured, not 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 
 from stepscope.measures.rule import Rule, one_a_step
@@ -32,6 +32,16 @@ def gist(result: ToolResult | None) -> str:
     return line if len(line) <= REASON_CHARACTERS else line[: REASON_CHARACTERS - 1] + "…"
 
 
+def judged(exchanges: Sequence[Exchange]) -> bool:
+    """Tell whether any result says ok or error; true where there is no call to say it of."""
+    if not exchanges:
+        return True
+    for exchange in exchanges:
+        if exchange.result is not None and exchange.result.status != "unknown":
+            return True
+    return False
+
+
 def error_step(exchange: Exchange) -> int:
     """Return the step where the error is read: the result's."""
     return exchange.step if exchange.result_step is None else exchange.result_step
@@ -39,19 +49,9 @@ def error_step(exchange: Exchange) -> int:
 
 def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     exchanges = trajectory.exchanges
-    failed: list[Exchange] = []
-    known = not exchanges
-    for exchange in exchanges:
-        result = exchange.result
-        if result is None:
-            continue
-        if result.status == "error":
-            failed.append(exchange)
-        known = known or result.status != "unknown"
-    if not known:
-        return _NO_STATUS
+    failed = [exchange for exchange in exchanges if exchange.failed]
     if not failed:
-        return _NONE
+        return _NONE if judged(exchanges) else _NO_STATUS
     whole = Verdict(
         "errors",
         float(len(failed)),

@@ -67,19 +67,31 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     return (whole, *one_a_step(each, ", ".join))
 
 
-def breaches(trajectory: Trajectory, rule: PolicyRule, facts: Facts | None) -> Iterator[Breach]:
-    """Yield every call that breaks `rule`.
+def check(rule: PolicyRule) -> str:
+    """Return the tool that the rule is about.
 
     Raises:
         ConfigError: the rule says neither what it forbids nor what comes before what, or its
             pattern is no regular expression.
     """
-    made = agent_calls(trajectory)
     tool = rule.before if rule.before is not None else rule.forbid
     if tool is None or (rule.before is None) != (rule.require is None):
         raise ConfigError(
             f"policy rule {rule.name!r} needs `forbid`, or `before` together with `require`"
         )
+    for text in rule.where.values():
+        _pattern(rule.name, text)
+    return tool
+
+
+def breaches(trajectory: Trajectory, rule: PolicyRule, facts: Facts | None) -> Iterator[Breach]:
+    """Yield every call that breaks `rule`.
+
+    Raises:
+        ConfigError: as `check` does.
+    """
+    made = agent_calls(trajectory)
+    tool = check(rule)
     patterns = {name: _pattern(rule.name, text) for name, text in rule.where.items()}
     hits = [
         at

@@ -19,8 +19,8 @@ from math import inf
 from typing import NamedTuple
 
 from stepscope.measures.assignment import alike
-from stepscope.measures.calls import effect_of, succeeded
-from stepscope.measures.errors import error_step, gist
+from stepscope.measures.calls import effect_of, escalates, succeeded
+from stepscope.measures.errors import error_step, gist, judged
 from stepscope.measures.rule import Rule, one_a_step
 from stepscope.model import Answer, Case, Exchange, Facts, Scale, Step, Trajectory, Verdict
 from stepscope.values import Unmeasured
@@ -28,7 +28,6 @@ from stepscope.values import Unmeasured
 LABELS = ("recovered", "replanned", "reported", "repeated", "ignored")
 # Two: one call to look up what was wrong, one to try again.
 FURTHER_CALLS = 2
-ESCALATES = re.compile(r"transfer|escalat|hand_?off|human", re.IGNORECASE)
 # How an English message admits that something did not work; a message without any of these after
 # an error speaks of something else.
 ADMITS = re.compile(
@@ -38,9 +37,13 @@ ADMITS = re.compile(
     re.IGNORECASE,
 )
 
-_NO_ERRORS = (
-    Unmeasured("not_applicable", "no tool call failed", "recovery"),
-    Unmeasured("not_applicable", "no tool call failed", "recovery.recovered"),
+_NO_ERRORS = tuple(
+    Unmeasured("not_applicable", "no tool call failed", name)
+    for name in ("recovery", "recovery.recovered")
+)
+_NO_STATUS = tuple(
+    Unmeasured("missing_input", "no tool result says whether it is ok or an error", name)
+    for name in ("recovery", "recovery.recovered")
 )
 
 
@@ -59,7 +62,7 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
         if exchange.failed:
             break
     else:
-        return _NO_ERRORS
+        return _NO_ERRORS if judged(exchanges) else _NO_STATUS
     reactions = [
         react(trajectory.steps, exchanges, at, facts)
         for at, exchange in enumerate(exchanges)
@@ -136,7 +139,7 @@ def _reported(steps: Sequence[Step], error: Exchange, facts: Facts | None) -> Re
     """The agent's next message if it admits the error, or an escalation; only reads between."""
     for entry in _next_entries(steps, error):
         for call in entry.calls:
-            if ESCALATES.search(call.name):
+            if escalates(call.name):
                 return Reaction(error, "reported", entry.index, f"escalated by {call.name}")
         text = entry.text
         if text and ADMITS.search(text):

@@ -15,7 +15,7 @@ from graphlib import CycleError, TopologicalSorter
 from math import inf
 
 from stepscope.measures.assignment import assign, contains
-from stepscope.measures.calls import agent_calls, effect_of, succeeded
+from stepscope.measures.calls import agent_calls, effect_of, ends, succeeded
 from stepscope.measures.rule import Rule
 from stepscope.model import Answer, Case, Exchange, Facts, Scale, SubGoal, Trajectory, Verdict
 from stepscope.values import Unmeasured
@@ -73,13 +73,14 @@ def untold(trajectory: Trajectory, outputs: Sequence[str]) -> list[str]:
 def other_writes(
     exchanges: Sequence[Exchange], taken: Sequence[int | None], facts: Facts | None
 ) -> list[Exchange]:
-    """Return the writes that succeeded and serve no sub-goal."""
+    """Return the writes that succeeded and serve no sub-goal; handing in an answer is none."""
     return [
         exchange
         for at, exchange in enumerate(exchanges)
         if effect_of(exchange.call.name, facts) == "write"
         and at not in taken
         and succeeded(exchange)
+        and not ends(exchange.call.name)
     ]
 
 

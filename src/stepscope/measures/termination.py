@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 
 from stepscope.measures.assignment import assign
-from stepscope.measures.calls import agent_calls
+from stepscope.measures.calls import agent_calls, ends
 from stepscope.measures.rule import Rule
 from stepscope.measures.subgoals import candidates, other_writes, untold
 from stepscope.model import Answer, Case, Exchange, Facts, Scale, Trajectory, Verdict
@@ -21,12 +21,7 @@ from stepscope.values import Unmeasured
 LABELS = ("stopped_well", "too_early", "too_late", "limit")
 # How recorders name a stop that was not the agent's: max_steps, context_length_exceeded, timeout.
 LIMITS = re.compile(
-    r"max|limit|time_?out|timed|exceed|exhaust|length|budget|abort|kill|cancel|interrupt|crash",
-    re.IGNORECASE,
-)
-# Tools whose success ends the run: after them no answer of the agent is missing.
-ENDS = re.compile(
-    r"transfer|escalat|hand_?off|submit|finish|final|complete|done|exit|end|terminate|stop",
+    r"max|limit|time_?out|timed|exceed|exhaust|length|budget|abort|kill|cancel|interrupt|crash|error",
     re.IGNORECASE,
 )
 
@@ -91,7 +86,7 @@ def _cut(trajectory: Trajectory) -> str | None:
     if said or not steps or steps[-1].actor != "environment" or not steps[-1].results:
         return None
     last = trajectory.exchanges[-1] if trajectory.exchanges else None
-    if last is None or last.result_step != steps[-1].index or ENDS.search(last.call.name):
+    if last is None or last.result_step != steps[-1].index or ends(last.call.name):
         return None
     return f"ends on the result of {last.call.name}, which the agent never answered"
 
