@@ -63,11 +63,12 @@ def profile(title: str = "airline", hostile: str = "airline/5/1") -> Profile:
                 passed=(26, 1),
                 failed=(11, 82),
                 unmeasured=80,
-                notes={"pass": "right for the wrong reason?", "fail": "9 of the 11 wrote more"},
+                notes={"fail": "9 of the 11 wrote more"},
             ),
         ),
         lucky=(RunLine(id="aa", name=hostile, reason="1 sub-goal missed"),),
         unlucky=(),
+        disagreement=rate(0.1, 0.06, 0.17, 120),
         too_loose=Decision("pass", "12 of 120 disagree"),
     )
 
@@ -90,7 +91,6 @@ def report(hostile: str = "airline/9/2", evidence: str = "same error 5 times") -
             LookFirst(id="cc", name="b", outcome="unknown", steps=2, suspects=(), command="x"),
             LookFirst(id="dd", name="c", outcome="pass", steps=2, suspects=(), command="x"),
         ),
-        n_look_first=3,
         not_claimed=("suspect-step accuracy (no labels here)",),
         next=("stepscope show airline/9/2",),
         provenance=Provenance(

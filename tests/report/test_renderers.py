@@ -21,14 +21,13 @@ from tests.report.literal import HOSTILE, profile, rate, report
 AIRLINE = """\
 airline   200 runs, 50 tasks x 4 trials, 5,308 steps, 1,164 calls   judges: rules   seed 0
 
-                           value  95 % interval            n  unmeasured
-outcome: pass               .420  [.320, .520]      200 runs  0
-  pass^4                    .200  [.100, .320]       50 runs  0; always 10, mixed 26, never 14
-sub-goals reached           .393  [.258, .531]      120 runs  80 not_applicable: no reference write
-policy: runs in breach         -  -                        0  200 missing_input: no policy is
-                                                                declared
-steps, median                 24  [22, 28]          200 runs  0
-tokens, cost                   -  -                        0  200 missing_input: not in the trace
+                          value  95 % interval           n  unmeasured
+outcome: pass              .420  [.320, .520]     200 runs  0
+  pass^4                   .200  [.100, .320]      50 runs  0; always 10, mixed 26, never 14
+sub-goals reached          .393  [.258, .531]     120 runs  80 not_applicable: no reference write
+policy: runs in breach        -  -                       0  200 missing_input: no policy is declared
+steps, median                24  [22, 28]         200 runs  0
+tokens, cost                  -  -                       0  200 missing_input: not in the trace
 
 Was it earned?    all sub-goals  some missed
   pass                       26            1   right for the wrong reason? airline/9/2
@@ -39,7 +38,7 @@ Look first       steps  suspect  evidence
   b                  2  -        unexplained: the rules found nothing to point at
   c                  2  -        clean: the rules found nothing to point at
 
-Not claimed: suspect-step accuracy (no labels here)
+Not claimed: suspect-step accuracy (no labels here).
 Next: stepscope show airline/9/2
 """
 
@@ -162,13 +161,18 @@ def test_the_too_loose_warning_is_printed() -> None:
 
 
 def test_a_rank_flip_is_said_in_words() -> None:
-    flip = RankFlip(first="a", second="b", outcome=(0.5, 0.4), path=(0.3, 0.6), probability=0.91)
-    flipped = msgspec.structs.replace(report(), rank_flips=(flip,))
-    said = "a and b: by outcome .500 and .400, by path .300 and .600; the order differs in 91% of"
-    assert said in text.render(flipped)
-    assert "the order differs in 91&#37;" in markdown.render(flipped) or "91%" in markdown.render(
-        flipped
+    flip = RankFlip(
+        first="a",
+        second="b",
+        outcome_difference=-0.1,
+        path_difference=0.3,
+        probability=0.91,
+        n_tasks=50,
     )
+    flipped = msgspec.structs.replace(report(), rank_flips=(flip,))
+    said = "a is ahead of b by outcome (.100) and behind by path (.300) over 50 shared tasks"
+    assert said in text.render(flipped)
+    assert "a is ahead of b by outcome" in markdown.render(flipped)
 
 
 @pytest.mark.parametrize(

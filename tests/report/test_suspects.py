@@ -96,9 +96,7 @@ def test_a_write_that_nothing_asks_for_is_a_suspect_even_in_a_passing_run() -> N
         done(5),
         passed=True,
     )
-    assert found(run, case(WRITES)) == [
-        ("3", "other_write", "writes what no sub-goal asks for: cancel_order(R-17)")
-    ]
+    assert found(run, case(WRITES)) == [("3", "other_write", "unasked write: cancel_order(R-17)")]
 
 
 def test_an_output_never_told_points_at_the_last_word() -> None:

@@ -8,12 +8,15 @@ Source: Zhuge et al., arXiv:2410.10934, and the joint distribution of measures.m
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from stepscope import stats
 from stepscope.report.rows import Table
-from stepscope.report.types import JointTable, RunLine
+from stepscope.report.types import Figure, JointTable, RunLine
+from stepscope.values import Decision, Unmeasured
 
 Flags = npt.NDArray[np.bool_]
 # Shares are counted in whole sub-goals and errors: below 1 by less than this is rounding.
@@ -57,20 +60,50 @@ def outcomes(table: Table) -> tuple[Flags, Flags]:
     return known, known & (np.nan_to_num(column.value) > 0)
 
 
-def disagreements(table: Table) -> tuple[list[RunLine], list[RunLine], int]:
-    """Return runs that passed unearned, runs that failed though earned, and how many have both."""
+class Disagreement(NamedTuple):
+    """Where outcome and path disagree: the runs, the share of runs, and whether it is too rare."""
+
+    lucky: tuple[RunLine, ...]
+    unlucky: tuple[RunLine, ...]
+    share: Figure
+    too_loose: Decision
+
+
+def disagreement(table: Table) -> Disagreement:
+    """Return the runs that passed unearned, those that failed though earned, and what it shows."""
     known, passed = outcomes(table)
     graded, good = earned(table)
     both = known & graded
-    lucky, unlucky = both & passed & ~good, both & ~passed & good
-    return _lines(table, lucky), _lines(table, unlucky), int(both.sum())
+    lost = {"missing_input": int((~both).sum())}
+    joint = stats.joint_table(passed[both], good[both], table.clusters[both], unmeasured=lost)
+    if isinstance(joint, Unmeasured):
+        return Disagreement((), (), joint, Decision("undecided", joint.reason))
+    return Disagreement(
+        _lines(table, both & passed & ~good),
+        _lines(table, both & ~passed & good),
+        joint.disagreement,
+        _loose(joint),
+    )
 
 
-def _lines(table: Table, chosen: Flags) -> list[RunLine]:
+def _loose(joint: stats.JointTable) -> Decision:
+    found = joint.too_loose
+    if isinstance(found, Unmeasured):
+        return Decision("undecided", found.reason)
+    upper = f"outcome and path disagree in at most {found.upper:.0%} of runs"
+    if found.loose:
+        return Decision("fail", f"{upper}: the trajectory scorer is too loose to add anything")
+    return Decision("pass", f"nothing shows that the trajectory scorer is too loose: {upper}")
+
+
+def _lines(table: Table, chosen: Flags) -> tuple[RunLine, ...]:
     goals, policy = table.columns["subgoals"], table.columns["policy"]
     writes = table.columns["subgoals.other_writes"]
     out = []
-    for at in np.flatnonzero(chosen).tolist():
+    # Those that wrote nothing beside it disagree the most: they come first.
+    places = np.flatnonzero(chosen)
+    extra = np.nan_to_num(writes.value[places])
+    for at in places[np.argsort(extra, kind="stable")].tolist():
         said = []
         if goals.valued[at]:
             share = goals.value[at]
@@ -80,7 +113,7 @@ def _lines(table: Table, chosen: Flags) -> list[RunLine]:
         if writes.valued[at] and writes.value[at] > 0:
             said.append(f"{writes.value[at]:.0f} other writes")
         out.append(RunLine(id=table.runs.id[at], name=table.runs.name[at], reason=", ".join(said)))
-    return out
+    return tuple(out)
 
 
 def _joint(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepscope.report import lines
-from stepscope.report.text import clip, evidence, flipped, headline
+from stepscope.report.text import evidence, flipped, headline, shorten
 from stepscope.report.types import JointTable, Profile, Report
 from stepscope.safety.text import visible_line
 from stepscope.values import Unmeasured
@@ -30,7 +30,8 @@ def render(report: Report) -> str:
         blocks.append(flips)
     if report.look_first:
         blocks.append(list(_look_first(report)))
-    blocks += [[f"Not claimed: {plain(item)}"] for item in report.not_claimed]
+    if report.not_claimed:
+        blocks.append([f"Not claimed: {plain(', '.join(report.not_claimed))}."])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
@@ -72,7 +73,7 @@ def _profile(profile: Profile, report: Report) -> Iterator[str]:
             more = f" and {len(runs) - 10} more" if len(runs) > 10 else ""
             yield ""
             yield f"{said} " + ", ".join(code(run.name) for run in runs[:10]) + more
-    if profile.too_loose is not None and profile.too_loose.outcome == "fail":
+    if profile.too_loose.outcome == "fail":
         yield ""
         yield f"**Warning:** {plain(profile.too_loose.reason)}"
 
@@ -96,7 +97,7 @@ def _flips(report: Report) -> Iterator[str]:
 def _look_first(report: Report) -> Iterator[str]:
     yield "| Look first | steps | suspect | evidence |"
     yield "|---|---:|---|---|"
-    for run in report.look_first[: report.n_look_first]:
+    for run in report.look_first:
         where, said = evidence(run)
-        said = clip(visible_line(said), EVIDENCE_WIDTH)
+        said = shorten(visible_line(said), EVIDENCE_WIDTH)
         yield f"| {code(run.name)} | {run.steps:,} | {where} | {code(said)} |"

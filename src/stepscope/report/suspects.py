@@ -20,12 +20,12 @@ from stepscope.report.findings import Findings, findings
 from stepscope.report.types import Suspect, SuspectKind
 
 # Reading order of the kinds: breaking a declared rule first, asking twice for a known answer last.
-WEIGHTS = {"violation": 5.0, "loop": 3.5, "other_write": 3.0, "untold": 2.0, "end": 1.5}
+WEIGHTS = {"violation": 5.0, "other_write": 3.0, "untold": 2.0, "end": 1.5}
 REPEAT = 0.5
 # Writes that nothing asks for are named up to this many; the rest are counted.
 NAMED_WRITES = 2
-# A cycle shorter than three calls is a repeat, not a loop.
-LOOP = 3
+# A cycle shorter than three calls is a repeat, not a loop; beyond twelve calls it is no worse.
+LOOP, LONG_LOOP = 3, 12
 
 
 def suspects(
@@ -99,7 +99,7 @@ def _other_writes(
         return
     named = ", ".join(words(e.call) for e in calls[:NAMED_WRITES])
     more = f" and {len(calls) - NAMED_WRITES} more" if len(calls) > NAMED_WRITES else ""
-    said = f"writes what no sub-goal asks for: {named}{more}"
+    said = f"unasked write: {named}{more}"
     suspect = Suspect(first=calls[0].step, last=calls[-1].step, kind="other_write", evidence=said)
     yield WEIGHTS["other_write"], suspect
 
@@ -109,7 +109,7 @@ def _cycles(trajectory: Trajectory, found: Findings) -> Iterator[tuple[float, Su
     if loop is not None and loop.cites and (loop.value or 0) >= LOOP:
         said = loop.reason or f"a cycle of {loop.value:.0f} calls"
         suspect = Suspect(first=min(loop.cites), last=max(loop.cites), kind="loop", evidence=said)
-        yield WEIGHTS["loop"], suspect
+        yield 1.5 + 0.25 * min(loop.value or 0, LONG_LOOP), suspect
     cited = set(found.cites("redundant_calls"))
     for again, before in repeats(trajectory.exchanges, None):
         if again.step in cited:

@@ -14,9 +14,8 @@ from stepscope.report.types import JointTable, LookFirst, Profile, RankFlip, Rep
 from stepscope.safety.text import visible_line
 from stepscope.values import Unmeasured
 
-SHOWN_FIRST = 10
 # Columns of the vector; an interval in dollars or seconds may need more than its column.
-LABEL, VALUE, INTERVAL, COUNT = 23, 9, 16, 10
+LABEL, VALUE, INTERVAL, COUNT = 22, 9, 15, 10
 
 
 def render(report: Report, width: int = 100) -> str:
@@ -49,6 +48,23 @@ def clip(text: str, width: int) -> str:
     ('abc…', 'abcd')
     """
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut `text` to `width` columns where it costs least: what was said first and last is kept.
+
+    The claim before a colon stays whole where it leaves room for the end of its evidence.
+
+    >>> shorten("book fails 5 times: total price is 1203, but paid 833", 36)
+    'book fails 5 times: …3, but paid 833'
+    """
+    if len(text) <= width:
+        return text
+    head = text.find(": ") + 2
+    if not 2 < head <= 3 * width // 4:
+        head = 3 * width // 5
+    tail = width - 1 - head
+    return text[:head] + "…" + text[len(text) - tail :]
 
 
 def headline(profile: Profile, report: Report) -> str:
@@ -89,7 +105,7 @@ def _profile(profile: Profile, report: Report, width: int) -> list[str]:
     earned = [line for table in profile.earned for line in _joint(table, profile, width)]
     if earned:
         out += ["", *earned]
-    if profile.too_loose is not None and profile.too_loose.outcome == "fail":
+    if profile.too_loose.outcome == "fail":
         out += ["", *fold(f"Warning: {profile.too_loose.reason}", width, 2)]
     return out
 
@@ -105,8 +121,8 @@ def _joint(table: JointTable, profile: Profile, width: int) -> Iterator[str]:
     yield f"{title:<16}" + "".join(f"{c:>{w}}" for c, w in zip(table.columns, widths, strict=True))
     notes = dict(table.notes)
     if first:
-        notes["pass"] = _named(notes.get("pass", ""), profile.lucky)
-        notes["fail"] = _named(notes.get("fail", ""), profile.unlucky)
+        notes.setdefault("pass", _asked("right for the wrong reason?", profile.lucky))
+        notes.setdefault("fail", _asked("wrong for a right reason?", profile.unlucky))
     for name, counts in (("pass", table.passed), ("fail", table.failed)):
         cells = "".join(f"{n:>{w},}" for n, w in zip(counts, widths, strict=True))
         row = f"  {name:<14}{cells}   "
@@ -115,12 +131,11 @@ def _joint(table: JointTable, profile: Profile, width: int) -> Iterator[str]:
         yield from (" " * len(row) + rest for rest in note[1:2])
 
 
-def _named(note: str, runs: tuple[RunLine, ...]) -> str:
+def _asked(question: str, runs: tuple[RunLine, ...]) -> str:
     if not runs:
-        return note
+        return ""
     shown = ", ".join(run.name for run in runs[:2])
-    more = f" and {len(runs) - 2} more" if len(runs) > 2 else ""
-    return f"{note} {shown}{more}".strip()
+    return f"{question} {shown}" + (f" and {len(runs) - 2} more" if len(runs) > 2 else "")
 
 
 def _flips(report: Report, width: int) -> Iterator[str]:
@@ -136,23 +151,24 @@ def _flips(report: Report, width: int) -> Iterator[str]:
 
 def flipped(flip: RankFlip) -> str:
     """Return a rank flip as a sentence."""
-    return (
-        f"{visible_line(flip.first)} and {visible_line(flip.second)}: by outcome "
-        f"{lines.share(flip.outcome[0])} and {lines.share(flip.outcome[1])}, by path "
-        f"{lines.share(flip.path[0])} and {lines.share(flip.path[1])}; the order differs in "
-        f"{flip.probability:.0%} of resamples"
+    ahead = flip.first if flip.outcome_difference < 0 else flip.second
+    behind = flip.second if flip.outcome_difference < 0 else flip.first
+    return visible_line(
+        f"{ahead} is ahead of {behind} by outcome ({lines.share(abs(flip.outcome_difference))}) "
+        f"and behind by path ({lines.share(abs(flip.path_difference))}) over {flip.n_tasks:,} "
+        f"shared tasks; so in {flip.probability:.0%} of resamples"
     )
 
 
 def _look_first(report: Report, width: int) -> list[str]:
-    runs = report.look_first[: min(report.n_look_first, SHOWN_FIRST)]
+    runs = report.look_first
     names = [clip(visible_line(run.name), 30) for run in runs]
     wide = max(14, *(len(name) for name in names))
     out = [f"{'Look first':<{wide + 2}} {'steps':>5}  {'suspect':<8} evidence"]
     for name, run in zip(names, runs, strict=True):
         where, said = evidence(run)
         head = f"  {name:<{wide}} {run.steps:>5,}  {where:<8} "
-        out.append(head + clip(visible_line(said), width - len(head)))
+        out.append(head + shorten(visible_line(said), width - len(head)))
     return out
 
 
@@ -162,13 +178,11 @@ def evidence(run: LookFirst) -> tuple[str, str]:
         return "-", run.note
     if not run.suspects:
         return "-", f"{run.verdict}: the rules found nothing to point at"
-    first = run.suspects[0]
-    others = len(run.suspects) - 1
-    return first.where, first.evidence + (f" (+{others})" if others else "")
+    return run.suspects[0].where, run.suspects[0].evidence
 
 
 def _closing(report: Report, width: int) -> Iterator[str]:
-    for item in report.not_claimed:
-        yield from fold(f"Not claimed: {item}", width, 2)
+    if report.not_claimed:
+        yield from fold(f"Not claimed: {', '.join(report.not_claimed)}.", width, 2)
     if report.next:
         yield from fold("Next: " + visible_line(" · ".join(report.next)), width, 6)

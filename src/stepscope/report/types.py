@@ -127,7 +127,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         earned: outcome against each grade of the path.
         lucky: runs that passed although their path did not earn it.
         unlucky: runs that failed although their path did what was asked.
-        too_loose: whether path and outcome disagree too rarely for the path's grade to be strict.
+        disagreement: share of runs in which outcome and path disagree.
+        too_loose: "fail" where that share is shown to be so low that the path's grade adds nothing.
     """
 
     group: dict[str, str | None]
@@ -141,7 +142,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     earned: tuple[JointTable, ...]
     lucky: tuple[RunLine, ...]
     unlucky: tuple[RunLine, ...]
-    too_loose: Decision | None
+    disagreement: Figure
+    too_loose: Decision
 
     def __getitem__(self, key: str) -> Figure:
         """Return one figure of the vector.
@@ -164,14 +166,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 class RankFlip(msgspec.Struct, frozen=True, kw_only=True):
     """Two groups that outcome and path put in opposite order.
 
-    `probability` is the share of resamples of the tasks in which they do.
+    Differences are the second minus the first, over the tasks both have with both grades;
+    `probability` is the share of resamples of these tasks in which the orders are opposite.
     """
 
     first: str
     second: str
-    outcome: tuple[float, float]
-    path: tuple[float, float]
+    outcome_difference: float
+    path_difference: float
     probability: float
+    n_tasks: int
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,7 +207,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     profiles: tuple[Profile, ...]
     rank_flips: tuple[RankFlip, ...] | Unmeasured
     look_first: tuple[LookFirst, ...]
-    n_look_first: int
     not_claimed: tuple[str, ...]
     next: tuple[str, ...]
     provenance: Provenance

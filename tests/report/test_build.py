@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.errors import StoreError, UsageError
+from stepscope.formats.importing import readings
+from stepscope.model import Trajectory
+from stepscope.report import json
+from stepscope.report.build import build
+from stepscope.report.types import Figure, RankFlip
+from stepscope.score import score
+from stepscope.store import Store
+from stepscope.store.where import parse
+from stepscope.values import Estimate, Unmeasured
+from tests.report.rows import ABSENT, MISSING, LiteralRows, rows
+
+
+def estimate(figure: Figure) -> Estimate:
+    assert isinstance(figure, Estimate)
+    return figure
+
+
+def eight(**more: list[float | None]) -> LiteralRows:
+    """Two trials of each of four tasks: one task always passes, one never, two sometimes."""
+    tasks = [str(at // 2) for at in range(8)]
+    outcome: list[float | None] = [1, 1, 1, 0, 0, 1, 0, 0]
+    return LiteralRows(tasks, values={"outcome": outcome, **more})
+
+
+def test_every_figure_has_its_key_whether_measured_or_not() -> None:
+    assert list(build(rows(eight())).whole.figures) == [
+        "outcome.pass",
+        "outcome.pass^2",
+        "subgoals.reached",
+        "redundant_calls.per_run",
+        "errors.recovered",
+        "policy.violations",
+        "steps.median",
+        "steps.p95",
+        "tokens.median",
+        "cost_usd.median",
+        "cost_usd.p95",
+        "seconds.median",
+        "seconds.p95",
+    ]
+
+
+def test_trials_of_a_task_are_a_cluster() -> None:
+    report = build(rows(eight()))
+    assert estimate(report["outcome.pass"]).value == 0.5
+    assert (estimate(report["outcome.pass"]).n, estimate(report["outcome.pass"]).n_tasks) == (8, 4)
+    assert estimate(report["outcome.pass^2"]).value == 0.25
+    trials = report.whole.trials
+    assert trials is not None
+    assert (trials.always, trials.mixed, trials.never) == (1, 2, 1)
+
+
+def test_what_was_not_measured_is_counted_by_kind_and_bounded() -> None:
+    values: list[float | None] = [1, 1, 1, 0, 0, 1, None, None]
+    report = build(
+        rows(LiteralRows(list("aabbccdd"), values={"outcome": values}, absent={"outcome": MISSING}))
+    )
+    passing = estimate(report["outcome.pass"])
+    assert passing.unmeasured == {"missing_input": 2}
+    assert (passing.value, passing.worst_low, passing.worst_high) == (4 / 6, 0.5, 0.75)
+
+
+def test_a_run_without_a_record_is_not_scored_and_the_next_command_says_so() -> None:
+    report = build(rows(LiteralRows(list("abc"), values={"outcome": [1, 0, None]})))
+    assert estimate(report["outcome.pass"]).unmeasured == {"not_scored": 1}
+    assert report.next[0] == "stepscope score"
+
+
+def test_an_undeclared_policy_is_unmeasured_not_zero() -> None:
+    literal = LiteralRows(list("abc"), values={"policy": [None] * 3}, absent={"policy": MISSING})
+    figure = build(rows(literal))["policy.violations"]
+    assert figure == Unmeasured("missing_input", "no policy is declared")
+
+
+def test_recovery_is_per_error_not_per_run() -> None:
+    errors: list[float | None] = [4, 0, 0, 0, 1, 0, 1, 0]
+    recovered_of: list[float | None] = [1, None, None, None, 1, None, 1, None]
+    literal = eight(errors=errors)
+    literal.values["recovery.recovered"] = recovered_of
+    report = build(rows(literal))
+    recovered = estimate(report["errors.recovered"])
+    assert (recovered.value, recovered.n, recovered.unit_of_n) == (0.5, 6, "errors")
+    assert report.whole.notes["errors.recovered"] == "natural errors, in 3 runs"
+
+
+def test_outcome_against_sub_goals_names_both_kinds_of_disagreement() -> None:
+    report = build(rows(eight(subgoals=[1, 1, 0.5, 0, 0, 1, 1, None])))
+    table = report.whole.earned[0]
+    assert (table.passed, table.failed, table.unmeasured) == ((3, 1), (1, 2), 1)
+    assert [run.name for run in report.whole.lucky] == ["w/002"]
+    assert [run.name for run in report.whole.unlucky] == ["w/006"]
+
+
+def test_grades_that_never_disagree_are_too_loose_from_59_runs() -> None:
+    def loose(n: int) -> str:
+        passed: list[float | None] = [float(at % 2) for at in range(n)]
+        literal = LiteralRows(
+            [str(at) for at in range(n)], values={"outcome": passed, "subgoals": passed}
+        )
+        return build(rows(literal)).whole.too_loose.outcome
+
+    assert (loose(59), loose(58)) == ("fail", "pass")
+
+
+def test_two_versions_of_a_measure_are_refused_with_the_command_that_helps() -> None:
+    literal = LiteralRows(list("ab"), values={"outcome": [1, 0]}, versions={"outcome": ("1", "2")})
+    with pytest.raises(StoreError, match=r"versions 1, 2, .*stepscope score --measure outcome"):
+        build(rows(literal))
+
+
+def test_each_agent_has_its_own_vector() -> None:
+    literal = LiteralRows(
+        list("abcd") * 2,
+        agents=["x"] * 4 + ["y"] * 4,
+        values={"outcome": [1, 1, 1, 0, 0, 0, 0, 1]},
+    )
+    report = build(rows(literal))
+    assert estimate(report.profile("x")["outcome.pass"]).value == 0.75
+    assert estimate(report.profile("y")["outcome.pass"]).value == 0.25
+    assert estimate(report["outcome.pass"]).value == 0.5
+    with pytest.raises(UsageError, match="0 groups match 'z'"):
+        report.profile("z")
+
+
+def test_a_rank_flip_is_found_and_its_probability_given() -> None:
+    tasks = [str(at) for at in range(20)]
+    literal = LiteralRows(
+        tasks * 2,
+        agents=["x"] * 20 + ["y"] * 20,
+        values={
+            "outcome": [1.0] * 15 + [0.0] * 5 + [1.0] * 5 + [0.0] * 15,
+            "subgoals": [0.0] * 20 + [1.0] * 20,
+        },
+    )
+    flips = build(rows(literal)).rank_flips
+    assert isinstance(flips, tuple)
+    (flip,) = flips
+    assert isinstance(flip, RankFlip)
+    assert (flip.outcome_difference, flip.path_difference) == (-0.5, 1.0)
+    assert flip.probability > 0.95
+
+
+def test_no_run_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(UsageError, match="no run is in the store; read some with"):
+        build(rows(LiteralRows([])))
+
+
+def test_by_takes_fields_only() -> None:
+    with pytest.raises(UsageError, match="--by 'mood' is no field"):
+        build(rows(eight()), by="mood")
+
+
+def test_one_run_is_unmeasured_with_a_reason_not_a_rate_of_one() -> None:
+    figure = build(rows(LiteralRows(["a"], values={"outcome": [1]})))["outcome.pass"]
+    assert isinstance(figure, Unmeasured)
+    assert figure.kind == "insufficient_data"
+
+
+def test_a_run_without_a_task_is_its_own_cluster() -> None:
+    literal = LiteralRows(
+        [None, None, None], values={"outcome": [1, 0, 0], "subgoals": [None] * 3},
+        absent={"subgoals": ABSENT},
+    )  # fmt: skip
+    assert estimate(build(rows(literal))["outcome.pass"]).n_tasks == 3
+
+
+@pytest.fixture(scope="module")
+def airline(shared: Path) -> Store:
+    store = Store.open(":memory:")
+    for reading in readings([str(shared / "taubench" / "airline" / "runs.json")]):
+        store.put(run for run in reading if isinstance(run, Trajectory))
+    score(store)
+    return store
+
+
+@pytest.mark.shared_data
+def test_the_airline_figures_are_those_of_the_recorded_runs(airline: Store) -> None:
+    report = build(airline)
+    powers = [estimate(report[f"outcome.pass{k}"]).value for k in ("", "^2", "^3", "^4")]
+    assert [round(value, 4) for value in powers] == [0.42, 0.2733, 0.22, 0.2]
+    recovered = estimate(report["errors.recovered"])
+    assert (recovered.n, report.whole.notes["errors.recovered"]) == (
+        73,
+        "natural errors, in 36 runs",
+    )
+    trials = report.whole.trials
+    assert trials is not None
+    assert (trials.always, trials.mixed, trials.never) == (10, 26, 14)
+
+
+@pytest.mark.shared_data
+def test_every_airline_run_is_clean_or_has_a_suspect_with_evidence(airline: Store) -> None:
+    runs = build(airline, look_first=None).look_first
+    assert len(runs) == 200
+    assert {run.verdict for run in runs} == {"clean", "suspects"}
+    assert all(s.evidence and s.first <= s.last < r.steps for r in runs for s in r.suspects)
+
+
+@pytest.mark.shared_data
+def test_the_same_rows_give_the_same_bytes(airline: Store) -> None:
+    where = parse("trial = '0'")
+    assert json.render(build(airline, where=where)) == json.render(build(airline, where=where))

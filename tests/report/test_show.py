@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from stepscope.errors import UsageError
+from stepscope.report.show import show, show_json
+from stepscope.score import score
+from stepscope.store import Store
+from tests.report.literal import HOSTILE, call, result, said, trajectory
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    run = trajectory(
+        *(said(at, "agent", f"word {at}") for at in range(20)),
+        call(20, "book", to=HOSTILE, seats=3),
+        result(21, "Error: full", error=True),
+        said(22, "agent", "Sorry. " + "It is full. " * 40),
+    )
+    with Store.open(":memory:") as opened:
+        opened.put([run])
+        score(opened)
+        yield opened
+
+
+def steps_of(text: str) -> list[int]:
+    lines = text.splitlines()[1:]
+    ends = next(at for at, line in enumerate(lines) if not line.startswith(" ")) if lines else 0
+    return [int(line[2:6]) for line in lines[:ends] if line[2:6].strip().isdigit()]
+
+
+def test_what_precedes_the_first_mark_is_folded(store: Store) -> None:
+    text = show(store, "airline/11/2")
+    assert "0-17  folded: words only" in text
+    assert "--steps 0:18 to unfold" in text
+    assert steps_of(text) == [18, 19, 20, 21, 22]
+
+
+def test_steps_are_shown_as_asked(store: Store) -> None:
+    assert steps_of(show(store, "airline/11/2", steps=(3, 6))) == [3, 4, 5]
+    assert steps_of(show(store, "airline/11/2", steps=(21, 1 << 62))) == [21, 22]
+
+
+def test_around_shows_the_neighbours_and_the_step_whole(store: Store) -> None:
+    text = show(store, "airline/11/2", around=22)
+    assert steps_of(text) == [16, 17, 18, 19, 20, 21, 22]
+    assert "It is full. " * 39 in text.split("Step 22 of airline/11/2: agent message")[1]
+
+
+@pytest.mark.parametrize(
+    ("around", "steps", "message"),
+    [
+        (23, None, "has no step 23; its steps are 0 to 22"),
+        (-1, None, "has no step -1"),
+        (None, (30, 40), "no step of 'airline/11/2' is in 30:40"),
+        (None, (5, 5), "no step of 'airline/11/2' is in 5:5"),
+    ],
+)
+def test_a_step_that_is_not_there_is_an_error(
+    store: Store, around: int | None, steps: tuple[int, int] | None, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        show(store, "airline/11/2", around=around, steps=steps)
+
+
+def test_no_hostile_text_acts_in_any_view(store: Store) -> None:
+    for text in (show(store, "airline/11/2"), show(store, "airline/11/2", around=20)):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+
+
+def test_a_run_that_was_not_scored_says_so() -> None:
+    with Store.open(":memory:") as opened:
+        opened.put([trajectory(said(0, "user", "hello"))])
+        assert "Verdicts  none yet: run `stepscope score`" in show(opened, "airline/11/2")
+
+
+def test_json_holds_the_run_its_records_and_its_suspects(store: Store) -> None:
+    shown = msgspec.json.decode(show_json(store, "airline/11/2"))
+    assert sorted(shown) == ["case", "records", "run", "suspects"]
+    assert shown["suspects"][0]["evidence"].startswith("book fails")
+    assert show_json(store, "airline/11/2") == show_json(store, "airline/11/2")
