@@ -7,13 +7,17 @@ Refuses nothing: what is no JSON has no records.
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from stepscope.model import Json
+from stepscope.formats.records import RawRecord, records
+from stepscope.model import Json, Stream
 
 # One JSON token that matters for structure; a string that is never closed matches to the end.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
@@ -57,9 +61,18 @@ def opening(head: bytes) -> Opening:
             return Opening("lines", tuple(line for line in lines if line is not None))
     if whole is None:
         whole = _value(mended(text))
+    if whole is None and text[:1] == b"[":
+        # One broken record near the beginning must not hide what the others are.
+        whole = list(islice(_elements(text), _LINES)) or None
     if isinstance(whole, list):
         return Opening("array", tuple(whole[:_LINES]))
     return Opening("none", ()) if whole is None else Opening("object", (whole,))
+
+
+def _elements(text: bytes) -> Iterator[Json]:
+    for record in records(Stream(io.BytesIO(text), "")):
+        if isinstance(record, RawRecord) and (value := _value(record.raw)) is not None:
+            yield value
 
 
 def mended(text: bytes) -> bytes:
