@@ -114,8 +114,6 @@ LINE = b'{"id":"a","name":"n","steps":[],"source":{"format":"test"}}'
             "field 'source.\\\\x1b' is unknown",
         ),
         (LINE.replace(b'"n"', b"NaN"), "not JSON"),
-        (b'{"stepscope":"trajectories","schema":2}', "schema 2; this version reads 1"),
-        (b'{"stepscope":"trajectories"}', "schema None; this version reads 1"),
         (LINE.replace(b"[]", b"[" * 200 + b"]" * 200), "limits.depth is 128"),
         (b"[]", "Expected `object`, got `array`"),
         (b"\xff\xfe", "not JSON"),
@@ -128,6 +126,17 @@ def test_a_line_that_is_not_ours_is_quarantined_alone(line: bytes, reason: str) 
     assert (bad.offset, bad.raw) == (len(HEADER) + len(LINE) + 1, line)
     assert first == last
     assert isinstance(first, Trajectory)
+
+
+@pytest.mark.parametrize("schema", ["2", "null", '"1"'])
+def test_what_stands_under_a_header_of_another_schema_is_quarantined(schema: str) -> None:
+    other = HEADER.replace(b":1}", f":{schema}}}".encode())
+    file = HEADER + LINE + b"\n" + other + LINE + b"\n" + HEADER + LINE + b"\n"
+    found = read(ours.FORMAT, file)
+    assert [type(item) for item in found] == [Trajectory, Quarantined, Quarantined, Trajectory]
+    assert isinstance(found[2], Quarantined)
+    assert found[2].raw == LINE
+    assert "this version reads 1" in found[2].reason
 
 
 def test_defaults_spelt_out_and_files_put_together_are_read() -> None:

@@ -86,7 +86,7 @@ class Tally:
         for warning in found.warnings:
             self._warned[warning.code] += 1
         extra = self._extra
-        extra.update(found.extra or ())
+        extra.update(tuple(found.extra or ()))
         for step in found.steps:
             self._calls += len(step.calls)
             if step.extra:

@@ -7,6 +7,8 @@ extensions of files are never looked at.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stepscope import registry
 from stepscope.errors import TraceError
 from stepscope.formats.opening import opening
@@ -18,6 +20,7 @@ HEAD_BYTES = 256 * 1024
 # Below this a format is not sure enough; two closer than the margin cannot be told apart.
 SURE = 0.5
 MARGIN = 0.1
+_ROUNDING = 1e-9
 
 _MAGIC = (
     (b"PK\x03\x04", "a zip archive"),
@@ -28,25 +31,30 @@ _MAGIC = (
     (b"SQLite format 3\0", "an SQLite database; a store is opened, not imported"),
 )
 _SHOWN_KEYS = 6
-_SHOWN_BYTES = 40
+_SHOWN_CHARACTERS = 40
 
 
 def detect(head: bytes, uri: str) -> Format:
-    """Return the format of a file that begins with `head`.
+    """Return the installed format of a file that begins with `head`.
 
     Raises:
         TraceError: no format is sure, or two are nearly as sure as each other.
         ConfigError: a format fails to import.
     """
-    sure = sorted(((each.sniff(head), each) for each in registry.formats()), key=_by_confidence)
+    return chosen(head, uri, registry.formats())
+
+
+def chosen(head: bytes, uri: str, formats: Sequence[Format]) -> Format:
+    """Return the one of `formats` that is sure of a file that begins with `head`.
+
+    Raises:
+        TraceError: none is sure, or two are nearly as sure as each other.
+    """
+    sure = sorted(((each.sniff(head), each) for each in formats), key=_by_confidence)
     if not sure or sure[0][0] < SURE:
-        names = ", ".join(registry.names("formats"))
-        raise TraceError(
-            f"{visible_line(uri)}: no trace of a known format ({names}): "
-            f"it looks like {likeness(head)}"
-        )
+        raise TraceError(f"{visible_line(uri)}: no known trace; it looks like {likeness(head)}")
     best, first = sure[0]
-    if len(sure) > 1 and best - sure[1][0] <= MARGIN:
+    if len(sure) > 1 and best - sure[1][0] < MARGIN + _ROUNDING:
         second = sure[1][1]
         raise TraceError(
             f"{visible_line(uri)}: may be {first.name} or {second.name}; say which with --format"
@@ -82,7 +90,7 @@ def likeness(head: bytes) -> str:
         return f"{shape[found.shape]} {type(record).__name__}"
     keys = visible_line(", ".join(list(record)[:_SHOWN_KEYS]))
     kind = shape[found.shape] + (" objects" if found.shape != "object" else "")
-    return f"{kind} with keys {keys}" if record else f"{kind} without keys"
+    return f"{kind} with keys {keys}" if record else _text(head)
 
 
 def _text(head: bytes) -> str:
@@ -94,7 +102,7 @@ def _text(head: bytes) -> str:
             continue
         if "\0" in text:
             break
-        start = text.strip()
-        kind = "broken JSON" if start[:1] in {"{", "["} else "text"
-        return f"{kind} beginning {visible_line(start[:_SHOWN_BYTES])!r}"
+        start = " ".join(text[: 10 * _SHOWN_CHARACTERS].split())
+        kind = "JSON" if start[:1] in {"{", "["} else "text"
+        return f"{kind} beginning '{visible_line(start[:_SHOWN_CHARACTERS])}'"
     return "binary data"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO, cast
 
 from stepscope import registry
-from stepscope.errors import TraceError
+from stepscope.errors import TraceError, UsageError
 from stepscope.formats.account import Account, Tally
 from stepscope.formats.archive import DAMAGE, MAGIC, members
 from stepscope.formats.detect import HEAD_BYTES, detect
@@ -58,11 +58,14 @@ class Reading:
 
         Raises:
             TraceError: a file given by name turns out to be unreadable half way.
+            UsageError: the next reading was asked for before this one was read.
         """
         stream, reader = self._stream, self._format
         self._stream = None
         if stream is None or reader is None:
             return
+        if stream.file.closed:
+            raise UsageError(f"{self.uri}: closed; read each file before asking for the next")
         try:
             for found in reader.read(stream):
                 self._tally.add(found)
@@ -105,8 +108,8 @@ def _readings(
             for member in members(found.file, found.uri, limits):
                 yield from _readings(member, chosen, limits, nested=True)
             return
-        stream = Stream(_from_start(found.file, head), found.uri, limits)
-        reading = Reading(found, stream, chosen or detect(head, found.uri))
+        format = chosen or detect(head, found.uri)
+        reading = Reading(found, Stream(_from_start(found.file, head), found.uri, limits), format)
         if head.startswith(BOM):
             reading.repaired("bom")
     except (TraceError, *DAMAGE) as e:

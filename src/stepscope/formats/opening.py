@@ -14,10 +14,14 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
-import msgspec
-
+from stepscope.errors import TraceError
 from stepscope.formats.records import RawRecord, records
 from stepscope.model import Json, Stream
+from stepscope.safety.door import decode
+from stepscope.safety.limits import Limits
+
+# Opening a file is a look; the limits that the user set hold when it is read.
+_LIMITS = Limits()
 
 # One JSON token that matters for structure; a string that is never closed matches to the end.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
@@ -104,6 +108,6 @@ def mended(text: bytes) -> bytes:
 
 def _value(text: bytes) -> Json:
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode(text, limits=_LIMITS).value
+    except TraceError:
         return None

@@ -130,15 +130,17 @@ def _likeness(opening: Opening) -> float:
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    schema: Any = SCHEMA
     for record in records(stream):
         if isinstance(record, Quarantined):
             yield record
             continue
         try:
             if record.raw.startswith(_HEADER_START):
-                header = decode_strict(record.raw, limits=stream.limits).value
-                check_schema(header.get("schema"))
-            else:
+                schema = decode_strict(record.raw, limits=stream.limits).value.get("schema")
+            # Checked at every line: what stands under a header of another schema is not read.
+            check_schema(schema)
+            if not record.raw.startswith(_HEADER_START):
                 yield run_of(record.raw, stream.limits)
         except TraceError as e:
             yield Quarantined(reason=str(e), offset=record.offset, raw=record.raw, uri=stream.uri)

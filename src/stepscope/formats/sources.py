@@ -65,7 +65,7 @@ def sources(paths: Sequence[str]) -> Iterator[Opened | Refused]:
             raise UsageError(f"{visible_line(path)}: a path cannot hold a NUL character")
         if glob.has_magic(path) and not os.path.lexists(path):
             yield from _each(_matches(path), named=False)
-        elif Path(path).is_dir():
+        elif os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises on a name that is too long
             yield from _folder(path)
         else:
             yield from _each([path], named=True)
