@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,8 @@ RUNS = (
     (("atif", "openhands_hello-world.trajectory.json"), None),
     (("claude_code", "sample_session.jsonl"), None),
 )
+# The others are one run each: too few for a figure, enough to be shown.
+SHOWN = "workflow = 'airline'"
 PLACE = Path(".stepscope") / "demo.db"
 
 
@@ -29,24 +32,28 @@ def demo(*, store: StorePath = None, offline: Offline = False, as_json: Json = F
     place = _place() if store is None else store
     # The demo shows the same figures everywhere: settings of the working directory are left out.
     with api.open(place, settings=Settings()) as notebook:
+        files = []
         for path, agent in RUNS:
             with terminal.progress("reading runs") as step:
                 added = notebook.add(bundled(*path), agent=agent, progress=step)
-            if not as_json:
-                terminal.out(str(added))
+            files += [(account, "/".join(path)) for account in added.files]
         with terminal.progress("scoring runs") as step:
             scored = notebook.score(progress=step)
-        view = notebook.report()
+        view = notebook.report(where=SHOWN)
         if as_json:
             terminal.out(view.json())
             return
-        terminal.out(f"{scored}\nkept in {place}\n")
-        terminal.out(view.text(terminal.width()))
+        for account, name in files:
+            terminal.out(account.line().replace(account.uri, f"examples/{name}", 1))
+        terminal.out(f"{scored}\n\n{view.text(terminal.width())}")
+    option = f"--store {shlex.quote(str(place))}"
     terminal.out(
-        f"\nThese are real runs of gpt-4o on tau-bench airline tasks. Now try:\n"
-        f"  stepscope show airline/11/2 --store {place}\n"
-        f"  stepscope show airline/9/2 --store {place} --step 45\n"
-        f"  stepscope import YOUR_RUNS/ && stepscope score && stepscope report"
+        "These are real runs of gpt-4o on tau-bench airline tasks. Read some, then yours:\n"
+        f"  stepscope show airline/11/2 {option}\n"
+        f"  stepscope show airline/9/2 --step 45 {option}\n"
+        f"  stepscope show claude_code/test-session-id {option}\n"
+        f"  stepscope compare 0 1 --by trial {option}\n"
+        "  stepscope import YOUR_RUNS/ && stepscope score && stepscope report"
     )
 
 

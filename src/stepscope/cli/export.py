@@ -18,7 +18,8 @@ def export(
         ExportFormat, typer.Option("--to", help="The format to write.")
     ] = ExportFormat.ours,
     verdicts: Annotated[
-        bool, typer.Option("--verdicts", help="Verdicts instead of runs (ours or parquet).")
+        bool,
+        typer.Option("--verdicts", help="Verdicts instead of runs: ours a file, parquet a folder."),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
     where: WhereText = None,

@@ -46,11 +46,11 @@ def init(
     for tool, effect in effects.items():
         if asking and effect != "read":
             effects[tool] = "write" if _ask(tool, guess=effect == "write") else "read"
-            lines.append(f'{_key(tool)} = "{effects[tool]}"')
+            lines.append(f'{key(tool)} = "{effects[tool]}"')
         elif effect == "write":
-            lines.append(f'{_key(tool)} = "write"  # inferred from its name')
+            lines.append(f'{key(tool)} = "write"  # inferred from its name')
         elif effect == "unknown":
-            lines.append(f'# {_key(tool)} = "write"  # its name does not tell: "read" or "write"?')
+            lines.append(f'# {key(tool)} = "write"  # its name does not tell: "read" or "write"?')
     text = bundled("stepscope.toml").read_text(encoding="utf-8")
     if lines:
         tools = "\n".join(["[tools]", *lines]) + "\n"
@@ -85,19 +85,17 @@ def _say(effects: dict[str, str], *, asked: bool) -> None:
     from stepscope.safety.text import visible_line
 
     terminal.out(f"wrote {FILE}")
-    by_effect = {
-        effect: ", ".join(visible_line(tool) for tool in effects if effects[tool] == effect)
-        for effect in ("write", "read", "unknown")
-    }
-    source = "you said" if asked else "inferred from names"
-    for effect, tools in by_effect.items():
+    source = "" if asked else "  (inferred from names)"
+    for effect in ("write", "read", "unknown"):
+        tools = ", ".join(visible_line(tool) for tool in effects if effects[tool] == effect)
         if tools:
-            terminal.out(f"  {effect:<8}{tools}  ({source if effect != 'read' else 'inferred'})")
+            terminal.out(f"  {effect:<8}{tools}{source}")
     if not effects:
         terminal.out("  no runs in the store yet: run stepscope init --force after an import")
 
 
-def _key(tool: str) -> str:
+def key(tool: str) -> str:
+    """Return a tool's name as a TOML key; tool names come from traces and may be anything."""
     return tool if _BARE_KEY.fullmatch(tool) else _quoted(tool)
 
 

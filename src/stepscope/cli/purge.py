@@ -36,7 +36,7 @@ def purge(
         raise UsageError("purge needs --older-than or --where (every run: --where \"id != ''\")")
     with existing(store) as notebook:
         n = notebook.count(where=where, older_than=older_than)
-        if not yes and n:
+        if not yes:
             _ask(n)
         purged = notebook.purge(where=where, older_than=older_than)
     if as_json:
@@ -48,4 +48,4 @@ def purge(
 def _ask(n: int) -> None:
     if not sys.stdin.isatty():
         raise UsageError(f"purge would erase the texts of {n:,} runs for good; confirm with --yes")
-    typer.confirm(f"Erase the texts of {n:,} runs for good?", abort=True, err=True)
+    typer.confirm(f"Erase the texts of {n:,} runs, and quarantine, for good?", abort=True, err=True)

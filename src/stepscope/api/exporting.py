@@ -1,0 +1,147 @@
+"""Runs and verdicts out, to files that other programs read.
+
+A file appears whole or not at all: it is written beside its place and then put there. Nothing is
+overwritten unasked. File names are made of ids, never of what a trace says.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import msgspec
+
+from stepscope.api.adding import Progress
+from stepscope.errors import UsageError
+from stepscope.model import Trajectory
+from stepscope.store import Store
+from stepscope.store.where import Where
+
+Target = Literal["ours", "atif", "parquet"]
+Writer = Callable[[BinaryIO], object]
+
+
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    """What was written, and where."""
+
+    path: str
+    format: Target
+    runs: int = 0
+    verdicts: int = 0
+
+    def __str__(self) -> str:
+        """One line: how much of what, where."""
+        what = f"{self.verdicts:,} verdicts" if self.verdicts else f"{self.runs:,} runs"
+        return f"wrote {what} to {self.path} ({self.format})"
+
+
+def export(
+    store: Store,
+    out: str,
+    *,
+    to: Target,
+    verdicts: bool,
+    force: bool,
+    where: Where | None,
+    progress: Progress,
+) -> Exported:
+    """Write the chosen runs, or their verdicts, to `out`; `-` is standard output.
+
+    Raises:
+        UsageError: nothing is chosen, something is at `out` already, or ATIF cannot hold it.
+        ConfigError: Parquet is asked for and pyarrow is not installed.
+    """
+    total = len(store.keys(where))
+    if total == 0:
+        raise UsageError("no run with its texts is chosen, so there is nothing to write")
+    place = Path(out)
+    if out != "-" and not force and place.exists() and not _empty_folder(place):
+        raise UsageError(f"{out} is there already; --force overwrites it")
+    if verdicts:
+        n = _verdicts(store, out, to, where)
+        return Exported(path=out, format=to, verdicts=n)
+    runs = _counted(map(store.with_media, store.trajectories(where)), total, progress)
+    if to == "atif":
+        _atif(runs, out, total)
+    else:
+        from stepscope.formats import ours, ours_parquet
+
+        write = ours.write if to == "ours" else ours_parquet.write
+        _deliver(out, partial(write, runs))
+    return Exported(path=out, format=to, runs=total)
+
+
+def _atif(runs: Iterable[Trajectory], out: str, total: int) -> None:
+    from stepscope.formats import atif
+
+    if out == "-" or Path(out).suffix in {".json", ".jsonl"}:
+        if total > 1 and out.endswith(".json"):
+            raise UsageError(
+                f"an ATIF file holds one run and {total:,} are chosen: name a folder for one file "
+                "each, a .jsonl file for one line each, or choose one with --where"
+            )
+        _deliver(out, partial(atif.write, runs))
+        return
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    for run in runs:
+        _deliver(str(folder / f"{run.id}.json"), partial(atif.write, [run]))
+
+
+def _verdicts(store: Store, out: str, to: Target, where: Where | None) -> int:
+    if to == "atif":
+        raise UsageError("ATIF holds runs, not verdicts; choose --to ours or --to parquet")
+    if to == "parquet":
+        return _parquet(store, out, where)
+    n = 0
+
+    def lines(file: BinaryIO) -> None:
+        nonlocal n
+        for record in store.records(where):
+            file.write(msgspec.json.encode(record) + b"\n")
+            n += 1
+
+    _deliver(out, lines)
+    return n
+
+
+def _parquet(store: Store, out: str, where: Where | None) -> int:
+    folder = Path(out)
+    if out == "-" or folder.is_file():
+        raise UsageError(f"{out}: verdicts as Parquet are a folder of two files; name a folder")
+    store.to_parquet(folder, where)
+    import pyarrow.parquet as pq
+
+    return pq.read_metadata(folder / "records.parquet").num_rows
+
+
+def _deliver(out: str, write: Writer) -> None:
+    if out == "-":
+        sys.stdout.flush()
+        write(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    place = Path(out)
+    if place.is_dir():
+        raise UsageError(f"{out} is a folder; name a file in it")
+    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
+    try:
+        with beside.open("xb") as file:
+            write(file)
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _counted(runs: Iterable[Trajectory], total: int, progress: Progress) -> Iterator[Trajectory]:
+    for done, run in enumerate(runs, 1):
+        yield run
+        progress(done, total)
+
+
+def _empty_folder(place: Path) -> bool:
+    return place.is_dir() and not any(place.iterdir())

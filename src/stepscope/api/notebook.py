@@ -1,0 +1,285 @@
+"""The notebook object: one store, the settings that hold, and everything one can do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from stepscope.api.adding import Added, Progress, add, fill
+from stepscope.api.exporting import Exported, Target, export
+from stepscope.api.views import ComparisonView, ReportView, Text
+from stepscope.effects import infer_effect
+from stepscope.errors import UsageError
+from stepscope.model import Effect, Record, Trajectory
+from stepscope.report import show
+from stepscope.score import Scored, score
+from stepscope.settings import Settings, load
+from stepscope.store import Store
+from stepscope.store.where import Where, before, parse, since
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stepscope.store import Purged
+
+
+def open(path: str | Path | None = None, *, settings: Settings | None = None) -> Notebook:
+    """Open a store, making it where there is none; ":memory:" keeps it for this process only.
+
+    Args:
+        path: the store; when left out the one of `stepscope.toml`, or `stepscope.db`.
+        settings: when left out those of the working directory.
+
+    Raises:
+        ConfigError: the settings are wrong.
+        UsageError: there is no folder to make the store in.
+        StoreError: the file is no store, or of a newer version.
+        EnvironmentFault: the disk does not let it be read or written.
+    """
+    held = load() if settings is None else settings
+    place = Path(held.store if path is None else path)
+    if not place.parent.is_dir():
+        raise UsageError(f"{place}: there is no folder {str(place.parent)!r} to make a store in")
+    return Notebook(Store.open(place), held)
+
+
+class Notebook:
+    """A store with the settings that hold for it; a context manager that closes it."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store = store
+        self.settings = settings
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
+
+    def add(
+        self,
+        paths: str | Path | Iterable[str | Path],
+        *,
+        agent: str | None = None,
+        agent_version: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        format_name: str | None = None,
+        strict: bool = False,
+        progress: Progress | None = None,
+    ) -> Added:
+        """Read traces into the store: files, folders, globs, zips.
+
+        Args:
+            paths: one or several.
+            agent: the agent, where a trace names none.
+            agent_version: its version, where a trace names none.
+            tags: tags that a trace lacks.
+            format_name: the format; told from the content when left out.
+            strict: keep nothing unless everything can be read as it is.
+            progress: called with the runs read so far, and 0.
+
+        Raises:
+            TraceError: a path named is no trace.
+            UsageError: no such path.
+        """
+        several = [paths] if isinstance(paths, str | Path) else list(paths)
+        return add(
+            self.store,
+            [str(path) for path in several],
+            format_name=format_name,
+            limits=self.settings.limits,
+            strict=strict,
+            filled=fill(agent, agent_version, tags or {}),
+            progress=progress or _silent,
+        )
+
+    def score(
+        self,
+        *,
+        where: str | None = None,
+        since: str | None = None,
+        measures: Sequence[str] | None = None,
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> Scored:
+        """Give every run its verdicts; deterministic, never spends, resumes."""
+        return score(
+            self.store,
+            measures=measures,
+            where=_where(where, since),
+            declared=self.settings.declared,
+            workers=workers,
+            progress=progress,
+        )
+
+    def report(
+        self,
+        *,
+        where: str | None = None,
+        since: str | None = None,
+        by: str | None = None,
+        seed: int | None = None,
+        look_first: int | None = 10,
+    ) -> ReportView:
+        """Return the report vector of the chosen runs.
+
+        Args:
+            where: a filter, as "agent = 'gpt-4o'".
+            since: a date or an age, as "7d".
+            by: one group for each value of this field.
+            seed: where random draws start; when left out that of the settings.
+            look_first: how many runs to look at first; None for all.
+
+        Raises:
+            UsageError: the filter makes no sense.
+            DataError: no run is chosen.
+        """
+        # Statistics load slowly, and reading runs into the store has no use for them.
+        from stepscope.report.build import build
+
+        value = build(
+            self.store,
+            where=_where(where),
+            since=since,
+            by=by,
+            seed=self.settings.seed if seed is None else seed,
+            look_first=look_first,
+        )
+        return ReportView(value, self.show)
+
+    def compare(
+        self,
+        a: str,
+        b: str,
+        *,
+        by: str = "agent",
+        where: str | None = None,
+        since: str | None = None,
+        seed: int | None = None,
+    ) -> ComparisonView:
+        """Compare the runs of two agents (or two values of another field), paired by task."""
+        from stepscope.report.compare import compare
+
+        drawn = self.settings.seed if seed is None else seed
+        chosen = _where(where, since)
+        return ComparisonView(compare(self.store, a, b, by=by, where=chosen, seed=drawn))
+
+    def show(
+        self,
+        run: str,
+        *,
+        around: int | None = None,
+        steps: tuple[int, int] | None = None,
+        width: int = 100,
+    ) -> Text:
+        """Return one run as text, by name or unique id prefix.
+
+        Raises:
+            UsageError: no such run, several, or no such step.
+        """
+        return Text(show.show(self.store, run, around=around, steps=steps, width=width))
+
+    def show_json(self, run: str) -> str:
+        """Return one run with its records and suspects as JSON."""
+        return show.show_json(self.store, run)
+
+    def trajectories(
+        self, *, where: str | None = None, since: str | None = None
+    ) -> Iterator[Trajectory]:
+        """Yield the chosen runs."""
+        return self.store.trajectories(_where(where, since))
+
+    def records(self, *, where: str | None = None) -> Records:
+        """Return the verdicts of the chosen runs."""
+        return Records(self.store, _where(where))
+
+    def tools(self) -> dict[str, Effect]:
+        """Return every tool that was called, and its effect: as declared, or as its name says."""
+        steps = (step for run in self.trajectories() for step in run.steps)
+        names = {call.name for step in steps for call in step.calls}
+        return {name: self.settings.tools.get(name) or infer_effect(name) for name in sorted(names)}
+
+    def count(self, *, where: str | None = None, older_than: str | None = None) -> int:
+        """Return how many runs are chosen."""
+        return len(self.store.runs(_where(where, older_than=older_than)))
+
+    def purge(self, *, where: str | None = None, older_than: str | None = None) -> Purged:
+        """Erase texts, raw replies, blobs and quarantine of the chosen runs; numbers stay."""
+        return self.store.purge(_where(where, older_than=older_than))
+
+    def export(
+        self,
+        out: str | Path,
+        *,
+        to: Target = "ours",
+        verdicts: bool = False,
+        force: bool = False,
+        where: str | None = None,
+        since: str | None = None,
+        progress: Progress | None = None,
+    ) -> Exported:
+        """Write the chosen runs, or their verdicts, to a file (a folder for several ATIF runs).
+
+        Raises:
+            UsageError: something is there already and `force` is not said.
+            ConfigError: Parquet is asked for and pyarrow is not installed.
+        """
+        return export(
+            self.store,
+            str(out),
+            to=to,
+            verdicts=verdicts,
+            force=force,
+            where=_where(where, since),
+            progress=progress or _silent,
+        )
+
+
+class Records:
+    """The verdicts of the chosen runs: iterate, or take them as an Arrow table."""
+
+    def __init__(self, store: Store, where: Where | None) -> None:
+        self._store = store
+        self._where = where
+
+    def __iter__(self) -> Iterator[Record]:
+        return self._store.records(self._where)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the records as a table that polars, pandas and DuckDB read.
+
+        Raises:
+            ConfigError: pyarrow is not installed.
+        """
+        return self._store.to_arrow(self._where)
+
+
+def _where(
+    text: str | None, after: str | None = None, *, older_than: str | None = None
+) -> Where | None:
+    conditions = [
+        *([parse(text)] if text is not None else []),
+        *([since(after)] if after is not None else []),
+        *([before(older_than)] if older_than is not None else []),
+    ]
+    if not conditions:
+        return None
+    whole, *others = conditions
+    for other in others:
+        whole &= other
+    return whole
+
+
+def _silent(done: int, total: int) -> None:
+    pass

@@ -1,0 +1,214 @@
+"""Whatever a user gets wrong is one line on stderr and the documented exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import stepscope
+from stepscope.cli.main import main
+from stepscope.settings import Settings
+
+RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json"
+STEPSCOPE = str(Path(sys.executable).with_name("stepscope"))
+AS_ROOT = os.geteuid() == 0
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a good store of the bundled runs, and every bad input there is."""
+    tree = tmp_path_factory.mktemp("tree")
+    good = tree / "good.db"
+    assert main(["import", str(RUNS), "--agent", "gpt-4o", "--store", str(good)]) == 0
+    assert main(["score", "--store", str(good), "--workers", "1"]) == 0
+    stepscope.open(tree / "none.db", settings=Settings()).close()
+    (tree / "empty.jsonl").write_bytes(b"")
+    (tree / "binary").write_bytes(bytes(range(256)) * 64)
+    (tree / "other.json").write_text('{"a": 1}', encoding="utf-8")
+    (tree / "text.txt").write_text("Dear diary,\n", encoding="utf-8")
+    (tree / "text.db").write_text("not a store, but long enough to be one " * 50, encoding="utf-8")
+    (tree / "folder").mkdir()
+    alter(tree / "other.db", "create table notes (text)")
+    shutil.copy(good, tree / "newer.db")
+    alter(tree / "newer.db", "pragma user_version = 9999")
+    return tree
+
+
+def alter(store: Path, sql: str) -> None:
+    connection = sqlite3.connect(store)
+    connection.execute(sql)
+    connection.commit()
+    connection.close()
+
+
+@pytest.fixture
+def here(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(tree, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+BAD: list[tuple[str, int, str]] = [
+    ("import nowhere.json", 2, "nowhere.json"),
+    ("import empty.jsonl", 2, "empty.jsonl"),
+    ("import binary", 2, "binary"),
+    ("import other.json", 2, "other.json"),
+    ("import text.txt", 2, "text.txt"),
+    (f"import {RUNS} --format nothing", 2, "no format called 'nothing'"),
+    (f"import {RUNS} --format claude_code --strict", 2, "runs.json"),
+    (f"import {RUNS} --store folder", 2, "folder"),
+    (f"import {RUNS} --store text.db", 2, "text.db"),
+    (f"import {RUNS} --store other.db", 2, "other.db"),
+    (f"import {RUNS} --store newer.db", 2, "newer"),
+    (f"import {RUNS} --store folder/no/runs.db", 2, "folder/no"),
+    ("score --store nowhere.db", 2, "no store at 'nowhere.db'"),
+    ("score --store good.db --measure nothing", 2, "no measure called 'nothing'"),
+    ("report", 2, "no store at 'stepscope.db'"),
+    ("report --store text.db", 2, "text.db"),
+    ("report --store none.db", 2, "no run"),
+    ("report --store good.db --where agent", 2, "where"),
+    ("report --store good.db --where agnt='x'", 2, "where, character 1: 'agnt'"),
+    ("report --store good.db --where agent='nobody'", 2, "no run"),
+    ("report --store good.db --since tomorrow", 2, "since: 'tomorrow' is no time"),
+    ("report --store good.db --by colour", 2, "colour"),
+    ("report --store good.db --get outcome.pas", 2, "no figure 'outcome.pas'"),
+    ("report --store good.db --get tokens.median", 4, ""),
+    ("report --store good.db --out folder", 2, "folder"),
+    ("report --store good.db --out nowhere/report.txt", 2, "nowhere/report.txt"),
+    ("show airline/99/9 --store good.db", 2, "airline/99/9"),
+    ("show airline --store good.db", 2, "airline"),
+    ("show airline/11/2 --step 900 --store good.db", 2, "900"),
+    ("compare gpt-4o nobody --store good.db", 2, "nobody"),
+    ("export out.jsonl --store none.db", 2, "no run"),
+    ("export good.db --store good.db", 2, "good.db is there already; --force overwrites it"),
+    ("export folder --store good.db --force", 2, "folder"),
+    ("export out.json --to atif --store good.db", 2, "an ATIF file holds one run"),
+    ("export out --to atif --verdicts --store good.db", 2, "ATIF holds runs, not verdicts"),
+    ("purge --older-than soon --store good.db", 2, "'soon' is no time"),
+]
+
+
+def one_line(capsys: pytest.CaptureFixture[str], says: str) -> str:
+    shown = capsys.readouterr().err
+    errors = [line for line in shown.split("\n") if line.startswith("error: ")]
+    assert says in shown
+    assert "Traceback" not in shown
+    assert len(errors) <= 1
+    return shown
+
+
+@pytest.mark.parametrize(("line", "code", "says"), BAD)
+def test_a_mistake_is_one_line_and_the_documented_code(
+    here: Path, capsys: pytest.CaptureFixture[str], line: str, code: int, says: str
+) -> None:
+    capsys.readouterr()
+    assert main(line.split(" ")) == code
+    shown = one_line(capsys, says)
+    assert shown.count("\n") <= 1
+
+
+def test_a_fifo_is_refused_without_waiting(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("pipe")
+    assert main(["import", "pipe"]) == 2
+    one_line(capsys, "pipe")
+
+
+@pytest.mark.skipif(AS_ROOT, reason="root reads everything")
+def test_an_unreadable_file_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("other.json").chmod(0)
+    assert main(["import", "other.json"]) == 2
+    one_line(capsys, "other.json")
+
+
+def cut_in_half(store: Path) -> None:
+    store.write_bytes(store.read_bytes()[: store.stat().st_size // 2])
+
+
+def overwritten(store: Path) -> None:
+    raw = bytearray(store.read_bytes())
+    raw[200:9000] = b"\xff" * 8800
+    store.write_bytes(raw)
+
+
+@pytest.mark.parametrize("damage", [cut_in_half, overwritten])
+def test_a_corrupt_store_is_one_line(
+    here: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
+) -> None:
+    damage(Path("good.db"))
+    assert main(["report", "--store", "good.db"]) in (2, 5)
+    one_line(capsys, "good.db")
+
+
+def test_one_number_is_refused_with_the_vector_and_the_reason(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--store", "good.db", "--get", "score"]) == 2
+    shown = capsys.readouterr()
+    assert "outcome: pass" in shown.out
+    assert "there is no single number" in shown.err
+
+
+def test_a_bug_is_one_line_and_a_file_not_a_traceback(tmp_path: Path) -> None:
+    code = (
+        "import sys; from stepscope.cli import main as m, show;"
+        "m._run = lambda arguments: 1 // 0;"
+        "sys.exit(m.main())"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    environment.pop("STEPSCOPE_DEBUG", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: a bug in stepscope (ZeroDivisionError)")
+    assert done.stderr.count("\n") == 1
+    (written,) = tmp_path.iterdir()
+    assert str(written) in done.stderr
+    assert "ZeroDivisionError" in written.read_text(encoding="utf-8")
+
+
+def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [STEPSCOPE, *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, check=False)
+
+
+def test_a_mistake_is_the_same_in_a_process_of_its_own(here: Path) -> None:
+    done = run("report", "--store", "nowhere.db")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error: no store at 'nowhere.db'")
+    assert done.stdout == b""
+
+
+def test_a_closed_pipe_is_quiet(here: Path) -> None:
+    show = f"{STEPSCOPE} show airline/9/2 --steps 0: --store good.db"
+    command = f"{show} | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.split("\n")[0].startswith("airline/9/2")
+    assert done.stdout.split("\n")[1] == "0"
+
+
+def test_a_full_disk_is_code_5(here: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [STEPSCOPE, "report", "--store", "good.db"],
+            stdout=full, stderr=subprocess.PIPE, check=False,
+        )  # fmt: skip
+    assert done.returncode == 5
+    assert done.stderr.startswith(b"error: No space left on device")
+
+
+def test_runs_are_read_from_standard_input(here: Path) -> None:
+    done = run("import", "-", "--store", "piped.db", "--json", stdin=RUNS.read_bytes())
+    assert done.stderr == b""
+    assert json.loads(done.stdout)["new"] == 20

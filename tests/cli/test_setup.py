@@ -1,0 +1,146 @@
+"""demo, init and doctor: what a newcomer meets first."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import stepscope
+from stepscope.cli import init
+from stepscope.cli.bundled import bundled
+from stepscope.cli.main import main
+from stepscope.settings import KEY_VARIABLES, Settings, load
+
+RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def test_examples_are_real_runs_with_their_licences() -> None:
+    for folder in ("airline", "atif", "claude_code"):
+        notice = bundled(folder, "NOTICE").read_text(encoding="utf-8")
+        assert "Source: https://github.com/" in notice
+        assert re.search(r"Commit: [0-9a-f]{40}", notice)
+        assert "Licen" in bundled(folder, "LICENSE").read_text(encoding="utf-8")
+    runs = json.loads(bundled("airline", "runs.json").read_bytes())
+    named = {(run["task_id"], run["trial"]) for run in runs}
+    assert named == {(task, trial) for task in (5, 9, 11, 15, 20) for trial in range(4)}
+
+
+@pytest.mark.shared_data
+def test_bundled_records_are_those_of_the_source_byte_for_byte(shared: Path) -> None:
+    whole = (shared / "taubench" / "airline" / "runs.json").read_text(encoding="utf-8")
+    text = bundled("airline", "runs.json").read_text(encoding="utf-8")
+    records = text.removeprefix("[\n").removesuffix("\n]\n").split(',\n  {\n    "task_id"')
+    assert len(records) == 20
+    assert all(record in whole for record in records)
+
+
+def test_the_demo_needs_no_key_and_its_next_commands_work(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert "outcome: pass" in shown.out
+    assert "Look first" in shown.out
+    assert Path(".stepscope/demo.db").exists()
+    commands = re.findall(r"^  stepscope ((?:show|compare) .*)$", shown.out, re.MULTILINE)
+    assert len(commands) == 4
+    for command in commands:
+        assert main(shlex.split(command)) == 0
+    assert "price" in capsys.readouterr().out
+
+
+def test_the_demo_twice_is_the_same(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--json"]) == 0
+    first = capsys.readouterr().out
+    assert main(["demo", "--json"]) == 0
+    assert capsys.readouterr().out == first
+    assert json.loads(first)["whole"]["n_runs"] == 20
+
+
+def test_the_demo_goes_elsewhere_where_nothing_can_be_written(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(".stepscope").write_text("in the way", encoding="utf-8")
+    assert main(["demo"]) == 0
+    place = re.findall(r"--store (.*)$", capsys.readouterr().out, re.MULTILINE)[0]
+    assert Path(place).exists()
+    assert not Path(place).is_relative_to(here)
+
+
+def test_init_writes_what_the_runs_suggest_and_overwrites_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(RUNS)]) == 0
+    assert main(["init", "--yes"]) == 0
+    text = Path("stepscope.toml").read_text(encoding="utf-8")
+    assert 'book_reservation = "write"  # inferred from its name' in text
+    assert "# transfer_to_human_agents = " in text
+    assert "get_user_details = " not in text
+    assert load(".").tools["book_reservation"] == "write"
+    capsys.readouterr()
+    assert main(["init", "--yes"]) == 2
+    assert capsys.readouterr().err == (
+        "error: stepscope.toml is there already; --force overwrites it\n"
+    )
+    assert main(["init", "--yes", "--force", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tools"]["cancel_reservation"] == "write"
+
+
+def test_init_without_runs_writes_the_sample(here: Path) -> None:
+    assert main(["init"]) == 0
+    assert Path("stepscope.toml").read_bytes() == bundled("stepscope.toml").read_bytes()
+    assert load(".") == Settings()
+
+
+@pytest.mark.parametrize(
+    "tool", ["a.b", "create x", 'say"it', "new\nline", "back\\slash", "\u202e", "é", "\x7f", ""]
+)
+def test_a_tool_of_any_name_gives_a_file_that_can_be_read(tool: str) -> None:
+    read = tomllib.loads(f"{init.key(tool)} = 1")
+    assert read == {tool.replace("\x7f", "\ufffd"): 1}
+
+
+def states(text: str) -> dict[str, str]:
+    return {check["name"]: check["state"] for check in json.loads(text)}
+
+
+def test_doctor_names_keys_and_never_shows_them(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    Path(".env").write_text("ANTHROPIC_API_KEY=sk-ant-secret\n", encoding="utf-8")
+    assert main(["doctor"]) == 0
+    shown = capsys.readouterr().out
+    assert "ANTHROPIC_API_KEY (.env), OPENAI_API_KEY (environment)" in shown
+    assert "secret" not in shown
+    assert not Path("stepscope.db").exists()
+
+
+def test_doctor_fails_on_what_must_be_mended(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("stepscope.toml").write_text("sed = 1", encoding="utf-8")
+    Path("text.db").write_text("no store " * 500, encoding="utf-8")
+    assert main(["doctor", "--store", "text.db", "--json"]) == 2
+    found = states(capsys.readouterr().out)
+    assert (found["settings"], found["store"], found["python"]) == ("fail", "fail", "ok")
+
+
+def test_doctor_opens_a_good_store(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stepscope.open("good.db", settings=Settings()).close()
+    assert main(["doctor", "--store", "good.db"]) == 0
+    assert "ok    store      good.db: 0 runs" in capsys.readouterr().out
