@@ -1,13 +1,14 @@
 """The columns of a report, read from SQLite.
 
 Which record is current: of a deterministic measure, the one of the version and facts that `score`
-last used in the run's workflow; of anything else, the one asked last. Either way it must have been
-made against the run's present case, or against none.
+last used in the run's workflow; of anything else, the last by version, facts, judge and prompt,
+never by time. Either way it must have been made against the run's present case, or against none.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,48 @@ def runs(db: sqlite3.Connection, where: Where | None) -> Runs:
     )
 
 
-class _Asked(NamedTuple):
+Cells = tuple[npt.NDArray[np.float64], Texts, npt.NDArray[np.int8]]
+
+
+def column(measure: str, size: int, fill: Callable[[str, Cells], set[str]]) -> Column:
+    """Return the whole-run answers of a measure for `size` runs.
+
+    An aspect without an answer takes over why its measure as a whole was not measured.
+
+    Args:
+        measure: its full name.
+        size: how many runs the column is aligned with.
+        fill: puts the answers of one name into value, label and state; returns their versions.
+    """
+    cells = _empty(size)
+    state = cells[2]
+    versions = fill(measure, cells)
+    base = measure.partition(".")[0]
+    if base != measure and (state == NO_RECORD).any():
+        spare = _empty(size)
+        whole = fill(base, spare)
+        taken = (state == NO_RECORD) & (spare[2] < 0)
+        if taken.any():
+            state[taken] = spare[2][taken]
+            versions |= whole
+    return Column(
+        measure=measure,
+        value=cells[0],
+        label=cells[1],
+        state=state,
+        versions=tuple(sorted(versions)),
+    )
+
+
+def _empty(size: int) -> Cells:
+    return (
+        np.full(size, np.nan),
+        np.full(size, None, dtype=np.object_),
+        np.full(size, NO_RECORD, dtype=np.int8),
+    )
+
+
+class Asked(NamedTuple):
     """A question and the workflows in which its answers are current; None for all of them."""
 
     id: int
@@ -60,31 +102,7 @@ class _Asked(NamedTuple):
     workflows: frozenset[str] | None
 
 
-def column(db: sqlite3.Connection, measure: str, chosen: Runs) -> Column:
-    """Return the current whole-run answers of a measure, aligned with `chosen`.
-
-    An aspect without an answer takes over why its measure as a whole was not measured.
-    """
-    size = len(chosen)
-    value = np.full(size, np.nan)
-    label = np.full(size, None, dtype=np.object_)
-    state = np.full(size, NO_RECORD, dtype=np.int8)
-    place = _Places(chosen)
-    versions = _fill(db, measure, place, (value, label, state))
-    base = measure.partition(".")[0]
-    if base != measure and (state == NO_RECORD).any():
-        spare = (value.copy(), label.copy(), np.full(size, NO_RECORD, dtype=np.int8))
-        whole = _fill(db, base, place, spare)
-        taken = (state == NO_RECORD) & (spare[2] < 0)
-        if taken.any():
-            state[taken] = spare[2][taken]
-            versions |= whole
-    return Column(
-        measure=measure, value=value, label=label, state=state, versions=tuple(sorted(versions))
-    )
-
-
-class _Places:
+class Places:
     """Where each run stands in the arrays."""
 
     def __init__(self, chosen: Runs) -> None:
@@ -104,16 +122,11 @@ class _Places:
         return np.fromiter((self._workflow[i] in workflows for i in at), np.bool_, len(at))
 
 
-def _fill(
-    db: sqlite3.Connection,
-    measure: str,
-    place: _Places,
-    cells: tuple[npt.NDArray[np.float64], Texts, npt.NDArray[np.int8]],
-) -> set[str]:
-    """Fill the cells of one measure name; return the versions behind them."""
+def fill(db: sqlite3.Connection, place: Places, measure: str, cells: Cells) -> set[str]:
+    """Put the current answers of one measure name into the cells; return their versions."""
     value, label, state = cells
     versions = set()
-    for asked in _questions(db, measure):
+    for asked in questions(db, measure):
         rows = db.execute(
             "SELECT r.run, r.state, r.value, r.label FROM records AS r"
             " JOIN runs ON runs.seq = r.run"
@@ -140,8 +153,8 @@ def _fill(
     return versions
 
 
-def _questions(db: sqlite3.Connection, measure: str) -> list[_Asked]:
-    """Return the questions of a measure that may be current, the oldest first."""
+def questions(db: sqlite3.Connection, measure: str) -> list[Asked]:
+    """Return the questions of a measure whose answers may be current; later ones win."""
     base = measure.partition(".")[0]
     current: dict[tuple[str, str], set[str]] = {}
     for workflow, version, facts in db.execute(
@@ -150,12 +163,14 @@ def _questions(db: sqlite3.Connection, measure: str) -> list[_Asked]:
         current.setdefault((version, facts), set()).add(workflow)
     found = []
     for id_, version, facts, family in db.execute(
-        "SELECT id, version, facts, family FROM questions WHERE measure = ? ORDER BY id", (measure,)
+        "SELECT id, version, facts, family FROM questions WHERE measure = ?"
+        " ORDER BY version, facts, judge, prompt",
+        (measure,),
     ):
         if family != "rules" or not current:
-            found.append(_Asked(id_, version, None))
+            found.append(Asked(id_, version, None))
         elif (version, facts) in current:
-            found.append(_Asked(id_, version, frozenset(current[version, facts])))
+            found.append(Asked(id_, version, frozenset(current[version, facts])))
     return found
 
 

@@ -50,7 +50,7 @@ _INSERT_LINES = (
 _SELECT = (
     "SELECT runs.id, q.measure, q.version, q.facts, q.judge, q.prompt, q.family, q.rubric,"
     " cases.hash, r.repeat, r.step, r.state, r.value, r.label, r.cites, r.reason, r.confidence,"
-    " r.usage, r.cost_usd, r.seconds"
+    " r.usage, r.cost_usd, r.seconds, r.run, r.question, r.case_id IN (0, runs.case_id)"
     " FROM questions AS q CROSS JOIN records AS r ON r.question = q.id"
     " JOIN runs ON runs.seq = r.run JOIN cases ON cases.id = r.case_id WHERE "
 )
@@ -117,13 +117,18 @@ class Names:
         return self._questions[question]
 
     def case(self, db: sqlite3.Connection, hash_: str, body: bytes | None = None) -> int:
-        """Return the id of a case, made if new; call inside a transaction."""
-        if hash_ not in self._cases:
+        """Return the id of a case, made if new; call inside a transaction.
+
+        A body is written where none is, however well the id is known: it may have been purged.
+        """
+        if body is not None or hash_ not in self._cases:
             db.execute(
                 "INSERT INTO cases (hash, body) VALUES (?, ?)"
-                " ON CONFLICT (hash) DO UPDATE SET body = coalesce(excluded.body, body)",
+                " ON CONFLICT (hash) DO UPDATE SET body = excluded.body"
+                " WHERE body IS NULL AND excluded.body IS NOT NULL",
                 (hash_, body),
             )
+        if hash_ not in self._cases:
             found = db.execute("SELECT id FROM cases WHERE hash = ?", (hash_,)).fetchone()
             self._cases[hash_] = found[0]
         return self._cases[hash_]
@@ -200,58 +205,8 @@ def _run(db: sqlite3.Connection, trajectory: str) -> int:
     return int(found[0])
 
 
-def select(
-    db: sqlite3.Connection, where: Where | None, trajectory: str | None, measure: str | None
-) -> Iterator[Record]:
-    """Yield the records that were asked for, ordered by measure, run and step."""
-    conditions, parameters = ["runs.superseded_by IS NULL"], []
-    if trajectory is not None:
-        conditions, parameters = ["runs.id = ?"], [trajectory]
-    if measure is not None:
-        conditions.append("q.measure = ?")
-        parameters.append(measure)
-    if where is not None:
-        conditions.append("(" + where.sql + ")")
-    values = (*parameters, *(where.parameters if where else ()))
-    for row in db.execute(_SELECT + " AND ".join(conditions) + _ORDER, values):
-        yield _record(row)
-
-
-def _record(row: tuple[object, ...]) -> Record:
-    found = _Row._make(row)
-    step = None if found.step == WHOLE else found.step
-    answer: Answer
-    if found.state < 0:
-        answer = Unmeasured(UNMEASURED_KINDS[-1 - found.state], found.reason, found.measure, step)
-    else:
-        answer = Verdict(
-            measure=found.measure,
-            value=found.value,
-            label=found.label,
-            step=step,
-            cites=tuple(msgspec.json.decode(found.cites)) if found.cites else (),
-            reason=found.reason,
-            confidence=found.confidence,
-        )
-    return Record(
-        trajectory=found.trajectory,
-        answer=answer,
-        version=found.version,
-        family=found.family,
-        case=found.case,
-        facts=found.facts,
-        judge=found.judge,
-        rubric=found.rubric,
-        prompt=found.prompt,
-        repeat=found.repeat,
-        usage=None if found.usage is None else msgspec.json.decode(found.usage, type=Usage),
-        cost_usd=found.cost_usd,
-        seconds=found.seconds,
-    )
-
-
-class _Row(NamedTuple):
-    """A row of `_SELECT`."""
+class Row(NamedTuple):
+    """A record as it is read: its columns with those of its question."""
 
     trajectory: str
     measure: str
@@ -273,6 +228,58 @@ class _Row(NamedTuple):
     usage: str | None
     cost_usd: float | None
     seconds: float | None
+    run: int
+    question: int
+    of_case: int  # 1 when made against the run's present case, or against none
+
+
+def rows(
+    db: sqlite3.Connection, where: Where | None, trajectory: str | None, measure: str | None
+) -> Iterator[Row]:
+    """Yield the records that were asked for, ordered by measure, run and step."""
+    conditions, parameters = ["runs.superseded_by IS NULL"], []
+    if trajectory is not None:
+        conditions, parameters = ["runs.id = ?"], [trajectory]
+    if measure is not None:
+        conditions.append("q.measure = ?")
+        parameters.append(measure)
+    if where is not None:
+        conditions.append("(" + where.sql + ")")
+    values = (*parameters, *(where.parameters if where else ()))
+    return map(Row._make, db.execute(_SELECT + " AND ".join(conditions) + _ORDER, values))
+
+
+def record(row: Row) -> Record:
+    """Return a row as a record."""
+    step = None if row.step == WHOLE else row.step
+    answer: Answer
+    if row.state < 0:
+        answer = Unmeasured(UNMEASURED_KINDS[-1 - row.state], row.reason, row.measure, step)
+    else:
+        answer = Verdict(
+            measure=row.measure,
+            value=row.value,
+            label=row.label,
+            step=step,
+            cites=tuple(msgspec.json.decode(row.cites)) if row.cites else (),
+            reason=row.reason,
+            confidence=row.confidence,
+        )
+    return Record(
+        trajectory=row.trajectory,
+        answer=answer,
+        version=row.version,
+        family=row.family,
+        case=row.case,
+        facts=row.facts,
+        judge=row.judge,
+        rubric=row.rubric,
+        prompt=row.prompt,
+        repeat=row.repeat,
+        usage=None if row.usage is None else msgspec.json.decode(row.usage, type=Usage),
+        cost_usd=row.cost_usd,
+        seconds=row.seconds,
+    )
 
 
 def labels(trajectory: Trajectory) -> Iterator[Record]:

@@ -9,22 +9,27 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.model import Case, Facts, Json, Quarantined, Record, Trajectory, digest
-from stepscope.store import media, reading, records, trajectories
+from stepscope.store import media, parquet, reading, records, trajectories
 from stepscope.store.columns import Column, Runs
 from stepscope.store.connection import MEMORY, connect, faults, transaction
 from stepscope.store.figures import Figures
 from stepscope.store.migrations import bring_up
+from stepscope.store.purge import Purged, purge
 from stepscope.store.records import Line, Names, Question
 from stepscope.store.trajectories import PutCounts, Stored
 from stepscope.store.where import Where
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # A message that names more runs than this helps nobody.
 _CANDIDATES = 5
@@ -102,18 +107,10 @@ class Store:
         """
         total = PutCounts(0, 0, 0)
         for batch in trajectories.batches(runs, move_media=self.blobs is not None):
-            for run in batch:
-                if self.blobs is not None and run.blobs and not self._knows(run.trajectory.id):
-                    for blob in run.blobs:
-                        media.write(self.blobs, blob)
             with self._writing():
-                counts = trajectories.write(self._db, self._names, batch)
+                counts = trajectories.write(self._db, self._names, batch, self.blobs)
             total = PutCounts(*(a + b for a, b in zip(total, counts, strict=True)))
         return total
-
-    def _knows(self, id_: str) -> bool:
-        with faults(self.path):
-            return bool(self._db.execute("SELECT 1 FROM runs WHERE id = ?", (id_,)).fetchone())
 
     def runs(self, where: Where | None = None) -> Runs:
         """Return the runs that `where` chooses as columns, ordered by name, then id."""
@@ -123,8 +120,9 @@ class Store:
     def column(self, measure: str, runs: Runs | None = None) -> Column:
         """Return the current whole-run answers of a measure, aligned with `runs` (default: all)."""
         chosen = self.runs() if runs is None else runs
+        fill = partial(reading.fill, self._db, reading.Places(chosen))
         with faults(self.path):
-            return reading.column(self._db, measure, chosen)
+            return reading.column(measure, len(chosen), fill)
 
     def measures(self) -> tuple[str, ...]:
         """Return the full names of all measures that have records, sorted."""
@@ -213,7 +211,27 @@ class Store:
     ) -> Iterator[Record]:
         """Yield records ordered by measure, run name and step: never by when they were made."""
         with faults(self.path):
-            yield from records.select(self._db, where, trajectory, measure)
+            for row in records.rows(self._db, where, trajectory, measure):
+                yield records.record(row)
+
+    def to_arrow(self, where: Where | None = None) -> pa.Table:
+        """Return the records as an Arrow table, in the order of `records`.
+
+        Raises:
+            ConfigError: pyarrow is not installed.
+        """
+        with faults(self.path):
+            return parquet.records_table(self._db, where)
+
+    def to_parquet(self, folder: str | Path, where: Where | None = None) -> None:
+        """Write runs.parquet and records.parquet into a folder, made if new; see `ParquetRows`.
+
+        Raises:
+            ConfigError: pyarrow is not installed.
+            EnvironmentFault: the folder cannot be written.
+        """
+        with faults(self.path):
+            parquet.write(self._db, Path(folder), where)
 
     def keys(self, where: Where | None = None) -> list[int]:
         """Return the rows of the runs that can be scored, by name: what `stored` reads."""
@@ -268,6 +286,15 @@ class Store:
         """Return the workflow of every run by row."""
         with faults(self.path):
             return dict(self._db.execute("SELECT seq, workflow FROM runs"))
+
+    def purge(self, where: Where | None = None) -> Purged:
+        """Erase traces, reasons, blobs and quarantined bytes; keep numbers, list what remains.
+
+        Raises:
+            EnvironmentFault: another process keeps old pages alive; purging again ends the work.
+        """
+        self._names.forget()
+        return purge(self._db, self.path, self.blobs, where)
 
     def quarantine(self, items: Iterable[Quarantined]) -> int:
         """Keep records that could not be read, their bytes included; return how many were new."""

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -67,8 +68,10 @@ def _head(trajectory: Trajectory) -> bytes:
     return _encode(msgspec.structs.replace(trajectory, steps=(), case=None))
 
 
-def write(db: sqlite3.Connection, names: Names, batch: list[Prepared]) -> PutCounts:
-    """Write one batch; call inside a transaction, after the blobs are on disk."""
+def write(
+    db: sqlite3.Connection, names: Names, batch: list[Prepared], blobs: Path | None
+) -> PutCounts:
+    """Write one batch, its media into the folder `blobs`; call inside a transaction."""
     new = known = superseded = 0
     now = time.time_ns()
     for run in batch:
@@ -78,6 +81,9 @@ def write(db: sqlite3.Connection, names: Names, batch: list[Prepared]) -> PutCou
             (run.trajectory.id,),
         ).fetchone()
         if found is None:
+            if blobs is not None:
+                for blob in run.blobs:
+                    media.write(blobs, blob)
             superseded += _add(db, names, run, now)
             new += 1
             continue

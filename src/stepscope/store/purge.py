@@ -1,0 +1,149 @@
+"""Erase what people said and tools returned; keep the numbers, and say what is left.
+
+Erased: traces, reasons, blobs, cases that no other run needs, quarantined bytes. The file is
+rewritten afterwards, so that the bytes are gone from it and from its log, not only unlinked from
+its tables. An erased run stays erased when its file is imported again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from stepscope.errors import EnvironmentFault
+from stepscope.store.connection import MEMORY, faults, transaction
+from stepscope.store.where import Where
+
+# A quarantined record is chosen like a run of which nothing but the time of import is known.
+_QUARANTINED = (
+    "SELECT runs.quarantine FROM (SELECT id AS quarantine, NULL AS seq, NULL AS id, NULL AS name,"
+    " NULL AS workflow, NULL AS task, NULL AS trial, NULL AS agent, NULL AS agent_version,"
+    " NULL AS outcome, NULL AS steps, NULL AS calls, NULL AS format, NULL AS start_ns,"
+    " imported_ns FROM quarantine) AS runs WHERE "
+)
+_DOOMED = "(SELECT seq FROM temp.doomed)"
+
+
+class Purged(msgspec.Struct, frozen=True, kw_only=True):
+    """What was erased, and what remains.
+
+    Attributes:
+        runs: runs whose texts were erased now.
+        blobs: files of images, audio and other media deleted.
+        quarantined: records deleted that had never been readable.
+        remains: what is still in the store or beside it, one line each.
+    """
+
+    runs: int
+    blobs: int
+    quarantined: int
+    remains: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Say it in a few lines."""
+        head = (
+            f"erased the texts of {self.runs:,} runs, {self.blobs:,} blobs, "
+            f"{self.quarantined:,} quarantined records; what remains:"
+        )
+        return "\n".join((head, *("  " + line for line in self.remains)))
+
+
+def purge(db: sqlite3.Connection, path: str, blobs: Path | None, where: Where | None) -> Purged:
+    """Erase the texts of the runs that `where` chooses, and of their shorter versions.
+
+    Raises:
+        EnvironmentFault: another process keeps old pages alive; purging again ends the work.
+    """
+    chosen = Where("1") if where is None else where
+    with transaction(db, path):
+        db.execute("DROP TABLE IF EXISTS temp.doomed")
+        db.execute("CREATE TEMP TABLE doomed (seq INTEGER PRIMARY KEY)")
+        db.execute(
+            "INSERT INTO temp.doomed WITH RECURSIVE chosen (seq) AS ("
+            "SELECT seq FROM runs WHERE " + chosen.sql + " UNION"
+            " SELECT runs.seq FROM runs JOIN chosen ON runs.superseded_by = chosen.seq)"
+            " SELECT seq FROM chosen",
+            chosen.parameters,
+        )
+        runs = _count(db, "runs WHERE purged_ns IS NULL AND seq IN " + _DOOMED)
+        quarantined = db.execute(
+            "DELETE FROM quarantine WHERE id IN (" + _QUARANTINED + chosen.sql + ")"
+            " OR uri IN (SELECT uri FROM runs WHERE seq IN " + _DOOMED + ")",
+            chosen.parameters,
+        ).rowcount
+        _erase(db)
+        db.execute("DROP TABLE temp.doomed")
+    deleted = _sweep(db, path, blobs)
+    _rewrite(db, path)
+    return Purged(
+        runs=runs, blobs=deleted, quarantined=quarantined, remains=tuple(_remains(db, path))
+    )
+
+
+def _erase(db: sqlite3.Connection) -> None:
+    for statement in (
+        "DELETE FROM traces WHERE run IN " + _DOOMED,
+        "DELETE FROM media WHERE run IN " + _DOOMED,
+        "UPDATE records SET reason = '' WHERE reason <> '' AND run IN " + _DOOMED,
+        "UPDATE cases SET body = NULL WHERE id IN (SELECT case_id FROM runs WHERE seq IN "
+        + _DOOMED
+        + ") AND NOT EXISTS (SELECT 1 FROM runs JOIN traces ON traces.run = runs.seq"
+        " WHERE runs.case_id = cases.id)",
+    ):
+        db.execute(statement)
+    db.execute(
+        "UPDATE runs SET purged_ns = coalesce(purged_ns, ?), uri = NULL WHERE seq IN " + _DOOMED,
+        (time.time_ns(),),
+    )
+
+
+def _sweep(db: sqlite3.Connection, path: str, blobs: Path | None) -> int:
+    """Delete the files that no run refers to; `put` writes its own under the same lock."""
+    if blobs is None or not blobs.is_dir():
+        return 0
+    with transaction(db, path):
+        kept = {row[0] for row in db.execute("SELECT DISTINCT sha256 FROM media")}
+        doomed = [file for file in blobs.iterdir() if file.name not in kept]
+        try:
+            for file in doomed:
+                file.unlink()
+        except OSError as e:
+            raise EnvironmentFault(f"{file}: cannot be deleted ({e.strerror}); purge again") from e
+    return len(doomed)
+
+
+def _rewrite(db: sqlite3.Connection, path: str) -> None:
+    with faults(path):
+        db.execute("VACUUM")
+        if path == MEMORY:
+            return
+        busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    if busy:
+        raise EnvironmentFault(
+            f"{path}: erased, but another process still reads the store and keeps old pages in "
+            "its log; end it and purge again"
+        )
+
+
+def _remains(db: sqlite3.Connection, path: str) -> Iterable[str]:
+    with faults(path):
+        purged = _count(db, "runs WHERE purged_ns IS NOT NULL")
+        whole = _count(db, "runs WHERE purged_ns IS NULL")
+        numbers = _count(db, "records JOIN runs ON runs.seq = records.run WHERE purged_ns > 0")
+        quarantined = _count(db, "quarantine")
+        accounts = _count(db, "accounts")
+    yield f"{purged:,} erased runs: id, name, workflow, task, trial, agent, outcome, figures, tags"
+    yield f"{numbers:,} records of theirs: numbers, labels and cited steps, without reasons"
+    yield f"{whole:,} runs with everything, {quarantined:,} quarantined records"
+    yield f"{accounts:,} accounts of imported files: their paths and counts"
+    if path != MEMORY:
+        for copy in sorted(Path(path).parent.glob(Path(path).name + ".v*.bak")):
+            yield f"the backup {copy}, made before a migration, with everything it held then"
+
+
+def _count(db: sqlite3.Connection, of: str) -> int:
+    return int(db.execute("SELECT count(*) FROM " + of).fetchone()[0])
