@@ -117,8 +117,8 @@ def _refuse_ambiguous(entries: list[zipfile.ZipInfo], uri: str, directory_at: in
     if twice:
         raise TraceError(f"{uri}: {len(twice)} names twice, first {visible_line(twice[0])!r}")
     ordered = sorted(entries, key=lambda entry: entry.header_offset)
-    ends = [entry.header_offset for entry in ordered[1:]] + [directory_at]
-    for entry, end in zip(ordered, ends, strict=True):
+    ends = [*(entry.header_offset for entry in ordered[1:]), directory_at]
+    for entry, end in zip(ordered, ends, strict=False):
         # At least: the local header may carry more extra bytes than the directory says.
         least = _LOCAL_HEADER_BYTES + len(entry.orig_filename.encode()) + entry.compress_size
         if entry.header_offset + least > end:
