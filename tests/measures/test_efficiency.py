@@ -95,6 +95,9 @@ def test_seconds_run_from_the_first_start_to_the_last_end() -> None:
     backwards = run(start=Instant(60 * SECOND, ""), end=Instant(0, ""))
     assert figure(backwards, "seconds") == "missing_input"
     assert figure(run(at(agent("a"), 10, None)), "seconds") == "missing_input"
+    assert figure(run(at(agent("a"), 10, 12)), "seconds") == 2.0
+    assert figure(run(start=Instant(5, ""), end=Instant(5, "")), "seconds") == 0.0
+    assert figure(run(at(agent("a"), 10, None), at(agent("b"), 11, None)), "seconds") == 1.0
 
 
 def test_a_ratio_is_to_the_median_of_passing_runs() -> None:
