@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepscope.report import lines
-from stepscope.report.markdown import plain
+from stepscope.report.markdown import code
 from stepscope.report.text import clip, fold
 from stepscope.report.types import ComparisonReport, Difference, Figure
 from stepscope.safety.text import visible_line
 from stepscope.values import Unmeasured
 
-HEAD = ("", "first", "second", "difference", "95 % interval", "p", "Holm")
+HEAD = ("", "first", "second", "difference", "95 % interval", "cases", "p", "Holm")
 
 
 def render(report: ComparisonReport, width: int = 100) -> str:
@@ -26,8 +26,8 @@ def render(report: ComparisonReport, width: int = 100) -> str:
         kept = [f"{cell:>{w}}" for cell, w in zip(row[1:4], wide[1:4], strict=False)]
         head = "  ".join([f"{row[0]:<{wide[0]}}", *kept])
         if len(row) == len(HEAD):
-            tail = f"{row[4]:<{wide[4]}}  {row[5]:>{wide[5]}}  {row[6]:>{wide[6]}}"
-            out.append(clip(f"{head}  {tail}".rstrip(), width))
+            numbers = "  ".join(f"{c:>{w}}" for c, w in zip(row[5:], wide[5:], strict=True))
+            out.append(clip(f"{head}  {row[4]:<{wide[4]}}  {numbers}".rstrip(), width))
         else:
             out += fold(f"{head}  {row[-1]}", width, wide[0] + 2)
     out.append("")
@@ -38,15 +38,15 @@ def render(report: ComparisonReport, width: int = 100) -> str:
 
 def markdown(report: ComparisonReport) -> str:
     """Return the comparison as GitHub-flavoured Markdown; ends in a line break."""
-    out = [f"**{plain(headline(report))}**", ""]
-    out += ["| | first | second | difference | 95 % interval | p | Holm |"]
-    out += ["|---|---:|---:|---:|---|---:|---:|"]
+    out = [code(headline(report)), ""]
+    out += ["| " + " | ".join(HEAD) + " |"]
+    out += ["|---|---:|---:|---:|---|---:|---:|---:|"]
     for key, difference in report.differences.items():
         cells = list(_cells(key, difference))
         if len(cells) < len(HEAD):
-            cells[4:] = ["", "", cells[4]]
-        out.append("| " + " | ".join(plain(cell.strip()) for cell in cells) + " |")
-    out += ["", *(plain(sentence) for sentence in sentences(report))]
+            cells[4:] = ["", "", "", cells[4]]
+        out.append("| " + " | ".join(cell.strip() for cell in cells) + " |")
+    out += ["", *sentences(report)]
     return "\n".join(out) + "\n"
 
 
@@ -89,14 +89,15 @@ def cell(key: str, figure: Figure) -> str:
 
 
 def _cells(key: str, difference: Difference) -> tuple[str, ...]:
-    """Return a row: seven cells, or five where there is no effect and the last says why."""
+    """Return a row: eight cells, or five where there is no effect and the last says why."""
     first, second = cell(key, difference.first), cell(key, difference.second)
     effect = difference.effect
     if isinstance(effect, Unmeasured):
         return lines.label(key), first, second, "-", visible_line(lines.absent(effect, 0))
     holm = _p(difference.p_adjusted) + (" *" if difference.survives else "")
     shown = _signed(key, effect.value), lines.interval(key, effect)
-    return lines.label(key), first, second, *shown, _p(difference.p), holm
+    cases = f"{difference.n_cases:,}" if difference.paired else "-"
+    return lines.label(key), first, second, *shown, cases, _p(difference.p), holm
 
 
 def _tested(report: ComparisonReport) -> int:

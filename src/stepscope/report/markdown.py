@@ -1,8 +1,9 @@
 """A report as Markdown for a comment on a pull request.
 
-Text from a trace is untrusted: it stands in `<code>` with every active character as a numeric
-entity, so it mentions nobody, closes no issue, opens no fence, ends no table cell and is no HTML
-(a backslash would not do: forges look for `@name` in the rendered text, but never inside code).
+Text from a trace is untrusted: every active character of it becomes a numeric entity, so that it
+opens no fence, ends no table cell and is no HTML; and it stands in `<code>`, where forges look for
+no `@name` and no `#1` (a backslash would not do: they read the rendered text). Our own labels and
+numbers stand as they are.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from stepscope.report.types import JointTable, Profile, Report
 from stepscope.safety.text import visible_line
 from stepscope.values import Unmeasured
 
-# Every ASCII character that Markdown, HTML or a forge's own links give a meaning to.
-ACTIVE = frozenset("\\`*_{}[]<>()#+-.!|@~$&:/\"'=^")
+# What Markdown, HTML, bare links (`www.`, `a:`) or a forge give a meaning to inside a line.
+ACTIVE = frozenset("\\`*_[]<>#.|@~$&:")
 _ENTITIES = {ord(c): f"&#{ord(c)};" for c in ACTIVE}
 # A comment is read, not scrolled: evidence longer than this is cut, its end marked.
 EVIDENCE_WIDTH = 160
@@ -31,7 +32,7 @@ def render(report: Report) -> str:
     if report.look_first:
         blocks.append(list(_look_first(report)))
     if report.not_claimed:
-        blocks.append([f"Not claimed: {plain(', '.join(report.not_claimed))}."])
+        blocks.append([f"Not claimed: {', '.join(report.not_claimed)}."])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
@@ -54,14 +55,15 @@ def plain(text: str) -> str:
 
 
 def _profile(profile: Profile, report: Report) -> Iterator[str]:
-    yield f"**{plain(headline(profile, report))}**"
+    title, rest = headline(profile, report)
+    yield f"**{code(title)}** {rest}"
     yield ""
     yield "| | value | 95 % interval | n | unmeasured |"
     yield "|---|---:|---|---:|---|"
     for item in lines.vector(profile):
-        label = ("&nbsp;&nbsp;" if item.label.startswith("  ") else "") + plain(item.label.strip())
-        cells = (plain(item.value), plain(item.interval), plain(item.n), plain(item.unmeasured))
-        yield f"| {label} | " + " | ".join(cells) + " |"
+        label = ("&nbsp;&nbsp;" if item.label.startswith("  ") else "") + item.label.strip()
+        cells = (label, item.value, item.interval, item.n, item.unmeasured)
+        yield "| " + " | ".join(cells) + " |"
     for table in profile.earned:
         yield ""
         yield from _joint(table, profile)
@@ -75,23 +77,23 @@ def _profile(profile: Profile, report: Report) -> Iterator[str]:
             yield f"{said} " + ", ".join(code(run.name) for run in runs[:10]) + more
     if profile.too_loose.outcome == "fail":
         yield ""
-        yield f"**Warning:** {plain(profile.too_loose.reason)}"
+        yield f"**Warning:** {profile.too_loose.reason}"
 
 
 def _joint(table: JointTable, profile: Profile) -> Iterator[str]:
     title = "Was it earned?" if table is profile.earned[0] else ""
-    yield f"| {title} | " + " | ".join(plain(column) for column in table.columns) + " | |"
+    yield f"| {title} | " + " | ".join(table.columns) + " | |"
     yield "|---|" + "---:|" * len(table.columns) + "---|"
     for name, counts in (("pass", table.passed), ("fail", table.failed)):
         cells = " | ".join(f"{count:,}" for count in counts)
-        yield f"| {name} | {cells} | {plain(table.notes.get(name, ''))} |"
+        yield f"| {name} | {cells} | {table.notes.get(name, '')} |"
 
 
 def _flips(report: Report) -> Iterator[str]:
     if isinstance(report.rank_flips, Unmeasured):
         return
     for flip in report.rank_flips:
-        yield f"Rank flip: {plain(flipped(flip))}"
+        yield f"Rank flip: {code(flipped(flip))}"
 
 
 def _look_first(report: Report) -> Iterator[str]:

@@ -14,6 +14,8 @@ from stepscope.report.types import JointTable, LookFirst, Profile, RankFlip, Rep
 from stepscope.safety.text import visible_line
 from stepscope.values import Unmeasured
 
+# Of many groups more pairs than this differ by chance alone; the JSON has them all.
+SHOWN_FLIPS = 5
 # Columns of the vector; an interval in dollars or seconds may need more than its column.
 LABEL, VALUE, INTERVAL, COUNT = 22, 9, 15, 10
 
@@ -67,12 +69,12 @@ def shorten(text: str, width: int) -> str:
     return text[:head] + "…" + text[len(text) - tail :]
 
 
-def headline(profile: Profile, report: Report) -> str:
-    """Return what was read: runs, tasks and trials, steps, calls, judges, seed."""
+def headline(profile: Profile, report: Report) -> tuple[str, str]:
+    """Return the group, and what was read of it: runs, tasks, steps, calls, judges, seed."""
     judges = ", ".join(report.provenance.judges) or "none"
     title = visible_line(profile.title) or "all runs"
-    return (
-        f"{title}   {_count(profile.n_runs, 'run')}, {_tasks(profile)}, "
+    return title, (
+        f"{_count(profile.n_runs, 'run')}, {_tasks(profile)}, "
         f"{_count(profile.n_steps, 'step')}, {_count(profile.n_calls, 'call')}   "
         f"judges: {visible_line(judges)}   seed {report.provenance.seed}"
     )
@@ -92,7 +94,7 @@ def _count(n: int, noun: str) -> str:
 
 
 def _profile(profile: Profile, report: Report, width: int) -> list[str]:
-    out = fold(headline(profile, report), width, 2)
+    out = fold("   ".join(headline(profile, report)), width, 2)
     vector = lines.vector(profile)
     wide = max(INTERVAL, *(len(item.interval) for item in vector))
     out += ["", _row("", "value", "95 % interval", "n", wide) + "unmeasured"]
@@ -143,7 +145,7 @@ def _flips(report: Report, width: int) -> Iterator[str]:
         if len(report.profiles) > 1:
             yield from fold(f"Rank flips: unmeasured, {report.rank_flips.reason}", width, 2)
         return
-    for flip in report.rank_flips:
+    for flip in report.rank_flips[:SHOWN_FLIPS]:
         yield from fold(f"Rank flip: {flipped(flip)}", width, 2)
     if not report.rank_flips and len(report.profiles) > 1:
         yield "Rank flips: none; outcome and path order these groups alike."
