@@ -82,7 +82,7 @@ def test_a_missed_sub_goal_without_an_attempt_points_at_where_the_run_stopped() 
     assert found(run, case(WRITES))[0] == (
         "1-3",
         "missed",
-        "never calls book(SEA, ...); last call is get_user at 1",
+        "stops after get_user; never calls book(SEA, ...)",
     )
 
 

@@ -100,7 +100,7 @@ def missed(trajectory: Trajectory, goals: list[SubGoal]) -> Iterator[tuple[float
         first, last, how = _stop(trajectory)
         names = ", ".join(_goal(goal) for goal in never[:NAMED_DIFFERENCES])
         rest = len(never) - NAMED_DIFFERENCES
-        said = f"never calls {names}{f' and {rest} more' if rest > 0 else ''}; {how}"
+        said = f"{how} {names}{f' and {rest} more' if rest > 0 else ''}"
         yield 2.5, Suspect(first=first, last=last, kind="missed", evidence=said)
 
 
@@ -133,9 +133,9 @@ def _stop(trajectory: Trajectory) -> tuple[int, int, str]:
     spoken = [s.index for s in trajectory.steps if s.actor == "agent"]
     end = spoken[-1] if spoken else len(trajectory.steps) - 1
     if not trajectory.exchanges:
-        return end, end, "makes no call at all"
+        return (spoken[0] if spoken else end), end, "makes no call at all; never"
     last = trajectory.exchanges[-1]
-    return last.step, max(end, last.step), f"last call is {last.call.name} at {last.step}"
+    return last.step, max(end, last.step), f"stops after {last.call.name}; never calls"
 
 
 def _result_step(exchange: Exchange) -> int:

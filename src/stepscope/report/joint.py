@@ -21,6 +21,7 @@ from stepscope.values import Decision, Unmeasured
 Flags = npt.NDArray[np.bool_]
 # Shares are counted in whole sub-goals and errors: below 1 by less than this is rounding.
 NEARLY = 1e-9
+OTHER_WRITES = "subgoals.other_writes"
 
 
 def tables(table: Table) -> Iterator[JointTable]:
@@ -97,22 +98,23 @@ def _loose(joint: stats.JointTable) -> Decision:
 
 
 def _lines(table: Table, chosen: Flags) -> tuple[RunLine, ...]:
-    goals, policy = table.columns["subgoals"], table.columns["policy"]
-    writes = table.columns["subgoals.other_writes"]
-    out = []
-    # Those that wrote nothing beside it disagree the most: they come first.
+    """Return the chosen runs with what their path shows; those that wrote nothing else first."""
     places = np.flatnonzero(chosen)
-    extra = np.nan_to_num(writes.value[places])
-    for at in places[np.argsort(extra, kind="stable")].tolist():
-        said = []
-        if goals.valued[at]:
-            share = goals.value[at]
-            said.append("every sub-goal reached" if share >= 1 else f"{share:.0%} of sub-goals")
-        if policy.valued[at] and policy.value[at] > 0:
-            said.append(f"{policy.value[at]:.0f} violations")
-        if writes.valued[at] and writes.value[at] > 0:
-            said.append(f"{writes.value[at]:.0f} other writes")
-        out.append(RunLine(id=table.runs.id[at], name=table.runs.name[at], reason=", ".join(said)))
+    shares, broken, writes = (
+        np.where(column.valued, column.value, np.nan)[places].tolist()
+        for column in map(table.columns.__getitem__, ("subgoals", "policy", OTHER_WRITES))
+    )
+    order = sorted(range(len(places)), key=lambda at: writes[at] if writes[at] > 0 else 0)
+    out = []
+    for at in order:
+        # NaN fails every comparison: what was not measured is not said.
+        said = ["every sub-goal reached"] if shares[at] >= 1 else []
+        said += [f"{shares[at]:.0%} of sub-goals"] if shares[at] < 1 else []
+        said += [f"{broken[at]:.0f} violations"] if broken[at] > 0 else []
+        said += [f"{writes[at]:.0f} other writes"] if writes[at] > 0 else []
+        row = int(places[at])
+        reason = ", ".join(said)
+        out.append(RunLine(id=table.runs.id[row], name=table.runs.name[row], reason=reason))
     return tuple(out)
 
 
@@ -136,7 +138,7 @@ def _joint(
 
 def _remarks(table: Table, unearned_fail: Flags) -> dict[str, str]:
     """Say of the failing runs with every sub-goal reached how many also wrote something else."""
-    writes = table.columns["subgoals.other_writes"]
+    writes = table.columns[OTHER_WRITES]
     n, more = int(unearned_fail.sum()), int((unearned_fail & (writes.value > 0)).sum())
     return {"fail": f"{more} of the {n} also wrote something else"} if more else {}
 

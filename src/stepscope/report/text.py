@@ -52,16 +52,16 @@ def clip(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
-def shorten(text: str, width: int) -> str:
-    """Cut `text` to `width` columns where it costs least: what was said first and last is kept.
+def shorten(text: str, width: int, *, ends: bool) -> str:
+    """Cut `text` to `width` columns; with `ends` its last words are kept as well as its first.
 
     The claim before a colon stays whole where it leaves room for the end of its evidence.
 
-    >>> shorten("book fails 5 times: total price is 1203, but paid 833", 36)
+    >>> shorten("book fails 5 times: total price is 1203, but paid 833", 36, ends=True)
     'book fails 5 times: …3, but paid 833'
     """
-    if len(text) <= width:
-        return text
+    if len(text) <= width or not ends:
+        return clip(text, width)
     head = text.find(": ") + 2
     if not 2 < head <= 3 * width // 4:
         head = 3 * width // 5
@@ -170,8 +170,13 @@ def _look_first(report: Report, width: int) -> list[str]:
     for name, run in zip(names, runs, strict=True):
         where, said = evidence(run)
         head = f"  {name:<{wide}} {run.steps:>5,}  {where:<8} "
-        out.append(head + shorten(visible_line(said), width - len(head)))
+        out.append(head + shorten(visible_line(said), width - len(head), ends=_ends(run)))
     return out
+
+
+def _ends(run: LookFirst) -> bool:
+    """Whether the last words of the evidence say most: those of an error message do."""
+    return bool(run.suspects) and run.suspects[0].kind == "error"
 
 
 def evidence(run: LookFirst) -> tuple[str, str]:
