@@ -64,7 +64,7 @@ def purge(db: sqlite3.Connection, path: str, blobs: Path | None, where: Where | 
         db.execute("CREATE TEMP TABLE doomed (seq INTEGER PRIMARY KEY)")
         db.execute(
             "INSERT INTO temp.doomed WITH RECURSIVE chosen (seq) AS ("
-            "SELECT seq FROM runs WHERE " + chosen.sql + " UNION"
+            "SELECT seq FROM runs WHERE (" + chosen.sql + ") UNION"
             " SELECT runs.seq FROM runs JOIN chosen ON runs.superseded_by = chosen.seq)"
             " SELECT seq FROM chosen",
             chosen.parameters,

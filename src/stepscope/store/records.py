@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -160,6 +161,7 @@ def insert(db: sqlite3.Connection, names: Names, records: Iterable[Record]) -> i
                 record.rubric,
             ),
         )
+        _check(record)
         usage = _NO_TEXT if record.usage is None else msgspec.json.encode(record.usage).decode()
         rows.append(
             (
@@ -175,6 +177,25 @@ def insert(db: sqlite3.Connection, names: Names, records: Iterable[Record]) -> i
             )
         )
     return _write(db, _INSERT, rows)
+
+
+def _check(record: Record) -> None:
+    """Refuse numbers that SQLite would turn into NULL or that mean nothing.
+
+    The value itself is left to the schema, which knows that an answer must have one.
+    """
+    answer = record.answer
+    confidence = answer.confidence if isinstance(answer, Verdict) else None
+    for name, number in (
+        ("confidence", confidence),
+        ("cost_usd", record.cost_usd),
+        ("seconds", record.seconds),
+    ):
+        if number is not None and not 0 <= number < inf:
+            raise StoreError(
+                f"a record of {answer.measure!r} has {name} {number!r}; expected a finite number, "
+                "zero or more"
+            )
 
 
 def insert_lines(

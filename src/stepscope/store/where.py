@@ -35,6 +35,7 @@ _OUTCOMES = ("pass", "fail", "unknown")
 _MAX_CHARACTERS = 10_000
 _MAX_DEPTH = 50
 _MAX_TERMS = 200
+_MAX_INTEGER = 2**63 - 1  # SQLite's
 _COMPARE = {
     "=": "{} IS ?", "==": "{} IS ?", "!=": "{} IS NOT ?", "<>": "{} IS NOT ?",
     "<": "coalesce({} < ?, 0)", "<=": "coalesce({} <= ?, 0)",
@@ -113,18 +114,20 @@ def before(text: str, *, now: datetime | None = None) -> Where:
 def _nanoseconds(option: str, text: str, now: datetime | None) -> int:
     units = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
     try:
-        if found := re.fullmatch(r"(\d{1,9})([mhdw])", text.strip()):
-            ago = timedelta(seconds=int(found[1]) * units[found[2]])
+        if match := re.fullmatch(r"(\d{1,9})([mhdw])", text.strip()):
+            ago = timedelta(seconds=int(match[1]) * units[match[2]])
             moment = (now or datetime.now(UTC)) - ago
         else:
             moment = datetime.fromisoformat(text.strip())
             moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+        found = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
     except (ValueError, OverflowError) as e:
         raise UsageError(
             f"{option}: {text!r} is no time; expected a date as 2026-01-31, a time as "
             "2026-01-31T12:00, or a duration as 30m, 12h, 7d, 2w"
         ) from e
+    # 64 bits of nanoseconds end in 2262; a run is not from after that.
+    return max(-_MAX_INTEGER, min(found, _MAX_INTEGER))
 
 
 class _Token(NamedTuple):
@@ -210,12 +213,13 @@ class _Parser:
         token = self._take()
         if self._terms > _MAX_TERMS:
             self._fail(token, f"more than {_MAX_TERMS} values")
-        field = token.text if token.kind == "word" else "tag" if token.kind == "tag" else ""
-        if field == "tag":
+        if token.kind == "tag":
+            field, sql = "", _TAG
             self._parameters.append(_unquoted(token.text.removeprefix("tag.")))
-        elif field not in FIELDS:
+        elif token.kind == "word" and token.text in FIELDS:
+            field, sql = token.text, FIELDS[token.text]
+        else:
             self._fail(token, f"expected a field: {', '.join(FIELDS)}, tag.KEY")
-        sql = FIELDS.get(field, _TAG)
         negated = self._takes("not")
         operator = self._take()
         if operator.text.lower() == "in" and operator.kind == "word":
@@ -256,7 +260,7 @@ class _Parser:
             if field in NUMBERS:
                 # Beyond 64 bits SQLite takes no integer; no count gets there.
                 number = float(token.text) if "." in token.text else int(token.text)
-                return number if abs(number) < 2**63 else float(number)
+                return number if abs(number) <= _MAX_INTEGER else float(number)
             return token.text
         if token.kind != "text":
             self._fail(token, "expected a value: a text in quotes or a number")

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepscope.errors import EnvironmentFault, StoreError
+from stepscope.model import Case, Label, Record
+from stepscope.score import score
+from stepscope.store import ParquetRows, Rows, Store
+from stepscope.store.columns import Runs
+from stepscope.store.where import Where, parse, since
+from stepscope.values import Unmeasured
+from tests.factories import FAILED, PASSED, agent, did, failed, goal, run, user
+from tests.store.made import record
+
+CASE = Case(workflow="shop", task="1", subgoals=(goal("buy"),))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("parquet")
+
+
+@pytest.fixture(scope="module")
+def store(folder: Path) -> Store:
+    store = Store.open(":memory:")
+    store.put(
+        [
+            run(user("a"), *did("buy"), id="a", name="c", case=CASE, outcome=PASSED),
+            run(*failed("buy"), id="b", name="b", outcome=FAILED, tags={"set": "dev"}),
+            run(agent("x"), id="c", name="a", agent="gpt", labels=(Label(kind="note", step=0),)),
+        ]
+    )
+    score(store)
+    store.append(
+        [
+            record("a", measure="axes.x", value=None, label="good", judge="j"),
+            record("a", measure="axes.x", value=0.5, judge="j", repeat=1),
+            Record(trajectory="b", answer=Unmeasured("refused", "no", "axes"), version="1"),
+            record("c", measure="axes.x", version="0", judge="k"),
+        ]
+    )
+    store.to_parquet(folder)
+    return store
+
+
+def same(a: Rows, b: Rows, where: Where | None) -> None:
+    left, right = a.runs(where), b.runs(where)
+    for field in Runs.__dataclass_fields__:
+        if field != "key":
+            assert getattr(left, field).tolist() == getattr(right, field).tolist()
+    assert a.measures() == b.measures()
+    for measure in (*a.measures(), "axes", "axes.y", "never"):
+        one, two = a.column(measure, left), b.column(measure, right)
+        assert np.array_equal(one.value, two.value, equal_nan=True), measure
+        assert one.label.tolist() == two.label.tolist()
+        assert one.state.tolist() == two.state.tolist(), measure
+        assert one.versions == two.versions
+    assert list(a.records(where)) == list(b.records(where))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        None,
+        parse("outcome = 'fail'"),
+        parse("tag.set != 'dev' and agent = null"),
+        parse("name = 'nobody'"),
+        since("2000-01-01"),
+    ],
+)
+def test_parquet_gives_the_same_rows_as_the_store(
+    store: Store, folder: Path, where: Where | None
+) -> None:
+    same(store, ParquetRows(folder), where)
+
+
+def test_a_column_of_all_runs_needs_no_runs(store: Store, folder: Path) -> None:
+    assert ParquetRows(folder).column("outcome").label.tolist() == [None, "fail", "pass"]
+    assert store.column("outcome").label.tolist() == [None, "fail", "pass"]
+
+
+def test_records_of_one_run_or_one_measure(store: Store, folder: Path) -> None:
+    rows = ParquetRows(folder)
+    for asked in ({"trajectory": "b"}, {"measure": "axes.x"}, {"measure": "never"}):
+        assert list(rows.records(**asked)) == list(store.records(**asked))  # type: ignore[arg-type]
+
+
+def test_an_export_of_chosen_runs_holds_those_alone(store: Store, tmp_path: Path) -> None:
+    where = parse("outcome = 'pass'")
+    store.to_parquet(tmp_path / "some", where)
+    rows = ParquetRows(tmp_path / "some")
+    assert rows.runs().id.tolist() == ["a"]
+    assert list(rows.records()) == list(store.records(where))
+
+
+def test_an_export_of_nothing_is_readable(store: Store, tmp_path: Path) -> None:
+    store.to_parquet(tmp_path, parse("name = 'nobody'"))
+    rows = ParquetRows(tmp_path)
+    assert (len(rows.runs()), rows.measures(), list(rows.records())) == (0, (), [])
+    assert len(rows.column("outcome")) == 0
+
+
+def test_no_row_group_holds_two_measures(folder: Path, store: Store) -> None:
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(folder / "records.parquet")
+    groups = [
+        set(file.read_row_group(at, columns=["measure"]).column("measure").to_pylist())
+        for at in range(file.num_row_groups)
+    ]
+    assert all(len(group) == 1 for group in groups)
+    assert set.union(*groups) == set(store.measures())
+
+
+def test_a_table_of_records_says_why_something_is_absent(store: Store) -> None:
+    table = store.to_arrow(parse("id = 'b'"))
+    rows = {row["measure"]: row for row in table.to_pylist() if row["step"] is None}
+    assert rows["axes"]["unmeasured"] == "refused"
+    assert rows["outcome"]["label"] == "fail"
+    assert rows["outcome"]["unmeasured"] is None
+    assert len(store.to_arrow(parse("id = 'x'"))) == 0
+
+
+def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no export of records"):
+        ParquetRows(tmp_path)
+    for name in ("runs.parquet", "records.parquet"):
+        (tmp_path / name).write_bytes(b"PAR1 not really")
+    with pytest.raises(StoreError, match="no export of records"):
+        ParquetRows(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_the_environments_fault(
+    store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    with pytest.raises(EnvironmentFault, match="cannot be written here"):
+        store.to_parquet(tmp_path / "file")
+    assert store.put([]).new == 0  # and the store is not left in a transaction

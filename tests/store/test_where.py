@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from stepscope.errors import UsageError
+from stepscope.model import Instant
+from stepscope.store import Store
+from stepscope.store.where import before, parse, since
+from tests.factories import FAILED, PASSED, did, run, user
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    with Store.open(":memory:") as opened:
+        opened.put(
+            [
+                run(user("a"), id="a", name="shop/1/0", agent="gpt-4o", outcome=PASSED),
+                run(user("b"), *did("x"), id="b", name="shop/2/0", task="2", outcome=FAILED),
+                run(
+                    user("c"), id="c", name="it's", agent="o'brien", tags={"set": "dev", "a b": "1"}
+                ),
+                run(user("d"), id="d", name="nul\0l", agent="GPT-4o", tags={"set": "test"}),
+            ]
+        )
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("agent = 'gpt-4o'", "a"),
+        ("agent == 'gpt-4o'", "a"),
+        ("agent != 'gpt-4o'", "bcd"),  # an absent agent is not gpt-4o
+        ("not agent = 'gpt-4o'", "bcd"),
+        ("agent <> 'gpt-4o' and agent != null", "cd"),
+        ("agent = null", "b"),
+        ("agent like 'gpt%'", "ad"),  # like SQL's: letters of either case
+        ("agent not like 'gpt%'", "bc"),
+        ("agent in ('gpt-4o', \"o'brien\")", "ac"),
+        ("agent not in ('gpt-4o')", "bcd"),
+        ("agent < 'b'", "d"),
+        ("name = 'it''s'", "c"),
+        ("name = 'nul'", ""),
+        ("name = 'nul\0l'", "d"),
+        ("outcome = 'pass' or outcome = 'fail' and calls > 0", "ab"),
+        ("(outcome = 'pass' or outcome = 'fail') and calls > 0", "b"),
+        ("steps >= 3", "b"),
+        ("steps < 2.5", "acd"),
+        ("steps > 99999999999999999999", ""),
+        ("task = 2", "b"),
+        ("tag.set = 'dev'", "c"),
+        ("tag.set != 'dev'", "abd"),
+        ("tag.'a b' = 1", "c"),
+        ("tag.nothing = null", "abcd"),
+        ("NOT (format = 'test')", ""),
+        ("workflow = 'shop' and id in ('a', 'zz')", "a"),
+        ("not not not calls = 0", "b"),
+    ],
+)
+def test_a_filter_chooses(store: Store, text: str, ids: str) -> None:
+    assert "".join(sorted(store.runs(parse(text)).id)) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "character 1: 'the end'; expected a field"),
+        ("agnt = 'x'", "character 1: 'agnt'; expected a field: id, name"),
+        ("agent = gpt", "character 9: 'gpt'; expected a value"),
+        ("agent 'x'", "character 7: \"'x'\"; expected one of"),
+        ("agent = 'x", 'character 9: "\'x"; texts stand in quotes'),
+        ("agent = 'x' agent = 'y'", "character 13: 'agent'; expected 'and', 'or' or the end"),
+        ("(agent = 'x'", "character 13: 'the end'; expected ')'"),
+        ("agent in 'x'", "character 10: \"'x'\"; expected '('"),
+        ("agent in ('x' 'y')", "character 15: \"'y'\"; expected ','"),
+        ("agent in (null)", "character 11: 'null'; null stands"),
+        ("agent not = 'x'", "character 11: '='; expected one of"),
+        ("steps > 'x'", "character 9: \"'x'\"; steps is compared with a number"),
+        ("outcome = 'passed'", "character 11: \"'passed'\"; an outcome is one of"),
+        ("steps = 3abc", "character 9: '3abc'; texts stand"),
+        ("tag = 'x'", "character 1: 'tag'; expected a field"),
+        ("purged_ns = 1", "character 1: 'purged_ns'; expected a field"),
+        ("not " * 60 + "steps = 1", "nested deeper than 50"),
+        ("(" * 60 + "steps = 1" + ")" * 60, "nested deeper than 50"),
+        ("steps in (" + "1," * 300 + "1)", "more than 200 values"),
+        (" or ".join(["steps = 1"] * 300), "more than 200 values"),
+        ("a" * 10_001, "at most 10000"),
+    ],
+)
+def test_a_filter_that_says_nothing_names_the_character(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 = 1",
+        "agent = 'x'; DROP TABLE runs",
+        "agent = 'x' -- ",
+        "agent = (SELECT body FROM cases)",
+        "agent = 'x' UNION SELECT 1",
+        "tag.x'; DROP TABLE runs; -- = 'y'",
+        "runs.agent = 'x'",
+        "agent || 'x' = 'y'",
+        "agent = ?",
+        "agent = 'x' /* */",
+        "lower(agent) = 'x'",
+        "agent = 'x\\' or 1=1 --'y'",
+    ],
+)
+def test_sql_does_not_get_through(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse(text)
+
+
+@pytest.mark.parametrize("nasty", ["'; DROP TABLE runs; --", "%", "\\", "{}", "?1", "runs.id"])
+def test_what_a_user_wrote_travels_as_a_parameter(store: Store, nasty: str) -> None:
+    quoted = nasty.replace("'", "''")
+    for text in (f"agent = '{quoted}'", f"tag.'{quoted}' = 'x'", f"agent in ('{quoted}')"):
+        where = parse(text)
+        assert nasty in where.parameters
+        assert len(store.runs(where)) == 0
+    assert len(store.runs()) == 4
+
+
+def test_conditions_join_without_leaking_into_each_other(store: Store) -> None:
+    both = parse("agent = 'gpt-4o' or steps = 3") & parse("outcome = 'fail'")
+    assert list(store.runs(both).id) == ["b"]
+    assert both.text == "agent = 'gpt-4o' or steps = 3 and outcome = 'fail'"
+
+
+NOW = datetime(2026, 1, 8, 12, tzinfo=UTC)
+DAY = 86_400_000_000_000
+EIGHTH = 20_461 * DAY  # 2026-01-08, counted from 1970
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        ("2026-01-08", EIGHTH),
+        ("2026-01-08T12:00", EIGHTH + DAY // 2),
+        ("2026-01-08T12:00:00+02:00", EIGHTH + DAY // 24 * 10),
+        ("2026-01-08T12:00:00Z", EIGHTH + DAY // 2),
+        ("7d", EIGHTH + DAY // 2 - 7 * DAY),
+        ("12h", EIGHTH),
+        ("30m", EIGHTH + DAY // 2 - DAY // 48),
+        ("9999-12-31", 2**63 - 1),
+        ("0001-01-01", 1 - 2**63),
+        ("1w", EIGHTH + DAY // 2 - 7 * DAY),
+    ],
+)
+def test_since_takes_dates_and_durations(text: str, nanoseconds: int) -> None:
+    assert since(text, now=NOW).parameters == (nanoseconds,)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "d", "7", "7 d", "-7d", "7y", "yesterday", "2026-13-01", "9" * 9 + "w"]
+)
+def test_since_refuses_what_is_no_time(text: str) -> None:
+    with pytest.raises(UsageError, match="expected a date as 2026-01-31"):
+        since(text, now=NOW)
+
+
+def test_a_run_counts_from_its_start_and_without_one_from_its_import() -> None:
+    old = Instant(EIGHTH, "2026-01-08")
+    with Store.open(":memory:") as store:
+        store.put([run(user("a"), id="timed", start=old), run(user("b"), id="timeless")])
+        assert list(store.runs(since("2026-01-09")).id) == ["timeless"]
+        assert list(store.runs(since("2026-01-08")).id) == ["timed", "timeless"]
+        assert list(store.runs(before("2026-01-09")).id) == ["timed"]
+        assert list(store.runs(before("2026-01-08")).id) == []
