@@ -64,7 +64,8 @@ def finish(
     elif draft.trial is not None:
         content.update(_canonical(("trial", draft.task, draft.trial)))
     else:
-        ordinal = ordinals.next(content.digest())
+        # A run that we wrote knows its ordinal from the file it was first read from.
+        ordinal = source.ordinal or ordinals.next(content.digest())
         content.update(_canonical(("ordinal", ordinal)))
         if ordinal:
             source = msgspec.structs.replace(source, ordinal=ordinal)
@@ -89,6 +90,8 @@ def oddities(steps: tuple[Step, ...]) -> list[Warn]:
     waiting: dict[str | None, list[int]] = {}
     clock: int | None = None
     for step in steps:
+        if step.replayed:
+            continue
         for call in step.calls:
             if call.id not in waiting:
                 waiting[call.id] = [step.index]
@@ -117,7 +120,7 @@ def _check_clock(step: Step, start: int, clock: int | None, warnings: list[Warn]
     """Return the latest start so far, having warned of a step that disagrees with it."""
     if step.end is not None and step.end.ns < start:
         warnings.append(Warn("negative_duration", "the step ends before it starts", step.index))
-    if clock is not None and start < clock and not step.replayed:
+    if clock is not None and start < clock:
         reason = "the step starts before an earlier one"
         warnings.append(Warn("clock_backwards", reason, step.index))
     return start if clock is None else max(start, clock)

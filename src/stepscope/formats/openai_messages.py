@@ -158,11 +158,10 @@ def _steps(
     request: dict[str, Json], response: dict[str, Json] | None, reading: Reading
 ) -> tuple[Step, ...]:
     """Return the steps of what was asked, then of what was answered."""
-    asked = request.get("messages", request.get("input"))
+    asked = request.get("messages")
     if asked is None:
-        asked = []
-    if isinstance(asked, str):
-        asked = [{"role": "user", "content": asked}]
+        asked = request.get("input", [])
+        asked = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
     if not isinstance(asked, list):
         raise TraceError(f"`messages` is {str(asked)[:60]!r}; expected a list")
     told = request.get("instructions")

@@ -1,0 +1,37 @@
+"""Read and write the Agent Trajectory Interchange Format (ATIF), v1.0 to v1.8.
+
+One record is one run, with its subagents' runs inside it; they come out as children. ATIF has no
+error flag, no end times and no outcome: a result's status is guessed from its text and marked so.
+What was written by us carries the rest under `extra.stepscope` and comes back whole
+(docs/formats/atif.md has the table). Input tokens include cached ones.
+Format: Agent Trajectory Interchange Format RFC, schema "ATIF-v1.8" (harbor 0.25.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stepscope.formats.atif_read import NAME, runs_of
+from stepscope.formats.atif_write import write
+from stepscope.formats.building import Ordinals
+from stepscope.formats.opening import Opening
+from stepscope.formats.plain import PlainFormat, each_record
+from stepscope.model import Quarantined, Stream, Trajectory
+
+__all__ = ["FORMAT", "NAME", "write"]
+
+
+def _likeness(opening: Opening) -> float:
+    record = opening.first("schema_version")
+    if record is None:
+        return 0.0
+    version = record["schema_version"]
+    return 1.0 if isinstance(version, str) and version.startswith("ATIF-v") else 0.0
+
+
+def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    ordinals = Ordinals()
+    return each_record(stream, lambda found: runs_of(found, found.value, ordinals, None))
+
+
+FORMAT = PlainFormat(NAME, _likeness, _read)

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.formats import tau_bench
+from stepscope.formats.agentrx_labels import FORMAT, Labels, beside, labels_of
+from stepscope.model import Json, Quarantined, Stream, Trajectory
+from stepscope.safety.limits import Limits
+from tests.formats.reading import read, written
+from tests.formats.test_tau_bench import record
+
+LIMITS = Limits()
+FAILURE = {
+    "failure_id": 3,
+    "step_number": 2,
+    "step_reason": "did not ask",
+    "failure_category": "Intent Plan  Misalignment",
+    "category_reason": "the plan was wrong",
+    "failed_agent": "Assistant",
+}
+LABELLED = {
+    "trajectory_id": 11,
+    "failures": [FAILURE, {**FAILURE, "failure_id": 4, "step_number": 1, "failed_agent": "User"}],
+    "root_cause": {"failure_id": "4", "reason_for_root_cause": "it began here"},
+    "failure_summary": "wrong",
+}
+
+
+def run(**fields: Json) -> Trajectory:
+    (only,) = read(tau_bench.FORMAT, [record({"role": "user", "content": "hi"}, **fields)])
+    assert isinstance(only, Trajectory)
+    return only
+
+
+def test_steps_count_from_1_there_and_from_0_here_and_ids_compare_as_text() -> None:
+    task, labels = labels_of(LABELLED)
+    assert task == "11"
+    assert [(x.kind, x.step, x.agent, x.category) for x in labels] == [
+        ("failure", 1, "Assistant", "intent plan misalignment"),
+        ("failure", 0, "User", "intent plan misalignment"),
+        ("root_cause", 0, "User", "intent plan misalignment"),
+    ]
+    assert labels[2].reason == "it began here"
+    assert labels[0].extra == {"failure_id": "3", "category_reason": "the plan was wrong"}
+    assert {x.annotator for x in labels} == {"AgentRx"}
+
+
+def test_labels_find_the_run_of_their_task_and_keep_its_id() -> None:
+    labels = Labels(dict([labels_of(LABELLED), ("105", ())]))
+    bare = run()
+    assert not labels.without_run
+    labelled = labels.attach(bare)
+    assert (labelled.id, len(labelled.labels)) == (bare.id, 3)
+    other = run(task_id=12)
+    assert labels.attach(other) is other
+    assert labels.without_run == ("105",)
+
+
+def test_a_label_beyond_the_run_is_kept_without_its_step_and_flagged() -> None:
+    task, labels = labels_of({**LABELLED, "failures": [{**FAILURE, "step_number": 3}]})
+    labelled = Labels({task: labels}).attach(run())
+    assert [(x.kind, x.step) for x in labelled.labels] == [("root_cause", None), ("failure", None)]
+    assert [w.code for w in labelled.warnings] == ["label_beyond_run"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"failures": [{**FAILURE, "step_number": 0}]}, "it counts messages from 1"),
+        ({"failures": [{**FAILURE, "step_number": "two"}]}, "`$.step_number`"),
+        ({"failures": {}}, "`$.failures`"),
+        ({"trajectory_id": None}, "`$.trajectory_id`"),
+    ],
+)
+def test_a_label_of_wrong_types_is_quarantined_with_one_line(change: Json, reason: str) -> None:
+    (bad,) = read(FORMAT, [LABELLED, {**LABELLED, **change}])
+    assert isinstance(bad, Quarantined)
+    assert reason in bad.reason
+
+
+def test_labels_are_found_beside_the_runs_and_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "failure_labels.json").write_bytes(written([LABELLED, 3]))
+    found = beside(str(tmp_path / "runs.json"), LIMITS)
+    assert found is not None
+    assert list(found.by_task) == ["11"]
+    assert beside(str(tmp_path / "failure_labels.json"), LIMITS) is None
+    assert beside(str(tmp_path / "deeper" / "runs.json"), LIMITS) is None
+
+
+def test_sniff_knows_labels_from_runs() -> None:
+    assert FORMAT.sniff(written([LABELLED])) >= 0.5
+    assert FORMAT.sniff(written([record()])) == 0.0
+    assert FORMAT.sniff(written([{"trajectory_id": "t", "steps": []}])) == 0.0
+
+
+@pytest.mark.shared_data
+def test_fourteen_of_fifteen_labelled_runs_are_there_and_seventeen_failures_with_them(
+    shared: Path,
+) -> None:
+    path = shared / "agentrx-retail" / "runs.json"
+    labels = beside(str(path), LIMITS)
+    assert labels is not None
+    with path.open("rb") as file:
+        runs = [
+            labels.attach(r)
+            for r in tau_bench.FORMAT.read(Stream(file, str(path)))
+            if isinstance(r, Trajectory)
+        ]
+    failures = [x for r in runs for x in r.labels if x.kind == "failure"]
+    assert sum(bool(r.labels) for r in runs) == 14
+    assert (len(failures), sum(x.agent == "User" for x in failures)) == (17, 7)
+    assert (labels.without_run, sum(bool(r.warnings) for r in runs)) == (("105",), 0)
+    # "At step 3" of run 3 is the third message: the assistant's first, index 2.
+    third = next(r for r in runs if r.task == "3")
+    assert [x.step for x in third.labels] == [2, 6, 6]
+    assert {r.outcome.status for r in runs if r.labels} == {"fail"}
