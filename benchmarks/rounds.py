@@ -6,11 +6,13 @@ the median of the rounds; the spread beside it is (slowest - fastest) / median.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import statistics
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,11 +28,13 @@ class Worker:
 
     def __init__(self, python: Path, module: str, files: Sequence[Path]) -> None:
         """Start `module` under `python`; its imports are done before the first round."""
+        self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+        self._module = module
         self._process = subprocess.Popen(
             [str(python), "-m", f"benchmarks.workers.{module}", *map(str, files)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._said,
             cwd=ROOT,
             env=clean_environment(),
             text=True,
@@ -40,26 +44,28 @@ class Worker:
         """Run one round; return its seconds and counts.
 
         Raises:
-            RuntimeError: the process died, most likely at its imports.
+            RuntimeError: the process died; the message has the last line that it said.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(name + "\n")
             self._process.stdin.flush()
-        except BrokenPipeError as e:
-            raise RuntimeError(f"the worker for {name!r} died at start") from e
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the worker died in round {name!r}; run it by hand to see why")
+            self._said.seek(0)
+            last = (self._said.read().strip().splitlines() or ["nothing"])[-1]
+            raise RuntimeError(f"{self._module} died in round {name!r}; it said: {last}")
         found: dict[str, Any] = json.loads(line)
         return found
 
     def close(self) -> None:
         """End the process by ending its input."""
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.wait(timeout=60)
+        self._said.close()
 
 
 @contextmanager

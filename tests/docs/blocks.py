@@ -12,13 +12,18 @@ A block with `title="NAME"` is a file: it is written to NAME and, if Python, onl
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 LANGUAGES = ("bash", "console", "python", "json", "toml", "text")
+# Seconds: a command that takes longer does not belong on a page.
+PATIENCE = 60
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,})(?P<language>[\w-]*)(?P<rest>.*)$")
 _TITLE = re.compile(r'title="([^"]+)"')
 
@@ -90,8 +95,25 @@ def commands(block: Block) -> list[Command]:
 
 def agrees(expected: tuple[str, ...], printed: str) -> bool:
     """Whether what was printed is what the page shows; `...` stands for any lines."""
-    lines = [line.rstrip() for line in printed.rstrip("\n").split("\n")]
+    lines = [line.rstrip() for line in printed.rstrip("\n").split("\n")] if printed else []
     pattern = "".join(
         r"(?:[^\n]*\n)*" if line == "..." else re.escape(line) + r"\n" for line in expected
     )
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in lines)) is not None
+
+
+def shell(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run `text` by bash in `folder`, as a reader of the page would; stderr is in its stdout."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "STEPSCOPE"))}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", text],
+        cwd=folder,
+        env=kept | {"PATH": path, "HOME": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=False,
+    )

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs import airline, picture
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def test_the_picture_shows_what_the_report_prints() -> None:
+    drawn = picture.PICTURE.read_text(encoding="utf-8")
+    assert drawn == picture.drawing(picture.printed()), "run python -m docs.picture"
+
+
+@pytest.mark.shared_data
+def test_the_readme_shows_the_report_of_the_200_airline_runs() -> None:
+    assert airline.shown() == airline.report(airline.RUNS), "run python -m docs.airline"
+
+
+def test_the_reference_pages_say_what_the_program_says() -> None:
+    pages = sorted(str(page) for page in (ROOT / "docs" / "reference").glob("*.md"))
+    ran = subprocess.run(
+        [sys.executable, "-m", "cogapp", "--check", *pages],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, f"run make docs\n{ran.stdout}"
