@@ -95,6 +95,15 @@ def load(directory: str | Path = ".") -> Settings:
     return Settings() if table is None else _settings(table, f"{project} [tool.stepscope]", folder)
 
 
+def place(directory: str | Path = ".") -> str | None:
+    """Return where the settings of `directory` stand; None where the defaults hold."""
+    folder = Path(directory)
+    if (folder / FILE).is_file():
+        return FILE
+    held = _project_table(folder / "pyproject.toml")
+    return None if held is None else "[tool.stepscope] of pyproject.toml"
+
+
 def keys_set(directory: str | Path = ".") -> dict[str, Literal["environment", ".env"]]:
     """Return which known key variables are set, and where; never their values.
 

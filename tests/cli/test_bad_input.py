@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import sqlite3
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,47 +12,11 @@ from pathlib import Path
 
 import pytest
 
-import stepscope
 from stepscope.cli.main import main
-from stepscope.settings import Settings
 
 RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json"
 STEPSCOPE = str(Path(sys.executable).with_name("stepscope"))
 AS_ROOT = os.geteuid() == 0
-
-
-@pytest.fixture(scope="session")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a good store of the bundled runs, and every bad input there is."""
-    tree = tmp_path_factory.mktemp("tree")
-    good = tree / "good.db"
-    assert main(["import", str(RUNS), "--agent", "gpt-4o", "--store", str(good)]) == 0
-    assert main(["score", "--store", str(good), "--workers", "1"]) == 0
-    stepscope.open(tree / "none.db", settings=Settings()).close()
-    (tree / "empty.jsonl").write_bytes(b"")
-    (tree / "binary").write_bytes(bytes(range(256)) * 64)
-    (tree / "other.json").write_text('{"a": 1}', encoding="utf-8")
-    (tree / "text.txt").write_text("Dear diary,\n", encoding="utf-8")
-    (tree / "text.db").write_text("not a store, but long enough to be one " * 50, encoding="utf-8")
-    (tree / "folder").mkdir()
-    alter(tree / "other.db", "create table notes (text)")
-    shutil.copy(good, tree / "newer.db")
-    alter(tree / "newer.db", "pragma user_version = 9999")
-    return tree
-
-
-def alter(store: Path, sql: str) -> None:
-    connection = sqlite3.connect(store)
-    connection.execute(sql)
-    connection.commit()
-    connection.close()
-
-
-@pytest.fixture
-def here(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(tree, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 BAD: list[tuple[str, int, str]] = [
@@ -107,7 +70,7 @@ def one_line(capsys: pytest.CaptureFixture[str], says: str) -> str:
 
 @pytest.mark.parametrize(("line", "code", "says"), BAD)
 def test_a_mistake_is_one_line_and_the_documented_code(
-    here: Path, capsys: pytest.CaptureFixture[str], line: str, code: int, says: str
+    workspace: Path, capsys: pytest.CaptureFixture[str], line: str, code: int, says: str
 ) -> None:
     capsys.readouterr()
     assert main(line.split(" ")) == code
@@ -115,14 +78,16 @@ def test_a_mistake_is_one_line_and_the_documented_code(
     assert shown.count("\n") <= 1
 
 
-def test_a_fifo_is_refused_without_waiting(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fifo_is_refused_without_waiting(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     os.mkfifo("pipe")
     assert main(["import", "pipe"]) == 2
     one_line(capsys, "pipe")
 
 
 @pytest.mark.skipif(AS_ROOT, reason="root reads everything")
-def test_an_unreadable_file_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_file_is_refused(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("other.json").chmod(0)
     assert main(["import", "other.json"]) == 2
     one_line(capsys, "other.json")
@@ -140,7 +105,7 @@ def overwritten(store: Path) -> None:
 
 @pytest.mark.parametrize("damage", [cut_in_half, overwritten])
 def test_a_corrupt_store_is_one_line(
-    here: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
+    workspace: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
 ) -> None:
     damage(Path("good.db"))
     assert main(["report", "--store", "good.db"]) in (2, 5)
@@ -148,7 +113,7 @@ def test_a_corrupt_store_is_one_line(
 
 
 def test_one_number_is_refused_with_the_vector_and_the_reason(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["report", "--store", "good.db", "--get", "score"]) == 2
     shown = capsys.readouterr()
@@ -180,14 +145,14 @@ def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[byte
     return subprocess.run(command, input=stdin, capture_output=True, check=False)
 
 
-def test_a_mistake_is_the_same_in_a_process_of_its_own(here: Path) -> None:
+def test_a_mistake_is_the_same_in_a_process_of_its_own(workspace: Path) -> None:
     done = run("report", "--store", "nowhere.db")
     assert done.returncode == 2
     assert done.stderr.startswith(b"error: no store at 'nowhere.db'")
     assert done.stdout == b""
 
 
-def test_a_closed_pipe_is_quiet(here: Path) -> None:
+def test_a_closed_pipe_is_quiet(workspace: Path) -> None:
     show = f"{STEPSCOPE} show airline/9/2 --steps 0: --store good.db"
     command = f"{show} | head -n 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
@@ -196,7 +161,7 @@ def test_a_closed_pipe_is_quiet(here: Path) -> None:
     assert done.stdout.split("\n")[1] == "0"
 
 
-def test_a_full_disk_is_code_5(here: Path) -> None:
+def test_a_full_disk_is_code_5(workspace: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     with Path("/dev/full").open("wb") as full:
@@ -208,7 +173,18 @@ def test_a_full_disk_is_code_5(here: Path) -> None:
     assert done.stderr.startswith(b"error: No space left on device")
 
 
-def test_runs_are_read_from_standard_input(here: Path) -> None:
+def test_runs_are_read_from_standard_input(workspace: Path) -> None:
     done = run("import", "-", "--store", "piped.db", "--json", stdin=RUNS.read_bytes())
     assert done.stderr == b""
     assert json.loads(done.stdout)["new"] == 20
+
+
+def test_the_commands_a_report_names_work_as_they_stand(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--store", "good.db"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    commands = text.partition("Next: ")[2].split(" · ")
+    assert commands
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0

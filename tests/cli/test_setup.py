@@ -76,7 +76,7 @@ def test_the_demo_goes_elsewhere_where_nothing_can_be_written(
 ) -> None:
     Path(".stepscope").write_text("in the way", encoding="utf-8")
     assert main(["demo"]) == 0
-    place = re.findall(r"--store (.*)$", capsys.readouterr().out, re.MULTILINE)[0]
+    place = re.findall(r"--store (\S+)", capsys.readouterr().out, re.MULTILINE)[0]
     assert Path(place).exists()
     assert not Path(place).is_relative_to(here)
 
@@ -143,4 +143,4 @@ def test_doctor_fails_on_what_must_be_mended(
 def test_doctor_opens_a_good_store(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stepscope.open("good.db", settings=Settings()).close()
     assert main(["doctor", "--store", "good.db"]) == 0
-    assert "ok    store      good.db: 0 runs" in capsys.readouterr().out
+    assert "ok    store      good.db: 0 runs, durable" in capsys.readouterr().out

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import msgspec
+
 from stepscope.report import compare_text, json, junit, lines, markdown, text
 from stepscope.report.types import ComparisonReport, Figure, LookFirst, Profile, Report, Suspect
 
@@ -96,6 +98,16 @@ class ReportView:
     def look_first(self) -> tuple[RunView, ...]:
         """The runs to look at first."""
         return tuple(RunView(run, self._show) for run in self.value.look_first)
+
+    def located(self, option: str) -> ReportView:
+        """Return the view with `option` on every command it names, as `--store runs.db`."""
+        runs = tuple(
+            msgspec.structs.replace(run, command=f"{run.command} {option}")
+            for run in self.value.look_first
+        )
+        following = tuple(f"{command} {option}" for command in self.value.next)
+        value = msgspec.structs.replace(self.value, look_first=runs, next=following)
+        return ReportView(value, self._show)
 
     def line(self, key: str) -> str:
         """Return one figure as a line: name, value, interval, n, what was not measured.

@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import StepscopeError
-from stepscope.settings import Settings, keys_set, load
+from stepscope.settings import Settings, keys_set, load, place
 
 # Below this, an import of a few thousand runs fills the disk.
 LOW_SPACE = 1 << 30
@@ -39,12 +39,12 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 def run(store: Path | None) -> list[Check]:
     """Return every check, in a fixed order; `store` is the one of the settings when None."""
     settings, of_settings = _settings()
-    place = Path(settings.store) if store is None else store
+    path = Path(settings.store) if store is None else store
     return [
         _python(),
         of_settings,
-        _store(place),
-        _disk(place),
+        _store(path),
+        _disk(path),
         _parquet(),
         _keys(),
         _sandbox(),
@@ -63,36 +63,39 @@ def _settings() -> tuple[Settings, Check]:
     except StepscopeError as e:
         wrong = Check(name="settings", state="fail", found=str(e), exit_code=e.exit_code)
         return Settings(), wrong
-    files = [name for name in ("stepscope.toml",) if Path(name).is_file()]
-    if files:
-        return settings, Check(name="settings", state="ok", found=files[0])
+    if (found := place()) is not None:
+        return settings, Check(name="settings", state="ok", found=found)
     advice = "stepscope init writes stepscope.toml"
     return settings, Check(name="settings", state="ok", found="the defaults", advice=advice)
 
 
-def _store(place: Path) -> Check:
+def _store(path: Path) -> Check:
     from stepscope.store import Store
 
-    if str(place) == ":memory:":
+    if str(path) == ":memory:":
         return Check(name="store", state="ok", found="kept in memory only")
-    if not place.exists():
-        parent = next(p for p in (place.absolute(), *place.absolute().parents) if p.exists())
+    if not path.exists():
+        parent = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
         if not os.access(parent, os.W_OK):
-            found = f"{place}: {parent} cannot be written"
+            found = f"{path}: {parent} cannot be written"
             advice = "choose another place with --store PATH"
             return Check(name="store", state="fail", found=found, advice=advice, exit_code=2)
         advice = "stepscope import PATHS makes it"
-        return Check(name="store", state="ok", found=f"{place}: none yet", advice=advice)
+        return Check(name="store", state="ok", found=f"{path}: none yet", advice=advice)
     try:
-        with Store.open(place) as opened:
-            found = f"{place}: {len(opened.runs().id):,} runs"
+        with Store.open(path) as opened:
+            # To open it is to check its version, its log mode and that commits are durable.
+            found = f"{path}: {len(opened.runs()):,} runs, durable"
     except StepscopeError as e:
         return Check(name="store", state="fail", found=str(e), exit_code=e.exit_code)
+    if not os.access(path, os.W_OK):
+        advice = "reports work, imports do not; make it writable"
+        return Check(name="store", state="warn", found=f"{found}, read-only", advice=advice)
     return Check(name="store", state="ok", found=found)
 
 
-def _disk(place: Path) -> Check:
-    folder = next(p for p in place.absolute().parents if p.exists())
+def _disk(path: Path) -> Check:
+    folder = next(p for p in path.absolute().parents if p.exists())
     free = shutil.disk_usage(folder).free
     found = f"{free / (1 << 30):,.1f} GiB free at {folder}"
     if free < NO_SPACE:

@@ -45,10 +45,10 @@ def demo(*, store: StorePath = None, offline: Offline = False, as_json: Json = F
             return
         for account, name in files:
             terminal.out(account.line().replace(account.uri, f"examples/{name}", 1))
-        terminal.out(f"{scored}\n\n{view.text(terminal.width())}")
-    option = f"--store {shlex.quote(str(place))}"
+        option = f"--store {shlex.quote(str(place))}"
+        terminal.out(f"{scored}\n\n{view.located(option).text(terminal.width())}")
     terminal.out(
-        "These are real runs of gpt-4o on tau-bench airline tasks. Read some, then yours:\n"
+        "\nThese are real runs of gpt-4o on tau-bench airline tasks. Read some, then yours:\n"
         f"  stepscope show airline/11/2 {option}\n"
         f"  stepscope show airline/9/2 --step 45 {option}\n"
         f"  stepscope show claude_code/test-session-id {option}\n"

@@ -62,6 +62,7 @@ def import_(
         terminal.out_json(added)
     else:
         terminal.out(str(added))
+        terminal.hint("stepscope score", store)
 
 
 def _tags(pairs: list[str]) -> dict[str, str]:

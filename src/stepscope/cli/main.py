@@ -35,6 +35,9 @@ from stepscope.errors import EnvironmentFault, StepscopeError
 # What typer raises for a command line it cannot read, whether it brings its own click or not.
 _BadCommandLine: type[Exception] = typer.BadParameter.__mro__[2]
 
+# What a shell gives a command that Ctrl-C ended.
+STOPPED = 130
+
 _DISK_GAVE_OUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 app = typer.Typer(
@@ -102,7 +105,7 @@ def _run(arguments: Sequence[str]) -> int:
     except _BadCommandLine as e:
         return _complain(_usage(e), 2)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("stopped; what was done so far is kept", 130)
+        result = STOPPED
     except BrokenPipeError:
         raise
     except OSError as e:
@@ -115,6 +118,8 @@ def _run(arguments: Sequence[str]) -> int:
     except SystemExit:
         # typer's answer to a closed pipe, which it takes for itself.
         raise BrokenPipeError from None
+    if result == STOPPED:
+        return _complain("stopped; what was done so far is kept", STOPPED)
     return result if isinstance(result, int) else 0
 
 

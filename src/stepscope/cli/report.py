@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,6 +62,8 @@ def report(
         view = notebook.report(
             where=where, since=since, by=by, seed=seed, look_first=None if junit else look_first
         )
+    if store is not None and not as_json:
+        view = view.located(f"--store {shlex.quote(str(store))}")
     if get is not None:
         return _figure(view, get, as_json=as_json)
     if as_json:

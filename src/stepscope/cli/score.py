@@ -41,3 +41,4 @@ def score(
         terminal.out_json(scored)
     else:
         terminal.out(str(scored))
+        terminal.hint("stepscope report", store)

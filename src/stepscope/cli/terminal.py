@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 import time
@@ -40,6 +41,13 @@ def deliver(text: str, path: Path | None) -> None:
 def note(text: str) -> None:
     """Print a remark to standard error, so that it never mixes with what was asked for."""
     sys.stderr.write(text + "\n")
+
+
+def hint(command: str, store: Path | None) -> None:
+    """Name the next command, for a person only: a script did not ask for it."""
+    if sys.stdout.isatty():
+        option = "" if store is None else f" --store {shlex.quote(str(store))}"
+        out(f"Next: {command}{option}")
 
 
 def width() -> int:

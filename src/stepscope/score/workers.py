@@ -97,6 +97,7 @@ def _start(path: str, plan: Plan) -> subprocess.Popen[bytes]:
         [sys.executable, "-c", _CHILD, json.dumps(sys.path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        process_group=0,  # Ctrl-C reaches a whole group, and a child before it can ignore it
     )
     try:
         _send(child.stdin, _encode(Start(path, plan)))
