@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -187,3 +188,23 @@ def test_a_purge_erases_texts_and_keeps_numbers() -> None:
     assert (purged.runs, store.count(), len(list(store.trajectories()))) == (4, 20, 16)
     assert store.report()["outcome.pass"] == before
     assert store.purge(older_than="1d").runs == 0
+
+
+def test_a_pipe_is_written_to_and_not_replaced(notebook: Notebook, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        notebook.export(pipe, force=True, where="name = 'airline/15/3'", verdicts=True)
+        assert os.read(reader, 1 << 20).count(b"\n") > 10
+        assert pipe.is_fifo()
+    finally:
+        os.close(reader)
+
+
+def test_a_link_stays_a_link_and_its_file_is_written(notebook: Notebook, tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"")
+    (tmp_path / "link").symlink_to("real")
+    notebook.export(tmp_path / "link", force=True, where="name = 'airline/15/3'")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").stat().st_size > 1000

@@ -125,9 +125,16 @@ def _deliver(out: str, write: Writer) -> None:
         write(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    place = Path(out)
+    place = Path(out).resolve()
     if place.is_dir():
         raise UsageError(f"{out} is a folder; name a file in it")
+    if not place.parent.is_dir():
+        raise UsageError(f"{out}: there is no folder {str(place.parent)!r}")
+    if place.exists() and not place.is_file():
+        # A device or a pipe is written to, never replaced by a file.
+        with place.open("wb") as file:
+            write(file)
+        return
     beside = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
         with beside.open("xb") as file:

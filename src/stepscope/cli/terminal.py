@@ -34,7 +34,7 @@ def deliver(text: str, path: Path | None) -> None:
     if path is None or str(path) == "-":
         out(text)
     else:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
         note(f"wrote {path}")
 
 
