@@ -6,6 +6,7 @@ import pytest
 
 from stepscope.formats import tau_bench
 from stepscope.formats.agentrx_labels import FORMAT, Labels, beside, labels_of
+from stepscope.formats.importing import readings
 from stepscope.model import Json, Quarantined, Stream, Trajectory
 from stepscope.safety.limits import Limits
 from tests.formats.reading import read, written
@@ -53,6 +54,8 @@ def test_labels_find_the_run_of_their_task_and_keep_its_id() -> None:
     assert not labels.without_run
     labelled = labels.attach(bare)
     assert (labelled.id, len(labelled.labels)) == (bare.id, 3)
+    second = run(trial=3)
+    assert labels.attach(second) is second
     other = run(task_id=12)
     assert labels.attach(other) is other
     assert labels.without_run == ("105",)
@@ -80,13 +83,38 @@ def test_a_label_of_wrong_types_is_quarantined_with_one_line(change: Json, reaso
     assert reason in bad.reason
 
 
-def test_labels_are_found_beside_the_runs_and_nowhere_else(tmp_path: Path) -> None:
+def test_labels_are_found_beside_the_runs_and_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "failure_labels.json").write_bytes(written([LABELLED, 3]))
     found = beside(str(tmp_path / "runs.json"), LIMITS)
     assert found is not None
     assert list(found.by_task) == ["11"]
     assert beside(str(tmp_path / "failure_labels.json"), LIMITS) is None
     assert beside(str(tmp_path / "deeper" / "runs.json"), LIMITS) is None
+    monkeypatch.chdir(tmp_path)
+    assert beside("-", LIMITS) is None
+
+
+def test_importing_a_folder_joins_labels_and_runs_and_counts_those_without_a_run(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "failure_labels.json").write_bytes(
+        written([LABELLED, {**LABELLED, "trajectory_id": 105}])
+    )
+    (tmp_path / "runs.json").write_bytes(written([record(), record(task_id=12)]))
+    accounts = {}
+    found: list[Trajectory | Quarantined] = []
+    for reading in readings([str(tmp_path)]):
+        found += list(reading)
+        accounts[Path(reading.uri).name] = reading.account
+    assert [len(r.labels) for r in found if isinstance(r, Trajectory)] == [3, 0]
+    assert accounts["failure_labels.json"].format == "agentrx_labels"
+    assert (accounts["failure_labels.json"].runs, accounts["failure_labels.json"].problem) == (
+        0,
+        None,
+    )
+    assert accounts["runs.json"].flagged["label_without_run"] == 1
 
 
 def test_sniff_knows_labels_from_runs() -> None:

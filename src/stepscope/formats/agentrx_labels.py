@@ -60,9 +60,12 @@ class Labels:
         self._found: set[str] = set()
 
     def attach(self, run: Trajectory) -> Trajectory:
-        """Return the run with the labels of its task added; without any, the run itself."""
+        """Return the run with the labels of its task added; without any, the run itself.
+
+        Steps were labelled in one run of the task: the first that comes.
+        """
         labels = self.by_task.get(run.task or "", ())
-        if not labels:
+        if not labels or run.task in self._found:
             return run
         self._found.add(run.task or "")
         n = len(run.steps)
@@ -98,7 +101,7 @@ def beside(uri: str, limits: Limits) -> Labels | None:
     A file or record that cannot be read is not told here, but where the file itself is imported.
     """
     path = Path(uri).parent / FILE_NAME
-    if path == Path(uri) or not path.is_file():
+    if uri == "-" or path == Path(uri) or not path.is_file():
         return None
     try:
         with path.open("rb") as file:

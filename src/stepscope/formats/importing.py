@@ -15,6 +15,7 @@ from typing import BinaryIO, cast
 from stepscope import registry
 from stepscope.errors import TraceError, UsageError
 from stepscope.formats.account import Account, Tally
+from stepscope.formats.agentrx_labels import beside
 from stepscope.formats.archive import DAMAGE, MAGIC, members
 from stepscope.formats.detect import HEAD_BYTES, detect
 from stepscope.formats.sources import Opened, Refused, sources
@@ -66,10 +67,15 @@ class Reading:
             return
         if stream.file.closed:
             raise UsageError(f"{self.uri}: closed; read each file before asking for the next")
+        labels = beside(stream.uri, stream.limits)
         try:
             for found in reader.read(stream):
+                if labels is not None and isinstance(found, Trajectory):
+                    found = labels.attach(found)
                 self._tally.add(found)
                 yield found
+            for _ in labels.without_run if labels is not None else ():
+                self._tally.repaired("label_without_run")
         except TraceError as e:
             self._tally.problem = str(e)
             if self._named:
