@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stepscope.errors import ConfigError, EnvironmentFault
+from stepscope.measures.facts import Declared
+from stepscope.model import Case, Record
+from stepscope.score import score
+from stepscope.store import Store
+from stepscope.store.where import parse
+from tests.factories import FAILED, PASSED, did, failed, goal, run, user
+
+PLUGINS = Path(__file__).with_name("plugins.py")
+
+
+def plugin(*names: str) -> list[str]:
+    return [f"{PLUGINS}:{name}" for name in names]
+
+
+def fleet(store: Store, count: int = 12) -> Store:
+    case = Case(workflow="shop", task="1", subgoals=(goal("buy"),))
+    store.put(
+        run(
+            user("please"),
+            *(failed("buy") if at % 3 else did("buy")),
+            *(did("look", str(at)) * (at % 4)),
+            id=f"id{at:04}",
+            name=f"run{at:04}",
+            case=case if at % 2 else None,
+            outcome=PASSED if at % 5 else FAILED,
+        )
+        for at in range(count)
+    )
+    return store
+
+
+def dump(store: Store) -> list[Record]:
+    return list(store.records())
+
+
+def test_every_run_gets_a_whole_run_answer_of_every_measure() -> None:
+    with fleet(Store.open(":memory:")) as store:
+        scored = score(store)
+        assert (scored.runs, scored.skipped) == (12, 0)
+        assert scored.records == len(dump(store)) > 12 * 11
+        for measure in store.measures():
+            assert (store.column(measure).state != 0).all(), measure
+
+
+def test_what_was_answered_is_not_asked_again() -> None:
+    with fleet(Store.open(":memory:")) as store:
+        first = score(store, measures=["outcome", "errors"])
+        assert first.runs == 12
+        again = score(store, measures=["outcome", "errors", "outcome"])
+        assert (again.runs, again.records, again.skipped) == (0, 0, 12)
+        more = score(store, measures=["outcome", "loops"])
+        assert (more.runs, more.records, more.skipped) == (12, 12, 0)
+
+
+def test_only_chosen_runs_are_asked_but_facts_come_from_all() -> None:
+    with fleet(Store.open(":memory:")) as store:
+        scored = score(store, where=parse("name < 'run0003'"))
+        assert scored.runs == 3
+        facts = store.facts("shop")
+        assert facts is not None
+        assert facts.n_runs == 12
+        assert (store.column("outcome").state == 0).sum() == 9
+
+
+def test_a_new_version_is_asked_anew_and_becomes_the_current_one() -> None:
+    with fleet(Store.open(":memory:"), 2) as store:
+        score(store, measures=plugin("GOOD"))
+        assert store.column("good").value.tolist() == [2.0, 2.0]
+        scored = score(store, measures=plugin("RAISED"), where=parse("name = 'run0000'"))
+        assert scored.runs == 1
+        column = store.column("good")
+        assert column.state.tolist() == [1, 0]  # never two versions side by side
+        assert (column.value[0], column.versions) == (3.0, ("2",))
+        score(store, measures=plugin("GOOD"))
+        assert store.column("good").value.tolist() == [2.0, 2.0]
+        assert len(list(store.records(measure="good"))) == 3
+
+
+def test_facts_that_change_ask_anew_only_who_learns_from_them() -> None:
+    with fleet(Store.open(":memory:")) as store:
+        score(store)
+        before = store.column("efficiency_ratio.steps").value.tolist()
+        store.put(
+            run(*did("look") * 40, id=f"long{at}", name=f"z{at}", outcome=PASSED)
+            for at in range(20)
+        )
+        score(store)
+        after = store.column("efficiency_ratio.steps")
+        assert (after.state == 1).all()
+        assert after.value.tolist()[:12] != before
+        assert len(list(store.records(measure="efficiency_ratio.steps"))) == 12 + 32
+        assert len(list(store.records(measure="errors", trajectory="id0000"))) == 1
+
+
+def test_declared_effects_reach_the_measures() -> None:
+    with fleet(Store.open(":memory:"), 1) as store:
+        score(store, declared=Declared(effects={"buy": "read"}))
+        facts = store.facts("shop")
+        assert facts is not None
+        assert facts.effects == {"buy": "read"}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_bad_measure_costs_its_own_answers_and_nothing_else(tmp_path: Path, workers: int) -> None:
+    names = plugin("GOOD", "BOOM", "DEEP", "LOUD", "ODD", "NAN", "ABSENT")
+    with fleet(Store.open(tmp_path / "s.db")) as store:
+        scored = score(store, measures=names, workers=workers)
+        assert scored.unmeasured_by_kind == {"error": 12 * 3 + 6, "missing_input": 12}
+        assert store.column("good").value.tolist() == [2.0] * 12
+        assert store.column("boom").unmeasured() == {"error": 12}
+        assert store.column("odd").unmeasured() == {"error": 6}
+        assert store.column("loud").valued.all()
+        assert score(store, measures=names).runs == 0  # a crash is an answer
+
+
+def test_the_same_input_gives_the_same_rows_whatever_the_workers_and_interruptions(
+    tmp_path: Path,
+) -> None:
+    def rows(name: str, *, workers: int, parts: list[str]) -> tuple[list[Record], list[object]]:
+        with fleet(Store.open(tmp_path / name), 150) as store:
+            for part in parts:
+                score(store, where=parse(part), workers=workers)
+            score(store, workers=workers)
+            columns = [store.column(m) for m in store.measures()]
+            return dump(store), [(c.measure, c.label.tolist(), c.state.tolist()) for c in columns]
+
+    once = rows("a", workers=1, parts=[])
+    assert len(once[0]) > 150 * 11
+    assert rows("b", workers=2, parts=[]) == once
+    assert rows("c", workers=3, parts=["name > 'run0120'", "steps > 6"]) == once
+
+
+def test_progress_counts_runs() -> None:
+    seen: list[tuple[int, int]] = []
+    with fleet(Store.open(":memory:"), 300) as store:
+        score(store, measures=["outcome"], progress=lambda done, all_: seen.append((done, all_)))
+    assert seen == [(128, 300), (256, 300), (300, 300)]
+
+
+def test_an_unknown_measure_and_a_dotted_name_are_refused() -> None:
+    with fleet(Store.open(":memory:"), 1) as store:
+        with pytest.raises(ConfigError, match="no measure called 'beauty'"):
+            score(store, measures=["beauty"])
+        with pytest.raises(ConfigError, match="a dot separates aspects"):
+            score(store, measures=plugin("DOTTED"))
+
+
+def test_an_empty_store_is_scored_in_no_time() -> None:
+    with Store.open(":memory:") as store:
+        scored = score(store)
+        assert (scored.runs, scored.records, scored.skipped) == (0, 0, 0)
+        assert str(scored) == (
+            "0 runs scored, 0 records; unmeasured: none; 0 runs had their answers already"
+        )
+
+
+def test_a_process_that_dies_is_the_environments_fault_and_can_be_resumed(tmp_path: Path) -> None:
+    with fleet(Store.open(tmp_path / "s.db")) as store:
+        with pytest.raises(EnvironmentFault, match=r"a scoring process ended .exit code 9"):
+            score(store, measures=plugin("DIE"), workers=2)
+        assert score(store, measures=["outcome"], workers=2).runs == 12
+
+
+def test_an_interruption_keeps_what_was_scored() -> None:
+    with fleet(Store.open(":memory:"), 200) as store:
+        store.put([run(user("x"), id="zz", name="zz-stop")])
+        with pytest.raises(KeyboardInterrupt):
+            score(store, measures=plugin("STOP"))
+        assert int(store.column("stop").answered.sum()) == 128
+        assert score(store, measures=["outcome"]).runs == 201
+
+
+# No main guard on purpose: the script must not run again in the processes that score.
+SCRIPT = """
+import sys
+from stepscope.score import score
+from stepscope.store import Store
+print("started", flush=True)
+with Store.open(sys.argv[1]) as store:
+    print(score(store, workers=2).runs)
+"""
+
+
+def test_a_script_without_a_main_guard_may_score_in_processes(tmp_path: Path) -> None:
+    fleet(Store.open(tmp_path / "s.db")).close()
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, script, tmp_path / "s.db"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "started\n12\n"
+    assert done.stderr == ""
+
+
+INTERRUPTED = """
+import os, signal, sys
+from stepscope.score import score
+from stepscope.store import Store
+with Store.open(sys.argv[1]) as store:
+    try:
+        # As a terminal does it: the signal goes to the whole group.
+        score(store, workers=2, progress=lambda done, total: os.killpg(0, signal.SIGINT))
+    except KeyboardInterrupt:
+        print("stopped")
+try:
+    os.waitpid(-1, 0)
+except ChildProcessError:
+    print("no process left")
+"""
+
+
+def test_ctrl_c_ends_every_process_in_silence_and_keeps_what_was_scored(tmp_path: Path) -> None:
+    fleet(Store.open(tmp_path / "s.db"), 600).close()
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, tmp_path / "s.db"],
+        capture_output=True,
+        text=True,
+        check=True,
+        process_group=0,
+    )
+    assert done.stdout == "stopped\nno process left\n"
+    assert done.stderr == ""
+    with Store.open(tmp_path / "s.db") as store:
+        assert int(store.column("outcome").answered.sum()) == 128
+        assert score(store).runs == 600 - 128
