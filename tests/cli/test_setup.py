@@ -72,8 +72,12 @@ def test_the_demo_twice_is_the_same(here: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_the_demo_goes_elsewhere_where_nothing_can_be_written(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("elsewhere")))
     Path(".stepscope").write_text("in the way", encoding="utf-8")
     assert main(["demo"]) == 0
     place = re.findall(r"--store (\S+)", capsys.readouterr().out, re.MULTILINE)[0]
