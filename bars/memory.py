@@ -1,0 +1,173 @@
+"""Memory stays bounded whatever the file: one line of a gigabyte, 20 GB of lines, a zip bomb.
+
+`python -m bars.memory [GIGABYTES]`, 20 unless given. Each job runs in a process of its own, whose
+highest resident memory is what the table shows. Files are sparse or made while they are read.
+Code 0: every peak is at most 512 MiB and the bomb is refused within a second; 3: one is not.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import multiprocessing
+import resource
+import sys
+import tempfile
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+from stepscope import registry
+from stepscope.errors import LimitError
+from stepscope.formats.importing import readings
+from stepscope.model import Stream
+from stepscope.safety.limits import MIB, Limits
+
+GIB = 1024 * MIB
+LIMIT_BYTES = 512 * MIB
+BOMB_SECONDS = 1.0
+
+
+class Peak(NamedTuple):
+    """What a job said came out, how long it took, and the memory of its process at the highest."""
+
+    said: str
+    seconds: float
+    bytes: int
+
+
+class Lines(io.RawIOBase):
+    """A file of `count` equal lines, made as it is read."""
+
+    def __init__(self, line: bytes, count: int) -> None:
+        super().__init__()
+        self._line = line
+        self._left = count
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to `size` bytes."""
+        if not self._rest and self._left:
+            self._left -= 1
+            self._rest = self._line
+        part, self._rest = self._rest[:size], self._rest[size:]
+        return part
+
+
+def sparse(head: bytes, size: int, tail: bytes) -> Path:
+    """Return a new file that begins and ends as given and holds zeros between."""
+    with tempfile.NamedTemporaryFile(delete=False) as file:
+        file.write(head)
+        file.seek(size - len(tail))
+        file.write(tail)
+    return Path(file.name)
+
+
+def long_line(size: int) -> str:
+    """Read JSON lines, the second of which is `size` bytes long."""
+    return _imported(sparse(b'{"task_id": 1, "traj": []}\n', size, b"\n{}\n"))
+
+
+def long_element(size: int) -> str:
+    """Read an array, the first element of which is `size` bytes long."""
+    return _imported(sparse(b'[{"task_id": "', size, b'"}, {"task_id": 2, "traj": []}]'))
+
+
+def long_object(size: int) -> str:
+    """Read one object, spread over lines, of `size` bytes."""
+    return _imported(sparse(b'{\n"task_id": "', size, b'"\n}\n'))
+
+
+def many_lines(size: int) -> str:
+    """Read `size` bytes in lines of a megabyte, each a run."""
+    turn = {"role": "user", "content": "x" * 1000}
+    run = {"task_id": 1, "reward": 0.0, "trial": 0, "info": None, "traj": [turn] * 970}
+    line = json.dumps(run).encode() + b"\n"
+    file = cast(BinaryIO, Lines(line, size // len(line)))
+    kinds: Counter[str] = Counter()
+    for found in registry.format("tau_bench").read(Stream(file, "lines", Limits())):
+        kinds[type(found).__name__] += 1
+    return str(dict(kinds))
+
+
+def zip_bomb(size: int) -> str:
+    """Read a zip that unpacks to `size` bytes, about a thousand times its own."""
+    path = Path(tempfile.mkstemp(suffix=".zip")[1])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("bomb", "w") as member:
+            for _ in range(size // MIB):
+                member.write(bytes(MIB))
+    start = time.monotonic()
+    try:
+        list(readings([str(path)]))
+    except LimitError:
+        took = time.monotonic() - start
+        return "refused" if took <= BOMB_SECONDS else f"refused after {took:.1f} s"
+    finally:
+        path.unlink()
+    return "not refused"
+
+
+def _imported(path: Path) -> str:
+    try:
+        for reading in readings([str(path)], format_name="tau_bench"):
+            for _ in reading:
+                pass
+            account = reading.account
+    finally:
+        path.unlink()
+    return f"{account.runs} runs, {account.quarantined} quarantined"
+
+
+JOBS: tuple[tuple[Callable[[int], str], str], ...] = (
+    (long_line, "1 runs, 2 quarantined"),
+    (long_element, "1 runs, 1 quarantined"),
+    (long_object, "0 runs, 1 quarantined"),
+    (zip_bomb, "refused"),
+)
+
+
+def peak(job: Callable[[int], str], size: int) -> Peak:
+    """Run a job in a fresh process."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_measured, (job, size))
+
+
+def _measured(job: Callable[[int], str], size: int) -> Peak:
+    start = time.monotonic()
+    said = job(size)
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return Peak(said, time.monotonic() - start, kilobytes * 1024)
+
+
+def rows(gigabytes: int) -> Iterator[tuple[str, int, str, Peak]]:
+    """Yield the name, the size, what must come out and what did, of every job."""
+    for job, wanted in JOBS:
+        yield job.__name__, GIB, wanted, peak(job, GIB)
+    yield many_lines.__name__, gigabytes * GIB, "", peak(many_lines, gigabytes * GIB)
+
+
+def main(gigabytes: str = "20") -> int:
+    """Run every job and print the table."""
+    held = True
+    print(f"{'job':<16}{'size, GiB':>10}{'peak, MiB':>11}{'limit':>7}{'seconds':>9}  came out")
+    for name, size, wanted, found in rows(int(gigabytes)):
+        fine = found.bytes <= LIMIT_BYTES and (not wanted or found.said == wanted)
+        held &= fine
+        print(
+            f"{name:<16}{size / GIB:>10.0f}{found.bytes / MIB:>11.0f}{LIMIT_BYTES // MIB:>7}"
+            f"{found.seconds:>9.1f}  {found.said}{'' if fine else '   MISSED'}",
+            flush=True,
+        )
+    return 0 if held else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:2]))
