@@ -1,0 +1,185 @@
+"""What a gate answers: a pure value that the terminal, JUnit, Markdown and exit codes come from.
+
+Nothing here holds a wall-clock time or a path of this machine: the same rows, policy and baseline
+give the same bytes. A gate that could not be measured is `undecided` with a `cause`, never `pass`.
+Case names and evidence come from traces: whoever prints them makes them visible and harmless first.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from stepscope.values import Estimate, Unmeasured
+
+GateOutcome = Literal["pass", "fail", "undecided", "not_run"]
+Severity = Literal["soft", "hard"]
+Rule = Literal["count", "proof", "regression"]
+
+# Why a gate did not decide. Only `interval` is a matter of more runs, and only of it does
+# `--undecided` speak; `source_not_in_tier` is not run; all others: it could not be measured.
+Cause = Literal[
+    "interval",  # the data allow both answers
+    "no_runs",  # no run of this workflow
+    "no_verdicts",  # runs, but none has an answer of the measure
+    "not_measured",  # the answer depends on runs that have none
+    "too_few_cases",  # no regression, however large, could have been seen
+    "no_shared_cases",  # no case of the baseline was run
+    "cases_vanished",  # the answer depends on cases of the baseline that were not run
+    "baseline_missing",  # none is named, or there is no such file
+    "baseline_corrupt",  # the file is no baseline
+    "baseline_other_version",  # of a newer stepscope, another measure version or other rules
+    "baseline_other_workflow",  # of another workflow
+    "baseline_lacks_measure",  # it was made before this gate
+    "judge_not_calibrated",  # a count gate on a judge whose false alarms nobody measured
+    "out_of_time",  # --max-minutes was over before this gate
+    "source_not_in_tier",  # its judge is not part of this run: not_run
+]
+
+
+class CaseFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """A case that speaks against the agent: its runs in breach, worst case first in a gate.
+
+    Attributes:
+        case: the task, or the run's name where it names no task.
+        runs: names of the runs in breach.
+        ids: ids of the same runs, for `stepscope show`.
+        steps: the steps that the first of these runs is faulted for, where a measure cites any.
+        evidence: what the measure says of that run, or what changed against the baseline.
+    """
+
+    case: str
+    runs: tuple[str, ...]
+    ids: tuple[str, ...]
+    steps: tuple[int, ...] = ()
+    evidence: str = ""
+
+
+class GateDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of one gate.
+
+    Attributes:
+        name: the gate as the policy calls it.
+        measure: what it reads, with its aspect ("redundant_calls.count").
+        rule: how runs become a decision; see docs/explanation/gates.md.
+        threshold: the threshold as the policy writes it ("max_drop = 0.05").
+        source: whose records it reads.
+        severity: a soft failure is shown and does not set the exit code, unless asked to.
+        file_on: from which severity on the issue loop files it.
+        outcome: the decision.
+        cause: why it is undecided or was not run; None otherwise.
+        reason: one line, with the numbers.
+        estimate: the rate, or what got worse (baseline minus current: positive is worse; or the
+            ratio of medians), with its 90 % interval: each limit is one-sided 95 %.
+        p: one-sided chance of such runs if nothing is wrong; None where nothing is tested.
+        p_adjusted: p after Holm over all gates of this invocation.
+        detectable: regression: the smallest true worsening seen in 80 % of repetitions, in the
+            unit of the estimate.
+        runs_needed: runs in all that would decide in 80 % of repetitions, where undecided.
+        n_runs: runs of the workflow, measured or not.
+        failing: the cases in breach, worst first; at most `decide.CASES_LISTED`.
+        n_failing: how many cases there are in breach, listed or not.
+        notes: remarks that did not decide, one line each.
+    """
+
+    name: str
+    measure: str
+    rule: Rule
+    threshold: str
+    source: str = "rules"
+    severity: Severity = "hard"
+    file_on: Severity = "soft"
+    outcome: GateOutcome
+    cause: Cause | None = None
+    reason: str
+    estimate: Estimate | Unmeasured | None = None
+    p: float | None = None
+    p_adjusted: float | None = None
+    detectable: float | None = None
+    runs_needed: int | None = None
+    n_runs: int = 0
+    failing: tuple[CaseFailure, ...] = ()
+    n_failing: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> bool:
+        """Whether the gate had what it needs: it passed, failed, or more runs would decide it."""
+        return self.outcome in ("pass", "fail") or self.cause == "interval"
+
+
+class WorkflowDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """All gates of one workflow, and how its runs and its baseline fit together.
+
+    Attributes:
+        workflow: its name.
+        n_runs: current runs, reruns of the commit pooled.
+        n_cases: their cases.
+        n_baseline_runs: runs of the baseline, 0 without one.
+        n_shared: cases that both have.
+        vanished: cases of the baseline that were not run.
+        new: cases that the baseline does not know: outside every comparison with it.
+        gates: one decision a gate, in the order of the policy.
+    """
+
+    workflow: str
+    n_runs: int
+    n_cases: int
+    n_baseline_runs: int = 0
+    n_shared: int = 0
+    vanished: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    gates: tuple[GateDecision, ...]
+
+    @property
+    def outcome(self) -> GateOutcome:
+        """The gravest outcome of its hard gates; of all gates where none is hard."""
+        hard = tuple(g.outcome for g in self.gates if g.severity == "hard")
+        return gravest(hard or tuple(g.outcome for g in self.gates))
+
+
+class GateReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One invocation of `gate`.
+
+    Attributes:
+        schema: version of the published JSON schema.
+        workflows: one decision a workflow, in the order of the policy.
+        commit: what was under test; None: reruns cannot be seen.
+        policy_hash: sixteen hex digits over all policies of this invocation.
+        look: which look at this commit under this policy it is, from 1.
+        alpha: chance of a false alarm over all gates and all looks.
+        alpha_look: the part of alpha that this look may spend.
+        tier: the sources whose gates are run.
+        seed: where permutations that are drawn start.
+    """
+
+    schema: int = 1
+    workflows: tuple[WorkflowDecision, ...]
+    commit: str | None
+    policy_hash: str
+    look: int
+    alpha: float
+    alpha_look: float
+    tier: tuple[str, ...]
+    seed: int
+
+    @property
+    def gates(self) -> tuple[GateDecision, ...]:
+        """Every gate of every workflow."""
+        return tuple(gate for workflow in self.workflows for gate in workflow.gates)
+
+    @property
+    def outcome(self) -> GateOutcome:
+        """The gravest outcome of its workflows."""
+        return gravest(tuple(workflow.outcome for workflow in self.workflows))
+
+
+def gravest(outcomes: tuple[GateOutcome, ...]) -> GateOutcome:
+    """Return the outcome that speaks for all; nothing at all was not run.
+
+    >>> gravest(("pass", "undecided", "not_run"))
+    'undecided'
+    """
+    order: tuple[GateOutcome, ...] = ("fail", "undecided", "pass")
+    return next((outcome for outcome in order if outcome in outcomes), "not_run")
