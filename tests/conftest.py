@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,3 +25,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def shared() -> Path:
     """The folder of real runs; only tests marked `shared_data` may ask for it."""
     return SHARED
+
+
+@contextmanager
+def without_privilege() -> Iterator[None]:
+    """Root reads every file: step down to nobody where the tests run as root."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)

@@ -16,6 +16,7 @@ from stepscope.errors import ConfigError, TraceError, UsageError
 from stepscope.formats.account import Account
 from stepscope.formats.importing import Reading, readings
 from stepscope.model import Quarantined, Trajectory
+from tests.conftest import without_privilege
 
 RUN = {
     "task_id": 3,
@@ -135,12 +136,12 @@ def test_what_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
     assert "File name too long" in refusal("x" * 5000)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text(tau(), encoding="utf-8")
     path.chmod(0)
-    assert refusal(path).endswith("cannot be read: Permission denied")
+    with without_privilege():
+        assert refusal(path).endswith("cannot be read: Permission denied")
 
 
 def test_globs_match_files_once_and_in_order(tmp_path: Path) -> None:
