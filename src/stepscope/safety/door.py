@@ -24,7 +24,8 @@ __all__ = ["Decoded", "Repair", "decode", "decode_strict", "drops_keys"]
 _read = msgspec.json.Decoder(Any).decode
 _write = msgspec.json.Encoder().encode
 _COLON = 0x3A
-_ESCAPED_COLON = re.compile(rb"\\u003a", re.IGNORECASE)
+# NUL, which cannot be stored, and the colon, by which keys are counted.
+_ODD_ESCAPE = re.compile(rb"\\u00(?:00|3a)", re.IGNORECASE)
 
 
 class Decoded(NamedTuple):
@@ -49,13 +50,13 @@ def decode(raw: bytes, *, limits: Limits) -> Decoded:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return Decoded(*parse(raw, limits))
     if (
-        len(raw) <= limits.text_bytes
-        and not (b"\\u00" in raw and b"\\u0000" in raw)
-        and _is_ordinary(value, limits.depth)
-        and not drops_keys(raw, value)
+        len(raw) > limits.text_bytes
+        or (b"\\u00" in raw and _ODD_ESCAPE.search(raw))
+        or not _is_ordinary(value, limits.depth)
+        or _colons(raw) != _colons(_write(value))
     ):
-        return Decoded(value)
-    return Decoded(*parse(raw, limits))
+        return Decoded(*parse(raw, limits))
+    return Decoded(value)
 
 
 def decode_strict(raw: bytes, *, limits: Limits) -> Decoded:
@@ -106,14 +107,13 @@ def _is_ordinary(value: Json, depth: int) -> bool:
 
 
 def drops_keys(raw: bytes, value: object) -> bool:
-    """Whether writing `value` again gives fewer keys than the JSON `raw` that it was read from.
+    """Whether writing `value` again may give fewer keys than the JSON that it was read from.
 
     Every key has its colon, and our encoder writes the colons of text as they are: where as many
-    come out as went in, no key was lost. A colon written as an escape would upset the count.
+    come out as went in, no key was lost. A colon written as an escape would upset the count, and is
+    taken for a loss.
     """
-    if b"\\u00" in raw and _ESCAPED_COLON.search(raw):
-        return True
-    return _colons(raw) != _colons(_write(value))
+    return _ODD_ESCAPE.search(raw) is not None or _colons(raw) != _colons(_write(value))
 
 
 def _colons(text: bytes) -> int:
