@@ -15,8 +15,8 @@ from stepscope.stats.clusters import Floats
 
 # The percentile bootstrap is refused below this many clusters (calibration, section 1).
 FEWEST_CLUSTERS = 20
-# Weights held at one time: 16 MB.
-HELD = 2_000_000
+# Weights drawn at one time: about what a processor's cache holds, 1.2 MB.
+CACHED = 160_000
 
 
 def resampled(
@@ -63,9 +63,14 @@ def resampled(
 def _by_cluster(top: Floats, bottom: Floats, rng: np.random.Generator, draws: int) -> Floats:
     """Resample clusters that are nearly all of their own kind, in bounded memory."""
     clusters = len(top)
-    chunk = max(1, HELD // clusters)
+    both = np.stack([top, bottom], axis=1)
+    chunk = max(1, CACHED // clusters)
     means = np.empty(draws)
     for start in range(0, draws, chunk):
-        chosen = rng.integers(0, clusters, (min(chunk, draws - start), clusters), dtype=np.int32)
-        means[start : start + len(chosen)] = top[chosen].sum(1) / bottom[chosen].sum(1)
+        taken = min(chunk, draws - start)
+        chosen = rng.integers(0, clusters, (taken, clusters))
+        chosen += (np.arange(taken) * clusters)[:, None]
+        weights = np.bincount(chosen.ravel(), minlength=taken * clusters).astype(np.float64)
+        totals = weights.reshape(taken, clusters) @ both
+        means[start : start + taken] = totals[:, 0] / totals[:, 1]
     return means

@@ -41,8 +41,9 @@ def codes(labels: Iterable[object]) -> Ints:
     >>> codes(["b", "a", "b"]).tolist()
     [0, 1, 0]
     """
-    seen: dict[object, int] = {}
-    return np.array([seen.setdefault(label, len(seen)) for label in labels], dtype=np.int64)
+    rows = list(labels)
+    number = {label: i for i, label in enumerate(dict.fromkeys(rows))}
+    return np.fromiter(map(number.__getitem__, rows), dtype=np.int64, count=len(rows))
 
 
 def index(clusters: npt.ArrayLike | None, n: int) -> Ints:

@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.stats.clusters import Floats, Ints, codes
-from stepscope.stats.intervals import difference_limits
+from stepscope.errors import DataError
+from stepscope.stats.clusters import Floats, codes
+from stepscope.stats.differences import difference_limits
 from stepscope.stats.multiplicity import holm
-from stepscope.stats.permutation import exact_p, permuted_p
+from stepscope.stats.permutation import exact_p
 from stepscope.stats.power import detectable, runs_needed
 from stepscope.stats.sample import Frame, check, column, conclude
+from stepscope.stats.shuffling import Trials, shared, shuffled_p
 from stepscope.values import Estimate, Unmeasured
 
 # The difference that "to see 5 points you need about N cases" speaks of, in shares.
@@ -84,57 +86,40 @@ def compare_paired(
         draws: permutations drawn where the null is not exact.
 
     Returns:
-        The comparison; `Unmeasured` when they share no case or a value is not finite. Its effect is
-        `Unmeasured` with one case, and for figures other than passes when no case differs from
-        another.
+        The comparison; `Unmeasured` without a shared case or with values not finite. Its effect is
+        `Unmeasured` with one case, and for figures that are no shares when nothing varies.
 
     Raises:
         DataError: values and cases differ in shape.
 
     Source:
-        `permutation.exact_p` and `permuted_p` for p; `intervals.difference_limits` for the effect.
+        `permutation.exact_p`, `shuffling.shuffled_p` and `differences.difference_limits`.
 
     >>> cases = range(20)
-    >>> found = compare_paired([0] * 20, cases, [1] * 9 + [0] * 11, cases,
-    ...     rng=np.random.default_rng(0))
-    >>> found.effect.value, found.p, found.method
-    (0.45, 0.00390625, 'permutation exact')
+    >>> rng = np.random.default_rng(0)
+    >>> compare_paired([0] * 20, cases, [1] * 9 + [0] * 11, cases, rng=rng).p
+    0.00390625
     """
     a, b = column(first, "first"), column(second, "second")
     frame = Frame(level=level, unmeasured=unmeasured, unit=unit, unit_of_n="cases")
-    labels = [*np.asarray(first_cases, dtype=object), *np.asarray(second_cases, dtype=object)]
     absent = check(np.concatenate([a, b]), frame)
     if absent is not None:
         return absent
-    dense = codes(labels)
-    sides = (
-        _split(a, dense[: len(a)], int(dense.max()) + 1),
-        _split(b, dense[len(a) :], int(dense.max()) + 1),
-    )
-    both = [i for i, (x, y) in enumerate(zip(*sides, strict=True)) if len(x) and len(y)]
-    if not both:
+    sides = [np.asarray(cases, dtype=object).tolist() for cases in (first_cases, second_cases)]
+    if [len(side) for side in sides] != [len(a), len(b)]:
+        raise DataError(f"compare_paired got {len(sides[0])} + {len(sides[1])} cases")
+    dense = codes([*sides[0], *sides[1]])
+    trials, only = shared((a, b), (dense[: len(a)], dense[len(a) :]))
+    if not len(trials.first):
         return Unmeasured("insufficient_data", "the two agents ran no case in common")
-    ours, theirs = [sides[0][i] for i in both], [sides[1][i] for i in both]
     bounded = unit == "share" and min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
+    see = FIVE_POINTS if see is None and unit == "share" else see
     with np.errstate(all="ignore"):
-        differences = np.array([y.mean() - x.mean() for x, y in zip(ours, theirs, strict=True)])
-        if not np.isfinite(differences).all():
+        if not np.isfinite(trials.differences()).all():
             return Unmeasured("undefined", "the values are too large for a difference")
-        p, method = _p(ours, theirs, rng=rng, draws=draws)
-        effect = _effect(differences, replace(frame, n_tasks=len(both)), bounded=bounded)
-        sd = _spread(differences, bounded=bounded)
-    see = see if see is not None or unit != "share" else FIVE_POINTS
-    return Comparison(
-        effect=effect,
-        p=p,
-        method=method,
-        n=len(both),
-        only_first=sum(1 for x, y in zip(*sides, strict=True) if len(x) and not len(y)),
-        only_second=sum(1 for x, y in zip(*sides, strict=True) if len(y) and not len(x)),
-        detectable=detectable(len(both), sd, level=level) if sd else None,
-        needed=runs_needed(see, sd, level=level) if sd and see else None,
-        see=see,
-    )
+        p, method = _p(trials, rng=rng, draws=draws)
+        found = _described(trials.differences(), frame, bounded=bounded, see=see)
+    return replace(found, p=p, method=method, only_first=only[0], only_second=only[1])
 
 
 def adjust(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]:
@@ -150,24 +135,32 @@ def adjust(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]:
     }
 
 
-def _split(values: Floats, cases: Ints, n_cases: int) -> list[Floats]:
-    """Values of each case, in case order; empty where the case was not run."""
-    order = np.argsort(cases, kind="stable")
-    ends = np.cumsum(np.bincount(cases, minlength=n_cases))
-    return np.split(values[order], ends[:-1])
-
-
-def _p(
-    ours: list[Floats], theirs: list[Floats], *, rng: np.random.Generator, draws: int
-) -> tuple[float, str]:
-    """Exact p for passes where the null is small enough, permuted p otherwise."""
-    if np.isin(np.concatenate([*ours, *theirs]), (0.0, 1.0)).all():
-        p = exact_p(
-            (int(x.sum()), len(x), int(y.sum()), len(y)) for x, y in zip(ours, theirs, strict=True)
-        )
+def _p(trials: Trials, *, rng: np.random.Generator, draws: int) -> tuple[float, str]:
+    """Exact p for passes where the null is small enough, shuffled p otherwise."""
+    if np.isin(trials.values, (0.0, 1.0)).all():
+        first, second = trials.sums()
+        columns = (first, trials.first, second, trials.second)
+        p = exact_p(zip(*(column.astype(int).tolist() for column in columns), strict=True))
         if p is not None:
             return p, "permutation exact"
-    return permuted_p(ours, theirs, rng=rng, draws=draws)
+    return shuffled_p(trials, rng=rng, draws=draws)
+
+
+def _described(
+    differences: Floats, frame: Frame, *, bounded: bool, see: float | None
+) -> Comparison:
+    """All of a comparison but its p."""
+    n = len(differences)
+    sd = _spread(differences, bounded=bounded)
+    return Comparison(
+        effect=_effect(differences, replace(frame, n_tasks=n), bounded=bounded),
+        p=1.0,
+        method="",
+        n=n,
+        detectable=detectable(n, sd, level=frame.level) if sd else None,
+        needed=runs_needed(see, sd, level=frame.level) if sd and see else None,
+        see=see,
+    )
 
 
 def _effect(differences: Floats, frame: Frame, *, bounded: bool) -> Estimate | Unmeasured:

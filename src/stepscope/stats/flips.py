@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats.bootstrap import HELD
+from stepscope.stats.bootstrap import CACHED
 from stepscope.stats.clusters import Floats
 from stepscope.values import Unmeasured
 
@@ -111,7 +111,7 @@ def _flip(
             "insufficient_data", f"{pair[0]} and {pair[1]} share {tasks} tasks with both grades"
         )
     differences = np.stack([outcome[both], grade[both]], axis=1)
-    chunk = max(1, HELD // tasks)
+    chunk = max(1, CACHED // tasks)
     opposite = 0
     for start in range(0, draws, chunk):
         weights = rng.standard_exponential((min(chunk, draws - start), tasks))

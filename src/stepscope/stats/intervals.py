@@ -17,7 +17,7 @@ from stepscope.stats.clusters import Floats
 
 # How many tasks' worth of evidence the belief "trials of one task repeat each other" counts for,
 # where passes or failures are rare and the clustered variance is itself a guess.
-PRIOR_TASKS = 1.0
+PRIOR_TASKS = 0.5
 # A variance below this share of p(1 - p) is rounding, not spread.
 ROUNDING = 1e-20
 
@@ -63,27 +63,6 @@ def wilson(value: npt.ArrayLike, n: npt.ArrayLike, level: float) -> tuple[Floats
     half = z / (1 + z * z / size) * np.sqrt(p * (1 - p) / size + (z / (2 * size)) ** 2)
     low = np.where(p <= 0, 0.0, np.maximum(centre - half, 0.0))
     return low, np.where(p >= 1, 1.0, np.minimum(centre + half, 1.0))
-
-
-def clopper_pearson(
-    successes: npt.ArrayLike, n: npt.ArrayLike, level: float
-) -> tuple[Floats, Floats]:
-    """Exact two-sided interval of a proportion; `n` may be an effective, fractional size.
-
-    Source:
-        Clopper and Pearson (1934), Biometrika 26:404-413, in its Beta form.
-
-    >>> [round(float(x), 4) for x in clopper_pearson(0, 10, 0.95)]
-    [0.0, 0.3085]
-    """
-    from scipy.special import betaincinv  # lazy: .25 s of import
-
-    x, size = np.asarray(successes, np.float64), np.asarray(n, np.float64)
-    tail = (1 - level) / 2
-    least, most = np.maximum(x, 1e-9), np.minimum(x, size - 1e-9)
-    low = np.where(x <= 0, 0.0, betaincinv(least, size - least + 1, tail))
-    high = np.where(x >= size, 1.0, betaincinv(most + 1, size - most, 1 - tail))
-    return low, high
 
 
 def cluster_variance(sums: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
@@ -144,8 +123,22 @@ def effective_size(
 def share_limits(
     sums: Floats, sizes: Floats, level: float, *, most: npt.ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
-    """Value, low and high of a clustered share: Wilson at the effective size."""
+    """Value, low and high of a clustered share: Wilson at the effective size.
+
+    Where clusters are of uneven size the effective size shrinks by (z/t)^2, t having
+    (E - 1)/(1 - E/G) degrees of freedom for E effective of G clusters: none of it is felt when all
+    are of one size.
+
+    Source:
+        Korn and Graubard (1998), Survey Methodology 24:193-201, for (z/t)^2; its degrees of freedom
+        are ours, chosen by simulation (docs/design/intervals.md).
+    """
     value, size = effective_size(sums, sizes, most=most)
+    if (sizes != sizes[..., :1]).any():
+        evenness = sizes.sum(-1) ** 2 / (sizes**2).sum(-1) / sizes.shape[-1]
+        df = (evenness * sizes.shape[-1] - 1) / np.maximum(1 - evenness, 1e-6)
+        shrunk = (normal_quantile(level) / student_quantile(df, level)) ** 2
+        size = np.maximum(size * shrunk, 1.0)
     value = np.clip(value, 0.0, 1.0)
     low, high = wilson(value, size, level)
     return value, low, high
@@ -185,38 +178,3 @@ def poisson_limits(events: float, clusters: float, level: float) -> tuple[float,
     tail = (1 - level) / 2
     low = float(gammaincinv(events, tail)) if events > 0 else 0.0
     return low / clusters, float(gammaincinv(events + 1, 1 - tail)) / clusters
-
-
-def difference_limits(
-    differences: Floats, level: float, *, bounded: bool
-) -> tuple[Floats, Floats, Floats]:
-    """Value, low and high of the mean of per-case differences.
-
-    With `bounded` (differences of shares, in [-1, 1]) pseudo-cases are added, half of them +1 and
-    half -1: two of them when no case differs, 2/(1 + d) when d cases do. That is Bonett and Price's
-    interval where little was seen, and Student's where much was.
-
-    Args:
-        differences: shape (..., cases), at least two cases.
-        level: coverage, a share.
-        bounded: whether the differences are of shares.
-
-    Returns:
-        The plain mean and the limits, which need not lie evenly around it.
-
-    Source:
-        Bonett and Price (2012), J. Educational and Behavioral Statistics 37:479-488; the fading of
-        the pseudo-cases and the degrees of freedom are ours, chosen by simulation
-        (docs/design/intervals.md).
-    """
-    cases = differences.shape[-1]
-    value = differences.mean(-1)
-    if not bounded:
-        half = student_quantile(cases - 1, level) * differences.std(-1, ddof=1) / np.sqrt(cases)
-        return value, value - half, value + half
-    pseudo = 2 / (1 + np.count_nonzero(differences, axis=-1))
-    size = cases + pseudo
-    centre = differences.sum(-1) / size
-    variance = ((differences**2).sum(-1) + pseudo) / size - centre**2
-    half = student_quantile(2 * (cases - 1), level) * np.sqrt(variance / size)
-    return value, np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)

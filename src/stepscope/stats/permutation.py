@@ -1,17 +1,15 @@
-"""Is the difference chance? Trial labels permuted within each case, exactly where that is small.
+"""Is a difference in pass rates chance? The exact null of permuting trial labels within cases.
 
 Under "the agent makes no difference" every way to hand a case's trials to the two agents is equally
-likely. For passes the null of one case is hypergeometric and the cases add up by convolution; other
-figures are enumerated, or drawn, or (for thousands of values) taken as normal with the exact
-variance of the permutation.
+likely, so that the passes handed to one agent are hypergeometric, and the cases add up by
+convolution. Other figures: `shuffling`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import combinations
-from math import comb, erfc, gcd, lcm, prod, sqrt
+from collections.abc import Iterable
+from math import comb, gcd, lcm
 
 import numpy as np
 
@@ -19,14 +17,8 @@ from stepscope.stats.clusters import Floats
 
 # Points of the exact null; beyond, the null is drawn (an odd mixture of trial numbers).
 LATTICE = 1 << 18
-# Hand-outs that are still listed one by one.
-ENUMERATED = 20_000
-# Values permuted in all draws together; beyond, the normal with the exact variance is used.
-WORK = 50_000_000
 # Products in a convolution that the FFT does faster.
 DIRECT = 1 << 22
-# Differences closer than this share of the observed one are the same difference.
-TIE = 1e-9
 
 Case = tuple[int, int, int, int]
 
@@ -96,70 +88,3 @@ def power(chances: Floats, times: int) -> Floats:
         if times:
             square = convolve(square, square)
     return result
-
-
-def permuted_p(
-    first: Sequence[Floats], second: Sequence[Floats], *, rng: np.random.Generator, draws: int
-) -> tuple[float, str]:
-    """Two-sided p of the difference of any figure, labels permuted within cases.
-
-    Args:
-        first: the values of the first agent, one array a case.
-        second: the values of the second agent, in the same order of cases.
-        rng: draws the hand-outs where they are too many to list.
-        draws: how many are drawn.
-
-    Returns:
-        p, and how it came: "permutation exact", "permutation drawn" or "permutation normal".
-
-    Source:
-        Fisher (1935) as in `exact_p`; Phipson and Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9,
-        for (1 + hits)/(1 + draws).
-    """
-    seen = abs(sum(float(b.mean() - a.mean()) for a, b in zip(first, second, strict=True)))
-    bound = seen * (1 - TIE)
-    if prod(comb(len(a) + len(b), len(b)) for a, b in zip(first, second, strict=True)) <= (
-        ENUMERATED
-    ):
-        null = np.zeros(1)
-        for a, b in zip(first, second, strict=True):
-            null = np.add.outer(null, _hand_outs(a, b)).ravel()
-        return float((np.abs(null) >= bound).mean()), "permutation exact"
-    values = sum(len(a) + len(b) for a, b in zip(first, second, strict=True))
-    if values * draws > WORK:
-        variance = sum(
-            np.concatenate([a, b]).var(ddof=1) * (1 / len(a) + 1 / len(b))
-            for a, b in zip(first, second, strict=True)
-        )
-        p = erfc(seen / sqrt(2 * variance)) if variance > 0 else 1.0
-        return max(p, float(np.finfo(np.float64).eps)), "permutation normal"
-    null = _drawn(first, second, rng, draws)
-    return float((1 + (np.abs(null) >= bound).sum()) / (1 + draws)), "permutation drawn"
-
-
-def _hand_outs(a: Floats, b: Floats) -> Floats:
-    """Return the difference of one case under every hand-out of its values."""
-    pooled = np.concatenate([a, b])
-    chosen = np.array(list(combinations(range(len(pooled)), len(b))))
-    sums = pooled[chosen].sum(axis=1)
-    return np.asarray(sums * (1 / len(a) + 1 / len(b)) - pooled.sum() / len(a))
-
-
-def _drawn(
-    first: Sequence[Floats], second: Sequence[Floats], rng: np.random.Generator, draws: int
-) -> Floats:
-    """Sum of differences under random hand-outs; cases of one shape are permuted together."""
-    shapes: dict[tuple[int, int], list[Floats]] = {}
-    for a, b in zip(first, second, strict=True):
-        shapes.setdefault((len(a), len(b)), []).append(np.concatenate([a, b]))
-    null = np.zeros(draws)
-    for (na, nb), rows in sorted(shapes.items()):
-        pooled = np.stack(rows)
-        offset = pooled.sum() / na
-        chunk = max(1, 2_000_000 // pooled.size)  # 16 MB of keys at a time
-        for start in range(0, draws, chunk):
-            keys = rng.random((min(chunk, draws - start), *pooled.shape))
-            chosen = np.argpartition(keys, nb - 1, axis=-1)[..., :nb]
-            sums = np.take_along_axis(pooled[None], chosen, axis=-1).sum(axis=(1, 2))
-            null[start : start + len(keys)] += sums * (1 / na + 1 / nb) - offset
-    return null

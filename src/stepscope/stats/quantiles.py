@@ -20,7 +20,7 @@ from stepscope.stats.sample import Frame, check, column, conclude, too_few
 from stepscope.values import Estimate, Target, Unmeasured
 
 # Half the pull that shares get (intervals.PRIOR_TASKS): order statistics are conservative already.
-PRIOR_TASKS = 0.25
+PRIOR_TASKS = 0.05
 
 
 def quantile(

@@ -6,6 +6,7 @@ Use `compare_paired` wherever the fleets share cases: it is far sharper.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import erfc, sqrt
 
 import numpy as np
@@ -13,9 +14,10 @@ import numpy.typing as npt
 
 from stepscope.stats.clusters import Clusters, Floats, by_cluster
 from stepscope.stats.comparison import DRAWS, Comparison
-from stepscope.stats.intervals import cluster_variance, share_limits, student_quantile
-from stepscope.stats.permutation import TIE, WORK
+from stepscope.stats.differences import newcombe_limits, welch_limits
+from stepscope.stats.intervals import cluster_variance
 from stepscope.stats.sample import Frame, check, column, conclude, too_few
+from stepscope.stats.shuffling import HELD, SMALLEST, TIE, WORK
 from stepscope.values import Estimate, Unmeasured
 
 
@@ -67,50 +69,27 @@ def compare_unpaired(
     if absent is not None:
         return absent
     fleets = by_cluster(a, np.asarray(first_tasks)), by_cluster(b, np.asarray(second_tasks))
-    fewest = min(len(fleet.sums) for fleet in fleets)
-    absent = too_few(fewest, 2, frame)
+    absent = too_few(min(len(fleet.sums) for fleet in fleets), 2, frame)
     if absent is not None:
         return absent
-    n_tasks = sum(len(fleet.sums) for fleet in fleets)
-    frame = Frame(level=level, unmeasured=unmeasured, unit=unit, n_tasks=n_tasks)
     bounded = unit == "share" and min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
+    n_tasks = sum(len(fleet.sums) for fleet in fleets)
     with np.errstate(all="ignore"):
-        limits = _newcombe(*fleets, level) if bounded else _welch(*fleets, level)
+        effect = _effect(*fleets, replace(frame, n_tasks=n_tasks), len(a) + len(b), bounded=bounded)
         p, method = _p(*fleets, rng=rng, draws=draws)
-    effect: Estimate | Unmeasured
-    if not bounded and limits[1] == limits[2]:
-        effect = Unmeasured("undefined", "no value differs from another within a fleet: no spread")
-    else:
-        name = "newcombe clustered" if bounded else "welch clustered"
-        effect = conclude(limits, method=name, n=len(a) + len(b), frame=frame)
-    if not np.isfinite(limits[0]):
-        return Unmeasured("undefined", "the values are too large for a difference")
     return Comparison(effect=effect, p=p, method=method, n=n_tasks)
 
 
-def _newcombe(first: Clusters, second: Clusters, level: float) -> tuple[float, float, float]:
-    """Difference of two clustered shares from the limits of each."""
-    a, a_low, a_high = (
-        float(x) for x in share_limits(first.sums, first.sizes, level, most=first.sizes.sum())
-    )
-    b, b_low, b_high = (
-        float(x) for x in share_limits(second.sums, second.sizes, level, most=second.sizes.sum())
-    )
-    low = b - a - sqrt((b - b_low) ** 2 + (a_high - a) ** 2)
-    return b - a, low, b - a + sqrt((b_high - b) ** 2 + (a - a_low) ** 2)
-
-
-def _welch(first: Clusters, second: Clusters, level: float) -> tuple[float, float, float]:
-    """Difference of two clustered means with Welch's degrees of freedom over clusters."""
-    a, a_variance, a_clusters = (float(x) for x in cluster_variance(first.sums, first.sizes))
-    b, b_variance, b_clusters = (float(x) for x in cluster_variance(second.sums, second.sizes))
-    variance = a_variance + b_variance
-    if not variance > 0:
-        return b - a, b - a, b - a
-    shares = (a_variance / variance) ** 2 / max(a_clusters - 1, 1)
-    shares += (b_variance / variance) ** 2 / max(b_clusters - 1, 1)
-    half = float(student_quantile(1 / shares, level)) * sqrt(variance)
-    return b - a, b - a - half, b - a + half
+def _effect(
+    first: Clusters, second: Clusters, frame: Frame, n: int, *, bounded: bool
+) -> Estimate | Unmeasured:
+    """Interval of the difference of the two means."""
+    limits = newcombe_limits if bounded else welch_limits
+    value, low, high = (float(x) for x in limits(first, second, frame.level))
+    if low == high:
+        return Unmeasured("undefined", "no value differs from another within a fleet: no spread")
+    method = "newcombe clustered" if bounded else "welch clustered"
+    return conclude((value, low, high), method=method, n=n, frame=frame)
 
 
 def _p(
@@ -123,9 +102,9 @@ def _p(
     if len(sums) * draws > WORK:
         variance = sum(float(cluster_variance(x.sums, x.sizes)[1]) for x in (first, second))
         p = erfc(seen / sqrt(2 * variance)) if variance > 0 else 1.0
-        return max(p, float(np.finfo(np.float64).eps)), "normal clustered"
+        return max(p, SMALLEST), "normal clustered"
     taken = len(first.sums)
-    hits, done, chunk = 0, 0, max(1, 2_000_000 // len(sums))  # 16 MB of keys at a time
+    hits, done, chunk = 0, 0, max(1, HELD // len(sums))
     while done < draws:
         keys = rng.random((min(chunk, draws - done), len(sums)))
         chosen = np.argpartition(keys, taken - 1, axis=1)[:, :taken]

@@ -1,0 +1,152 @@
+"""Outcome against trajectory: joint table, too-loose warning, rank flips; and the bootstrap."""
+
+from __future__ import annotations
+
+from math import isclose, sqrt
+
+import numpy as np
+import pytest
+from scipy import stats as oracle
+
+from stepscope import stats
+from stepscope.errors import DataError
+from stepscope.stats.bootstrap import resampled
+from stepscope.values import Estimate, Unmeasured
+
+
+def test_the_joint_table_counts_and_points_at_the_disagreements() -> None:
+    outcome = [1, 1, 1, 0, 0, 0, 0]
+    grade = [1, 0, 1, 0, 1, 1, 0]
+    table = stats.joint_table(outcome, grade, [0, 0, 1, 1, 2, 2, 3])
+    assert isinstance(table, stats.JointTable)
+    assert (table.pass_good, table.fail_bad) == (2, 2)
+    assert table.pass_bad == (1,)
+    assert table.fail_good == (4, 5)
+    assert isinstance(table.disagreement, Estimate)
+    assert isclose(table.disagreement.value, 3 / 7)
+    assert isinstance(stats.joint_table([], []), Unmeasured)
+
+
+@pytest.mark.parametrize(
+    ("disagreements", "n", "loose"),
+    [(0, 58, False), (0, 59, True), (1, 92, False), (1, 93, True), (5, 59, False), (9, 9, False)],
+)
+def test_too_loose_needs_59_runs_without_a_disagreement(
+    disagreements: int, n: int, *, loose: bool
+) -> None:
+    found = stats.too_loose(disagreements, n)
+    assert isinstance(found, stats.TooLoose)
+    assert found.loose == loose
+    assert found.needed == 59
+    theirs = oracle.binomtest(disagreements, n, alternative="less").proportion_ci(0.95, "exact")
+    assert isclose(found.upper, theirs.high, rel_tol=1e-9)
+
+
+def test_trials_of_a_task_do_not_stand_for_tasks() -> None:
+    # 60 runs without a disagreement, of 15 tasks: far from enough
+    table = stats.joint_table([1, 0] * 30, [1, 0] * 30, np.repeat(np.arange(15), 4))
+    assert isinstance(table, stats.JointTable)
+    assert isinstance(table.too_loose, stats.TooLoose)
+    assert not table.too_loose.loose
+    assert isclose(table.too_loose.upper, 1 - 0.05 ** (1 / 15))
+    alone = stats.joint_table([1, 0] * 30, [1, 0] * 30)
+    assert isinstance(alone, stats.JointTable)
+    assert isinstance(alone.too_loose, stats.TooLoose)
+    assert alone.too_loose.loose
+
+
+def test_no_run_with_both_grades_decides_nothing() -> None:
+    assert isinstance(stats.too_loose(0, 0), Unmeasured)
+    one = stats.joint_table([1, 1], [1, 1], [3, 3])
+    assert isinstance(one, stats.JointTable)
+    assert isinstance(one.too_loose, Unmeasured)
+
+
+def test_the_probability_of_a_flip_is_that_of_two_normal_means() -> None:
+    draw = np.random.default_rng(2)
+    tasks = 4000
+    outcome, grade = draw.normal(0.01, 1, tasks), draw.normal(-0.02, 1, tasks)
+    (flip,) = stats.rank_flips(
+        ["a", "b"],
+        [np.zeros(tasks), outcome],
+        [np.zeros(tasks), grade],
+        rng=np.random.default_rng(0),
+        draws=4000,
+    )
+    assert isinstance(flip, stats.Flip)
+    z = [float(x.mean() / (x.std() / sqrt(tasks))) for x in (outcome, grade)]
+    up = [float(oracle.norm.cdf(x)) for x in z]
+    expected = float(up[0] * (1 - up[1]) + (1 - up[0]) * up[1])
+    assert abs(flip.probability - expected) < 0.03
+    assert flip.flipped == (z[0] * z[1] < 0)
+
+
+def test_agents_far_apart_never_flip_and_pairs_come_in_order() -> None:
+    high, low = np.ones(12), np.zeros(12)
+    found = stats.rank_flips(
+        ["a", "b", "c"], [low, high, low], [low, high, high], rng=np.random.default_rng(0)
+    )
+    pairs = [(f.first, f.second, f.flipped) for f in found if isinstance(f, stats.Flip)]
+    assert pairs == [("a", "b", False), ("a", "c", False), ("b", "c", False)]
+    assert all(isinstance(f, stats.Flip) and f.probability == 0 for f in found)
+
+
+def test_a_flip_is_judged_on_shared_tasks_only() -> None:
+    nothing = float("nan")
+    (flip,) = stats.rank_flips(
+        ["a", "b"],
+        [[1.0, 0.0, nothing], [0.0, 0.0, 1.0]],
+        [[0.0, 0.0, 1.0], [1.0, 1.0, nothing]],
+        rng=np.random.default_rng(0),
+    )
+    assert isinstance(flip, stats.Flip)
+    assert (flip.n_tasks, flip.flipped) == (2, True)
+    (none,) = stats.rank_flips(
+        ["a", "b"], [[1.0], [0.0]], [[1.0], [0.0]], rng=np.random.default_rng(0)
+    )
+    assert isinstance(none, Unmeasured)
+
+
+@pytest.mark.parametrize("shape", ["two kinds", "all different"])
+def test_the_bootstrap_has_the_spread_of_the_clustered_mean(shape: str) -> None:
+    draw = np.random.default_rng(3)
+    sums = (draw.random(400) < 0.3).astype(float) if shape == "two kinds" else draw.normal(size=400)
+    means = resampled(sums, np.ones(400), rng=np.random.default_rng(0), draws=4000)
+    assert abs(means.mean() - sums.mean()) < 0.003
+    assert isclose(means.std(), sums.std() / sqrt(400), rel_tol=0.05)
+
+
+def test_resampling_kinds_and_clusters_give_the_same_distribution() -> None:
+    draw = np.random.default_rng(4)
+    sizes = draw.integers(1, 4, 60).astype(float)
+    sums = np.floor(draw.random(60) * (sizes + 1))
+    by_kind = resampled(sums, sizes, rng=np.random.default_rng(0), draws=4000)
+    jitter = np.arange(60) * 1e-9
+    one_by_one = resampled(sums + jitter, sizes, rng=np.random.default_rng(1), draws=4000)
+    assert oracle.ks_2samp(by_kind, one_by_one).pvalue > 0.01
+
+
+def test_fewer_than_twenty_clusters_are_not_resampled() -> None:
+    with pytest.raises(DataError, match="20 clusters"):
+        resampled(np.ones(19), np.ones(19), rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: stats.joint_table([1], [1, 0]),
+        lambda: stats.joint_table([0.5], [1]),
+        lambda: stats.too_loose(3, 2),
+        lambda: stats.too_loose(0, 2, bound=1.0),
+        lambda: stats.rank_flips(
+            ["a"], [[1.0], [0.0]], [[1.0], [0.0]], rng=np.random.default_rng()
+        ),
+        lambda: stats.rank_flips(["a"], [[np.inf]], [[1.0]], rng=np.random.default_rng()),
+        lambda: resampled(np.ones(20), np.zeros(20), rng=np.random.default_rng()),
+        lambda: resampled(np.ones(20), np.ones(21), rng=np.random.default_rng()),
+    ],
+)
+def test_a_mistaken_call_raises(call: object) -> None:
+    assert callable(call)
+    with pytest.raises(DataError):
+        call()
