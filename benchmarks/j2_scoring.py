@@ -60,6 +60,11 @@ def rates(answers: list[dict[str, Any]]) -> Samples:
     return Samples(tuple(a["runs"] / a["seconds"] for a in answers))
 
 
+def cpu(answers: list[dict[str, Any]]) -> float:
+    """Return CPU seconds a run, the median round: less moved than the clock by a busy machine."""
+    return Samples(tuple(a["cpu"] / a["runs"] for a in answers)).median
+
+
 def rows(answers: Answers) -> list[Row]:
     """Turn the rounds into comparisons with the limits."""
     ours = rates(answers["ours match"])
@@ -143,9 +148,13 @@ def main() -> int:
     print(table(found))
     print(f"{RUNS} runs a round, medians of {ROUNDS} rounds in turn after one to warm up")
     print(detail)
+    ours = cpu(answers["ours match"])
     for name, rounds in answers.items():
         if name.endswith(" match"):
-            print(f"{name}: {rounds[0]['matched']} of {rounds[0]['runs']} runs match")
+            print(
+                f"{name}: {rounds[0]['matched']} of {rounds[0]['runs']} runs match; "
+                f"{1e6 * cpu(rounds):.0f} us of CPU a run, {cpu(rounds) / ours:.2f} x ours"
+            )
     for missing in absent:
         print(f"not compared: {missing.name} cannot be installed here: {missing.reason}")
     return 0 if all(row.met for row in found) else 1

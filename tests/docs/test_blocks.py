@@ -17,6 +17,7 @@ PAGES = sorted(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_the_page_does_what_the_page_says(page: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
