@@ -1,0 +1,348 @@
+"""What was said before a step, and whether a value can come from there: the judge's memory.
+
+"Said" is what the agent did not make up itself: the policy (system), the user, tool results; where
+several agents talk, what they told each other as well. The agent's own words are no source, so a
+value that it invents and then repeats stays invented.
+
+A value is traced by its own text (case and outer punctuation aside), by an agreed other format
+(`trace`), or by simple arithmetic over numbers said (`derive`): a sum or difference of two, a small
+multiple of one, a sum of neighbours in one list. Nothing deeper: with hundreds of prices in view
+every amount is the sum of some three, and a rule that accepts everything finds nothing.
+
+The index is lazy: it finds texts where it is asked, and reads numbers out only for arithmetic.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from math import isfinite
+from typing import NamedTuple
+
+from stepscope.model import Step, Trajectory
+
+# A number as people and programs write it: 1,619.34 or 1619.34; not the digits of W2378156, of
+# 2024-05-15, of 07:30 or of 4.2.1.
+# The first digit stands before the looks behind it: so the engine skips to digits at C speed.
+NUMBER = re.compile(
+    r"\d(?<![\w#]\d)(?<!\w[-./:]\d)"
+    r"(?:\d{0,2}(?:,\d{3})+|\d*)(?:\.\d+)?(?![\w%]|[-/:.,]\d|[-/]\w)"
+)
+# Longer whole numbers are names of things (item 1151293680), and no quantity to calculate with.
+QUANTITY_DIGITS = 7
+# How many numbers, the latest first, arithmetic may draw on: 60 make 3,600 pairs, a chance hit in
+# about one of thirty amounts with cents below 1,000.
+TERMS = 60
+# Longest list whose sum counts as derived, and the largest count of equal things.
+LONGEST_SUM = 8
+LARGEST_MULTIPLE = 9
+# Half a cent: amounts are printed with two decimals.
+TOLERANCE = 0.005
+# Shorter texts of letters and digits are found by chance once spaces and dashes are ignored.
+SQUEEZED_CHARACTERS = 6
+
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_SURROGATES = range(0xD800, 0xE000)
+_NOT_ALNUM = re.compile(r"[\W_]+")
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+_ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
+
+
+class Said(NamedTuple):
+    """A number as it was said: its value, and the step."""
+
+    value: float
+    step: int
+
+
+class Derivation(NamedTuple):
+    """How a number follows from numbers said: the formula, and the steps that hold its terms."""
+
+    formula: str
+    steps: tuple[int, ...]
+
+
+class Evidence:
+    """Everything said in one run, asked by value and by step; see the module docstring."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        """Gather what was said; nothing is looked for yet."""
+        several = _several_agents(trajectory.steps)
+        self._steps: list[int] = []
+        self._starts: list[int] = []
+        self._texts: list[str] = []
+        at = 0
+        for step in trajectory.steps:
+            if step.actor == "agent" and not (several and step.text):
+                continue
+            text = _words(step)
+            if text:
+                self._steps.append(step.index)
+                self._starts.append(at)
+                self._texts.append(text)
+                at += len(text) + 1
+        self.text = "\0".join(self._texts)
+        self._users = frozenset(s.index for s in trajectory.steps if s.actor == "user")
+        self._first: dict[str, int | None] = {}
+        self._numbers: dict[int, list[Said]] = {}
+
+    def first(self, value: str) -> int | None:
+        """Return the first step that says `value` as a whole word, whatever its case.
+
+        Numbers are words too: "34" is not said by "1619.34".
+        """
+        value = value.casefold()
+        if value not in self._first:
+            self._first[value] = self._find(value)
+        return self._first[value]
+
+    def said(self, value: str, before: int) -> int | None:
+        """Return the first step before step `before` that says `value`; None where none does."""
+        step = self.first(value)
+        return step if step is not None and step < before else None
+
+    def trace(self, value: str, before: int) -> int | None:
+        """Return the step before `before` where an identifier or e-mail comes from.
+
+        Formats agreed to be the same: other case; without outer punctuation (#W12 for W12); spoken
+        with spaces or dashes (12 34-56 for 123456); joined from words that were all said
+        (mia_li_3668 from "Mia Li, 3668"): then the step of the last of them.
+        """
+        found = self.said(value, before)
+        if found is not None:
+            return found
+        bare = value.strip("#@*'\"()[]{}<>.,:; \u00a0")
+        if bare and bare != value:
+            found = self.said(bare, before)
+            if found is not None:
+                return found
+        found = self._spoken(bare, before)
+        return self._joined(bare, before) if found is None else found
+
+    def number(self, value: float, before: int) -> int | None:
+        """Return the first step before `before` that says a number, in any usual format."""
+        steps = [s for form in _forms(value) if (s := self.said(form, before)) is not None]
+        return min(steps, default=None)
+
+    def date(self, iso: str, before: int) -> int | None:
+        """Return the first step before `before` that says a date (YYYY-MM-DD), in any format.
+
+        Day and month are enough: people leave the year out.
+        """
+        steps = [s for form in date_forms(iso) if (s := self.said(form, before)) is not None]
+        return min(steps, default=None)
+
+    def numbers(self, before: int, after: int = -1) -> Sequence[Said]:
+        """Return the quantities said between the steps `after` and `before`, in order."""
+        low, high = bisect_right(self._steps, after), bisect_left(self._steps, before)
+        return [said for at in range(low, high) for said in self._quantities(at)]
+
+    def derive(self, value: float, before: int) -> Derivation | None:
+        """Return how `value` follows from what was said before step `before`, by arithmetic."""
+        return derive(value, self.numbers(before))
+
+    def step_at(self, offset: int) -> int:
+        """Return the step that holds an offset of `text`."""
+        return self._steps[bisect_right(self._starts, offset) - 1]
+
+    def _find(self, value: str) -> int | None:
+        text, length = self.text, len(value)
+        at = text.find(value) if value else -1
+        while at >= 0:
+            if _whole(text, at, at + length):
+                return self.step_at(at)
+            at = text.find(value, at + 1)
+        return None
+
+    def _spoken(self, value: str, before: int) -> int | None:
+        squeezed = _NOT_ALNUM.sub("", value).casefold()
+        if len(squeezed) < SQUEEZED_CHARACTERS:
+            return None
+        for at, index in enumerate(self._steps):
+            if index >= before:
+                break
+            if index in self._users and squeezed in _NOT_ALNUM.sub("", self._texts[at]):
+                return index
+        return None
+
+    def _joined(self, value: str, before: int) -> int | None:
+        words = [word for word in _NOT_ALNUM.split(value) if word]
+        if len(words) < 2:
+            return None
+        steps = [self.said(word, before) for word in words]
+        known = [step for step in steps if step is not None]
+        return max(known) if len(known) == len(steps) else None
+
+    def _quantities(self, at: int) -> list[Said]:
+        kept = self._numbers.get(at)
+        if kept is None:
+            step = self._steps[at]
+            found = map(number_of, NUMBER.findall(self._texts[at]))
+            kept = self._numbers[at] = [Said(value, step) for value in found if value is not None]
+        return kept
+
+
+def evidence_of(trajectory: Trajectory) -> Evidence:
+    """Return the evidence of a run, built once for all measures that ask.
+
+    It is kept on the trajectory, where `Trajectory.exchanges` is kept too.
+    """
+    kept = trajectory.__dict__.get("_evidence")
+    if not isinstance(kept, Evidence):
+        kept = trajectory.__dict__["_evidence"] = Evidence(trajectory)
+    return kept
+
+
+def number_of(text: str) -> float | None:
+    """Return the quantity that a text of digits says; None for a name made of digits.
+
+    >>> number_of("1,619.34"), number_of("1151293680"), number_of("019122")
+    (1619.34, None, None)
+    """
+    plain = text.replace(",", "").lstrip("$")
+    whole = plain.partition(".")[0]
+    if len(whole) > QUANTITY_DIGITS or (len(whole) > 1 and whole.startswith("0")):
+        return None
+    try:
+        value = float(plain)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None
+
+
+def derive(value: float, said: Sequence[Said]) -> Derivation | None:
+    """Return how `value` follows from numbers said, the latest of them first.
+
+    >>> derive(-16.63, [Said(2.5, 1), Said(269.16, 1), Said(285.79, 2)])
+    Derivation(formula='269.16 - 285.79', steps=(1, 2))
+    >>> derive(90.0, [Said(30.0, 4)]).formula
+    '3 x 30'
+    """
+    target = abs(value)
+    latest: dict[float, int] = {}
+    for number in reversed(said):
+        latest.setdefault(number.value, number.step)
+        if len(latest) >= TERMS:
+            break
+    return _pair(target, latest, value) or _multiple(target, latest) or _list_sum(target, said)
+
+
+def _pair(target: float, terms: dict[float, int], value: float) -> Derivation | None:
+    ordered = sorted(terms)
+    for first in ordered:
+        for wanted, sign in ((target - first, "+"), (first - target, "-")):
+            second = _near(ordered, wanted)
+            if second is None or second == 0 or first == 0:
+                continue
+            # a - b and b - a are the same claim: which sign was meant stands in its words.
+            left, right = (second, first) if sign == "-" and value < 0 else (first, second)
+            steps = tuple(sorted({terms[first], terms[second]}))
+            return Derivation(f"{left:g} {sign} {right:g}", steps)
+    return None
+
+
+def _multiple(target: float, terms: dict[float, int]) -> Derivation | None:
+    for count in range(2, LARGEST_MULTIPLE + 1):
+        for term, step in terms.items():
+            if term and abs(count * term - target) < TOLERANCE:
+                return Derivation(f"{count} x {term:g}", (step,))
+    return None
+
+
+def _list_sum(target: float, said: Sequence[Said]) -> Derivation | None:
+    for at in range(len(said)):
+        total = said[at].value
+        for term in said[at + 1 : at + LONGEST_SUM]:
+            if term.step != said[at].step:
+                break
+            total += term.value
+            if abs(total - target) < TOLERANCE:
+                return Derivation(f"sum of a list, {total:g}", (term.step,))
+    return None
+
+
+def _near(ordered: Sequence[float], wanted: float) -> float | None:
+    at = bisect_left(ordered, wanted - TOLERANCE)
+    if at < len(ordered) and abs(ordered[at] - wanted) < TOLERANCE:
+        return ordered[at]
+    return None
+
+
+def date_forms(iso: str) -> list[str]:
+    """Return the ways to write a date, most exact first; the text itself where it is no date.
+
+    >>> date_forms("2024-05-07")[:4]
+    ['2024-05-07', 'may 7', '7 may', 'may 7th']
+    """
+    match = _ISO_DATE.match(iso)
+    if match is None or not 1 <= int(match[2]) <= 12:
+        return [iso]
+    year, month, day = match[1], int(match[2]), int(match[3])
+    forms = [match.group()]
+    for name in (_MONTHS[month - 1], _MONTHS[month - 1][:3]):
+        for spoken in (f"{day}", f"{day}{_ordinal(day)}"):
+            forms += [f"{name} {spoken}", f"{spoken} {name}"]
+        forms += [f"{day}{_ordinal(day)} of {name}", f"{name} {day:02d}"]
+    for first, second in ((month, day), (day, month)):
+        for a, b in ((f"{first}", f"{second}"), (f"{first:02d}", f"{second:02d}")):
+            forms += [f"{a}{c}{b}{c}{y}" for c in "/-." for y in (year, year[2:])]
+    return [*forms, f"{month}/{day}", f"{month:02d}/{day:02d}", f"{year}/{month:02d}/{day:02d}"]
+
+
+def _ordinal(day: int) -> str:
+    return "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+
+
+def _forms(value: float) -> list[str]:
+    """Return the ways to write a number, without sign and currency.
+
+    >>> _forms(-1232.7)
+    ['1232.7', '1232.70', '1,232.70']
+    """
+    size = abs(value)
+    plain = f"{size:.0f}" if size == int(size) else repr(size)
+    return list(dict.fromkeys((plain, f"{size:.2f}", f"{size:,.2f}"))) + (
+        [f"{size:,.0f}", f"{size:.1f}"] if size == int(size) and size >= 1 else []
+    )
+
+
+def _whole(text: str, start: int, end: int) -> bool:
+    """Tell whether a match is a word of its own: no letter, digit or decimals go on around it."""
+    if start and text[start].isalnum():
+        before = text[start - 1]
+        if before.isalnum() or before == "_":
+            return False
+        if before in ".," and start > 1 and text[start].isdigit() and text[start - 2].isdigit():
+            return False
+    if end < len(text) and text[end - 1].isalnum():
+        after = text[end]
+        if after.isalnum() or after == "_":
+            return False
+        if after in ".," and text[end - 1].isdigit() and text[end + 1 : end + 2].isdigit():
+            return False
+    return True
+
+
+def _words(step: Step) -> str:
+    parts = [part.text for part in step.parts if part.text is not None]
+    for result in step.results:
+        parts += [part.text for part in result.parts if part.text is not None]
+        if result.error is not None:
+            parts.append(result.error)
+    text = parts[0] if len(parts) == 1 else "\n".join(parts)
+    if "\\u" in text:
+        text = _ESCAPE.sub(_unescape, text)
+    return text.casefold()
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = int(match[1], 16)
+    return match[0] if code in _SURROGATES else chr(code)
+
+
+def _several_agents(steps: Sequence[Step]) -> bool:
+    names = {step.agent for step in steps if step.actor == "agent"}
+    return len(names) > 1
