@@ -31,6 +31,7 @@ class LiteralRows:
         values: by measure, a number a run, or None where there is none.
         absent: by measure, the state of the runs that have none; NO_RECORD where left out.
         versions: by measure; "1" where left out.
+        workflows: workflow of each run; "w" where left out.
     """
 
     tasks: Sequence[str | None]
@@ -38,6 +39,7 @@ class LiteralRows:
     values: dict[str, Sequence[float | None]] = field(default_factory=dict)
     absent: dict[str, int] = field(default_factory=dict)
     versions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    workflows: Sequence[str] = ()
 
     def runs(self, where: Where | None = None) -> Runs:
         n = len(self.tasks)
@@ -47,7 +49,7 @@ class LiteralRows:
             key=np.arange(n),
             id=texts([f"{at:032x}" for at in range(n)]),
             name=texts([f"w/{at:03d}" for at in range(n)]),
-            workflow=texts(["w"] * n),
+            workflow=texts(self.workflows or ["w"] * n),
             task=texts(self.tasks),
             trial=texts([None] * n),
             agent=texts(self.agents or [None] * n),

@@ -173,6 +173,63 @@ def test_a_run_without_a_task_is_its_own_cluster() -> None:
     assert estimate(build(rows(literal))["outcome.pass"]).n_tasks == 3
 
 
+def test_tasks_of_two_workflows_are_different_tasks() -> None:
+    literal = LiteralRows(
+        ["1", "2", "1", "2"], values={"outcome": [1, 0, 0, 1]}, workflows=["a", "a", "b", "b"]
+    )
+    report = build(rows(literal))
+    assert report.whole.n_tasks == 4
+    assert [p.title for p in report.profiles] == ["a · no agent", "b · no agent"]
+
+
+def test_one_group_carries_its_name_but_no_absent_agent() -> None:
+    assert [p.title for p in build(rows(eight())).profiles] == ["w"]
+
+
+def test_errors_against_outcome_count_runs_without_any_as_their_own_column() -> None:
+    errors: list[float | None] = [0, 1, 2, 0, 1, 1, None, 2]
+    literal = eight(errors=errors, recovery=[None, 1, 0.5, None, 0, 1, None, 1])
+    table = build(rows(literal)).whole.earned[0]
+    assert table.grade == "errors"
+    assert table.columns == ("no error", "all recovered", "some not")
+    assert (table.passed, table.failed, table.unmeasured) == ((1, 2, 1), (1, 1, 1), 1)
+
+
+def test_one_broken_rule_makes_a_run_in_breach_and_its_pass_unearned() -> None:
+    report = build(rows(eight(policy=[1, 0, 0, 0, 2, 0, 0, 0])))
+    assert estimate(report["policy.violations"]).value == 0.25
+    assert [run.name for run in report.whole.lucky] == ["w/000"]
+    assert report.whole.lucky[0].reason == "1 violations"
+
+
+def test_runs_whose_errors_nobody_knows_are_counted_against_recovery() -> None:
+    literal = eight(errors=[2, None, 1, 0, 0, 1, 0, 1])
+    literal.values["recovery.recovered"] = [1, None, 1, None, None, 0, None, 1]
+    literal.absent["errors"] = MISSING
+    assert estimate(build(rows(literal))["errors.recovered"]).unmeasured == {"missing_input": 1}
+
+
+def test_powers_of_more_trials_than_eight_are_left_out() -> None:
+    outcome: list[float | None] = [1.0, 1.0, 0.0, 1.0, 1.0] * 4
+    report = build(rows(LiteralRows(["a"] * 10 + ["b"] * 10, values={"outcome": outcome})))
+    assert [k for k in report.whole.figures if "^8" in k or "^9" in k] == ["outcome.pass^8"]
+
+
+def test_groups_in_the_same_order_by_both_grades_flip_nothing() -> None:
+    tasks = [str(at) for at in range(20)]
+    grade: list[float | None] = [*[1.0] * 15, *[0.0] * 5, *[1.0] * 5, *[0.0] * 15]
+    literal = LiteralRows(
+        tasks * 2, agents=["x"] * 20 + ["y"] * 20, values={"outcome": grade, "subgoals": grade}
+    )
+    assert build(rows(literal)).rank_flips == ()
+
+
+def test_a_report_whose_runs_were_never_scored_says_so_everywhere() -> None:
+    report = build(rows(LiteralRows(list("ab"), values={"outcome": [None, None]})))
+    assert report["outcome.pass"] == Unmeasured("insufficient_data", "run `stepscope score`")
+    assert "anything about 2 runs never scored" in report.not_claimed
+
+
 @pytest.fixture(scope="module")
 def airline(shared: Path) -> Store:
     store = Store.open(":memory:")

@@ -6,7 +6,7 @@ from stepscope.errors import UsageError
 from stepscope.report import compare_text
 from stepscope.report.compare import compare
 from stepscope.values import Estimate, Unmeasured
-from tests.report.rows import LiteralRows, rows
+from tests.report.rows import MISSING, LiteralRows, rows
 
 
 def two(first: list[float], second: list[float], *, shared: bool = True) -> LiteralRows:
@@ -68,6 +68,19 @@ def test_without_shared_cases_nothing_is_paired_and_it_is_said() -> None:
     assert not found["outcome.pass"].paired
     assert found["outcome.pass"].survives
     assert "No case is shared" in compare_text.render(found)
+
+
+def test_what_either_group_lacks_is_counted() -> None:
+    literal = two([0.0] * 20, [1.0] * 20)
+    values: list[float | None] = list(literal.values["outcome"])
+    values[3], values[20], values[21] = None, None, None
+    found = compare(
+        rows(LiteralRows(literal.tasks, literal.agents, {"outcome": values}, {"outcome": MISSING})),
+        "x",
+        "y",
+    )["outcome.pass"]
+    assert isinstance(found.effect, Estimate)
+    assert found.effect.unmeasured == {"missing_input": 3}
 
 
 def test_a_figure_that_nobody_measured_is_not_compared_to_zero() -> None:

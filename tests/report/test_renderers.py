@@ -111,6 +111,19 @@ def test_markdown_cells_stay_in_their_columns() -> None:
     assert {row.count("|") for row in rows} == {6, 5}
 
 
+def test_evidence_other_than_an_error_is_cut_at_its_end() -> None:
+    said = "first words, " + "x" * 100 + ", last words"
+    error = report(evidence=said)
+    assert "last words" in text.render(error)
+    other = msgspec.structs.replace(
+        error.look_first[0],
+        suspects=(msgspec.structs.replace(error.look_first[0].suspects[0], kind="missed"),),
+    )
+    shown = text.render(msgspec.structs.replace(error, look_first=(other,)))
+    assert "first words, " in shown
+    assert "last words" not in shown
+
+
 def test_junit_is_xml_whatever_a_trace_says() -> None:
     hostile = HOSTILE + "\x00\x08\ufffe\ud800]]><failure "
     root = ET.fromstring(junit.render(report(hostile, hostile)).encode("utf-8"))
@@ -199,6 +212,8 @@ def test_worst_case_bounds_stand_beside_a_rate() -> None:
         value=0.5, low=0.4, high=0.6, method="wilson", n=10, n_tasks=10,
         unmeasured={"refused": 10}, worst_low=0.25, worst_high=0.75,
     )  # fmt: skip
+    whole = msgspec.structs.replace(lossy, unmeasured={}, worst_low=0.5, worst_high=0.5)
+    assert lines.line("outcome.pass", whole).unmeasured == "0"
     assert lines.line("outcome.pass", lossy).unmeasured == "10 refused; worst case .250 to .750"
 
 

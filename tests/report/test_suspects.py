@@ -3,8 +3,18 @@ from __future__ import annotations
 import pytest
 
 from stepscope import registry
-from stepscope.model import Case, PolicyRule, Record, ReferenceCall, Step, SubGoal, Trajectory
+from stepscope.model import (
+    Case,
+    PolicyRule,
+    Record,
+    ReferenceCall,
+    Step,
+    SubGoal,
+    Trajectory,
+    Verdict,
+)
 from stepscope.report.calls import words
+from stepscope.report.findings import findings
 from stepscope.report.run_text import render
 from stepscope.report.suspects import suspects
 from stepscope.report.types import Suspect
@@ -118,6 +128,82 @@ def test_a_passing_outcome_excuses_an_error_that_was_got_over() -> None:
         passed=True,
     )
     assert found(run, case(WRITES)) == []
+
+
+def test_one_error_that_was_handled_weighs_less_than_a_missed_sub_goal() -> None:
+    handled = [call(1, "look_up", id="u-1"), result(2, "Error: no", error=True)]
+    handled += [call(3, "look_up", id="u-2"), result(4, "ok"), call(5, "book", to="SEA", seats=1)]
+    run = trajectory(ask(), *handled, result(6, "ok"), done(7))
+    assert [kind for _, kind, _ in found(run, case(WRITES))] == ["missed", "error"]
+    left = [call(1, "look_up", id="u-1"), result(2, "Error: no", error=True)]
+    left += [call(3, "book", to="SEA", seats=1), result(4, "ok"), done(5)]
+    assert [kind for _, kind, _ in found(trajectory(ask(), *left), case(WRITES))] == [
+        "error",
+        "missed",
+    ]
+
+
+def test_an_error_that_the_user_was_told_of_weighs_less_than_a_missed_sub_goal() -> None:
+    told = [call(1, "look_up", id="u-1"), result(2, "Error: no such user", error=True)]
+    told += [said(3, "agent", "I am sorry, I get an error: there is no such user.")]
+    told += [call(4, "book", to="SEA", seats=1), result(5, "ok"), done(6)]
+    run = trajectory(ask(), *told)
+    assert [kind for _, kind, _ in found(run, case(WRITES))] == ["missed", "error"]
+
+
+def test_a_repeat_is_a_suspect_only_where_the_measure_said_so() -> None:
+    asked = [call(1, "get_user", id="u-1"), result(2, "a")]
+    run = trajectory(ask(), *asked, call(3, "get_user", id="u-1"), result(4, "a"), done(5))
+    without = [r for r in records(run) if not r.answer.measure.startswith("redundant_calls")]
+    assert [s.kind for s in suspects(run, None, records(run))] == ["repeat"]
+    assert suspects(run, None, without) == ()
+
+
+def test_the_tool_that_failed_more_often_is_named_first() -> None:
+    steps = [ask(), call(1, "a", x="one"), result(2, "Error: no", error=True)]
+    steps += [call(3, "a", x="two"), result(4, "Error: no", error=True)]
+    for at in (5, 7, 9):
+        steps += [call(at, "b", x=f"try {at}"), result(at + 1, "Error: no", error=True)]
+    assert [text.split(" error")[0] for _, _, text in found(trajectory(*steps))[:2]] == [
+        "same b",
+        "same a",
+    ]
+
+
+def test_a_question_whose_answer_may_have_changed_is_no_repeat() -> None:
+    run = trajectory(
+        ask(),
+        call(1, "get_user", id="u-1"),
+        result(2, "a"),
+        call(3, "update_user", id="u-1"),
+        result(4, "b"),
+        call(5, "get_user", id="u-1"),
+        result(6, "c"),
+        done(7),
+    )
+    assert [kind for _, kind, _ in found(run) if kind == "repeat"] == []
+
+
+def test_what_judges_and_people_say_is_no_finding_of_the_rules() -> None:
+    verdict = Verdict("errors", 1.0, cites=(1,))
+    run = trajectory(ask(), done(1))
+    for family, seen in (("human", {}), ("rules", {"errors": verdict})):
+        record = Record(trajectory=run.id, answer=verdict, version="1", family=family)
+        assert findings([record]).whole == seen
+
+
+def test_what_does_not_arise_is_not_listed_as_unmeasured() -> None:
+    run = trajectory(ask(), done(1))
+    shown = render(run, None, records(run))
+    assert "policy" in shown.split("Unmeasured")[1]
+    assert "recovery" not in shown
+
+
+def test_a_run_marked_from_its_start_is_folded_nowhere() -> None:
+    run = trajectory(ask(), call(1, "book", to="SEA"), result(2, "Error: full", error=True))
+    assert "folded" not in render(run, None, records(run))
+    later = trajectory(ask(), done(1), done(2), call(3, "book"), result(4, "Error: x", error=True))
+    assert "folded" not in render(later, None, records(later))
 
 
 def test_a_repeated_question_says_what_it_repeats() -> None:

@@ -18,7 +18,7 @@ from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.report.build import both, profile
 from stepscope.report.joint import Flags
-from stepscope.report.keys import reason
+from stepscope.report.keys import explained
 from stepscope.report.rows import FIELDS, Table, read
 from stepscope.report.types import ComparisonReport, Difference, Figure, Provenance
 from stepscope.store.columns import Rows
@@ -169,12 +169,12 @@ def _difference(
     compared = stats.compare_paired if paired else stats.compare_unpaired
     found = compared(xs, x_cases, ys, y_cases, rng=rng, unmeasured=lost, unit=how.unit)
     figures = (
-        _explained(key, how.estimate(values, cases, unmeasured=gone))
+        explained(key, how.estimate(values, cases, unmeasured=gone))
         for values, cases, gone in sides
     )
     before, after = figures
     if isinstance(found, Unmeasured):
-        return Difference(first=before, second=after, effect=_explained(key, found), paired=paired)
+        return Difference(first=before, second=after, effect=explained(key, found), paired=paired)
     return Difference(
         first=before,
         second=after,
@@ -185,12 +185,6 @@ def _difference(
         detectable=found.detectable,
         cases_needed=found.needed,
     )
-
-
-def _explained(key: str, figure: Figure) -> Figure:
-    if isinstance(figure, Unmeasured) and (why := reason(key, figure.kind)):
-        return Unmeasured(figure.kind, why)
-    return figure
 
 
 def _adjusted(differences: dict[str, Difference]) -> dict[str, Difference]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from stepscope.report.types import Figure
+from stepscope.values import Unmeasured
+
 # Figure -> the measure (and aspect) whose answers it is made of.
 MEASURES: dict[str, str] = {
     "outcome.pass": "outcome",
@@ -63,3 +66,12 @@ def reason(key: str, kind: str) -> str:
     if kind == NOT_SCORED:
         return "run `stepscope score`"
     return REASONS.get((key.split(".")[0], kind), "")
+
+
+def explained(key: str, figure: Figure) -> Figure:
+    """Give an absent figure the reason that a reader can act on, where one is known."""
+    if not isinstance(figure, Unmeasured):
+        return figure
+    kind = NOT_SCORED if NOT_SCORED in figure.reason else figure.kind
+    why = reason(key, kind)
+    return Unmeasured(figure.kind, why) if why else figure

@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from stepscope import stats
 from stepscope.report.joint import outcomes
-from stepscope.report.keys import MEASURES, reason
+from stepscope.report.keys import MEASURES, explained
 from stepscope.report.rows import Table
 from stepscope.report.types import Figure, Trials
-from stepscope.values import Unmeasured
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,14 +35,7 @@ def vector(table: Table) -> tuple[dict[str, Figure], dict[str, str], Trials | No
     if powers and trials is not None:
         counts = f"always {trials.always}, mixed {trials.mixed}, never {trials.never}"
         notes[list(powers)[-1]] = counts
-    return {key: _explained(key, figure) for key, figure in figures.items()}, notes, trials
-
-
-def _explained(key: str, figure: Figure) -> Figure:
-    """Give an absent figure the reason that a reader can act on, where one is known."""
-    if isinstance(figure, Unmeasured) and (why := reason(key, figure.kind)):
-        return Unmeasured(figure.kind, why)
-    return figure
+    return {key: explained(key, figure) for key, figure in figures.items()}, notes, trials
 
 
 def _passing(table: Table) -> Figure:
