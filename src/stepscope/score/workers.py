@@ -161,13 +161,24 @@ def serve() -> None:
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     start = msgspec.msgpack.decode(_receive(sys.stdin.buffer), type=Start)
-    chunks = msgspec.msgpack.Decoder(list[Task])
     try:
-        with Store.open(start.store) as store:
-            asker = Asker(start.plan)
-            while frame := _receive(sys.stdin.buffer):
-                _send(replies, _encode(Answered(score_chunk(store, asker, chunks.decode(frame)))))
-    except StepscopeError as e:
-        _send(replies, _encode(Fault(type(e).__name__, str(e))))
+        try:
+            _serve(start, replies)
+        except StepscopeError as e:
+            _send(replies, _encode(Fault(type(e).__name__, str(e))))
     except BrokenPipeError:
         os._exit(1)  # the parent is gone; there is nobody left to tell
+
+
+def _serve(start: Start, replies: IO[bytes]) -> None:
+    chunks = msgspec.msgpack.Decoder(list[Task])
+    # The first chunk is waited for before the store is opened: a parent killed meanwhile sends
+    # none, and its store may be gone.
+    frame = _receive(sys.stdin.buffer)
+    if not frame:
+        return
+    with Store.open(start.store) as store:
+        asker = Asker(start.plan)
+        while frame:
+            _send(replies, _encode(Answered(score_chunk(store, asker, chunks.decode(frame)))))
+            frame = _receive(sys.stdin.buffer)

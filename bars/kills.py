@@ -1,0 +1,150 @@
+"""SIGKILL at random moments while runs are stored and scored; a resume gives the same report.
+
+`python -m bars.kills`. Every round starts from an empty store, in a process of its own that is
+killed after a random part of the time that the whole work takes; then the same work is done again
+on what is left. The bytes of `report --json`, the records without their times, and SQLite's own
+integrity check must be those of a store that was never interrupted.
+
+Code 0: all equal; 3: one is not. The real runs beside the repository are used where they are
+there, else the bundled ones.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from stepscope.formats.importing import readings
+from stepscope.model import Trajectory
+from stepscope.report import json
+from stepscope.report.build import build
+from stepscope.score import loop, score
+from stepscope.store import Store, trajectories
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = (
+    ROOT.parent / "shared/data/taubench/airline/runs.json",
+    ROOT.parent / "shared/data/agentrx-retail/runs.json",
+)
+KILLS = 200
+# Many small transactions, so that kills fall into them and between them; speed is no matter here.
+BATCH = 16
+# Every fourth round scores in processes, which must end with their parent.
+POOLED = 4
+
+
+class Left(NamedTuple):
+    """What identifies the content of a store, whatever happened on the way."""
+
+    report: str
+    records: str
+    sound: bool
+
+
+def runs(files: Sequence[Path] = SHARED) -> list[Trajectory]:
+    """Return the runs of the files, or the bundled ones where those are absent."""
+    found = [str(f) for f in files if f.is_file()] or [str(ROOT / "examples" / "airline")]
+    return [item for r in readings(found) for item in r if isinstance(item, Trajectory)]
+
+
+def work(path: Path, given: Sequence[Trajectory], workers: int) -> None:
+    """Store and score everything, as much as is missing."""
+    with Store.open(path) as store:
+        store.put(given)
+        score(store, workers=workers)
+
+
+def left(path: Path) -> Left:
+    """Return what a finished store holds."""
+    with Store.open(path) as store:
+        report = json.render(build(store))
+        digest = sha256()
+        for record in store.records():
+            digest.update(msgspec.json.encode(record))
+    db = sqlite3.connect(path)
+    sound = db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    broken = db.execute("PRAGMA foreign_key_check").fetchall()
+    db.close()
+    return Left(report, digest.hexdigest(), sound and not broken)
+
+
+def killed(path: Path, given: Sequence[Trajectory], workers: int, seconds: float) -> str:
+    """Do the work in a process that is killed after `seconds`; return how far it got."""
+    child = os.fork()
+    if child == 0:
+        work(path, given, workers)
+        os._exit(0)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    if not path.exists():
+        return "before the store"
+    db = sqlite3.connect(path)
+    try:
+        stored = db.execute("SELECT count(*) FROM runs").fetchone()[0]
+        scored = db.execute("SELECT count(DISTINCT run) FROM records").fetchone()[0]
+    except sqlite3.OperationalError:
+        return "before the schema"
+    finally:
+        db.close()
+    if stored < len(given):
+        return "while storing"
+    if not scored:
+        return "before scoring"
+    return "while scoring" if scored < stored else "at the end"
+
+
+def rounds(given: Sequence[Trajectory], kills: int, *, seed: int = 0) -> tuple[Counter[str], int]:
+    """Kill and resume; return where the kills fell, and how many rounds came out different."""
+    rng = random.Random(seed)
+    loop.CHUNK_RUNS = trajectories.BATCH_RUNS = BATCH
+    fell: Counter[str] = Counter()
+    different = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        expected = {}
+        seconds = {}
+        # Twice each: the first round of a process is slower, and kills would fall after the end.
+        for workers in (1, 2, 1, 2):
+            path = folder / f"whole{len(list(folder.glob('whole*.db')))}.db"
+            start = time.monotonic()
+            work(path, given, workers)
+            seconds[workers] = time.monotonic() - start
+            expected[workers] = left(path)
+        different += expected[1] != expected[2] or not expected[1].sound
+        for number in range(kills):
+            workers = 2 if number % POOLED == POOLED - 1 else 1
+            path = folder / f"{number}.db"
+            fell[killed(path, given, workers, rng.random() * seconds[workers])] += 1
+            work(path, given, 1)
+            different += left(path) != expected[1]
+            for file in folder.glob(f"{number}.db*"):
+                file.unlink()
+    return fell, different
+
+
+def main() -> int:
+    """Print where the kills fell and what they did; return 3 when a report differs."""
+    given = runs()
+    fell, different = rounds(given, KILLS)
+    print(f"{KILLS} kills, seed 0, {len(given)} runs; each killed store was resumed to the end")
+    for place, count in sorted(fell.items(), key=lambda item: -item[1]):
+        print(f"  {count:>4}  {place}")
+    print(f"reports, records or files that differ from the uninterrupted ones: {different}")
+    return 0 if different == 0 else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from bars import kills
+from stepscope.score import loop
+from stepscope.store import trajectories
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put back what the bar sets."""
+    monkeypatch.setattr(loop, "CHUNK_RUNS", loop.CHUNK_RUNS)
+    monkeypatch.setattr(trajectories, "BATCH_RUNS", trajectories.BATCH_RUNS)
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_a_kill_at_any_moment_resumes_to_the_same_report() -> None:
+    fell, different = kills.rounds(kills.runs(files=()), 5)
+    assert different == 0
+    assert sum(fell.values()) == 5
