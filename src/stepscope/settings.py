@@ -16,6 +16,8 @@ from typing import Any, Literal
 import msgspec
 
 from stepscope.errors import ConfigError
+from stepscope.gates import reading
+from stepscope.gates.policy import WorkflowPolicy
 from stepscope.measures.facts import Declared
 from stepscope.model import PolicyRule
 from stepscope.safety.limits import Limits
@@ -52,6 +54,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tools: tool -> whether it changes the world; the others are inferred from their names.
         alternatives: tool -> tools that serve the same purpose.
         policy: rules of conduct.
+        workflow: workflow -> its baseline and its gates.
     """
 
     store: str = STORE
@@ -61,6 +64,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tools: dict[str, Literal["read", "write"]] = msgspec.field(default_factory=dict)
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     policy: tuple[Rule, ...] = ()
+    workflow: dict[str, reading.WorkflowTable] = msgspec.field(default_factory=dict)
+
+    @property
+    def policies(self) -> tuple[WorkflowPolicy, ...]:
+        """What each workflow promises; checked when the settings were loaded.
+
+        Raises:
+            ConfigError: the settings were made by hand, and a gate makes no sense.
+        """
+        return _policies(self, "settings")
 
     @property
     def declared(self) -> Declared:
@@ -142,6 +155,9 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     rules = table.get("policy")
     for number, rule in enumerate(rules if isinstance(rules, list) else (), 1):
         _refuse_unknown(rule, Rule, f"{where}, [[policy]] number {number}")
+    workflows = table.get("workflow")
+    for name, one in workflows.items() if isinstance(workflows, dict) else ():
+        _refuse_unknown(one, reading.WorkflowTable, f"{where}, [workflow.{name}]")
     try:
         settings = msgspec.convert(table, Settings)
     except msgspec.ValidationError as e:
@@ -149,7 +165,21 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     _refuse_senseless(settings, where)
     if settings.store != ":memory:":
         settings = msgspec.structs.replace(settings, store=str(folder / settings.store))
+    placed = {name: _placed(one, folder) for name, one in settings.workflow.items()}
+    settings = msgspec.structs.replace(settings, workflow=placed)
+    _policies(settings, where)
     return settings
+
+
+def _placed(table: reading.WorkflowTable, folder: Path) -> reading.WorkflowTable:
+    """Return a workflow whose baseline can be opened from anywhere."""
+    if table.baseline is None:
+        return table
+    return msgspec.structs.replace(table, baseline=str(folder / table.baseline))
+
+
+def _policies(settings: Settings, where: str) -> tuple[WorkflowPolicy, ...]:
+    return tuple(reading.policy(name, one, where=where) for name, one in settings.workflow.items())
 
 
 def _refuse_unknown(table: object, known: type[msgspec.Struct], where: str) -> None:
