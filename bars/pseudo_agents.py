@@ -6,7 +6,8 @@ Code 0: all hold; 3: one does not; 4: the runs are absent. What must hold:
 - trial 0 against trial 1 (one agent, so no difference): no figure survives Holm;
 - random halves of the four trials: some figure survives in at most 5 % + 1 % of the halves;
 - passes turned into failures with a known chance, calls repeated with a known chance: the interval
-  holds the planted difference in at least 93 % of the halves; the share found is printed (power);
+  holds the planted difference in at least 93 % of the halves on average and 90 % in every line
+  (calibration, section 8); the share found is printed (power);
 - calls repeated inside real traces, scored again: the effect is the planted number, and survives.
 """
 
@@ -43,7 +44,7 @@ PLANTED: tuple[tuple[str, float], ...] = (
     ("redundant_calls.per_run", 0.2),
     ("redundant_calls.per_run", 0.4),
 )
-COVERED = 0.93
+COVERED, COVERED_ON_AVERAGE = 0.90, 0.93
 FALSE_ALARMS = ALPHA + 0.01
 
 Floats = npt.NDArray[np.float64]
@@ -282,7 +283,9 @@ def main(path: Path = RUNS, replications: int = REPLICATIONS, seed: int = 0) -> 
             f"{row.found:>8.3f}{row.detectable:>12.3f}  {'holds' if row.holds else 'MISSED'}"
         )
     print(f"\n{replications} halves a line, seed {seed}; detectable: at 80 % power, before Holm")
-    return 0 if quiet and all(row.holds for row in rows) else 3
+    covered = float(np.mean([row.covered for row in rows[1:-1]]))
+    print(f"planted differences covered on average: {covered:.3f}")
+    return 0 if quiet and all(r.holds for r in rows) and covered >= COVERED_ON_AVERAGE else 3
 
 
 if __name__ == "__main__":

@@ -179,7 +179,13 @@ def test_tasks_of_two_workflows_are_different_tasks() -> None:
     )
     report = build(rows(literal))
     assert report.whole.n_tasks == 4
-    assert [p.title for p in report.profiles] == ["a · no agent", "b · no agent"]
+    assert [p.title for p in report.profiles] == ["a", "b"]
+
+
+def test_no_tool_error_is_not_applicable_and_needs_no_table() -> None:
+    report = build(rows(eight(errors=[0] * 8)))
+    assert report["errors.recovered"] == Unmeasured("not_applicable", "no tool error")
+    assert report.whole.earned == ()
 
 
 def test_one_group_carries_its_name_but_no_absent_agent() -> None:

@@ -207,6 +207,13 @@ def test_numbers_are_in_their_own_unit(key: str, value: float, shown: str) -> No
     assert lines.number(key, value) == shown
 
 
+def test_an_absent_p95_keeps_its_own_line_under_its_median() -> None:
+    whole = profile()
+    whole.figures["steps.p95"] = Unmeasured("insufficient_data", "too few runs")
+    found = {item.label: item.unmeasured for item in lines.vector(whole)}
+    assert found["  p95"] == "200 insufficient_data: too few runs"
+
+
 def test_worst_case_bounds_stand_beside_a_rate() -> None:
     lossy = Estimate(
         value=0.5, low=0.4, high=0.6, method="wilson", n=10, n_tasks=10,

@@ -87,6 +87,12 @@ def test_a_missed_sub_goal_points_at_the_nearest_attempt_and_says_what_differs()
     ]
 
 
+def test_a_sub_goal_tried_as_asked_but_refused_says_so() -> None:
+    refused = [call(1, "book", to="SEA", seats=2), result(2, "Error: full", error=True)]
+    kinds = found(trajectory(ask(), *refused, done(3)), case(WRITES))
+    assert ("1", "missed", "book as asked, but: refused: full") in kinds
+
+
 def test_a_missed_sub_goal_without_an_attempt_points_at_where_the_run_stopped() -> None:
     run = trajectory(ask(), call(1, "get_user", id="u-1"), result(2, "ok"), done(3))
     assert found(run, case(WRITES))[0] == (

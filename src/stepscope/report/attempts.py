@@ -94,7 +94,8 @@ def missed(trajectory: Trajectory, goals: list[SubGoal]) -> Iterator[tuple[float
     for attempts in near.values():
         attempt, goal = attempts[0]
         more = f" ({len(attempts)} sub-goals missed)" if len(attempts) > 1 else ""
-        said = f"{goal.tool} not as asked{more}: {_gap(attempt, goal)}"
+        how = "not as asked" if _lacks(attempt, goal) else "as asked, but"
+        said = f"{goal.tool} {how}{more}: {_gap(attempt, goal)}"
         yield 3.0, Suspect(first=attempt.step, last=attempt.step, kind="missed", evidence=said)
     if never:
         first, last, how = _stop(trajectory)

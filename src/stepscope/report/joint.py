@@ -35,7 +35,8 @@ def tables(table: Table) -> Iterator[JointTable]:
     over = recovery.valued & _full(recovery.value)
     left = recovery.valued & ~_full(recovery.value)
     of_errors = ("no error", "all recovered", "some not")
-    yield from _joint(table, "errors", of_errors, none | over | left, (none, over, left))
+    if (over | left).any():
+        yield from _joint(table, "errors", of_errors, none | over | left, (none, over, left))
     policy = table.columns["policy"]
     kept = policy.value == 0
     yield from _joint(

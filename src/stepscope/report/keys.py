@@ -40,7 +40,12 @@ LABELS: dict[str, str] = {
     "seconds.mean": "latency, mean",
 }
 # What a figure is called where it shares a line with others that are absent for the same reason.
-SHORT = {"tokens.median": "tokens", "cost_usd.median": "cost", "seconds.median": "latency"}
+SHORT = {
+    "steps.median": "steps",
+    "tokens.median": "tokens",
+    "cost_usd.median": "cost",
+    "seconds.median": "latency",
+}
 
 # Not a kind of Unmeasured: the run has no record of the measure at all.
 NOT_SCORED = "not_scored"
@@ -48,8 +53,10 @@ NOT_SCORED = "not_scored"
 REASONS: dict[tuple[str, str], str] = {
     ("outcome", "missing_input"): "no reward, check or label",
     ("subgoals", "not_applicable"): "no reference write",
+    ("subgoals", "missing_input"): "no case to measure against",
     ("redundant_calls", "not_applicable"): "no calls",
-    ("errors", "not_applicable"): "no errors",
+    ("errors", "not_applicable"): "no tool error",
+    ("errors", "missing_input"): "no result says ok or error",
     ("policy", "missing_input"): "no policy is declared",
     ("tokens", "missing_input"): "not in the trace",
     ("cost_usd", "missing_input"): "not in the trace",

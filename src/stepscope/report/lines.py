@@ -12,6 +12,9 @@ from stepscope.report.keys import LABELS, SHORT, reason
 from stepscope.report.types import Figure, Profile
 from stepscope.values import Estimate, Unmeasured
 
+# Figures that share a line when they are absent for one reason.
+SPREADS = ("steps", "tokens", "cost_usd", "seconds")
+
 
 class Line(NamedTuple):
     """One line of the vector: `value` and `interval` are as people read them, "-" when absent."""
@@ -33,11 +36,7 @@ def vector(profile: Profile) -> list[Line]:
     shared: dict[tuple[str, str], list[str]] = {}
     for key in keys:
         figure = profile.figures[key]
-        if isinstance(figure, Unmeasured) and key.split(".")[0] in (
-            "tokens",
-            "cost_usd",
-            "seconds",
-        ):
+        if isinstance(figure, Unmeasured) and _shares(key, profile):
             shared.setdefault((figure.kind, absent(figure, profile.n_runs)), []).append(key)
         else:
             lines.append(line(key, figure, note=profile.notes.get(key, ""), runs=profile.n_runs))
@@ -45,6 +44,12 @@ def vector(profile: Profile) -> list[Line]:
         names = [SHORT[key] for key in absent_keys if key in SHORT]
         lines.append(Line(", ".join(names), "-", "-", "0", why))
     return lines
+
+
+def _shares(key: str, profile: Profile) -> bool:
+    """Whether an absent figure may share a line: its median is absent as well."""
+    family = key.split(".")[0]
+    return family in SPREADS and isinstance(profile.figures.get(f"{family}.median"), Unmeasured)
 
 
 def line(key: str, figure: Figure, *, note: str = "", runs: int = 0) -> Line:

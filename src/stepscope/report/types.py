@@ -160,7 +160,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """The group's values as people write them."""
-        return " · ".join(value or f"no {field}" for field, value in self.group.items())
+        named = [value for value in self.group.values() if value]
+        return " · ".join(named or [f"no {field}" for field in self.group])
 
 
 class RankFlip(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from stepscope.report.joint import outcomes
 from stepscope.report.keys import MEASURES, explained
 from stepscope.report.rows import Table
 from stepscope.report.types import Figure, Trials
+from stepscope.values import Unmeasured
 
 Floats = npt.NDArray[np.float64]
 
@@ -86,6 +87,8 @@ def _recovered(table: Table) -> tuple[Figure, dict[str, str]]:
     """Return recovered errors per error; runs without errors have nothing to say."""
     recovered, errors = table.columns[MEASURES["errors.recovered"]], table.columns["errors"]
     chosen = recovered.valued & errors.valued & (errors.value > 0)
+    if errors.valued.any() and not chosen.any():
+        return Unmeasured("not_applicable", "no tool error"), {}
     # A loss here is a run whose errors are unknown; a run without errors loses nothing.
     lost = {kind: n for kind, n in table.lost("errors").items() if kind != "not_applicable"}
     figure = stats.ratio(
