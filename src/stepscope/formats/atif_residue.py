@@ -51,6 +51,11 @@ def split(extra: dict[str, Json] | None) -> tuple[dict[str, Json] | None, Json]:
     return {k: v for k, v in extra.items() if k != KEY} or None, extra[KEY]
 
 
+def carried(extra: dict[str, Json] | None) -> dict[str, Json]:
+    """Return what of an `extra` is written in its place; our own key is the residue's alone."""
+    return {key: value for key, value in (extra or {}).items() if key != KEY}
+
+
 def joined(extra: dict[str, Json] | None, residue: dict[str, Json]) -> dict[str, Json] | None:
     """Return an `extra` that carries a residue, unless there is nothing to carry."""
     return {**(extra or {}), KEY: residue} if residue else extra

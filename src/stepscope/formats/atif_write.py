@@ -14,7 +14,7 @@ from typing import BinaryIO
 import msgspec
 
 from stepscope.formats.atif_read import NAME, Run, draft_of
-from stepscope.formats.atif_residue import difference, folded, joined, moved_mark
+from stepscope.formats.atif_residue import carried, difference, folded, joined, moved_mark
 from stepscope.formats.atif_step import atif_call, atif_result, atif_step
 from stepscope.formats.building import oddities
 from stepscope.formats.times import bounds, instant
@@ -79,7 +79,7 @@ def _reached(roots: list[Trajectory], inside: dict[str, list[Trajectory]]) -> se
 def atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict[str, Json]:
     """Return a run as ATIF, with those of its subagents."""
     steps, gone = _steps(run)
-    extra = dict(run.extra or {})
+    extra = carried(run.extra)
     record: dict[str, Json] = {
         "schema_version": SCHEMA,
         "session_id": run.source.run_id or run.id,
@@ -205,7 +205,7 @@ def _call_ids(step: Step) -> list[str]:
 
 
 def _step(step: Step, position: int, results: list[Json]) -> Json:
-    extra = dict(step.extra or {})
+    extra = carried(step.extra)
     atif: dict[str, Json] = {"step_id": position + 1, "source": _SOURCES[step.actor]}
     moment = None if step.start is None else _timestamp(step.start)
     if moment is not None:
@@ -284,16 +284,17 @@ def _call(call: ToolCall, call_id: str) -> Json:
         "function_name": call.name,
         "arguments": given if isinstance(given, dict) else {"value": given},
     }
-    if call.extra:
-        atif["extra"] = call.extra
+    extra = carried(call.extra)
+    if extra:
+        atif["extra"] = extra
     residue = difference(call, atif_call(atif))
     if residue:
-        atif["extra"] = joined(call.extra, residue)
+        atif["extra"] = joined(extra, residue)
     return atif
 
 
 def _result(result: ToolResult, call_id: str | None, mark: dict[str, Json]) -> Json:
-    extra = dict(result.extra or {})
+    extra = carried(result.extra)
     atif: dict[str, Json] = {} if call_id is None else {"source_call_id": call_id}
     if result.parts:
         atif["content"] = _message(result.parts)

@@ -178,6 +178,12 @@ def _plain_object(text: str, limits: Limits) -> dict[str, Json] | None:
     return value
 
 
+def text_at(record: dict[str, Json], key: str) -> str | None:
+    """Return the text under a key, None where there is none, or something else than text."""
+    value = record.get(key)
+    return value if isinstance(value, str) else None
+
+
 def rest(record: dict[str, Json], known: frozenset[str]) -> dict[str, Json] | None:
     """Return what a record says beyond the known keys, None where it says nothing more.
 

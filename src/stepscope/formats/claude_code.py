@@ -19,12 +19,12 @@ from functools import partial
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.building import Ordinals, finish
+from stepscope.formats.building import Ordinals, finish, text_at
 from stepscope.formats.claude_line import line_of
 from stepscope.formats.claude_session import NAME, Session, draft_of
 from stepscope.formats.opening import Opening
 from stepscope.formats.plain import Found, PlainFormat, attempt, found, quarantine
-from stepscope.model import Quarantined, Stream, Trajectory
+from stepscope.model import Json, Quarantined, Stream, Trajectory
 from stepscope.safety.door import Repair
 
 __all__ = ["FORMAT", "NAME"]
@@ -35,8 +35,8 @@ def _likeness(opening: Opening) -> float:
     return max(scores, default=0.0)
 
 
-def _line_likeness(record: dict[str, object]) -> float:
-    kind, message = record.get("type"), record.get("message")
+def _line_likeness(record: dict[str, Json]) -> float:
+    kind, message = text_at(record, "type"), record.get("message")
     session = isinstance(record.get("sessionId", record.get("session_id")), str)
     if kind in {"user", "assistant"} and isinstance(message, dict) and "role" in message:
         return 1.0 if session else 0.6

@@ -7,6 +7,7 @@ message on the path, and results of calls on it (parallel calls fan out).
 
 from __future__ import annotations
 
+from stepscope.formats.building import text_at
 from stepscope.formats.claude_line import Line
 from stepscope.model import Warn
 
@@ -18,14 +19,17 @@ def abandoned(lines: list[Line]) -> set[int]:
         return set()
     path = _path(lines, spoken[-1])
     messages = {lines[at].message_id for at in path} - {None}
-    calls = {block.get("id") for at in path for block in lines[at].blocks}
+    calls = {text_at(block, "id") for at in path for block in lines[at].blocks}
     calls |= {
-        block.get("id") for line in lines if line.message_id in messages for block in line.blocks
+        text_at(block, "id")
+        for line in lines
+        if line.message_id in messages
+        for block in line.blocks
     }
     lived = set(path)
     for at in spoken:
         line = lines[at]
-        answered = {block.get("tool_use_id") for block in line.blocks} - {None}
+        answered = {text_at(block, "tool_use_id") for block in line.blocks} - {None}
         beside = line.message_id in messages or bool(answered and answered <= calls)
         if line.uuid is None or beside or line.is_compaction:
             lived.add(at)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from stepscope.formats.building import text_at
 from stepscope.formats.chat import ROLES
 from stepscope.model import Json
 
@@ -46,13 +47,14 @@ def dialect(messages: Iterable[Json]) -> Dialect:
     for message in messages:
         if not is_message(message):
             # The last message of a cut head may lack its content.
-            if not (isinstance(message, dict) and message.get("role") in ROLES):
+            if not (isinstance(message, dict) and text_at(message, "role") in ROLES):
                 return "none"
             continue
         if message["role"] in _OPENAI_ROLES or any(key in message for key in _OPENAI_KEYS):
             return "openai"
         content = message.get("content")
-        types = {b.get("type") for b in content if isinstance(b, dict)} if _listed(content) else ()
+        blocks = content if isinstance(content, list) else []
+        types = {text_at(block, "type") for block in blocks if isinstance(block, dict)}
         if _BLOCKS.intersection(types):
             return "anthropic"
         if _OPENAI_BLOCKS.intersection(types):
@@ -62,7 +64,3 @@ def dialect(messages: Iterable[Json]) -> Dialect:
         elif seen == "none":
             seen = "either"
     return seen
-
-
-def _listed(content: Json) -> bool:
-    return isinstance(content, list)

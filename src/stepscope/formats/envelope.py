@@ -87,7 +87,7 @@ def tool_def(tool: Json) -> ToolDef:
     if about is not tool:
         extra.update(rest(tool, frozenset({"type", "function"})) or {})
     kind = tool.get("type")
-    if kind not in {None, "function"}:
+    if kind is not None and kind != "function":
         extra["type"] = kind
     return ToolDef(
         name if isinstance(name, str) else str(kind or ""),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from stepscope.errors import TraceError
 from stepscope.formats.beliefs import Judged
-from stepscope.formats.building import call_of, rest
+from stepscope.formats.building import call_of, rest, text_at
 from stepscope.formats.chat import Reading, parts_of, step_of
 from stepscope.model import Json, Part, Step, ToolCall, ToolResult
 
@@ -41,6 +41,8 @@ def item_step(item: Json, index: int, reading: Reading) -> Step:
     if not isinstance(item, dict):
         raise TraceError(f"item {index} is {str(item)[:60]!r}; expected an object")
     kind = item.get("type")
+    if kind is not None and not isinstance(kind, str):
+        raise TraceError(f"item {index} needs text under `type`; found {str(kind)[:60]!r}")
     if kind in {None, "message"}:
         bare = {key: value for key, value in item.items() if key not in _MESSAGE}
         return step_of(bare, index, reading)
@@ -88,7 +90,8 @@ def _output(item: dict[str, Json], index: int, reading: Reading) -> Step:
 def _reasoning(item: dict[str, Json], index: int) -> Step:
     parts = []
     for key in ("summary", "content"):
-        for piece in item.get(key) or ():
+        pieces = item.get(key)
+        for piece in pieces if isinstance(pieces, list) else ():
             if isinstance(piece, dict) and isinstance(piece.get("text"), str):
                 parts.append(Part("reasoning", piece["text"]))
     return Step(index=index, actor="agent", parts=tuple(parts), extra=rest(item, _REASONING))
@@ -125,7 +128,7 @@ def _builtin(item: dict[str, Json], index: int) -> Step:
     call = ToolCall(
         name, arguments or {}, call_id if isinstance(call_id, str) else None, kind="builtin"
     )
-    status = item.get("status")
+    status = text_at(item, "status")
     results: tuple[ToolResult, ...] = ()
     if status in {"completed", "failed", "incomplete"} and "output" not in item["type"]:
         judged = (

@@ -16,7 +16,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.beliefs import judge_text
 from stepscope.formats.bodies import unwrapped
-from stepscope.formats.building import Ordinals, finish, rest
+from stepscope.formats.building import Ordinals, finish, rest, text_at
 from stepscope.formats.chat import Reading, step_of, steps_of
 from stepscope.formats.dialects import Dialect, dialect, is_message
 from stepscope.formats.envelope import KEYS, Envelope, tool_defs
@@ -57,7 +57,7 @@ def _body_likeness(record: dict[str, Json]) -> float:
         inner = record.get(key)
         if isinstance(inner, dict):
             return _body_likeness(inner)
-    if record.get("object") in {"chat.completion", "response"}:
+    if text_at(record, "object") in {"chat.completion", "response"}:
         return 0.95
     if isinstance(record.get("messages"), list):
         if "system" in record and "max_tokens" in record:
@@ -67,7 +67,7 @@ def _body_likeness(record: dict[str, Json]) -> float:
 
 
 def _is_item(record: Json) -> bool:
-    return isinstance(record, dict) and record.get("type") in TYPES
+    return isinstance(record, dict) and text_at(record, "type") in TYPES
 
 
 def _is_part(record: Json) -> bool:
@@ -123,7 +123,7 @@ def _whole(found: Found, ordinals: Ordinals) -> Trajectory:
     bodies = unwrapped(record, found.limits)
     request = record if bodies is None else (bodies.request or {})
     response = None if bodies is None else bodies.response
-    if bodies is None and record.get("object") in {"chat.completion", "response"}:
+    if bodies is None and text_at(record, "object") in {"chat.completion", "response"}:
         request, response = {}, record
     envelope = msgspec.convert(request, Envelope)
     steps = _steps(request, response, reading)

@@ -17,7 +17,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.beliefs import judge_text
-from stepscope.formats.building import Ordinals, finish, rest
+from stepscope.formats.building import Ordinals, finish, rest, text_at
 from stepscope.formats.opening import Opening
 from stepscope.formats.plain import Found, PlainFormat, each_record
 from stepscope.model import (
@@ -77,10 +77,8 @@ def _likeness(opening: Opening) -> float:
 
 
 def _hand_crafted(history: list[Json]) -> bool:
-    roles = {message.get("role") for message in history if isinstance(message, dict)}
-    return "human" in roles and any(
-        isinstance(role, str) and role.startswith("Orchestrator (") for role in roles
-    )
+    roles = [text_at(message, "role") or "" for message in history if isinstance(message, dict)]
+    return "human" in roles and any(role.startswith("Orchestrator (") for role in roles)
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
