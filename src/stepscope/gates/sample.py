@@ -1,0 +1,191 @@
+"""The runs of one workflow as gates see them: a case, and for each measure one cell a run.
+
+The same shape comes from a store, from a baseline file and from the log of looks, so that what is
+compared, pooled and logged is one thing. Versions of a measure are never mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from stepscope import registry
+from stepscope.errors import StoreError
+from stepscope.gates.quantities import hint
+from stepscope.model import digest
+from stepscope.store import Store
+from stepscope.store.columns import ANSWERED, NO_RECORD, Column, Rows, kind_of
+from stepscope.store.where import Where
+
+# Not a kind of Unmeasured: the run has no record of the measure at all.
+NOT_SCORED = "not_scored"
+NOT_APPLICABLE = "not_applicable"
+# What a measure learns because the user declared it; fitted tables change with every run.
+DECLARED = ("alternatives", "effects", "policy")
+
+
+class Absent(msgspec.Struct, frozen=True):
+    """No answer, by kind; `not_scored` where there is no record."""
+
+    unmeasured: str
+
+
+# A number, a label, or neither.
+Cell = float | str | Absent
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which question the cells of a measure answer: all of it must be equal to compare them.
+
+    Attributes:
+        version: the measure's.
+        declared: hash of what the user declared and the measure uses: rules, effects of tools.
+        judge: model and snapshot of the judge; empty for rules.
+        prompt: hash of its prompt.
+        rubric: name, version and hash of its rubric.
+    """
+
+    version: str
+    declared: str = ""
+    judge: str = ""
+    prompt: str = ""
+    rubric: str = ""
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        parts = [("version", self.version), ("judge", self.judge), ("prompt", self.prompt)]
+        parts += [("rubric", self.rubric), ("declared rules", self.declared)]
+        return ", ".join(f"{name} {value}" for name, value in parts if value)
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A run: its id, its name and its case (its task, or its name where it names none)."""
+
+    id: str
+    name: str
+    case: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Runs of one workflow.
+
+    Attributes:
+        runs: the runs.
+        cells: by measure, one cell a run.
+        asked: by measure that has records: which question they answer.
+        agents: names of the agents, with their versions where known.
+    """
+
+    runs: tuple[Run, ...]
+    cells: Mapping[str, tuple[Cell, ...]]
+    asked: Mapping[str, Asked]
+    agents: tuple[str, ...] = ()
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The cases, each once, in the order in which they first appear."""
+        return tuple(dict.fromkeys(run.case for run in self.runs))
+
+    def take(self, chosen: Iterable[int]) -> Sample:
+        """Return the runs at these places."""
+        places = list(chosen)
+        return Sample(
+            runs=tuple(self.runs[at] for at in places),
+            cells={name: tuple(c[at] for at in places) for name, c in self.cells.items()},
+            asked=self.asked,
+            agents=self.agents,
+        )
+
+
+def read(
+    rows: Rows, workflows: Sequence[str], measures: Sequence[str], where: Where | None
+) -> dict[str, Sample]:
+    """Read the runs of each workflow; a workflow without runs has an empty sample.
+
+    Args:
+        rows: a store, or anything else with its columns.
+        workflows: their names.
+        measures: full names of the columns to read.
+        where: which runs.
+
+    Raises:
+        StoreError: the records of a measure are of two versions.
+    """
+    runs = rows.runs(where)
+    columns = {name: rows.column(name, runs) for name in measures}
+    for name, column in columns.items():
+        if len(column.versions) > 1:
+            raise StoreError(
+                f"records of {name!r} are of versions {', '.join(column.versions)}, which may not "
+                f"be mixed; score again: stepscope score --measure {name.split('.')[0]}"
+            )
+    cells = {name: _cells(column) for name, column in columns.items()}
+    places: dict[str, list[int]] = {workflow: [] for workflow in workflows}
+    for at, workflow in enumerate(runs.workflow.tolist()):
+        if workflow in places:
+            places[workflow].append(at)
+    fields = (runs.id, runs.name, runs.task, runs.agent, runs.agent_version)
+    lines = list(zip(*(field.tolist() for field in fields), strict=True))
+    found = {}
+    for workflow, chosen in places.items():
+        found[workflow] = Sample(
+            runs=tuple(
+                Run(id_, name, name if task is None else task)
+                for id_, name, task, _, _ in (lines[at] for at in chosen)
+            ),
+            cells={name: tuple(c[at] for at in chosen) for name, c in cells.items()},
+            asked={
+                name: Asked(version=c.versions[0], declared=_declared(rows, name, workflow))
+                for name, c in columns.items()
+                if c.versions
+            },
+            agents=tuple(sorted({_agent(*lines[at][3:]) for at in chosen} - {""})),
+        )
+    return found
+
+
+def no_runs(rows: Rows, workflow: str, where: Where | None) -> str:
+    """Return why there is no run of a workflow, in one line."""
+    if where is not None:
+        return f"no run of {workflow!r} is chosen by {where.text!r}"
+    others = sorted({name for name in rows.runs().workflow.tolist() if name})
+    if not others:
+        return f"no run of {workflow!r}: nothing was read; read traces with stepscope import PATHS"
+    return (
+        f"no run of {workflow!r} among those of {len(others)} workflows; {hint(workflow, others)}"
+    )
+
+
+def _cells(column: Column) -> tuple[Cell, ...]:
+    numbered = column.valued.tolist()
+    cells: list[Cell] = []
+    for value, label, state, has_number in zip(
+        column.value.tolist(), column.label.tolist(), column.state.tolist(), numbered, strict=True
+    ):
+        if has_number:
+            cells.append(value)
+        elif state == ANSWERED and label is not None:
+            cells.append(label)
+        else:
+            cells.append(Absent(NOT_SCORED if state >= NO_RECORD else kind_of(state)))
+    return tuple(cells)
+
+
+def _declared(rows: Rows, measure: str, workflow: str) -> str:
+    """Return the hash of what the user declared and a measure uses; "" where it uses nothing."""
+    base = measure.partition(".")[0]
+    known = registry.names("measures")
+    name = measure if measure in known else base
+    if not isinstance(rows, Store) or name not in known:
+        return ""
+    learnt = [table for table in registry.measure(name).learns if table in DECLARED]
+    facts = rows.facts(workflow) if learnt else None
+    chosen = {table: getattr(facts, table) for table in learnt if facts is not None}
+    return digest(chosen) if any(chosen.values()) else ""
+
+
+def _agent(name: str | None, version: str | None) -> str:
+    return " ".join(part for part in (name, version) if part)
