@@ -109,6 +109,20 @@ def test_more_members_than_the_limit_are_refused_before_they_are_listed(path: Pa
     assert len(read(path, data, Limits(zip_members=11))) == 11
 
 
+def test_members_are_counted_in_an_archive_of_the_64_bit_kind(path: Path) -> None:
+    data = zipped(*((str(i), TAU) for i in range(11)))
+    directory, end = data.index(b"PK\x01\x02"), data.index(b"PK\x05\x06")
+    size = end - directory
+    end64 = struct.pack("<4sQHHIIQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, 11, 11, size, directory)
+    locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, end, 1)
+    last = struct.pack(
+        "<4sHHHHIIH", b"PK\x05\x06", 0, 0, 2**16 - 1, 2**16 - 1, 2**32 - 1, 2**32 - 1, 0
+    )
+    large = data[:end] + end64 + locator + last
+    assert len(read(path, large, Limits(zip_members=11))) == 11
+    assert "limits.zip_members is 10" in refusal(path, large, Limits(zip_members=10))
+
+
 def patched(data: bytes, signature: bytes, offset: int, value: int) -> bytes:
     """The archive with a 32-bit field of its last header of that kind changed."""
     at = data.rindex(signature) + offset
@@ -131,6 +145,9 @@ def test_a_member_that_lies_about_its_size_is_told_and_never_read_in_silence(
 def test_members_that_share_bytes_refuse_the_archive(path: Path) -> None:
     data = zipped(("a", TAU), ("b", TAU))
     assert "member 'a' overlaps the next" in refusal(path, patched(data, b"PK\x01\x02", 42, 0))
+    second = data.index(b"PK\x03\x04", 4)
+    nudged = patched(data, b"PK\x01\x02", 42, second - 1)
+    assert "member 'a' overlaps the next" in refusal(path, nudged)
     longer = data.replace(b"PK\x01\x02", b"PK\x01\x03", 1)
     assert "member 'b' overlaps the next" in refusal(path, patched(data, b"PK\x01\x02", 20, 10**6))
     assert "cannot be read" in refusal(path, longer)

@@ -158,6 +158,24 @@ def test_globs_match_files_once_and_in_order(tmp_path: Path) -> None:
     assert names("s*") == ["3.json", "4.txt"]
 
 
+def test_folders_are_walked_in_sorted_order(tmp_path: Path) -> None:
+    names = [f"{i * 7 % 20:02}" for i in range(20)]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(tau(), encoding="utf-8")
+    found = [Path(account.uri).parent.name for account in accounts([tmp_path])]
+    assert found == sorted(names)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter everything")
+def test_a_folder_that_cannot_be_entered_is_told(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    (account,) = accounts([tmp_path])
+    assert (
+        account.problem == "not a file but a link to a folder, or a folder that cannot be entered"
+    )
+
+
 def test_a_file_whose_name_looks_like_a_glob_is_that_file(tmp_path: Path) -> None:
     path = tmp_path / "run[1].json"
     path.write_text(tau(), encoding="utf-8")
@@ -181,6 +199,31 @@ def test_standard_input_is_read_like_a_file(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(sys, "stdin", stdin)
         (account,) = accounts(["-"])
         assert (account.uri, account.format, account.runs) == ("-", "tau_bench", 1000)
+
+
+PLUGIN = """
+from stepscope.model import Quarantined
+
+class LineByLine:
+    name = "line_by_line"
+    def sniff(self, head):
+        return 0.0
+    def read(self, stream):
+        for line in iter(stream.file.readline, b""):
+            yield Quarantined(reason="a line", offset=0, raw=line)
+
+FORMAT = LineByLine()
+"""
+
+
+def test_a_plugin_may_read_standard_input_in_pieces_of_any_size(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "plugin.py").write_text(PLUGIN, encoding="utf-8")
+    piped = io.TextIOWrapper(Unseekable(b"a line\n" * 100_000), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", piped)
+    (account,) = accounts(["-"], f"{tmp_path}/plugin.py:FORMAT")
+    assert (account.format, account.quarantined) == ("line_by_line", 100_000)
 
 
 def test_a_zip_on_a_pipe_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,6 +215,12 @@ def test_a_parquet_row_group_over_the_limit_is_refused_before_it_is_unpacked() -
         read(ours_parquet.FORMAT, parquet_of(a_run()), Limits(zip_total_bytes=100))
 
 
+def test_a_parquet_run_over_the_limit_of_a_record_is_quarantined() -> None:
+    (found,) = read(ours_parquet.FORMAT, parquet_of(a_run()), Limits(line_bytes=10))
+    assert isinstance(found, Quarantined)
+    assert "limits.line_bytes" in found.reason
+
+
 def test_without_pyarrow_the_command_that_installs_it_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -120,6 +120,19 @@ def test_a_record_of_exactly_the_limit_is_read() -> None:
     assert [type(r) for r in split(b'{"a": 123}\n', Limits(line_bytes=9))] == [Quarantined]
 
 
+def test_what_is_beyond_the_limit_is_not_taken_for_blank() -> None:
+    found = split(b"{}\n" + b" " * 100 + b"x\n{}", Limits(line_bytes=50))
+    assert [(type(r), r.offset) for r in found] == [
+        (RawRecord, 0),
+        (Quarantined, 3),
+        (RawRecord, 105),
+    ]
+
+
+def test_arrays_on_lines_are_told_however_far_the_second_is() -> None:
+    assert good(b"[[1]]\n" + b" " * 2_000_000 + b"\n[[2]]\n") == [b"[[1]]", b"[[2]]"]
+
+
 def test_a_whole_file_is_one_record_whatever_its_brackets() -> None:
     data = b'[{"a": 1}]\n[2]'
     assert whole(Stream(io.BytesIO(data), "f")) == (0, data)

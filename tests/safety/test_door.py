@@ -131,8 +131,11 @@ def test_the_strict_door_repairs_nothing(raw: bytes) -> None:
         decode_strict(raw, limits=LIMITS)
 
 
-def test_the_strict_door_tells_of_a_key_that_came_twice() -> None:
-    decoded = decode_strict(b'{"pass": false, "pass": true}', limits=LIMITS)
+@pytest.mark.parametrize(
+    "raw", [b'{"pass": false, "pass": true}', rb'{"pass": "\u003a", "pass": true}']
+)
+def test_the_strict_door_tells_of_a_key_that_came_twice(raw: bytes) -> None:
+    decoded = decode_strict(raw, limits=LIMITS)
     assert [repair.code for repair in decoded.repairs] == ["duplicate_key"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,23 @@ def test_brackets_are_found_the_same_in_one_chunk_or_in_many(chunks: list[bytes]
         found += zip((brackets.at + offset).tolist(), brackets.depth.tolist(), strict=True)
         offset += len(chunk)
     assert found == by_hand(b"".join(chunks))
+
+
+@pytest.mark.parametrize(
+    ("chunks", "depths"),
+    [
+        ([b'["\\', b'"]'], [1]),
+        ([b'["\\', b'\\"]'], [1, 0]),
+        ([b'["\\\\', b'"]'], [1, 0]),
+        ([b'["\\\\\\', b"", b'\\"', b"]"], [1, 0]),
+        ([b'["\\', b'\\\\"', b"]"], [1]),
+    ],
+)
+def test_a_run_of_backslashes_goes_on_in_the_next_chunk(
+    chunks: list[bytes], depths: list[int]
+) -> None:
+    structure = Structure()
+    assert [depth for chunk in chunks for depth in structure.scan(chunk).depth.tolist()] == depths
 
 
 def test_a_long_run_of_backslashes_is_counted_not_walked() -> None:
