@@ -2,7 +2,6 @@
 
 A run that failed with every sub-goal reached, or passed with one missed, is where one grade alone
 would mislead. Runs where either grade is absent stay out of the table and are counted beside it.
-Source: Zhuge et al., arXiv:2410.10934, and the joint distribution of measures.md 2.
 """
 
 from __future__ import annotations
