@@ -17,7 +17,7 @@ from stepscope.errors import DataError
 from stepscope.stats.clusters import Floats, codes
 from stepscope.stats.differences import difference_limits
 from stepscope.stats.multiplicity import holm
-from stepscope.stats.permutation import exact_p
+from stepscope.stats.permutation import Tail, exact_p
 from stepscope.stats.power import detectable, runs_needed
 from stepscope.stats.sample import Frame, check, column, conclude
 from stepscope.stats.shuffling import Trials, shared, shuffled_p
@@ -35,7 +35,8 @@ class Comparison:
     Attributes:
         effect: mean of the second minus mean of the first; positive where the second is higher.
             Paired: each case counts the same.
-        p: two-sided chance of a difference at least so large if the agent made none.
+        p: chance of a difference at least so large if the agent made none; two-sided unless one
+            side was asked about.
         p_adjusted: p after `adjust` over all questions asked together, else None.
         method: how p was found.
         n: cases compared (paired), or clusters of both fleets together.
@@ -43,6 +44,7 @@ class Comparison:
         only_second: cases that only the second agent ran.
         detectable: smallest true difference these cases show with 80 % power; None when unknown.
         needed: cases needed to see `see` with 80 % power; None when unknown.
+        sd: standard deviation of the per-case differences, never taken as 0; None when unknown.
         see: the difference `needed` speaks of, in the unit of the values.
     """
 
@@ -55,6 +57,7 @@ class Comparison:
     only_second: int = 0
     detectable: float | None = None
     needed: int | None = None
+    sd: float | None = None
     see: float | None = None
 
 
@@ -70,6 +73,7 @@ def compare_paired(
     unit: str = "share",
     see: float | None = None,
     draws: int = DRAWS,
+    tail: Tail = "both",
 ) -> Comparison | Unmeasured:
     """Compare two agents on the cases both ran, trial labels permuted within each case.
 
@@ -84,6 +88,7 @@ def compare_paired(
         unit: unit of the values.
         see: difference of interest; 5 points for passes unless given, none for other figures.
         draws: permutations drawn where the null is not exact.
+        tail: both sides, or one that was named beforehand: the second agent lower, or higher.
 
     Returns:
         The comparison; `Unmeasured` without a shared case or with values not finite. Its effect is
@@ -117,7 +122,7 @@ def compare_paired(
     with np.errstate(all="ignore"):
         if not np.isfinite(trials.differences()).all():
             return Unmeasured("undefined", "the values are too large for a difference")
-        p, method = _p(trials, rng=rng, draws=draws)
+        p, method = _p(trials, rng=rng, draws=draws, tail=tail)
         found = _described(trials.differences(), frame, bounded=bounded, see=see)
     return replace(found, p=p, method=method, only_first=only[0], only_second=only[1])
 
@@ -135,15 +140,16 @@ def adjust(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]:
     }
 
 
-def _p(trials: Trials, *, rng: np.random.Generator, draws: int) -> tuple[float, str]:
+def _p(trials: Trials, *, rng: np.random.Generator, draws: int, tail: Tail) -> tuple[float, str]:
     """Exact p for passes where the null is small enough, shuffled p otherwise."""
     if np.isin(trials.values, (0.0, 1.0)).all():
         first, second = trials.sums()
         columns = (first, trials.first, second, trials.second)
-        p = exact_p(zip(*(column.astype(int).tolist() for column in columns), strict=True))
+        counts = zip(*(column.astype(int).tolist() for column in columns), strict=True)
+        p = exact_p(counts, tail=tail)
         if p is not None:
             return p, "permutation exact"
-    return shuffled_p(trials, rng=rng, draws=draws)
+    return shuffled_p(trials, rng=rng, draws=draws, tail=tail)
 
 
 def _described(
@@ -159,6 +165,7 @@ def _described(
         n=n,
         detectable=detectable(n, sd, level=frame.level) if sd else None,
         needed=runs_needed(see, sd, level=frame.level) if sd and see else None,
+        sd=sd,
         see=see,
     )
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from math import comb, gcd, lcm
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from stepscope.stats.clusters import Floats
 
@@ -21,16 +23,20 @@ LATTICE = 1 << 18
 DIRECT = 1 << 22
 
 Case = tuple[int, int, int, int]
+# Which differences, second agent minus first, count as at least so large as the one seen.
+Tail = Literal["both", "lower", "upper"]
 
 
-def exact_p(cases: Iterable[Case]) -> float | None:
-    """Two-sided p of the difference in mean pass rate, from the exact permutation distribution.
+def exact_p(cases: Iterable[Case], *, tail: Tail = "both") -> float | None:
+    """P of the difference in mean pass rate, from the exact permutation distribution.
 
     Args:
         cases: for each case the passes and trials of the first agent, then of the second.
+        tail: both sides, or one that was named beforehand: the second agent lower, or higher.
 
     Returns:
-        P(|difference| >= |observed|); None where the exact distribution has too many points.
+        P(|difference| >= |observed|), or of the one side; None where the exact distribution has
+        too many points.
 
     Source:
         Fisher (1935), The Design of Experiments: randomisation within blocks. With one trial each
@@ -38,6 +44,8 @@ def exact_p(cases: Iterable[Case]) -> float | None:
 
     >>> exact_p([(1, 1, 0, 1)] * 5)
     0.0625
+    >>> exact_p([(1, 1, 0, 1)] * 5, tail="lower")
+    0.03125
     """
     observed = Counter(cases)
     kinds: Counter[tuple[int, int, int]] = Counter()
@@ -65,8 +73,17 @@ def exact_p(cases: Iterable[Case]) -> float | None:
         lowest += count * (first * stride - m * (unit // na))
     seen = sum(n * (b * (unit // nb) - a * (unit // na)) for (a, na, b, nb), n in observed.items())
     differences = lowest + step * np.arange(len(null))
-    p = float(null[np.abs(differences) >= abs(seen)].sum() / null.sum())
+    p = float(
+        null[extreme(differences, abs(seen) if tail == "both" else seen, tail)].sum() / null.sum()
+    )
     return min(1.0, max(p, float(np.finfo(np.float64).eps)))
+
+
+def extreme(differences: npt.NDArray[Any], seen: float, tail: Tail) -> npt.NDArray[np.bool_]:
+    """Tell which differences are as far out as `seen` on the side asked about; both: as |seen|."""
+    if tail == "both":
+        return np.asarray(np.abs(differences) >= seen)
+    return np.asarray(differences <= seen if tail == "lower" else differences >= seen)
 
 
 def convolve(first: Floats, second: Floats) -> Floats:

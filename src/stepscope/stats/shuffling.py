@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.stats.clusters import Floats, Ints
+from stepscope.stats.permutation import Tail, extreme
 
 # Hand-outs that are still listed one by one.
 ENUMERATED = 20_000
@@ -84,13 +85,16 @@ def shared(
     )
 
 
-def shuffled_p(trials: Trials, *, rng: np.random.Generator, draws: int) -> tuple[float, str]:
-    """Two-sided p of the mean difference over cases, labels permuted within cases.
+def shuffled_p(
+    trials: Trials, *, rng: np.random.Generator, draws: int, tail: Tail = "both"
+) -> tuple[float, str]:
+    """P of the mean difference over cases, labels permuted within cases.
 
     Args:
         trials: runs of both agents on one case or more.
         rng: draws the hand-outs where they are too many to list.
         draws: how many are drawn.
+        tail: both sides, or one that was named beforehand: the second agent lower, or higher.
 
     Returns:
         p, and how it came: "permutation exact", "permutation drawn" or "permutation normal".
@@ -100,17 +104,32 @@ def shuffled_p(trials: Trials, *, rng: np.random.Generator, draws: int) -> tuple
         Biol. 9, for (1 + hits)/(1 + draws).
     """
     trials = _centred(trials)
-    seen = abs(float(trials.differences().sum()))
-    bound = seen * (1 - TIE) - TIE
+    seen = float(trials.differences().sum())
+    bound = _nearly(seen, tail)
     shapes = Counter(zip(trials.first.tolist(), trials.second.tolist(), strict=True))
     if sum(count * log(comb(a + b, b)) for (a, b), count in shapes.items()) <= log(ENUMERATED):
-        return float((np.abs(_listed(trials)) >= bound).mean()), "permutation exact"
+        return float(extreme(_listed(trials), bound, tail).mean()), "permutation exact"
     if len(trials.values) * draws > WORK:
         variance = _variance(trials)
-        p = erfc(seen / sqrt(2 * variance)) if variance > 0 else 1.0
-        return max(p, SMALLEST), "permutation normal"
-    hits = int((np.abs(_drawn(trials, rng, draws)) >= bound).sum())
+        return max(_normal_p(seen, variance, tail), SMALLEST), "permutation normal"
+    hits = int(extreme(_drawn(trials, rng, draws), bound, tail).sum())
     return (1 + hits) / (1 + draws), "permutation drawn"
+
+
+def _nearly(seen: float, tail: Tail) -> float:
+    """Return what counts as far out as `seen`: a hair nearer, for sums of floats."""
+    if tail == "both":
+        return abs(seen) * (1 - TIE) - TIE
+    hair = TIE * (1 + abs(seen))
+    return seen + hair if tail == "lower" else seen - hair
+
+
+def _normal_p(seen: float, variance: float, tail: Tail) -> float:
+    if variance <= 0:
+        return 1.0
+    if tail == "both":
+        return erfc(abs(seen) / sqrt(2 * variance))
+    return erfc((seen if tail == "upper" else -seen) / sqrt(2 * variance)) / 2
 
 
 def _centred(trials: Trials) -> Trials:
