@@ -12,6 +12,7 @@ from stepscope.stats.comparison import Comparison, adjust, compare_paired
 from stepscope.stats.flips import Flip, rank_flips
 from stepscope.stats.joint import JointTable, TooLoose, effective_count, joint_table, too_loose
 from stepscope.stats.means import mean, rate
+from stepscope.stats.medians import median_ratio
 from stepscope.stats.multiplicity import holm, look_alpha
 from stepscope.stats.passk import pass_at_k, pass_hat_k
 from stepscope.stats.power import detectable, runs_needed
@@ -36,6 +37,7 @@ __all__ = [
     "look_alpha",
     "losses",
     "mean",
+    "median_ratio",
     "pass_at_k",
     "pass_hat_k",
     "proportion",
