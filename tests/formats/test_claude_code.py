@@ -213,6 +213,7 @@ def test_lines_logged_again_after_a_compaction_are_replayed_and_count_once() -> 
     assert [s.replayed for s in run.steps] == [False] * 5 + [True, True, False]
     assert run.usage is not None
     assert run.usage.output_total == 5
+    assert [(e.step, e.result_step) for e in run.exchanges] == [(1, 2)]
     assert codes(run) == []
 
 

@@ -109,7 +109,8 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         """Every tool call in order, each with its result where one came.
 
         A result belongs to the call of the same id; where ids repeat, to the latest such call
-        still open; without any id, results are taken in order.
+        still open; without any id, results are taken in order. Replayed steps are copies of what
+        the agent did earlier and make no exchange.
         """
         return tuple(_pair(self.steps))
 
@@ -131,6 +132,8 @@ def _pair(steps: tuple[Step, ...]) -> list[Exchange]:
     open_ids: dict[str, list[int]] = {}
     nameless: list[int] = []
     for step in steps:
+        if step.replayed:
+            continue
         for call in step.calls:
             if call.id is None:
                 nameless.append(len(exchanges))
