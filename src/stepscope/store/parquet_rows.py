@@ -114,7 +114,6 @@ class ParquetRows:
                 yield record(_row(row))
 
     def _fill(self, places: npt.NDArray[np.int64], measure: str, cells: reading.Cells) -> set[str]:
-        value, label, state = cells
         versions: set[str] = set()
         for group in self._groups.get(measure, ()):
             table = self._records.read_row_group(group, columns=_COLUMNS)
@@ -122,10 +121,13 @@ class ParquetRows:
             kept = table.column("current").to_numpy() & (at >= 0)
             if not kept.any():
                 continue
-            at = at[kept]
-            state[at] = table.column("state").to_numpy()[kept]
-            value[at] = table.column("value").to_numpy()[kept]
-            label[at] = _words(table, "label")[kept]
+            found = reading.Found(
+                at,
+                table.column("state").to_numpy(),
+                table.column("value").to_numpy(),
+                _words(table, "label"),
+            )
+            found.into(cells, kept)
             versions |= set(_words(table, "version")[kept])
         return versions
 

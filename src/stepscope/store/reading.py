@@ -103,54 +103,80 @@ class Asked(NamedTuple):
 
 
 class Places:
-    """Where each run stands in the arrays."""
+    """Where each run stands in the arrays, and what decides which of its records are current."""
 
-    def __init__(self, chosen: Runs) -> None:
+    def __init__(self, db: sqlite3.Connection, chosen: Runs) -> None:
         self._order = np.argsort(chosen.key)
         self._keys = chosen.key[self._order]
-        self._workflow = chosen.workflow
+        self._workflows, self._workflow = np.unique(chosen.workflow, return_inverse=True)
+        self.case = np.zeros(len(chosen), dtype=np.int64)
+        rows = db.execute("SELECT seq, case_id FROM runs WHERE case_id <> 0").fetchall()
+        if rows:
+            pairs = np.array(rows, dtype=np.int64)
+            at = self.of(pairs[:, 0])
+            self.case[at[at >= 0]] = pairs[at >= 0, 1]
 
     def of(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return positions, -1 for a run that was not chosen."""
-        if not len(self._keys):
-            return np.full(len(keys), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, self._order[at], -1)
 
     def inside(self, workflows: frozenset[str], at: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Tell which positions belong to runs of these workflows."""
-        return np.fromiter((self._workflow[i] in workflows for i in at), np.bool_, len(at))
+        codes = [code for code, name in enumerate(self._workflows) if name in workflows]
+        return np.isin(self._workflow[at], codes)
 
 
 def fill(db: sqlite3.Connection, place: Places, measure: str, cells: Cells) -> set[str]:
     """Put the current answers of one measure name into the cells; return their versions."""
-    value, label, state = cells
     versions = set()
     for asked in questions(db, measure):
         rows = db.execute(
-            "SELECT r.run, r.state, r.value, r.label FROM records AS r"
-            " JOIN runs ON runs.seq = r.run"
-            " WHERE r.question = ? AND r.step = -1 AND r.repeat = 0"
-            " AND r.case_id IN (0, runs.case_id) ORDER BY r.case_id",
+            "SELECT run, case_id, state, value, label FROM records"
+            " WHERE question = ? AND step = -1 AND repeat = 0",
             (asked.id,),
         ).fetchall()
         if not rows:
             continue
-        keys, states, values, labels = zip(*rows, strict=True)
+        keys, cases, states, values, labels = zip(*rows, strict=True)
         at = place.of(np.array(keys, dtype=np.int64))
-        kept = at >= 0
+        case = np.array(cases, dtype=np.int64)
+        kept = (at >= 0) & ((case == 0) | (case == place.case[at]))
         if asked.workflows is not None:
-            kept[kept] = place.inside(asked.workflows, at[kept])
+            kept &= place.inside(asked.workflows, at)
         if not kept.any():
             continue
-        at = at[kept]
-        found = np.array(states, dtype=np.int8)[kept]
-        # A label without a number is an answer too; only the store tells them apart.
-        state[at] = np.where(found > 0, ANSWERED, found)
-        value[at] = np.array(values, dtype=np.float64)[kept]
-        label[at] = texts(labels)[kept]
+        found = Found(
+            at,
+            np.array(states, dtype=np.int8),
+            np.array(values, dtype=np.float64),
+            texts(labels),
+        )
+        # What was made against the run's case wins over what was made against none.
+        found.into(cells, kept & (case == 0))
+        found.into(cells, kept & (case != 0))
         versions.add(asked.version)
     return versions
+
+
+class Found(NamedTuple):
+    """Answers as they were read, each with its position in the column."""
+
+    at: npt.NDArray[np.int64]
+    state: npt.NDArray[np.int8]
+    value: npt.NDArray[np.float64]
+    label: Texts
+
+    def into(self, cells: Cells, kept: npt.NDArray[np.bool_]) -> None:
+        """Put the kept ones into the cells."""
+        if not kept.any():
+            return
+        value, label, state = cells
+        at = self.at[kept]
+        # A label without a number is an answer too; only the store tells the two apart.
+        state[at] = np.minimum(self.state[kept], ANSWERED)
+        value[at] = self.value[kept]
+        label[at] = self.label[kept]
 
 
 def questions(db: sqlite3.Connection, measure: str) -> list[Asked]:

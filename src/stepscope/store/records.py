@@ -260,7 +260,8 @@ def rows(
     """Yield the records that were asked for, ordered by measure, run and step."""
     conditions, parameters = ["runs.superseded_by IS NULL"], []
     if trajectory is not None:
-        conditions, parameters = ["runs.id = ?"], [trajectory]
+        # By row, so that each question is one look into its key, not a scan of its records.
+        conditions, parameters = ["r.run = (SELECT seq FROM runs WHERE id = ?)"], [trajectory]
     if measure is not None:
         conditions.append("q.measure = ?")
         parameters.append(measure)
