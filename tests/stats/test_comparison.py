@@ -11,7 +11,7 @@ from scipy import stats as oracle
 
 from stepscope import stats
 from stepscope.errors import DataError
-from stepscope.stats import permutation, shuffling
+from stepscope.stats import permutation, shuffling, unpaired
 from stepscope.stats.comparison import Comparison
 from stepscope.stats.permutation import Case, exact_p
 from stepscope.values import Estimate, Unmeasured
@@ -135,10 +135,27 @@ def test_drawn_and_normal_p_agree_with_the_exact_one(monkeypatch: pytest.MonkeyP
 
 
 def test_a_common_offset_changes_no_p() -> None:
-    first, second = [[1.0], [5.0], [2.0]], [[2.0], [4.0], [4.0]]
-    far = [[[v + 1e9 for v in case] for case in side] for side in (first, second)]
+    first, second = [[1.1, 0.3], [5.2], [2.3]], [[2.7], [4.4, 6.1], [4.5]]
+    far = [[[v + 1e12 for v in case] for case in side] for side in (first, second)]
     near, _ = shuffling.shuffled_p(trials(first, second), rng=rng(), draws=9)
     assert shuffling.shuffled_p(trials(*far), rng=rng(), draws=9)[0] == near
+
+
+def test_values_near_the_largest_float_still_have_a_p() -> None:
+    huge = [[8.9e307], [1e307]]
+    assert shuffling.shuffled_p(trials(huge, huge), rng=rng(), draws=9)[0] == 1.0
+
+
+def test_no_drawn_p_is_smaller_than_the_draws_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpaired, "HELD", 1000)  # draws come in chunks
+    cases, low, high = range(40), np.arange(40) * 0.01, np.arange(40) * 0.01 + 9
+    for compare in (stats.compare_paired, stats.compare_unpaired):
+        found = compare(low, cases, high, cases, rng=rng(), unit="usd", draws=99)
+        assert isinstance(found, Comparison)
+        assert (found.p, found.method) == (0.01, "permutation drawn")
+        same = compare(low, cases, low, cases, rng=rng(), unit="usd", draws=99)
+        assert isinstance(same, Comparison)
+        assert same.p == 1.0
 
 
 def test_cases_of_one_agent_only_are_left_out_and_counted() -> None:
@@ -175,7 +192,8 @@ def test_twenty_identical_pairs_say_how_little_they_can_see() -> None:
     assert found.effect.low < -0.1
     assert found.needed is not None
     assert found.detectable is not None
-    assert found.detectable > 0.1
+    # one case of twenty that differs fully: sd sqrt(1/20)
+    assert isclose(found.detectable, 2.8016 * (1 / 20) ** 0.5 / 20**0.5, rel_tol=1e-4)
 
 
 def test_the_cases_needed_are_those_of_the_paired_t_test() -> None:

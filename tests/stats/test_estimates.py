@@ -57,6 +57,7 @@ def test_labels_of_tasks_need_not_be_numbers_or_dense() -> None:
     passed = [1, 0, 1, 1, 0, 1]
     by_name = stats.proportion(passed, ["b", "b", "a", "a", "c", "c"])
     assert by_name == stats.proportion(passed, [7, 7, -3, -3, 10**15, 10**15])
+    assert by_name == stats.proportion(passed, [1, 1, -3, -3, 0, 0])
 
 
 def test_a_ratio_counts_units_and_leaves_out_runs_without_any() -> None:
@@ -156,8 +157,9 @@ def test_pass_k_counts_the_subsets_of_trials(k: int) -> None:
 
 
 def test_tasks_with_too_few_trials_are_counted_not_dropped() -> None:
-    found = measured(stats.pass_hat_k([2, 1, 3], [4, 1, 3], 2, unmeasured={"error": 4}))
-    assert found.unmeasured == {"error": 4, "insufficient_data": 1}
+    lost = {"error": 4, "insufficient_data": 2}
+    found = measured(stats.pass_hat_k([2, 1, 3], [4, 1, 3], 2, unmeasured=lost))
+    assert found.unmeasured == {"error": 4, "insufficient_data": 3}
     assert found.n == 2
     assert absent(stats.pass_hat_k([1, 1], [1, 1], 2)) == "insufficient_data"
     assert absent(stats.pass_hat_k([2, 1], [2, 1], 2)) == "insufficient_data"

@@ -15,7 +15,7 @@ from stepscope.stats.means import mean, rate
 from stepscope.stats.medians import median_ratio
 from stepscope.stats.multiplicity import holm, look_alpha
 from stepscope.stats.passk import pass_at_k, pass_hat_k
-from stepscope.stats.power import detectable, runs_needed
+from stepscope.stats.power import detectable, runs_needed, runs_to_tell
 from stepscope.stats.proportions import proportion, ratio, share
 from stepscope.stats.quantiles import quantile
 from stepscope.stats.unpaired import compare_unpaired
@@ -47,6 +47,7 @@ __all__ = [
     "ratio",
     "resampled",
     "runs_needed",
+    "runs_to_tell",
     "share",
     "too_loose",
     "trials_per_task",

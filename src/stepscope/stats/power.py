@@ -58,6 +58,39 @@ def detectable(cases: int, sd: float, *, level: float = 0.95, power: float = POW
     return _z_sum(level, power) * sd / sqrt(cases)
 
 
+def runs_to_tell(
+    value: float, threshold: float, *, alpha: float, power: float = POWER
+) -> int | None:
+    """Return the independent runs that tell a true share from a threshold, by a one-sided limit.
+
+    Args:
+        value: the true share.
+        threshold: the share it is told from, strictly between 0 and 1.
+        alpha: chance that the limit lies on the wrong side of the truth.
+        power: chance of telling them apart.
+
+    Returns:
+        The runs; None where the share is the threshold: no number of runs tells them apart.
+
+    Raises:
+        DataError: a share is out of range.
+
+    Source:
+        the one-sample test of a proportion, e.g. Fleiss, Levin and Paik (2003), Statistical
+        Methods for Rates and Proportions, section 2.4.
+
+    >>> runs_to_tell(0.05, 0.10, alpha=0.05)
+    184
+    """
+    if not (0 <= value <= 1 and 0 < threshold < 1 and 0 < alpha < 1 and 0 < power < 1):
+        raise DataError(f"runs_to_tell got share {value!r} and threshold {threshold!r}")
+    if value == threshold:
+        return None
+    z_alpha, z_power = NormalDist().inv_cdf(1 - alpha), NormalDist().inv_cdf(power)
+    spread = z_alpha * sqrt(threshold * (1 - threshold)) + z_power * sqrt(value * (1 - value))
+    return max(1, ceil((spread / (threshold - value)) ** 2))
+
+
 def _z_sum(level: float, power: float) -> float:
     """Z of the two-sided level plus z of the power."""
     if not (0 < level < 1 and 0 < power < 1):

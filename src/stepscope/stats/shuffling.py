@@ -143,13 +143,13 @@ def _centred(trials: Trials) -> Trials:
 
 
 def _listed(trials: Trials) -> Floats:
-    """Sum of the differences under every hand-out of all cases."""
+    """Sum of the differences under every hand-out of all cases, cases having mean 0."""
     null = np.zeros(1)
     ends = np.cumsum(trials.first + trials.second)
     for end, a, b in zip(ends, trials.first.tolist(), trials.second.tolist(), strict=True):
         pooled = trials.values[end - a - b : end]
         sums = pooled[np.array(list(combinations(range(a + b), b)))].sum(axis=1)
-        null = np.add.outer(null, sums * (1 / a + 1 / b) - pooled.sum() / a).ravel()
+        null = np.add.outer(null, sums * (1 / a + 1 / b)).ravel()
     return null
 
 
@@ -161,7 +161,7 @@ def _variance(trials: Trials) -> float:
 
 
 def _drawn(trials: Trials, rng: np.random.Generator, draws: int) -> Floats:
-    """Sum of differences under random hand-outs; cases of one shape are permuted together."""
+    """Sum of differences under random hand-outs, cases having mean 0 and permuted by shape."""
     null = np.zeros(draws)
     starts = np.cumsum(trials.first + trials.second) - trials.first - trials.second
     shapes = np.stack([trials.first, trials.second], axis=1)
@@ -173,5 +173,5 @@ def _drawn(trials: Trials, rng: np.random.Generator, draws: int) -> Floats:
             keys = rng.random((min(chunk, draws - start), *pooled.shape))
             chosen = np.argpartition(keys, b - 1, axis=-1)[..., :b]
             sums = np.take_along_axis(pooled[None], chosen, axis=-1).sum(axis=(1, 2))
-            null[start : start + len(keys)] += sums * (1 / a + 1 / b) - pooled.sum() / a
+            null[start : start + len(keys)] += sums * (1 / a + 1 / b)
     return null
