@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from stepscope.model import Step, Trajectory
 
@@ -34,6 +34,8 @@ QUANTITY_DIGITS = 7
 # How many numbers, the latest first, arithmetic may draw on: 60 make 3,600 pairs, a chance hit in
 # about one of thirty amounts with cents below 1,000.
 TERMS = 60
+# Counts, ranks and list numbers are no terms of a sum: with them every amount is a sum.
+SMALLEST_TERM = 10
 # Longest list whose sum counts as derived, and the largest count of equal things.
 LONGEST_SUM = 8
 LARGEST_MULTIPLE = 9
@@ -42,8 +44,12 @@ TOLERANCE = 0.005
 # Shorter texts of letters and digits are found by chance once spaces and dashes are ignored.
 SQUEEZED_CHARACTERS = 6
 
+T = TypeVar("T")
+
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _SURROGATES = range(0xD800, 0xE000)
+# A short prefix of letters before a number long enough to name one thing: W9502127.
+_PREFIXED = re.compile(r"[A-Za-z]{1,3}-?(\d{5,})")
 _NOT_ALNUM = re.compile(r"[\W_]+")
 _MONTHS = (
     "january february march april may june july august september october november december".split()
@@ -108,8 +114,9 @@ class Evidence:
         """Return the step before `before` where an identifier or e-mail comes from.
 
         Formats agreed to be the same: other case; without outer punctuation (#W12 for W12); spoken
-        with spaces or dashes (12 34-56 for 123456); joined from words that were all said
-        (mia_li_3668 from "Mia Li, 3668"): then the step of the last of them.
+        with spaces or dashes (12 34-56 for 123456); by its number alone (9502127 for #W9502127);
+        joined from words that were all said (mia_li_3668 from "Mia Li, 3668"): then the step of
+        the last of them.
         """
         found = self.said(value, before)
         if found is not None:
@@ -119,21 +126,24 @@ class Evidence:
             found = self.said(bare, before)
             if found is not None:
                 return found
-        found = self._spoken(bare, before)
+        number = _PREFIXED.fullmatch(bare)
+        if number is not None:
+            found = self.said(number[1], before)
+        if found is None:
+            found = self._spoken(bare, before)
         return self._joined(bare, before) if found is None else found
 
     def number(self, value: float, before: int) -> int | None:
-        """Return the first step before `before` that says a number, in any usual format."""
-        steps = [s for form in _forms(value) if (s := self.said(form, before)) is not None]
-        return min(steps, default=None)
+        """Return a step before step `before` that says a number, in any usual format."""
+        return self._any(_forms(value), before)
 
     def date(self, iso: str, before: int) -> int | None:
-        """Return the first step before `before` that says a date (YYYY-MM-DD), in any format.
+        """Return a step before step `before` that says a date (YYYY-MM-DD), in any format.
 
         Day and month are enough: people leave the year out.
         """
-        steps = [s for form in date_forms(iso) if (s := self.said(form, before)) is not None]
-        return min(steps, default=None)
+        step = self.said(iso, before)
+        return self._any(date_forms(iso), before) if step is None else step
 
     def numbers(self, before: int, after: int = -1) -> Sequence[Said]:
         """Return the quantities said between the steps `after` and `before`, in order."""
@@ -144,9 +154,24 @@ class Evidence:
         """Return how `value` follows from what was said before step `before`, by arithmetic."""
         return derive(value, self.numbers(before))
 
+    def user_words(self, before: int) -> Iterator[tuple[int, str]]:
+        """Yield what users said before step `before`, in lower case, with the step."""
+        for at, step in enumerate(self._steps):
+            if step >= before:
+                return
+            if step in self._users:
+                yield step, self._texts[at]
+
     def step_at(self, offset: int) -> int:
         """Return the step that holds an offset of `text`."""
         return self._steps[bisect_right(self._starts, offset) - 1]
+
+    def _any(self, forms: Sequence[str], before: int) -> int | None:
+        for form in forms:
+            step = self.said(form, before)
+            if step is not None:
+                return step
+        return None
 
     def _find(self, value: str) -> int | None:
         text, length = self.text, len(value)
@@ -161,11 +186,9 @@ class Evidence:
         squeezed = _NOT_ALNUM.sub("", value).casefold()
         if len(squeezed) < SQUEEZED_CHARACTERS:
             return None
-        for at, index in enumerate(self._steps):
-            if index >= before:
-                break
-            if index in self._users and squeezed in _NOT_ALNUM.sub("", self._texts[at]):
-                return index
+        for step, words in self.user_words(before):
+            if squeezed in _NOT_ALNUM.sub("", words):
+                return step
         return None
 
     def _joined(self, value: str, before: int) -> int | None:
@@ -186,13 +209,15 @@ class Evidence:
 
 
 def evidence_of(trajectory: Trajectory) -> Evidence:
-    """Return the evidence of a run, built once for all measures that ask.
+    """Return the evidence of a run, built once for all measures that ask."""
+    return once(trajectory, "_evidence", Evidence)
 
-    It is kept on the trajectory, where `Trajectory.exchanges` is kept too.
-    """
-    kept = trajectory.__dict__.get("_evidence")
-    if not isinstance(kept, Evidence):
-        kept = trajectory.__dict__["_evidence"] = Evidence(trajectory)
+
+def once(trajectory: Trajectory, name: str, make: Callable[[Trajectory], T]) -> T:
+    """Return what `make` says of a run, kept on the run, as `Trajectory.exchanges` is."""
+    kept: T | None = trajectory.__dict__.get(name)
+    if kept is None:
+        kept = trajectory.__dict__[name] = make(trajectory)
     return kept
 
 
@@ -216,7 +241,7 @@ def number_of(text: str) -> float | None:
 def derive(value: float, said: Sequence[Said]) -> Derivation | None:
     """Return how `value` follows from numbers said, the latest of them first.
 
-    >>> derive(-16.63, [Said(2.5, 1), Said(269.16, 1), Said(285.79, 2)])
+    >>> derive(-16.63, [Said(25, 1), Said(269.16, 1), Said(285.79, 2)])
     Derivation(formula='269.16 - 285.79', steps=(1, 2))
     >>> derive(90.0, [Said(30.0, 4)]).formula
     '3 x 30'
@@ -231,11 +256,11 @@ def derive(value: float, said: Sequence[Said]) -> Derivation | None:
 
 
 def _pair(target: float, terms: dict[float, int], value: float) -> Derivation | None:
-    ordered = sorted(terms)
+    ordered = sorted(term for term in terms if term >= SMALLEST_TERM)
     for first in ordered:
         for wanted, sign in ((target - first, "+"), (first - target, "-")):
             second = _near(ordered, wanted)
-            if second is None or second == 0 or first == 0:
+            if second is None:
                 continue
             # a - b and b - a are the same claim: which sign was meant stands in its words.
             left, right = (second, first) if sign == "-" and value < 0 else (first, second)
@@ -253,10 +278,11 @@ def _multiple(target: float, terms: dict[float, int]) -> Derivation | None:
 
 
 def _list_sum(target: float, said: Sequence[Said]) -> Derivation | None:
-    for at in range(len(said)):
-        total = said[at].value
-        for term in said[at + 1 : at + LONGEST_SUM]:
-            if term.step != said[at].step:
+    terms = [term for term in said if term.value >= SMALLEST_TERM]
+    for at, first in enumerate(terms):
+        total = first.value
+        for term in terms[at + 1 : at + LONGEST_SUM]:
+            if term.step != first.step:
                 break
             total += term.value
             if abs(total - target) < TOLERANCE:

@@ -1,0 +1,176 @@
+"""Where the values in a call's arguments come from: said earlier, derived, or found nowhere.
+
+Judged: identifiers, e-mail addresses, dates, numbers. Not judged: words (names, cities, options),
+truth values, small whole numbers (counts, settings), and free text (`reason`, `query`, `command`,
+paths, whatever holds spaces). A value found nowhere is `invented` only where no honest source is
+left; where the agent may well choose the value itself (a page size, the name of what it creates, a
+date counted from "tomorrow") it is `unknown`, which condemns nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from stepscope.effects import words_of
+from stepscope.measures.axes.evidence import Evidence, evidence_of, number_of, once
+from stepscope.measures.calls import agent_calls
+from stepscope.model import Json, Trajectory
+
+Kind = Literal["identifier", "email", "date", "number"]
+State = Literal["said", "derived", "unknown", "invented"]
+
+# Words in an argument's name that say: the agent words it itself.
+FREE_TEXT = frozenset(
+    "answer body caption cmd code command comment content contents description details directory "
+    "explanation expression file filename folder goal input instruction instructions keyword "
+    "keywords label message messages note notes path pattern plan prompt query question reason "
+    "regex replacement script search sql string subject summary task text thought title topic url "
+    "uri value".split()
+)
+# Words that say: this names one thing that exists, and only somebody who knows it can tell.
+NAMES_A_THING = frozenset(
+    "account accounts booking card email id ids identifier invoice isbn number numbers order "
+    "passport payment phone pnr reference reservation serial sku ssn ticket tracking user username "
+    "uuid zip zipcode postcode".split()
+)
+AMOUNTS = frozenset(
+    "amount balance charge cost discount fee paid payment price refund sum total usd".split()
+)
+# First words of tools that bring something new into being: its name is the agent's to choose.
+MAKES = frozenset("add build create generate insert make new open register start write".split())
+# Below it a whole number is a count or a setting (3 bags, page 2, 10 rows), not a fact.
+SMALLEST_FACT = 100
+# Shorter texts are options and abbreviations (A4, 5G, USB3) rather than names of one thing.
+IDENTIFIER_CHARACTERS = range(4, 65)
+# Deeper or longer arguments are data, not choices; values beyond are not judged.
+MOST_VALUES = 200
+
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ][\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?")
+_TOKEN = re.compile(r"[#@]?\w+(?:[-_.:]\w+)*")
+_RELATIVE = re.compile(
+    r"\b(?:today|tonight|tomorrow|yesterday|day after|days?|weeks?|weekend|months?|years?|next|"
+    r"last|this|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|same date)\b"
+)
+
+
+class Traced(NamedTuple):
+    """One judged value: the call's step, tool and argument, what it is and where it comes from."""
+
+    step: int
+    tool: str
+    argument: str
+    text: str
+    kind: Kind
+    state: State
+    source: int | None
+    reason: str
+
+
+def traced(trajectory: Trajectory) -> list[Traced]:
+    """Return every judged value of the agent's calls, in order; found once a run."""
+    return once(trajectory, "_traced", _traced)
+
+
+def _traced(trajectory: Trajectory) -> list[Traced]:
+    evidence = evidence_of(trajectory)
+    found: list[Traced] = []
+    for exchange in agent_calls(trajectory):
+        tool, step = exchange.call.name, exchange.step
+        seen: set[tuple[str, str]] = set()
+        for argument, given in leaves(exchange.call.arguments):
+            kind, text = classify(argument, given)
+            if kind is None or (argument, text) in seen:
+                continue
+            seen.add((argument, text))
+            state, source, reason = _trace(evidence, kind, text, step)
+            value = Traced(step, tool, argument, text, kind, state, source, reason)
+            doubt = _doubt(evidence, value) if state == "invented" else ""
+            found.append(value._replace(state="unknown", reason=doubt) if doubt else value)
+    return found
+
+
+def leaves(arguments: Json) -> Iterator[tuple[str, Json]]:
+    """Yield the name and value of every single value in a call's arguments, at any depth."""
+    waiting: list[tuple[str, Json]] = [("", arguments)]
+    given = 0
+    while waiting and given < MOST_VALUES:
+        name, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(key, member) for key, member in reversed(value.items())]
+        elif isinstance(value, list):
+            waiting += [(name, member) for member in reversed(value)]
+        else:
+            given += 1
+            yield name, value
+
+
+def classify(argument: str, value: Json) -> tuple[Kind | None, str]:
+    """Return what kind of judged value stands in an argument, and its text; None: not judged.
+
+    >>> classify("order_id", "#W2378156"), classify("reason", "#W2378156 is late")
+    (('identifier', '#W2378156'), (None, ''))
+    >>> classify("amount", 250), classify("bags", 2), classify("zip", "19122")
+    (('number', '250'), (None, ''), ('identifier', '19122'))
+    """
+    if isinstance(value, bool) or value is None:
+        return None, ""
+    words = _words(argument)
+    if not FREE_TEXT.isdisjoint(words):
+        return None, ""
+    if isinstance(value, int | float):
+        fact = value != int(value) or abs(value) >= SMALLEST_FACT
+        return ("number", f"{value:.12g}") if fact else (None, "")
+    text = value.strip() if isinstance(value, str) else ""
+    if _EMAIL.fullmatch(text):
+        return "email", text
+    if match := _DATE.fullmatch(text):
+        return "date", match[1]
+    if len(text) not in IDENTIFIER_CHARACTERS or not _TOKEN.fullmatch(text):
+        return None, ""
+    if not AMOUNTS.isdisjoint(words) and number_of(text) is not None:
+        return "number", text
+    named = not NAMES_A_THING.isdisjoint(words)
+    if any(c.isdigit() for c in text) or (named and text.isupper()):
+        return "identifier", text
+    return None, ""
+
+
+def _trace(evidence: Evidence, kind: Kind, text: str, step: int) -> tuple[State, int | None, str]:
+    if kind == "number":
+        value = float(text)
+        source = evidence.number(value, step)
+        if source is None and (derivation := evidence.derive(value, step)) is not None:
+            return "derived", derivation.steps[-1], derivation.formula
+    elif kind == "date":
+        source = evidence.date(text, step)
+    else:
+        source = evidence.trace(text, step)
+    if source is None:
+        return "invented", None, "found nowhere before"
+    return "said", source, ""
+
+
+def _doubt(evidence: Evidence, value: Traced) -> str:
+    """Return why a value found nowhere may still be honest, "" where nothing speaks for it."""
+    words = _words(value.argument)
+    if value.kind == "number":
+        return "" if not AMOUNTS.isdisjoint(words) else "a number that may be a setting"
+    if value.kind == "date":
+        said = evidence.user_words(value.step)
+        relative = any(_RELATIVE.search(text) for _, text in said)
+        return "may be counted from a day that was said" if relative else ""
+    if value.kind == "email":
+        local = value.text.partition("@")[0]
+        return "only its name was said" if evidence.said(local, value.step) is not None else ""
+    if not MAKES.isdisjoint(words_of(value.tool)[:1]):
+        return f"{value.tool} may name something new"
+    return "" if not NAMES_A_THING.isdisjoint(words) else "may be the agent's own choice"
+
+
+@lru_cache(maxsize=4096)
+def _words(argument: str) -> frozenset[str]:
+    return frozenset(words_of(argument))

@@ -1,0 +1,1 @@
+"""The evidence judge, axis by axis."""

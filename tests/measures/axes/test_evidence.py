@@ -1,0 +1,167 @@
+"""A value is said in the formats agreed on, by others than the agent, and before the step."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from stepscope.measures.axes.evidence import (
+    Evidence,
+    Said,
+    date_forms,
+    derive,
+    evidence_of,
+    number_of,
+)
+from tests.factories import agent, did, result, run, system, user
+
+LATER = 99
+
+
+@pytest.mark.parametrize(
+    ("value", "words", "step"),
+    [
+        ("#W123", "about #w123 please", 0),
+        ("#W123", "about W123.", 0),
+        ("W123", "about #W123!", 0),
+        ("#W123", "about #W1234", None),
+        ("#W123", "about #AW123", None),
+        ("#W9502127", "it is 9502127", 0),
+        ("#W9502127", "it is 19502127", None),
+        ("#W12", "it is 12", None),
+        ("gift_card_5634230", "credit_card_5634230", None),
+        ("4111222233334444", "4111-2222 3333 4444", 0),
+        ("mia_li_3668", "I am Mia Li, number 3668", 0),
+        ("mia_li_3668", "I am Mia Li, number 3669", None),
+        ("mia@x.org", "write to MIA@X.org.", 0),
+        ("34", "it cost 1619.34", None),
+        ("1619", "it cost 1619.34", None),
+        ("1619", "it cost 1619.", 0),
+        ("zürich1", "in Z\\u00fcrich1", 0),
+    ],
+)
+def test_a_value_is_traced_whole_in_every_agreed_format(
+    value: str, words: str, step: int | None
+) -> None:
+    assert Evidence(run(user(words))).trace(value, LATER) == step
+
+
+def test_only_what_was_said_before_the_step_counts() -> None:
+    evidence = Evidence(run(user("hello"), agent("which?"), user("A17B"), user("A17B")))
+    assert evidence.said("a17b", 2) is None
+    assert evidence.said("a17b", 3) == 2
+
+
+def test_policy_users_and_results_are_sources_and_the_agent_is_not() -> None:
+    made = run(system("A1B1"), user("A2B2"), agent("A3B3"), *did("get", "A4B4", id="A5B5"))
+    evidence = Evidence(made)
+    found = [evidence.trace(value, LATER) for value in ("A1B1", "A2B2", "A3B3", "A4B4", "A5B5")]
+    assert found == [0, 1, None, 4, None]
+
+
+def test_what_another_agent_said_is_a_source() -> None:
+    first, second = agent("order A17B"), agent("on it")
+    made = run(
+        msgspec.structs.replace(first, agent="planner"),
+        msgspec.structs.replace(second, agent="worker"),
+    )
+    assert Evidence(made).said("a17b", LATER) == 0
+
+
+def test_words_do_not_join_over_two_steps() -> None:
+    assert Evidence(run(user("A1"), user("B2"))).said("a1\0b2", LATER) == 0
+    assert Evidence(run(user("A1"), user("B2"))).first("a1b2") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "words", "step"),
+    [
+        (1619.34, "a refund of $1,619.34.", 0),
+        (1619.34, "a refund of 1619.34", 0),
+        (232.7, "it costs 232.70", 0),
+        (-16.63, "minus 16.63", 0),
+        (250.0, "250", 0),
+        (250.0, "250.00", 0),
+        (1250.0, "1,250", 0),
+        (250.0, "250.50", None),
+        (250.0, "1250", None),
+        (1234.0, "9,1,234", None),
+    ],
+)
+def test_a_number_is_said_in_every_usual_format(value: float, words: str, step: int | None) -> None:
+    assert Evidence(run(user(words))).number(value, LATER) == step
+
+
+@pytest.mark.parametrize(
+    ("words", "step"),
+    [
+        ("2024-05-07", 0),
+        ("on May 7", 0),
+        ("on the 7th of May", 0),
+        ("7 May 2024", 0),
+        ("05/07/2024", 0),
+        ("7.5.24", 0),
+        ("2024/05/07", 0),
+        ("May 17", None),
+        ("May 77", None),
+        ("2024-05-08", None),
+    ],
+)
+def test_a_date_is_said_in_every_usual_format(words: str, step: int | None) -> None:
+    assert Evidence(run(user(words))).date("2024-05-07", LATER) == step
+
+
+def test_a_text_that_is_no_date_has_itself_as_its_only_form() -> None:
+    assert date_forms("2024-13-07") == ["2024-13-07"]
+    assert date_forms("soon") == ["soon"]
+
+
+def test_numbers_leave_out_names_made_of_digits() -> None:
+    words = "paid $1,619.34 for 2 of item 1151293680 (#W2378156) on 2024-05-15 at 07:30, zip 01912"
+    found = Evidence(run(user("x"), user(words))).numbers(LATER)
+    assert found == [Said(1619.34, 1), Said(2.0, 1)]
+
+
+def test_numbers_lie_between_the_steps_asked_for() -> None:
+    evidence = Evidence(run(user("11"), user("22"), user("33")))
+    assert [said.value for said in evidence.numbers(2)] == [11.0, 22.0]
+    assert [said.value for said in evidence.numbers(LATER, after=0)] == [22.0, 33.0]
+
+
+PRICES = [Said(269.16, 1), Said(272.33, 1), Said(100.25, 1), Said(30.0, 4), Said(3.0, 4)]
+
+
+@pytest.mark.parametrize(
+    ("value", "formula", "steps"),
+    [
+        (3.17, "272.33 - 269.16", (1,)),
+        (-3.17, "269.16 - 272.33", (1,)),
+        (541.49, "269.16 + 272.33", (1,)),
+        (299.16, "30 + 269.16", (1, 4)),
+        (90.0, "3 x 30", (4,)),
+        (641.74, "sum of a list, 641.74", (1,)),
+        (541.50, None, ()),
+        (33.0, None, ()),
+        (300.0, None, ()),
+    ],
+)
+def test_simple_arithmetic_derives_and_nothing_deeper(
+    value: float, formula: str | None, steps: tuple[int, ...]
+) -> None:
+    found = derive(value, PRICES)
+    assert (found.formula, found.steps) == (formula, steps) if found else formula is None
+
+
+def test_a_number_too_long_to_be_a_quantity_is_none() -> None:
+    assert number_of("12345678") is None
+    assert number_of("1234567") == 1234567.0
+    assert number_of("0.5") == 0.5
+
+
+def test_the_evidence_of_a_run_is_gathered_once() -> None:
+    made = run(user("A17B"))
+    assert evidence_of(made) is evidence_of(made)
+
+
+def test_a_result_and_its_error_are_both_said() -> None:
+    assert Evidence(run(result("no A17B", "error"))).said("a17b", LATER) == 0

@@ -1,0 +1,127 @@
+"""Which tool, and whether any: condemned only by what was declared, said or seen to fail."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.measures.axes.tool_selection import MEASURE, NAME
+from stepscope.model import Case, Facts, PolicyRule, ToolCall, ToolDef, Verdict
+from tests.factories import agent, calls, did, failed, goal, result, run, user
+from tests.measures.answers import label, labels, whole
+
+TOOLS = (ToolDef("get"), ToolDef("pay", agent="cashier"))
+WRITES = Facts(effects={"cancel_order": "write", "send_voucher": "write", "set_address": "write"})
+
+
+def answer(*steps: object, facts: Facts | None = None, **fields: object) -> Verdict:
+    made = run(*steps, **fields)  # type: ignore[arg-type]
+    found = whole(MEASURE, made, made.case, facts)[NAME]
+    assert isinstance(found, Verdict)
+    return found
+
+
+def test_a_tool_that_was_not_offered_is_incorrect() -> None:
+    found = answer(*did("get"), *did("grab"), tools=TOOLS)
+    assert (found.label, found.cites) == ("incorrect", (2,))
+    assert found.reason == "grab is not among the 2 tools that were offered"
+
+
+def test_where_no_tools_are_declared_none_is_undeclared() -> None:
+    assert answer(*did("grab")).label == "uncertain"
+    assert answer(*did("grab"), tools=()).label == "uncertain"
+
+
+def test_a_providers_own_tool_need_not_be_declared() -> None:
+    search = ToolCall("web_search", {}, kind="server")
+    assert answer(calls(search), result("x"), tools=TOOLS).label == "uncertain"
+
+
+def test_a_forbidden_tool_is_incorrect_and_order_rules_are_not_ours() -> None:
+    forbidden = Facts(policy=(PolicyRule(name="no refunds", forbid="refund"),))
+    found = answer(*did("refund"), facts=forbidden)
+    assert (found.label, found.cites) == ("incorrect", (0,))
+    assert found.reason == "policy 'no refunds': refund is forbidden"
+    order = Facts(policy=(PolicyRule(name="ask", before="refund", require="confirm"),))
+    assert answer(*did("refund"), facts=order).label == "uncertain"
+
+
+def test_the_same_call_failing_the_same_way_again_is_incorrect() -> None:
+    found = answer(
+        *failed("get", "Error: gone", id=1), *did("get", id=2), *failed("get", "Error: gone", id=1)
+    )
+    assert (found.label, found.cites) == ("incorrect", (1, 4))
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        (*failed("get", "Error: gone", id=1), *failed("get", "Error: other", id=1)),
+        (
+            *failed("get", "Error: gone", id=1),
+            *did("set_id", id=1),
+            *failed("get", "Error: gone", id=1),
+        ),
+        (*failed("get", "Error: timed out", id=1), *failed("get", "Error: timed out", id=1)),
+        (*failed("get", "Error: gone", id=1), *failed("get", "Error: gone", id=2)),
+        (*failed("get", "Error: gone", id=1), *did("get", id=1)),
+    ],
+    ids=["another error", "a write between", "transient", "other arguments", "then it worked"],
+)
+def test_a_retry_with_a_chance_is_not_condemned(between: tuple[object, ...]) -> None:
+    assert answer(*between).label == "uncertain"
+
+
+TALK = (user("hello, I am Mia"), agent("How can I help?"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ((*TALK, user("my flight is late"), *did("send_voucher")), "incorrect"),
+        ((*TALK, user("please give me something"), *did("send_voucher")), "uncertain"),
+        ((*TALK, user("is there a voucher?"), *did("send_voucher")), "uncertain"),
+        (
+            (
+                *TALK,
+                user("it is late"),
+                agent("Shall I pay back?"),
+                user("yes"),
+                *did("send_voucher"),
+            ),
+            "uncertain",
+        ),
+        ((user("my flight is late"), *did("send_voucher")), "uncertain"),
+        ((*TALK, user("stop W12"), *did("cancel_order")), "uncertain"),
+        ((*TALK, user("look at my order"), *did("cancel_order")), "incorrect"),
+        ((*TALK, user("make it my address"), *did("set_address")), "uncertain"),
+    ],
+)
+def test_a_write_needs_a_word_of_the_user(steps: tuple[object, ...], expected: str) -> None:
+    assert answer(*steps, facts=WRITES).label == expected
+
+
+def test_a_write_guessed_from_its_name_makes_it_uncertain_and_cited() -> None:
+    found = answer(*TALK, user("my flight is late"), *did("send_voucher"))
+    assert (found.label, found.cites) == ("uncertain", (3,))
+    assert "declare what it does" in found.reason
+
+
+def test_correct_needs_a_case_that_was_fulfilled_and_nothing_else_written() -> None:
+    case = Case(workflow="shop", task="1", subgoals=(goal("cancel_order", id=1),))
+    ask = user("cancel it")
+    assert answer(ask, *did("cancel_order", id=1), case=case).label == "correct"
+    assert answer(ask, *did("cancel_order", id=2), case=case).label == "uncertain"
+    extra = (*did("cancel_order", id=1), *did("cancel_order", id=2))
+    assert answer(ask, *extra, case=case).label == "uncertain"
+    reads_only = Case(workflow="shop", task="1", reference=())
+    assert answer(ask, *did("get"), case=reads_only).label == "correct"
+    assert answer(ask, *did("get"), case=Case(workflow="shop", task="1")).label == "uncertain"
+
+
+def test_each_step_at_fault_has_its_answer() -> None:
+    made = run(*did("grab"), *did("get"), *did("grab"), tools=TOOLS)
+    assert labels(MEASURE, made) == {0: "incorrect", 4: "incorrect"}
+
+
+def test_no_calls_is_not_applicable() -> None:
+    assert label(whole(MEASURE, run(user("hi")))[NAME]) == "not_applicable"
