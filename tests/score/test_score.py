@@ -146,11 +146,11 @@ def test_progress_counts_runs() -> None:
     assert seen == [(128, 300), (256, 300), (300, 300)]
 
 
-def test_an_unknown_measure_and_a_dotted_name_are_refused() -> None:
+def test_an_unknown_measure_and_one_named_as_an_aspect_are_refused() -> None:
     with fleet(Store.open(":memory:"), 1) as store:
         with pytest.raises(ConfigError, match="no measure called 'beauty'"):
             score(store, measures=["beauty"])
-        with pytest.raises(ConfigError, match="a dot separates aspects"):
+        with pytest.raises(ConfigError, match="would be an aspect of 'outcome'"):
             score(store, measures=plugin("DOTTED"))
 
 

@@ -74,16 +74,12 @@ def score(
         progress: called with runs done and runs to do.
 
     Raises:
-        ConfigError: a measure is unknown, or its name has a dot.
+        ConfigError: a measure is unknown, or named as an aspect of another.
         EnvironmentFault: the disk is full, or a process died; calling again goes on.
     """
     names = tuple(registry.names("measures") if measures is None else dict.fromkeys(measures))
     asked = [registry.measure(name) for name in names]
-    for measure in asked:
-        if "." in measure.name:
-            raise ConfigError(
-                f"measure {measure.name!r}: a dot separates aspects; choose another name"
-            )
+    _refuse_aspects([measure.name for measure in asked])
     facts = _fit(store, declared)
     current = [
         Current(measure.name, workflow, measure.version, fitted.hash_of(measure.learns))
@@ -109,6 +105,18 @@ def score(
         unmeasured_by_kind=dict(sorted(unmeasured.items())),
         skipped=len(keys) - len(todo),
     )
+
+
+def _refuse_aspects(asked: Sequence[str]) -> None:
+    known = {*asked, *registry.names("measures")}
+    for name in asked:
+        words = name.split(".")
+        for length in range(1, len(words)):
+            if ".".join(words[:length]) in known:
+                raise ConfigError(
+                    f"measure {name!r} would be an aspect of {'.'.join(words[:length])!r}; "
+                    "choose another name"
+                )
 
 
 def _fit(store: Store, declared: Declared | None) -> dict[str, Facts]:

@@ -69,8 +69,8 @@ def column(measure: str, size: int, fill: Callable[[str, Cells], set[str]]) -> C
     cells = _empty(size)
     state = cells[2]
     versions = fill(measure, cells)
-    base = measure.partition(".")[0]
-    if base != measure and (state == NO_RECORD).any():
+    base = measure.rpartition(".")[0]
+    if base and (state == NO_RECORD).any():
         spare = _empty(size)
         whole = fill(base, spare)
         taken = (state == NO_RECORD) & (spare[2] < 0)
@@ -181,10 +181,11 @@ class Found(NamedTuple):
 
 def questions(db: sqlite3.Connection, measure: str) -> list[Asked]:
     """Return the questions of a measure whose answers may be current; later ones win."""
-    base = measure.partition(".")[0]
     current: dict[tuple[str, str], set[str]] = {}
     for workflow, version, facts in db.execute(
-        "SELECT workflow, version, facts FROM current WHERE measure = ?", (base,)
+        "SELECT workflow, version, facts FROM current"
+        " WHERE measure = ?1 OR substr(?1, 1, length(measure) + 1) = measure || '.'",
+        (measure,),
     ):
         current.setdefault((version, facts), set()).add(workflow)
     found = []
