@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -94,7 +95,8 @@ def make(
         StoreError: the records of a measure are of two versions.
     """
     measures = sorted({*policy.reads, *ALWAYS})
-    sample = read(rows, [policy.workflow], measures, where)[policy.workflow]
+    read_ = read(rows, [policy.workflow], measures, where, labelled=policy.labelled)
+    sample = read_[policy.workflow]
     if not sample.runs:
         raise DataError(f"no baseline: {no_runs(rows, policy.workflow, where)}")
     for gate in policy.gates:
@@ -176,6 +178,11 @@ def load(path: str | Path | None, workflow: str) -> Baseline | BaselineProblem:
         measures=file.measures,
         sample=sample,
     )
+
+
+def load_all(policies: Iterable[WorkflowPolicy]) -> dict[str, Baseline | BaselineProblem]:
+    """Return the baseline of each workflow, or why there is none; raises as `load` does."""
+    return {policy.workflow: load(policy.baseline, policy.workflow) for policy in policies}
 
 
 def write(baseline: Baseline, path: str | Path) -> None:

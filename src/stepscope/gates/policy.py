@@ -82,6 +82,11 @@ class WorkflowPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted({name for gate in self.gates for name in gate.reads}))
 
     @property
+    def labelled(self) -> frozenset[str]:
+        """The columns of which labels are read."""
+        return frozenset(g.quantity.measure for g in self.gates if g.quantity.kind == "label")
+
+    @property
     def hash(self) -> str:
         """Sixteen hex digits over all that decides; severities and paths do not."""
         asked = [

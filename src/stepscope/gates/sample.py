@@ -6,7 +6,7 @@ compared, pooled and logged is one thing. Versions of a measure are never mixed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -101,7 +101,12 @@ class Sample:
 
 
 def read(
-    rows: Rows, workflows: Sequence[str], measures: Sequence[str], where: Where | None
+    rows: Rows,
+    workflows: Sequence[str],
+    measures: Sequence[str],
+    where: Where | None,
+    *,
+    labelled: Container[str] = (),
 ) -> dict[str, Sample]:
     """Read the runs of each workflow; a workflow without runs has an empty sample.
 
@@ -110,6 +115,7 @@ def read(
         workflows: their names.
         measures: full names of the columns to read.
         where: which runs.
+        labelled: the measures whose label counts where an answer has a number as well.
 
     Raises:
         StoreError: the records of a measure are of two versions.
@@ -122,7 +128,7 @@ def read(
                 f"records of {name!r} are of versions {', '.join(column.versions)}, which may not "
                 f"be mixed; score again: stepscope score --measure {name.split('.')[0]}"
             )
-    cells = {name: _cells(column) for name, column in columns.items()}
+    cells = {name: _cells(column, name in labelled) for name, column in columns.items()}
     places: dict[str, list[int]] = {workflow: [] for workflow in workflows}
     for at, workflow in enumerate(runs.workflow.tolist()):
         if workflow in places:
@@ -159,13 +165,13 @@ def no_runs(rows: Rows, workflow: str, where: Where | None) -> str:
     )
 
 
-def _cells(column: Column) -> tuple[Cell, ...]:
+def _cells(column: Column, labelled: bool) -> tuple[Cell, ...]:
     numbered = column.valued.tolist()
     cells: list[Cell] = []
     for value, label, state, has_number in zip(
         column.value.tolist(), column.label.tolist(), column.state.tolist(), numbered, strict=True
     ):
-        if has_number:
+        if has_number and not (labelled and label is not None):
             cells.append(value)
         elif state == ANSWERED and label is not None:
             cells.append(label)
