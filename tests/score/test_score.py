@@ -154,6 +154,18 @@ def test_an_unknown_measure_and_one_named_as_an_aspect_are_refused() -> None:
             score(store, measures=plugin("DOTTED"))
 
 
+def test_a_measure_with_a_dot_in_its_name_has_its_own_versions_and_aspects() -> None:
+    with fleet(Store.open(":memory:"), 2) as store:
+        assert score(store, measures=plugin("NAMED")).runs == 2
+        assert score(store, measures=plugin("NAMED")).runs == 0
+        assert store.column("a.b").value.tolist() == [1.0, 1.0]
+        assert store.column("a.b.x.y").value.tolist() == [2.0, 2.0]
+        score(store, measures=plugin("NAMED_BOOM"))
+        for name in ("a.b", "a.b.x.y"):  # the old version's answers are no longer current
+            assert store.column(name).unmeasured() == {"error": 2}
+            assert store.column(name).versions == ("2",)
+
+
 def test_an_empty_store_is_scored_in_no_time() -> None:
     with Store.open(":memory:") as store:
         scored = score(store)

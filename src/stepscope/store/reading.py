@@ -70,13 +70,15 @@ def column(measure: str, size: int, fill: Callable[[str, Cells], set[str]]) -> C
     state = cells[2]
     versions = fill(measure, cells)
     base = measure.rpartition(".")[0]
-    if base and (state == NO_RECORD).any():
+    # Where the measure's name ends and the aspect begins, only its records tell.
+    while base and (state == NO_RECORD).any():
         spare = _empty(size)
         whole = fill(base, spare)
         taken = (state == NO_RECORD) & (spare[2] < 0)
         if taken.any():
             state[taken] = spare[2][taken]
             versions |= whole
+        base = base.rpartition(".")[0]
     return Column(
         measure=measure,
         value=cells[0],
