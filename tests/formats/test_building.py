@@ -114,6 +114,11 @@ def test_the_order_of_keys_never_changes_the_id(arguments: dict[str, Json], rng:
         ((calls(0, "a"), answers(1, "a")), []),
         ((calls(0, "a", "b"), answers(1, "b"), answers(2, "a")), []),
         ((calls(0, None), answers(1, None)), []),
+        ((calls(0, None), calls(1, None), answers(2, None)), [("call_without_result", 1)]),
+        (
+            (calls(0, "a"), calls(1, "a"), answers(2, "a")),
+            [("duplicate_call_id", 1), ("call_without_result", 0)],
+        ),
         ((calls(0, "a"),), [("call_without_result", 0)]),
         ((calls(0, None, None), answers(1, None)), [("call_without_result", 0)]),
         ((answers(0, "a"),), [("result_without_call", 0)]),

@@ -134,6 +134,38 @@ def test_parallel_calls_fan_out_without_being_taken_for_rewinding() -> None:
     assert codes(run) == []
 
 
+def test_a_call_that_was_never_answered_hangs_beside_the_path_of_its_message() -> None:
+    (run,) = runs(
+        line("user", "go", "a"),
+        line("assistant", [use("t1")], "bb", "a", message={"id": "m"}),
+        line("assistant", [use("t2")], "ccc", "bb", message={"id": "m"}),
+        line("user", [result("t1")], "dddd", "bb"),
+        line("assistant", "done", "eeeee", "dddd"),
+    )
+    assert codes(run) == [("call_without_result", 1)]
+
+
+def test_what_was_rewound_is_told_across_a_compaction_and_a_replay() -> None:
+    first = line("user", "go", "a")
+    boundary = {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "uuid": "dddd",
+        "logicalParentUuid": "ccc",
+        "sessionId": "s",
+    }
+    (run,) = runs(
+        first,
+        line("assistant", "wrong way", "bb", "a"),
+        line("user", "try again", "ccc", "a"),
+        boundary,
+        first,
+        line("assistant", "right", "eeeee", "dddd"),
+    )
+    assert [s.replayed for s in run.steps] == [False, False, False, False, True, False]
+    assert codes(run) == [("rewound", 1)]
+
+
 def test_orphans_and_cycles_of_parents_are_flagged_not_followed() -> None:
     (run,) = runs(
         line("user", "go", "a", "gone"),
@@ -297,6 +329,22 @@ def test_a_broken_line_is_quarantined_and_the_run_says_where() -> None:
     assert isinstance(run, Trajectory)
     assert len(run.steps) == 2
     assert [code for code, _ in codes(run)] == ["record_quarantined"] * 3
+
+
+def test_a_broken_line_is_placed_in_the_main_thread_not_in_a_subagents() -> None:
+    found = read(
+        FORMAT,
+        lines(
+            line("user", "go", "a"),
+            line("user", "sub", "bb", None, isSidechain=True, agentId="ag"),
+            line("assistant", "found", "ccc", "bb", isSidechain=True, agentId="ag"),
+            b'{"type": ',
+            line("assistant", "ok", "dddd", "a"),
+            line("user", "thanks", "eeeee", "dddd"),
+        ),
+    )
+    main = next(r for r in found if isinstance(r, Trajectory))
+    assert codes(main) == [("record_quarantined", 1)]
 
 
 def test_a_session_being_written_keeps_what_is_whole() -> None:

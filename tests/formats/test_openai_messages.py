@@ -241,6 +241,13 @@ def test_reasoning_refusal_name_and_legacy_function_calls_are_read() -> None:
     assert [(e.call.name, e.result_step) for e in run.exchanges] == [("f", 3)]
 
 
+def test_a_custom_tools_input_is_text_not_broken_json() -> None:
+    custom = {"id": "c", "type": "custom", "custom": {"name": "py", "input": "print(1)"}}
+    run = run_of(FORMAT, [{"role": "assistant", "tool_calls": [custom]}, SAYS])
+    (call,) = run.steps[0].calls
+    assert (call.name, call.arguments, call.parse_error) == ("py", "print(1)", None)
+
+
 def test_malformed_arguments_are_data_not_an_error() -> None:
     broken = {"id": "c", "function": {"name": "f", "arguments": '{"a": '}}
     run = run_of(FORMAT, [{"role": "assistant", "tool_calls": [broken]}, SAYS])
@@ -296,6 +303,7 @@ ANTHROPIC = [ASK, {"role": "assistant", "content": [{"type": "tool_use", "id": "
         ([ASK, SAYS], True),
         (ITEMS, True),
         (COMPLETION, True),
+        ([{"role": "user", "content": [{"type": "text", "text": "hi"}]}, SAYS], True),
         ({"messages": CHAT}, True),
         (written(CHAT)[:120], True),
         (ANTHROPIC, False),
