@@ -76,7 +76,7 @@ def _said(cells: Sequence[Cell]) -> str:
     """Say cells in few words: the mean of numbers, counts of labels and of what is absent.
 
     >>> _said([1.0, 0.0, "uncertain", Absent("missing_input")])
-    'mean 0.5 of 2, 1 uncertain, 1 missing_input'
+    'mean 0.5 of 2, 1 missing_input, 1 uncertain'
     """
     numbers = [cell for cell in cells if isinstance(cell, int | float)]
     words = [

@@ -30,10 +30,11 @@ from stepscope.gates.answers import (
     p_above,
     percent,
 )
+from stepscope.gates.chances import floor, staged
 from stepscope.gates.policy import GatePolicy
 from stepscope.gates.rates import no_verdicts
 from stepscope.gates.sides import Side
-from stepscope.stats.comparison import DRAWS, Comparison
+from stepscope.stats.comparison import Comparison
 from stepscope.stats.power import POWER
 from stepscope.values import Estimate, Unmeasured
 
@@ -96,8 +97,7 @@ class Drop:
         said = said_drop(gate, self.measured)
         if p_adjusted <= spend.alpha and self.beyond:
             return Answer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=effect)
-        floor = compare(self.now.measured().all_bad(), self.before.measured(), seed=self.seed)
-        if not isinstance(floor, Comparison) or floor.p > spend.alone:
+        if floor(self.now.measured(), self.before.measured(), 1.0) > spend.alone:
             return Answer(
                 outcome="undecided",
                 cause="too_few_cases",
@@ -183,16 +183,20 @@ class Shown:
         )
 
 
-def compare(
-    now: Side, before: Side, *, seed: int, level: float = SHOWN, draws: int = DRAWS
-) -> Comparison | Unmeasured:
+def compare(now: Side, before: Side, *, seed: int) -> Comparison | Unmeasured:
     """Compare bad runs now with those of the baseline; the effect is how much more there are."""
+    return staged(lambda draws: _compare(now, before, SHOWN, seed, draws))
+
+
+def _compare(
+    now: Side, before: Side, level: float, seed: int, draws: int
+) -> Comparison | Unmeasured:
     return stats.compare_paired(
         before.bad,
         before.cases,
         now.bad,
         now.cases,
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng([seed, draws]),
         level=level,
         unmeasured=_losses(now, before),
         draws=draws,
@@ -242,7 +246,7 @@ def _value(found: Comparison) -> float:
 
 
 def _effect(now: Side, before: Side, level: float, seed: int) -> Estimate | Unmeasured:
-    found = compare(now, before, seed=seed, level=level, draws=1)
+    found = _compare(now, before, level, seed, 1)
     return found if isinstance(found, Unmeasured) else found.effect
 
 

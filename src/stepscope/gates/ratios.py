@@ -27,12 +27,13 @@ from stepscope.gates.answers import (
     lost_said,
     p_above,
 )
+from stepscope.gates.chances import floor, staged
 from stepscope.gates.drops import with_vanished
 from stepscope.gates.policy import GatePolicy
 from stepscope.gates.rates import no_verdicts
 from stepscope.gates.sides import Flags, Floats, Side
 from stepscope.gates.types import Cause
-from stepscope.stats.comparison import DRAWS, Comparison
+from stepscope.stats.comparison import Comparison
 from stepscope.stats.power import POWER
 from stepscope.values import Estimate, Unmeasured
 
@@ -49,29 +50,33 @@ def ask(gate: GatePolicy, current: Side, baseline: Side, *, seed: int) -> Questi
     if not current.n_measured:
         return no_verdicts(gate, current)
     now, before = current.measured(), baseline.measured()
-    n = len(set(now.cases.tolist()) & set(before.cases.tolist()))
-    measured = estimate(now, before, SHOWN, seed)
-    if isinstance(measured, Unmeasured):
-        return Answer(
-            outcome="undecided",
-            cause="not_measured" if n else "no_shared_cases",
-            reason=f"{measured.reason}: no ratio of {gate.quantity.measure}",
-            estimate=measured,
-        )
+    absent = _incomparable(gate, now, before)
+    if absent is not None:
+        return absent
     best = filled(current, 0.0), filled(baseline, inf)
     ratio = Ratio(
         gate=gate,
         now=current,
         before=baseline,
-        measured=measured,
         p=rank_p(*best, seed=seed),
         beyond=plain(*best) > gate.bound + HAIR,
         seed=seed,
     )
     if gate.rule == "proof":
-        limits = partial(_limits, now, before, seed)
-        return Shown(ratio, p_above(limits, gate.bound))
+        return Shown(ratio, p_above(partial(estimate, now, before, seed), gate.bound))
     return ratio
+
+
+def _incomparable(gate: GatePolicy, now: Side, before: Side) -> Answer | None:
+    """Return why two groups have no ratio of medians; None where they have one."""
+    shared = set(now.cases.tolist()) & set(before.cases.tolist())
+    if not shared:
+        reason = "no case of the baseline was measured in these runs"
+        return Answer(outcome="undecided", cause="no_shared_cases", reason=reason)
+    if float(np.median(before.top[_within(before, shared)])) == 0:
+        reason = f"the baseline's median of {gate.quantity.measure} is 0: there is no ratio to it"
+        return Answer(outcome="undecided", cause="not_measured", reason=reason)
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,37 +86,39 @@ class Ratio:
     gate: GatePolicy
     now: Side
     before: Side
-    measured: Estimate
     p: float
     beyond: bool
     seed: int
 
+    def measured(self) -> Estimate | Unmeasured:
+        """Return the ratio over the runs that have answers."""
+        return estimate(self.now.measured(), self.before.measured(), self.seed, SHOWN)
+
     def answer(self, p_adjusted: float, spend: Spend) -> Answer:
         """Fail where the lengthening is no chance and above the margin."""
-        said = said_ratio(self.gate, self.measured)
+        shown = self.measured()
+        said = said_ratio(self.gate, shown)
         if p_adjusted <= spend.alpha and self.beyond:
-            reason = f"{said}, p {p_adjusted:.2g}"
-            return Answer(outcome="fail", reason=reason, estimate=self.measured)
-        longest = filled(self.now, inf)
-        everything = Side(
-            at=longest.at,
-            cases=longest.cases,
-            top=np.full(len(longest.at), inf),
-            size=longest.size,
-            lost=longest.lost,
-            unmeasured=longest.unmeasured,
-        )
-        if rank_p(everything, self.before.measured(), seed=self.seed) > spend.alone:
+            return Answer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=shown)
+        if floor(self.now.measured(), self.before.measured(), inf) > spend.alone:
             return Answer(
                 outcome="undecided",
                 cause="too_few_cases",
                 reason=f"{said}; however long the runs, these cases could not show it",
-                estimate=self.measured,
+                estimate=shown,
             )
-        return self._doubt(said, spend) or self._passed(said, spend)
+        doubt = self._doubt(spend)
+        if doubt is not None:
+            cause, reason = doubt
+            return Answer(
+                outcome="undecided", cause=cause, reason=f"{said}; {reason}", estimate=shown
+            )
+        seen = _detectable(shown, self.gate.bound, spend)
+        could = f"; {seen:.2f} times would be seen in 80 % of repetitions" if seen else ""
+        return Answer(outcome="pass", reason=said + could, estimate=shown, detectable=seen)
 
-    def _doubt(self, said: str, spend: Spend) -> Answer | None:
-        """Return the answer where lost runs or vanished cases, the longest of all, would fail."""
+    def _doubt(self, spend: Spend) -> tuple[Cause, str] | None:
+        """Return why lost runs or vanished cases, the longest of all, would make it fail."""
         gone = len(set(self.before.cases.tolist()) - set(self.now.cases.tolist()))
         worlds = [(self.now, False)] if self.now.n_lost or self.before.n_lost else []
         if gone:
@@ -121,22 +128,12 @@ class Ratio:
             if rank_p(*worst, seed=self.seed) > spend.alpha:
                 continue
             if plain(*worst) > self.gate.bound + HAIR:
+                if vanished:
+                    said = f"were {counted(gone, 'case')} that vanished long, it would fail"
+                    return "cases_vanished", said
                 lost = lost_said({**self.now.unmeasured}) or "unmeasured runs of the baseline"
-                missing = f"{counted(gone, 'case')} that vanished" if vanished else lost
-                return Answer(
-                    outcome="undecided",
-                    cause="cases_vanished" if vanished else "not_measured",
-                    reason=f"{said}; were {missing} long, it would fail",
-                    estimate=self.measured,
-                )
+                return "not_measured", f"were {lost} long, it would fail"
         return None
-
-    def _passed(self, said: str, spend: Spend) -> Answer:
-        seen = _detectable(self.measured, self.gate.bound, spend)
-        if seen is None:
-            return Answer(outcome="pass", reason=said, estimate=self.measured)
-        reason = f"{said}; {seen:.2f} times would be seen in 80 % of repetitions"
-        return Answer(outcome="pass", reason=reason, estimate=self.measured, detectable=seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +146,20 @@ class Shown:
     def answer(self, p_adjusted: float, spend: Spend) -> Answer:
         """Pass or fail where a limit lies clear of the margin."""
         ratio, bound = self.ratio, self.ratio.gate.bound
-        said = said_ratio(ratio.gate, ratio.measured)
+        shown = ratio.measured()
+        said = said_ratio(ratio.gate, shown)
         if p_adjusted <= spend.alpha:
-            return Answer(outcome="fail", reason=said, estimate=ratio.measured)
-        limits = partial(_limits, ratio.now.measured(), ratio.before.measured(), ratio.seed)
+            return Answer(outcome="fail", reason=said, estimate=shown)
+        limits = partial(estimate, ratio.now.measured(), ratio.before.measured(), ratio.seed)
         clear = below(limits, bound, spend.alpha_pass)
         if clear and not (ratio.now.n_lost or ratio.before.n_lost):
-            return Answer(outcome="pass", reason=said, estimate=ratio.measured)
-        reason, cause = self._open(said, clear)
-        return Answer(outcome="undecided", cause=cause, reason=reason, estimate=ratio.measured)
+            return Answer(outcome="pass", reason=said, estimate=shown)
+        reason, cause = self._open(said, shown, clear)
+        return Answer(outcome="undecided", cause=cause, reason=reason, estimate=shown)
 
-    def _open(self, said: str, clear: bool) -> tuple[str, Cause]:
+    def _open(self, said: str, shown: Estimate | Unmeasured, clear: bool) -> tuple[str, Cause]:
         """Return why it is neither shown nor refuted."""
-        if self.ratio.measured.high is None:
+        if isinstance(shown, Unmeasured) or shown.high is None:
             return f"{said}; a limit needs 20 cases that both have", "too_few_cases"
         if clear:
             lost = lost_said({**self.ratio.now.unmeasured}) or "unmeasured runs of the baseline"
@@ -169,7 +167,7 @@ class Shown:
         return f"{said}; the limits hold the margin", "interval"
 
 
-def estimate(now: Side, before: Side, level: float, seed: int) -> Estimate | Unmeasured:
+def estimate(now: Side, before: Side, seed: int, level: float) -> Estimate | Unmeasured:
     """Return the median now over the median of the baseline, on the cases that both have."""
     lost = {k: now.unmeasured.get(k, 0) + before.unmeasured.get(k, 0) for k in now.unmeasured}
     return stats.median_ratio(
@@ -186,15 +184,17 @@ def estimate(now: Side, before: Side, level: float, seed: int) -> Estimate | Unm
 def rank_p(now: Side, before: Side, *, seed: int) -> float:
     """Return the one-sided p of longer runs now, labels permuted within cases, on ranks."""
     ranks = _ranks(np.concatenate([before.top, now.top]))
-    found = stats.compare_paired(
-        ranks[: len(before.at)],
-        before.cases,
-        ranks[len(before.at) :],
-        now.cases,
-        rng=np.random.default_rng(seed),
-        unit="ranks",
-        draws=DRAWS,
-        tail="upper",
+    found = staged(
+        lambda draws: stats.compare_paired(
+            ranks[: len(before.at)],
+            before.cases,
+            ranks[len(before.at) :],
+            now.cases,
+            rng=np.random.default_rng([seed, draws]),
+            unit="ranks",
+            draws=draws,
+            tail="upper",
+        )
     )
     return found.p if isinstance(found, Comparison) else 1.0
 
@@ -224,17 +224,15 @@ def filled(side: Side, value: float) -> Side:
     )
 
 
-def said_ratio(gate: GatePolicy, found: Estimate) -> str:
+def said_ratio(gate: GatePolicy, found: Estimate | Unmeasured) -> str:
     """Return the ratio with its interval, cases and margin in words."""
+    if isinstance(found, Unmeasured):
+        return found.reason
     limits = f" {interval(found)}" if found.low is not None or found.high is not None else ""
     return (
         f"median {gate.quantity.unit or gate.quantity.measure} {found.value:.2f} times the "
         f"baseline's{limits} on {counted(found.n, 'case')}, margin {gate.bound:g}"
     )
-
-
-def _limits(now: Side, before: Side, seed: int, level: float) -> Estimate | Unmeasured:
-    return estimate(now, before, level, seed)
 
 
 def _within(side: Side, cases: set[object]) -> Flags:
@@ -248,12 +246,14 @@ def _ranks(values: Floats) -> Floats:
     return np.asarray((ends - (counts + 1) / 2)[inverse], dtype=np.float64)
 
 
-def _detectable(found: Estimate, margin: float, spend: Spend) -> float | None:
+def _detectable(found: Estimate | Unmeasured, margin: float, spend: Spend) -> float | None:
     """Return the true ratio that is no chance, and above the margin, in 80 % of repetitions.
 
     On the log scale, with the error that the interval shows; None where there is none.
     """
-    if not found.low or not found.high or found.low == found.high or margin <= 0:
+    if isinstance(found, Unmeasured) or not found.low or not found.high or margin <= 0:
+        return None
+    if found.low == found.high:
         return None
     normal = NormalDist()
     error = log(found.high / found.low) / (2 * normal.inv_cdf((1 + found.level) / 2))

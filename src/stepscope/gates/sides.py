@@ -81,17 +81,6 @@ class Side:
             unmeasured=self.unmeasured,
         )
 
-    def all_bad(self) -> Side:
-        """Return the same runs, every one as bad as it can be."""
-        return Side(
-            at=self.at,
-            cases=self.cases,
-            top=self.size,
-            size=self.size,
-            lost=np.zeros_like(self.lost),
-            unmeasured=self.unmeasured,
-        )
-
     @property
     def bad(self) -> Floats:
         """How bad each run was, 0 to 1; runs of no units leave this to `size`."""
