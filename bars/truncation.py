@@ -54,6 +54,7 @@ def samples(data: Path) -> Iterator[Sample]:
         ("claude_code", ROOT / "examples" / "claude_code", "*.jsonl", False),
         ("whowhen", data / "whowhen" / "algorithm-generated", "10.json", True),
         ("anthropic_messages", data / "formats" / "anthropic", "*.json", True),
+        ("agentrx_labels", data / "agentrx-retail", "failure_labels.json", True),
     ):
         for path in sorted(folder.glob(pattern))[:1]:
             yield Sample(name, path.read_bytes(), in_order)
