@@ -7,6 +7,7 @@ are kept. Results of a job that did not run this time stay in the page as they w
 from __future__ import annotations
 
 import datetime
+import os
 import re
 import subprocess
 import sys
@@ -27,7 +28,8 @@ INTRO = """# Benchmarks
 What stepscope costs, beside named peers: `make bench` runs every job, `make bench JOB=J2` one.
 Competitors run in turn on the same input, each in an environment of its own; a figure is the median
 of the rounds. The input is made from real runs by perturbation (`benchmarks/generate.py`).
-`share` is the part of a limit that is used up: over 1, it is missed.
+`share` is the part of a limit that is used up: over 1, it is missed. Where the load before a job was
+not near 0, others used the machine meanwhile, and only ratios and CPU times mean much.
 """
 
 
@@ -55,12 +57,13 @@ def run(module: str) -> tuple[int, str]:
     return process.wait(), "\n".join(printed)
 
 
-def section(job: str, code: int, printed: str) -> str:
-    """Return a job's part of the page."""
+def section(job: str, code: int, printed: str, load: float) -> str:
+    """Return a job's part of the page; `load` is the machine's load average before the job."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     verdict = "all limits kept" if code == 0 else "a limit was missed"
     title = f"## {job}: {TITLES.get(job, 'more')}"
-    return f"{title}\n\n{today}, {machine()}: {verdict}.\n\n```text\n{printed.strip()}\n```\n"
+    where = f"{today}, {machine()}, load {load:.1f} before"
+    return f"{title}\n\n{where}: {verdict}.\n\n```text\n{printed.strip()}\n```\n"
 
 
 def sections(page: str) -> dict[str, str]:
@@ -81,8 +84,9 @@ def main() -> int:
     worst = 0
     for name in chosen:
         print(f"{name} ({known[name]})", flush=True)
+        load = os.getloadavg()[0]
         code, printed = run(known[name])
-        kept[name] = section(name, code, printed)
+        kept[name] = section(name, code, printed, load)
         worst = max(worst, code)
         print()
     body = "\n".join(kept[name] for name in sorted(kept))

@@ -34,7 +34,9 @@ def test_the_table_names_every_missed_limit() -> None:
 
 def test_the_page_keeps_the_sections_of_jobs_that_did_not_run() -> None:
     page = (
-        run.INTRO + "\n" + "\n".join([run.section("J2", 0, "two"), run.section("J7", 1, "seven")])
+        run.INTRO
+        + "\n"
+        + "\n".join([run.section("J2", 0, "two", 0.0), run.section("J7", 1, "seven", 0.0)])
     )
     parts = run.sections(page)
     assert list(parts) == ["J2", "J7"]
