@@ -50,6 +50,7 @@ MOST_VALUES = 200
 
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ][\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?")
+_DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"[#@]?\w+(?:[-_.:]\w+)*")
 _RELATIVE = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|day after|days?|weeks?|weekend|months?|years?|next|"
@@ -134,7 +135,7 @@ def classify(argument: str, value: Json) -> tuple[Kind | None, str]:
     if not AMOUNTS.isdisjoint(words) and number_of(text) is not None:
         return "number", text
     named = not NAMES_A_THING.isdisjoint(words)
-    if any(c.isdigit() for c in text) or (named and text.isupper()):
+    if _DIGIT.search(text) or (named and text.isupper()):
         return "identifier", text
     return None, ""
 

@@ -31,6 +31,8 @@ TEXT_CHARACTERS = 256
 # A value quoted in a reason.
 QUOTE_CHARACTERS = 40
 
+# A single value with no more than these needs only its type looked at: most arguments.
+_PLAIN = frozenset({"type", "description", "title", "default", "enum"})
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
 _UNBOUNDED = re.compile(r"[*+]|,\}")
 _UNBOUNDED_AT_MOST = 2
@@ -50,7 +52,8 @@ def definitions(trajectory: Trajectory, exchange: Exchange) -> list[ToolDef]:
     Where two agents have tools of one name, the caller's own counts; where the trace does not say
     who was offered what, any of them.
     """
-    named = [t for t in trajectory.tools or () if t.name == exchange.call.name]
+    name = exchange.call.name
+    named = [tool for tool in trajectory.tools or () if tool.name == name]
     caller = trajectory.steps[exchange.step].agent
     own = [tool for tool in named if tool.agent is not None and tool.agent == caller]
     if own:
@@ -98,6 +101,9 @@ class _Check:
             yield f"{at or 'it'} is not allowed"
         self._left -= 1
         if self._left < 0 or self._depth >= DEPTH or not isinstance(schema, dict):
+            return
+        if schema.keys() <= _PLAIN and not isinstance(value, dict | list):
+            yield from _of_type(value, schema, at)
             return
         self._depth += 1
         yield from _of_type(value, schema, at)

@@ -30,6 +30,8 @@ from stepscope.model import Answer, Case, Exchange, Facts, Trajectory
 from stepscope.values import Unmeasured
 
 NAME = "axes.tool_selection"
+Words = re.Pattern[str] | None
+
 # Kinds of calls that a recorder lists among the declared tools; a provider's own are often not.
 DECLARABLE = frozenset({"function", "mcp"})
 # What a tool says when the same call may well work the next time.
@@ -53,7 +55,7 @@ SAID_FOR = {
     "remove": "delete cancel drop rid",
     "reserve": "book",
     "return": "refund send back",
-    "send": "give compensat certificate mail share",
+    "send": "give compensat mail share",
     "update": "change modify switch add upgrade downgrade correct new different",
 }
 # Words in tools' names that every message of a shop holds: no sign of a wish.
@@ -141,24 +143,26 @@ def _unasked(trajectory: Trajectory, made: Sequence[Exchange], at: int) -> bool:
     exchange = made[at]
     verbs, things = _ways_to_ask(exchange.call.name)
     said = [text for _, text in evidence_of(trajectory).user_words(exchange.step)]
-    if len(said) < 2 or not verbs or any(verb in text for text in said for verb in verbs):
+    if len(said) < 2 or verbs is None or any(verbs.search(text) for text in said):
         return False
-    if any(thing in said[-1] for thing in things):
+    if things is not None and things.search(said[-1]):
         return False
     return unconfirmed(trajectory.steps, made, at) is not None
 
 
 @lru_cache(maxsize=4096)
-def _ways_to_ask(tool: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return stems of what a tool does (also as users say it), and of what it does it to."""
+def _ways_to_ask(tool: str) -> tuple[Words, Words]:
+    """Return the words for what a tool does (also as users say it), and for what it does it to."""
     words = words_of(tool)
     verbs = [word for word in words if word in WRITES]
     said = [word for verb in verbs for word in SAID_FOR.get(verb, "").split()]
     things = [word for word in words if word not in WRITES and word not in EVERYWHERE]
-    return (
-        tuple(word[:STEM_CHARACTERS] for word in verbs + said),
-        tuple(word[:STEM_CHARACTERS] for word in things),
-    )
+    return _stems(verbs + said), _stems(things)
+
+
+def _stems(words: Sequence[str]) -> Words:
+    stems = "|".join(sorted({word[:STEM_CHARACTERS] for word in words}))
+    return re.compile(rf"\b(?:{stems})") if stems else None
 
 
 def _fulfilled(

@@ -1,0 +1,1 @@
+"""Experiments on recorded runs: faults planted where none was, so that judges can be measured."""
