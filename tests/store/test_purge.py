@@ -61,6 +61,7 @@ def test_after_a_purge_the_bytes_are_gone_and_the_numbers_are_there(tmp_path: Pa
         # Also while the store is open: neither in the file nor in its log.
         assert SECRET.encode() not in bytes_of(tmp_path)
         assert b"pixels" not in bytes_of(tmp_path)
+        assert store._db.execute("PRAGMA freelist_count").fetchone() == (0,)  # space given back
 
         assert len(store.runs()) == 20
         assert store.column("errors").value.tolist() == column.value.tolist()

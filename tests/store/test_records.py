@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 
 from stepscope.errors import StoreError
-from stepscope.model import Case, Record, Usage, Verdict
+from stepscope.model import Case, Record, Trajectory, Usage, Verdict
 from stepscope.store import Store
 from stepscope.store.columns import kind_of, state_of
+from stepscope.store.store import Current
 from stepscope.store.where import parse
 from stepscope.values import UNMEASURED_KINDS, Unmeasured
 from tests.factories import run, user
@@ -183,6 +185,32 @@ def test_only_answers_against_the_present_case_count() -> None:
         assert store.column("outcome").value.tolist() == [1.0]
         store.put([run(user("a"), case=Case(workflow="shop", task="1", request="sell"))])
         assert store.column("outcome").value.tolist() == [0.0]
+
+
+def test_only_the_version_and_facts_that_are_current_in_a_runs_workflow_count() -> None:
+    def of(workflow: str, id: str) -> Trajectory:
+        return msgspec.structs.replace(run(user(id), id=id, name=id), workflow=workflow)
+
+    with Store.open(":memory:") as store:
+        store.put([of("shop", "r1"), of("bank", "r2"), of("zoo", "r3")])
+        store.put_facts(
+            (), [Current("m", "shop", "1", "facts1"), Current("m", "bank", "2", "facts2")]
+        )
+        store.append(
+            [
+                record(id, measure=name, version=version, facts=f"facts{version}", value=value)
+                for id in ("r1", "r2", "r3")
+                for name in ("m", "m.x", "mx")
+                for version, value in (("1", 1.0), ("2", 2.0))
+            ]
+        )
+        for name in ("m", "m.x"):
+            column = store.column(name)
+            assert column.state.tolist() == [1, 1, 0]
+            assert column.value.tolist()[:2] == [1.0, 2.0]
+            assert column.versions == ("1", "2")
+        # Of a measure that score never asked, the last version.
+        assert store.column("mx").value.tolist() == [2.0, 2.0, 2.0]
 
 
 def test_every_unmeasured_kind_has_a_state_of_its_own() -> None:

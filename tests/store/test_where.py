@@ -42,6 +42,9 @@ def store() -> Iterator[Store]:
         ("agent in ('gpt-4o', \"o'brien\")", "ac"),
         ("agent not in ('gpt-4o')", "bcd"),
         ("agent < 'b'", "d"),
+        ("not agent < 'b'", "abc"),  # a comparison with an absent agent is false, not unknown
+        ("not agent like 'gpt%'", "bc"),
+        ("not agent in ('gpt-4o')", "bcd"),
         ("name = 'it''s'", "c"),
         ("name = 'nul'", ""),
         ("name = 'nul\0l'", "d"),

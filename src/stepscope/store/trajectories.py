@@ -197,10 +197,7 @@ def _supersede(db: sqlite3.Connection, seq: int, run: Prepared) -> int:
     count = 0
     for other, steps in others:
         if _grown(steps, run.steps):
-            db.execute(
-                "UPDATE runs SET superseded_by = ? WHERE seq = ? OR superseded_by = ?",
-                (seq, other, other),
-            )
+            db.execute("UPDATE runs SET superseded_by = ? WHERE seq = ?", (seq, other))
             count += 1
         elif _grown(run.steps, steps):
             db.execute("UPDATE runs SET superseded_by = ? WHERE seq = ?", (other, seq))
