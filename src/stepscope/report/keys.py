@@ -8,7 +8,7 @@ from stepscope.values import Unmeasured
 # Figure -> the measure (and aspect) whose answers it is made of.
 MEASURES: dict[str, str] = {
     "outcome.pass": "outcome",
-    "subgoals.reached": "subgoals",
+    "subgoals.reached": "subgoals.reached",
     "redundant_calls.per_run": "redundant_calls.count",
     "errors.recovered": "recovery.recovered",
     "policy.violations": "policy",
@@ -18,7 +18,7 @@ MEASURES: dict[str, str] = {
     "seconds": "efficiency.seconds",
 }
 # Read beside them: for joint tables, and to choose the runs to look at first.
-ALSO_READ = ("errors", "recovery", "loops", "subgoals.other_writes")
+ALSO_READ = ("errors", "recovery", "loops", "subgoals", "subgoals.total", "subgoals.other_writes")
 
 LABELS: dict[str, str] = {
     "outcome.pass": "outcome: pass",

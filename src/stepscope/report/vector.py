@@ -68,10 +68,15 @@ def _powers(table: Table) -> tuple[dict[str, Figure], Trials | None]:
 
 
 def _subgoals(table: Table) -> Figure:
-    column = table.columns[MEASURES["subgoals.reached"]]
-    chosen = column.valued
-    return stats.share(
-        column.value[chosen], table.clusters[chosen], unmeasured=table.lost(column.measure)
+    """Return sub-goals reached per sub-goal asked for: a run that had more to do weighs more."""
+    reached, asked = table.columns[MEASURES["subgoals.reached"]], table.columns["subgoals.total"]
+    chosen = reached.valued & asked.valued
+    return stats.ratio(
+        reached.value[chosen],
+        asked.value[chosen],
+        table.clusters[chosen],
+        unmeasured=table.lost(reached.measure),
+        unit_of_n="goals",
     )
 
 
