@@ -165,3 +165,8 @@ def test_the_evidence_of_a_run_is_gathered_once() -> None:
 
 def test_a_result_and_its_error_are_both_said() -> None:
     assert Evidence(run(result("no A17B", "error"))).said("a17b", LATER) == 0
+
+
+def test_numbers_written_to_take_for_ever_do_not() -> None:
+    hostile = "1,111" * 200_000 + "x " + "1" * 200_000 + "x " + "1.1" * 200_000 + " 250"
+    assert Evidence(run(user(hostile))).numbers(LATER)[-1] == Said(250.0, 0)

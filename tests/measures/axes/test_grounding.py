@@ -104,3 +104,22 @@ def test_a_value_echoed_by_the_error_it_caused_was_invented_once() -> None:
         *did("get", "ok", id="A17B"),
     )
     assert [found.state for found in traced(made)] == ["invented", "said"]
+
+
+def test_a_run_too_long_to_search_leaves_values_open_and_comes_to_an_end() -> None:
+    long = user("1,111" * 400_000 + " tomorrow")
+    many = [step for n in range(100) for step in did("get", order_id=f"A{n:05d}", amount=n + 1000)]
+    found = traced(run(long, *many))
+    assert len(found) == 200
+    assert found[0].state == "invented"
+    assert found[-1].reason == "the run is too long to search"
+
+
+@pytest.mark.parametrize("text", ["a_" * 31 + "!", "a-" * 31 + "!", "a@" + "b." * 150, "1" * 300])
+def test_no_argument_takes_for_ever_to_classify(text: str) -> None:
+    assert classify("order_id", text)[0] is None
+
+
+def test_where_the_trace_lacks_what_was_asked_nobody_can_tell() -> None:
+    (value,) = traced(run(*did("get", order_id="#W1234567")))
+    assert (value.state, value.reason) == ("unknown", "the trace lacks what was asked")

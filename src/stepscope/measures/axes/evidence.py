@@ -27,7 +27,7 @@ from stepscope.model import Step, Trajectory
 # The first digit stands before the looks behind it: so the engine skips to digits at C speed.
 NUMBER = re.compile(
     r"\d(?<![\w#]\d)(?<!\w[-./:]\d)"
-    r"(?:\d{0,2}(?:,\d{3})+|\d*)(?:\.\d+)?(?![\w%]|[-/:.,]\d|[-/]\w)"
+    r"(?:\d{0,2}(?:,\d{3}){1,5}|\d{0,20})(?:\.\d+)?(?![\w%]|[-/:.,]\d|[-/]\w)"
 )
 # Longer whole numbers are names of things (item 1151293680), and no quantity to calculate with.
 QUANTITY_DIGITS = 7
@@ -43,6 +43,12 @@ LARGEST_MULTIPLE = 9
 TOLERANCE = 0.005
 # Shorter texts of letters and digits are found by chance once spaces and dashes are ignored.
 SQUEEZED_CHARACTERS = 6
+
+# Characters that one run's evidence may look through, about a tenth of a second: a session of
+# megabytes with thousands of calls ends there, and what was not found then is open.
+SEARCHED = 100_000_000
+# A false hit and a term of arithmetic cost about as much as so many characters of plain search.
+HIT_CHARACTERS = 200
 
 T = TypeVar("T")
 
@@ -94,6 +100,16 @@ class Evidence:
         self._users = frozenset(s.index for s in trajectory.steps if s.actor == "user")
         self._first: dict[str, int | None] = {}
         self._numbers: dict[int, list[Said]] = {}
+        self.requested = any(s.actor in ("user", "system") for s in trajectory.steps)
+        self._matched: dict[re.Pattern[str], int | None] = {}
+        self._squeezed: list[tuple[int, str]] | None = None
+        self._left = SEARCHED
+        self._end = len(trajectory.steps)
+
+    @property
+    def exhausted(self) -> bool:
+        """The run was too long to search for every value: None means "not found yet"."""
+        return self._left <= 0
 
     def first(self, value: str) -> int | None:
         """Return the first step that says `value` as a whole word, whatever its case.
@@ -152,7 +168,19 @@ class Evidence:
 
     def derive(self, value: float, before: int) -> Derivation | None:
         """Return how `value` follows from what was said before step `before`, by arithmetic."""
-        return derive(value, self.numbers(before))
+        if self.exhausted:
+            return None
+        said = self.numbers(before)
+        self._left -= HIT_CHARACTERS * len(said)
+        return derive(value, said)
+
+    def matched(self, pattern: re.Pattern[str]) -> int | None:
+        """Return the first step where a user's words hold a pattern (of lower case)."""
+        if pattern not in self._matched:
+            said = self.user_words(self._end)
+            hits = (step for step, words in said if pattern.search(words))
+            self._matched[pattern] = next(hits, None)
+        return self._matched[pattern]
 
     def user_words(self, before: int) -> Iterator[tuple[int, str]]:
         """Yield what users said before step `before`, in lower case, with the step."""
@@ -175,19 +203,27 @@ class Evidence:
 
     def _find(self, value: str) -> int | None:
         text, length = self.text, len(value)
-        at = text.find(value) if value else -1
-        while at >= 0:
-            if _whole(text, at, at + length):
-                return self.step_at(at)
-            at = text.find(value, at + 1)
+        start = 0
+        while value and not self.exhausted:
+            at = text.find(value, start)
+            self._left -= HIT_CHARACTERS + (at if at >= 0 else len(text)) - start
+            if at < 0 or _whole(text, at, at + length):
+                return self.step_at(at) if at >= 0 else None
+            start = at + 1
         return None
 
     def _spoken(self, value: str, before: int) -> int | None:
         squeezed = _NOT_ALNUM.sub("", value).casefold()
         if len(squeezed) < SQUEEZED_CHARACTERS:
             return None
-        for step, words in self.user_words(before):
-            if squeezed in _NOT_ALNUM.sub("", words):
+        if self._squeezed is None:
+            said = self.user_words(self._end)
+            self._squeezed = [(step, _NOT_ALNUM.sub("", words)) for step, words in said]
+        for step, words in self._squeezed:
+            if step >= before or self.exhausted:
+                break
+            self._left -= HIT_CHARACTERS + len(words)
+            if squeezed in words:
                 return step
         return None
 

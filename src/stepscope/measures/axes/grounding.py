@@ -45,13 +45,15 @@ MAKES = frozenset("add build create generate insert make new open register start
 SMALLEST_FACT = 100
 # Shorter texts are options and abbreviations (A4, 5G, USB3) rather than names of one thing.
 IDENTIFIER_CHARACTERS = range(4, 65)
+# Longer texts are no e-mail address either (RFC 5321) and no date.
+EMAIL_CHARACTERS = 320
 # Deeper or longer arguments are data, not choices; values beyond are not judged.
 MOST_VALUES = 200
 
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ][\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?")
 _DIGIT = re.compile(r"\d")
-_TOKEN = re.compile(r"[#@]?\w+(?:[-_.:]\w+)*")
+_TOKEN = re.compile(r"[#@]?\w+(?:[-.:]\w+)*")
 _RELATIVE = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|day after|days?|weeks?|weekend|months?|years?|next|"
     r"last|this|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|same date)\b"
@@ -77,6 +79,8 @@ def traced(trajectory: Trajectory) -> list[Traced]:
 
 
 def _traced(trajectory: Trajectory) -> list[Traced]:
+    if not trajectory.exchanges:
+        return []
     evidence = evidence_of(trajectory)
     found: list[Traced] = []
     for exchange in agent_calls(trajectory):
@@ -126,6 +130,8 @@ def classify(argument: str, value: Json) -> tuple[Kind | None, str]:
         fact = value != int(value) or abs(value) >= SMALLEST_FACT
         return ("number", f"{value:.12g}") if fact else (None, "")
     text = value.strip() if isinstance(value, str) else ""
+    if len(text) > EMAIL_CHARACTERS:
+        return None, ""
     if _EMAIL.fullmatch(text):
         return "email", text
     if match := _DATE.fullmatch(text):
@@ -158,12 +164,16 @@ def _trace(evidence: Evidence, kind: Kind, text: str, step: int) -> tuple[State,
 def _doubt(evidence: Evidence, value: Traced) -> str:
     """Return why a value found nowhere may still be honest, "" where nothing speaks for it."""
     words = _words(value.argument)
+    if evidence.exhausted:
+        return "the run is too long to search"
+    if not evidence.requested:
+        return "the trace lacks what was asked"
     if value.kind == "number":
         return "" if not AMOUNTS.isdisjoint(words) else "a number that may be a setting"
     if value.kind == "date":
-        said = evidence.user_words(value.step)
-        relative = any(_RELATIVE.search(text) for _, text in said)
-        return "may be counted from a day that was said" if relative else ""
+        relative = evidence.matched(_RELATIVE)
+        counted = relative is not None and relative < value.step
+        return "may be counted from a day that was said" if counted else ""
     if value.kind == "email":
         local = value.text.partition("@")[0]
         return "only its name was said" if evidence.said(local, value.step) is not None else ""
