@@ -113,7 +113,9 @@ def counted(n: int, noun: str) -> str:
 
 def interval(found: Estimate, scale: float = 1.0) -> str:
     """Return the limits in brackets; a limit that is not known is a dash."""
-    low, high = ("-" if x is None else f"{scale * x:.3g}" for x in (found.low, found.high))
+    digits = 1 if scale == 100 else 2
+    limits = (found.low, found.high)
+    low, high = ("-" if x is None else f"{round(scale * x, digits) + 0.0:g}" for x in limits)
     return f"[{low}, {high}]"
 
 

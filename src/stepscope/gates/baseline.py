@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -209,7 +210,8 @@ def replace_file(path: Path, raw: bytes) -> None:
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as e:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
         raise EnvironmentFault(f"{path}: cannot be written ({e.strerror})") from e
 
 

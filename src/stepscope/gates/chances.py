@@ -19,7 +19,7 @@ from stepscope.stats import Comparison
 from stepscope.values import Unmeasured
 
 # Permutations drawn, and the p at or below which more are drawn.
-STAGES = ((999, 0.1), (9_999, 0.002), (99_999, 0.0))
+STAGES = ((999, 0.05), (9_999, 0.002), (99_999, 0.0))
 FEW, MANY = STAGES[0][0], STAGES[-1][0]
 
 

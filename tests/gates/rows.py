@@ -1,0 +1,169 @@
+"""Runs as literals for gates: what each measure answers about each run, in a few lines.
+
+>>> rows(run("a", outcome=1), run("a", outcome="?refused")).runs().task.tolist()
+['a', 'a']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+import msgspec
+import numpy as np
+
+from stepscope.gates.baseline import Baseline, BaselineProblem, make
+from stepscope.gates.decide import decide
+from stepscope.gates.looks import Looks
+from stepscope.gates.policy import WorkflowPolicy
+from stepscope.gates.reading import WorkflowTable, policy
+from stepscope.gates.types import GateDecision, GateReport
+from stepscope.model import Record, Verdict
+from stepscope.store.columns import ANSWERED, NO_RECORD, Column, Rows, Runs, Texts, state_of
+from stepscope.store.where import Where
+from stepscope.values import UNMEASURED_KINDS
+
+# A number, a label, "?kind" for an absence, or nothing at all: not scored.
+Said = float | str
+
+
+@dataclass(frozen=True)
+class One:
+    """A run: its case and what measures say of it, by full name with _ for the dot."""
+
+    case: str | None
+    said: dict[str, Said]
+    workflow: str = "w"
+    tag: str = ""
+
+
+def run(case: str | None, *, workflow: str = "w", tag: str = "", **said: Said) -> One:
+    names = {name.replace("__", "."): value for name, value in said.items()}
+    return One(case, names, workflow, tag)
+
+
+@dataclass(frozen=True)
+class Literal:
+    """Rows of these runs; ids differ by place and tag."""
+
+    ones: Sequence[One]
+    versions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    cites: tuple[int, ...] = ()
+
+    def runs(self, where: Where | None = None) -> Runs:
+        n = len(self.ones)
+        blank = texts([None] * n)
+        return Runs(
+            key=np.arange(n),
+            id=texts([self.id(at) for at in range(n)]),
+            name=texts([f"{one.workflow}/{one.case}/{at}" for at, one in enumerate(self.ones)]),
+            workflow=texts([one.workflow for one in self.ones]),
+            task=texts([one.case for one in self.ones]),
+            trial=blank,
+            agent=texts(["bot"] * n),
+            agent_version=blank,
+            outcome=texts(["unknown"] * n),
+            steps=np.full(n, 10),
+            calls=np.full(n, 3),
+        )
+
+    def id(self, at: int) -> str:
+        return sha256(f"{at} {self.ones[at].tag}".encode()).hexdigest()[:32]
+
+    def column(self, measure: str, runs: Runs | None = None) -> Column:
+        said = [one.said.get(measure) for one in self.ones]
+        numbers = [s if isinstance(s, int | float) else np.nan for s in said]
+        words = [s if isinstance(s, str) and not s.startswith("?") else None for s in said]
+        known = any(s is not None for s in said)
+        return Column(
+            measure=measure,
+            value=np.array(numbers, dtype=np.float64),
+            label=texts(words),
+            state=np.array([_state(s) for s in said], dtype=np.int8),
+            versions=self.versions.get(measure, ("1",) if known else ()),
+        )
+
+    def measures(self) -> tuple[str, ...]:
+        return tuple(sorted({name for one in self.ones for name in one.said}))
+
+    def records(
+        self,
+        where: Where | None = None,
+        *,
+        trajectory: str | None = None,
+        measure: str | None = None,
+    ) -> Iterator[Record]:
+        for at, one in enumerate(self.ones):
+            if self.id(at) == trajectory and measure in one.said:
+                verdict = Verdict(measure, 1.0, cites=self.cites, reason=f"{measure} of {one.case}")
+                yield Record(trajectory=trajectory, answer=verdict, version="1")
+
+
+def _state(said: Said | None) -> int:
+    if said is None:
+        return NO_RECORD
+    if isinstance(said, str) and said.startswith("?"):
+        kind = next(kind for kind in UNMEASURED_KINDS if kind == said[1:])
+        return state_of(kind)
+    return ANSWERED
+
+
+def texts(values: Sequence[object]) -> Texts:
+    found = np.empty(len(values), dtype=np.object_)
+    found[:] = values
+    return found
+
+
+def rows(*ones: One, **versions: tuple[str, ...]) -> Rows:
+    return Literal(ones, versions)
+
+
+def gates(workflow: str = "w", /, **written: object) -> WorkflowPolicy:
+    """Return the policy of a workflow; `axes__sequencing` is the gate axes.sequencing."""
+    table = {"baseline": "b.json", "gates": {k.replace("__", "."): v for k, v in written.items()}}
+    return policy(workflow, msgspec.convert(table, WorkflowTable), where="stepscope.toml")
+
+
+def report(
+    now: Rows,
+    asked: WorkflowPolicy,
+    before: Rows | Baseline | BaselineProblem | None = None,
+    *,
+    commit: str | None = None,
+    looks: Looks | None = None,
+    attempt: int = 1,
+    tier: Sequence[str] = ("rules",),
+    false_alarms: dict[str, float] | None = None,
+) -> GateReport:
+    held = {}
+    if isinstance(before, Baseline | BaselineProblem):
+        held = {asked.workflow: before}
+    elif before is not None:
+        held = {asked.workflow: make(before, asked)}
+    return decide(
+        now,
+        [asked],
+        baselines=held,
+        commit=commit,
+        looks=looks,
+        attempt=attempt,
+        tier=tier,
+        false_alarms=false_alarms,
+    )
+
+
+def decision(
+    now: Rows, before: Rows | Baseline | BaselineProblem | None = None, /, **written: object
+) -> GateDecision:
+    """Return the answer of the one gate that is written."""
+    return report(now, gates(**written), before).gates[0]
+
+
+def trials(tag: str, passes: Sequence[int], of: int = 4, measure: str = "outcome") -> list[One]:
+    """Return `of` runs a case, of which so many pass: case c0, c1, ..."""
+    return [
+        One(f"c{case}", {measure: float(trial < passed)}, tag=f"{tag} {case} {trial}")
+        for case, passed in enumerate(passes)
+        for trial in range(of)
+    ]

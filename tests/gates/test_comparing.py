@@ -1,0 +1,162 @@
+"""Gates against a baseline: drops and ratios of medians."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stepscope.gates.types import GateDecision
+from stepscope.values import Estimate
+from tests.gates.rows import One, decision, gates, report, rows, run, trials
+
+
+def drop(before: list[int], now: list[int], of: int = 1, **gate: object) -> GateDecision:
+    written = {"max_drop": 0.05, **gate}
+    return decision(rows(*trials("n", now, of)), rows(*trials("b", before, of)), outcome=written)
+
+
+@pytest.mark.parametrize(
+    ("now", "outcome", "p"),
+    [
+        # each case that changed is one sign: p is (1/2)^n, alpha of a first look .025
+        ([1] * 50, "pass", 1.0),
+        ([1] * 45 + [0] * 5, "pass", 1 / 32),
+        ([1] * 44 + [0] * 6, "fail", 1 / 64),
+        ([1] * 40 + [0] * 10, "fail", 1 / 1024),
+    ],
+)
+def test_a_drop_fails_when_its_permutation_p_is_within_alpha(
+    now: list[int], outcome: str, p: float
+) -> None:
+    found = drop([1] * 50, now)
+    assert (found.outcome, found.p) == (outcome, p)
+
+
+def test_an_agent_that_got_better_never_fails() -> None:
+    found = drop([1] * 25 + [0] * 25, [1] * 50)
+    assert (found.outcome, found.p) == ("pass", 1.0)
+    assert found.reason.startswith("rise of 50 % of runs on 50 cases")
+
+
+@pytest.mark.parametrize(("margin", "outcome"), [(0.04, "fail"), (0.05, "pass"), (0.06, "pass")])
+def test_a_drop_that_is_no_chance_still_needs_to_exceed_the_margin(
+    margin: float, outcome: str
+) -> None:
+    found = drop([4] * 50, [3] * 10 + [4] * 40, of=4, max_drop=margin)
+    assert found.p == (1 / 2) ** 10
+    assert found.outcome == outcome
+
+
+def test_a_pass_says_which_drop_it_would_have_seen() -> None:
+    found = drop([1] * 50, [1] * 47 + [0] * 3)
+    assert found.outcome == "pass"
+    assert found.detectable is not None
+    assert 0.09 < found.detectable < 0.13
+    assert "a drop of 11 % would be seen in 80 % of repetitions" in found.reason
+
+
+def test_a_pass_of_few_cases_says_that_it_saw_nothing() -> None:
+    found = drop([1, 0] * 8, [0, 1] * 8)
+    assert (found.outcome, found.detectable) == ("pass", None)
+    assert "not even a drop from 50 % to 0 % would be seen" in found.reason
+
+
+@pytest.mark.parametrize(("cases", "cause"), [(5, "too_few_cases"), (6, None)])
+def test_a_gate_that_no_run_could_make_fail_does_not_pass(cases: int, cause: str | None) -> None:
+    # five cases of one trial: the smallest p is 1/32, above the .025 of a first look
+    found = drop([1] * cases, [1] * cases)
+    assert found.cause == cause
+    assert found.outcome == ("pass" if cause is None else "undecided")
+    assert found.measured is (cause is None)
+
+
+def test_a_baseline_that_never_passed_cannot_get_worse_and_is_no_pass() -> None:
+    assert drop([0] * 50, [0] * 50).cause == "too_few_cases"
+
+
+def test_the_failing_cases_come_worst_first_with_runs_steps_and_words() -> None:
+    found = drop([4] * 20, [4] * 13 + [3, 0, 2, 2, 0, 0, 0], of=4)
+    assert (found.outcome, found.n_failing) == ("fail", 7)
+    assert [c.case for c in found.failing] == ["c14", "c17", "c18", "c19", "c15", "c16", "c13"]
+    worst, mild = found.failing[0], found.failing[-1]
+    assert worst.evidence == "bad in 4 of 4 runs, in the baseline in 0 of 4 runs; outcome of c14"
+    assert (len(worst.runs), len(mild.runs)) == (4, 1)
+
+
+def test_two_gates_share_alpha_after_holm() -> None:
+    before = [One(o.case, {**o.said, "subgoals": 1.0}, tag=o.tag) for o in trials("b", [1] * 9, 1)]
+    now = [
+        One(o.case, {**o.said, "subgoals": 1.0}, tag=o.tag)
+        for o in trials("n", [1] * 3 + [0] * 6, 1)
+    ]
+    alone = drop([1] * 9, [1] * 3 + [0] * 6)
+    assert (alone.outcome, alone.p_adjusted) == ("fail", 1 / 64)
+    asked = gates(outcome={"max_drop": 0.05}, subgoals={"max_drop": 0.05})
+    both = report(rows(*now), asked, rows(*before)).gates
+    assert [(g.outcome, g.p, g.p_adjusted) for g in both] == [
+        ("pass", 1 / 64, 1 / 32),
+        ("pass", 1.0, 1.0),
+    ]
+
+
+def proof(before: list[int], now: list[int]) -> GateDecision:
+    return drop(before, now, max_drop=0.1, rule="proof")
+
+
+def test_a_proof_of_no_drop_passes_fails_or_says_how_many_runs_it_needs() -> None:
+    assert proof([1] * 200, [1] * 200).outcome == "pass"
+    assert proof([1] * 200, [1] * 140 + [0] * 60).outcome == "fail"
+    found = proof([1] * 30, [1] * 28 + [0] * 2)
+    assert (found.outcome, found.cause) == ("undecided", "interval")
+    assert found.runs_needed is not None
+    assert found.runs_needed > 30
+
+
+def steps(tag: str, lengths: list[float]) -> list[One]:
+    return [run(f"c{k}", tag=tag, efficiency__steps=n) for k, n in enumerate(lengths)]
+
+
+def ratio(before: list[float], now: list[float], **gate: object) -> GateDecision:
+    written = {"max_ratio_to_baseline_median": 1.3, **gate}
+    return decision(rows(*steps("n", now)), rows(*steps("b", before)), step_efficiency=written)
+
+
+LONG = [float(n) for n in np.random.default_rng(2).lognormal(3, 0.4, 40).round(1)]
+
+
+def test_runs_half_as_long_again_fail_and_runs_a_fifth_longer_pass() -> None:
+    longer = ratio(LONG, [1.5 * n for n in LONG])
+    assert (longer.outcome, longer.n_failing) == ("fail", 40)
+    assert longer.reason.startswith("median steps 1.50 times the baseline's [")
+    assert "40 cases, margin 1.3, p 1" in longer.reason
+    assert ratio(LONG, [1.2 * n for n in LONG]).outcome == "pass"
+    assert ratio(LONG, [0.5 * n for n in LONG]).outcome == "pass"
+
+
+def test_one_run_that_never_ends_is_one_long_run() -> None:
+    assert ratio(LONG, [*LONG[:-1], 9_000.0]).outcome == "pass"
+
+
+def test_a_ratio_to_nothing_is_not_measured() -> None:
+    assert ratio([0.0] * 9, [1.0] * 9).cause == "not_measured"
+
+
+def test_too_few_lengths_cannot_pass() -> None:
+    assert ratio(LONG[:4], LONG[:4]).cause == "too_few_cases"
+
+
+def test_a_proof_of_length_needs_an_interval_below_the_margin() -> None:
+    assert ratio(LONG, LONG, rule="proof").outcome == "pass"
+    assert ratio(LONG, [1.6 * n for n in LONG], rule="proof").outcome == "fail"
+    assert ratio(LONG[:10], LONG[:10], rule="proof").cause == "too_few_cases"
+
+
+def test_a_drop_of_a_label_counts_the_label_only() -> None:
+    def said(tag: str, labels: list[str]) -> list[One]:
+        return [run(f"c{k}", tag=tag, termination=label) for k, label in enumerate(labels)]
+
+    before, now = ["stopped_well"] * 20, ["limit"] * 10 + ["stopped_well"] * 10
+    found = decision(rows(*said("n", now)), rows(*said("b", before)), termination={"max_drop": 0.1})
+    assert (found.outcome, found.p) == ("fail", 1 / 1024)
+    assert isinstance(found.estimate, Estimate)
+    assert found.estimate.value == 0.5
