@@ -42,6 +42,9 @@ docs: $(VENV)/.dev ## build the documentation into site/
 	$(BIN)/cog -r --verbosity=0 docs/reference/*.md
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+picture: $(VENV)/.dev ## put what the commands print today into the pages, the README and the picture
+	$(BIN)/python -m docs.refresh
+
 lock: $(VENV)/.dev ## resolve the pinned requirements again
 	$(BIN)/python requirements/lock.py
 

@@ -44,7 +44,7 @@ def in_turn(files: list[Path], rounds: int = ROUNDS) -> tuple[Answers, list[Abse
         else:
             made[name] = Worker(found.python, module, files)
     plan = [("ours", "match"), *((n, "match") for n in made if n != "ours")]
-    plan += [("ours", "read"), ("ours", "score")]
+    plan += [("ours", "whole"), ("ours", "read"), ("ours", "score")]
     answers: Answers = {f"{name} {work}": [] for name, work in plan}
     with workers(made):
         for number in range(rounds + 1):
@@ -84,7 +84,24 @@ def rows(answers: Answers) -> list[Row]:
                 spread=f"{ours.spread:.0%}, peer {theirs.spread:.0%}",
             )
         )
-    return [*found, _measures(answers)]
+    return [*found, _whole(answers), _measures(answers)]
+
+
+def _whole(answers: Answers) -> Row:
+    """Complete trajectories (id, warnings, everything kept) and the match, beside the match alone.
+
+    performance.md sets no limit on it; it says what reading whole costs.
+    """
+    lean, full = rates(answers["ours match"]), rates(answers["ours whole"])
+    return Row(
+        work="match over complete trajectories",
+        ours=f"{full.median:,.0f} runs/s",
+        peer=f"messages {lean.median:,.0f} runs/s",
+        reached=full.median / lean.median,
+        limit=0.0,
+        at_least=True,
+        spread=f"{full.spread:.0%}, messages {lean.spread:.0%}",
+    )
 
 
 def _measures(answers: Answers) -> Row:

@@ -1,7 +1,9 @@
-"""Times stepscope: read into complete trajectories, match, and every measure.
+"""Times stepscope: match message lists, read into complete trajectories, and every measure.
 
-`match` is what the peers do (parse, build, one match in any order with exact arguments); `read` is
-the reading alone; `score` is reading and every installed measure, each run let go afterwards.
+`match` is what the peers do (parse the messages, build the calls, one match in any order with exact
+arguments); `whole` is that match over complete trajectories (content id, warnings, all that is
+read); `read` is the reading alone; `score` is reading and every installed measure, each run let go
+afterwards.
 """
 
 from __future__ import annotations
@@ -9,12 +11,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from benchmarks.workers.serve import serve
-from stepscope import registry
+from stepscope import match, registry
+from stepscope.formats.calls import Message
 from stepscope.formats.importing import readings
 from stepscope.measures.match import compare
-from stepscope.model import Facts, Trajectory
+from stepscope.model import Facts, ReferenceCall, Trajectory
 
 
 def trajectories(paths: list[Path]) -> Iterator[Trajectory]:
@@ -30,8 +36,42 @@ def read_all(paths: list[Path]) -> dict[str, int]:
     return {"runs": sum(1 for _ in trajectories(paths))}
 
 
+class ReferenceAction(msgspec.Struct, gc=False):
+    """A reference call as tau-bench writes it."""
+
+    name: str
+    kwargs: dict[str, Any]
+
+
+class _Task(msgspec.Struct, gc=False):
+    actions: list[ReferenceAction]
+
+
+class _Info(msgspec.Struct, gc=False):
+    task: _Task
+
+
+class _Run(msgspec.Struct, gc=False):
+    traj: list[Message]
+    info: _Info
+
+
+_RUNS = msgspec.json.Decoder(list[_Run])
+
+
 def match_all(paths: list[Path]) -> dict[str, int]:
-    """Read every run and match it against its reference calls."""
+    """Parse the files and match every run's messages against its reference calls."""
+    runs = matched = 0
+    for path in paths:
+        for run in _RUNS.decode(path.read_bytes()):
+            wanted = [ReferenceCall(action.name, action.kwargs) for action in run.info.task.actions]
+            runs += 1
+            matched += match(run.traj, wanted, mode="unordered", arguments="exact").matched
+    return {"runs": runs, "matched": matched}
+
+
+def match_whole(paths: list[Path]) -> dict[str, int]:
+    """Read every run whole and match it against its reference calls."""
     runs = matched = 0
     for trajectory in trajectories(paths):
         runs += 1
@@ -61,6 +101,7 @@ if __name__ == "__main__":
         {
             "read": lambda: read_all(files),
             "match": lambda: match_all(files),
+            "whole": lambda: match_whole(files),
             "score": lambda: score_all(files),
         }
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from stepscope.api.adding import Added
 from stepscope.api.exporting import Exported
+from stepscope.api.matching import match
 from stepscope.api.notebook import Notebook, Records, open
 from stepscope.api.views import ComparisonView, ReportView, RunView, Text
 
@@ -25,5 +26,6 @@ __all__ = [
     "ReportView",
     "RunView",
     "Text",
+    "match",
     "open",
 ]

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import stepscope
+from stepscope.errors import TraceError, UsageError
+from stepscope.formats.calls import Message, calls_of
+from stepscope.model import Json, ReferenceCall
+
+
+def says(*calls: tuple[str, Json]) -> list[dict[str, Json]]:
+    """A chat whose second message makes the calls."""
+    made = [
+        {"id": str(at), "function": {"name": n, "arguments": a}} for at, (n, a) in enumerate(calls)
+    ]
+    return [{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": made}]
+
+
+RUN = says(("find", '{"id": 7}'), ("cancel", '{"id": 7}'))
+WANTED = [ReferenceCall("cancel", {"id": 7}), ReferenceCall("find", {"id": 7})]
+
+
+@pytest.mark.parametrize(
+    ("mode", "matched"),
+    [("strict", False), ("unordered", True), ("in_order", False), ("superset", True)],
+)
+def test_messages_match_a_reference_as_the_measure_does(mode: str, matched: bool) -> None:
+    assert stepscope.match(RUN, WANTED, mode=mode).matched is matched  # type: ignore[arg-type]
+
+
+def test_dictionaries_bytes_and_messages_are_the_same_run() -> None:
+    raw = json.dumps(RUN).encode()
+    typed = [Message(), *_decoded(raw)[1:]]
+    assert calls_of(RUN) == calls_of(raw) == calls_of(typed)
+    assert [call.arguments for call in calls_of(raw)] == [{"id": 7}, {"id": 7}]
+
+
+def _decoded(raw: bytes) -> list[Message]:
+    import msgspec
+
+    return msgspec.json.decode(raw, type=list[Message])
+
+
+@pytest.mark.parametrize("reference", [RUN, json.dumps(RUN).encode()])
+def test_a_reference_may_be_messages_too(reference: list[dict[str, Json]] | bytes) -> None:
+    assert stepscope.match(RUN, reference, mode="strict").matched
+    assert not stepscope.match(RUN[:1], reference, mode="strict").matched
+
+
+def test_an_empty_reference_wants_no_call() -> None:
+    assert stepscope.match(RUN[:1], [], mode="strict").matched
+    assert not stepscope.match(RUN, [], mode="strict").matched
+
+
+def test_arguments_that_are_no_json_are_data_and_match_nothing() -> None:
+    broken = says(("find", '{"id": 7'))
+    assert calls_of(broken)[0].parse_error is not None
+    assert not stepscope.match(broken, [ReferenceCall("find", {"id": 7})]).matched
+    assert stepscope.match(broken, [ReferenceCall("find", {"id": 7})], arguments="ignore").matched
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        b"{",
+        b"3",
+        [{"tool_calls": 3}],
+        [{"tool_calls": [{"function": {"arguments": "{}"}}]}],
+        ["hi"],
+    ],
+)
+def test_another_shape_is_one_line(messages: list[dict[str, Json]] | bytes) -> None:
+    with pytest.raises(TraceError, match="no chat messages with tool calls") as caught:
+        calls_of(messages)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_mode_is_named() -> None:
+    with pytest.raises(UsageError, match="'loose'"):
+        stepscope.match(RUN, WANTED, mode="loose")  # type: ignore[arg-type]
