@@ -30,7 +30,7 @@ from stepscope.gates.sides import Side
 from stepscope.values import Estimate
 
 INVOCATIONS = 10_000
-POWER_INVOCATIONS = 2_000
+POWER_INVOCATIONS = 1_000
 LOOKS = 3
 # Cases and trials of each side; trials of a case are alike by RHO.
 DESIGNS = ((20, 1), (50, 1), (20, 4))
