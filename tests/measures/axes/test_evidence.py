@@ -5,15 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stepscope.measures.axes.evidence import (
-    Evidence,
-    Said,
-    date_forms,
-    derive,
-    evidence_of,
-    number_of,
-)
-from tests.factories import agent, did, result, run, system, user
+from stepscope.measures.axes.amounts import Said, date_forms, derive, number_of
+from stepscope.measures.axes.evidence import Evidence, evidence_of
+from stepscope.model import Part, Step, ToolResult
+from tests.factories import agent, did, run, system, user
 
 LATER = 99
 
@@ -152,6 +147,17 @@ def test_simple_arithmetic_derives_and_nothing_deeper(
     assert (found.formula, found.steps) == (formula, steps) if found else formula is None
 
 
+def test_arithmetic_draws_on_the_latest_numbers_only() -> None:
+    others = [Said(10_000.0 * n, 2) for n in range(1, 61)]
+    assert derive(369.41, PRICES) is not None
+    assert derive(369.41, [*PRICES, *others]) is None
+    assert derive(30_000.0, [*PRICES, *others]) is not None
+
+
+def test_a_list_ends_with_its_step() -> None:
+    assert derive(641.74, [PRICES[0], PRICES[1], Said(100.25, 2)]) is None
+
+
 def test_a_number_too_long_to_be_a_quantity_is_none() -> None:
     assert number_of("12345678") is None
     assert number_of("1234567") == 1234567.0
@@ -164,7 +170,10 @@ def test_the_evidence_of_a_run_is_gathered_once() -> None:
 
 
 def test_a_result_and_its_error_are_both_said() -> None:
-    assert Evidence(run(result("no A17B", "error"))).said("a17b", LATER) == 0
+    answer = ToolResult(parts=(Part("text", "no"),), status="error", error="A17B is gone")
+    step = Step(index=0, actor="environment", kind="result", results=(answer,))
+    assert Evidence(run(step)).said("a17b", LATER) == 0
+    assert Evidence(run(step)).said("no", LATER) == 0
 
 
 def test_numbers_written_to_take_for_ever_do_not() -> None:

@@ -123,3 +123,13 @@ def test_no_argument_takes_for_ever_to_classify(text: str) -> None:
 def test_where_the_trace_lacks_what_was_asked_nobody_can_tell() -> None:
     (value,) = traced(run(*did("get", order_id="#W1234567")))
     assert (value.state, value.reason) == ("unknown", "the trace lacks what was asked")
+
+
+def test_a_day_named_after_the_call_is_no_source_of_its_date() -> None:
+    made = run(user("a flight"), *did("search", date="2024-05-07"), user("I meant tomorrow"))
+    assert [found.state for found in traced(made)] == ["invented"]
+
+
+def test_a_value_given_twice_in_one_call_is_judged_once() -> None:
+    made = run(user("A17B"), *did("get", ids=["A17B", "A17B"]))
+    assert len(traced(made)) == 1

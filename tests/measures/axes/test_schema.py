@@ -93,6 +93,27 @@ def test_what_cannot_be_read_never_condemns_nor_runs_for_ever(schema: dict[str, 
     assert reason(schema, {"x": "a" * 40}) is None
 
 
+@pytest.mark.parametrize(
+    ("schema", "given", "expected"),
+    [
+        ({"type": "integer"}, 2.5, "x is 2.5, expected integer"),
+        ({"type": "string", "nullable": True}, None, None),
+        ({"type": "string"}, None, "x is null, expected string"),
+        ({"oneOf": [{"type": "integer"}, {"minimum": 0}]}, 1, "x is 2 of the forms"),
+        ({"oneOf": [{"type": "integer"}, {"minimum": 5}]}, 1, None),
+        ({"type": ["string", "colour"]}, 1, None),
+    ],
+)
+def test_forms_and_absences(schema: Json, given: Json, expected: str | None) -> None:
+    found = reason({"properties": {"x": schema}}, {"x": given})
+    assert found is None if expected is None else found is not None and found.startswith(expected)
+
+
+def test_a_name_that_a_pattern_may_allow_is_not_condemned() -> None:
+    schema = {"additionalProperties": False, "patternProperties": {"^x": {}}}
+    assert reason(schema, {"x1": 1}) is None
+
+
 def test_a_schema_that_forbids_everything_is_read() -> None:
     assert reason({"properties": {"x": False}}, {"x": 1}) == "x is not allowed"
 

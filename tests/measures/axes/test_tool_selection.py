@@ -43,6 +43,8 @@ def test_a_forbidden_tool_is_incorrect_and_order_rules_are_not_ours() -> None:
     assert found.reason == "policy 'no refunds': refund is forbidden"
     order = Facts(policy=(PolicyRule(name="ask", before="refund", require="confirm"),))
     assert answer(*did("refund"), facts=order).label == "uncertain"
+    rate = Facts(policy=(PolicyRule(name="one", forbid="refund", max_calls=1),))
+    assert answer(*did("refund"), *did("refund"), facts=rate).label == "uncertain"
 
 
 def test_the_same_call_failing_the_same_way_again_is_incorrect() -> None:
@@ -93,6 +95,7 @@ TALK = (user("hello, I am Mia"), agent("How can I help?"))
         ((user("my flight is late"), *did("send_voucher")), "uncertain"),
         ((*TALK, user("stop W12"), *did("cancel_order")), "uncertain"),
         ((*TALK, user("look at my order"), *did("cancel_order")), "incorrect"),
+        ((*TALK, user("my order?"), *did("cancel_order"), user("cancel it")), "incorrect"),
         ((*TALK, user("make it my address"), *did("set_address")), "uncertain"),
     ],
 )

@@ -15,7 +15,8 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from stepscope.effects import words_of
-from stepscope.measures.axes.evidence import Evidence, evidence_of, number_of, once
+from stepscope.measures.axes.amounts import number_of
+from stepscope.measures.axes.evidence import Evidence, evidence_of, once
 from stepscope.measures.calls import agent_calls
 from stepscope.model import Json, Trajectory
 

@@ -1,0 +1,167 @@
+"""How numbers and dates are written, and which numbers follow from others by simple arithmetic.
+
+Simple is: a sum or difference of two, a small multiple of one, a sum of neighbours in one list.
+Nothing deeper: with hundreds of prices in view every amount is the sum of some three, and a rule
+that accepts everything finds nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from math import isfinite
+from typing import NamedTuple
+
+# A number as people and programs write it: 1,619.34 or 1619.34; not the digits of W2378156, of
+# 2024-05-15, of 07:30 or of 4.2.1.
+# The first digit stands before the looks behind it: so the engine skips to digits at C speed.
+NUMBER = re.compile(
+    r"\d(?<![\w#]\d)(?<!\w[-./:]\d)"
+    r"(?:\d{0,2}(?:,\d{3}){1,5}|\d{0,20})(?:\.\d+)?(?![\w%]|[-/:.,]\d|[-/]\w)"
+)
+# Longer whole numbers are names of things (item 1151293680), and no quantity to calculate with.
+QUANTITY_DIGITS = 7
+# How many numbers, the latest first, arithmetic may draw on: 60 make 3,600 pairs, a chance hit in
+# about one of thirty amounts with cents below 1,000.
+TERMS = 60
+# Counts, ranks and list numbers are no terms of a sum: with them every amount is a sum.
+SMALLEST_TERM = 10
+# Longest list whose sum counts as derived, and the largest count of equal things.
+LONGEST_SUM = 8
+LARGEST_MULTIPLE = 9
+# Half a cent: amounts are printed with two decimals.
+TOLERANCE = 0.005
+
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+_ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
+
+
+class Said(NamedTuple):
+    """A number as it was said: its value, and the step."""
+
+    value: float
+    step: int
+
+
+class Derivation(NamedTuple):
+    """How a number follows from numbers said: the formula, and the steps that hold its terms."""
+
+    formula: str
+    steps: tuple[int, ...]
+
+
+def number_of(text: str) -> float | None:
+    """Return the quantity that a text of digits says; None for a name made of digits.
+
+    >>> number_of("1,619.34"), number_of("1151293680"), number_of("019122")
+    (1619.34, None, None)
+    """
+    plain = text.replace(",", "").lstrip("$")
+    whole = plain.partition(".")[0]
+    if len(whole) > QUANTITY_DIGITS or (len(whole) > 1 and whole.startswith("0")):
+        return None
+    try:
+        value = float(plain)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None
+
+
+def derive(value: float, said: Sequence[Said]) -> Derivation | None:
+    """Return how `value` follows from numbers said, the latest of them first.
+
+    >>> derive(-16.63, [Said(25, 1), Said(269.16, 1), Said(285.79, 2)])
+    Derivation(formula='269.16 - 285.79', steps=(1, 2))
+    >>> derive(90.0, [Said(30.0, 4)]).formula
+    '3 x 30'
+    """
+    target = abs(value)
+    latest: dict[float, int] = {}
+    for number in reversed(said):
+        latest.setdefault(number.value, number.step)
+        if len(latest) >= TERMS:
+            break
+    return _pair(target, latest, value) or _multiple(target, latest) or _list_sum(target, said)
+
+
+def _pair(target: float, terms: dict[float, int], value: float) -> Derivation | None:
+    ordered = sorted(term for term in terms if term >= SMALLEST_TERM)
+    for first in ordered:
+        for wanted, sign in ((target - first, "+"), (first - target, "-")):
+            second = _near(ordered, wanted)
+            if second is None:
+                continue
+            # a - b and b - a are the same claim: which sign was meant stands in its words.
+            left, right = (second, first) if sign == "-" and value < 0 else (first, second)
+            steps = tuple(sorted({terms[first], terms[second]}))
+            return Derivation(f"{left:g} {sign} {right:g}", steps)
+    return None
+
+
+def _multiple(target: float, terms: dict[float, int]) -> Derivation | None:
+    for count in range(2, LARGEST_MULTIPLE + 1):
+        for term, step in terms.items():
+            if term and abs(count * term - target) < TOLERANCE:
+                return Derivation(f"{count} x {term:g}", (step,))
+    return None
+
+
+def _list_sum(target: float, said: Sequence[Said]) -> Derivation | None:
+    terms = [term for term in said if term.value >= SMALLEST_TERM]
+    for at, first in enumerate(terms):
+        total = first.value
+        for term in terms[at + 1 : at + LONGEST_SUM]:
+            if term.step != first.step:
+                break
+            total += term.value
+            if abs(total - target) < TOLERANCE:
+                return Derivation(f"sum of a list, {total:g}", (term.step,))
+    return None
+
+
+def _near(ordered: Sequence[float], wanted: float) -> float | None:
+    at = bisect_left(ordered, wanted - TOLERANCE)
+    if at < len(ordered) and abs(ordered[at] - wanted) < TOLERANCE:
+        return ordered[at]
+    return None
+
+
+def date_forms(iso: str) -> list[str]:
+    """Return the ways to write a date, most exact first; the text itself where it is no date.
+
+    >>> date_forms("2024-05-07")[:4]
+    ['2024-05-07', 'may 7', '7 may', 'may 7th']
+    """
+    match = _ISO_DATE.match(iso)
+    if match is None or not 1 <= int(match[2]) <= 12:
+        return [iso]
+    year, month, day = match[1], int(match[2]), int(match[3])
+    forms = [match.group()]
+    for name in (_MONTHS[month - 1], _MONTHS[month - 1][:3]):
+        for spoken in (f"{day}", f"{day}{_ordinal(day)}"):
+            forms += [f"{name} {spoken}", f"{spoken} {name}"]
+        forms += [f"{day}{_ordinal(day)} of {name}", f"{name} {day:02d}"]
+    for first, second in ((month, day), (day, month)):
+        for a, b in ((f"{first}", f"{second}"), (f"{first:02d}", f"{second:02d}")):
+            forms += [f"{a}{c}{b}{c}{y}" for c in "/-." for y in (year, year[2:])]
+    return [*forms, f"{month}/{day}", f"{month:02d}/{day:02d}", f"{year}/{month:02d}/{day:02d}"]
+
+
+def _ordinal(day: int) -> str:
+    return "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+
+
+def number_forms(value: float) -> list[str]:
+    """Return the ways to write a number, without sign and currency.
+
+    >>> number_forms(-1232.7)
+    ['1232.7', '1232.70', '1,232.70']
+    """
+    size = abs(value)
+    plain = f"{size:.0f}" if size == int(size) else repr(size)
+    return list(dict.fromkeys((plain, f"{size:.2f}", f"{size:,.2f}"))) + (
+        [f"{size:,.0f}", f"{size:.1f}"] if size == int(size) and size >= 1 else []
+    )
