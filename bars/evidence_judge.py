@@ -24,6 +24,7 @@ from stepscope.effects import infer_effect
 from stepscope.formats.importing import readings
 from stepscope.lab.faults import AXES, EFFECTS, KINDS, Planted, plant_many
 from stepscope.measures.facts import Declared, RunFigures, fit
+from stepscope.measures.preconditions import uses
 from stepscope.model import Facts, Json, Measure, ToolDef, Trajectory, Verdict
 from stepscope.stats.intervals import wilson
 
@@ -137,7 +138,8 @@ def judge(sets: Mapping[str, Sequence[Trajectory]]) -> Judge:
 def facts(workflow: str, runs: Sequence[Trajectory], declared: Declared) -> Facts:
     """Return what measures learn from these runs."""
     rows = [RunFigures(run.outcome.status, len(run.steps), len(run.exchanges)) for run in runs]
-    return fit(workflow, rows, declared=declared)
+    passing = [uses(run) for run in runs if run.outcome.status == "pass"]
+    return fit(workflow, rows, declared=declared, passing_uses=passing)
 
 
 def limits(hits: int, n: int) -> str:

@@ -19,7 +19,8 @@ from stepscope.errors import ConfigError
 from stepscope.gates import reading
 from stepscope.gates.policy import WorkflowPolicy
 from stepscope.measures.facts import Declared
-from stepscope.model import PolicyRule
+from stepscope.measures.preconditions import refuse_contradictions
+from stepscope.model import PolicyRule, Precondition
 from stepscope.safety.limits import Limits
 
 FILE = "stepscope.toml"
@@ -43,6 +44,18 @@ class Rule(PolicyRule, frozen=True, kw_only=True, forbid_unknown_fields=True):
     workflow: str = ""
 
 
+class Needs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A precondition as written in TOML: no call of `tool` before `after` has succeeded.
+
+    `by` names an argument that both must have in common; `workflow` narrows it to one workflow.
+    """
+
+    tool: str
+    after: str
+    by: str | None = None
+    workflow: str = ""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the user has set; every field has a default.
 
@@ -54,6 +67,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tools: tool -> whether it changes the world; the others are inferred from their names.
         alternatives: tool -> tools that serve the same purpose.
         policy: rules of conduct.
+        precondition: which tool needs which other first.
         workflow: workflow -> its baseline and its gates.
     """
 
@@ -64,6 +78,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tools: dict[str, Literal["read", "write"]] = msgspec.field(default_factory=dict)
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     policy: tuple[Rule, ...] = ()
+    precondition: tuple[Needs, ...] = ()
     workflow: dict[str, reading.WorkflowTable] = msgspec.field(default_factory=dict)
 
     @property
@@ -86,6 +101,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 name: _rules(self.policy, name)
                 for name in sorted({rule.workflow for rule in self.policy} - {""})
             },
+            preconditions=_preconditions(self.precondition),
         )
 
 
@@ -155,6 +171,9 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     rules = table.get("policy")
     for number, rule in enumerate(rules if isinstance(rules, list) else (), 1):
         _refuse_unknown(rule, Rule, f"{where}, [[policy]] number {number}")
+    needs = table.get("precondition")
+    for number, one in enumerate(needs if isinstance(needs, list) else (), 1):
+        _refuse_unknown(one, Needs, f"{where}, [[precondition]] number {number}")
     workflows = table.get("workflow")
     for name, one in workflows.items() if isinstance(workflows, dict) else ():
         _refuse_unknown(one, reading.WorkflowTable, f"{where}, [workflow.{name}]")
@@ -204,6 +223,18 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"{where}: two [[policy]] rules are called {name!r}; rename one")
+    needs = _preconditions(settings.precondition)
+    for workflow in needs:
+        refuse_contradictions((*needs.get("", ()), *needs[workflow]), where)
+
+
+def _preconditions(needs: tuple[Needs, ...]) -> dict[str, tuple[Precondition, ...]]:
+    return {
+        name: tuple(
+            Precondition(tool=n.tool, after=n.after, by=n.by) for n in needs if n.workflow == name
+        )
+        for name in sorted({n.workflow for n in needs})
+    }
 
 
 def _rules(rules: tuple[Rule, ...], workflow: str) -> tuple[PolicyRule, ...]:

@@ -9,7 +9,15 @@ stays in `extra`, so nothing that was read is dropped.
 from __future__ import annotations
 
 from stepscope.model.answer import Answer, Record, Scale, Verdict
-from stepscope.model.case import Case, Facts, PolicyRule, ReferenceCall, SubGoal, digest
+from stepscope.model.case import (
+    Case,
+    Facts,
+    PolicyRule,
+    Precondition,
+    ReferenceCall,
+    SubGoal,
+    digest,
+)
 from stepscope.model.plugins import Format, Measure, Quarantined, Stream
 from stepscope.model.step import (
     Actor,
@@ -47,6 +55,7 @@ __all__ = [
     "Part",
     "PartKind",
     "PolicyRule",
+    "Precondition",
     "Quarantined",
     "Record",
     "ReferenceCall",

@@ -51,6 +51,24 @@ class PolicyRule(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defau
     max_calls: int | None = None
 
 
+class Precondition(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """A call of `tool` needs a success of `after` before it.
+
+    Attributes:
+        tool: what may not come first.
+        after: what must have succeeded before.
+        by: the argument that both must have in common (`order_id`); None: any call of `after` does.
+        support: passing runs that `tool` succeeded in; None where the user declared the rule.
+        kept: share of those in which `after` had succeeded before; None where declared.
+    """
+
+    tool: str
+    after: str
+    by: str | None = None
+    support: int | None = None
+    kept: float | None = None
+
+
 class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """What a run is measured against, written before the run.
 
@@ -88,6 +106,10 @@ class Facts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
         n_passing: passing runs behind `medians`.
         effects: tool -> effect, as *declared* by the user; `effect()` infers the others from names.
         alternatives: tool -> tools that serve the same purpose, as declared.
+        positions: place in a run -> how many of people's labels name a step there
+            (`stepscope.measures.suspicion_prior`); empty without labels.
+        policy: rules of conduct, as declared.
+        preconditions: which tool needs which other before it: declared, or mined from passing runs.
     """
 
     workflow: str = ""
@@ -97,6 +119,8 @@ class Facts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
     effects: dict[str, Effect] = msgspec.field(default_factory=dict)
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     policy: tuple[PolicyRule, ...] = ()
+    preconditions: tuple[Precondition, ...] = ()
+    positions: dict[str, int] = msgspec.field(default_factory=dict)
 
     def hash_of(self, tables: Iterable[str]) -> str:
         """Sixteen hex digits over the named tables, "" for none: part of a record's key."""

@@ -15,18 +15,23 @@ import msgspec
 from stepscope import registry
 from stepscope.errors import ConfigError
 from stepscope.measures.facts import Declared, RunFigures, fit
+from stepscope.measures.preconditions import Use, uses
 from stepscope.model import Facts, Measure
 from stepscope.score.asking import Asker, Batch, Plan, Task
 from stepscope.score.workers import answered, score_chunk
 from stepscope.store import Store
 from stepscope.store.connection import MEMORY
 from stepscope.store.store import Current
-from stepscope.store.where import Where
+from stepscope.store.where import Where, parse
 
 # Starting processes costs about half a second: what this many runs cost in one process.
 POOL_FROM_RUNS = 1_500
 # Runs in one durable batch: some 5,000 records, a tenth of a second of work.
 CHUNK_RUNS = 128
+# Passing runs of a workflow that preconditions are mined from: enough for shares of .98, and read
+# in some 30 milliseconds.
+MINED_RUNS = 300
+_PASSED = parse("outcome = 'pass'")
 
 
 class Scored(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +128,30 @@ def _fit(store: Store, declared: Declared | None) -> dict[str, Facts]:
     rows: dict[str, list[RunFigures]] = {}
     for workflow, outcome, figures in store.figures():
         rows.setdefault(workflow, []).append(RunFigures(outcome, *figures))
-    return {workflow: fit(workflow, rows[workflow], declared=declared) for workflow in sorted(rows)}
+    passing = _passing_uses(store)
+    return {
+        workflow: fit(
+            workflow, rows[workflow], declared=declared, passing_uses=passing.get(workflow, ())
+        )
+        for workflow in sorted(rows)
+    }
+
+
+def _passing_uses(store: Store) -> dict[str, list[tuple[Use, ...]]]:
+    """Return what succeeded in the first passing runs of each workflow, in order of import.
+
+    The first, so that what was mined stays what it is as runs come in, and answers stay current.
+    """
+    workflows = store.workflows()
+    chosen: dict[str, list[int]] = {}
+    for key in sorted(store.keys(_PASSED)):
+        keys = chosen.setdefault(workflows[key], [])
+        if len(keys) < MINED_RUNS:
+            keys.append(key)
+    return {
+        workflow: [uses(stored.trajectory) for stored in store.stored(keys)]
+        for workflow, keys in chosen.items()
+    }
 
 
 def _todo(

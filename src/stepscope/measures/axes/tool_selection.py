@@ -145,7 +145,7 @@ def _unasked(
         name, step = exchange.call.name, exchange.step
         if effect_of(name, facts) != "write":
             continue
-        verbs, things = _ways_to_ask(name)
+        verbs, things = ways_to_ask(name)
         if verbs is None:
             continue
         evidence = evidence_of(trajectory)
@@ -163,7 +163,7 @@ def _unasked(
 
 
 @lru_cache(maxsize=4096)
-def _ways_to_ask(tool: str) -> tuple[Words, Words]:
+def ways_to_ask(tool: str) -> tuple[Words, Words]:
     """Return the words for what a tool does (also as users say it), and for what it does it to."""
     words = words_of(tool)
     verbs = [word for word in words if word in WRITES]

@@ -1,0 +1,80 @@
+"""Order and consent: condemned by what was declared or always kept, doubted where it was habit."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.measures.axes.sequencing import MEASURE, NAME
+from stepscope.model import Facts, PolicyRule, Precondition, Verdict
+from tests.factories import agent, did, run, system, user
+from tests.measures.answers import label, whole
+
+TALK = (user("hello"), agent("How can I help?"))
+ASKED = (*TALK, user("cancel W1"), agent("Shall I cancel W1?"), user("yes"))
+POLICY = system("Before any change, obtain explicit user confirmation (yes) to proceed.")
+
+
+def facts(support: int | None = None, kept: float | None = None) -> Facts:
+    rule = Precondition(tool="cancel_order", after="get_order", support=support, kept=kept)
+    return Facts(preconditions=(rule,))
+
+
+def answer(*steps: object, facts: Facts | None = None) -> Verdict:
+    found = whole(MEASURE, run(*steps), None, facts)[NAME]  # type: ignore[arg-type]
+    assert isinstance(found, Verdict)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (facts(), "incorrect"),
+        (facts(20, 1.0), "incorrect"),
+        (facts(19, 1.0), "uncertain"),
+        (facts(50, 0.9), "uncertain"),
+        (None, "correct"),
+    ],
+)
+def test_a_skipped_precondition_condemns_only_where_it_binds(
+    known: Facts | None, expected: str
+) -> None:
+    found = answer(*ASKED, *did("cancel_order", id="1"), facts=known)
+    assert found.label == expected
+    if expected != "correct":
+        assert found.cites == (5,)
+        assert found.reason.startswith("cancel_order before get_order had succeeded")
+
+
+def test_a_kept_precondition_and_a_confirmed_write_are_correct() -> None:
+    found = answer(*ASKED, *did("get_order"), *did("cancel_order"), facts=facts())
+    assert (found.label, found.reason) == (
+        "correct",
+        "1 preconditions kept, 1 of 1 writes confirmed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ((POLICY, *TALK, user("my id is 5"), agent("Noted."), user("it is blue")), "incorrect"),
+        ((*TALK, user("my id is 5"), agent("Noted."), user("it is blue")), "uncertain"),
+        ((POLICY, *TALK, user("x"), agent("Which colour?"), user("it is blue")), "uncertain"),
+        ((POLICY, *TALK, user("x"), agent("Noted."), user("please cancel it")), "uncertain"),
+        ((POLICY, *TALK, user("x"), agent("Shall I cancel?"), user("No, wait")), "incorrect"),
+        ((POLICY, *ASKED), "correct"),
+        ((POLICY,), "uncertain"),
+    ],
+)
+def test_a_write_without_consent(steps: tuple[object, ...], expected: str) -> None:
+    assert answer(*steps, *did("cancel_order")).label == expected
+
+
+def test_a_declared_rule_of_consent_is_asking_for_it() -> None:
+    declared = Facts(policy=(PolicyRule(name="ask", before="write", require="confirm"),))
+    steps = (*TALK, user("my id is 5"), agent("Noted."), user("it is blue"))
+    assert answer(*steps, *did("cancel_order"), facts=declared).label == "incorrect"
+
+
+def test_reads_alone_are_uncertain_and_no_calls_not_applicable() -> None:
+    assert answer(user("hi"), *did("get_order")).label == "uncertain"
+    assert label(whole(MEASURE, run(user("hi")))[NAME]) == "not_applicable"
