@@ -7,7 +7,7 @@ import pytest
 
 from stepscope.cli.main import main
 
-COMMANDS = "demo init doctor import score report show compare export purge".split()
+COMMANDS = "demo init doctor import score report show compare gate export purge baseline".split()
 # What makes a start slow, and what --help has no use for.
 HEAVY = ("numpy", "scipy", "msgspec", "rich", "pyarrow", "sqlite3", "stepscope.model")
 
@@ -24,18 +24,18 @@ def test_help_names_every_command_in_one_line_each(capsys: pytest.CaptureFixture
     assert "..." not in text.partition("Commands:")[2]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS[:-1], "baseline update"])
 def test_every_command_has_an_example_and_json(
     capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    text = help_of(capsys, command)
+    text = help_of(capsys, *command.split())
     assert f"Example: stepscope {command}" in " ".join(text.split())
     assert "--json" in text
     assert "--offline" in text
     assert "--store" in text
 
 
-@pytest.mark.parametrize("command", ["score", "report", "compare", "export", "purge"])
+@pytest.mark.parametrize("command", ["score", "report", "compare", "gate", "export", "purge"])
 def test_commands_that_read_runs_take_where(
     capsys: pytest.CaptureFixture[str], command: str
 ) -> None:

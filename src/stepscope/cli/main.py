@@ -1,8 +1,8 @@
 """The command line: parse, call the library, print, exit code. No command computes a number.
 
 Commands import what they need when they run, so that `--help` starts in a tenth of a second. Exit
-codes: 0 done, 1 a bug in stepscope, 2 something the user can fix, 4 the asked figure is unmeasured,
-5 disk, network or budget, 130 stopped by the user.
+codes: 0 done, 1 a bug in stepscope, 2 something the user can fix, 3 a gate failed, 4 undecided or
+unmeasured, 5 disk, network or budget, 130 stopped by the user.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import errno
 import inspect
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from types import TracebackType
 
 import typer
 
 from stepscope.cli import (
+    baseline,
     compare,
     demo,
     doctor,
     export,
+    gate,
     importing,
     init,
     purge,
@@ -58,6 +60,15 @@ def _root(context: typer.Context, version: Version = False) -> None:
         sys.stdout.write(context.get_help() + "\n")
 
 
+def _add(to: typer.Typer, command: Callable[..., object]) -> None:
+    text, _, example = (command.__doc__ or "").partition("Example:")
+    to.command(
+        command.__name__.rstrip("_"),
+        help=inspect.cleandoc(text),
+        epilog=f"Example: {example.strip()}",
+    )(command)
+
+
 for _command in (
     demo.demo,
     init.init,
@@ -67,16 +78,17 @@ for _command in (
     report.report,
     show.show,
     compare.compare,
+    gate.gate,
     export.export,
     purge.purge,
 ):
-    _name = _command.__name__.rstrip("_")
-    _text, _, _example = (_command.__doc__ or "").partition("Example:")
-    app.command(
-        _name,
-        help=inspect.cleandoc(_text),
-        epilog=f"Example: {_example.strip()}",
-    )(_command)
+    _add(app, _command)
+
+_baseline = typer.Typer(
+    help="Make runs the baseline that gates compare with.", rich_markup_mode=None
+)
+_add(_baseline, baseline.update)
+app.add_typer(_baseline, name="baseline", epilog="Example: stepscope baseline update --yes")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -131,9 +143,11 @@ def _usage(error: Exception) -> str:
 
 
 def _complain(message: str, code: int) -> int:
+    from stepscope.cli import ci
     from stepscope.safety.text import visible_line
 
-    sys.stderr.write(f"error: {visible_line(message)}\n")
+    line = visible_line(message)
+    sys.stderr.write(f"error: {ci.calm(line) if ci.in_actions() else line}\n")
     return code
 
 

@@ -9,10 +9,12 @@ from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import Notebook
+    from stepscope.settings import Settings
+    from stepscope.store.where import Where
 
 
-def existing(path: Path | None) -> Notebook:
-    """Open the store at `path`, or the one of the settings.
+def existing(path: Path | None, settings: Settings | None = None) -> Notebook:
+    """Open the store at `path`, or the one of the settings (of the working directory).
 
     Raises:
         UsageError: there is no store there.
@@ -20,7 +22,7 @@ def existing(path: Path | None) -> Notebook:
     from stepscope import api
     from stepscope.settings import load
 
-    settings = load()
+    settings = load() if settings is None else settings
     place = Path(settings.store) if path is None else path
     if not place.exists():
         raise UsageError(
@@ -30,3 +32,10 @@ def existing(path: Path | None) -> Notebook:
             "stepscope demo shows one"
         )
     return api.open(place, settings=settings)
+
+
+def parsed(where: str | None) -> Where | None:
+    """Return a filter as the store reads it; None where none was said."""
+    from stepscope.store.where import parse
+
+    return None if where is None else parse(where)
