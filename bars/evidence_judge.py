@@ -152,7 +152,7 @@ def limits(hits: int, n: int) -> str:
 
 def recall(found: Sequence[tuple[Planted, Asked]]) -> bool:
     """Print what was found of each kind of fault; return whether the required recalls hold."""
-    print(f"\n{'planted fault':<28}{'axis':<23}{'n':>4}  {'found, and cited':<22}{'noticed':>8}")
+    print(f"\n{'planted fault':<28}{'axis':<23}{'n':>4}  {'found, and cited':<22}{'left open':>10}")
     holds = True
     for kind, (axis, _) in KINDS.items():
         mine = [(planted, asked) for planted, asked in found if planted.kind == kind]
@@ -166,9 +166,10 @@ def recall(found: Sequence[tuple[Planted, Asked]]) -> bool:
             reached = bool(mine) and sum(cited) >= RECALL * len(mine)
             bar = f"  >= {RECALL}: {'holds' if reached else 'MISSED'}"
             holds &= reached
-        share = sum(flagged) / len(mine) if mine else 0.0
+        doubted = sum(asked.labels.get(axis) == "uncertain" for _, asked in mine)
+        share = doubted / len(mine) if mine else 0.0
         said = limits(sum(cited), len(mine))
-        print(f"{kind:<28}{axis:<23}{len(mine):>4}  {said:<22}{share:>8.3f}{bar}")
+        print(f"{kind:<28}{axis:<23}{len(mine):>4}  {said:<22}{share:>10.3f}{bar}")
     return holds
 
 
