@@ -14,6 +14,7 @@ from stepscope.gates.answers import Answer, Question, counted
 from stepscope.gates.baseline import ID_DIGITS, Baseline, BaselineProblem
 from stepscope.gates.looks import Looks, key, pool, with_entry
 from stepscope.gates.policy import GatePolicy, WorkflowPolicy
+from stepscope.gates.quantities import rescore
 from stepscope.gates.sample import Sample
 from stepscope.gates.sides import Side, side
 
@@ -141,26 +142,25 @@ def _incomparable(gate: GatePolicy, setting: Setting) -> Answer | None:
     update = f"stepscope baseline update --workflow {setting.policy.workflow}"
     for name in gate.reads:
         before, now = baseline.measures.get(name), setting.sample.asked.get(name)
-        measure = name.partition(".")[0]
         if now is None:
             return Answer(
                 outcome="undecided",
                 cause="no_verdicts",
-                reason=f"no run has a record of {name}: stepscope score --measure {measure}",
+                reason=f"no run has a record of {name}: {rescore(name)}",
             )
         if before is None:
             return Answer(
                 outcome="undecided",
                 cause="baseline_lacks_measure",
                 reason=f"the baseline was made before this gate and keeps no {name}: score its "
-                f"runs again (stepscope score --measure {measure}), then {update}",
+                f"runs again ({rescore(name)}), then {update}",
             )
         if before != now:
             return Answer(
                 outcome="undecided",
                 cause="baseline_other_version",
                 reason=f"{name} answers another question in the baseline ({before}) than here "
-                f"({now}): score its runs again (stepscope score --measure {measure}), then "
+                f"({now}): score its runs again ({rescore(name)}), then "
                 f"{update}",
             )
     return None

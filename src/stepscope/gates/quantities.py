@@ -98,6 +98,9 @@ MEASURES: Mapping[str, Quantity] = {
     "recovery": Quantity(measure="recovery.recovered", kind="recovered", better="high"),
     "policy": _count("policy"),
     "loops": _count("loops"),
+    "tool_schema": _count("tool_schema"),
+    "grounding": _share("grounding"),
+    "grounding.invented": _count("grounding.invented"),
     "termination": _label("termination", ["stopped_well"], ["too_early", "too_late", "limit"]),
     "match": _label("match", ["match"], ["no_match"]),
     **{
@@ -140,12 +143,13 @@ _JUDGED = {
 }
 
 
-def quantity(name: str, source: str, where: str) -> Quantity:
+def quantity(name: str, *, source: str, label: str | None, where: str) -> Quantity:
     """Return what a gate called `name` is about.
 
     Args:
         name: a gate of the articles, a figure of the vector, a measure or an aspect.
         source: whose records the gate reads.
+        label: the label that the gate is about, where it names one.
         where: file and table, for messages.
 
     Raises:
@@ -153,7 +157,7 @@ def quantity(name: str, source: str, where: str) -> Quantity:
     """
     if source == JUDGED_STEPS and name in _JUDGED:
         return _count(_JUDGED[name])
-    found = NAMES.get(name) or MEASURES.get(name) or _installed(name)
+    found = NAMES.get(name) or MEASURES.get(name) or _installed(name, label)
     if found is None:
         known = [*NAMES, *MEASURES, *registry.names("measures")]
         raise ConfigError(f"{where}: nothing is called {name!r} to gate; {hint(name, known)}")
@@ -164,14 +168,27 @@ def quantity(name: str, source: str, where: str) -> Quantity:
     return found
 
 
-def _installed(name: str) -> Quantity | None:
+def measure_of(name: str) -> str | None:
+    """Return the installed measure that answers under a name: itself, or the one it is of."""
+    known = registry.names("measures")
+    words = name.split(".")
+    wholes = [".".join(words[:length]) for length in range(len(words), 0, -1)]
+    return next((whole for whole in wholes if whole in known), None)
+
+
+def rescore(name: str) -> str:
+    """Return the command that makes the records of a column."""
+    return f"stepscope score --measure {measure_of(name) or name.partition('.')[0]}"
+
+
+def _installed(name: str, label: str | None) -> Quantity | None:
     """Return the quantity of an installed measure that the table does not know, by its scale."""
-    base = name.partition(".")[0]
-    if base in MEASURES or base not in registry.names("measures"):
+    whole = measure_of(name)
+    if whole is None or whole in MEASURES:
         # A built-in's aspects are all in the table: this one is a typing error.
         return None
-    scale = registry.measure(base).scale
-    if scale.labels:
+    scale = registry.measure(whole).scale
+    if label is not None or (scale.labels and scale.low == scale.high):
         return _label(name)
     if scale.high <= 1:
         return Quantity(measure=name, kind="share")

@@ -144,7 +144,7 @@ def _gate(name: str, written: Mapping[str, Any], where: str) -> GatePolicy:
         table = msgspec.convert(written, GateTable)
     except msgspec.ValidationError as e:
         raise ConfigError(f"{where}: {name}: {' '.join(str(e).split())}") from e
-    about = quantity(name, table.source, where)
+    about = quantity(name, source=table.source, label=table.label, where=where)
     at = f"{where}: {name}"
     decided = _decided(_thresholds(table, at), about, at)
     about, rule = _labelled(about, table, decided, at), _rule(decided, table, at)

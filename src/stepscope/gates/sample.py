@@ -13,7 +13,7 @@ import msgspec
 
 from stepscope import registry
 from stepscope.errors import StoreError
-from stepscope.gates.quantities import hint
+from stepscope.gates.quantities import hint, measure_of, rescore
 from stepscope.model import digest
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, Column, Rows, kind_of
@@ -23,7 +23,7 @@ from stepscope.store.where import Where
 NOT_SCORED = "not_scored"
 NOT_APPLICABLE = "not_applicable"
 # What a measure learns because the user declared it; fitted tables change with every run.
-DECLARED = ("alternatives", "effects", "policy")
+DECLARED = ("alternatives", "effects", "policy", "preconditions")
 
 
 class Absent(msgspec.Struct, frozen=True):
@@ -126,7 +126,7 @@ def read(
         if len(column.versions) > 1:
             raise StoreError(
                 f"records of {name!r} are of versions {', '.join(column.versions)}, which may not "
-                f"be mixed; score again: stepscope score --measure {name.split('.')[0]}"
+                f"be mixed; score again: {rescore(name)}"
             )
     cells = {name: _cells(column, name in labelled) for name, column in columns.items()}
     places: dict[str, list[int]] = {workflow: [] for workflow in workflows}
@@ -182,14 +182,17 @@ def _cells(column: Column, labelled: bool) -> tuple[Cell, ...]:
 
 def _declared(rows: Rows, measure: str, workflow: str) -> str:
     """Return the hash of what the user declared and a measure uses; "" where it uses nothing."""
-    base = measure.partition(".")[0]
-    known = registry.names("measures")
-    name = measure if measure in known else base
-    if not isinstance(rows, Store) or name not in known:
+    name = measure_of(measure)
+    if not isinstance(rows, Store) or name is None:
         return ""
     learnt = [table for table in registry.measure(name).learns if table in DECLARED]
     facts = rows.facts(workflow) if learnt else None
-    chosen = {table: getattr(facts, table) for table in learnt if facts is not None}
+    if facts is None:
+        return ""
+    chosen = {table: getattr(facts, table) for table in learnt}
+    if "preconditions" in chosen:
+        # Those mined from runs have their support; they change with every import.
+        chosen["preconditions"] = [rule for rule in facts.preconditions if rule.support is None]
     return digest(chosen) if any(chosen.values()) else ""
 
 
