@@ -103,11 +103,13 @@ def test_a_measure_is_found_by_its_own_name(measure: Measure) -> None:
 def test_all_of_them_are_installed() -> None:
     assert [measure.name for measure in MEASURES] == [
         "axes.argument_validity",
+        "axes.sequencing",
         "axes.tool_selection",
         "efficiency",
         "efficiency_ratio",
         "errors",
         "grounding",
+        "localise",
         "loops",
         "match",
         "outcome",
