@@ -1,37 +1,25 @@
 """What a CI system wants of a command: its job summary, and logs that no trace can command.
 
-GitHub reads workflow commands from the log: a line that begins with `::`, or `##[` anywhere in it.
-What may quote a trace is printed between `::stop-commands::TOKEN` and `::TOKEN::` with a random
-token, and `##[` is broken apart besides, because a log is no one stream.
-Source: docs.github.com, "Workflow commands for GitHub Actions"; actions/runner, ActionCommand.cs.
+What may quote a trace is printed in GitHub Actions between `::stop-commands::TOKEN` and `::TOKEN::`
+with a random token, and is calmed besides (`safety.logs`): two streams make one log, in any order.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from pathlib import Path
 
 from stepscope.errors import EnvironmentFault
+from stepscope.safety.logs import calm
 
 # GitHub refuses a step's summary above 1 MiB, and then shows nothing.
 SUMMARY_BYTES = 1_000_000
-_COMMAND = re.compile(r"##(?=\w*\[)|^(\s*):(?=:)", re.MULTILINE)
 
 
 def in_actions() -> bool:
     """Tell whether GitHub Actions reads what is printed."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
-
-
-def calm(text: str) -> str:
-    """Return text in which no line is a command to a CI system.
-
-    >>> calm("::error::x"), calm("a ##[add-mask]b"), calm("a::b")
-    (': :error::x', 'a # #[add-mask]b', 'a::b')
-    """
-    return _COMMAND.sub(lambda hit: f"{hit[1]}: " if hit[1] is not None else "# #", text)
 
 
 def guarded(text: str) -> str:

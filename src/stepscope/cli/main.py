@@ -143,11 +143,10 @@ def _usage(error: Exception) -> str:
 
 
 def _complain(message: str, code: int) -> int:
-    from stepscope.cli import ci
+    from stepscope.safety.logs import calm
     from stepscope.safety.text import visible_line
 
-    line = visible_line(message)
-    sys.stderr.write(f"error: {ci.calm(line) if ci.in_actions() else line}\n")
+    sys.stderr.write(f"error: {calm(visible_line(message))}\n")
     return code
 
 

@@ -1,7 +1,7 @@
 """A gate report as text for a terminal or a log: fits 100 columns, readable at 80.
 
-Whatever came from a trace passes through `visible_line`, and every line starts with a word of ours:
-no escape sequence reaches the terminal, and no line starts a command of a CI log.
+Whatever came from a trace passes through `visible_line`, and the whole through `calm`: no escape
+sequence reaches the terminal, and no line is a command to a CI system.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from stepscope.gates.types import CaseFailure, GateDecision, GateReport, WorkflowDecision
 from stepscope.report import gate_lines
 from stepscope.report.text import clip, fold, shorten
+from stepscope.safety.logs import calm
 from stepscope.safety.text import visible_line
 
 # Columns of the table; a gate's name may need more than its own.
@@ -27,7 +28,7 @@ def render(report: GateReport, *, code: int, remarks: Sequence[str] = (), width:
     for remark in remarks:
         out += fold(f"Note: {visible_line(remark)}", width, 6)
     out += fold(gate_lines.summary(report, code), width, 2)
-    return "\n".join(out) + "\n"
+    return calm("\n".join(out)) + "\n"
 
 
 def _workflow(workflow: WorkflowDecision, width: int) -> Iterator[str]:

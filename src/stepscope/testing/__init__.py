@@ -1,0 +1,1 @@
+"""For tests of agents: the pytest plugin, loaded by its entry point (`pytest_plugin`)."""

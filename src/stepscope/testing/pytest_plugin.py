@@ -1,0 +1,141 @@
+"""The pytest plugin: recorded runs as tests, and gates as assertions; needs no key.
+
+Loaded in every pytest session by its entry point, so it imports nothing else until a test asks.
+An agent that would have to be run is refused in words: only recorded runs are tested so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from stepscope.settings import Settings
+    from stepscope.testing.checking import GateCheck
+    from stepscope.testing.recorded import Corpus, RecordedRun
+
+MARK = "stepscope"
+_KNOWN = ("cases", "agent", "trials")
+# Paths -> what was read of them: many tests of a session share a corpus.
+_READ = pytest.StashKey[dict[tuple[str, ...], "Corpus"]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--stepscope-repeat`."""
+    parser.getgroup("stepscope").addoption(
+        "--stepscope-repeat",
+        type=int,
+        default=None,
+        metavar="N",
+        help="Trials of each case, whatever @pytest.mark.stepscope says.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    config.addinivalue_line(
+        "markers",
+        "stepscope(cases, agent='recorded', trials=None): one test for each case and trial of the "
+        "recorded runs, with the fixture `trajectory`",
+    )
+    repeat = config.getoption("--stepscope-repeat")
+    if repeat is not None and repeat < 1:
+        raise pytest.UsageError(f"--stepscope-repeat is {repeat}; expected 1 or more")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one test a case and trial."""
+    mark = metafunc.definition.get_closest_marker(MARK)
+    if mark is None or "trajectory" not in metafunc.fixturenames:
+        return
+    from stepscope.errors import StepscopeError
+    from stepscope.safety.text import visible_line
+    from stepscope.testing.recorded import tests
+
+    config = metafunc.config
+    try:
+        trials = _trials(mark, config)
+        settings = _settings(config)
+        made = tests(_corpus(mark, config, settings), trials, settings.declared)
+    except StepscopeError as e:
+        where = metafunc.definition.nodeid
+        raise pytest.Collector.CollectError(f"{where}: {visible_line(str(e))}") from e
+    metafunc.parametrize(
+        "trajectory", [one for _, one in made], ids=[name for name, _ in made], indirect=True
+    )
+
+
+@pytest.fixture
+def trajectory(request: pytest.FixtureRequest) -> RecordedRun:
+    """One recorded run of the marker's cases."""
+    from stepscope.testing.recorded import Lost
+
+    run: RecordedRun | Lost | None = getattr(request, "param", None)
+    if run is None:
+        pytest.fail("`trajectory` needs @pytest.mark.stepscope(cases=...)", pytrace=False)
+    if isinstance(run, Lost):
+        pytest.fail(run.reason, pytrace=False)
+    return run
+
+
+@pytest.fixture
+def stepscope_gate(pytestconfig: pytest.Config) -> Callable[..., GateCheck]:
+    """Decide the gates of a workflow: `stepscope_gate("refunds").check(undecided="skip")`."""
+
+    def gate(
+        workflow: str,
+        *,
+        runs: str | Path | Sequence[str | Path] | None = None,
+        baseline: str | Path | None = None,
+    ) -> GateCheck:
+        __tracebackhide__ = True
+        from stepscope.testing.checking import decided
+
+        settings = _settings(pytestconfig)
+        root = pytestconfig.rootpath
+        return decided(settings, workflow, runs=runs, baseline=baseline, root=root)
+
+    return gate
+
+
+def _trials(mark: pytest.Mark, config: pytest.Config) -> int | None:
+    from stepscope.errors import UsageError
+    from stepscope.testing.recorded import RECORDED
+
+    given: dict[str, Any] = dict(mark.kwargs)  # Any: whatever the test's author wrote
+    unknown = sorted(set(given) - set(_KNOWN))
+    if mark.args or unknown or "cases" not in given:
+        said = f"unknown {unknown[0]!r}" if unknown else "cases=... is missing"
+        raise UsageError(f"@pytest.mark.stepscope: {said}; it takes {', '.join(_KNOWN)} by name")
+    agent = given.get("agent", RECORDED)
+    if agent != RECORDED:
+        raise UsageError(
+            f"@pytest.mark.stepscope: agent = {agent!r} would have to be run, which comes with "
+            f"replay in a later release; until then agent = {RECORDED!r} tests recorded runs"
+        )
+    trials = given.get("trials")
+    if trials is not None and (not isinstance(trials, int) or trials < 1):
+        raise UsageError(f"@pytest.mark.stepscope: trials is {trials!r}; expected 1 or more")
+    repeat: int | None = config.getoption("--stepscope-repeat")
+    return trials if repeat is None else repeat
+
+
+def _corpus(mark: pytest.Mark, config: pytest.Config, settings: Settings) -> Corpus:
+    from stepscope.testing.recorded import read
+
+    cases = mark.kwargs["cases"]
+    several = [cases] if isinstance(cases, str | Path) else list(cases)
+    paths = tuple(str(config.rootpath / path) for path in several)
+    held = config.stash.setdefault(_READ, {})
+    if paths not in held:
+        held[paths] = read(paths, settings.limits)
+    return held[paths]
+
+
+def _settings(config: pytest.Config) -> Settings:
+    from stepscope.settings import load
+
+    return load(config.rootpath)
