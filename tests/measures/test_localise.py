@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from stepscope.measures.localise import LONGEST_LIST, MEASURE, suspects
 from stepscope.measures.suspicion import FACTORS
-from stepscope.measures.suspicion_prior import FEWEST_LABELS
-from stepscope.model import Case, Facts, Outcome, Part, Step, StepKind, Trajectory, Verdict
-from tests.factories import FAILED, PASSED, agent, did, failed, goal, result, run, system, user
+from stepscope.model import (
+    Case,
+    Facts,
+    Outcome,
+    Part,
+    Step,
+    StepKind,
+    ToolCall,
+    Trajectory,
+    Verdict,
+)
+from tests.factories import (
+    FAILED,
+    PASSED,
+    agent,
+    calls,
+    did,
+    failed,
+    goal,
+    result,
+    run,
+    system,
+    user,
+)
 from tests.measures.answers import label, labels, value, whole
 
 
@@ -165,8 +185,24 @@ def test_an_index_that_labels_name_is_evidence_and_says_how_many() -> None:
     ranked = suspects(run(*steps, outcome=FAILED), facts=LEARNED)
     assert (ranked[0].step, ranked[0].kind) == (2, "position")
     assert ranked[0].reason == "15 of 20 labels of this workflow name step 2"
-    few = msgspec.structs.replace(LEARNED, positions={"labels": FEWEST_LABELS - 1, "at.9": 1})
-    assert suspects(run(*steps, outcome=FAILED), facts=few)[0].share == pytest.approx(1.2 / 3.2)
+
+
+@pytest.mark.parametrize(("n", "named"), [(7, {3}), (8, {2, 3})])
+def test_fewer_than_eight_labels_say_nothing(n: int, named: set[int]) -> None:
+    table = {"labels": n, "at.2": n, "steps./message": n, "who./message": n}
+    steps = (user("a"), agent("b"), agent("c"), agent("d"))
+    ranked = suspects(run(*steps, outcome=FAILED), facts=Facts(positions=table))
+    assert {suspect.step for suspect in ranked} == named
+    assert (ranked[0].share == pytest.approx(1.2 / 3.2)) is (n == 7)
+
+
+def test_parallel_calls_that_fail_alike_count_once_a_step() -> None:
+    two = calls(ToolCall("get", {"id": 1}, "a"), ToolCall("get", {"id": 2}, "b"))
+    answers = [result("Error: no", "error", call_id=id_) for id_ in "ab"]
+    (only,) = suspects(run(two, *answers, outcome=FAILED))
+    assert only.reason.count("fails") == 1
+    once = suspects(run(two, *answers, agent("sorry"), outcome=FAILED))
+    assert once[0].share == pytest.approx(2.0 / 3.2)
 
 
 def test_answers_depend_on_the_table_of_positions() -> None:

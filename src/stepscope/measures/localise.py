@@ -14,7 +14,7 @@ from math import inf
 from stepscope.measures.rule import Rule
 from stepscope.measures.suspicion import KINDS, Suspect, Suspicion, rank
 from stepscope.measures.suspicion_calls import from_calls
-from stepscope.measures.suspicion_prior import prior_of, share_at
+from stepscope.measures.suspicion_prior import asked, prior_of, share_at
 from stepscope.measures.suspicion_words import from_words
 from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict
 from stepscope.values import Unmeasured
@@ -48,11 +48,11 @@ def suspects(
 
 
 def _common(trajectory: Trajectory, positions: dict[str, int]) -> Iterator[Suspicion]:
-    if not positions:
+    if not asked(positions):
         return
     for step in trajectory.steps:
         hits, labels = share_at(positions, step.index)
-        if labels and hits / labels >= COMMON:
+        if hits / labels >= COMMON:
             reason = f"{hits} of {labels} labels of this workflow name step {step.index}"
             yield Suspicion(step.index, "position", reason)
 

@@ -57,16 +57,22 @@ def speaker(step: Step) -> str:
 
 def prior_of(positions: Mapping[str, int], run: Trajectory) -> Callable[[Step], float]:
     """Return the prior of a run's steps, learned where `positions` has labels enough."""
-    labels = positions.get("labels", 0)
-    if labels < FEWEST_LABELS:
+    if not asked(positions):
         return _flat
     n = len(run.steps)
-    base = labels / sum(count for key, count in positions.items() if key.startswith("steps."))
+    base = positions["labels"] / sum(
+        count for key, count in positions.items() if key.startswith("steps.")
+    )
 
     def learned(step: Step) -> float:
         return _place(positions, step.index, n) * _speaks(positions, step, base)
 
     return learned
+
+
+def asked(positions: Mapping[str, int]) -> bool:
+    """Tell whether the table has labels enough to be asked."""
+    return positions.get("labels", 0) >= FEWEST_LABELS
 
 
 def share_at(positions: Mapping[str, int], step: int) -> tuple[int, int]:
