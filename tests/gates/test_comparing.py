@@ -160,3 +160,18 @@ def test_a_drop_of_a_label_counts_the_label_only() -> None:
     assert (found.outcome, found.p) == ("fail", 1 / 1024)
     assert isinstance(found.estimate, Estimate)
     assert found.estimate.value == 0.5
+
+
+def test_runs_without_errors_say_nothing_of_a_drop_in_recovery() -> None:
+    def side(tag: str, recovered: list[int]) -> list[One]:
+        return [
+            run(f"c{k}", tag=f"{tag}{error}", errors=error, recovery__recovered=saved * error)
+            for k, saved in enumerate(recovered)
+            for error in (0, 2)
+        ]
+
+    before, now = side("b", [1] * 12), side("n", [1] * 4 + [0] * 8)
+    found = decision(rows(*now), rows(*before), recovery={"max_drop": 0.1})
+    assert (found.outcome, found.p) == ("fail", 1 / 256)
+    assert isinstance(found.estimate, Estimate)
+    assert round(found.estimate.value, 3) == 0.667

@@ -10,6 +10,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from stepscope import registry
 from stepscope.errors import StoreError
@@ -128,27 +130,27 @@ def read(
                 f"records of {name!r} are of versions {', '.join(column.versions)}, which may not "
                 f"be mixed; score again: {rescore(name)}"
             )
-    cells = {name: _cells(column, name in labelled) for name, column in columns.items()}
     places: dict[str, list[int]] = {workflow: [] for workflow in workflows}
     for at, workflow in enumerate(runs.workflow.tolist()):
         if workflow in places:
             places[workflow].append(at)
-    fields = (runs.id, runs.name, runs.task, runs.agent, runs.agent_version)
-    lines = list(zip(*(field.tolist() for field in fields), strict=True))
     found = {}
-    for workflow, chosen in places.items():
+    for workflow, listed in places.items():
+        chosen = np.array(listed, dtype=np.int64)
+        fields = (runs.id, runs.name, runs.task, runs.agent, runs.agent_version)
+        lines = list(zip(*(field[chosen].tolist() for field in fields), strict=True))
         found[workflow] = Sample(
-            runs=tuple(
-                Run(id_, name, name if task is None else task)
-                for id_, name, task, _, _ in (lines[at] for at in chosen)
-            ),
-            cells={name: tuple(c[at] for at in chosen) for name, c in cells.items()},
+            runs=tuple(Run(i, name, name if task is None else task) for i, name, task, *_ in lines),
+            cells={
+                name: _cells(column, chosen, labelled=name in labelled)
+                for name, column in columns.items()
+            },
             asked={
                 name: Asked(version=c.versions[0], declared=_declared(rows, name, workflow))
                 for name, c in columns.items()
                 if c.versions
             },
-            agents=tuple(sorted({_agent(*lines[at][3:]) for at in chosen} - {""})),
+            agents=tuple(sorted({_agent(*line[3:]) for line in lines} - {""})),
         )
     return found
 
@@ -165,11 +167,11 @@ def no_runs(rows: Rows, workflow: str, where: Where | None) -> str:
     )
 
 
-def _cells(column: Column, labelled: bool) -> tuple[Cell, ...]:
-    numbered = column.valued.tolist()
+def _cells(column: Column, chosen: npt.NDArray[np.int64], *, labelled: bool) -> tuple[Cell, ...]:
+    arrays = (column.value, column.label, column.state, column.valued)
     cells: list[Cell] = []
     for value, label, state, has_number in zip(
-        column.value.tolist(), column.label.tolist(), column.state.tolist(), numbered, strict=True
+        *(array[chosen].tolist() for array in arrays), strict=True
     ):
         if has_number and not (labelled and label is not None):
             cells.append(value)
