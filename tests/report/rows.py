@@ -32,6 +32,8 @@ class LiteralRows:
         absent: by measure, the state of the runs that have none; NO_RECORD where left out.
         versions: by measure; "1" where left out.
         workflows: workflow of each run; "w" where left out.
+        labels: by measure that answers in labels, a label a run; None: it does not apply there.
+        tags: by key, a value a run.
     """
 
     tasks: Sequence[str | None]
@@ -40,6 +42,8 @@ class LiteralRows:
     absent: dict[str, int] = field(default_factory=dict)
     versions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     workflows: Sequence[str] = ()
+    labels: dict[str, Sequence[str | None]] = field(default_factory=dict)
+    tags: dict[str, Sequence[str | None]] = field(default_factory=dict)
 
     def runs(self, where: Where | None = None) -> Runs:
         n = len(self.tasks)
@@ -61,6 +65,15 @@ class LiteralRows:
 
     def column(self, measure: str, runs: Runs | None = None) -> Column:
         n = len(self.tasks)
+        if measure in self.labels:
+            said = self.labels[measure]
+            return Column(
+                measure=measure,
+                value=np.full(n, np.nan),
+                label=texts(said),
+                state=np.array([ABSENT if label is None else 1 for label in said], dtype=np.int8),
+                versions=("1",),
+            )
         given = self.values.get(measure, [None] * n)
         state = self.absent.get(measure, NO_RECORD)
         return Column(

@@ -44,6 +44,11 @@ def test_every_figure_has_its_key_whether_measured_or_not() -> None:
         "cost_usd.p95",
         "seconds.median",
         "seconds.p95",
+        "axes.tool_selection",
+        "axes.argument_validity",
+        "axes.sequencing",
+        "axes.result_interpretation",
+        "axes.termination",
     ]
 
 

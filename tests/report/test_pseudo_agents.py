@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ def test_one_agent_against_itself_shows_no_difference(shared: Path) -> None:
     runs = pseudo_agents.read(shared / "taubench" / "airline" / "runs.json")
     text, quiet = pseudo_agents.trials(runs)
     assert quiet
-    assert "Survives Holm at .05 over 6 figures: none." in text
+    assert re.search(r"Survives Holm at \.05 over \d+ figures: none\.", text)
 
 
 @pytest.mark.shared_data

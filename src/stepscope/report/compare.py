@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -16,9 +17,10 @@ import numpy.typing as npt
 
 from stepscope import stats
 from stepscope.errors import UsageError
+from stepscope.report.axes import judged
 from stepscope.report.build import both, profile
 from stepscope.report.joint import Flags
-from stepscope.report.keys import explained
+from stepscope.report.keys import AXES, explained
 from stepscope.report.rows import FIELDS, Table, read
 from stepscope.report.types import ComparisonReport, Difference, Figure, Provenance
 from stepscope.store.columns import Rows
@@ -87,6 +89,12 @@ COMPARED: dict[str, Compared] = {
     "tokens.mean": _mean_of("efficiency.tokens", "tokens"),
     "cost_usd.mean": _mean_of("efficiency.cost_usd", "usd"),
     "seconds.mean": _mean_of("efficiency.seconds", "seconds"),
+    **{
+        axis: Compared(
+            measure=axis, values=partial(judged, measure=axis), estimate=stats.proportion
+        )
+        for axis in AXES
+    },
 }
 
 
@@ -127,6 +135,7 @@ def compare(
     compared = {
         key: _difference(key, how, first, second, paired=len(shared) > 0, seed=seed)
         for key, how in COMPARED.items()
+        if key not in AXES or table.scored(key)
     }
     return ComparisonReport(
         first=profile(first, {by: a}),

@@ -20,6 +20,18 @@ MEASURES: dict[str, str] = {
 # Read beside them: for joint tables, and to choose the runs to look at first.
 ALSO_READ = ("errors", "recovery", "loops", "subgoals", "subgoals.total", "subgoals.other_writes")
 
+# The evidence judge, one measure an axis: the figure is the share of judged runs that are
+# incorrect, and the measure has the same name.
+AXES: dict[str, str] = {
+    "axes.tool_selection": "tool selection",
+    "axes.argument_validity": "argument validity",
+    "axes.sequencing": "sequencing",
+    "axes.result_interpretation": "result interpretation",
+    "axes.termination": "termination",
+}
+# Not a kind of Unmeasured: an axis looked, and could not tell.
+UNCERTAIN = "uncertain"
+
 LABELS: dict[str, str] = {
     "outcome.pass": "outcome: pass",
     "subgoals.reached": "sub-goals reached",
@@ -38,6 +50,7 @@ LABELS: dict[str, str] = {
     "tokens.mean": "tokens, mean",
     "cost_usd.mean": "cost, mean",
     "seconds.mean": "latency, mean",
+    **{key: f"axis: {name}" for key, name in AXES.items()},
 }
 # What a figure is called where it shares a line with others that are absent for the same reason.
 SHORT = {
@@ -49,6 +62,7 @@ SHORT = {
 
 # Not a kind of Unmeasured: the run has no record of the measure at all.
 NOT_SCORED = "not_scored"
+SCORE_FIRST = "run `stepscope score`"
 
 REASONS: dict[tuple[str, str], str] = {
     ("outcome", "missing_input"): "no reward, check or label",
@@ -61,6 +75,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("tokens", "missing_input"): "not in the trace",
     ("cost_usd", "missing_input"): "not in the trace",
     ("seconds", "missing_input"): "not in the trace",
+    ("axes", "not_applicable"): "nothing to judge",
 }
 
 
@@ -71,7 +86,7 @@ def reason(key: str, kind: str) -> str:
     'not in the trace'
     """
     if kind == NOT_SCORED:
-        return "run `stepscope score`"
+        return SCORE_FIRST
     return REASONS.get((key.split(".")[0], kind), "")
 
 

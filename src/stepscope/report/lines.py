@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stepscope.report.keys import LABELS, SHORT, reason
+from stepscope.report.keys import AXES, LABELS, SCORE_FIRST, SHORT, reason
 from stepscope.report.types import Figure, Profile
 from stepscope.values import Estimate, Unmeasured
 
@@ -27,8 +27,8 @@ class Line(NamedTuple):
 
 
 def vector(profile: Profile) -> list[Line]:
-    """Return the vector's lines in their fixed order; of pass^k only the largest k."""
-    keys = [k for k in profile.figures if not k.startswith("outcome.pass^")]
+    """Return the vector's lines in their fixed order, without axes; of pass^k the largest k."""
+    keys = [k for k in profile.figures if not k.startswith("outcome.pass^") and k not in AXES]
     powers = [k for k in profile.figures if k.startswith("outcome.pass^")]
     if powers:
         keys.insert(keys.index("outcome.pass") + 1, powers[-1])
@@ -44,6 +44,20 @@ def vector(profile: Profile) -> list[Line]:
         names = [SHORT[key] for key in absent_keys if key in SHORT]
         lines.append(Line(", ".join(names), "-", "-", "0", why))
     return lines
+
+
+def axes(profile: Profile) -> list[Line]:
+    """Return the lines of the failure profile, one for each axis that was scored."""
+    return [
+        line(key, figure)._replace(label=name)
+        for key, name in AXES.items()
+        if (figure := profile.figures.get(key)) is not None and not unscored(figure)
+    ]
+
+
+def unscored(figure: Figure) -> bool:
+    """Whether there is no figure because nobody asked for it."""
+    return isinstance(figure, Unmeasured) and figure.reason == SCORE_FIRST
 
 
 def _shares(key: str, profile: Profile) -> bool:

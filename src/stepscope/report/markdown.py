@@ -64,6 +64,12 @@ def _profile(profile: Profile, report: Report) -> Iterator[str]:
         label = ("&nbsp;&nbsp;" if item.label.startswith("  ") else "") + item.label.strip()
         cells = (label, item.value, item.interval, item.n, item.unmeasured)
         yield "| " + " | ".join(cells) + " |"
+    axes = lines.axes(profile)
+    if axes:
+        yield ""
+        yield "| Failure profile | incorrect | 95 % interval | n | unmeasured |"
+        yield "|---|---:|---|---:|---|"
+        yield from ("| " + " | ".join(item) + " |" for item in axes)
     for table in profile.earned:
         yield ""
         yield from _joint(table, profile)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import StoreError, UsageError
-from stepscope.report.keys import ALSO_READ, MEASURES, NOT_SCORED
+from stepscope.report.keys import ALSO_READ, AXES, MEASURES, NOT_SCORED, UNCERTAIN
 from stepscope.store.columns import NO_RECORD, Column, Rows, Runs, Texts
 from stepscope.store.where import Where
 
@@ -65,8 +65,15 @@ class Table:
         """Return the version behind each measure that has records."""
         return {n: c.versions[0] for n, c in sorted(self.columns.items()) if c.versions}
 
+    def scored(self, measure: str) -> bool:
+        """Tell whether any run has a record of the measure."""
+        return bool((self.columns[measure].state != NO_RECORD).any())
+
     def lost(self, measure: str, among: npt.NDArray[np.bool_] | None = None) -> dict[str, int]:
-        """Return how many runs have no answer, by kind; not scored is a kind of its own."""
+        """Return how many runs have no answer, by kind.
+
+        Not scored is a kind of its own, and so is an axis' answer that it cannot tell.
+        """
         column = self.columns[measure]
         if among is not None:
             column = replace(
@@ -75,7 +82,9 @@ class Table:
             )  # fmt: skip
         missing = int((column.state == NO_RECORD).sum())
         found: dict[str, int] = {str(k): n for k, n in column.unmeasured().items()}
-        return found | ({NOT_SCORED: missing} if missing else {})
+        open_ = int((column.label == UNCERTAIN).sum()) if measure in AXES else 0
+        more = {UNCERTAIN: open_, NOT_SCORED: missing}
+        return found | {kind: n for kind, n in more.items() if n}
 
 
 def read(rows: Rows, where: Where | None) -> Table:
@@ -85,7 +94,7 @@ def read(rows: Rows, where: Where | None) -> Table:
         StoreError: a column mixes versions of its measure.
     """
     runs = rows.runs(where)
-    names = (*MEASURES.values(), *ALSO_READ)
+    names = (*MEASURES.values(), *ALSO_READ, *AXES)
     columns = {name: rows.column(name, runs) for name in names}
     mixed = {n: c.versions for n, c in columns.items() if len(c.versions) > 1}
     if mixed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from stepscope.report import lines
+from stepscope.report import axes_text, lines
 from stepscope.report.types import JointTable, LookFirst, Profile, RankFlip, Report, RunLine
 from stepscope.safety.text import visible_line
 from stepscope.values import Unmeasured
@@ -26,6 +26,7 @@ def render(report: Report, width: int = 100) -> str:
     flips = list(_flips(report, width))
     if flips:
         blocks.append(flips)
+    blocks.append(axes_text.block(report.profiles, width))
     if report.look_first:
         blocks.append(_look_first(report, width))
     blocks.append(list(_closing(report, width)))
@@ -100,7 +101,7 @@ def _profile(profile: Profile, report: Report, width: int) -> list[str]:
     out += ["", _row("", "value", "95 % interval", "n", wide) + "unmeasured"]
     for item in vector:
         head = _row(item.label, item.value, item.interval, item.n, wide)
-        room = max(width - len(head), 18)
+        room = max(width - len(head), 12)
         said = fold(visible_line(item.unmeasured), room, 2)
         out.append((head + said[0]).rstrip())
         out += [" " * len(head) + rest for rest in said[1:]]

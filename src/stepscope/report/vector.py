@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope import stats
+from stepscope.report.axes import axes
 from stepscope.report.joint import outcomes
 from stepscope.report.keys import MEASURES, explained
 from stepscope.report.rows import Table
@@ -33,6 +34,7 @@ def vector(table: Table) -> tuple[dict[str, Figure], dict[str, str], Trials | No
     figures["policy.violations"] = _violations(table)
     for quantity in ("steps", "tokens", "cost_usd", "seconds"):
         figures |= _spread(table, quantity)
+    figures |= axes(table)
     if powers and trials is not None:
         counts = f"always {trials.always}, mixed {trials.mixed}, never {trials.never}"
         notes[list(powers)[-1]] = counts
