@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,14 +70,12 @@ def left(path: Path) -> Left:
     """Return what a finished store holds."""
     with Store.open(path) as store:
         report = json.render(build(store))
-        digest = sha256()
-        for record in store.records():
-            digest.update(msgspec.json.encode(record))
+        records = "\n".join(msgspec.json.encode(r).decode() for r in store.records())
     db = sqlite3.connect(path)
     sound = db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     broken = db.execute("PRAGMA foreign_key_check").fetchall()
     db.close()
-    return Left(report, digest.hexdigest(), sound and not broken)
+    return Left(report, records, sound and not broken)
 
 
 def killed(path: Path, given: Sequence[Trajectory], workers: int, seconds: float) -> str:
@@ -106,12 +104,14 @@ def killed(path: Path, given: Sequence[Trajectory], workers: int, seconds: float
     return "while scoring" if scored < stored else "at the end"
 
 
-def rounds(given: Sequence[Trajectory], kills: int, *, seed: int = 0) -> tuple[Counter[str], int]:
-    """Kill and resume; return where the kills fell, and how many rounds came out different."""
+def rounds(
+    given: Sequence[Trajectory], kills: int, *, seed: int = 0
+) -> tuple[Counter[str], list[str]]:
+    """Kill and resume; return where the kills fell, and what came out different, a line each."""
     rng = random.Random(seed)
     loop.CHUNK_RUNS = trajectories.BATCH_RUNS = BATCH
     fell: Counter[str] = Counter()
-    different = 0
+    different: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         expected = {}
@@ -123,16 +123,32 @@ def rounds(given: Sequence[Trajectory], kills: int, *, seed: int = 0) -> tuple[C
             work(path, given, workers)
             seconds[workers] = time.monotonic() - start
             expected[workers] = left(path)
-        different += expected[1] != expected[2] or not expected[1].sound
+        different += _differences("in processes", expected[2], expected[1])
         for number in range(kills):
             workers = 2 if number % POOLED == POOLED - 1 else 1
             path = folder / f"{number}.db"
-            fell[killed(path, given, workers, rng.random() * seconds[workers])] += 1
+            place = killed(path, given, workers, rng.random() * seconds[workers])
+            fell[place] += 1
             work(path, given, 1)
-            different += left(path) != expected[1]
+            name = f"kill {number}, {workers} workers, {place}"
+            different += _differences(name, left(path), expected[1])
             for file in folder.glob(f"{number}.db*"):
                 file.unlink()
     return fell, different
+
+
+def _differences(name: str, found: Left, expected: Left) -> list[str]:
+    """Return one line when something differs: what, and the first line of it."""
+    parts = [] if found.sound else ["the file is damaged"]
+    for what in ("report", "records"):
+        was, now = getattr(expected, what).splitlines(), getattr(found, what).splitlines()
+        if was != now:
+            pairs = zip_longest(was, now)
+            first = next((a, b) for a, b in pairs if a != b)
+            parts.append(
+                f"{what}: {len(was)} lines, now {len(now)}; {first[0]!r}, now {first[1]!r}"
+            )
+    return [f"{name}: {'; '.join(parts)}"] if parts else []
 
 
 def main() -> int:
@@ -142,8 +158,10 @@ def main() -> int:
     print(f"{KILLS} kills, seed 0, {len(given)} runs; each killed store was resumed to the end")
     for place, count in sorted(fell.items(), key=lambda item: -item[1]):
         print(f"  {count:>4}  {place}")
-    print(f"reports, records or files that differ from the uninterrupted ones: {different}")
-    return 0 if different == 0 else 3
+    print(f"reports, records or files that differ from the uninterrupted ones: {len(different)}")
+    for line in different:
+        print(f"  {line}")
+    return 3 if different else 0
 
 
 if __name__ == "__main__":
