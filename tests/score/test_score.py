@@ -10,7 +10,7 @@ from stepscope.errors import ConfigError, EnvironmentFault
 from stepscope.measures.facts import Declared
 from stepscope.model import Case, Record
 from stepscope.score import score
-from stepscope.store import Store
+from stepscope.store import ParquetRows, Store
 from stepscope.store.where import parse
 from tests.factories import FAILED, PASSED, did, failed, goal, run, user
 
@@ -152,6 +152,24 @@ def test_an_unknown_measure_and_one_named_as_an_aspect_are_refused() -> None:
             score(store, measures=["beauty"])
         with pytest.raises(ConfigError, match="would be an aspect of 'outcome'"):
             score(store, measures=plugin("DOTTED"))
+
+
+def test_a_purged_run_keeps_its_numbers_when_facts_change_since(tmp_path: Path) -> None:
+    with fleet(Store.open(":memory:"), 4) as store:
+        score(store)
+        before = store.column("efficiency_ratio.steps").value.tolist()
+        store.purge(parse("name < 'run0002'"))
+        store.put([run(*did("look") * 40, id="long", name="z", outcome=PASSED)])
+        score(store)
+        after = store.column("efficiency_ratio.steps")
+        assert (after.state == 1).all()
+        assert after.value.tolist()[:2] == before[:2]  # cannot be asked again
+        assert after.value.tolist()[2:4] != before[2:4]  # were asked again
+        store.to_parquet(tmp_path)
+        there = ParquetRows(tmp_path).column("efficiency_ratio.steps")
+        assert there.value.tolist() == after.value.tolist()
+        score(store, measures=plugin("GOOD"))
+        assert store.column("good").state.tolist() == [0, 0, 1, 1, 1]
 
 
 def test_a_measure_with_a_dot_in_its_name_has_its_own_versions_and_aspects() -> None:

@@ -92,8 +92,7 @@ def records_table(db: sqlite3.Connection, where: Where | None) -> pa.Table:
     _, schema = arrow_schemas()
     import pyarrow as pa
 
-    places = {int(key): at for at, key in enumerate(reading.runs(db, where).key)}
-    batches = [batch for _, batch in _batches(db, where, places, schema)]
+    batches = [batch for _, batch in _batches(db, where, schema)]
     return pa.Table.from_batches(batches, schema).unify_dictionaries()
 
 
@@ -122,9 +121,8 @@ def write(db: sqlite3.Connection, folder: Path, where: Where | None) -> None:
         arrays = [pa.array(c, f.type) for c, f in zip(columns, run_schema, strict=True)]
         with _whole(folder / RUNS) as part:
             pq.write_table(pa.Table.from_arrays(arrays, schema=run_schema), part)
-        places = {int(key): at for at, key in enumerate(reading.runs(db, where).key)}
         with _whole(folder / RECORDS) as part, pq.ParquetWriter(part, record_schema) as writer:
-            batches = _batches(db, where, places, record_schema)
+            batches = _batches(db, where, record_schema)
             for _, group in groupby(batches, key=lambda item: item[0]):
                 while rows := list(islice(group, GROUP_ROWS // _FETCH_ROWS)):
                     table = pa.Table.from_batches([batch for _, batch in rows], record_schema)
@@ -149,16 +147,20 @@ def _whole(path: Path) -> Iterator[Path]:
 
 
 def _batches(
-    db: sqlite3.Connection, where: Where | None, places: dict[int, int], schema: pa.Schema
+    db: sqlite3.Connection, where: Where | None, schema: pa.Schema
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the records as batches of one measure each, with its name."""
     import pyarrow as pa
 
-    workflows = dict(db.execute("SELECT seq, workflow FROM runs"))
+    runs = reading.runs(db, where)
+    aligned = reading.Places(db, runs)
+    places = {int(key): at for at, key in enumerate(runs.key)}
     for measure, group in groupby(records.rows(db, where, None, None), key=attrgetter("measure")):
-        asked = {q.id: q.workflows for q in reading.questions(db, measure)}
+        # The very rows that `Store.column` would read.
+        current = reading.Cells.empty(len(runs))
+        reading.fill(db, aligned, measure, current)
         while rows := list(islice(group, _FETCH_ROWS)):
-            cells = [_cells(row, places, _is_current(row, asked, workflows)) for row in rows]
+            cells = [_cells(row, places[row.run], current) for row in rows]
             arrays = [
                 pa.array(column, field.type)
                 for column, field in zip(zip(*cells, strict=True), schema, strict=True)
@@ -166,19 +168,16 @@ def _batches(
             yield measure, pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _is_current(
-    row: Row, asked: dict[int, frozenset[str] | None], workflows: dict[int, str]
-) -> bool:
-    if row.step != WHOLE or row.repeat or not row.of_case or row.question not in asked:
-        return False
-    current = asked[row.question]
-    return current is None or workflows[row.run] in current
-
-
-def _cells(row: Row, places: dict[int, int], current: bool) -> tuple[object, ...]:
+def _cells(row: Row, place: int, current: reading.Cells) -> tuple[object, ...]:
+    is_current = (
+        row.step == WHOLE
+        and not row.repeat
+        and row.question == current.question[place]
+        and row.case_id == current.case[place]
+    )
     return (
-        places[row.run],
-        current,
+        place,
+        bool(is_current),
         row.trajectory,
         row.measure,
         None if row.step == WHOLE else row.step,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ["run", "current", "state", "value", "label", "version"]
 _DECODED_ROWS = 10_000
-_PLAIN = frozenset(Row._fields) - {"step", "cites", "question", "of_case"}
+_PLAIN = frozenset(Row._fields) - {"step", "cites", "question", "case_id"}
 
 
 class ParquetRows:
@@ -126,6 +126,8 @@ class ParquetRows:
                 table.column("state").to_numpy(),
                 table.column("value").to_numpy(),
                 _words(table, "label"),
+                nothing := np.zeros(len(at), dtype=np.int64),
+                nothing,
             )
             found.into(cells, kept)
             versions |= set(_words(table, "version")[kept])
@@ -191,5 +193,5 @@ def _row(cells: dict[str, Any]) -> Row:
         step=WHOLE if cells["step"] is None else cells["step"],
         cites=str(cells["cites"]) if cells["cites"] else "",
         question=0,
-        of_case=1,
+        case_id=0,
     )

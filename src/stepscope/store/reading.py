@@ -3,13 +3,15 @@
 Which record is current: of a deterministic measure, the one of the version and facts that `score`
 last used in the run's workflow; of anything else, the last by version, facts, judge and prompt,
 never by time. Either way it must have been made against the run's present case, or against none.
+A purged run cannot be asked again: when facts have changed since, its last answer of the same
+version stays.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +55,25 @@ def runs(db: sqlite3.Connection, where: Where | None) -> Runs:
     )
 
 
-Cells = tuple[npt.NDArray[np.float64], Texts, npt.NDArray[np.int8]]
+class Cells(NamedTuple):
+    """A column while it is filled, and which record each cell came from (0: none)."""
+
+    value: npt.NDArray[np.float64]
+    label: Texts
+    state: npt.NDArray[np.int8]
+    question: npt.NDArray[np.int64]
+    case: npt.NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, size: int) -> Self:
+        """Return cells without records."""
+        return cls(
+            np.full(size, np.nan),
+            np.full(size, None, dtype=np.object_),
+            np.full(size, NO_RECORD, dtype=np.int8),
+            np.zeros(size, dtype=np.int64),
+            np.zeros(size, dtype=np.int64),
+        )
 
 
 def column(measure: str, size: int, fill: Callable[[str, Cells], set[str]]) -> Column:
@@ -66,42 +86,38 @@ def column(measure: str, size: int, fill: Callable[[str, Cells], set[str]]) -> C
         size: how many runs the column is aligned with.
         fill: puts the answers of one name into value, label and state; returns their versions.
     """
-    cells = _empty(size)
-    state = cells[2]
+    cells = Cells.empty(size)
+    state = cells.state
     versions = fill(measure, cells)
     base = measure.rpartition(".")[0]
     # Where the measure's name ends and the aspect begins, only its records tell.
     while base and (state == NO_RECORD).any():
-        spare = _empty(size)
+        spare = Cells.empty(size)
         whole = fill(base, spare)
-        taken = (state == NO_RECORD) & (spare[2] < 0)
+        taken = (state == NO_RECORD) & (spare.state < 0)
         if taken.any():
-            state[taken] = spare[2][taken]
+            state[taken] = spare.state[taken]
             versions |= whole
         base = base.rpartition(".")[0]
     return Column(
         measure=measure,
-        value=cells[0],
-        label=cells[1],
+        value=cells.value,
+        label=cells.label,
         state=state,
         versions=tuple(sorted(versions)),
     )
 
 
-def _empty(size: int) -> Cells:
-    return (
-        np.full(size, np.nan),
-        np.full(size, None, dtype=np.object_),
-        np.full(size, NO_RECORD, dtype=np.int8),
-    )
-
-
 class Asked(NamedTuple):
-    """A question and the workflows in which its answers are current; None for all of them."""
+    """A question and the workflows in which its answers are current; None for all of them.
+
+    `outdated`: its facts are not those of today, so that only purged runs may still answer by it.
+    """
 
     id: int
     version: str
     workflows: frozenset[str] | None
+    outdated: bool = False
 
 
 class Places:
@@ -112,14 +128,21 @@ class Places:
         self._keys = chosen.key[self._order]
         self._workflows, self._workflow = np.unique(chosen.workflow, return_inverse=True)
         self.case = np.zeros(len(chosen), dtype=np.int64)
-        rows = db.execute("SELECT seq, case_id FROM runs WHERE case_id <> 0").fetchall()
+        self.purged = np.zeros(len(chosen), dtype=np.bool_)
+        rows = db.execute(
+            "SELECT seq, case_id, purged_ns IS NOT NULL FROM runs"
+            " WHERE case_id <> 0 OR purged_ns IS NOT NULL"
+        ).fetchall()
         if rows:
-            pairs = np.array(rows, dtype=np.int64)
-            at = self.of(pairs[:, 0])
-            self.case[at[at >= 0]] = pairs[at >= 0, 1]
+            found = np.array(rows, dtype=np.int64)
+            at = self.of(found[:, 0])
+            self.case[at[at >= 0]] = found[at >= 0, 1]
+            self.purged[at[at >= 0]] = found[at >= 0, 2] == 1
 
     def of(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return positions, -1 for a run that was not chosen."""
+        if not len(self._keys):
+            return np.full(len(keys), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, self._order[at], -1)
 
@@ -133,6 +156,8 @@ def fill(db: sqlite3.Connection, place: Places, measure: str, cells: Cells) -> s
     """Put the current answers of one measure name into the cells; return their versions."""
     versions = set()
     for asked in questions(db, measure):
+        if asked.outdated and not place.purged.any():
+            continue
         rows = db.execute(
             "SELECT run, case_id, state, value, label FROM records"
             " WHERE question = ? AND step = -1 AND repeat = 0",
@@ -146,6 +171,8 @@ def fill(db: sqlite3.Connection, place: Places, measure: str, cells: Cells) -> s
         kept = (at >= 0) & ((case == 0) | (case == place.case[at]))
         if asked.workflows is not None:
             kept &= place.inside(asked.workflows, at)
+        if asked.outdated:
+            kept &= place.purged[at]
         if not kept.any():
             continue
         found = Found(
@@ -153,6 +180,8 @@ def fill(db: sqlite3.Connection, place: Places, measure: str, cells: Cells) -> s
             np.array(states, dtype=np.int8),
             np.array(values, dtype=np.float64),
             texts(labels),
+            np.full(len(at), asked.id, dtype=np.int64),
+            case,
         )
         # What was made against the run's case wins over what was made against none.
         found.into(cells, kept & (case == 0))
@@ -168,17 +197,20 @@ class Found(NamedTuple):
     state: npt.NDArray[np.int8]
     value: npt.NDArray[np.float64]
     label: Texts
+    question: npt.NDArray[np.int64]
+    case: npt.NDArray[np.int64]
 
     def into(self, cells: Cells, kept: npt.NDArray[np.bool_]) -> None:
         """Put the kept ones into the cells."""
         if not kept.any():
             return
-        value, label, state = cells
         at = self.at[kept]
         # A label without a number is an answer too; only the store tells the two apart.
-        state[at] = np.minimum(self.state[kept], ANSWERED)
-        value[at] = self.value[kept]
-        label[at] = self.label[kept]
+        cells.state[at] = np.minimum(self.state[kept], ANSWERED)
+        cells.value[at] = self.value[kept]
+        cells.label[at] = self.label[kept]
+        cells.question[at] = self.question[kept]
+        cells.case[at] = self.case[kept]
 
 
 def questions(db: sqlite3.Connection, measure: str) -> list[Asked]:
@@ -190,7 +222,7 @@ def questions(db: sqlite3.Connection, measure: str) -> list[Asked]:
         (measure,),
     ):
         current.setdefault((version, facts), set()).add(workflow)
-    found = []
+    found: list[Asked] = []
     for id_, version, facts, family in db.execute(
         "SELECT id, version, facts, family FROM questions WHERE measure = ?"
         " ORDER BY version, facts, judge, prompt",
@@ -198,9 +230,11 @@ def questions(db: sqlite3.Connection, measure: str) -> list[Asked]:
     ):
         if family != "rules" or not current:
             found.append(Asked(id_, version, None))
-        elif (version, facts) in current:
-            found.append(Asked(id_, version, frozenset(current[version, facts])))
-    return found
+            continue
+        for (of_version, of_facts), workflows in current.items():
+            if of_version == version:
+                found.append(Asked(id_, version, frozenset(workflows), of_facts != facts))
+    return sorted(found, key=lambda asked: not asked.outdated)
 
 
 def answered(

@@ -51,7 +51,7 @@ _INSERT_LINES = (
 _SELECT = (
     "SELECT runs.id, q.measure, q.version, q.facts, q.judge, q.prompt, q.family, q.rubric,"
     " cases.hash, r.repeat, r.step, r.state, r.value, r.label, r.cites, r.reason, r.confidence,"
-    " r.usage, r.cost_usd, r.seconds, r.run, r.question, r.case_id IN (0, runs.case_id)"
+    " r.usage, r.cost_usd, r.seconds, r.run, r.question, r.case_id"
     " FROM questions AS q CROSS JOIN records AS r ON r.question = q.id"
     " JOIN runs ON runs.seq = r.run JOIN cases ON cases.id = r.case_id WHERE "
 )
@@ -251,7 +251,7 @@ class Row(NamedTuple):
     seconds: float | None
     run: int
     question: int
-    of_case: int  # 1 when made against the run's present case, or against none
+    case_id: int
 
 
 def rows(
