@@ -103,7 +103,9 @@ def test_a_measure_is_found_by_its_own_name(measure: Measure) -> None:
 def test_all_of_them_are_installed() -> None:
     assert [measure.name for measure in MEASURES] == [
         "axes.argument_validity",
+        "axes.result_interpretation",
         "axes.sequencing",
+        "axes.termination",
         "axes.tool_selection",
         "efficiency",
         "efficiency_ratio",
@@ -116,6 +118,7 @@ def test_all_of_them_are_installed() -> None:
         "policy",
         "recovery",
         "redundant_calls",
+        "step_labels",
         "subgoals",
         "termination",
         "tool_schema",

@@ -1,0 +1,173 @@
+"""Labelled quantities: what is told under a field's name must be that field's value.
+
+Two rules. A name of its own: where the latest result that has a quantity of this name has other
+values, and the message tells none of them, the amount told in their place is misread, even if the
+amount was said elsewhere (a refund of 1,619.34 told as the price of one item). A record of its own:
+on a line that names one thing by its identifier, the one amount must stand in that thing's record.
+Sums and differences of the named values are theirs too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from stepscope.measures.axes.amounts import TOLERANCE, Said, derive
+from stepscope.measures.axes.axis import Fault
+from stepscope.measures.axes.fields import QUANTITIES, Field, fields, leaf_records, parsed, stem
+from stepscope.measures.axes.told import IDENTIFIER, Amount, Message, words_around
+from stepscope.model import ToolResult
+
+# With more values of one name in a result, which one is meant cannot be told from its name.
+MOST_VALUES = 4
+# An object in JSON is rarely longer: around an identifier, its own quantities stand within this.
+RECORD_CHARACTERS = 400
+# So far before its value a name is the value's own: `"transaction_type": "refund", "amount": 5`.
+NAME_CHARACTERS = 24
+
+
+def misnamed(
+    message: Message,
+    told: Sequence[Amount],
+    results: Sequence[tuple[int, ToolResult]],
+    elsewhere: Callable[[float], bool],
+) -> Iterator[Fault]:
+    """Yield the amounts that stand in place of the value that the latest result has for them.
+
+    Args:
+        message: what the user is told.
+        told: its amounts.
+        results: every result of the run, by step.
+        elsewhere: whether the user or the policy said an amount; then it may be theirs.
+    """
+    if not message.news:
+        return
+    named = [
+        (amount, name)
+        for amount in told
+        if (name := _name_of(amount)) and not _said_so(name, amount.value, message.news)
+    ]
+    said = {amount.value for amount in told}
+    for amount, name in named:
+        step, latest = _latest(name, message.news)
+        if not latest or len(latest) > MOST_VALUES:
+            continue
+        if any(abs(value - other) < TOLERANCE for value in latest for other in said):
+            continue
+        known = [
+            Said(value, at)
+            for at, result in results
+            if at < message.step.index
+            for value in _values(name, result)
+        ]
+        if derive(amount.value, known) or any(
+            abs(one.value - amount.value) < TOLERANCE for one in known
+        ):
+            continue
+        if elsewhere(amount.value) or _computed(amount.value, message.step.index, results):
+            continue
+        true = " and ".join(f"{value:,.2f}" for value in latest)
+        reason = f"tells {amount.value:,.2f} as {name}, the result at {step} says {true}"
+        yield Fault(message.step.index, reason, (step,))
+
+
+def _said_so(name: str, value: float, news: Sequence[tuple[int, ToolResult]]) -> bool:
+    """Tell whether a value stands close behind its name: then nothing need be decoded."""
+    digits = f"{value:.2f}".rstrip("0").rstrip(".")
+    for _, result in news:
+        text = result.text
+        at = text.find(digits)
+        while at >= 0:
+            named = text.rfind(name, max(0, at - NAME_CHARACTERS), at)
+            # A number in between has the name for itself.
+            if named >= 0 and not any(c.isdigit() for c in text[named:at]):
+                return True
+            at = text.find(digits, at + 1)
+    return False
+
+
+def _computed(value: float, before: int, results: Sequence[tuple[int, ToolResult]]) -> bool:
+    """Tell whether a result is this amount and nothing else, as a calculator's is."""
+    digits = f"{value:.2f}".rstrip("0").rstrip(".")
+    return any(
+        step < before and digits in result.text and result.text.strip("-$ \n").strip("0") == digits
+        for step, result in results
+    )
+
+
+def _latest(name: str, news: Sequence[tuple[int, ToolResult]]) -> tuple[int, list[float]]:
+    for step, result in reversed(news):
+        if found := _values(name, result):
+            return step, found
+    return -1, []
+
+
+def _values(name: str, result: ToolResult) -> list[float]:
+    if result.status == "error" or name not in result.text:
+        return []
+    return sorted({field.value for field in fields(parsed(result)) if name in field.names})
+
+
+def _name_of(amount: Amount) -> str:
+    """Return what an amount is told as: the nearest word for a quantity, "" without one."""
+    for word in words_around(amount):
+        name = stem(word)
+        if name in QUANTITIES:
+            return name
+    return ""
+
+
+def misplaced(
+    message: Message, told: Sequence[Amount], results: Sequence[tuple[int, ToolResult]]
+) -> Iterator[Fault]:
+    """Yield the amounts beside an identifier whose record holds other quantities only."""
+    lines: dict[str, list[Amount]] = {}
+    for amount in told:
+        lines.setdefault(amount.line, []).append(amount)
+    for line, found in lines.items():
+        things = set(IDENTIFIER.findall(line)) if len(found) == 1 else set()
+        if len(things) != 1:
+            continue
+        thing, amount = things.pop(), found[0]
+        if _beside(thing, amount.value, message.step.index, results):
+            continue
+        name = _name_of(amount)
+        held = [
+            (step, field.value)
+            for step, field in _held(thing, message.step.index, results)
+            if not name or name in field.names
+        ]
+        if held and all(abs(value - amount.value) > TOLERANCE for _, value in held):
+            step = held[-1][0]
+            said = " or ".join(sorted({f"{value:,.2f}" for _, value in held}))
+            reason = f"tells {amount.value:,.2f} for {thing}, the result at {step} says {said}"
+            yield Fault(message.step.index, reason, (step,))
+
+
+def _beside(
+    thing: str, value: float, before: int, results: Sequence[tuple[int, ToolResult]]
+) -> bool:
+    """Tell whether an amount stands behind an identifier: then nothing need be decoded."""
+    digits = f" {value:.2f}".rstrip("0").rstrip(".")
+    for step, result in results:
+        text = result.text if step < before else ""
+        at = text.rfind(thing)
+        if at >= 0 and 0 <= text.find(digits, at, at + RECORD_CHARACTERS) < _end(text, at):
+            return True
+    return False
+
+
+def _end(text: str, at: int) -> int:
+    """Return where the next record begins, as far as its first key tells."""
+    found = text.find("_id", at)
+    return len(text) if found < 0 else found
+
+
+def _held(
+    thing: str, before: int, results: Sequence[tuple[int, ToolResult]]
+) -> Iterator[tuple[int, Field]]:
+    """Yield the quantities of the smallest records that hold an identifier."""
+    for step, result in results:
+        if step < before and thing in result.text:
+            for record in leaf_records(parsed(result)):
+                if any(isinstance(value, str) and value == thing for value in record.values()):
+                    yield from ((step, field) for field in fields(record))

@@ -1,0 +1,160 @@
+"""Was what the tools returned read rightly, as far as the user was told of it?
+
+Incorrect: an amount or an identifier told to the user that no result, user or policy said and that
+follows by no simple arithmetic; a quantity told under the name of a result's field with another
+value (`labelled`); a tool error followed by a message that claims success. What the agent says to
+nobody, or to other agents, is not judged; nor is what it does with a result (argument_validity).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
+
+from stepscope.measures.axes.amounts import TOLERANCE, derive
+from stepscope.measures.axes.axis import (
+    CORRECT,
+    SCALE,
+    UNCERTAIN,
+    Fault,
+    condemned,
+    judged,
+)
+from stepscope.measures.axes.evidence import Evidence, evidence_of
+from stepscope.measures.axes.labelled import misnamed, misplaced
+from stepscope.measures.axes.told import IDENTIFIER, Amount, Message, amounts, messages
+from stepscope.measures.calls import agent_calls, effect_of
+from stepscope.measures.errors import error_step, gist
+from stepscope.measures.recovery import ADMITS, react
+from stepscope.measures.rule import Rule
+from stepscope.model import Answer, Case, Facts, Trajectory
+from stepscope.values import Unmeasured
+
+NAME = "axes.result_interpretation"
+# How an English message says that something was done.
+CLAIMS = re.compile(
+    r"\bsuccess(?:ful(?:ly)?)?\b|\b(?:has|have) (?:now )?been\b|\b(?:is|are) now\b|\ball set\b|"
+    r"\b(?:i(?:'|\u2019)ve|i have) (?:now |just )?\w+ed\b|\b(?:was|were) (?:\w+ly )?\w+ed\b",
+    re.IGNORECASE,
+)
+# An offer behind every message, and no admission.
+_COURTESY = re.compile(
+    r"[^.!?\n]*\b(?:hesitate|any (?:other|further|more)? ?(?:questions?|issues?|concerns?)|"
+    r"anything else)\b[^.!?\n]*",
+    re.IGNORECASE,
+)
+# Most terms within one message that an amount may be the sum of.
+MOST_TERMS = 5
+
+_NO_RESULTS = (Unmeasured("not_applicable", "no tool returned anything", NAME),)
+
+
+def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    made = agent_calls(trajectory)
+    if not any(exchange.result is not None for exchange in made):
+        return _NO_RESULTS
+    told = list(messages(trajectory))
+    faults = list(_claims(trajectory, told, facts))
+    results = [
+        (x.result_step, x.result)
+        for x in trajectory.exchanges
+        if x.result is not None and x.result_step is not None
+    ]
+    checked = 0
+    for message in told:
+        found = list(amounts(message.text))
+        things = IDENTIFIER.findall(message.text)
+        checked += len(found) + len(things)
+        if not found and not things:
+            continue
+        evidence = evidence_of(trajectory)
+        faults += _unsaid(evidence, message, found, things)
+        if found:
+            faults += misnamed(message, found, results, _theirs(trajectory, evidence, message))
+            faults += misplaced(message, found, results)
+    if faults:
+        return condemned(NAME, faults)
+    if not told:
+        return judged(NAME, UNCERTAIN, "the user was told nothing of the results")
+    if not checked:
+        return judged(NAME, UNCERTAIN, "nothing told to the user can be checked against a result")
+    why = (
+        f"{checked} amounts and identifiers told in {len(told)} messages follow from what was said"
+    )
+    return judged(NAME, CORRECT, why)
+
+
+def _theirs(
+    trajectory: Trajectory, evidence: Evidence, message: Message
+) -> Callable[[float], bool]:
+    """Return a test of whether the first to say an amount was a person or the policy."""
+
+    def said(value: float) -> bool:
+        step = evidence.number(value, message.step.index)
+        return step is not None and trajectory.steps[step].actor in ("user", "system")
+
+    return said
+
+
+def _unsaid(
+    evidence: Evidence, message: Message, found: Sequence[Amount], things: Sequence[str]
+) -> Iterator[Fault]:
+    """Yield what is told and was said nowhere."""
+    step = message.step.index
+    cites = tuple({at for at, _ in message.news[-1:]})
+    for thing in dict.fromkeys(things):
+        if evidence.trace(thing, step) is None:
+            yield Fault(step, f"tells {thing}, which nothing before says", cites)
+    values = dict.fromkeys(amount.value for amount in found)
+    for value in values:
+        if (
+            evidence.number(value, step) is None
+            and not _derived(evidence, value, message)
+            and not _follows(value, [other for other in values if other != value])
+        ):
+            yield Fault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
+
+
+def _derived(evidence: Evidence, value: float, message: Message) -> bool:
+    """Tell whether an amount follows by arithmetic, the latest results first: mostly it does."""
+    step = message.step.index
+    recent = message.news[0][0] - 1 if message.news else step
+    return (
+        derive(value, evidence.numbers(step, recent)) is not None
+        or evidence.derive(value, step) is not None
+    )
+
+
+def _follows(value: float, others: Sequence[float]) -> bool:
+    """Tell whether an amount is a sum or difference of amounts in the same message."""
+    return any(
+        abs(abs(value) - abs(total)) < TOLERANCE
+        for n in range(2, min(len(others), MOST_TERMS) + 1)
+        for some in combinations(others[-12:], n)
+        for total in (sum(some), some[0] - sum(some[1:]), sum(some[:-1]) - some[-1])
+    )
+
+
+def _claims(
+    trajectory: Trajectory, told: Sequence[Message], facts: Facts | None
+) -> Iterator[Fault]:
+    """Yield messages that claim success right after an error that nothing made good."""
+    exchanges = trajectory.exchanges
+    for at, exchange in enumerate(exchanges):
+        if not exchange.failed or effect_of(exchange.call.name, facts) == "read":
+            continue
+        where = error_step(exchange)
+        message = next((m for m in told if m.step.index > where), None)
+        if message is None:
+            continue
+        text = _COURTESY.sub(" ", message.text)
+        if ADMITS.search(text) or not CLAIMS.search(text):
+            continue
+        if react(trajectory.steps, exchanges, at, facts).label in ("recovered", "replanned"):
+            continue
+        reason = f"claims success after {exchange.call.name} failed: {gist(exchange.result)}"
+        yield Fault(message.step.index, reason, (where,))
+
+
+MEASURE = Rule(NAME, "1", SCALE, ("alternatives", "effects"), _run)

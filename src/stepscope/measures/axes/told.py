@@ -1,0 +1,98 @@
+"""What the agent tells the user once results are in: amounts and identifiers, with their words.
+
+A message counts when the agent calls nothing in it and the user speaks next, or nobody does: what
+agents say between two calls, or to each other, is thinking aloud.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from stepscope.measures.axes.amounts import number_of
+from stepscope.model import Step, ToolResult, Trajectory
+
+# An amount of money: with its currency, or with exactly two decimals ($1,619.34; USD 20; 95.08).
+AMOUNT = re.compile(
+    r"(?:[$€£]\s?|\b(?:USD|EUR|GBP)\s?)(\d{1,3}(?:,\d{3}){1,5}|\d{1,9})(\.\d{1,2})?(?![\d%]|[.,]\d)"
+    r"|(?<![\w.,#$€£/:-])(\d{1,3}(?:,\d{3}){1,5}|\d{1,9})(\.\d\d)(?![\w%]|[.,/:-]\d)"
+)
+# A name of one thing: letters before five or more digits, or eight digits and more.
+IDENTIFIER = re.compile(
+    r"(?<![\w.,$€£/:-])(?:#?[A-Z]{1,3}\d{5,20}|#\d{5,20}|\d{8,20})(?![\w]|[.,/:-]\d)"
+)
+# What may stand between a quantity and its name on one line.
+LABEL_CHARACTERS = 48
+# A name behind its quantity: "a $95.08 refund".
+BEHIND_CHARACTERS = 20
+
+_WORD = re.compile(r"[a-z]{3,}")
+_CLAUSE = re.compile(r"[.;,(\n$€£]")
+
+
+class Amount(NamedTuple):
+    """An amount told: its value, the text just before and behind it, and the line around it."""
+
+    value: float
+    before: str
+    behind: str
+    line: str
+
+
+class Message(NamedTuple):
+    """A message to the user, and the results that came since the message before it."""
+
+    step: Step
+    text: str
+    news: tuple[tuple[int, ToolResult], ...]
+
+
+def messages(trajectory: Trajectory) -> Iterator[Message]:
+    """Yield what the user was told after the first result, in order."""
+    steps = trajectory.steps
+    news: list[tuple[int, ToolResult]] = []
+    looked = False
+    for at, step in enumerate(steps):
+        if step.results:
+            looked = True
+            news += [(step.index, result) for result in step.results]
+        elif looked and step.actor == "agent" and not step.calls:
+            if at + 1 < len(steps) and steps[at + 1].actor != "user":
+                continue
+            text = step.text
+            if text:
+                yield Message(step, text, tuple(news))
+                news = []
+
+
+def amounts(text: str) -> Iterator[Amount]:
+    """Yield the amounts in a text, each with the text that may name it.
+
+    >>> [a[:3] for a in amounts("Your refund: $95.08 in all")]
+    [(95.08, 'Your refund: ', ' in all')]
+    """
+    last = 0
+    for match in AMOUNT.finditer(text):
+        value = number_of((match[1] or match[3]) + (match[2] or match[4] or ""))
+        start, end = match.span()
+        begin = text.rfind("\n", 0, start) + 1
+        close = text.find("\n", end)
+        close = len(text) if close < 0 else close
+        before = text[max(begin, last, start - LABEL_CHARACTERS) : start]
+        behind = text[end : min(close, end + BEHIND_CHARACTERS)]
+        last = end
+        if value is not None:
+            yield Amount(value, before, behind, text[begin:close])
+
+
+def words_around(amount: Amount) -> list[str]:
+    """Return the words that may name an amount, the likeliest first: behind it, then before it.
+
+    >>> words_around(next(amounts("Total refund: **$95.08** (card)")))
+    ['refund', 'total']
+    >>> words_around(next(amounts("you get a $95.08 refund")))
+    ['refund', 'get', 'you']
+    """
+    behind = _WORD.findall(_CLAUSE.split(amount.behind, maxsplit=1)[0].casefold())
+    return behind[:1] + _WORD.findall(amount.before.casefold())[::-1]

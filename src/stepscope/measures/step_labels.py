@@ -1,0 +1,73 @@
+"""Labels of steps, where rules can know: REDUNDANT and ERROR; all others are uncertain.
+
+REDUNDANT: every call of the step repeats one whose answer still holds (`redundant_calls`). ERROR: a
+call of the step failed, and not by bad luck that a retry would mend (a timeout, a rate limit). No
+rule claims PROGRESS or DETOUR: whether a step helped is for judges.
+
+Aspects: `step_labels` how many of the agent's steps have a label; `.errors`, `.redundant` counts.
+Source of the labels: the categories of trajectory judges that label every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+
+from stepscope.measures.axes.tool_selection import TRANSIENT
+from stepscope.measures.calls import agent_calls
+from stepscope.measures.errors import gist
+from stepscope.measures.redundant_calls import repeats
+from stepscope.measures.rule import Rule
+from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict
+from stepscope.values import Unmeasured
+
+NAME = "step_labels"
+ERROR, REDUNDANT = LABELS = ("ERROR", "REDUNDANT")
+
+_NO_STEPS = tuple(
+    Unmeasured("not_applicable", "the agent did nothing", name)
+    for name in (NAME, f"{NAME}.errors", f"{NAME}.redundant")
+)
+
+
+def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    acted = sum([step.actor == "agent" for step in trajectory.steps])
+    if not acted:
+        return _NO_STEPS
+    made = agent_calls(trajectory)
+    errors: dict[int, str] = {}
+    for exchange in made:
+        if exchange.failed:
+            said = gist(exchange.result)
+            if not TRANSIENT.search(said):
+                errors.setdefault(exchange.step, f"{exchange.call.name} failed: {said}")
+    again: dict[int, list[int]] = {}
+    if len({exchange.key for exchange in made}) < len(made):
+        for repeat, earlier in repeats(trajectory.exchanges, facts):
+            again.setdefault(repeat.step, []).append(earlier.step)
+    redundant = {
+        step: sources
+        for step, sources in again.items()
+        if step not in errors and len(sources) == len(trajectory.steps[step].calls)
+    }
+    labelled = {
+        **{step: (ERROR, (step,), reason) for step, reason in errors.items()},
+        **{
+            step: (REDUNDANT, (*sorted(set(sources)), step), f"repeats {min(sources)}")
+            for step, sources in redundant.items()
+        },
+    }
+    left = acted - len(labelled)
+    why = f"{len(errors)} ERROR, {len(redundant)} REDUNDANT, {left} uncertain"
+    return (
+        Verdict(NAME, float(len(labelled)), cites=tuple(sorted(labelled)), reason=why),
+        Verdict(f"{NAME}.errors", float(len(errors)), cites=tuple(sorted(errors))),
+        Verdict(f"{NAME}.redundant", float(len(redundant)), cites=tuple(sorted(redundant))),
+        *(
+            Verdict(NAME, label=label, step=step, cites=cites, reason=reason)
+            for step, (label, cites, reason) in sorted(labelled.items())
+        ),
+    )
+
+
+MEASURE = Rule(NAME, "1", Scale(0.0, inf, LABELS), ("effects",), _run)

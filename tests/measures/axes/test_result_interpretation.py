@@ -1,0 +1,139 @@
+"""What the user is told must come from what the tools returned, under the right name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope import registry
+from stepscope.formats.importing import readings
+from stepscope.measures.axes.result_interpretation import MEASURE, NAME
+from stepscope.model import Step, Trajectory, Verdict
+from tests.factories import agent, calls, did, failed, result, run, user
+from tests.measures.answers import label, labels, whole
+
+RUN = Path(__file__).resolve().parents[2] / "data" / "cancelled-order.json"
+LOOKED = (user("what of my order?"), *did("get_order", '{"price": 20.5, "id": "W1234567"}'))
+REFUND = '{"items": [{"price": 95.08}], "history": [{"type": "refund", "amount": 1619.34}]}'
+
+
+def answer(*steps: Step) -> Verdict:
+    found = whole(MEASURE, run(*steps))[NAME]
+    assert isinstance(found, Verdict)
+    return found
+
+
+def told(text: str, said: str) -> Verdict:
+    return answer(user("cancel it"), *did("cancel_order", said), agent(text), user("thanks"))
+
+
+def the_26_steps() -> Trajectory:
+    (made,) = [one for reading in readings([str(RUN)]) for one in reading]
+    assert isinstance(made, Trajectory)
+    return made
+
+
+def test_the_refund_told_as_the_price_of_one_item_is_cited_and_nothing_else_is_incorrect() -> None:
+    made = the_26_steps()
+    said = {
+        name: whole(registry.measure(name), made, made.case)[name]
+        for name in registry.names("measures")
+        if name.startswith("axes.")
+    }
+    wrong = {name for name, found in said.items() if label(found) == "incorrect"}
+    assert wrong == {NAME}
+    assert len(made.steps) == 26
+    found = said[NAME]
+    assert isinstance(found, Verdict)
+    assert found.cites == (19, 22)
+    assert found.reason == "tells 95.08 as refund, the result at 19 says 1,619.34"
+    assert label(said["axes.tool_selection"]) == "uncertain"
+    assert label(said["axes.termination"]) == "correct"
+    assert labels(MEASURE, made) == {22: "incorrect"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "expected"),
+    [
+        ("Your refund is $95.08.", REFUND, "incorrect"),
+        ("You get a $95.08 refund.", REFUND, "incorrect"),
+        ("Your refund is $1,619.34.", REFUND, "correct"),
+        ("Your refund is $1,619.34, of it $95.08 for the hose.", REFUND, "correct"),
+        ("The hose costs $95.08.", REFUND, "correct"),
+        ("The balance is $7.", '{"account_balance": 90, "limit": 7}', "incorrect"),
+        ("The balance is $90.", '{"account_balance": 90, "limit": 7}', "correct"),
+        ("The total is $12.00.", '{"total_usd": 30, "items": [{"price": 12}]}', "incorrect"),
+        ("The total is $42.00.", '[{"total_usd": 30}, {"total_usd": 12}]', "correct"),
+        ("The fee is $5.", '{"fees": {"late": 3}, "deposit": 5}', "incorrect"),
+        ("The price difference is $4.", '{"price": 9, "difference": 4}', "correct"),
+    ],
+)
+def test_a_quantity_named_like_a_field_has_its_value(text: str, said: str, expected: str) -> None:
+    found = told(text, said)
+    assert found.label == expected, found.reason
+    if expected == "incorrect":
+        assert found.cites == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It costs $20.50 (W1234567).", "correct"),
+        ("It costs $21.50.", "incorrect"),
+        ("Two of them cost $41.00.", "correct"),
+        ("Your order is W1234568.", "incorrect"),
+        ("Your order is #W1234567.", "correct"),
+        ("All is well.", "uncertain"),
+        ("It comes in 3 days, 50% off, at 10:30.", "uncertain"),
+    ],
+)
+def test_amounts_and_identifiers_come_from_what_was_said(text: str, expected: str) -> None:
+    assert answer(*LOOKED, agent(text)).label == expected
+
+
+def test_an_amount_beside_an_identifier_stands_in_its_record() -> None:
+    listed = '[{"item_id": "1151293680", "price": 20.5}, {"item_id": "4983901480", "price": 30.5}]'
+    look = (user("what is there?"), *did("list_items", listed))
+    assert answer(*look, agent("- Keyboard: $20.50 (Item ID: 1151293680)")).label == "correct"
+    assert answer(*look, agent("- Keyboard: $30.50 (Item ID: 1151293680)")).label == "incorrect"
+
+
+def test_the_sum_of_amounts_in_one_message_is_derived() -> None:
+    listed = '{"prices": [11.1, 22.2, 33.3, 44.4]}'
+    text = "A $11.10, B $33.30 and C $44.40: $88.80 together; without A $77.70"
+    assert answer(user("sum?"), *did("get", listed), agent(text)).label == "correct"
+
+
+CLAIM = agent("Your order has been cancelled successfully.")
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ((*failed("cancel_order"), CLAIM), "incorrect"),
+        ((*failed("cancel_order"), agent("I could not cancel it.")), "uncertain"),
+        ((*failed("cancel_order"), agent("It has been tried, but it failed.")), "uncertain"),
+        ((*failed("cancel_order"), *did("cancel_order"), CLAIM), "uncertain"),
+        ((*failed("get_order"), CLAIM), "uncertain"),
+        ((*did("cancel_order"), CLAIM), "uncertain"),
+    ],
+)
+def test_success_claimed_after_an_error_is_incorrect(
+    steps: tuple[Step, ...], expected: str
+) -> None:
+    found = answer(user("cancel it"), *steps, user("thanks"))
+    assert found.label == expected
+    if expected == "incorrect":
+        assert found.cites == (2, 3)
+
+
+def test_what_is_said_between_calls_is_thinking_aloud() -> None:
+    made = (*LOOKED, agent("It costs $99.99."), *did("get_order", "20.5"), agent("Done."))
+    assert answer(*made).label == "uncertain"
+
+
+def test_without_results_it_is_not_applicable() -> None:
+    assert label(whole(MEASURE, run(user("hi"), agent("$5.00")))[NAME]) == "not_applicable"
+    lone = run(user("hi"), calls(), result("x"))
+    assert label(whole(MEASURE, lone)[NAME]) == "not_applicable"

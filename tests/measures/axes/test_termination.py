@@ -1,0 +1,100 @@
+"""A run ends when the user closes it; not past that, nor on an error, a limit or a promise."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.measures.axes.termination import MEASURE, NAME
+from stepscope.model import Step, Verdict
+from tests.factories import agent, did, failed, run, user
+from tests.measures.answers import whole
+
+DONE = (user("cancel it"), *did("cancel_order"), agent("Cancelled. Anything else?"))
+
+
+def answer(*steps: Step, termination: str | None = None) -> Verdict:
+    found = whole(MEASURE, run(*steps, termination=termination))[NAME]
+    assert isinstance(found, Verdict)
+    return found
+
+
+@pytest.mark.parametrize(
+    "bye",
+    [
+        "###STOP###",
+        "Yes, please. ###STOP###",
+        "Thank you, that is all I needed. Goodbye!",
+        "No, that's everything. Thanks!",
+        "Great. Have a nice day!",
+    ],
+)
+def test_after_the_users_goodbye_nothing_more_is_called(bye: str) -> None:
+    assert answer(*DONE, user(bye)).label == "correct"
+    late = answer(*DONE, user(bye), *did("get_order"))
+    assert (late.label, late.cites) == ("incorrect", (4, 5))
+    assert answer(*DONE, user(bye), agent("Goodbye!"), *did("get_order")).cites == (4, 6)
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        "That's all I have, please cancel it",
+        "Thanks! Can you also look up W2?",
+        "Yes, that's everything, go ahead",
+        "thank you",
+    ],
+)
+def test_thanks_with_a_wish_close_nothing(on: str) -> None:
+    assert answer(*DONE, user(on), *did("get_order"), agent("Here.")).label == "uncertain"
+
+
+def test_a_user_who_goes_on_has_not_closed() -> None:
+    steps = (*DONE, user("Goodbye!"), agent("Bye"), user("wait, one more"), *did("get_order"))
+    assert answer(*steps, agent("Here.")).label == "uncertain"
+
+
+def test_handing_over_after_the_goodbye_is_no_call_too_many() -> None:
+    assert answer(*DONE, user("###STOP###"), *did("finish")).label == "correct"
+
+
+def test_ended_on_an_error() -> None:
+    found = answer(user("go"), *failed("pay", "Error: declined"))
+    assert (found.label, found.cites) == ("incorrect", (2,))
+    assert found.reason == "ends on the error of pay: Error: declined"
+    assert answer(user("go"), *failed("pay"), agent("It failed.")).label == "uncertain"
+    assert answer(user("go"), *did("pay")).label == "uncertain"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("max_steps", "incorrect"), ("timeout", "incorrect"), ("user_stop", "uncertain")],
+)
+def test_ended_on_a_limit(said: str, expected: str) -> None:
+    assert answer(*DONE, termination=said).label == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I will now cancel the order. Please hold on.", "incorrect"),
+        ("Thanks for confirming. I'll update it now.", "incorrect"),
+        ("Let me look that up.", "incorrect"),
+        ("Once you confirm, I will cancel the order.", "uncertain"),
+        ("Shall I cancel it? I will refund it if you agree.", "uncertain"),
+        ("You will get an e-mail. Let me know what else you need.", "uncertain"),
+        ("I will be here.", "uncertain"),
+    ],
+)
+def test_an_act_announced_and_never_made(text: str, expected: str) -> None:
+    assert answer(user("cancel it"), agent(text)).label == expected
+
+
+def test_an_announced_act_that_came_is_kept() -> None:
+    made = (user("go"), agent("I will cancel it."), *did("cancel_order"), agent("Done."))
+    assert answer(*made).label == "uncertain"
+
+
+def test_a_tool_made_for_it_ends_the_run_well() -> None:
+    found = answer(user("go"), *did("transfer_to_human_agents"))
+    assert (found.label, found.cites) == ("correct", (1,))
+    assert answer(user("go"), *failed("submit_answer"), agent("x")).label == "uncertain"
