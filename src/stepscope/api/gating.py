@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -85,28 +86,39 @@ class GateView:
         return self.text()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked of one invocation.
+
+    Attributes:
+        where: which runs are under test.
+        commit: what is under test; without it reruns are not seen.
+        attempt: how often this commit was gated at least, this time included.
+        log: the file of the log of looks, kept where the commit is known; None keeps none.
+        seed: where permutations that are drawn start; that of the settings when left out.
+        enough: asked now and then; once it says yes, what is left is out of time.
+    """
+
+    where: Where | None = None
+    commit: str | None = None
+    attempt: int = 1
+    log: Path | None = None
+    seed: int | None = None
+    enough: Callable[[], bool] | None = None
+
+
+_ASKED = Request()
+
+
 def gate(
-    notebook: Notebook,
-    policies: Sequence[WorkflowPolicy],
-    *,
-    where: Where | None = None,
-    commit: str | None = None,
-    attempt: int = 1,
-    log: Path | None = None,
-    seed: int | None = None,
-    enough: Callable[[], bool] | None = None,
+    notebook: Notebook, policies: Sequence[WorkflowPolicy], request: Request = _ASKED
 ) -> GateReport:
     """Decide the gates of a store's runs; with a commit, the log of looks is kept.
 
     Args:
         notebook: the store, scored before, and the settings.
         policies: as `chosen` gives them.
-        where: which runs are under test.
-        commit: what is under test; without it reruns are not seen.
-        attempt: how often this commit was gated at least, this time included.
-        log: the file of the log of looks; None keeps none.
-        seed: where permutations that are drawn start; that of the settings when left out.
-        enough: asked before each gate; once it says yes, the rest is out of time.
+        request: what is asked.
 
     Raises:
         ConfigError: the log of looks is torn, or a rule of conduct names a tool nobody knows.
@@ -118,17 +130,18 @@ def gate(
         names = {policy.workflow for policy in policies} | {""}
         rules = [rule for rule in settings.policy if rule.workflow in names]
         check_tools(rules, _tools(notebook), where="settings")
-    held = looks.Looks() if log is None or commit is None else looks.Looks.open(log)
+    log = None if request.commit is None else request.log
+    held = looks.Looks() if log is None else looks.Looks.open(log)
     report = decide(
         notebook.store,
         policies,
         baselines=baselines.load_all(policies),
-        where=where,
-        commit=commit,
-        attempt=attempt,
+        where=request.where,
+        commit=request.commit,
+        attempt=request.attempt,
         looks=held,
-        seed=settings.seed if seed is None else seed,
-        enough=enough,
+        seed=settings.seed if request.seed is None else request.seed,
+        enough=request.enough,
     )
     held.save()
     return report
@@ -138,20 +151,14 @@ def gate_files(
     paths: Sequence[str],
     settings: Settings,
     policies: Sequence[WorkflowPolicy],
-    *,
-    where: Where | None = None,
-    commit: str | None = None,
-    attempt: int = 1,
-    log: Path | None = None,
-    seed: int | None = None,
-    enough: Callable[[], bool] | None = None,
+    request: Request = _ASKED,
 ) -> tuple[GateReport, Added | None]:
     """Read runs into a store of their own, score what the gates read, and decide; see `gate`.
 
     Returns:
         The report, and the account of the files; None where the time was over before their end.
     """
-    over = enough or (lambda: False)
+    over = request.enough or (lambda: False)
 
     def step(done: int, total: int) -> None:
         if over():
@@ -166,17 +173,9 @@ def gate_files(
             added = notebook.add(list(paths), progress=step)
             notebook.score(measures=needed(policies), progress=step)
         except _TimeOver:
+            # Every gate that is asked from here on is out of time, which is what the report says.
             pass
-        report = gate(
-            notebook,
-            policies,
-            where=where,
-            commit=commit,
-            attempt=attempt,
-            log=log,
-            seed=seed,
-            enough=enough,
-        )
+        report = gate(notebook, policies, request)
     return report, added
 
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from stepscope.cli.gate import Commit, Config, Workflows, settings_at
+from stepscope.cli.gate import settings_at
+from stepscope.cli.gate_options import Commit, Config, Workflows
 from stepscope.cli.options import Json, Offline, StorePath, WhereText
 from stepscope.errors import UsageError
 

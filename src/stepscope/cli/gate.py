@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from stepscope.cli import gate_options as options
 from stepscope.cli.options import Json, Offline, Seed, StorePath, WhereText
 from stepscope.errors import UsageError
 
@@ -17,85 +15,23 @@ if TYPE_CHECKING:
     from stepscope.settings import Settings
 
 
-class FailOn(StrEnum):
-    """From which severity on a failing gate is a failing command."""
-
-    soft = "soft"
-    hard = "hard"
-
-
-class Open(StrEnum):
-    """What gates count as that more runs would decide."""
-
-    passes = "pass"
-    fails = "fail"
-
-
-Workflows = Annotated[
-    list[str] | None,
-    typer.Option("--workflow", metavar="NAME", help="Only this workflow; repeatable."),
-]
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", metavar="PATH", help="stepscope.toml, or its folder. Default: this folder."
-    ),
-]
-Commit = Annotated[
-    str | None,
-    typer.Option("--commit", metavar="SHA", help="What the runs are of; reruns are then seen."),
-]
-
-
 def gate(
     *,
-    workflow: Workflows = None,
-    runs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--runs", metavar="PATHS", help="Gate these traces, without a store; repeatable."
-        ),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            "--baseline",
-            metavar="FILE",
-            help="Compare with this file, not with that of the policy.",
-        ),
-    ] = None,
-    fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="The least severity that fails the command.")
-    ] = FailOn.hard,
-    undecided: Annotated[
-        Open | None,
-        typer.Option(
-            "--undecided", help="What gates count as that more runs would decide. Default: code 4."
-        ),
-    ] = None,
-    max_minutes: Annotated[
-        float | None,
-        typer.Option("--max-minutes", min=0, help="Stop then; what was not decided is code 4."),
-    ] = None,
-    commit: Commit = None,
-    attempt: Annotated[
-        int,
-        typer.Option("--attempt", min=1, help="How often this commit was gated, with this time."),
-    ] = 1,
+    workflow: options.Workflows = None,
+    runs: options.Runs = None,
+    baseline: options.BaselineFile = None,
+    fail_on: options.Failing = options.FailOn.hard,
+    undecided: options.Undecided = None,
+    max_minutes: options.MaxMinutes = None,
+    commit: options.Commit = None,
+    attempt: options.Attempt = 1,
     where: WhereText = None,
     seed: Seed = None,
-    config: Config = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    junit: Annotated[bool, typer.Option("--junit", help="Print JUnit XML.")] = False,
-    comments: Annotated[
-        Path | None,
-        typer.Option(
-            "--comments", metavar="DIR", help="Write a Markdown comment for each workflow there."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file.")
-    ] = None,
+    config: options.Config = None,
+    markdown: options.Markdown = False,
+    junit: options.Junit = False,
+    write: options.Write = None,
+    out: options.Out = None,
     store: StorePath = None,
     offline: Offline = False,
     as_json: Json = False,
@@ -107,63 +43,37 @@ def gate(
 
     Example: stepscope gate --runs traces/ --baseline baselines/refunds.json --workflow refunds
     """
+    start = time.monotonic()
     if as_json + markdown + junit > 1:
         raise UsageError("--json, --markdown and --junit say different things; choose one")
     if runs and store is not None:
         raise UsageError("--runs needs no store: leave --store or --runs out")
-    start = time.monotonic()
 
     from stepscope.api import gating
-    from stepscope.cli import ci, terminal
     from stepscope.cli.stores import existing, parsed
 
     settings = settings_at(config)
     policies = gating.chosen(settings, workflow or (), baseline=baseline)
-    log = None if commit is None else gating.log_of(settings)
-
-    def enough() -> bool:
-        return max_minutes is not None and time.monotonic() - start >= 60 * max_minutes
-
+    request = gating.Request(
+        where=parsed(where),
+        commit=commit,
+        attempt=attempt,
+        log=gating.log_of(settings),
+        seed=seed,
+        enough=lambda: max_minutes is not None and time.monotonic() - start >= 60 * max_minutes,
+    )
     remarks: list[str] = []
     if runs:
-        report, added = gating.gate_files(
-            runs,
-            settings,
-            policies,
-            where=parsed(where),
-            commit=commit,
-            attempt=attempt,
-            log=log,
-            seed=seed,
-            enough=enough,
-        )
+        report, added = gating.gate_files(runs, settings, policies, request)
         remarks += gating.remarks(added)
     else:
         with existing(store, settings) as notebook:
-            report = gating.gate(
-                notebook,
-                policies,
-                where=parsed(where),
-                commit=commit,
-                attempt=attempt,
-                log=log,
-                seed=seed,
-                enough=enough,
-            )
-    view = gating.GateView(
-        report,
-        remarks=remarks,
-        fail_on=fail_on.value,
-        undecided=None if undecided is None else undecided.value,
-    )
-    ci.summarise(view.markdown())
-    if comments is not None:
-        _write_comments(view, comments)
-    text = _text(view, as_json=as_json, markdown=markdown, junit=junit)
-    if out is None and not (as_json or markdown or junit):
-        terminal.out(ci.guarded(text))
-    else:
-        terminal.deliver(text, out)
+            report = gating.gate(notebook, policies, request)
+    counted = None if undecided is None else undecided.value
+    view = gating.GateView(report, remarks=remarks, fail_on=fail_on.value, undecided=counted)
+    _deliver(view, "json" if as_json else "markdown" if markdown else "junit" if junit else "", out)
+    if write is not None:
+        _write_all(view, write)
     return view.exit_code
 
 
@@ -186,17 +96,25 @@ def settings_at(config: Path | None) -> Settings:
     return load(config.parent)
 
 
-def _text(view: GateView, *, as_json: bool, markdown: bool, junit: bool) -> str:
-    from stepscope.cli import terminal
+def _deliver(view: GateView, form: str, out: Path | None) -> None:
+    """Write the job summary, and print the report or write it to the file asked for."""
+    from stepscope.cli import ci, terminal
 
-    if as_json:
-        return view.json()
-    if markdown:
-        return view.markdown()
-    return view.junit() if junit else view.text(terminal.width())
+    ci.summarise(view.markdown())
+    if form:
+        text = {"json": view.json, "markdown": view.markdown, "junit": view.junit}[form]()
+        terminal.deliver(text, out)
+    elif out is None:
+        terminal.out(ci.guarded(view.text(terminal.width())))
+    else:
+        terminal.deliver(view.text(), out)
 
 
-def _write_comments(view: GateView, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+def _write_all(view: GateView, folder: Path) -> None:
+    comments = folder / "comments"
+    comments.mkdir(parents=True, exist_ok=True)
+    texts = {folder / "gate.json": view.json(), folder / "gate.xml": view.junit()}
     for number, text in enumerate(view.comments().values(), 1):
-        (folder / f"{number:03}.md").write_text(text, encoding="utf-8", errors="backslashreplace")
+        texts[comments / f"{number:03}.md"] = text
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")

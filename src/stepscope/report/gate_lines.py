@@ -87,13 +87,9 @@ def p_value(gate: GateDecision) -> str:
 
 
 def more(gate: GateDecision) -> Iterator[str]:
-    """Yield what stands below a gate: why, what could have been seen, what would decide it."""
+    """Yield what stands below a gate: why, with its cause, and what did not decide."""
     cause = f" ({gate.cause})" if gate.cause is not None else ""
     yield f"{gate.reason}{cause}"
-    if gate.detectable is not None:
-        yield f"could have seen a worsening of {share(gate.detectable)} in 80 % of repetitions"
-    if gate.runs_needed is not None:
-        yield f"some {gate.runs_needed:,} runs would decide it"
     yield from gate.notes
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from stepscope.gates.types import CaseFailure, GateDecision, GateReport, WorkflowDecision
 from stepscope.report import gate_lines
-from stepscope.report.text import clip, fold, shorten
+from stepscope.report.cutting import shorten
+from stepscope.report.text import clip, fold
 from stepscope.safety.logs import calm
 from stepscope.safety.text import visible_line
 
@@ -66,7 +67,7 @@ def _gate(gate: GateDecision, wide: int, width: int) -> Iterator[str]:
 def _case(case: CaseFailure, width: int) -> str:
     parts = (gate_lines.runs(case.runs), gate_lines.steps(case.steps))
     where = ", ".join(part for part in parts if part)
-    head = f"    case {clip(visible_line(case.case), 20)}: {clip(visible_line(where), 40)}"
+    head = f"    case {clip(visible_line(case.case), 20)}: {clip(visible_line(where), 46)}"
     if not case.evidence:
         return clip(head, width)
     room = max(width - len(head) - 2, 20)
