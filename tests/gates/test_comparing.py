@@ -45,6 +45,8 @@ def test_a_drop_that_is_no_chance_still_needs_to_exceed_the_margin(
     found = drop([4] * 50, [3] * 10 + [4] * 40, of=4, max_drop=margin)
     assert found.p == (1 / 2) ** 10
     assert found.outcome == outcome
+    # A drop of the margin itself is below it in half of all repetitions.
+    assert found.detectable is None or found.detectable > margin + 0.01
 
 
 def test_a_pass_says_which_drop_it_would_have_seen() -> None:
@@ -135,6 +137,38 @@ def test_runs_half_as_long_again_fail_and_runs_a_fifth_longer_pass() -> None:
 
 def test_one_run_that_never_ends_is_one_long_run() -> None:
     assert ratio(LONG, [*LONG[:-1], 9_000.0]).outcome == "pass"
+
+
+def lengths(now: list[float | str], before: list[float | str] | None = None) -> GateDecision:
+    def side(tag: str, said: list[float | str]) -> list[One]:
+        return [run(f"c{k}", tag=tag, efficiency__steps=n) for k, n in enumerate(said)]
+
+    asked = {"max_ratio_to_baseline_median": 1.1}
+    old = side("b", before or [*LONG])
+    return decision(rows(*side("n", now)), rows(*old), step_efficiency=asked)
+
+
+def test_lost_lengths_are_the_longest_where_a_gate_would_pass() -> None:
+    assert lengths([*LONG[:38], "?error", "?error"]).outcome == "pass"
+    found = lengths([*LONG[:15], *(["?error"] * 25)])
+    assert (found.outcome, found.cause) == ("undecided", "not_measured")
+    assert "were 25 error long, it would fail" in found.reason
+
+
+def test_lost_lengths_are_the_shortest_where_a_gate_would_fail() -> None:
+    longer = [1.5 * n for n in LONG]
+    assert lengths([*longer[:34], *(["?error"] * 6)]).outcome == "fail"
+    assert lengths([*longer[:20], *(["?error"] * 20)]).outcome == "undecided"
+    of_baseline = lengths([*longer], [*LONG[:15], *(["?error"] * 25)])
+    assert (of_baseline.outcome, of_baseline.cause) == ("undecided", "not_measured")
+    assert "were unmeasured runs of the baseline long" in of_baseline.reason
+
+
+def test_cases_that_vanished_may_have_been_long() -> None:
+    found = lengths([*LONG[:15]])
+    assert (found.outcome, found.cause) == ("undecided", "cases_vanished")
+    assert "were 25 cases that vanished long, it would fail" in found.reason
+    assert lengths([*LONG[:38]]).outcome == "pass"
 
 
 def test_a_ratio_to_nothing_is_not_measured() -> None:
