@@ -7,7 +7,7 @@ import pytest
 from stepscope import settings
 from stepscope.errors import ConfigError
 from stepscope.measures.facts import Declared
-from stepscope.model import PolicyRule
+from stepscope.model import PolicyRule, Precondition
 
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "stepscope.toml"
 
@@ -68,6 +68,15 @@ def test_pyproject_is_read_and_both_are_refused(tmp_path: Path) -> None:
         settings.load(tmp_path)
 
 
+def test_preconditions_are_declared_for_all_workflows_or_one(tmp_path: Path) -> None:
+    text = "[[precondition]]\ntool='a'\nafter='b'\nby='id'\n[[precondition]]\ntool='b'\nafter='c'\n"
+    declared = settings.load(written(tmp_path, text + "workflow='shop'")).declared
+    assert declared.preconditions == {
+        "": (Precondition(tool="a", after="b", by="id"),),
+        "shop": (Precondition(tool="b", after="c"),),
+    }
+
+
 def test_a_pyproject_of_others_changes_nothing(tmp_path: Path) -> None:
     assert settings.load(written(tmp_path, "[tool.ruff]\n", "pyproject.toml")).seed == 0
 
@@ -87,6 +96,12 @@ def test_a_pyproject_of_others_changes_nothing(tmp_path: Path) -> None:
         ("[tools]\nbash = 'maybe'", "Invalid enum value 'maybe' - at `$.tools[...]`"),
         ("[[policy]]\nforbid = 'x'", "missing required field `name` - at `$.policy[0]`"),
         ("[[policy]]\nname='a'\n[[policy]]\nname='a'", "two [[policy]] rules are called 'a'"),
+        (
+            "[[precondition]]\ntool='a'\nafter='b'\n[[precondition]]\ntool='b'\nafter='a'\n"
+            "workflow='shop'",
+            "no order of calls keeps these [[precondition]] rules",
+        ),
+        ("[[precondition]]\ntool='a'\nbefore='b'", "[[precondition]] number 1: unknown key"),
         ("seed = 1\nseed = 2", "not TOML in UTF-8: Cannot overwrite a value"),
         ("limits = 3", "Expected `object`, got `int` - at `$.limits`"),
     ],

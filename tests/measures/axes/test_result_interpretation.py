@@ -84,6 +84,7 @@ def test_a_quantity_named_like_a_field_has_its_value(text: str, said: str, expec
         ("Two of them cost $41.00.", "correct"),
         ("Your order is W1234568.", "incorrect"),
         ("Your order is #W1234567.", "correct"),
+        ("A number looks like #W0000000.", "correct"),
         ("All is well.", "uncertain"),
         ("It comes in 3 days, 50% off, at 10:30.", "uncertain"),
     ],

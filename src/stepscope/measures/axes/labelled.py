@@ -150,9 +150,11 @@ def _beside(
     digits = f" {value:.2f}".rstrip("0").rstrip(".")
     for step, result in results:
         text = result.text if step < before else ""
-        at = text.rfind(thing)
-        if at >= 0 and 0 <= text.find(digits, at, at + RECORD_CHARACTERS) < _end(text, at):
-            return True
+        at = text.find(thing)
+        while at >= 0:
+            if 0 <= text.find(digits, at, at + RECORD_CHARACTERS) < _end(text, at):
+                return True
+            at = text.find(thing, at + 1)
     return False
 
 

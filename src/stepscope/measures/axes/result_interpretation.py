@@ -46,6 +46,8 @@ _COURTESY = re.compile(
 )
 # Most terms within one message that an amount may be the sum of.
 MOST_TERMS = 5
+# Amounts of a message, its last, that such a sum may draw on: 8 make some 200 sums.
+LAST_TERMS = 8
 
 _NO_RESULTS = (Unmeasured("not_applicable", "no tool returned anything", NAME),)
 
@@ -62,6 +64,7 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
         if x.result is not None and x.result_step is not None
     ]
     checked = 0
+    sound: set[float] = set()
     for message in told:
         found = list(amounts(message.text))
         things = IDENTIFIER.findall(message.text)
@@ -69,7 +72,7 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
         if not found and not things:
             continue
         evidence = evidence_of(trajectory)
-        faults += _unsaid(evidence, message, found, things)
+        faults += _unsaid(evidence, message, found=found, things=things, sound=sound)
         if found:
             faults += misnamed(message, found, results, _theirs(trajectory, evidence, message))
             faults += misplaced(message, found, results)
@@ -98,21 +101,36 @@ def _theirs(
 
 
 def _unsaid(
-    evidence: Evidence, message: Message, found: Sequence[Amount], things: Sequence[str]
+    evidence: Evidence,
+    message: Message,
+    *,
+    found: Sequence[Amount],
+    things: Sequence[str],
+    sound: set[float],
 ) -> Iterator[Fault]:
-    """Yield what is told and was said nowhere."""
+    """Yield what is told and was said nowhere; `sound` collects the amounts that follow.
+
+    An amount that followed once may be told again.
+    """
     step = message.step.index
     cites = tuple({at for at, _ in message.news[-1:]})
     for thing in dict.fromkeys(things):
-        if evidence.trace(thing, step) is None:
+        # One digit over and over is an example of the form, not the name of a thing: #W0000000.
+        if len(set(filter(str.isdigit, thing))) == 1:
+            continue
+        if evidence.trace(thing, step) is None and not evidence.exhausted:
             yield Fault(step, f"tells {thing}, which nothing before says", cites)
     values = dict.fromkeys(amount.value for amount in found)
     for value in values:
+        if value in sound:
+            continue
         if (
-            evidence.number(value, step) is None
-            and not _derived(evidence, value, message)
-            and not _follows(value, [other for other in values if other != value])
+            evidence.number(value, step) is not None
+            or _derived(evidence, value, message)
+            or _follows(value, [other for other in values if other != value])
         ):
+            sound.add(value)
+        elif not evidence.exhausted:
             yield Fault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
 
 
@@ -131,7 +149,7 @@ def _follows(value: float, others: Sequence[float]) -> bool:
     return any(
         abs(abs(value) - abs(total)) < TOLERANCE
         for n in range(2, min(len(others), MOST_TERMS) + 1)
-        for some in combinations(others[-12:], n)
+        for some in combinations(others[-LAST_TERMS:], n)
         for total in (sum(some), some[0] - sum(some[1:]), sum(some[:-1]) - some[-1])
     )
 
