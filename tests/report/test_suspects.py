@@ -24,9 +24,11 @@ WRITES = SubGoal("book", "book", {"to": "SEA", "seats": 2})
 
 
 def records(run: Trajectory, against: Case | None = None) -> list[Record]:
+    """Score a run with all rules but `localise`, whose order is its own."""
     return [
         Record(trajectory=run.id, answer=answer, version=measure.version)
         for measure in registry.measures()
+        if measure.name != "localise"
         for answer in measure(run, against, None)
     ]
 
@@ -294,3 +296,47 @@ def test_a_changed_call_shows_only_what_changed() -> None:
     assert words(after.calls[0], before.calls[0]) == "book(... c=4)"
     other = call(3, "book", a="uno", b="due", c=4)
     assert words(other.calls[0], before.calls[0]) == "book(uno, due, c=4)"
+
+
+def localised(run: Trajectory, *ranked: tuple[int, float, str]) -> list[Record]:
+    return [
+        Record(
+            trajectory=run.id,
+            answer=Verdict("localise", share, label=label, step=step, reason=f"{label} here"),
+            version="1",
+        )
+        for step, share, label in ranked
+    ]
+
+
+def twice_failing() -> Trajectory:
+    steps = [ask()]
+    for at, tool in ((1, "a"), (3, "a"), (5, "b"), (7, "b")):
+        steps += [call(at, tool, x=f"try {at}"), result(at + 1, "Error: no", error=True)]
+    return trajectory(*steps, said(9, "agent", "Let me see."), said(10, "agent", "No."))
+
+
+@pytest.mark.parametrize(
+    ("ranked", "order"),
+    [
+        ([], ["1-3", "5-7"]),
+        ([(7, 0.4, "failed"), (1, 0.2, "failed")], ["5-7", "1-3"]),
+        # What only `localise` names follows what has evidence of its own.
+        ([(9, 0.5, "cannot"), (7, 0.4, "failed")], ["5-7", "1-3", "9"]),
+        # What it could say of any failed run is no suspect beside others.
+        ([(10, 0.6, "end"), (7, 0.4, "failed")], ["5-7", "1-3"]),
+    ],
+)
+def test_localise_orders_suspects_and_adds_its_own(
+    ranked: list[tuple[int, float, str]], order: list[str]
+) -> None:
+    run = twice_failing()
+    scored = [r for r in records(run) if not r.answer.measure.startswith("termination")]
+    found = suspects(run, None, [*scored, *localised(run, *ranked)])
+    assert [s.where for s in found] == order
+
+
+def test_the_end_of_a_failed_run_is_a_suspect_where_there_is_no_other() -> None:
+    run = trajectory(ask(), said(1, "agent", "No."))
+    found = suspects(run, None, localised(run, (1, 1.0, "end")))
+    assert [(s.where, s.kind, s.evidence) for s in found] == [("1", "localised", "end here")]

@@ -17,6 +17,8 @@ from stepscope.values import Unmeasured
 
 TITLE = "Failure profile"
 GAP = 2
+# Columns as in the vector above; an axis' name may take some of its value's.
+NAME_AND_VALUE, INTERVAL, COUNT = 31, 15, 10
 # A group's name longer than this says no more in a heading.
 LONGEST_NAME = 36
 
@@ -39,11 +41,11 @@ def block(profiles: Sequence[Profile], width: int) -> list[str]:
 def _one(profile: Profile, keys: Sequence[str], width: int) -> Iterator[str]:
     rows = [(AXES[key], *_cells(key, profile.figures[key])) for key in keys]
     head = (TITLE, "incorrect", "95 % interval", "judged", "not judged")
-    wide = [max(len(row[at]) for row in [head, *rows]) for at in range(4)]
+    interval_wide, n_wide = (max(len(row[at]) for row in [head, *rows]) for at in (2, 3))
     for label, value, interval, n, rest in [head, *rows]:
         name = label if label is TITLE else f"  {label}"
-        left = f"{name:<{max(wide[0] + GAP, 22)}}{value:>{wide[1]}}  {interval:<{max(wide[2], 15)}}"
-        left += f"{n:>{max(wide[3], 10)}}  "
+        left = f"{name}{value:>{NAME_AND_VALUE - len(name)}}  "
+        left += f"{interval:<{max(interval_wide, INTERVAL)}}{n:>{max(n_wide, COUNT)}}  "
         said = textwrap.wrap(visible_line(rest), max(width - len(left), 16))
         yield (left + said[0]).rstrip()
         yield from (" " * len(left) + more for more in said[1:])

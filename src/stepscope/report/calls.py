@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepscope.model import Json, ToolCall
+from stepscope.report.cutting import cut
 
 # A text of one or two characters says nothing without the name of its argument.
 SHORT_TEXT = 2
@@ -71,7 +72,7 @@ def differences(before: Json, after: Json, path: str = "") -> Iterator[tuple[str
 def brief(item: Json) -> str:
     """Return a value cut to a length that evidence can carry."""
     text = value(item)
-    return text if len(text) <= VALUE_WIDTH else text[: VALUE_WIDTH - 1] + "…"
+    return cut(text, VALUE_WIDTH)
 
 
 def _argument(name: str, item: Json) -> str:

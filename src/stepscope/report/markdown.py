@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepscope.report import lines
-from stepscope.report.text import clip, evidence, flipped, headline
+from stepscope.report.cutting import cut
+from stepscope.report.text import evidence, flipped, headline
 from stepscope.report.types import JointTable, Profile, Report
 from stepscope.safety.text import visible_line
 from stepscope.values import Unmeasured
@@ -107,5 +108,5 @@ def _look_first(report: Report) -> Iterator[str]:
     yield "|---|---:|---|---|"
     for run in report.look_first:
         where, said = evidence(run)
-        said = clip(visible_line(said), EVIDENCE_WIDTH)
+        said = cut(visible_line(said), EVIDENCE_WIDTH)
         yield f"| {code(run.name)} | {run.steps:,} | {where} | {code(said)} |"

@@ -15,7 +15,9 @@ import msgspec
 
 from stepscope.model import Case, Exchange, Record, Step, ToolResult, Trajectory
 from stepscope.report.calls import words
+from stepscope.report.cutting import first_lines
 from stepscope.report.findings import Findings, findings
+from stepscope.report.run_axes import axis_lines, remarks
 from stepscope.report.suspects import suspects
 from stepscope.report.text import clip, fold
 from stepscope.report.types import Suspect, SuspectKind
@@ -28,6 +30,8 @@ REMARK_WIDTH = 46
 STATUS = {"ok": "  ok", "error": " err", "unknown": "   ?"}
 # Lines of evidence a suspect may take; the step itself says the rest.
 EVIDENCE_LINES = 3
+# Suspects named below a run.
+MOST_SUSPECTS = 8
 VERDICTS = {
     "policy": "violations",
     "errors": "errors",
@@ -48,6 +52,7 @@ MARKS: dict[SuspectKind, tuple[str, str]] = {
     "repeat": ("?", "answered before"),
     "untold": ("?", "an output is never told"),
     "end": ("?", "ends here"),
+    "localised": ("?", ""),
 }
 
 
@@ -99,6 +104,7 @@ def render(
             mark = UNMARKED if here else mark
     out += _fold_line(trajectory, folded[1], width)
     out += suspect_lines(marked, width)
+    out += axis_lines(found, width)
     out += _verdicts(trajectory, found, records, width)
     return "\n".join(out) + "\n"
 
@@ -186,11 +192,16 @@ def _marks(trajectory: Trajectory, found: Findings, marked: Sequence[Suspect]) -
     for suspect in reversed(marked):
         sign, remark = MARKS[suspect.kind]
         marks[suspect.first] = Mark(sign, remark)
+    at_fault = remarks(found)
+    for step, axes in at_fault.items():
+        if not (step in marks and marks[step].sign == "!" and marks[step].remark):
+            marks[step] = Mark("!", axes)
     failed: dict[str, int] = {}
     for exchange in trajectory.exchanges:
         if exchange.failed:
             before = failed.get(exchange.key)
-            marks[exchange.step] = Mark("!", "" if before is None else f"repeats failed {before}")
+            axes = marks[exchange.step].remark if exchange.step in at_fault else ""
+            marks[exchange.step] = Mark("!", axes if before is None else f"repeats failed {before}")
             failed.setdefault(exchange.key, exchange.step)
     for step, rule in found.labels("policy").items():
         marks[step] = Mark("!", f"breaks the rule {rule!r}")
@@ -200,10 +211,12 @@ def _marks(trajectory: Trajectory, found: Findings, marked: Sequence[Suspect]) -
 def suspect_lines(marked: Sequence[Suspect], width: int) -> list[str]:
     """Return the suspects, one a line, most telling first."""
     out = []
-    for at, suspect in enumerate(marked):
+    for at, suspect in enumerate(marked[:MOST_SUSPECTS]):
         head = f"{'Suspects' if at == 0 else '':<10}{suspect.where:>7}  "
-        out += fold(head + visible_line(suspect.evidence), width, len(head))[:EVIDENCE_LINES]
-    return out
+        said = fold(head + visible_line(suspect.evidence), width, len(head))
+        out += first_lines(said, EVIDENCE_LINES, width)
+    left = len(marked) - MOST_SUSPECTS
+    return out + ([f"{'':<10}and {left} more (--json has all)"] if left > 0 else [])
 
 
 def _verdicts(

@@ -6,6 +6,8 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.model import Case, Record, Trajectory
+from stepscope.report.findings import findings
+from stepscope.report.run_axes import at_step
 from stepscope.report.run_text import pretty, render, result_text, suspect_lines
 from stepscope.report.suspects import suspects
 from stepscope.safety.text import visible, visible_line
@@ -81,7 +83,8 @@ def one_step(
     if whole.error is not None:
         out.append(f"error {visible(whole.error)}")
     said = [s for s in suspects(trajectory, case, records) if s.first <= step <= s.last]
-    return "\n".join([*out, *suspect_lines(said, width)]) + "\n"
+    axes = at_step(findings(records), step, width)
+    return "\n".join([*out, *suspect_lines(said, width), *axes]) + "\n"
 
 
 def _step(record: Record) -> int:

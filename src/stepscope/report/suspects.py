@@ -1,8 +1,9 @@
 """Where one run may have broken: ranked steps, each with the evidence a person can check.
 
-Read from the rules' records and the run's own calls, no judge. The ranking is a reading order, not
-a probability, and no accuracy is claimed for it (that needs labels; `localise` is measured on
-them). A passing run in which nothing is found is clean; a failing one always gets where it stopped.
+Read from the rules' records and the run's own calls, no judge; in the order of `localise` where it
+ranked the run. A reading order, not a probability, and no accuracy is claimed for it (that needs
+labels; `localise` is measured on them). A passing run in which nothing is found is clean; a failing
+one always gets where it stopped.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from stepscope.report.types import Suspect, SuspectKind
 # Reading order of the kinds: breaking a declared rule first, asking twice for a known answer last.
 WEIGHTS = {"violation": 5.0, "other_write": 3.0, "untold": 2.0, "end": 1.5}
 REPEAT = 0.5
+# From this weight on a suspect is not a thing that was handled, asked twice, or a mere ending.
+STRONG = 2.0
+# What `localise` may say of a step of any failed run: evidence only where there is no other.
+WEAK = frozenset({"write", "end", "position"})
 # Writes that nothing asks for are named up to this many; the rest are counted.
 NAMED_WRITES = 2
 # A cycle shorter than three calls is a repeat, not a loop; beyond twelve calls it is no worse.
@@ -43,7 +48,35 @@ def suspects(
     if passed:
         ranked = [(w, s) for w, s in ranked if not _excused(w, s)]
     ranked.sort(key=lambda item: (-item[0], item[1].first, item[1].kind))
-    return tuple(suspect for _, suspect in ranked)
+    return tuple(_localised(ranked, found))
+
+
+def _localised(ranked: list[tuple[float, Suspect]], found: Findings) -> list[Suspect]:
+    """Order ranked suspects by `localise`, where it ranked the steps, and add what it alone names.
+
+    Strong suspects come first, by the most suspicious step they speak of; then steps that only
+    `localise` names; then weak suspects.
+    """
+    steps = [(v.step, v) for v in found.by_step.get("localise", ()) if v.step is not None]
+    steps.sort(key=lambda item: (-(item[1].value or 0.0), item[0]))
+
+    def share(suspect: Suspect) -> float:
+        return max((v.value or 0.0 for step, v in steps if _at(suspect, step)), default=0.0)
+
+    strong = [suspect for weight, suspect in ranked if weight >= STRONG]
+    strong.sort(key=share, reverse=True)
+    own = [
+        (verdict.label in WEAK, _one(step, "localised", verdict.reason))
+        for step, verdict in steps
+        if not any(_at(suspect, step) for _, suspect in ranked)
+    ]
+    named = [suspect for weak, suspect in own if not weak]
+    rest = [suspect for weight, suspect in ranked if weight < STRONG]
+    return strong + named + rest or [suspect for _, suspect in own[:1]]
+
+
+def _at(suspect: Suspect, step: int) -> bool:
+    return suspect.first <= step <= suspect.last
 
 
 def unreached(trajectory: Trajectory, case: Case | None, found: Findings) -> list[SubGoal]:

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator
 
 from stepscope.report import axes_text, lines
+from stepscope.report.cutting import shorten
 from stepscope.report.types import JointTable, LookFirst, Profile, RankFlip, Report, RunLine
 from stepscope.safety.text import visible_line
 from stepscope.values import Unmeasured
@@ -51,23 +52,6 @@ def clip(text: str, width: int) -> str:
     ('abc…', 'abcd')
     """
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
-
-
-def shorten(text: str, width: int, *, ends: bool) -> str:
-    """Cut `text` to `width` columns; with `ends` its last words are kept as well as its first.
-
-    The claim before a colon stays whole where it leaves room for the end of its evidence.
-
-    >>> shorten("book fails 5 times: total price is 1203, but paid 833", 36, ends=True)
-    'book fails 5 times: …3, but paid 833'
-    """
-    if len(text) <= width or not ends:
-        return clip(text, width)
-    head = text.find(": ") + 2
-    if not 2 < head <= 3 * width // 4:
-        head = 3 * width // 5
-    tail = width - 1 - head
-    return text[:head] + "…" + text[len(text) - tail :]
 
 
 def headline(profile: Profile, report: Report) -> tuple[str, str]:

@@ -25,6 +25,7 @@ SuspectKind = Literal[
     "repeat",  # a call that asks again what is already known
     "untold",  # an output that the user was never told
     "end",  # stopped too early, too late, or at a limit
+    "localised",  # a step that `localise` ranks, and that nothing above speaks of
 ]
 
 

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from stepscope.report.cutting import cut, shorten
+
+ADDS_UP = "payment amount does not add up, total price is 1203, but paid 833"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("one two three", 13, "one two three"),
+        ("one two three", 12, "one two…"),
+        ("one two three", 8, "one two…"),
+        ("one two three", 7, "one…"),
+        ("item_ids 1 + 2 + 3, expected", 14, "item_ids 1…"),
+        ("call(a, b)", 9, "call(a…"),
+        ("x" * 60, 30, "x" * 29 + "…"),
+        ("so " + "x" * 60, 40, "so " + "x" * 36 + "…"),
+        ("already cut…", 8, "already…"),
+    ],
+)
+def test_a_cut_falls_between_words_unless_a_word_is_too_long(
+    text: str, width: int, shown: str
+) -> None:
+    assert cut(text, width) == shown
+    assert len(shown) <= width
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        (
+            f"same book_reservation error 5 times, ends on it: {ADDS_UP}",
+            66,
+            "same error 5 times, ends on it: …total price is 1203, but paid 833",
+        ),
+        (
+            "book_reservation fails 4 times, accepted at 42; last error: certificate_7 not found",
+            66,
+            "fails 4 times, accepted at 42: certificate_7 not found",
+        ),
+        (
+            "cancel_order not as asked: reason a, expected b",
+            40,
+            "not as asked: reason a, expected b",
+        ),
+        ("stops after transfer_to_human; never calls book(1, ...)", 40, "never calls book(1, ...)"),
+        ("x fails: one", 12, "x fails: one"),
+    ],
+)
+def test_the_tools_name_goes_before_the_words_that_tell_most(
+    text: str, width: int, shown: str
+) -> None:
+    assert shorten(text, width, ends=True) == shown
+
+
+def test_a_tool_that_is_the_evidence_keeps_its_name() -> None:
+    said = "unasked write: book_reservation(A, B, C)"
+    assert shorten(said, 38, ends=False) == "unasked write: book_reservation(A, B…"
+
+
+@pytest.mark.parametrize("width", range(30, 100))
+def test_no_word_is_cut_in_the_middle_at_any_width(width: int) -> None:
+    text = f"same book_reservation error 5 times, ends on it: {ADDS_UP}"
+    words = set(text.split())
+    for ends in (True, False):
+        shown = shorten(text, width, ends=ends)
+        assert len(shown) <= width
+        assert shown.count("…") <= 1
+        assert {w.rstrip(",:") for w in shown.replace("…", " ").split()} <= {
+            w.rstrip(",:") for w in words
+        }
