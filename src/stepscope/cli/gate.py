@@ -69,8 +69,12 @@ def gate(
     else:
         with existing(store, settings) as notebook:
             report = gating.gate(notebook, policies, request)
-    counted = None if undecided is None else undecided.value
-    view = gating.GateView(report, remarks=remarks, fail_on=fail_on.value, undecided=counted)
+    view = gating.GateView(
+        report,
+        remarks=remarks,
+        fail_on=fail_on.value,
+        undecided=None if undecided is None else undecided.value,
+    )
     _deliver(view, "json" if as_json else "markdown" if markdown else "junit" if junit else "", out)
     if write is not None:
         _write_all(view, write)

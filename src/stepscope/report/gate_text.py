@@ -23,11 +23,13 @@ CASES = 5
 
 def render(report: GateReport, *, code: int, remarks: Sequence[str] = (), width: int = 100) -> str:
     """Return the report as text, no line longer than `width` columns; ends in a line break."""
+    # Calming a line that a fold begins with `::` adds a column.
+    width -= 1
     out: list[str] = []
     for workflow in report.workflows:
         out += [*_workflow(workflow, width), ""]
     for remark in remarks:
-        out += fold(f"Note: {visible_line(remark)}", width, 6)
+        out += fold(f"Note: {_shown(remark)}", width, 6)
     out += fold(gate_lines.summary(report, code), width, 2)
     return calm("\n".join(out)) + "\n"
 
@@ -35,10 +37,10 @@ def render(report: GateReport, *, code: int, remarks: Sequence[str] = (), width:
 def _workflow(workflow: WorkflowDecision, width: int) -> Iterator[str]:
     word = gate_lines.WORDS[gate_lines.outcome(workflow)]
     title = f"{workflow.workflow}   {word}   {gate_lines.size(workflow)}"
-    yield from fold(visible_line(title), width, 2)
+    yield from fold(_shown(title), width, 2)
     for line in gate_lines.changes(workflow):
-        yield from fold(f"  {visible_line(line)}", width, 4)
-    wide = max([NAME, *(len(visible_line(gate.name)) + 2 for gate in workflow.gates)])
+        yield from fold(f"  {_shown(line)}", width, 4)
+    wide = max([NAME, *(len(_shown(gate.name)) + 2 for gate in workflow.gates)])
     wide = min(wide, width - 58)
     yield _row("", ("", "outcome", "value", "90 % interval", "adj. p"), wide)
     for gate in workflow.gates:
@@ -53,10 +55,10 @@ def _gate(gate: GateDecision, wide: int, width: int) -> Iterator[str]:
         gate_lines.interval(gate),
         gate_lines.p_value(gate),
     )
-    yield _row(visible_line(gate.name), cells, wide)
+    yield _row(_shown(gate.name), cells, wide)
     first, *rest = gate_lines.more(gate)
     for line in (f"{gate.threshold}: {first}", *rest):
-        yield from fold(f"    {visible_line(line)}", width, 6)
+        yield from fold(f"    {_shown(line)}", width, 6)
     for case in gate.failing[:CASES]:
         yield _case(case, width)
     unseen = gate.n_failing - min(len(gate.failing), CASES)
@@ -67,14 +69,18 @@ def _gate(gate: GateDecision, wide: int, width: int) -> Iterator[str]:
 def _case(case: CaseFailure, width: int) -> str:
     parts = (gate_lines.runs(case.runs), gate_lines.steps(case.steps))
     where = ", ".join(part for part in parts if part)
-    head = f"    case {clip(visible_line(case.case), 20)}: {clip(visible_line(where), 46)}"
+    head = f"    case {clip(_shown(case.case), 20)}: {clip(_shown(where), 46)}"
     if not case.evidence:
         return clip(head, width)
     room = max(width - len(head) - 2, 20)
-    return clip(f"{head}: {shorten(visible_line(case.evidence), room, ends=False)}", width)
+    return clip(f"{head}: {shorten(_shown(case.evidence), room, ends=False)}", width)
 
 
 def _row(name: str, cells: tuple[str, ...], wide: int) -> str:
     severity, outcome, value, interval, p = cells
     head = f"  {clip(name, wide - 2):<{wide - 2}}{severity:<{SEVERITY}}{outcome:<{OUTCOME}}"
     return f"{head}{value:>{VALUE}}  {interval:<{INTERVAL}}{p:>{P}}".rstrip()
+
+
+def _shown(text: str) -> str:
+    return calm(visible_line(text))

@@ -1,0 +1,289 @@
+"""`gate` and `baseline update` from the command line: every way to go wrong has its own answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepscope.cli.main import main
+
+RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json"
+POLICY = """
+[workflow.airline]
+baseline = "base.json"
+[workflow.airline.gates]
+outcome = { max_drop = 0.05 }
+loops = { max_per_run = 6, severity = "soft" }
+"""
+COUNT = "[workflow.airline.gates]\nloops = { max_per_run = %s }\n"
+
+
+@pytest.fixture
+def gated(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The good store with gates and a baseline, on a machine that is no CI machine."""
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+    Path("stepscope.toml").write_text(f'store = "good.db"\n{POLICY}', encoding="utf-8")
+    assert main(["baseline", "update", "--yes"]) == 0
+    return workspace
+
+
+def recorded(change: Callable[[dict[str, Any]], None]) -> str:
+    """Write the bundled runs, each changed, to a file of their own; return its name."""
+    runs = json.loads(RUNS.read_text(encoding="utf-8"))
+    for run in runs:
+        change(run)
+    Path("new.json").write_text(json.dumps(runs), encoding="utf-8")
+    return "new.json"
+
+
+def failing(run: dict[str, Any]) -> None:
+    run["reward"] = 0.0
+    run["traj"][-1]["content"] = "new words, so a new run"
+
+
+def causes(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    report = json.loads(capsys.readouterr().out)["report"]
+    gates = [gate for workflow in report["workflows"] for gate in workflow["gates"]]
+    return {gate["name"]: gate["cause"] or gate["outcome"] for gate in gates}
+
+
+def test_a_soft_failure_is_shown_and_counts_only_when_asked(
+    gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["gate"]) == 0
+    assert "loops               soft  FAIL" in capsys.readouterr().out
+    assert main(["gate", "--fail-on", "soft"]) == 3
+
+
+def test_a_regression_fails_without_a_store(
+    gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("good.db").unlink()
+    assert main(["gate", "--runs", recorded(failing)]) == 3
+    shown = capsys.readouterr()
+    assert "case 20: airline/20/0 and 3 more: bad in 4 of 4 runs" in shown.out
+    assert not Path("good.db").exists()
+
+
+def corrupt(base: Path) -> None:
+    base.write_text("{", encoding="utf-8")
+
+
+def newer(base: Path) -> None:
+    base.write_text(
+        base.read_text(encoding="utf-8").replace('"schema": 1', '"schema": 99'), encoding="utf-8"
+    )
+
+
+def remeasured(base: Path) -> None:
+    base.write_text(
+        base.read_text(encoding="utf-8").replace(
+            '"outcome": {"version": "1"}', '"outcome": {"version": "0"}'
+        ),
+        encoding="utf-8",
+    )
+
+
+def other_workflow(base: Path) -> None:
+    base.write_text(
+        base.read_text(encoding="utf-8").replace('"airline"', '"retail"', 1), encoding="utf-8"
+    )
+
+
+def other_cases(base: Path) -> None:
+    text = base.read_text(encoding="utf-8")
+    for case in (5, 9, 11, 15, 20):
+        text = text.replace(f'"{case}": {{\n   "runs"', f'"x{case}": {{\n   "runs"')
+    base.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("damage", "cause"),
+    [
+        (Path.unlink, "baseline_missing"),
+        (corrupt, "baseline_corrupt"),
+        (newer, "baseline_other_version"),
+        (remeasured, "baseline_other_version"),
+        (other_workflow, "baseline_other_workflow"),
+        (other_cases, "no_shared_cases"),
+    ],
+)
+@pytest.mark.parametrize("undecided", [[], ["--undecided", "pass"]])
+def test_a_baseline_that_cannot_be_compared_with_is_code_4_and_says_which_way(
+    gated: Path,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[Path], None],
+    cause: str,
+    undecided: list[str],
+) -> None:
+    damage(Path("base.json"))
+    capsys.readouterr()
+    assert main(["gate", "--json", "--runs", recorded(failing), *undecided]) == 4
+    assert causes(capsys)["outcome"] == cause
+
+
+def test_vanished_cases_are_named_and_a_gate_that_hangs_on_them_is_not_decided(
+    gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    runs = json.loads(RUNS.read_text(encoding="utf-8"))
+    kept = [run for run in runs if run["task_id"] == 20]
+    for run in kept:
+        run["traj"][-1]["content"] = "new words, so a new run"
+    Path("new.json").write_text(json.dumps(kept), encoding="utf-8")
+    assert main(["gate", "--runs", "new.json", "--undecided", "pass"]) == 4
+    shown = capsys.readouterr().out
+    assert "not run, though in the baseline: 5, 9, 11, 15" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("gate --where agent='nobody'", "no_runs"),
+        ("gate --store none.db", "no_runs"),
+        ("gate --max-minutes 0", "out_of_time"),
+        (f"gate --max-minutes 0 --runs {RUNS}", "out_of_time"),
+    ],
+)
+def test_what_could_not_be_measured_is_code_4(
+    gated: Path, capsys: pytest.CaptureFixture[str], line: str, cause: str
+) -> None:
+    capsys.readouterr()
+    assert main([*line.split(), "--json", "--undecided", "pass", "--fail-on", "hard"]) == 4
+    assert causes(capsys)["outcome"] == cause
+
+
+def test_runs_that_were_never_scored_are_code_4(
+    gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(RUNS), "--store", "raw.db"]) == 0
+    capsys.readouterr()
+    assert main(["gate", "--json", "--store", "raw.db"]) == 4
+    assert set(causes(capsys).values()) == {"no_verdicts"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "line", "says"),
+    [
+        ("", "gate", "no gate is declared"),
+        (POLICY, "gate --workflow airlin", "did you mean 'airline'?"),
+        (POLICY, "gate --runs nowhere", "nowhere"),
+        (POLICY, "gate --runs folder", "folder"),
+        (POLICY, "gate --runs other.json", "other.json"),
+        (POLICY, f"gate --runs {RUNS} --store good.db", "--runs needs no store"),
+        (POLICY, "gate --json --junit", "choose one"),
+        (POLICY, "gate --config nowhere/stepscope.toml", "there is no such file"),
+        (POLICY, "gate --config other.json", "expected a folder, stepscope.toml"),
+        (POLICY.replace("baseline", 'agent = "me:run"\nbaseline', 1), "gate", "'me:run'"),
+        (POLICY + COUNT.replace("airline", "b") % 1, "gate --baseline base.json", "--workflow"),
+        (POLICY, "baseline update --store good.db", "say --yes"),
+        (POLICY, "baseline update --store none.db --yes", "no baseline: no run"),
+        (COUNT % 1, "baseline update --store good.db --yes", "names no baseline"),
+        (POLICY.replace("0.05", "5"), "gate", "max_drop is 5"),
+    ],
+)
+def test_what_the_user_can_fix_is_code_2(
+    gated: Path, capsys: pytest.CaptureFixture[str], settings: str, line: str, says: str
+) -> None:
+    Path("stepscope.toml").write_text(settings, encoding="utf-8")
+    before = Path("base.json").read_bytes()
+    capsys.readouterr()
+    assert main(line.split()) == 2
+    assert says in capsys.readouterr().err
+    assert Path("base.json").read_bytes() == before
+
+
+def test_a_rule_about_a_tool_that_nobody_has_is_refused_not_kept(
+    gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = '[[policy]]\nname = "r"\nforbid = "book_reservatoin"\n'
+    gates = "[workflow.airline.gates]\npolicy = { max_per_run = 0 }\n"
+    Path("stepscope.toml").write_text(rule + gates, encoding="utf-8")
+    assert main(["gate", "--runs", str(RUNS)]) == 2
+    assert "'book_reservatoin'" in capsys.readouterr().err
+    Path("stepscope.toml").write_text(rule.replace("oin", "ion") + gates, encoding="utf-8")
+    assert main(["gate", "--runs", str(RUNS)]) == 3
+
+
+def test_records_that_could_not_be_read_are_counted_in_every_output(
+    gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("stepscope.toml").write_text(COUNT % 9, encoding="utf-8")
+    runs = json.loads(RUNS.read_text(encoding="utf-8"))
+    del runs[0]["traj"]
+    Path("new.json").write_text(json.dumps(runs), encoding="utf-8")
+    for form in ([], ["--json"], ["--markdown"], ["--junit"]):
+        capsys.readouterr()
+        assert main(["gate", "--runs", "new.json", *form]) == 0
+        assert "1 records could not be read and are in no gate" in capsys.readouterr().out
+
+
+def test_reruns_of_a_commit_spend_what_is_left_of_alpha(
+    gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def look(*more: str) -> tuple[int, float]:
+        capsys.readouterr()
+        main(["gate", "--json", "--runs", recorded(failing), *more])
+        report = json.loads(capsys.readouterr().out)["report"]
+        return report["look"], round(report["alpha_look"], 6)
+
+    assert look() == (1, 0.025)
+    assert look("--commit", "c") == (1, 0.025)
+    assert look("--commit", "c") == (1, 0.025)  # the same runs again are the same look
+    assert look("--commit", "c", "--attempt", "3") == (3, 0.004167)
+    assert Path("looks.json").exists()
+
+
+def test_a_torn_log_of_looks_is_no_first_look(
+    gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("looks.json").write_text("{", encoding="utf-8")
+    assert main(["gate", "--commit", "c"]) == 2
+    assert "looks.json is no log of looks" in capsys.readouterr().err
+
+
+def test_the_job_summary_is_added_to_and_the_log_is_guarded(
+    gated: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("summary.md").write_text("before\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    capsys.readouterr()
+    assert main(["gate"]) == 0
+    first, *_, last = capsys.readouterr().out.rstrip("\n").split("\n")
+    token = first.removeprefix("::stop-commands::")
+    assert (len(token), last) == (32, f"::{token}::")
+    summary = Path("summary.md").read_text(encoding="utf-8")
+    assert summary.startswith("before\n<!-- stepscope:gate:airline -->\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "folder")
+    assert main(["gate"]) == 5
+
+
+def test_json_in_a_ci_log_is_still_one_document(
+    gated: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    capsys.readouterr()
+    assert main(["gate", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outcome"] == "pass"
+
+
+def test_an_update_prints_what_changes_and_writes_only_when_agreed(
+    gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = Path("base.json").read_bytes()
+    capsys.readouterr()
+    chosen = ["--where", "trial in ('0', '1')"]
+    assert main(["baseline", "update", *chosen]) == 2
+    assert "runs: 20 runs of 5 cases -> 10 runs of 5 cases" in capsys.readouterr().out
+    assert Path("base.json").read_bytes() == before
+    assert main(["baseline", "update", "--yes", *chosen]) == 0
+    assert Path("base.json").read_bytes() != before
+    assert main(["baseline", "update", "--yes"]) == 0
+    assert Path("base.json").read_bytes() == before
