@@ -15,6 +15,7 @@ from tests.measures.answers import label, labels, whole
 
 RUN = Path(__file__).resolve().parents[2] / "data" / "cancelled-order.json"
 LOOKED = (user("what of my order?"), *did("get_order", '{"price": 20.5, "id": "W1234567"}'))
+TWO_REFUNDS = '[{"refund": 3}, {"refund": 4}, {"item": 51}]'
 REFUND = '{"items": [{"price": 95.08}], "history": [{"type": "refund", "amount": 1619.34}]}'
 
 
@@ -66,6 +67,10 @@ def test_the_refund_told_as_the_price_of_one_item_is_cited_and_nothing_else_is_i
         ("The total is $12.00.", '{"total_usd": 30, "items": [{"price": 12}]}', "incorrect"),
         ("The total is $42.00.", '[{"total_usd": 30}, {"total_usd": 12}]', "correct"),
         ("The fee is $5.", '{"fees": {"late": 3}, "deposit": 5}', "incorrect"),
+        ("The amount is $95.08.", REFUND, "incorrect"),
+        ("The amount is $1,619.34.", REFUND, "correct"),
+        ("A refund of $3, a refund of $51.", TWO_REFUNDS, "incorrect"),
+        ("A refund of $3, a refund of $4.", TWO_REFUNDS, "correct"),
         ("The price difference is $4.", '{"price": 9, "difference": 4}', "correct"),
     ],
 )

@@ -25,6 +25,8 @@ QUANTITIES = frozenset(
     "balance charge cost credit deposit difference discount fare fee payment penalty price rebate "
     "refund saving subtotal surcharge tax tip total".split()
 )
+# What people call a quantity that they give no better name.
+AMOUNT_NAME = "amount"
 # Keys whose text says what a record is.
 TYPES = frozenset("category kind label type".split())
 # Longer texts are no names of a type.
@@ -58,8 +60,8 @@ def parsed(result: ToolResult) -> Json:
 def fields(value: Json) -> list[Field]:
     """Return every named quantity of a decoded result.
 
-    >>> fields({"history": [{"transaction_type": "refund", "amount": 5}]})[0].names
-    frozenset({'refund'})
+    >>> sorted(fields({"history": [{"transaction_type": "refund", "amount": 5}]})[0].names)
+    ['amount', 'refund']
     """
     found: list[Field] = []
     waiting: list[tuple[Json, str]] = [(value, "")]
@@ -85,7 +87,8 @@ def _names(key: str, record: dict[str, Json], parent: str) -> frozenset[str]:
         for other, text in record.items()
         if isinstance(text, str) and len(text) <= TYPE_CHARACTERS and _is_type(other)
     ]
-    return frozenset(kind for kind in (*kinds, "" if kinds else above) if kind)
+    generic = AMOUNT_NAME if AMOUNT_NAME in words_of(key) else ""
+    return frozenset(kind for kind in (*kinds, "" if kinds else above, generic) if kind)
 
 
 @lru_cache(maxsize=8192)

@@ -1,10 +1,11 @@
 """Labelled quantities: what is told under a field's name must be that field's value.
 
-Two rules. A name of its own: where the latest result that has a quantity of this name has other
-values, and the message tells none of them, the amount told in their place is misread, even if the
-amount was said elsewhere (a refund of 1,619.34 told as the price of one item). A record of its own:
-on a line that names one thing by its identifier, the one amount must stand in that thing's record.
-Sums and differences of the named values are theirs too.
+Two rules. A name of its own: where the latest results have quantities of this name and the message
+leaves one of them out, an amount told under the name that is none of them is misread, even if it
+was said elsewhere (a refund of 1,619.34 told as the price of one item). A record of its own: on a
+line that names one thing by its identifier, the one amount must stand in that thing's record. Sums
+and differences of the named values are theirs too. An amount that other results have under the same
+name passes: which of them was meant cannot be known.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 from stepscope.measures.axes.amounts import TOLERANCE, Said, derive
 from stepscope.measures.axes.axis import Fault
-from stepscope.measures.axes.fields import QUANTITIES, Field, fields, leaf_records, parsed, stem
+from stepscope.measures.axes.fields import (
+    AMOUNT_NAME,
+    QUANTITIES,
+    Field,
+    fields,
+    leaf_records,
+    parsed,
+    stem,
+)
 from stepscope.measures.axes.told import IDENTIFIER, Amount, Message, words_around
 from stepscope.model import ToolResult
 
@@ -48,10 +57,9 @@ def misnamed(
     ]
     said = {amount.value for amount in told}
     for amount, name in named:
-        step, latest = _latest(name, message.news)
-        if not latest or len(latest) > MOST_VALUES:
-            continue
-        if any(abs(value - other) < TOLERANCE for value in latest for other in said):
+        latest = [(at, value) for at, one in message.news for value in _values(name, one)]
+        missing = [(at, v) for at, v in latest if all(abs(v - x) > TOLERANCE for x in said)]
+        if not missing or len(latest) > MOST_VALUES:
             continue
         known = [
             Said(value, at)
@@ -65,9 +73,10 @@ def misnamed(
             continue
         if elsewhere(amount.value) or _computed(amount.value, message.step.index, results):
             continue
-        true = " and ".join(f"{value:,.2f}" for value in latest)
+        true = " and ".join(f"{value:,.2f}" for _, value in missing)
+        step = missing[-1][0]
         reason = f"tells {amount.value:,.2f} as {name}, the result at {step} says {true}"
-        yield Fault(message.step.index, reason, (step,))
+        yield Fault(message.step.index, reason, tuple(sorted({at for at, _ in missing})))
 
 
 def _said_so(name: str, value: float, news: Sequence[tuple[int, ToolResult]]) -> bool:
@@ -94,13 +103,6 @@ def _computed(value: float, before: int, results: Sequence[tuple[int, ToolResult
     )
 
 
-def _latest(name: str, news: Sequence[tuple[int, ToolResult]]) -> tuple[int, list[float]]:
-    for step, result in reversed(news):
-        if found := _values(name, result):
-            return step, found
-    return -1, []
-
-
 def _values(name: str, result: ToolResult) -> list[float]:
     if result.status == "error" or name not in result.text:
         return []
@@ -108,12 +110,18 @@ def _values(name: str, result: ToolResult) -> list[float]:
 
 
 def _name_of(amount: Amount) -> str:
-    """Return what an amount is told as: the nearest word for a quantity, "" without one."""
+    """Return what an amount is told as: the nearest word for a quantity, "" without one.
+
+    A "refund amount" and the "amount of the refund" are refunds; "the amount" alone is one.
+    """
+    amounted = ""
     for word in words_around(amount):
         name = stem(word)
         if name in QUANTITIES:
             return name
-    return ""
+        if name == AMOUNT_NAME:
+            amounted = name
+    return amounted
 
 
 def misplaced(
