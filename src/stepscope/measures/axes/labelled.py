@@ -55,9 +55,12 @@ def misnamed(
         for amount in told
         if (name := _name_of(amount)) and not _said_so(name, amount.value, message.news)
     ]
+    if not named:
+        return
     said = {amount.value for amount in told}
+    decoded: dict[int, list[Field]] = {}
     for amount, name in named:
-        latest = [(at, value) for at, one in message.news for value in _values(name, one)]
+        latest = [(at, value) for at, one in message.news for value in _values(name, one, decoded)]
         missing = [(at, v) for at, v in latest if all(abs(v - x) > TOLERANCE for x in said)]
         if not missing or len(latest) > MOST_VALUES:
             continue
@@ -65,7 +68,7 @@ def misnamed(
             Said(value, at)
             for at, result in results
             if at < message.step.index
-            for value in _values(name, result)
+            for value in _values(name, result, decoded)
         ]
         if derive(amount.value, known) or any(
             abs(one.value - amount.value) < TOLERANCE for one in known
@@ -103,10 +106,14 @@ def _computed(value: float, before: int, results: Sequence[tuple[int, ToolResult
     )
 
 
-def _values(name: str, result: ToolResult) -> list[float]:
+def _values(name: str, result: ToolResult, decoded: dict[int, list[Field]]) -> list[float]:
+    """Return the values of a name in a result; each result is decoded once."""
     if result.status == "error" or name not in result.text:
         return []
-    return sorted({field.value for field in fields(parsed(result)) if name in field.names})
+    found = decoded.get(id(result))
+    if found is None:
+        found = decoded[id(result)] = fields(parsed(result))
+    return sorted({field.value for field in found if name in field.names})
 
 
 def _name_of(amount: Amount) -> str:
