@@ -54,6 +54,11 @@ class Source(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
     ordinal: int = 0
 
 
+_canonical = msgspec.json.Encoder(order="deterministic").encode
+# The step and the result of a call that nothing answered.
+_NO_ANSWER: tuple[int | None, ToolResult | None] = (None, None)
+
+
 class Exchange(NamedTuple):
     """One call with its result; `position` counts calls from 0, `key` is name and arguments."""
 
@@ -124,25 +129,31 @@ def call_key(call: ToolCall) -> str:
     """
     if call.parse_error is not None:
         return f"{call.name}\0{call.raw}"
-    return f"{call.name}\0{msgspec.json.encode(call.arguments, order='deterministic').decode()}"
+    return f"{call.name}\0{_canonical(call.arguments).decode()}"
 
 
 def _pair(steps: tuple[Step, ...]) -> list[Exchange]:
-    exchanges: list[Exchange] = []
+    made: list[tuple[int, ToolCall]] = []
+    answers: dict[int, tuple[int | None, ToolResult | None]] = {}
     open_ids: dict[str, list[int]] = {}
     nameless: list[int] = []
     for step in steps:
-        if step.replayed:
+        calls, results = step.calls, step.results
+        if not (calls or results) or step.replayed:
             continue
-        for call in step.calls:
+        for call in calls:
             if call.id is None:
-                nameless.append(len(exchanges))
+                nameless.append(len(made))
             else:
-                open_ids.setdefault(call.id, []).append(len(exchanges))
-            exchanges.append(Exchange(len(exchanges), step.index, call, None, None, call_key(call)))
-        for result in step.results:
+                open_ids.setdefault(call.id, []).append(len(made))
+            made.append((step.index, call))
+        for result in results:
             waiting = nameless if result.call_id is None else open_ids.get(result.call_id)
             if waiting:
                 at = waiting.pop(0 if result.call_id is None else -1)
-                exchanges[at] = exchanges[at]._replace(result_step=step.index, result=result)
+                answers[at] = (step.index, result)
+    exchanges: list[Exchange] = []
+    for at, (step_at, call) in enumerate(made):
+        answered_at, result = answers.get(at, _NO_ANSWER)
+        exchanges.append(Exchange(at, step_at, call, answered_at, result, call_key(call)))
     return exchanges

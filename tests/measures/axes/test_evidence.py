@@ -107,8 +107,8 @@ def test_a_date_is_said_in_every_usual_format(words: str, step: int | None) -> N
 
 
 def test_a_text_that_is_no_date_has_itself_as_its_only_form() -> None:
-    assert date_forms("2024-13-07") == ["2024-13-07"]
-    assert date_forms("soon") == ["soon"]
+    assert date_forms("2024-13-07") == ("2024-13-07",)
+    assert date_forms("soon") == ("soon",)
 
 
 def test_numbers_leave_out_names_made_of_digits() -> None:

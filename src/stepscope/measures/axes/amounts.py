@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
@@ -53,6 +54,7 @@ class Derivation(NamedTuple):
     steps: tuple[int, ...]
 
 
+@lru_cache(maxsize=4096)
 def number_of(text: str) -> float | None:
     """Return the quantity that a text of digits says; None for a name made of digits.
 
@@ -129,15 +131,16 @@ def _near(ordered: Sequence[float], wanted: float) -> float | None:
     return None
 
 
-def date_forms(iso: str) -> list[str]:
+@lru_cache(maxsize=1024)
+def date_forms(iso: str) -> tuple[str, ...]:
     """Return the ways to write a date, most exact first; the text itself where it is no date.
 
     >>> date_forms("2024-05-07")[:4]
-    ['2024-05-07', 'may 7', '7 may', 'may 7th']
+    ('2024-05-07', 'may 7', '7 may', 'may 7th')
     """
     match = _ISO_DATE.match(iso)
     if match is None or not 1 <= int(match[2]) <= 12:
-        return [iso]
+        return (iso,)
     year, month, day = match[1], int(match[2]), int(match[3])
     forms = [match.group()]
     for name in (_MONTHS[month - 1], _MONTHS[month - 1][:3]):
@@ -147,7 +150,8 @@ def date_forms(iso: str) -> list[str]:
     for first, second in ((month, day), (day, month)):
         for a, b in ((f"{first}", f"{second}"), (f"{first:02d}", f"{second:02d}")):
             forms += [f"{a}{c}{b}{c}{y}" for c in "/-." for y in (year, year[2:])]
-    return [*forms, f"{month}/{day}", f"{month:02d}/{day:02d}", f"{year}/{month:02d}/{day:02d}"]
+    forms += [f"{month}/{day}", f"{month:02d}/{day:02d}", f"{year}/{month:02d}/{day:02d}"]
+    return tuple(dict.fromkeys(forms))
 
 
 def _ordinal(day: int) -> str:

@@ -55,10 +55,16 @@ class Evidence:
         self._steps: list[int] = []
         self._starts: list[int] = []
         self._texts: list[str] = []
+        users: set[int] = set()
+        self.requested = False
         at = 0
         for step in trajectory.steps:
-            if step.actor == "agent" and not (several and step.text):
+            actor = step.actor
+            if actor == "agent" and not (several and step.text):
                 continue
+            if actor == "user":
+                users.add(step.index)
+            self.requested = self.requested or actor in ("user", "system")
             text = _words(step)
             if text:
                 self._steps.append(step.index)
@@ -66,10 +72,9 @@ class Evidence:
                 self._texts.append(text)
                 at += len(text) + 1
         self.text = "\0".join(self._texts)
-        self._users = frozenset(s.index for s in trajectory.steps if s.actor == "user")
+        self._users = frozenset(users)
         self._first: dict[str, int | None] = {}
         self._numbers: dict[int, list[Said]] = {}
-        self.requested = any(s.actor in ("user", "system") for s in trajectory.steps)
         self._matched: dict[re.Pattern[str], int | None] = {}
         self._squeezed: list[tuple[int, str]] | None = None
         self._left = SEARCHED
@@ -173,7 +178,7 @@ class Evidence:
     def _find(self, value: str) -> int | None:
         text, length = self.text, len(value)
         start = 0
-        while value and not self.exhausted:
+        while value and self._left > 0:
             at = text.find(value, start)
             self._left -= HIT_CHARACTERS + (at if at >= 0 else len(text)) - start
             if at < 0 or _whole(text, at, at + length):
@@ -250,7 +255,8 @@ def _words(step: Step) -> str:
         if result.error is not None:
             parts.append(result.error)
     text = parts[0] if len(parts) == 1 else "\n".join(parts)
-    if "\\u" in text:
+    # One character is found some ten times faster than two.
+    if "\\" in text and "\\u" in text:
         text = _ESCAPE.sub(_unescape, text)
     return text.casefold()
 

@@ -106,7 +106,7 @@ def leaves(arguments: Json) -> Iterator[tuple[str, Json]]:
     while waiting and given < MOST_VALUES:
         name, value = waiting.pop()
         if isinstance(value, dict):
-            waiting += [(key, member) for key, member in reversed(value.items())]
+            waiting += reversed(value.items())
         elif isinstance(value, list):
             waiting += [(name, member) for member in reversed(value)]
         else:
@@ -127,24 +127,24 @@ def classify(argument: str, value: Json) -> tuple[Kind | None, str]:
     words = _words(argument)
     if not FREE_TEXT.isdisjoint(words):
         return None, ""
-    if isinstance(value, int | float):
+    if isinstance(value, (int, float)):
         fact = value != int(value) or abs(value) >= SMALLEST_FACT
         return ("number", f"{value:.12g}") if fact else (None, "")
     text = value.strip() if isinstance(value, str) else ""
     if len(text) > EMAIL_CHARACTERS:
         return None, ""
-    if _EMAIL.fullmatch(text):
+    if "@" in text and _EMAIL.fullmatch(text):
         return "email", text
-    if match := _DATE.fullmatch(text):
+    digit = _DIGIT.search(text) is not None
+    if digit and (match := _DATE.fullmatch(text)):
         return "date", match[1]
+    if not digit and (not text.isupper() or NAMES_A_THING.isdisjoint(words)):
+        return None, ""
     if len(text) not in IDENTIFIER_CHARACTERS or not _TOKEN.fullmatch(text):
         return None, ""
     if not AMOUNTS.isdisjoint(words) and number_of(text) is not None:
         return "number", text
-    named = not NAMES_A_THING.isdisjoint(words)
-    if _DIGIT.search(text) or (named and text.isupper()):
-        return "identifier", text
-    return None, ""
+    return "identifier", text
 
 
 def _trace(evidence: Evidence, kind: Kind, text: str, step: int) -> tuple[State, int | None, str]:
