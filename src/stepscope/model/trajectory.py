@@ -154,6 +154,6 @@ def _pair(steps: tuple[Step, ...]) -> list[Exchange]:
                 answers[at] = (step.index, result)
     exchanges: list[Exchange] = []
     for at, (step_at, call) in enumerate(made):
-        answered_at, result = answers.get(at, _NO_ANSWER)
-        exchanges.append(Exchange(at, step_at, call, answered_at, result, call_key(call)))
+        answered_at, answer = answers.get(at, _NO_ANSWER)
+        exchanges.append(Exchange(at, step_at, call, answered_at, answer, call_key(call)))
     return exchanges
