@@ -28,9 +28,11 @@ def commands() -> str:
     from stepscope.cli.main import app
 
     os.environ["COLUMNS"] = "100"
-    names = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     parts = [_text(_help([]))]
-    parts += [f"## {name}\n\n{_text(_help([name]))}" for name in names]
+    for name, command in commands.items():
+        for words in [[name, sub] for sub in getattr(command, "commands", ())] or [[name]]:
+            parts.append(f"## {' '.join(words)}\n\n{_text(_help(words))}")
     return "\n".join(parts)
 
 
