@@ -84,6 +84,9 @@ class Literal:
             versions=self.versions.get(measure, ("1",) if known else ()),
         )
 
+    def tag(self, key: str, runs: Runs) -> Texts:
+        raise NotImplementedError("gates group by case, never by tag")
+
     def measures(self) -> tuple[str, ...]:
         return tuple(sorted({name for one in self.ones for name in one.said}))
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stepscope.gates.chances import floor
+from stepscope.gates.sample import read
+from stepscope.gates.sides import side
 from stepscope.gates.types import GateDecision
 from stepscope.values import Estimate
 from tests.gates.rows import One, decision, gates, report, rows, run, trials
@@ -101,6 +104,24 @@ def test_two_gates_share_alpha_after_holm() -> None:
     ]
 
 
+def test_a_gate_among_others_needs_cases_enough_for_its_part_of_alpha() -> None:
+    # six cases of one trial: p is 1/64 at least, within .025 alone and not within .0125 of two
+    def ones(tag: str) -> list[One]:
+        return [run(f"c{k}", tag=tag, outcome=1.0, subgoals=1.0) for k in range(6)]
+
+    asked = gates(outcome={"max_drop": 0.05}, subgoals={"max_drop": 0.05})
+    both = report(rows(*ones("n")), asked, rows(*ones("b"))).gates
+    assert [g.cause for g in both] == ["too_few_cases", "too_few_cases"]
+
+
+def test_a_floor_is_no_smaller_than_permutations_that_are_drawn_can_show() -> None:
+    halves = gates(subgoals={"max_drop": 0.05}).gates[0]
+    for values, smallest in (([1.0] * 20, 0.5**20), ([0.5] * 20, 1 / 100_000)):
+        runs = rows(*(run(f"c{k}", subgoals=v) for k, v in enumerate(values)))
+        seen = side(halves, read(runs, ["w"], ["subgoals"], None)["w"])
+        assert floor(seen, seen, 1.0) == smallest
+
+
 def proof(before: list[int], now: list[int]) -> GateDecision:
     return drop(before, now, max_drop=0.1, rule="proof")
 
@@ -128,7 +149,7 @@ LONG = [float(n) for n in np.random.default_rng(2).lognormal(3, 0.4, 40).round(1
 
 def test_runs_half_as_long_again_fail_and_runs_a_fifth_longer_pass() -> None:
     longer = ratio(LONG, [1.5 * n for n in LONG])
-    assert (longer.outcome, longer.n_failing) == ("fail", 40)
+    assert (longer.outcome, longer.n_failing, len(longer.failing)) == ("fail", 40, 10)
     assert longer.reason.startswith("median steps 1.50 times the baseline's [")
     assert "40 cases, margin 1.3, p 1" in longer.reason
     assert ratio(LONG, [1.2 * n for n in LONG]).outcome == "pass"

@@ -205,6 +205,7 @@ def test_the_same_runs_again_are_the_same_look() -> None:
     log = Looks()
     assert [look("1", log).look for _ in range(3)] == [1, 1, 1]
     assert [look("2", log).look, look("1", log).look] == [2, 2]
+    assert look("2", log).workflows[0].n_runs == 40
 
 
 def test_rerunning_until_it_is_green_is_seen() -> None:

@@ -34,7 +34,8 @@ def test_fifty_cases_at_a_true_05_against_10_stay_undecided_in_72_percent() -> N
 
 def test_an_undecided_proof_says_how_many_runs_would_decide() -> None:
     found = breaches(2)
-    assert (found.cause, found.runs_needed) == ("interval", 124)
+    assert (found.cause, found.runs_needed, found.p) == ("interval", 124, 1.0)
+    assert [case.case for case in found.failing] == ["c0", "c1"]
     assert found.reason == (
         "4 % of 50 runs above 0 [1.3, 11.4], at most 10 % may be; about 124 runs in all would "
         "decide"

@@ -17,8 +17,9 @@ from stepscope.gates import baseline
 from stepscope.gates.decide import decide
 from stepscope.gates.exit import exit_code
 from stepscope.gates.quantities import MEASURES, NAMES
+from stepscope.gates.sample import read
 from stepscope.gates.types import GateReport
-from stepscope.model import Outcome, Trajectory
+from stepscope.model import Facts, Outcome, Precondition, Record, Trajectory, Verdict
 from stepscope.score import score
 from stepscope.store import Store
 
@@ -101,6 +102,23 @@ def test_rules_declared_since_make_another_question(folder: Path) -> None:
     found = gated(folder, bundled()).gates[-1]
     assert found.cause == "baseline_other_version"
     assert "stepscope score --measure policy" in found.reason
+
+
+@pytest.mark.parametrize(("support", "asked"), [(None, True), (9, False)])
+def test_declared_preconditions_are_part_of_the_question_and_mined_ones_are_not(
+    support: int | None, asked: bool
+) -> None:
+    name = "axes.sequencing"
+    rule = Precondition(tool="cancel", after="look_up", support=support)
+    with Store.open(":memory:") as store:
+        first, *_ = bundled()
+        store.put([first])
+        store.append(
+            [Record(trajectory=first.id, answer=Verdict(name, label="correct"), version="1")]
+        )
+        store.put_facts([Facts(workflow=first.workflow, preconditions=(rule,))], [])
+        found = read(store, [first.workflow], [name], None)[first.workflow]
+    assert bool(found.asked[name].declared) is asked
 
 
 @pytest.mark.parametrize(
