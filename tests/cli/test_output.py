@@ -88,3 +88,23 @@ def test_settings_of_the_directory_hold(
     report = json.loads(capsys.readouterr().out)
     assert report["provenance"]["seed"] == 7
     assert report["whole"]["figures"]["policy.violations"]["value"] > 0
+
+
+def test_exported_verdicts_give_the_figures_of_their_store(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main("export out --verdicts --to parquet --store good.db".split()) == 0
+    capsys.readouterr()
+    shown = []
+    for store in ("good.db", "out"):
+        assert main(["report", "--json", "--by", "trial", "--store", store]) == 0
+        shown.append(json.loads(capsys.readouterr().out))
+    ours, theirs = shown
+    assert ours["whole"] == theirs["whole"]
+    assert ours["profiles"] == theirs["profiles"]
+    assert theirs["look_first"] == []
+
+
+def test_one_axis_can_be_asked_for(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("report --get axes.argument_validity --store good.db".split()) == 0
+    assert capsys.readouterr().out.startswith("axes.argument_validity  .")

@@ -84,6 +84,9 @@ class LiteralRows:
             versions=self.versions.get(measure, ("1",) if measure in self.values else ()),
         )
 
+    def tag(self, key: str, runs: Runs) -> Texts:
+        return texts(self.tags.get(key, [None] * len(self.tasks)))
+
     def measures(self) -> tuple[str, ...]:
         return tuple(sorted(self.values))
 

@@ -164,6 +164,31 @@ def test_by_takes_fields_only() -> None:
         build(rows(eight()), by="mood")
 
 
+def test_a_tag_makes_groups_and_runs_without_it_are_one_of_their_own() -> None:
+    literal = LiteralRows(
+        [str(at) for at in range(6)],
+        values={"outcome": [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]},
+        tags={"set": ["dev", "dev", "test", "test", None, None]},
+    )
+    found = build(rows(literal), by="tag.set")
+    assert [(p.title, p.n_runs) for p in found.profiles] == [
+        ("dev", 2),
+        ("test", 2),
+        ("no tag.set", 2),
+    ]
+    figure = found.profile("dev")["outcome.pass"]
+    assert isinstance(figure, Estimate)
+    assert figure.value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("by", "message"), [("tag.", "is no field"), ("tag.sett", "no run has the tag 'sett'")]
+)
+def test_a_tag_that_no_run_has_makes_no_groups(by: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        build(rows(LiteralRows(["1", "2"], tags={"set": ["a", "b"]})), by=by)
+
+
 def test_one_run_is_unmeasured_with_a_reason_not_a_rate_of_one() -> None:
     figure = build(rows(LiteralRows(["a"], values={"outcome": [1]})))["outcome.pass"]
     assert isinstance(figure, Unmeasured)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stepscope.errors import UsageError
@@ -101,3 +103,11 @@ def test_a_figure_that_nobody_measured_is_not_compared_to_zero() -> None:
 def test_groups_that_are_not_there_are_an_error(a: str, b: str, by: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         compare(rows(two([0.0, 1.0], [1.0, 1.0])), a, b, by=by)
+
+
+def test_values_of_a_tag_are_compared() -> None:
+    literal = two([1.0] * 9, [0.0] * 9)
+    tagged = replace(literal, tags={"set": ["dev"] * 9 + ["test"] * 9})
+    found = compare(rows(tagged), "dev", "test", by="tag.set")["outcome.pass"]
+    assert isinstance(found.effect, Estimate)
+    assert found.effect.value == -1.0

@@ -51,6 +51,8 @@ def same(a: Rows, b: Rows, where: Where | None) -> None:
     for field in Runs.__dataclass_fields__:
         if field != "key":
             assert getattr(left, field).tolist() == getattr(right, field).tolist()
+    for key in ("set", "nothing"):
+        assert a.tag(key, left).tolist() == b.tag(key, right).tolist()
     assert a.measures() == b.measures()
     for measure in (*a.measures(), "axes", "axes.y", "never"):
         one, two = a.column(measure, left), b.column(measure, right)
@@ -140,3 +142,8 @@ def test_a_folder_that_cannot_be_made_is_the_environments_fault(
     with pytest.raises(EnvironmentFault, match="cannot be written here"):
         store.to_parquet(tmp_path / "file")
     assert store.put([]).new == 0  # and the store is not left in a transaction
+
+
+def test_a_tag_is_a_column_and_absent_where_a_run_has_none(store: Store, folder: Path) -> None:
+    for rows in (store, ParquetRows(folder)):
+        assert rows.tag("set", rows.runs()).tolist() == [None, "dev", None]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from stepscope.api.adding import Added
 from stepscope.api.exporting import Exported
+from stepscope.api.folders import report_folder
 from stepscope.api.matching import match
 from stepscope.api.notebook import Notebook, Records, open
 from stepscope.api.views import ComparisonView, ReportView, RunView, Text
@@ -28,4 +29,5 @@ __all__ = [
     "Text",
     "match",
     "open",
+    "report_folder",
 ]

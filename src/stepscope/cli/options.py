@@ -57,7 +57,9 @@ Since = Annotated[
 ]
 By = Annotated[
     str | None,
-    typer.Option("--by", metavar="FIELD", help="One group for each value of this field."),
+    typer.Option(
+        "--by", metavar="FIELD", help="One group for each value of this field, or of tag.KEY."
+    ),
 ]
 Seed = Annotated[
     int | None,

@@ -49,19 +49,18 @@ def report(
 ) -> int:
     """Print outcome and path of the runs, each with error bar.
 
-    Every figure has its interval, its n, and how many runs could not be measured.
+    Every figure has its interval, its n, and how many runs could not be measured. --store may
+    also be a folder that export --verdicts --to parquet wrote; then no run can be opened.
 
     Example: stepscope report --where "agent = 'gpt-4o'" --json
     """
     from stepscope.cli import terminal
-    from stepscope.cli.stores import existing
 
     if as_json + markdown + junit > 1:
         raise UsageError("--json, --markdown and --junit say different things; choose one")
-    with existing(store) as notebook:
-        view = notebook.report(
-            where=where, since=since, by=by, seed=seed, look_first=None if junit else look_first
-        )
+    view = _view(
+        store, where=where, since=since, by=by, seed=seed, look_first=None if junit else look_first
+    )
     if store is not None and not as_json:
         view = view.located(f"--store {shlex.quote(str(store))}")
     if get is not None:
@@ -76,6 +75,29 @@ def report(
         text = view.text(terminal.width())
     terminal.deliver(text, out)
     return 0
+
+
+def _view(
+    store: Path | None,
+    *,
+    where: str | None,
+    since: str | None,
+    by: str | None,
+    seed: int | None,
+    look_first: int | None,
+) -> ReportView:
+    """Return the report over a store, or over a folder of exported verdicts."""
+    from stepscope.cli.stores import existing
+    from stepscope.settings import load
+
+    settings = load()
+    if store is not None and store.is_dir():
+        from stepscope.api.folders import report_folder
+
+        drawn = settings.seed if seed is None else seed
+        return report_folder(store, where=where, since=since, by=by, seed=drawn)
+    with existing(store, settings) as notebook:
+        return notebook.report(where=where, since=since, by=by, seed=seed, look_first=look_first)
 
 
 def _figure(view: ReportView, key: str, *, as_json: bool) -> int:

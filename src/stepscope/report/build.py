@@ -46,7 +46,7 @@ def build(
         UsageError: nothing is chosen, or `by` is no field.
     """
     fields = fields_of(by)
-    table = read(rows, both(where, since))
+    table = read(rows, both(where, since), fields)
     if not len(table):
         chosen = "is chosen" if where is not None or since is not None else "is in the store"
         raise UsageError(f"no run {chosen}; read some with stepscope import PATHS")

@@ -21,7 +21,7 @@ from stepscope.report.axes import judged
 from stepscope.report.build import both, profile
 from stepscope.report.joint import Flags
 from stepscope.report.keys import AXES, explained
-from stepscope.report.rows import FIELDS, Table, read
+from stepscope.report.rows import Table, fields_of, read
 from stepscope.report.types import ComparisonReport, Difference, Figure, Provenance
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -123,12 +123,11 @@ def compare(
         StoreError: versions of a measure are mixed.
         UsageError: a group has no runs, both are the same, or `by` is no field.
     """
-    if by not in FIELDS:
-        raise UsageError(f"--by {by!r} is no field to compare by; expected {', '.join(FIELDS)}")
+    fields = fields_of(by)
     if a == b:
         raise UsageError(f"{a!r} is compared with itself; give two values of {by}")
-    table = read(rows, both(where, since))
-    values = getattr(table.runs, by)
+    table = read(rows, both(where, since), fields)
+    values = table.values(by)
     first, second = _group(table, values, by, a), _group(table, values, by, b)
     ours, theirs = np.unique(first.clusters), np.unique(second.clusters)
     shared = np.intersect1d(ours, theirs)

@@ -7,7 +7,7 @@ would compare two questions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,10 @@ from stepscope.report.keys import ALSO_READ, AXES, MEASURES, NOT_SCORED, UNCERTA
 from stepscope.store.columns import NO_RECORD, Column, Rows, Runs, Texts
 from stepscope.store.where import Where
 
-# What `by` may name; by default groups are the agents of each workflow.
+# What `by` may name, besides `tag.KEY`; by default groups are the agents of each workflow.
 FIELDS = ("workflow", "agent", "agent_version", "task", "trial", "outcome")
 DEFAULT_BY = ("workflow", "agent")
+TAG = "tag."
 
 Mask = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
 
@@ -33,11 +34,13 @@ class Table:
         columns: one for each measure that has records or is part of the vector.
         clusters: the task that each run belongs to, as a number: (workflow, task), or the run
             itself where it names no task.
+        tags: the value of each run of the tags that were asked for, as "tag.KEY".
     """
 
     runs: Runs
     columns: Mapping[str, Column]
     clusters: npt.NDArray[np.int64]
+    tags: Mapping[str, Texts] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -47,9 +50,15 @@ class Table:
         """How many tasks the runs come from."""
         return len(np.unique(self.clusters))
 
+    def values(self, name: str) -> Texts:
+        """Return a field of the runs, or one of the tags that were asked for."""
+        found: Texts = self.tags[name] if name in self.tags else getattr(self.runs, name)
+        return found
+
     def take(self, chosen: Mask) -> Table:
         """Return the chosen rows."""
         runs = {f.name: getattr(self.runs, f.name)[chosen] for f in fields(Runs)}
+        tags = {name: values[chosen] for name, values in self.tags.items()}
         return Table(
             runs=Runs(**runs),
             columns={
@@ -59,6 +68,7 @@ class Table:
                 for name, c in self.columns.items()
             },
             clusters=self.clusters[chosen],
+            tags=tags,
         )
 
     def versions(self) -> dict[str, str]:
@@ -87,11 +97,12 @@ class Table:
         return found | {kind: n for kind, n in more.items() if n}
 
 
-def read(rows: Rows, where: Where | None) -> Table:
-    """Read the runs that `where` chooses and every column of the vector.
+def read(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> Table:
+    """Read the runs that `where` chooses, every column of the vector, and the tags among `by`.
 
     Raises:
         StoreError: a column mixes versions of its measure.
+        UsageError: no run has a tag that groups are made by.
     """
     runs = rows.runs(where)
     names = (*MEASURES.values(), *ALSO_READ, *AXES)
@@ -104,7 +115,12 @@ def read(rows: Rows, where: Where | None) -> Table:
             f"records of {name!r} are of versions {', '.join(versions)}, which may not be mixed; "
             f"score again: stepscope score --measure {measure}"
         )
-    return Table(runs=runs, columns=columns, clusters=_clusters(runs))
+    asked = [name for name in by if name.startswith(TAG)]
+    tags = {name: rows.tag(name.removeprefix(TAG), runs) for name in asked}
+    for name, values in tags.items():
+        if len(runs) and all(value is None for value in values.tolist()):
+            raise UsageError(f"no run has the tag {name.removeprefix(TAG)!r}")
+    return Table(runs=runs, columns=columns, clusters=_clusters(runs), tags=tags)
 
 
 def _clusters(runs: Runs) -> npt.NDArray[np.int64]:
@@ -126,9 +142,9 @@ def fields_of(by: str | None) -> tuple[str, ...]:
     """
     if by is None:
         return DEFAULT_BY
-    if by not in FIELDS:
+    if by not in FIELDS and by.removeprefix(TAG) in (by, ""):
         raise UsageError(
-            f"--by {by!r} is no field to group by; expected one of {', '.join(FIELDS)}"
+            f"--by {by!r} is no field to group by; expected one of {', '.join(FIELDS)}, tag.KEY"
         )
     return (by,)
 
@@ -136,7 +152,7 @@ def fields_of(by: str | None) -> tuple[str, ...]:
 def groups(table: Table, names: Iterable[str]) -> Iterator[tuple[dict[str, str | None], Table]]:
     """Yield each group, its fields and values first, in the order of the values."""
     names = tuple(names)
-    values: list[Texts] = [getattr(table.runs, name) for name in names]
+    values = [table.values(name) for name in names]
     places: dict[tuple[str | None, ...], list[int]] = {}
     for at, group in enumerate(zip(*(v.tolist() for v in values), strict=True)):
         places.setdefault(group, []).append(at)

@@ -115,6 +115,9 @@ class Rows(Protocol):
     def column(self, measure: str, runs: Runs | None = None) -> Column:
         """Return the answers of one measure, aligned with `runs` (all runs when left out)."""
 
+    def tag(self, key: str, runs: Runs) -> Texts:
+        """Return the value of one tag of each of the runs, None where a run has no such tag."""
+
     def measures(self) -> tuple[str, ...]:
         """Return the full names of all measures that have records, sorted."""
 

@@ -53,7 +53,8 @@ class ParquetRows:
             self._records = pq.ParquetFile(self._folder / RECORDS, memory_map=True)
         except (OSError, pa.ArrowInvalid) as e:
             raise StoreError(
-                f"{folder}: no export of records ({e}); make one with Store.to_parquet"
+                f"{folder}: no export of records ({e}); make one with "
+                "stepscope export FOLDER --verdicts --to parquet"
             ) from e
         if self._records.schema_arrow.names != self._schema.names:
             raise StoreError(f"{folder}: {RECORDS} has other columns than this stepscope writes")
@@ -86,6 +87,12 @@ class ParquetRows:
         places = np.full(self._runs.num_rows, -1, dtype=np.int64)
         places[chosen.key] = np.arange(len(chosen))
         return reading.column(measure, len(chosen), partial(self._fill, places))
+
+    def tag(self, key: str, runs: Runs) -> Texts:
+        """Return the value of one tag of each of the runs, None where a run has no such tag."""
+        tags = self._runs.column("tags").take(runs.key).to_pylist()
+        read = msgspec.json.Decoder(dict[str, str]).decode
+        return reading.texts([read(text).get(key) if text else None for text in tags])
 
     def measures(self) -> tuple[str, ...]:
         """Return the full names of all measures that have records, sorted."""

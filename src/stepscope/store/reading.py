@@ -55,6 +55,12 @@ def runs(db: sqlite3.Connection, where: Where | None) -> Runs:
     )
 
 
+def tag(db: sqlite3.Connection, key: str, chosen: Runs) -> Texts:
+    """Return the value of one tag of each of the runs, None where a run has no such tag."""
+    found = dict(db.execute("SELECT run, value FROM tags WHERE key = ?", (key,)))
+    return texts([found.get(run) for run in chosen.key.tolist()])
+
+
 class Cells(NamedTuple):
     """A column while it is filled, and which record each cell came from (0: none)."""
 

@@ -19,7 +19,7 @@ import msgspec
 from stepscope.errors import UsageError
 from stepscope.model import Case, Facts, Json, Quarantined, Record, Trajectory, digest
 from stepscope.store import media, parquet, reading, records, trajectories
-from stepscope.store.columns import Column, Runs
+from stepscope.store.columns import Column, Runs, Texts
 from stepscope.store.connection import MEMORY, connect, faults, transaction
 from stepscope.store.figures import Figures
 from stepscope.store.migrations import bring_up
@@ -129,6 +129,11 @@ class Store:
                 self._aligned = (chosen, reading.Places(self._db, chosen))
             fill = partial(reading.fill, self._db, self._aligned[1])
             return reading.column(measure, len(chosen), fill)
+
+    def tag(self, key: str, runs: Runs) -> Texts:
+        """Return the value of one tag of each of the runs, None where a run has no such tag."""
+        with faults(self.path):
+            return reading.tag(self._db, key, runs)
 
     def measures(self) -> tuple[str, ...]:
         """Return the full names of all measures that have records, sorted."""
