@@ -24,7 +24,10 @@ from stepscope.gates.types import (
 from stepscope.report import gate_json, gate_junit, gate_markdown, gate_text
 from tests.report.literal import HOSTILE, rate
 
-NASTY = f"\n::error::{HOSTILE} ##[add-mask]x @team Fixes #1 ```\n--> </code> ]]> " + "z" * 500
+NASTY = (
+    f"\n::error::{HOSTILE} ##[add-mask]x @team Fixes #1 ```\n--> </code> ]]> "
+    f"{'::warning:: ' * 40}{'z' * 500}"
+)
 
 
 def gate(
