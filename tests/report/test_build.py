@@ -116,6 +116,18 @@ def test_grades_that_never_disagree_are_too_loose_from_59_runs() -> None:
     assert (loose(59), loose(58)) == ("fail", "pass")
 
 
+def test_trials_of_one_task_do_not_make_a_grade_too_loose() -> None:
+    def loose(tasks: int) -> str:
+        passed: list[float | None] = [float(at % 2) for at in range(4 * tasks)]
+        literal = LiteralRows(
+            [str(at // 4) for at in range(4 * tasks)],
+            values={"outcome": passed, "subgoals": passed},
+        )
+        return build(rows(literal)).whole.too_loose.outcome
+
+    assert (loose(59), loose(58)) == ("fail", "pass")  # 232 runs, of 58 tasks
+
+
 def test_two_versions_of_a_measure_are_refused_with_the_command_that_helps() -> None:
     literal = LiteralRows(list("ab"), values={"outcome": [1, 0]}, versions={"outcome": ("1", "2")})
     with pytest.raises(StoreError, match=r"versions 1, 2, .*stepscope score --measure outcome"):
