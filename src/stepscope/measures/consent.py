@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from stepscope.measures.assignment import alike
 from stepscope.model import Exchange, Step
@@ -30,7 +31,11 @@ REFUSES = re.compile(r"^\W*(?:no(?! problem| worries)|nope|nah|stop|wait|hold on
 # A denial and the words it reaches: "don't want to proceed", "not sure yet".
 DENIED = re.compile(r"(?:\b(?:not|never)|n['\u2019]t)\b(?:\W+\w+){1,3}", re.IGNORECASE)
 
+# Several measures ask about the same few messages of a run, one after the other.
+REMEMBERED = 64
 
+
+@lru_cache(maxsize=REMEMBERED)
 def agrees(text: str) -> bool:
     """Tell whether a user's message says yes.
 
@@ -38,6 +43,12 @@ def agrees(text: str) -> bool:
     (True, False)
     """
     return REFUSES.search(text) is None and AGREES.search(DENIED.sub(" ", text)) is not None
+
+
+@lru_cache(maxsize=REMEMBERED)
+def asks(text: str) -> bool:
+    """Tell whether an agent's message asks for a yes."""
+    return ASKS.search(text) is not None
 
 
 def unconfirmed(steps: Sequence[Step], made: Sequence[Exchange], at: int) -> str | None:
@@ -49,7 +60,7 @@ def unconfirmed(steps: Sequence[Step], made: Sequence[Exchange], at: int) -> str
     if not agrees(said.text):
         return f"the user's message at {said.index} does not agree"
     asked = _latest(steps, "agent", said.index)
-    if asked is None or not ASKS.search(asked.text):
+    if asked is None or not asks(asked.text):
         return f"nothing was asked before the user's message at {said.index}"
     for earlier in reversed(made[:at]):
         if earlier.step <= said.index:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stepscope.measures.axes.amounts import Said, date_forms, derive, number_of
+from stepscope.measures.axes.amounts import Said, date_cores, date_forms, derive, number_of
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.model import Part, Step, ToolResult
 from tests.factories import agent, did, run, system, user
@@ -107,8 +107,8 @@ def test_a_date_is_said_in_every_usual_format(words: str, step: int | None) -> N
 
 
 def test_a_text_that_is_no_date_has_itself_as_its_only_form() -> None:
-    assert date_forms("2024-13-07") == ("2024-13-07",)
-    assert date_forms("soon") == ("soon",)
+    assert date_forms("2024-13-07") == ["2024-13-07"]
+    assert date_forms("soon") == ["soon"]
 
 
 def test_numbers_leave_out_names_made_of_digits() -> None:
@@ -179,3 +179,25 @@ def test_a_result_and_its_error_are_both_said() -> None:
 def test_numbers_written_to_take_for_ever_do_not() -> None:
     hostile = "1,111" * 200_000 + "x " + "1" * 200_000 + "x " + "1.1" * 200_000 + " 250"
     assert Evidence(run(user(hostile))).numbers(LATER)[-1] == Said(250.0, 0)
+
+
+@pytest.mark.parametrize("iso", ["2024-05-07", "2024-05-24", "2024-11-12", "2024-13-07", "soon"])
+def test_a_date_is_looked_for_in_every_form_by_a_text_that_the_form_contains(iso: str) -> None:
+    found = date_cores(iso)
+    assert [form for form, _ in found] == date_forms(iso)
+    assert [form for form, core in found if core not in form] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "step"),
+    [
+        ("ab12", 0),  # a word of the policy
+        ("cd34", 1),  # part of a word of the policy is not said there
+        ("#ef56", 0),
+        ("may 7", 1),
+        ("_gh78", 0),  # "_" is no bound of a word
+    ],
+)
+def test_what_the_policy_lacks_is_found_behind_it(value: str, step: int) -> None:
+    said = run(system("AB12 xcd34 #EF56 may x_gh78"), user("ab12 cd34 ef56, May 7, _gh78"))
+    assert evidence_of(said).first(value) == step

@@ -17,10 +17,12 @@ from typing import NamedTuple
 # A number as people and programs write it: 1,619.34 or 1619.34; not the digits of W2378156, of
 # 2024-05-15, of 07:30 or of 4.2.1.
 # The first digit stands before the looks behind it: so the engine skips to digits at C speed.
-NUMBER = re.compile(
+_NUMBER = (
     r"\d(?<![\w#]\d)(?<!\w[-./:]\d)"
     r"(?:\d{0,2}(?:,\d{3}){1,5}|\d{0,20})(?:\.\d+)?(?![\w%]|[-/:.,]\d|[-/]\w)"
 )
+# On a text that is all ASCII both find the same, the second in two thirds of the time.
+NUMBER, _ASCII_NUMBER = re.compile(_NUMBER), re.compile(_NUMBER, re.ASCII)
 # Longer whole numbers are names of things (item 1151293680), and no quantity to calculate with.
 QUANTITY_DIGITS = 7
 # How many numbers, the latest first, arithmetic may draw on: 60 make 3,600 pairs, a chance hit in
@@ -70,6 +72,16 @@ def number_of(text: str) -> float | None:
     except ValueError:
         return None
     return value if isfinite(value) else None
+
+
+def quantities(text: str) -> tuple[float, ...]:
+    """Return the quantities that a text says, in order.
+
+    >>> quantities("2 bags at $1,050.50 on 2024-05-15, reservation W2378156")
+    (2.0, 1050.5)
+    """
+    pattern = _ASCII_NUMBER if text.isascii() else NUMBER
+    return tuple(value for value in map(number_of, pattern.findall(text)) if value is not None)
 
 
 def derive(value: float, said: Sequence[Said]) -> Derivation | None:
@@ -131,16 +143,15 @@ def _near(ordered: Sequence[float], wanted: float) -> float | None:
     return None
 
 
-@lru_cache(maxsize=1024)
-def date_forms(iso: str) -> tuple[str, ...]:
+def date_forms(iso: str) -> list[str]:
     """Return the ways to write a date, most exact first; the text itself where it is no date.
 
     >>> date_forms("2024-05-07")[:4]
-    ('2024-05-07', 'may 7', '7 may', 'may 7th')
+    ['2024-05-07', 'may 7', '7 may', 'may 7th']
     """
     match = _ISO_DATE.match(iso)
     if match is None or not 1 <= int(match[2]) <= 12:
-        return (iso,)
+        return [iso]
     year, month, day = match[1], int(match[2]), int(match[3])
     forms = [match.group()]
     for name in (_MONTHS[month - 1], _MONTHS[month - 1][:3]):
@@ -151,7 +162,27 @@ def date_forms(iso: str) -> tuple[str, ...]:
         for a, b in ((f"{first}", f"{second}"), (f"{first:02d}", f"{second:02d}")):
             forms += [f"{a}{c}{b}{c}{y}" for c in "/-." for y in (year, year[2:])]
     forms += [f"{month}/{day}", f"{month:02d}/{day:02d}", f"{year}/{month:02d}/{day:02d}"]
-    return tuple(dict.fromkeys(forms))
+    return list(dict.fromkeys(forms))
+
+
+@lru_cache(maxsize=1024)
+def date_cores(iso: str) -> tuple[tuple[str, str], ...]:
+    """Return each way to write a date with a text that it contains, the same for many of them.
+
+    >>> len(date_forms("2024-05-24")), len({core for _, core in date_cores("2024-05-24")})
+    (33, 14)
+    """
+    forms = date_forms(iso)
+    if len(forms) == 1:
+        return ((iso, iso),)
+    _, month, day = (int(part) for part in forms[0].split("-"))
+    cores = [
+        f"{first}{sign}{second}"
+        for sign in "/-."
+        for a, b in ((month, day), (day, month))
+        for first, second in ((a, f"{b}"), (a, f"{b:02d}"))
+    ]
+    return tuple((form, next((c for c in cores if c in form), form)) for form in forms)
 
 
 def _ordinal(day: int) -> str:

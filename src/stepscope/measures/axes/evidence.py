@@ -15,16 +15,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 from stepscope.measures.axes.amounts import (
-    NUMBER,
     Derivation,
     Said,
-    date_forms,
+    date_cores,
     derive,
     number_forms,
-    number_of,
+    quantities,
 )
 from stepscope.model import Step, Trajectory
 
@@ -43,6 +43,7 @@ _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _SURROGATES = range(0xD800, 0xE000)
 # A short prefix of letters before a number long enough to name one thing: W9502127.
 _PREFIXED = re.compile(r"[A-Za-z]{1,3}-?(\d{5,})")
+_WORD = re.compile(r"\w+")
 _NOT_ALNUM = re.compile(r"[\W_]+")
 
 
@@ -74,6 +75,9 @@ class Evidence:
         self.text = "\0".join(self._texts)
         self._users = frozenset(users)
         self._first: dict[str, int | None] = {}
+        self._opens = bool(self._steps) and trajectory.steps[self._steps[0]].actor == "system"
+        self._opening: tuple[frozenset[str], int] | None = None
+        self._held: dict[str, bool] = {}
         self._numbers: dict[int, list[Said]] = {}
         self._matched: dict[re.Pattern[str], int | None] = {}
         self._squeezed: list[tuple[int, str]] | None = None
@@ -133,7 +137,14 @@ class Evidence:
         Day and month are enough: people leave the year out.
         """
         step = self.said(iso, before)
-        return self._any(date_forms(iso), before) if step is None else step
+        if step is not None:
+            return step
+        for form, core in date_cores(iso):
+            if self._holds(core):
+                step = self.said(form, before)
+                if step is not None:
+                    return step
+        return None
 
     def numbers(self, before: int, after: int = -1) -> Sequence[Said]:
         """Return the quantities said between the steps `after` and `before`, in order."""
@@ -175,9 +186,17 @@ class Evidence:
                 return step
         return None
 
+    def _holds(self, core: str) -> bool:
+        """Tell whether a text stands anywhere, be it inside a word."""
+        found = self._held.get(core)
+        if found is None:
+            self._left -= HIT_CHARACTERS + len(self.text)
+            found = self._held[core] = self._left > 0 and core in self.text
+        return found
+
     def _find(self, value: str) -> int | None:
         text, length = self.text, len(value)
-        start = 0
+        start = self._after_opening(value)
         while value and self._left > 0:
             at = text.find(value, start)
             self._left -= HIT_CHARACTERS + (at if at >= 0 else len(text)) - start
@@ -185,6 +204,18 @@ class Evidence:
                 return self.step_at(at) if at >= 0 else None
             start = at + 1
         return None
+
+    def _after_opening(self, value: str) -> int:
+        """Return where the search for a whole word may start: behind a policy that lacks it."""
+        if self._opening is None:
+            opening = self._texts[0] if self._opens else ""
+            self._opening = _words_of_opening(opening), len(opening)
+        words, end = self._opening
+        word = _WORD.search(value)
+        # A word that begins or ends with "_" counts as whole inside a longer one.
+        if word is None or word[0] in words or word[0].strip("_") != word[0]:
+            return 0
+        return end
 
     def _spoken(self, value: str, before: int) -> int | None:
         squeezed = _NOT_ALNUM.sub("", value).casefold()
@@ -213,9 +244,19 @@ class Evidence:
         kept = self._numbers.get(at)
         if kept is None:
             step = self._steps[at]
-            found = map(number_of, NUMBER.findall(self._texts[at]))
-            kept = self._numbers[at] = [Said(value, step) for value in found if value is not None]
+            text = self._texts[at]
+            found = _opening_quantities(text) if self._opens and not at else quantities(text)
+            kept = self._numbers[at] = [Said(value, step) for value in found]
         return kept
+
+
+# The policy is mostly the same in all runs of an agent, and half of what is said.
+_opening_quantities = lru_cache(maxsize=8)(quantities)
+
+
+@lru_cache(maxsize=8)
+def _words_of_opening(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text))
 
 
 def evidence_of(trajectory: Trajectory) -> Evidence:

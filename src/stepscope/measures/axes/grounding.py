@@ -10,7 +10,6 @@ date counted from "tomorrow") it is `unknown`, which condemns nobody.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -61,6 +60,14 @@ _RELATIVE = re.compile(
 )
 
 
+class Role(NamedTuple):
+    """What an argument's name says: worded freely, an amount, one existing thing."""
+
+    free: bool
+    amount: bool
+    thing: bool
+
+
 class Traced(NamedTuple):
     """One judged value: the call's step, tool and argument, what it is and where it comes from."""
 
@@ -99,19 +106,22 @@ def _traced(trajectory: Trajectory) -> list[Traced]:
     return found
 
 
-def leaves(arguments: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the name and value of every single value in a call's arguments, at any depth."""
+def leaves(arguments: Json) -> list[tuple[str, Json]]:
+    """Return the name and value of every single value in a call's arguments, at any depth."""
+    found: list[tuple[str, Json]] = []
     waiting: list[tuple[str, Json]] = [("", arguments)]
-    given = 0
-    while waiting and given < MOST_VALUES:
-        name, value = waiting.pop()
-        if isinstance(value, dict):
+    while waiting and len(found) < MOST_VALUES:
+        named = waiting.pop()
+        value = named[1]
+        # By type, not isinstance: what was decoded from JSON has no subclasses.
+        kind = type(value)
+        if kind is dict:
             waiting += reversed(value.items())
-        elif isinstance(value, list):
-            waiting += [(name, member) for member in reversed(value)]
+        elif kind is list:
+            waiting += [(named[0], member) for member in reversed(value)]
         else:
-            given += 1
-            yield name, value
+            found.append(named)
+    return found
 
 
 def classify(argument: str, value: Json) -> tuple[Kind | None, str]:
@@ -122,15 +132,15 @@ def classify(argument: str, value: Json) -> tuple[Kind | None, str]:
     >>> classify("amount", 250), classify("bags", 2), classify("zip", "19122")
     (('number', '250'), (None, ''), ('identifier', '19122'))
     """
-    if isinstance(value, bool) or value is None:
-        return None, ""
-    words = _words(argument)
-    if not FREE_TEXT.isdisjoint(words):
+    free, amount, thing = _role(argument)
+    if free or value is None or isinstance(value, bool):
         return None, ""
     if isinstance(value, (int, float)):
         fact = value != int(value) or abs(value) >= SMALLEST_FACT
         return ("number", f"{value:.12g}") if fact else (None, "")
-    text = value.strip() if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return None, ""
+    text = value.strip()
     if len(text) > EMAIL_CHARACTERS:
         return None, ""
     if "@" in text and _EMAIL.fullmatch(text):
@@ -138,11 +148,11 @@ def classify(argument: str, value: Json) -> tuple[Kind | None, str]:
     digit = _DIGIT.search(text) is not None
     if digit and (match := _DATE.fullmatch(text)):
         return "date", match[1]
-    if not digit and (not text.isupper() or NAMES_A_THING.isdisjoint(words)):
+    if not (digit or (thing and text.isupper())):
         return None, ""
     if len(text) not in IDENTIFIER_CHARACTERS or not _TOKEN.fullmatch(text):
         return None, ""
-    if not AMOUNTS.isdisjoint(words) and number_of(text) is not None:
+    if amount and number_of(text) is not None:
         return "number", text
     return "identifier", text
 
@@ -164,13 +174,13 @@ def _trace(evidence: Evidence, kind: Kind, text: str, step: int) -> tuple[State,
 
 def _doubt(evidence: Evidence, value: Traced) -> str:
     """Return why a value found nowhere may still be honest, "" where nothing speaks for it."""
-    words = _words(value.argument)
+    role = _role(value.argument)
     if evidence.exhausted:
         return "the run is too long to search"
     if not evidence.requested:
         return "the trace lacks what was asked"
     if value.kind == "number":
-        return "" if not AMOUNTS.isdisjoint(words) else "a number that may be a setting"
+        return "" if role.amount else "a number that may be a setting"
     if value.kind == "date":
         relative = evidence.matched(_RELATIVE)
         counted = relative is not None and relative < value.step
@@ -180,9 +190,14 @@ def _doubt(evidence: Evidence, value: Traced) -> str:
         return "only its name was said" if evidence.said(local, value.step) is not None else ""
     if not MAKES.isdisjoint(words_of(value.tool)[:1]):
         return f"{value.tool} may name something new"
-    return "" if not NAMES_A_THING.isdisjoint(words) else "may be the agent's own choice"
+    return "" if role.thing else "may be the agent's own choice"
 
 
 @lru_cache(maxsize=4096)
-def _words(argument: str) -> frozenset[str]:
-    return frozenset(words_of(argument))
+def _role(argument: str) -> Role:
+    words = frozenset(words_of(argument))
+    return Role(
+        free=not FREE_TEXT.isdisjoint(words),
+        amount=not AMOUNTS.isdisjoint(words),
+        thing=not NAMES_A_THING.isdisjoint(words),
+    )
