@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stepscope.errors import StoreError, UsageError
@@ -9,6 +10,7 @@ from stepscope.formats.importing import readings
 from stepscope.model import Trajectory
 from stepscope.report import json
 from stepscope.report.build import build
+from stepscope.report.rows import read
 from stepscope.report.types import Figure, RankFlip
 from stepscope.score import score
 from stepscope.store import Store
@@ -191,6 +193,12 @@ def test_a_tag_makes_groups_and_runs_without_it_are_one_of_their_own() -> None:
     figure = found.profile("dev")["outcome.pass"]
     assert isinstance(figure, Estimate)
     assert figure.value == 1.0
+
+
+def test_chosen_rows_keep_their_own_tags() -> None:
+    literal = LiteralRows(["1", "2", "3"], tags={"set": ["a", "b", "c"]})
+    table = read(rows(literal), None, ["tag.set"])
+    assert table.take(np.array([2, 0])).values("tag.set").tolist() == ["c", "a"]
 
 
 @pytest.mark.parametrize(
