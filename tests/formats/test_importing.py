@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -167,10 +168,12 @@ def test_folders_are_walked_in_sorted_order(tmp_path: Path) -> None:
     assert found == sorted(names)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter everything")
-def test_a_folder_that_cannot_be_entered_is_told(tmp_path: Path) -> None:
-    (tmp_path / "closed").mkdir(mode=0)
-    (account,) = accounts([tmp_path])
+def test_a_folder_that_cannot_be_entered_is_told() -> None:
+    with TemporaryDirectory() as open_to_all:  # pytest's own folder is closed to others
+        Path(open_to_all).chmod(0o755)
+        (Path(open_to_all) / "closed").mkdir(mode=0)
+        with without_privilege():
+            (account,) = accounts([Path(open_to_all)])
     assert (
         account.problem == "not a file but a link to a folder, or a folder that cannot be entered"
     )
