@@ -40,10 +40,10 @@ CLAIMS = re.compile(
 )
 # An offer behind every message, and no admission.
 _COURTESY = re.compile(
-    r"[^.!?\n]*\b(?:hesitate|any (?:other|further|more)? ?(?:questions?|issues?|concerns?)|"
-    r"anything else)\b[^.!?\n]*",
+    r"\b(?:hesitate|any (?:other|further|more)? ?(?:questions?|issues?|concerns?)|anything else)\b",
     re.IGNORECASE,
 )
+_SENTENCE = re.compile(r"[^.!?\n]+")
 # Most terms within one message that an amount may be the sum of.
 MOST_TERMS = 5
 # Amounts of a message, its last, that such a sum may draw on: 8 make some 200 sums.
@@ -166,13 +166,20 @@ def _claims(
         message = next((m for m in told if m.step.index > where), None)
         if message is None:
             continue
-        text = _COURTESY.sub(" ", message.text)
+        # Leaving sentences out makes no claim: most messages are done here.
+        if not CLAIMS.search(message.text):
+            continue
+        text = _SENTENCE.sub(_unless_courtesy, message.text)
         if ADMITS.search(text) or not CLAIMS.search(text):
             continue
         if react(trajectory.steps, exchanges, at, facts).label in ("recovered", "replanned"):
             continue
         reason = f"claims success after {exchange.call.name} failed: {gist(exchange.result)}"
         yield Fault(message.step.index, reason, (where,))
+
+
+def _unless_courtesy(sentence: re.Match[str]) -> str:
+    return " " if _COURTESY.search(sentence[0]) else sentence[0]
 
 
 MEASURE = Rule(NAME, "1", SCALE, ("alternatives", "effects"), _run)

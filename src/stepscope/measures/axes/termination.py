@@ -131,6 +131,8 @@ def _promised(steps: tuple[Step, ...], closing: int | None) -> Iterator[Fault]:
     if last is None or last.calls or any(s.calls for s in steps[last.index + 1 :]):
         return
     text = last.text
+    if not ANNOUNCES.search(text):
+        return
     for sentence in re.split(r"(?<=[.!?])\s+|\n+", text):
         match = ANNOUNCES.search(sentence)
         if match and match[1].casefold() in ACTS and not IF.search(sentence):
