@@ -91,15 +91,31 @@ def _traced(trajectory: Trajectory) -> list[Traced]:
         return []
     evidence = evidence_of(trajectory)
     found: list[Traced] = []
+    # Of texts only: as keys 1, 1.0 and True would be one. What was said once stays said.
+    classed: dict[tuple[str, Json], tuple[Kind | None, str]] = {}
+    said: dict[tuple[Kind, str], int] = {}
     for exchange in agent_calls(trajectory):
         tool, step = exchange.call.name, exchange.step
         seen: set[tuple[str, str]] = set()
-        for argument, given in leaves(exchange.call.arguments):
-            kind, text = classify(argument, given)
+        for leaf in leaves(exchange.call.arguments):
+            argument, given = leaf
+            textual = type(given) is str
+            judged = classed.get(leaf) if textual else None
+            if judged is None:
+                judged = classify(argument, given)
+                if textual:
+                    classed[leaf] = judged
+            kind, text = judged
             if kind is None or (argument, text) in seen:
                 continue
             seen.add((argument, text))
+            known = said.get((kind, text))
+            if known is not None:
+                found.append(Traced(step, tool, argument, text, kind, "said", known, ""))
+                continue
             state, source, reason = _trace(evidence, kind, text, step)
+            if source is not None and state == "said":
+                said[kind, text] = source
             value = Traced(step, tool, argument, text, kind, state, source, reason)
             doubt = _doubt(evidence, value) if state == "invented" else ""
             found.append(value._replace(state="unknown", reason=doubt) if doubt else value)
