@@ -66,7 +66,7 @@ def test_an_axis_nobody_scored_is_named_and_given_no_row() -> None:
     shown = text.render(build(rows(judged(*TEN))))
     block = shown[shown.index("Failure profile") :].split("\n\n")[0].splitlines()
     assert block[1].split() == [
-        *("tool", "selection", ".250", "[.046,", ".699]", "4", "runs"),
+        *("tool", "selection", ".250", "[.046,", ".699]", ".125-.625", "4"),
         *("4", "uncertain,", "2", "not_applicable"),
     ]
     assert block[2:] == [

@@ -1,7 +1,7 @@
 """The failure profile as text: a row an axis; one group in full, several side by side.
 
 A cell is the share of incorrect runs among those that the axis could judge, with its interval, and
-beside it how many it could not. The worst case over these is in the JSON and the Markdown.
+beside it how many it could not, and what the share would be if these were all correct or all not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stepscope.values import Unmeasured
 TITLE = "Failure profile"
 GAP = 2
 # Columns as in the vector above; an axis' name may take some of its value's.
-NAME_AND_VALUE, INTERVAL, COUNT = 31, 15, 10
+NAME_AND_VALUE, INTERVAL, WORST, COUNT = 31, 14, 11, 7
 # A group's name longer than this says no more in a heading.
 LONGEST_NAME = 36
 
@@ -40,23 +40,25 @@ def block(profiles: Sequence[Profile], width: int) -> list[str]:
 
 def _one(profile: Profile, keys: Sequence[str], width: int) -> Iterator[str]:
     rows = [(AXES[key], *_cells(key, profile.figures[key])) for key in keys]
-    head = (TITLE, "incorrect", "95 % interval", "judged", "not judged")
-    interval_wide, n_wide = (max(len(row[at]) for row in [head, *rows]) for at in (2, 3))
-    for label, value, interval, n, rest in [head, *rows]:
+    head = (TITLE, "incorrect", "95 % interval", "worst case", "judged", "not judged")
+    wide = [max(len(row[at]) for row in [head, *rows]) for at in (2, 3, 4)]
+    for label, value, interval, worst, n, rest in [head, *rows]:
         name = label if label is TITLE else f"  {label}"
         left = f"{name}{value:>{NAME_AND_VALUE - len(name)}}  "
-        left += f"{interval:<{max(interval_wide, INTERVAL)}}{n:>{max(n_wide, COUNT)}}  "
+        left += f"{interval:<{max(wide[0], INTERVAL)}}{worst:>{max(wide[1], WORST)}}"
+        left += f"{n:>{max(wide[2], COUNT)}}  "
         said = textwrap.wrap(visible_line(rest), max(width - len(left), 16))
         yield (left + said[0]).rstrip()
         yield from (" " * len(left) + more for more in said[1:])
 
 
-def _cells(key: str, figure: Figure) -> tuple[str, str, str, str]:
+def _cells(key: str, figure: Figure) -> tuple[str, str, str, str, str]:
     if isinstance(figure, Unmeasured):
-        return "-", "-", "0", f"{figure.kind}: {figure.reason}"
+        return "-", "-", "-", "0", f"{figure.kind}: {figure.reason}"
     lost = [f"{n:,} {kind}" for kind, n in sorted(figure.unmeasured.items()) if n]
     value, interval = lines.number(key, figure.value), lines.interval(key, figure)
-    return value, interval, lines.counted(figure), ", ".join(reversed(lost)) or "0"
+    worst = lines.bounds(key, figure).removeprefix("worst case ").replace(" to ", "-")
+    return value, interval, worst, f"{figure.n:,}", ", ".join(reversed(lost)) or "0"
 
 
 def _many(profiles: Sequence[Profile], keys: Sequence[str], width: int) -> Iterator[str]:
