@@ -90,7 +90,10 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def text(self) -> str:
         """The text of the result, its parts joined by line breaks."""
-        return "\n".join(p.text for p in self.parts if p.text is not None)
+        parts = self.parts
+        if len(parts) == 1:
+            return parts[0].text or ""
+        return "\n".join([p.text for p in parts if p.text is not None])
 
 
 class Step(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -120,7 +123,10 @@ class Step(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tr
     @property
     def text(self) -> str:
         """What the step says aloud: its text parts, without reasoning or tool results."""
-        return "\n".join(p.text for p in self.parts if p.kind == "text" and p.text is not None)
+        parts = self.parts
+        if len(parts) == 1 and parts[0].kind == "text":
+            return parts[0].text or ""
+        return "\n".join([p.text for p in parts if p.kind == "text" and p.text is not None])
 
 
 class Span(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

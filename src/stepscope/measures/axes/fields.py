@@ -63,7 +63,27 @@ def fields(value: Json) -> list[Field]:
     >>> sorted(fields({"history": [{"transaction_type": "refund", "amount": 5}]})[0].names)
     ['amount', 'refund']
     """
-    found: list[Field] = []
+    return [Field(names, abs(float(number))) for names, number in _numbers(value)]
+
+
+def values_of(name: str, value: Json, most: int) -> list[float]:
+    """Return the different values that a decoded result has under a name, in order of size.
+
+    Once they are more than `most` no more are looked for.
+
+    >>> values_of("fee", [{"fee": 2}, {"fees": -1.5}, {"fee": 2.0}, {"price": 9}], 4)
+    [1.5, 2.0]
+    """
+    found: set[float] = set()
+    for names, number in _numbers(value):
+        if name in names:
+            found.add(abs(float(number)))
+            if len(found) > most:
+                break
+    return sorted(found)
+
+
+def _numbers(value: Json) -> Iterator[tuple[frozenset[str], int | float]]:
     waiting: list[tuple[Json, str]] = [(value, "")]
     while waiting:
         here, parent = waiting.pop()
@@ -71,24 +91,32 @@ def fields(value: Json) -> list[Field]:
             waiting += [(member, parent) for member in here if isinstance(member, dict | list)]
         elif isinstance(here, dict):
             for key, member in here.items():
+                if isinstance(member, str):
+                    continue
                 if isinstance(member, dict | list):
                     waiting.append((member, key))
                 elif isinstance(member, int | float) and not isinstance(member, bool):
-                    found.append(Field(_names(key, here, parent), abs(float(member))))
-    return found
+                    yield _names_by_keys(key, parent) or _names_by_record(key, here, parent), member
 
 
-def _names(key: str, record: dict[str, Json], parent: str) -> frozenset[str]:
+@lru_cache(maxsize=8192)
+def _names_by_keys(key: str, parent: str) -> frozenset[str]:
+    """Return the names that a key gives by itself, none where it says nothing of its own."""
     own, above = name_of(key), name_of(parent)
-    if own:
-        return frozenset((own, above)) if above in QUANTITIES else frozenset((own,))
+    if not own:
+        return frozenset()
+    return frozenset((own, above)) if above in QUANTITIES else frozenset((own,))
+
+
+def _names_by_record(key: str, record: dict[str, Json], parent: str) -> frozenset[str]:
     kinds = [
         name_of(text)
         for other, text in record.items()
         if isinstance(text, str) and len(text) <= TYPE_CHARACTERS and _is_type(other)
     ]
+    above = "" if kinds else name_of(parent)
     generic = AMOUNT_NAME if AMOUNT_NAME in words_of(key) else ""
-    return frozenset(kind for kind in (*kinds, "" if kinds else above, generic) if kind)
+    return frozenset(kind for kind in (*kinds, above, generic) if kind)
 
 
 @lru_cache(maxsize=8192)

@@ -11,6 +11,7 @@ name passes: which of them was meant cannot be known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from sys import maxsize
 
 from stepscope.measures.axes.amounts import TOLERANCE, Said, derive
 from stepscope.measures.axes.axis import Fault
@@ -22,9 +23,10 @@ from stepscope.measures.axes.fields import (
     leaf_records,
     parsed,
     stem,
+    values_of,
 )
 from stepscope.measures.axes.told import IDENTIFIER, Amount, Message, words_around
-from stepscope.model import ToolResult
+from stepscope.model import Json, ToolResult
 
 # With more values of one name in a result, which one is meant cannot be told from its name.
 MOST_VALUES = 4
@@ -34,10 +36,32 @@ RECORD_CHARACTERS = 400
 NAME_CHARACTERS = 24
 
 
+class Results:
+    """Every result of a run, by step; each is decoded once, when it is first asked."""
+
+    def __init__(self, answered: Sequence[tuple[int, ToolResult]]) -> None:
+        """Keep the results; nothing is decoded yet."""
+        self.all = answered
+        self._decoded: dict[int, Json] = {}
+
+    def value(self, result: ToolResult) -> Json:
+        """Return what a result of this run says, None where it is no JSON."""
+        key = id(result)
+        if key not in self._decoded:
+            self._decoded[key] = parsed(result)
+        return self._decoded[key]
+
+    def values(self, name: str, result: ToolResult, most: int = maxsize) -> list[float]:
+        """Return the values of a name in a result, no more than one above `most`."""
+        if result.status == "error" or name not in result.text:
+            return []
+        return values_of(name, self.value(result), most)
+
+
 def misnamed(
     message: Message,
     told: Sequence[Amount],
-    results: Sequence[tuple[int, ToolResult]],
+    results: Results,
     elsewhere: Callable[[float], bool],
 ) -> Iterator[Fault]:
     """Yield the amounts that stand in place of the value that the latest result has for them.
@@ -45,41 +69,54 @@ def misnamed(
     Args:
         message: what the user is told.
         told: its amounts.
-        results: every result of the run, by step.
+        results: every result of the run.
         elsewhere: whether the user or the policy said an amount; then it may be theirs.
     """
     if not message.news:
         return
-    named = [
-        (amount, name)
-        for amount in told
-        if (name := _name_of(amount)) and not _said_so(name, amount.value, message.news)
-    ]
-    if not named:
-        return
     said = {amount.value for amount in told}
-    decoded: dict[int, list[Field]] = {}
-    for amount, name in named:
-        latest = [(at, value) for at, one in message.news for value in _values(name, one, decoded)]
-        missing = [(at, v) for at, v in latest if all(abs(v - x) > TOLERANCE for x in said)]
-        if not missing or len(latest) > MOST_VALUES:
+    left_out: dict[str, list[tuple[int, float]]] = {}
+    for amount in told:
+        name = _name_of(amount)
+        if not name or _said_so(name, amount.value, message.news):
+            continue
+        if name not in left_out:
+            left_out[name] = _left_out(name, said, message.news, results)
+        missing = left_out[name]
+        if not missing:
             continue
         known = [
             Said(value, at)
-            for at, result in results
+            for at, result in results.all
             if at < message.step.index
-            for value in _values(name, result, decoded)
+            for value in results.values(name, result)
         ]
         if derive(amount.value, known) or any(
             abs(one.value - amount.value) < TOLERANCE for one in known
         ):
             continue
-        if elsewhere(amount.value) or _computed(amount.value, message.step.index, results):
+        if elsewhere(amount.value) or _computed(amount.value, message.step.index, results.all):
             continue
         true = " and ".join(f"{value:,.2f}" for _, value in missing)
         step = missing[-1][0]
         reason = f"tells {amount.value:,.2f} as {name}, the result at {step} says {true}"
         yield Fault(message.step.index, reason, tuple(sorted({at for at, _ in missing})))
+
+
+def _left_out(
+    name: str, said: set[float], news: Sequence[tuple[int, ToolResult]], results: Results
+) -> list[tuple[int, float]]:
+    """Return the latest values of a name that a message does not say; none where they are many."""
+    latest: list[tuple[int, float]] = []
+    for at, result in news:
+        latest += [(at, value) for value in results.values(name, result, MOST_VALUES)]
+        if len(latest) > MOST_VALUES:
+            return []
+    return [
+        (at, value)
+        for at, value in latest
+        if value not in said and all(abs(value - x) > TOLERANCE for x in said)
+    ]
 
 
 def _said_so(name: str, value: float, news: Sequence[tuple[int, ToolResult]]) -> bool:
@@ -106,16 +143,6 @@ def _computed(value: float, before: int, results: Sequence[tuple[int, ToolResult
     )
 
 
-def _values(name: str, result: ToolResult, decoded: dict[int, list[Field]]) -> list[float]:
-    """Return the values of a name in a result; each result is decoded once."""
-    if result.status == "error" or name not in result.text:
-        return []
-    found = decoded.get(id(result))
-    if found is None:
-        found = decoded[id(result)] = fields(parsed(result))
-    return sorted({field.value for field in found if name in field.names})
-
-
 def _name_of(amount: Amount) -> str:
     """Return what an amount is told as: the nearest word for a quantity, "" without one.
 
@@ -131,9 +158,7 @@ def _name_of(amount: Amount) -> str:
     return amounted
 
 
-def misplaced(
-    message: Message, told: Sequence[Amount], results: Sequence[tuple[int, ToolResult]]
-) -> Iterator[Fault]:
+def misplaced(message: Message, told: Sequence[Amount], results: Results) -> Iterator[Fault]:
     """Yield the amounts beside an identifier whose record holds other quantities only."""
     lines: dict[str, list[Amount]] = {}
     for amount in told:
@@ -143,7 +168,7 @@ def misplaced(
         if len(things) != 1:
             continue
         thing, amount = things.pop(), found[0]
-        if _beside(thing, amount.value, message.step.index, results):
+        if _beside(thing, amount.value, message.step.index, results.all):
             continue
         name = _name_of(amount)
         held = [
@@ -179,12 +204,10 @@ def _end(text: str, at: int) -> int:
     return len(text) if found < 0 else found
 
 
-def _held(
-    thing: str, before: int, results: Sequence[tuple[int, ToolResult]]
-) -> Iterator[tuple[int, Field]]:
+def _held(thing: str, before: int, results: Results) -> Iterator[tuple[int, Field]]:
     """Yield the quantities of the smallest records that hold an identifier."""
-    for step, result in results:
+    for step, result in results.all:
         if step < before and thing in result.text:
-            for record in leaf_records(parsed(result)):
+            for record in leaf_records(results.value(result)):
                 if any(isinstance(value, str) and value == thing for value in record.values()):
                     yield from ((step, field) for field in fields(record))

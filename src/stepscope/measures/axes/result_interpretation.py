@@ -22,7 +22,7 @@ from stepscope.measures.axes.axis import (
     judged,
 )
 from stepscope.measures.axes.evidence import Evidence, evidence_of
-from stepscope.measures.axes.labelled import misnamed, misplaced
+from stepscope.measures.axes.labelled import Results, misnamed, misplaced
 from stepscope.measures.axes.told import IDENTIFIER, Amount, Message, amounts, messages
 from stepscope.measures.calls import agent_calls, effect_of
 from stepscope.measures.errors import error_step, gist
@@ -58,11 +58,13 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
         return _NO_RESULTS
     told = list(messages(trajectory))
     faults = list(_claims(trajectory, told, facts))
-    results = [
-        (x.result_step, x.result)
-        for x in trajectory.exchanges
-        if x.result is not None and x.result_step is not None
-    ]
+    results = Results(
+        [
+            (x.result_step, x.result)
+            for x in trajectory.exchanges
+            if x.result is not None and x.result_step is not None
+        ]
+    )
     checked = 0
     sound: set[float] = set()
     for message in told:
@@ -75,7 +77,8 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
         faults += _unsaid(evidence, message, found=found, things=things, sound=sound)
         if found:
             faults += misnamed(message, found, results, _theirs(trajectory, evidence, message))
-            faults += misplaced(message, found, results)
+            if things:
+                faults += misplaced(message, found, results)
     if faults:
         return condemned(NAME, faults)
     if not told:
