@@ -100,11 +100,15 @@ def checked(measure: Measure, given: Iterable[object], steps: int) -> list[Answe
     """
     kept: dict[tuple[str, int | None], Answer] = {}
     spoiled: dict[str, Unmeasured] = {}
-    whole = set()
+    whole: set[str] = set()
+    at_steps: set[str] = set()
+    own, scale = measure.name, measure.scale
     for answer in given:
-        sound = _sound(measure, answer, steps)
+        sound = _sound(own, scale, answer, steps)
         key = (sound.measure, sound.step)
-        if sound.step is None:
+        if sound.step is not None:
+            at_steps.add(sound.measure)
+        else:
             whole.add(sound.measure)
             if sound is not answer and type(sound) is Unmeasured and type(answer) is not Unmeasured:
                 spoiled[sound.measure] = sound
@@ -113,16 +117,15 @@ def checked(measure: Measure, given: Iterable[object], steps: int) -> list[Answe
             reason = f"answered twice about {where}"
             spoiled.setdefault(sound.measure, Unmeasured("error", reason, sound.measure))
         kept[key] = sound
-    for name in {name for name, _ in kept} - whole or ({measure.name} if not kept else ()):
+    for name in at_steps - whole if kept else {own}:
         kept[name, None] = Unmeasured("error", "gave no answer about the whole run", name)
     for name, fault in spoiled.items():
         kept[name, None] = fault
     return list(kept.values())
 
 
-def _sound(measure: Measure, answer: object, steps: int) -> Answer:
+def _sound(own: str, scale: Scale, answer: object, steps: int) -> Answer:
     """Return the answer itself where it may be believed, else why it may not be."""
-    own = measure.name
     # By type, not isinstance: this line runs for every answer of every run.
     if type(answer) is not Verdict and type(answer) is not Unmeasured:
         found = type(answer).__name__
@@ -142,7 +145,7 @@ def _sound(measure: Measure, answer: object, steps: int) -> Answer:
         if not (type(cited) is int and 0 <= cited < steps):
             reason = f"cites step {cited!r}; the run has {steps} steps"
             return Unmeasured("invalid_evidence", reason, name, step)
-    if reason := _off_scale(measure.scale, answer):
+    if not _is_figure(scale, answer) and (reason := _off_scale(scale, answer)):
         return Unmeasured("error", reason, name, step)
     if (
         answer.reason.isascii()
@@ -155,6 +158,18 @@ def _sound(measure: Measure, answer: object, steps: int) -> Answer:
         value=None if answer.value is None else float(answer.value),
         label=None if answer.label is None else _storable(answer.label),
         reason=_storable(answer.reason),
+    )
+
+
+def _is_figure(scale: Scale, answer: Verdict) -> bool:
+    """Tell whether an answer is a number on the scale and nothing else, as most are."""
+    value = answer.value
+    return (
+        type(value) is float
+        and scale.low <= value <= scale.high
+        and isfinite(value)
+        and answer.label is None
+        and answer.confidence is None
     )
 
 
