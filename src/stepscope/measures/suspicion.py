@@ -111,6 +111,9 @@ def rank(
 
 
 def _suspect(step: int, share: float, here: list[Suspicion]) -> Suspect:
+    if len(here) == 1:
+        only = here[0]
+        return Suspect(step, share, only.kind, only.reason, tuple(sorted({step, *only.cites})))
     here = sorted(here, key=lambda suspicion: -FACTORS[suspicion.kind])
     cites = {step}.union(*(suspicion.cites for suspicion in here))
     reason = "; ".join(suspicion.reason for suspicion in here)

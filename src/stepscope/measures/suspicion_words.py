@@ -28,6 +28,19 @@ CANNOT = re.compile(
     r"not accessible)\b",
     re.IGNORECASE,
 )
+# Every match begins with one of these, and plain search finds them several times faster.
+ASSUMES_STARTS = (
+    *("assum", "simulat", "hypothetical", "placeholder", "mock", "dummy", "sample data"),
+    *("example data", "for demonstration", "let's say", "let\u2019s say", "pretend", "illustrat"),
+)
+CANNOT_STARTS = (
+    *("cannot", "can't", "can\u2019t", "unable to", "could not", "couldn", "not able to"),
+    *("did not find", "didn", "no results", "not found", "404", "don't have access"),
+    *("don\u2019t have access", "not available", "no information", "no specific information"),
+    *("does not ", "not accessible"),
+)
+# Letters that a pattern without case takes for ASCII ones, and `str.lower` does not.
+_ODD_LETTERS = re.compile("[\u0130\u0131\u017f]")
 # What a run of code prints when it found nothing.
 EMPTY = re.compile(r"Code output:\s*(?:None|\[\]|\{\}|nan)?\s*\Z")
 PLAN_ANEW = re.compile(r"\A\W*(?:stalled|new plan|updated plan|re-?plan)", re.IGNORECASE)
@@ -38,8 +51,8 @@ CODE = "```"
 LINK = "://"
 _BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 # Two digits are counts, days, list numbers; from three characters on a figure is a fact.
-_FIGURE = re.compile(r"\d[\d,.]*\d(?=\D|\Z)|\d")
-FIGURE_CHARACTERS = 3
+_FIGURE = re.compile(r"\d[\d,.]+\d")
+_ASCII_FIGURE = re.compile(_FIGURE.pattern, re.ASCII)
 # One new figure may be a slip of the pattern; two are data.
 FIGURES = 2
 # A quotation is cut to this: the step holds the whole.
@@ -58,8 +71,9 @@ def from_words(trajectory: Trajectory) -> list[Suspicion]:
         text = step.text
         figures = _figures(text)
         if at > 0 and _works(step):
-            found += _message(step, text, figures - said)
-            key = " ".join(text.lower().split())
+            lower = text.lower()
+            found += _message(step, text, lower, figures - said)
+            key = " ".join(lower.split())
             before = seen.setdefault(key, at)
             if before != at and len(key) >= REPEAT_CHARACTERS:
                 reason = f"says again what {before} said"
@@ -68,18 +82,30 @@ def from_words(trajectory: Trajectory) -> list[Suspicion]:
     return sorted(found, key=lambda suspicion: suspicion.step)
 
 
-def _message(step: Step, text: str, new: set[str]) -> Iterator[Suspicion]:
-    assumes = ASSUMES.search(text)
+def _message(step: Step, text: str, lower: str, new: set[str]) -> Iterator[Suspicion]:
+    assumes = _search(ASSUMES, ASSUMES_STARTS, text, lower)
     if assumes is not None:
         yield Suspicion(step.index, "assumed", f"assumes: {_quote(text, assumes)}")
-    cannot = CANNOT.search(text)
+    cannot = _search(CANNOT, CANNOT_STARTS, text, lower)
     if cannot is not None:
         yield Suspicion(step.index, "cannot", f"does not get there: {_quote(text, cannot)}")
-    prose = _figures(_BLOCK.sub(" ", text)) & new
-    if len(prose) >= FIGURES and LINK not in text:
+    if len(new) < FIGURES or LINK in text:
+        return
+    prose = _figures(_BLOCK.sub(" ", text)) & new if CODE in text else new
+    if len(prose) >= FIGURES:
         named = ", ".join(sorted(prose, key=lambda figure: (text.find(figure), figure))[:3])
         reason = f"{len(prose)} figures that were said nowhere before: {named}"
         yield Suspicion(step.index, "unsourced", reason)
+
+
+def _search(
+    pattern: re.Pattern[str], starts: Sequence[str], text: str, lower: str
+) -> re.Match[str] | None:
+    """Return the first match of a pattern of which every match begins with one of `starts`."""
+    if not text.isascii() and _ODD_LETTERS.search(text):
+        return pattern.search(text)
+    found = [at for start in starts if (at := lower.find(start)) >= 0]
+    return pattern.search(text, min(found)) if found else None
 
 
 def _code(steps: Sequence[Step]) -> Iterator[Suspicion]:
@@ -118,7 +144,7 @@ def _works(step: Step) -> bool:
 
 
 def _figures(text: str) -> set[str]:
-    return {figure for figure in _FIGURE.findall(text) if len(figure) >= FIGURE_CHARACTERS}
+    return set((_ASCII_FIGURE if text.isascii() else _FIGURE).findall(text))
 
 
 def _last_line(step: Step) -> str:
