@@ -9,7 +9,7 @@ The words are English. Runs with tool calls are judged by their calls.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from stepscope.measures.errors import REASON_CHARACTERS
@@ -28,19 +28,35 @@ CANNOT = re.compile(
     r"not accessible)\b",
     re.IGNORECASE,
 )
-# Every match begins with one of these, and plain search finds them several times faster.
-ASSUMES_STARTS = (
-    *("assum", "simulat", "hypothetical", "placeholder", "mock", "dummy", "sample data"),
-    *("example data", "for demonstration", "let's say", "let\u2019s say", "pretend", "illustrat"),
-)
-CANNOT_STARTS = (
-    *("cannot", "can't", "can\u2019t", "unable to", "could not", "couldn", "not able to"),
-    *("did not find", "didn", "no results", "not found", "404", "don't have access"),
-    *("don\u2019t have access", "not available", "no information", "no specific information"),
-    *("does not ", "not accessible"),
-)
+# What every match begins with, by a part of it that several share: plain search finds them several
+# times faster.
+ASSUMES_STARTS = {
+    start: (start,)
+    for start in (
+        *("assum", "simulat", "hypothetical", "placeholder", "mock", "dummy", "sample data"),
+        *(
+            "example data",
+            "for demonstration",
+            "let's say",
+            "let\u2019s say",
+            "pretend",
+            "illustrat",
+        ),
+    )
+}
+CANNOT_STARTS = {
+    "not": (
+        *("cannot", "could not", "not able to", "did not find", "not found", "not available"),
+        *("does not ", "not accessible"),
+    ),
+    "n't": ("can't", "couldn't", "didn't find", "don't have access"),
+    "n\u2019t": ("can\u2019t", "couldn\u2019t", "didn\u2019t find", "don\u2019t have access"),
+    "no ": ("no results", "no information", "no specific information"),
+    "unable to": ("unable to",),
+    "404": ("404",),
+}
 # Letters that a pattern without case takes for ASCII ones, and `str.lower` does not.
-_ODD_LETTERS = re.compile("[\u0130\u0131\u017f]")
+_ODD_LETTERS = "\u0130\u0131\u017f"
 # What a run of code prints when it found nothing.
 EMPTY = re.compile(r"Code output:\s*(?:None|\[\]|\{\}|nan)?\s*\Z")
 PLAN_ANEW = re.compile(r"\A\W*(?:stalled|new plan|updated plan|re-?plan)", re.IGNORECASE)
@@ -52,13 +68,15 @@ LINK = "://"
 _BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 # Two digits are counts, days, list numbers; from three characters on a figure is a fact.
 _FIGURE = re.compile(r"\d[\d,.]+\d")
-_ASCII_FIGURE = re.compile(_FIGURE.pattern, re.ASCII)
+_ASCII_FIGURE = re.compile(r"[0-9][0-9,.]+[0-9]")
 # One new figure may be a slip of the pattern; two are data.
 FIGURES = 2
 # A quotation is cut to this: the step holds the whole.
 QUOTE_CHARACTERS = 60
 # Shorter messages ("TERMINATE", "Go on.") are turns of the protocol.
 REPEAT_CHARACTERS = 16
+# Messages that begin with other words are not the same one again.
+FIRST_WORDS = 8
 
 
 def from_words(trajectory: Trajectory) -> list[Suspicion]:
@@ -66,6 +84,7 @@ def from_words(trajectory: Trajectory) -> list[Suspicion]:
     steps = trajectory.steps
     found = [*_code(steps), *_planner(steps)]
     said: set[str] = set()
+    begun: dict[str, tuple[int, str]] = {}
     seen: dict[str, int] = {}
     for at, step in enumerate(steps):
         text = step.text
@@ -73,11 +92,15 @@ def from_words(trajectory: Trajectory) -> list[Suspicion]:
         if at > 0 and _works(step):
             lower = text.lower()
             found += _message(step, text, lower, figures - said)
-            key = " ".join(lower.split())
-            before = seen.setdefault(key, at)
-            if before != at and len(key) >= REPEAT_CHARACTERS:
-                reason = f"says again what {before} said"
-                found.append(Suspicion(at, "repeat", reason, (before,)))
+            begins = " ".join(lower.split(None, FIRST_WORDS)[:FIRST_WORDS])
+            first, other = begun.setdefault(begins, (at, lower))
+            if first != at:
+                seen.setdefault(" ".join(other.split()), first)
+                key = " ".join(lower.split())
+                before = seen.setdefault(key, at)
+                if before != at and len(key) >= REPEAT_CHARACTERS:
+                    reason = f"says again what {before} said"
+                    found.append(Suspicion(at, "repeat", reason, (before,)))
         said |= figures
     return sorted(found, key=lambda suspicion: suspicion.step)
 
@@ -99,12 +122,18 @@ def _message(step: Step, text: str, lower: str, new: set[str]) -> Iterator[Suspi
 
 
 def _search(
-    pattern: re.Pattern[str], starts: Sequence[str], text: str, lower: str
+    pattern: re.Pattern[str], starts: Mapping[str, Sequence[str]], text: str, lower: str
 ) -> re.Match[str] | None:
     """Return the first match of a pattern of which every match begins with one of `starts`."""
-    if not text.isascii() and _ODD_LETTERS.search(text):
+    if not text.isascii() and any(letter in text for letter in _ODD_LETTERS):
         return pattern.search(text)
-    found = [at for start in starts if (at := lower.find(start)) >= 0]
+    found = [
+        at
+        for part, some in starts.items()
+        if part in lower
+        for start in some
+        if (at := lower.find(start)) >= 0
+    ]
     return pattern.search(text, min(found)) if found else None
 
 
