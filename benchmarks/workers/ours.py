@@ -2,8 +2,8 @@
 
 `match` is what the peers do (parse the messages, build the calls, one match in any order with exact
 arguments); `whole` is that match over complete trajectories (content id, warnings, all that is
-read); `read` is the reading alone; `score` is reading and every installed measure, each run let go
-afterwards.
+read); `read` is the reading alone; `score` is reading and every installed measure, `vector` those
+of the report vector; each run is let go afterwards.
 """
 
 from __future__ import annotations
@@ -83,9 +83,13 @@ def match_whole(paths: list[Path]) -> dict[str, int]:
     return {"runs": runs, "matched": matched}
 
 
-def score_all(paths: list[Path]) -> dict[str, int]:
-    """Read every run and ask every installed measure about it."""
-    measures = registry.measures()
+# The evidence judge and what shares its logic: it reads every word, the others mostly calls.
+JUDGE = ("axes.", "grounding", "localise", "step_labels", "tool_schema")
+
+
+def score_all(paths: list[Path], without: tuple[str, ...] = ()) -> dict[str, int]:
+    """Read every run and ask every installed measure about it but those named."""
+    measures = [m for m in registry.measures() if not m.name.startswith(without)]
     facts = Facts()
     runs = answers = 0
     for trajectory in trajectories(paths):
@@ -103,5 +107,6 @@ if __name__ == "__main__":
             "match": lambda: match_all(files),
             "whole": lambda: match_whole(files),
             "score": lambda: score_all(files),
+            "vector": lambda: score_all(files, JUDGE),
         }
     )
