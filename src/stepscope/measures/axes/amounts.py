@@ -127,10 +127,15 @@ def _list_sum(target: float, said: Sequence[Said]) -> Derivation | None:
     terms = [term for term in said if term.value >= SMALLEST_TERM]
     for at, first in enumerate(terms):
         total = first.value
+        if total - target >= TOLERANCE:
+            continue
         for term in terms[at + 1 : at + LONGEST_SUM]:
             if term.step != first.step:
                 break
             total += term.value
+            # No term is negative: the sum only grows.
+            if total - target >= TOLERANCE:
+                break
             if abs(total - target) < TOLERANCE:
                 return Derivation(f"sum of a list, {total:g}", (term.step,))
     return None

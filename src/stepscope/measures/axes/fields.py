@@ -156,7 +156,9 @@ def leaf_records(value: Json) -> Iterator[dict[str, Json]]:
             waiting += [member for member in here if isinstance(member, dict | list)]
         elif isinstance(here, dict):
             inner = [member for member in here.values() if isinstance(member, dict | list)]
-            if any(isinstance(m, list) for m in inner) or any(
+            if not inner:
+                yield here
+            elif any(isinstance(m, list) for m in inner) or any(
                 isinstance(m, dict) and any(isinstance(x, dict | list) for x in m.values())
                 for m in inner
             ):

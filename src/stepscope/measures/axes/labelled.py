@@ -25,7 +25,7 @@ from stepscope.measures.axes.fields import (
     stem,
     values_of,
 )
-from stepscope.measures.axes.told import IDENTIFIER, Amount, Message, words_around
+from stepscope.measures.axes.told import Amount, Message, identifiers, words_around
 from stepscope.model import Json, ToolResult
 
 # With more values of one name in a result, which one is meant cannot be told from its name.
@@ -164,7 +164,7 @@ def misplaced(message: Message, told: Sequence[Amount], results: Results) -> Ite
     for amount in told:
         lines.setdefault(amount.line, []).append(amount)
     for line, found in lines.items():
-        things = set(IDENTIFIER.findall(line)) if len(found) == 1 else set()
+        things = set(identifiers(line)) if len(found) == 1 else set()
         if len(things) != 1:
             continue
         thing, amount = things.pop(), found[0]
@@ -209,5 +209,5 @@ def _held(thing: str, before: int, results: Results) -> Iterator[tuple[int, Fiel
     for step, result in results.all:
         if step < before and thing in result.text:
             for record in leaf_records(results.value(result)):
-                if any(isinstance(value, str) and value == thing for value in record.values()):
+                if thing in record.values():
                     yield from ((step, field) for field in fields(record))

@@ -23,7 +23,7 @@ from stepscope.measures.axes.axis import (
 )
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.labelled import Results, misnamed, misplaced
-from stepscope.measures.axes.told import IDENTIFIER, Amount, Message, amounts, messages
+from stepscope.measures.axes.told import Amount, Message, amounts, identifiers, messages
 from stepscope.measures.calls import agent_calls, effect_of
 from stepscope.measures.errors import error_step, gist
 from stepscope.measures.recovery import ADMITS, react
@@ -69,7 +69,7 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     sound: set[float] = set()
     for message in told:
         found = list(amounts(message.text))
-        things = IDENTIFIER.findall(message.text)
+        things = identifiers(message.text)
         checked += len(found) + len(things)
         if not found and not things:
             continue
@@ -127,8 +127,11 @@ def _unsaid(
     for value in values:
         if value in sound:
             continue
+        # As results mostly write it; only then in every other way.
+        plain = f"{value:.0f}" if value.is_integer() else repr(value)
         if (
-            evidence.number(value, step) is not None
+            evidence.said(plain, step) is not None
+            or evidence.number(value, step) is not None
             or _derived(evidence, value, message)
             or _follows(value, [other for other in values if other != value])
         ):

@@ -24,6 +24,14 @@ IDENTIFIER = re.compile(
     r"[#A-Z\d](?<![\w.,$€£/:-][#A-Z\d])(?:(?<=#)[A-Z]{0,3}\d{5,20}|(?<=[A-Z])[A-Z]{0,2}\d{5,20}|"
     r"(?<=\d)\d{7,19})(?!\w|[.,/:-]\d)"
 )
+# On a text that is all ASCII the same, found in less time.
+_ASCII_AMOUNT = re.compile(AMOUNT.pattern.replace(r"[$€£\d]", "[$0-9]", 1), re.ASCII)
+_ASCII_IDENTIFIER = re.compile(IDENTIFIER.pattern.replace(r"[#A-Z\d]", "[#A-Z0-9]", 1), re.ASCII)
+# Without one of these no amount and no identifier, by far the cheaper to look for.
+_CENTS = re.compile(r"\.[0-9][0-9]")
+_DIGITS = re.compile(r"[0-9](?<=[0-9])[0-9]{4}")
+# So far before its first five digits an identifier begins.
+_BEFORE_DIGITS = 4
 # What may stand between a quantity and its name on one line.
 LABEL_CHARACTERS = 48
 # A name behind its quantity: "a $95.08 refund".
@@ -74,8 +82,13 @@ def amounts(text: str) -> Iterator[Amount]:
     >>> [a[:3] for a in amounts("Your refund: $95.08 in all")]
     [(95.08, 'Your refund: ', ' in all')]
     """
+    pattern = AMOUNT
+    if text.isascii():
+        if "$" not in text and not _CENTS.search(text):
+            return
+        pattern = _ASCII_AMOUNT
     last = 0
-    for match in AMOUNT.finditer(text):
+    for match in pattern.finditer(text):
         value = number_of(match.group().lstrip("$€£ "))
         start, end = match.span()
         begin = text.rfind("\n", 0, start) + 1
@@ -86,6 +99,20 @@ def amounts(text: str) -> Iterator[Amount]:
         last = end
         if value is not None:
             yield Amount(value, before, behind, text[begin:close])
+
+
+def identifiers(text: str) -> list[str]:
+    """Return the names of things in a text.
+
+    >>> identifiers("Order #W2378156 of 2024-05-15, item 1151293680")
+    ['#W2378156', '1151293680']
+    """
+    if not text.isascii():
+        return IDENTIFIER.findall(text)
+    digits = _DIGITS.search(text)
+    if digits is None:
+        return []
+    return _ASCII_IDENTIFIER.findall(text, max(0, digits.start() - _BEFORE_DIGITS))
 
 
 def words_around(amount: Amount) -> list[str]:
