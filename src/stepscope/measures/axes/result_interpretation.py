@@ -132,8 +132,8 @@ def _unsaid(
         if (
             evidence.said(plain, step) is not None
             or evidence.number(value, step) is not None
-            or _derived(evidence, value, message)
             or _follows(value, [other for other in values if other != value])
+            or _derived(evidence, value, message)
         ):
             sound.add(value)
         elif not evidence.exhausted:
