@@ -131,7 +131,8 @@ def _promised(steps: tuple[Step, ...], closing: int | None) -> Iterator[Fault]:
     if last is None or last.calls or any(s.calls for s in steps[last.index + 1 :]):
         return
     text = last.text
-    if not ANNOUNCES.search(text):
+    # "Let me know" announces nothing, and ends most messages.
+    if not any(match[1].casefold() in ACTS for match in ANNOUNCES.finditer(text)):
         return
     for sentence in re.split(r"(?<=[.!?])\s+|\n+", text):
         match = ANNOUNCES.search(sentence)
