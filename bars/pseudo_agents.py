@@ -28,7 +28,7 @@ from stepscope.report import compare_text
 from stepscope.report.compare import ALPHA, compare
 from stepscope.score import score
 from stepscope.store import Store
-from stepscope.store.columns import Column, Runs
+from stepscope.store.columns import Column, Runs, Texts
 from stepscope.store.where import Where
 from stepscope.values import Estimate
 
@@ -89,6 +89,10 @@ class Halves:
         column = self.columns[measure]
         values = self.planted.get(measure)
         return column if values is None else replace(column, value=values)
+
+    def tag(self, key: str, runs: Runs) -> Texts:
+        """Return no tag: the halves differ by agent alone."""
+        return np.full(len(runs.id), None, dtype=object)
 
     def measures(self) -> tuple[str, ...]:
         """Return the measures read so far."""
