@@ -166,10 +166,11 @@ def test_a_closed_pipe_is_quiet(workspace: Path) -> None:
 def test_a_full_disk_is_code_5(workspace: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
+    buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [STEPSCOPE, "report", "--store", "good.db"],
-            stdout=full, stderr=subprocess.PIPE, check=False,
+            stdout=full, stderr=subprocess.PIPE, check=False, env=buffered,
         )  # fmt: skip
     assert done.returncode == 5
     assert done.stderr.startswith(b"error: No space left on device")

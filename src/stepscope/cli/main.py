@@ -100,18 +100,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.excepthook = _bug
         arguments = sys.argv[1:]
     try:
-        code = _run(arguments)
-        sys.stdout.flush()
+        return _run(arguments)
     except BrokenPipeError:
         _close_quietly()
         return 0
-    return code
 
 
 def _run(arguments: Sequence[str]) -> int:
     try:
         command = typer.main.get_command(app)
         result = command.main(list(arguments), prog_name="stepscope", standalone_mode=False)
+        # What is still buffered must not meet a full disk at exit, where nobody can tell of it.
+        sys.stdout.flush()
     except StepscopeError as e:
         return _complain(str(e), e.exit_code)
     except _BadCommandLine as e:
@@ -122,6 +122,7 @@ def _run(arguments: Sequence[str]) -> int:
         raise
     except OSError as e:
         if e.errno in _DISK_GAVE_OUT:
+            _give_up_output()
             where = f"{e.filename}: " if e.filename else ""
             return _complain(f"{where}{e.strerror}; free some space", EnvironmentFault.exit_code)
         if e.filename is None:
@@ -148,6 +149,13 @@ def _complain(message: str, code: int) -> int:
 
     sys.stderr.write(f"error: {calm(visible_line(message))}\n")
     return code
+
+
+def _give_up_output() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _close_quietly()
 
 
 def _close_quietly() -> None:
