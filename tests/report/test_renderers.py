@@ -214,6 +214,16 @@ def test_an_absent_p95_keeps_its_own_line_under_its_median() -> None:
     assert found["  p95"] == "200 insufficient_data: too few runs"
 
 
+def test_a_p95_without_a_median_above_it_says_what_it_is_of() -> None:
+    whole = profile()
+    whole.figures["steps.p95"] = whole.figures["steps.median"]
+    assert "  p95" in [item.label for item in lines.vector(whole)]
+    whole.figures["steps.median"] = Unmeasured("insufficient_data", "2 values are too few")
+    labels = [item.label for item in lines.vector(whole)]
+    assert "steps, p95" in labels
+    assert "  p95" not in labels
+
+
 def test_worst_case_bounds_stand_beside_a_rate() -> None:
     lossy = Estimate(
         value=0.5, low=0.4, high=0.6, method="wilson", n=10, n_tasks=10,

@@ -39,11 +39,20 @@ def vector(profile: Profile) -> list[Line]:
         if isinstance(figure, Unmeasured) and _shares(key, profile):
             shared.setdefault((figure.kind, absent(figure, profile.n_runs)), []).append(key)
         else:
-            lines.append(line(key, figure, note=profile.notes.get(key, ""), runs=profile.n_runs))
+            found = line(key, figure, note=profile.notes.get(key, ""), runs=profile.n_runs)
+            lines.append(found._replace(label=_standing_alone(key, profile) or found.label))
     for (_, why), absent_keys in shared.items():
         names = [SHORT[key] for key in absent_keys if key in SHORT]
         lines.append(Line(", ".join(names), "-", "-", "0", why))
     return lines
+
+
+def _standing_alone(key: str, profile: Profile) -> str | None:
+    """Return the whole name of a 95th percentile that has no median above it."""
+    median = key.removesuffix(".p95") + ".median"
+    if not key.endswith(".p95") or not isinstance(profile.figures.get(median), Unmeasured):
+        return None
+    return LABELS[median].replace("median", "p95")
 
 
 def axes(profile: Profile) -> list[Line]:
