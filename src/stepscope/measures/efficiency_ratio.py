@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 
-from stepscope.measures.efficiency import MISSING, figures
+from stepscope.measures.efficiency import MISSING
 from stepscope.measures.facts import FIGURES
 from stepscope.measures.rule import Rule
-from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict
+from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict, figures
 from stepscope.values import Unmeasured
 
 _NAMES = tuple(f"efficiency_ratio.{figure}" for figure in FIGURES)

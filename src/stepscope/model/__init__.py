@@ -18,6 +18,7 @@ from stepscope.model.case import (
     SubGoal,
     digest,
 )
+from stepscope.model.figures import Figures, figures
 from stepscope.model.plugins import Format, Measure, Quarantined, Stream
 from stepscope.model.step import (
     Actor,
@@ -46,6 +47,7 @@ __all__ = [
     "Effect",
     "Exchange",
     "Facts",
+    "Figures",
     "Format",
     "Instant",
     "Json",
@@ -76,4 +78,5 @@ __all__ = [
     "Warn",
     "call_key",
     "digest",
+    "figures",
 ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from stepscope.errors import EnvironmentFault, StoreError
@@ -47,11 +47,10 @@ def connect(path: str) -> sqlite3.Connection:
         _create(Path(path))
     with faults(path):
         db = sqlite3.connect(path, isolation_level=None, timeout=BUSY_MILLISECONDS / 1000)
-        try:
+        with ExitStack() as unless_ready:
+            unless_ready.callback(db.close)
             _prepare(db, path)
-        except BaseException:
-            db.close()
-            raise
+            unless_ready.pop_all()
     return db
 
 

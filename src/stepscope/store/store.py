@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 import msgspec
 
 from stepscope.errors import UsageError
-from stepscope.model import Case, Facts, Json, Quarantined, Record, Trajectory, digest
+from stepscope.model import Case, Facts, Figures, Json, Quarantined, Record, Trajectory, digest
 from stepscope.store import media, parquet, reading, records, trajectories
 from stepscope.store.columns import Column, Runs, Texts
 from stepscope.store.connection import MEMORY, connect, faults, transaction
-from stepscope.store.figures import Figures
 from stepscope.store.migrations import bring_up
 from stepscope.store.purge import Purged, purge
 from stepscope.store.records import Line, Names, Question
@@ -56,11 +55,10 @@ class Store:
         self._db = connect(path)
         self._names = Names()
         self._aligned: tuple[Runs, reading.Places] | None = None
-        try:
+        with ExitStack() as unless_ready:
+            unless_ready.callback(self._db.close)
             bring_up(self._db, path)
-        except BaseException:
-            self._db.close()
-            raise
+            unless_ready.pop_all()
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -94,12 +92,11 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        try:
+        with ExitStack() as unless_written:
+            unless_written.callback(self._names.forget)
             with transaction(self._db, self.path):
                 yield
-        except BaseException:
-            self._names.forget()
-            raise
+            unless_written.pop_all()
 
     def put(self, runs: Iterable[Trajectory]) -> PutCounts:
         """Store runs, in durable batches; known ones take over what came late.

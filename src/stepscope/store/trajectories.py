@@ -16,14 +16,14 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.errors import StoreError
-from stepscope.model import Case, Outcome, Step, Trajectory
+from stepscope.model import Case, Figures, Outcome, Step, Trajectory, figures
 from stepscope.store import media
-from stepscope.store.figures import figures, fits
 from stepscope.store.records import Names, insert, labels
 from stepscope.store.where import Where
 
 # Runs written in one transaction: a flush is shared by many, and a batch fits into memory.
 BATCH_RUNS = 256
+_MAX_INTEGER = 2**63 - 1  # SQLite's; a larger figure stays in the trace only
 
 _encode = msgspec.json.Encoder().encode
 _heads = msgspec.json.Decoder(Trajectory)
@@ -113,11 +113,11 @@ def _add(db: sqlite3.Connection, names: Names, run: Prepared, now: int) -> int:
             t.agent,
             t.agent_version,
             t.outcome.status,
-            *figures(t),
+            *_storable(figures(t)),
             t.source.format,
             t.source.run_id,
             t.source.uri,
-            fits(_start_ns(t)),
+            _fits(_start_ns(t)),
             now,
             case_id,
         ),
@@ -213,6 +213,14 @@ def _grown(short: bytes, long: bytes) -> bool:
         return True
     before, after = _steps.decode(short), _steps.decode(long)
     return len(after) > len(before) and after[: len(before)] == before
+
+
+def _storable(found: Figures) -> Figures:
+    return found._replace(tokens=_fits(found.tokens))
+
+
+def _fits(number: int | None) -> int | None:
+    return number if number is None or abs(number) <= _MAX_INTEGER else None
 
 
 def _start_ns(t: Trajectory) -> int | None:

@@ -1,16 +1,16 @@
-"""What a run cost, as columns: the figures that facts are fitted from without decoding a trace.
+"""What a run cost: steps, calls, tokens, USD, seconds.
 
-The rules are those of the measure `efficiency` (a test holds the two together): calls are the
-agent's; what the trace says of the whole run wins over the sum of its steps.
+Calls are the agent's, each once: a step that repeats an earlier context makes none. Tokens are
+input including cache plus output. What the trace says of the whole run wins over the sum of its
+steps; a reported cost wins over a computed one.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from stepscope.model import Trajectory, Usage
-
-_MAX_INTEGER = 2**63 - 1  # SQLite's; a larger figure stays in the trace only
+from stepscope.model.step import Usage
+from stepscope.model.trajectory import Trajectory
 
 
 class Figures(NamedTuple):
@@ -23,15 +23,15 @@ class Figures(NamedTuple):
     seconds: float | None
 
 
-def figures(t: Trajectory) -> Figures:
+def figures(trajectory: Trajectory) -> Figures:
     """Return the figures of a run."""
-    calls = sum([call.requestor == "agent" for step in t.steps for call in step.calls])
-    return Figures(len(t.steps), calls, fits(_tokens(t)), _cost_usd(t), _seconds(t))
-
-
-def fits(number: int | None) -> int | None:
-    """Return a number that SQLite can hold, None for a larger one."""
-    return number if number is None or abs(number) <= _MAX_INTEGER else None
+    steps = trajectory.steps
+    calls = sum(
+        [call.requestor == "agent" for s in steps if s.calls and not s.replayed for call in s.calls]
+    )
+    return Figures(
+        len(steps), calls, _tokens(trajectory), _cost_usd(trajectory), _seconds(trajectory)
+    )
 
 
 def _tokens(t: Trajectory) -> int | None:
