@@ -85,7 +85,7 @@ class Literal:
         )
 
     def tag(self, key: str, runs: Runs) -> Texts:
-        raise NotImplementedError("gates group by case, never by tag")
+        return texts([None] * len(runs.id))
 
     def measures(self) -> tuple[str, ...]:
         return tuple(sorted({name for one in self.ones for name in one.said}))

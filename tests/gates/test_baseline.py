@@ -174,8 +174,10 @@ def test_a_log_that_cannot_be_read_is_never_a_first_look(raw: bytes, tmp_path: P
         Looks.open(tmp_path / "looks.json")
 
 
-def test_a_log_in_memory_is_never_written() -> None:
+def test_a_log_in_memory_is_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     Looks().save()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_looks_under_another_version_count_and_are_not_pooled() -> None:

@@ -44,8 +44,7 @@ def gate(
     Example: stepscope gate --runs traces/ --baseline baselines/refunds.json --workflow refunds
     """
     start = time.monotonic()
-    if as_json + markdown + junit > 1:
-        raise UsageError("--json, --markdown and --junit say different things; choose one")
+    form = _form(as_json=as_json, markdown=markdown, junit=junit)
     if runs and store is not None:
         raise UsageError("--runs needs no store: leave --store or --runs out")
 
@@ -65,7 +64,7 @@ def gate(
     remarks: list[str] = []
     if runs:
         report, added = gating.gate_files(runs, settings, policies, request)
-        remarks += gating.remarks(added)
+        remarks = gating.remarks(added)
     else:
         with existing(store, settings) as notebook:
             report = gating.gate(notebook, policies, request)
@@ -75,10 +74,18 @@ def gate(
         fail_on=fail_on.value,
         undecided=None if undecided is None else undecided.value,
     )
-    _deliver(view, "json" if as_json else "markdown" if markdown else "junit" if junit else "", out)
+    _deliver(view, form, out)
     if write is not None:
         _write_all(view, write)
     return view.exit_code
+
+
+def _form(**asked: bool) -> str:
+    """Return the name of the one output form asked for, without `as_`; "" for a terminal's."""
+    chosen = [name.removeprefix("as_") for name, wanted in asked.items() if wanted]
+    if len(chosen) > 1:
+        raise UsageError("--json, --markdown and --junit say different things; choose one")
+    return chosen[0] if chosen else ""
 
 
 def settings_at(config: Path | None) -> Settings:

@@ -20,7 +20,7 @@ from stepscope.gates.baseline import Baseline, BaselineProblem, load
 from stepscope.gates.failing import failing
 from stepscope.gates.looks import Looks
 from stepscope.gates.policy import RULES, WorkflowPolicy, policies_hash
-from stepscope.gates.sample import no_runs, read
+from stepscope.gates.sample import Sample, no_runs, read
 from stepscope.gates.types import GateDecision, GateReport, WorkflowDecision
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -64,27 +64,19 @@ def decide(
         StoreError: the records of a measure are of two versions.
         UsageError: there is nothing to gate, or two policies of one workflow.
     """
-    names = [policy.workflow for policy in policies]
-    if not any(policy.gates for policy in policies):
-        raise UsageError("no gate is declared; add [workflow.NAME.gates] to the settings")
-    if len(set(names)) < len(names):
-        raise UsageError(f"a workflow is gated twice: {', '.join(sorted(names))}")
+    _check(policies)
+    samples = _samples(rows, policies, where)
     log = Looks() if looks is None else looks
-    measures = sorted({*chain.from_iterable(policy.reads for policy in policies)})
-    labelled = frozenset().union(*(policy.labelled for policy in policies))
-    samples = read(rows, names, measures, where, labelled=labelled)
     settings = [
         setting_of(
             policy,
-            samples[policy.workflow],
+            sample,
             baselines.get(policy.workflow) or load(None, policy.workflow),
             log=log,
             commit=commit,
-            missing=(
-                "" if samples[policy.workflow].runs else no_runs(rows, policy.workflow, where)
-            ),
+            missing="" if sample.runs else no_runs(rows, policy.workflow, where),
         )
-        for policy in policies
+        for policy, sample in zip(policies, samples, strict=True)
     ]
     asked = [
         [
@@ -116,6 +108,23 @@ def decide(
         tier=tuple(tier),
         seed=seed,
     )
+
+
+def _check(policies: Sequence[WorkflowPolicy]) -> None:
+    names = [policy.workflow for policy in policies]
+    if not any(policy.gates for policy in policies):
+        raise UsageError("no gate is declared; add [workflow.NAME.gates] to the settings")
+    if len(set(names)) < len(names):
+        raise UsageError(f"a workflow is gated twice: {', '.join(sorted(names))}")
+
+
+def _samples(rows: Rows, policies: Sequence[WorkflowPolicy], where: Where | None) -> list[Sample]:
+    """Return the runs under test of each workflow, with every answer that its gates read."""
+    names = [policy.workflow for policy in policies]
+    measures = sorted({*chain.from_iterable(policy.reads for policy in policies)})
+    labelled = frozenset().union(*(policy.labelled for policy in policies))
+    samples = read(rows, names, measures, where, labelled=labelled)
+    return [samples[name] for name in names]
 
 
 def answered(

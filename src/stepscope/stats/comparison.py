@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.errors import DataError
 from stepscope.stats.clusters import Floats, codes
 from stepscope.stats.differences import difference_limits
 from stepscope.stats.multiplicity import holm
 from stepscope.stats.permutation import Tail, exact_p
 from stepscope.stats.power import detectable, runs_needed
-from stepscope.stats.sample import Frame, check, column, conclude
+from stepscope.stats.sample import Frame, check, column, conclude, labelled
 from stepscope.stats.shuffling import Trials, shared, shuffled_p
 from stepscope.values import Estimate, Unmeasured
 
@@ -110,10 +109,8 @@ def compare_paired(
     absent = check(np.concatenate([a, b]), frame)
     if absent is not None:
         return absent
-    sides = [np.asarray(cases, dtype=object).tolist() for cases in (first_cases, second_cases)]
-    if [len(side) for side in sides] != [len(a), len(b)]:
-        raise DataError(f"compare_paired got {len(sides[0])} + {len(sides[1])} cases")
-    dense = codes([*sides[0], *sides[1]])
+    labels = labelled("compare_paired", (a, b), (first_cases, second_cases))
+    dense = codes([*labels[0], *labels[1]])
     trials, only = shared((a, b), (dense[: len(a)], dense[len(a) :]))
     if not len(trials.first):
         return Unmeasured("insufficient_data", "the two agents ran no case in common")

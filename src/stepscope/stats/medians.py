@@ -6,7 +6,8 @@ as a change. Below 20 cases the bootstrap covers too little and only the ratio i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from stepscope.errors import DataError
 from stepscope.stats.bootstrap import FEWEST_CLUSTERS
 from stepscope.stats.clusters import Floats, Ints, codes
-from stepscope.stats.sample import Frame, check, column, conclude
+from stepscope.stats.sample import Frame, check, column, conclude, labelled
 from stepscope.values import Estimate, Unmeasured
 
 DRAWS = 2_000
@@ -65,37 +66,36 @@ def median_ratio(
     absent = check(np.concatenate(values), frame)
     if absent is not None:
         return absent
-    labels = [np.asarray(cases, dtype=object).tolist() for cases in (first_cases, second_cases)]
-    if [len(side) for side in labels] != [len(side) for side in values]:
-        raise DataError(f"median_ratio got {len(labels[0])} + {len(labels[1])} cases")
+    labels = labelled("median_ratio", values, (first_cases, second_cases))
     if min(side.min(initial=0.0) for side in values) < 0:
         raise DataError("median_ratio takes figures of 0 or more")
     shared = set(labels[0]) & set(labels[1])
     if not shared:
         return Unmeasured("insufficient_data", "the two groups ran no case in common")
-    dense = codes([case for case in [*labels[0], *labels[1]] if case in shared])
-    kept = [
-        side[[case in shared for case in cases]] for side, cases in zip(values, labels, strict=True)
-    ]
-    sides = [(kept[0], dense[: len(kept[0])]), (kept[1], dense[len(kept[0]) :])]
-    before, after = (float(np.median(side)) for side in kept)
+    sides = _kept(values, labels, shared)
+    before, after = (float(np.median(side)) for side, _ in sides)
     if before == 0:
         return Unmeasured("undefined", "the median to compare with is 0")
     n = len(shared)
-    frame = Frame(
-        level=level,
-        unmeasured=unmeasured,
-        unit="ratio",
-        unit_of_n="cases",
-        n_tasks=n,
-        diagnostics=() if n >= FEWEST_CLUSTERS else (f"below {FEWEST_CLUSTERS} cases: no limits",),
-    )
+    frame = replace(frame, n_tasks=n)
     if n < FEWEST_CLUSTERS:
+        frame = replace(frame, diagnostics=(f"below {FEWEST_CLUSTERS} cases: no limits",))
         return conclude((after / before, None, None), method="ratio of medians", n=n, frame=frame)
     ratios = _resampled(sides, n, rng, draws)
     limits = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], method="nearest")
     low, high = (float(x) if np.isfinite(x) else None for x in limits)
     return conclude((after / before, low, high), method="bootstrap", n=n, frame=frame)
+
+
+def _kept(
+    values: Sequence[Floats], labels: Sequence[list[object]], shared: set[object]
+) -> list[tuple[Floats, Ints]]:
+    """Return both groups' runs of the shared cases, with the cases numbered alike from 0."""
+    dense = codes([case for side in labels for case in side if case in shared])
+    first, second = (
+        side[[case in shared for case in cases]] for side, cases in zip(values, labels, strict=True)
+    )
+    return [(first, dense[: len(first)]), (second, dense[len(first) :])]
 
 
 def _resampled(

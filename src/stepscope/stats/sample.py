@@ -8,7 +8,7 @@ answer, and come back as `Unmeasured`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,6 +47,21 @@ def column(values: npt.ArrayLike, name: str) -> Floats:
     if array.ndim != 1:
         raise DataError(f"{name} have shape {array.shape}; expected one dimension")
     return array
+
+
+def labelled(
+    asked: str, values: Sequence[Floats], cases: Sequence[npt.ArrayLike]
+) -> list[list[object]]:
+    """Return the cases of several groups as lists, one label a value.
+
+    Raises:
+        DataError: a group has other than one case a value; `asked` is the function to name.
+    """
+    found: list[list[object]] = [np.asarray(side, dtype=object).tolist() for side in cases]
+    if [len(side) for side in found] != [len(side) for side in values]:
+        sizes = " + ".join(str(len(side)) for side in found)
+        raise DataError(f"{asked} got {sizes} cases for {sum(map(len, values))} values")
+    return found
 
 
 def check(values: Floats, frame: Frame) -> Unmeasured | None:
