@@ -61,16 +61,14 @@ def gate(
         seed=seed,
         enough=lambda: max_minutes is not None and time.monotonic() - start >= 60 * max_minutes,
     )
-    remarks: list[str] = []
     if runs:
         report, added = gating.gate_files(runs, settings, policies, request)
-        remarks = gating.remarks(added)
     else:
         with existing(store, settings) as notebook:
             report = gating.gate(notebook, policies, request)
     view = gating.GateView(
         report,
-        remarks=remarks,
+        remarks=gating.remarks(added) if runs else [],
         fail_on=fail_on.value,
         undecided=None if undecided is None else undecided.value,
     )

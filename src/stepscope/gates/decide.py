@@ -78,19 +78,13 @@ def decide(
         )
         for policy, sample in zip(policies, samples, strict=True)
     ]
+    late = enough or _never
     asked = [
         [
-            ask(
-                setting,
-                gate,
-                tier=tier,
-                seed=seed,
-                false_alarms=false_alarms or {},
-                late=enough is not None and enough(),
-            )
-            for gate in setting.policy.gates
+            ask(s, gate, tier=tier, seed=seed, false_alarms=false_alarms or {}, late=late())
+            for gate in s.policy.gates
         ]
-        for setting in settings
+        for s in settings
     ]
     look = max([attempt, *(setting.looks for setting in settings)])
     answers, spend = answered([one.found for each in asked for one in each], look, alpha)
@@ -108,6 +102,10 @@ def decide(
         tier=tuple(tier),
         seed=seed,
     )
+
+
+def _never() -> bool:
+    return False
 
 
 def _check(policies: Sequence[WorkflowPolicy]) -> None:

@@ -106,8 +106,7 @@ def compare_paired(
     """
     a, b = column(first, "first"), column(second, "second")
     frame = Frame(level=level, unmeasured=unmeasured, unit=unit, unit_of_n="cases")
-    absent = check(np.concatenate([a, b]), frame)
-    if absent is not None:
+    if (absent := check(np.concatenate([a, b]), frame)) is not None:
         return absent
     labels = labelled("compare_paired", (a, b), (first_cases, second_cases))
     dense = codes([*labels[0], *labels[1]])

@@ -63,8 +63,7 @@ def median_ratio(
     """
     values = [column(first, "first"), column(second, "second")]
     frame = Frame(level=level, unmeasured=unmeasured, unit="ratio", unit_of_n="cases")
-    absent = check(np.concatenate(values), frame)
-    if absent is not None:
+    if (absent := check(np.concatenate(values), frame)) is not None:
         return absent
     labels = labelled("median_ratio", values, (first_cases, second_cases))
     if min(side.min(initial=0.0) for side in values) < 0:
