@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import UsageError
+from stepscope.report.curve_types import NO_CURVES, Shapes
 from stepscope.values import Decision, Estimate, Unmeasured
 
 Figure = Estimate | Unmeasured
@@ -130,6 +131,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         unlucky: runs that failed although their path did what was asked.
         disagreement: share of runs in which outcome and path disagree.
         too_loose: "fail" where that share is shown to be so low that the path's grade adds nothing.
+        shapes: which shapes the score curves of the runs have, or why there is none to say.
     """
 
     group: dict[str, str | None]
@@ -145,6 +147,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     unlucky: tuple[RunLine, ...]
     disagreement: Figure
     too_loose: Decision
+    shapes: Shapes | Unmeasured = NO_CURVES
 
     def __getitem__(self, key: str) -> Figure:
         """Return one figure of the vector.
