@@ -1,0 +1,184 @@
+"""Who may ask the local server, and for what: one rule for every route, decided before any of them.
+
+It refuses what a page of another site, a name that was rebound to this machine, or a program of
+another user could send: a foreign Host, Origin or Sec-Fetch-Site, a request without this start's
+cookie, an address that needs decoding, a body, anything too long. Nothing is allowed because a
+header is absent, except the two that programs other than browsers never send.
+Source: Fetch Metadata Request Headers (W3C), RFC 6454 (Origin), RFC 6265bis (SameSite).
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+
+from stepscope.errors import UsageError
+from stepscope.safety.offline import is_loopback
+
+# Bytes of an address with its query, and of all headers: a filter of a page or two fits.
+MAX_TARGET = 8 * 1024
+MAX_HEADERS = 16 * 1024
+# Bytes of what a route that writes may be sent.
+MAX_BODY = 1024 * 1024
+# What a secret of the user's own must at least have, in characters, away from loopback.
+MIN_TOKEN = 32
+
+READS = ("GET", "HEAD")
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+API = "/api/"
+# Ids are hexadecimal and files have plain names: no address of ours needs an escape, so none is
+# decoded, not even once.
+_PATH = re.compile(rb"/(?:[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)?")
+
+# On every response, whatever it is; a route cannot loosen them.
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer instead of a page: a status, and one line that says what to do."""
+
+    status: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What one start of the server allows.
+
+    Attributes:
+        hosts: the values of Host that are ours, exact, with the port.
+        cookie: the name of the cookie; the port is in it, since a browser shares cookies between
+            the ports of one host.
+        session: its value, drawn at random for this start.
+        allow_write: whether routes under `/api/` may be asked to write.
+    """
+
+    hosts: frozenset[str]
+    cookie: str
+    session: str
+    allow_write: bool = False
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The values of Origin that are ours."""
+        return frozenset(f"http://{host}" for host in self.hosts)
+
+    def refusal(
+        self, *, method: str, target: bytes, headers: Iterable[tuple[bytes, bytes]]
+    ) -> Refusal | None:
+        """Return why a request is not even looked at; None where its cookie is left to check.
+
+        Args:
+            method: of the request.
+            target: path and query as they were sent.
+            headers: names in lower case, and values, as they were sent.
+        """
+        held = list(headers)
+        if len(target) > MAX_TARGET:
+            return Refusal(414, f"the address is longer than {MAX_TARGET} bytes")
+        if sum(len(name) + len(value) for name, value in held) > MAX_HEADERS:
+            return Refusal(431, f"the headers are longer than {MAX_HEADERS} bytes")
+        if _PATH.fullmatch(target.partition(b"?")[0]) is None:
+            return Refusal(400, "no page has such an address")
+        return self._foreign(held) or self._unwanted(method, target, held)
+
+    def _foreign(self, headers: list[tuple[bytes, bytes]]) -> Refusal | None:
+        hosts = _values(headers, b"host")
+        if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
+            return Refusal(403, "the Host is not this server's; open the address that was printed")
+        if not set(_values(headers, b"origin")) <= self.origins:
+            return Refusal(403, "another site asked for this; it gets nothing")
+        if not set(_values(headers, b"sec-fetch-site")) <= {"same-origin", "none"}:
+            return Refusal(403, "another site led here; type or paste the address instead")
+        return None
+
+    def _unwanted(
+        self, method: str, target: bytes, headers: list[tuple[bytes, bytes]]
+    ) -> Refusal | None:
+        lengths = _values(headers, b"content-length")
+        coded = _values(headers, b"transfer-encoding")
+        if method in READS:
+            body = bool(coded) or any(length != "0" for length in lengths)
+            return Refusal(413, "a request for a page has no body") if body else None
+        if method not in WRITES or not target.startswith(API.encode()) or not self.allow_write:
+            return Refusal(405, "this server only reads")
+        if not _values(headers, b"origin"):
+            return Refusal(403, "a request that writes says its Origin")
+        if coded or len(lengths) != 1 or not lengths[0].isdecimal():
+            return Refusal(411, "a request that writes says its Content-Length, once")
+        if int(lengths[0]) > MAX_BODY:
+            return Refusal(413, f"the body is longer than {MAX_BODY} bytes")
+        return None
+
+    def admits(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Tell whether a request brings the cookie of this start."""
+        for value in _values(list(headers), b"cookie"):
+            try:
+                morsel = SimpleCookie(value).get(self.cookie)
+            except CookieError:
+                continue
+            if morsel is not None and same(morsel.value, self.session):
+                return True
+        return False
+
+
+def same(given: str, secret: str) -> bool:
+    """Compare in a time that does not tell how much is right."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
+
+
+def hosts(host: str, port: int) -> frozenset[str]:
+    """Return what a browser may put into Host for a server at this address.
+
+    >>> sorted(hosts("127.0.0.1", 8000))
+    ['127.0.0.1:8000', 'localhost:8000']
+    >>> sorted(hosts("::1", 80))
+    ['[::1]', '[::1]:80', 'localhost', 'localhost:80']
+    """
+    names = {f"[{host}]" if ":" in host else host}
+    if is_loopback(host):
+        names.add("localhost")
+    with_port = {f"{name}:{port}" for name in names}
+    return frozenset(with_port | names if port == 80 else with_port)
+
+
+def check_address(host: str, token: str | None) -> None:
+    """Refuse to serve where others could ask, unless the user has set a secret.
+
+    Raises:
+        UsageError: the address is not one that a browser can be sent to, or it is not loopback and
+            there is no secret, or a short one.
+    """
+    if host != "localhost":
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            raise UsageError(f"--host {host!r}: expected an address, as 127.0.0.1") from None
+        if address.is_unspecified:
+            raise UsageError(f"--host {host!r} is every address at once; name the one to serve on")
+    if is_loopback(host):
+        return
+    if token is None or len(token) < MIN_TOKEN:
+        raise UsageError(
+            f"--host {host!r} is not loopback, so others can ask too: set STEPSCOPE_VIEW_TOKEN to "
+            f"a secret of {MIN_TOKEN} or more characters, or serve on 127.0.0.1 and use ssh -L"
+        )
+
+
+def _values(headers: list[tuple[bytes, bytes]], name: bytes) -> list[str]:
+    return [value.decode("latin-1").strip() for key, value in headers if key == name]
