@@ -18,6 +18,7 @@ from stepscope.stats.passk import pass_at_k, pass_hat_k
 from stepscope.stats.power import detectable, runs_needed, runs_to_tell
 from stepscope.stats.proportions import proportion, ratio, share
 from stepscope.stats.quantiles import quantile
+from stepscope.stats.repeatability import sigma, tolerable
 from stepscope.stats.unpaired import compare_unpaired
 from stepscope.stats.worstcase import losses, worst_case
 
@@ -49,6 +50,8 @@ __all__ = [
     "runs_needed",
     "runs_to_tell",
     "share",
+    "sigma",
+    "tolerable",
     "too_loose",
     "trials_per_task",
     "worst_case",

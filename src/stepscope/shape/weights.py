@@ -1,0 +1,181 @@
+"""Weights of steps by what depends on them, and the gate rule that a weighted mean cannot replace.
+
+1: the step's failure stays its own; 2: a few later steps build on it; 3: everything after it does.
+A mean dilutes a failed gate (weights 3 2 3 2 1 1 1 turn .78 into .72 where the first step failed
+with .30), so that a step of weight 3 below the gate fails the run whatever the mean. Weights are
+fixed before scoring; who stores them refuses later ones. Source: ARC (Tribbia), the scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from statistics import NormalDist
+
+from stepscope.errors import DataError
+from stepscope.values import Unmeasured
+
+SCALE = (1, 2, 3)
+CRITICAL = 3
+# Below .6 a sub-goal is not achieved (the third band of the articles' rubric begins there).
+FLOOR = 0.6
+# Chance of failing a run whose critical steps all have a true score of exactly the floor.
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriticalStep:
+    """A step of weight 3 that did not reach the floor.
+
+    Attributes:
+        step: its index.
+        score: its score; None where it was not scored.
+        upper: upper limit of its score given the scorer's noise; None without a sigma or a score.
+        failed: whether it fails the run: below the floor by `upper` where that is known, else by
+            its score. A missing score and one that noise may explain leave the run open instead.
+    """
+
+    step: int
+    score: float | None
+    upper: float | None
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRule:
+    """What the critical steps say of a run.
+
+    Attributes:
+        below: the critical steps that did not reach the floor, or have no score, in order.
+        n_critical: steps of weight 3.
+        floor: the score that each had to reach.
+    """
+
+    below: tuple[CriticalStep, ...]
+    n_critical: int
+    floor: float
+
+    @property
+    def failed(self) -> tuple[int, ...]:
+        """Steps that fail the run; empty when none does."""
+        return tuple(step.step for step in self.below if step.failed)
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the run is `gate_failed`."""
+        return bool(self.failed)
+
+
+def weighted(scores: Sequence[float | None], weights: Sequence[float]) -> float | Unmeasured:
+    """Return the mean score under weights of 1, 2 and 3.
+
+    Args:
+        scores: shape (n,), a score a step; None or a number that is not finite is missing.
+        weights: shape (n,), each 1, 2 or 3.
+
+    Returns:
+        The mean; `Unmeasured` without steps, and when any step has no score: a mean of the rest
+        would pass over exactly the step that may have failed.
+
+    Raises:
+        DataError: lengths differ or a weight is not 1, 2 or 3.
+
+    >>> round(weighted([0.30, 0.85, 0.80, 0.88, 0.82, 0.90, 0.91], [3, 2, 3, 2, 1, 1, 1]), 3)
+    0.722
+    """
+    _check(scores, weights)
+    if not weights:
+        return Unmeasured("insufficient_data", "no steps to weigh")
+    measured = [_score(score) for score in scores]
+    missing = [step for step, score in enumerate(measured) if score is None]
+    if missing:
+        return Unmeasured(
+            "missing_input",
+            f"{len(missing)} of {len(scores)} weighted steps have no score, the first is step "
+            f"{missing[0]}",
+        )
+    total = sum(s * w for s, w in zip(measured, weights, strict=True) if s is not None)
+    mean = total / sum(weights)
+    if not isfinite(mean):
+        return Unmeasured("undefined", "the scores are too large for a mean")
+    return mean
+
+
+def gate_failed(
+    scores: Sequence[float | None],
+    weights: Sequence[float],
+    *,
+    sigma: float | Sequence[float] | None = None,
+    floor: float = FLOOR,
+    alpha: float = ALPHA,
+) -> GateRule | Unmeasured:
+    """Tell which steps of weight 3 fail the run, whatever its mean.
+
+    Args:
+        scores: shape (n,), a score a step; None or a number that is not finite is missing.
+        weights: shape (n,), each 1, 2 or 3.
+        sigma: noise of one score, one standard deviation, for all steps or for each; with it a step
+            fails by its upper limit, so that noise alone fails a run in at most `alpha` of cases,
+            all critical steps together. None fails a step by its score.
+        floor: the score to reach.
+        alpha: a share, see `sigma`.
+
+    Returns:
+        The critical steps below the floor. `Unmeasured` ("not_applicable") when no step has
+        weight 3.
+
+    Raises:
+        DataError: lengths differ, a weight is not 1, 2 or 3, a sigma is negative or not finite,
+            or alpha is not a share.
+
+    Source:
+        Bonferroni over the critical steps, normal noise.
+
+    >>> gate_failed([0.30, 0.85, 0.80], [3, 2, 3], sigma=0.05).failed
+    (0,)
+    >>> gate_failed([0.57, 0.85, 0.80], [3, 2, 3], sigma=0.05).failed
+    ()
+    """
+    _check(scores, weights)
+    if not 0 < alpha < 1:
+        raise DataError(f"alpha is {alpha!r}; expected a share between 0 and 1, such as 0.05")
+    noise = _noise(sigma, len(scores))
+    critical = [step for step, weight in enumerate(weights) if weight == CRITICAL]
+    if not critical:
+        return Unmeasured("not_applicable", "no step has weight 3: there is no gate to fail")
+    z = NormalDist().inv_cdf(1 - alpha / len(critical))
+    below: list[CriticalStep] = []
+    for step in critical:
+        score = _score(scores[step])
+        if score is None:
+            below.append(CriticalStep(step=step, score=None, upper=None, failed=False))
+        elif score < floor:
+            upper = None if noise is None else score + z * noise[step]
+            failed = score < floor if upper is None else upper < floor
+            below.append(CriticalStep(step=step, score=score, upper=upper, failed=failed))
+    return GateRule(below=tuple(below), n_critical=len(critical), floor=floor)
+
+
+def _score(score: float | None) -> float | None:
+    return None if score is None or not isfinite(score) else float(score)
+
+
+def _check(scores: Sequence[float | None], weights: Sequence[float]) -> None:
+    if len(scores) != len(weights):
+        raise DataError(f"{len(weights)} weights for {len(scores)} steps; expected one a step")
+    for step, weight in enumerate(weights):
+        if weight not in SCALE:
+            raise DataError(f"weight of step {step} is {weight!r}; expected 1, 2 or 3")
+
+
+def _noise(sigma: float | Sequence[float] | None, n: int) -> list[float] | None:
+    if sigma is None:
+        return None
+    noise = [float(sigma)] * n if isinstance(sigma, int | float) else [float(s) for s in sigma]
+    if len(noise) != n:
+        raise DataError(f"{len(noise)} sigmas for {n} steps; expected one, or one a step")
+    bad = [s for s in noise if not (isfinite(s) and s >= 0)]
+    if bad:
+        raise DataError(f"sigma is {bad[0]!r}; expected 0 or more")
+    return noise
