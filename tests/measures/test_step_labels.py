@@ -14,6 +14,7 @@ def test_a_repeat_is_redundant_and_a_failed_call_an_error() -> None:
     found = whole(MEASURE, made)
     assert [value(found[f"{NAME}{a}"]) for a in ("", ".errors", ".redundant")] == [2.0, 1.0, 1.0]
     assert cites(found[NAME]) == (2, 4)
+    assert (value(found[f"{NAME}.steps"]), cites(found[f"{NAME}.steps"])) == (3.0, (0, 2, 4))
     said = found[NAME]
     assert isinstance(said, Verdict)
     assert said.reason == "1 ERROR, 1 REDUNDANT, 1 uncertain"

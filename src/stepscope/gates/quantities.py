@@ -115,7 +115,7 @@ MEASURES: Mapping[str, Quantity] = {
     **{f"axes.{axis}": _label(f"axes.{axis}", ["correct"], ["incorrect"]) for axis in AXES},
     **{
         f"step_labels.{aspect}": _count(f"step_labels.{aspect}")
-        for aspect in ("errors", "redundant")
+        for aspect in ("errors", "redundant", "steps")
     },
 }
 # The gates of the articles, and the figures of the report vector.

@@ -4,7 +4,8 @@ REDUNDANT: every call of the step repeats one whose answer still holds (`redunda
 call of the step failed, and not by bad luck that a retry would mend (a timeout, a rate limit). No
 rule claims PROGRESS or DETOUR: whether a step helped is for judges.
 
-Aspects: `step_labels` how many of the agent's steps have a label; `.errors`, `.redundant` counts.
+Aspects: `step_labels` how many of the agent's steps have a label; `.errors`, `.redundant` counts;
+`.steps` how many steps the agent made, each cited: where a label could stand.
 Source of the labels: the categories of trajectory judges that label every step.
 """
 
@@ -26,12 +27,12 @@ ERROR, REDUNDANT = LABELS = ("ERROR", "REDUNDANT")
 
 _NO_STEPS = tuple(
     Unmeasured("not_applicable", "the agent did nothing", name)
-    for name in (NAME, f"{NAME}.errors", f"{NAME}.redundant")
+    for name in (NAME, f"{NAME}.errors", f"{NAME}.redundant", f"{NAME}.steps")
 )
 
 
 def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
-    acted = sum([step.actor == "agent" for step in trajectory.steps])
+    acted = tuple([step.index for step in trajectory.steps if step.actor == "agent"])
     if not acted:
         return _NO_STEPS
     made = agent_calls(trajectory)
@@ -57,12 +58,13 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
             for step, sources in redundant.items()
         },
     }
-    left = acted - len(labelled)
+    left = len(acted) - len(labelled)
     why = f"{len(errors)} ERROR, {len(redundant)} REDUNDANT, {left} uncertain"
     return (
         Verdict(NAME, float(len(labelled)), cites=tuple(sorted(labelled)), reason=why),
         Verdict(f"{NAME}.errors", float(len(errors)), cites=tuple(sorted(errors))),
         Verdict(f"{NAME}.redundant", float(len(redundant)), cites=tuple(sorted(redundant))),
+        Verdict(f"{NAME}.steps", float(len(acted)), cites=acted),
         *(
             Verdict(NAME, label=label, step=step, cites=cites, reason=reason)
             for step, (label, cites, reason) in sorted(labelled.items())
@@ -70,4 +72,4 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     )
 
 
-MEASURE = Rule(NAME, "1", Scale(0.0, inf, LABELS), ("effects",), _run)
+MEASURE = Rule(NAME, "2", Scale(0.0, inf, LABELS), ("effects",), _run)

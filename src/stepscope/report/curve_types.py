@@ -11,10 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from stepscope.shape.names import ShapeLabel, ShapeName
 from stepscope.values import Estimate, Unmeasured
-
-ShapeName = Literal["healthy", "early_collapse", "late_drift", "steady_degradation", "recovery"]
-ShapeLabel = ShapeName | Literal["unresolved"]
 
 CurveSource = Literal[
     "imported",  # a file of step scores
