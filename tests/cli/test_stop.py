@@ -8,8 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stepscope.score import workers
-from stepscope.score.asking import Plan
+from stepscope import processes
 
 STEPSCOPE = str(Path(sys.executable).with_name("stepscope"))
 
@@ -26,9 +25,9 @@ def test_ctrl_c_is_code_130_and_one_line(tmp_path: Path) -> None:
     assert reading.returncode == 130
 
 
-def test_a_scoring_process_is_out_of_reach_of_ctrl_c(tmp_path: Path) -> None:
-    child = workers._start(str(tmp_path / "runs.db"), Plan((), {}))
+def test_a_working_process_is_out_of_reach_of_ctrl_c() -> None:
+    child = processes.start_child("stepscope.score.workers", b"")
     try:
         assert os.getpgid(child.pid) == child.pid != os.getpgrp()
     finally:
-        workers._close(child)
+        processes.close_child(child)

@@ -7,12 +7,11 @@ the first question, so neither the order of runs nor an interruption shows in an
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from stepscope import registry
+from stepscope import processes, registry
 from stepscope.errors import ConfigError
 from stepscope.measures.facts import Declared, RunFigures, fit
 from stepscope.measures.preconditions import Use, uses
@@ -169,19 +168,11 @@ def _todo(
 
 def _batches(store: Store, plan: Plan, todo: list[Task], workers: int | None) -> Iterator[Batch]:
     chunks = (todo[at : at + CHUNK_RUNS] for at in range(0, len(todo), CHUNK_RUNS))
-    processes = workers
-    if processes is None:
-        processes = _cores() if len(todo) >= POOL_FROM_RUNS else 1
-    if processes > 1 and store.path != MEMORY and todo:
-        yield from answered(store.path, plan, chunks, processes)
+    if workers is None:
+        workers = processes.cores() if len(todo) >= POOL_FROM_RUNS else 1
+    if workers > 1 and store.path != MEMORY and todo:
+        yield from answered(store.path, plan, chunks, workers)
         return
     asker = Asker(plan)
     for chunk in chunks:
         yield score_chunk(store, asker, chunk)
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
