@@ -85,7 +85,7 @@ def render(
     """Return a run as text; without `chosen`, what precedes the first mark is folded."""
     found = findings(records)
     marked = suspects(trajectory, case, records)
-    marks = _marks(trajectory, found, marked)
+    marks = step_marks(trajectory, found, marked)
     shown = _unfolded(trajectory, marks) if chosen is None else chosen
     out = [*_head(trajectory, width)]
     folded = [range(0, shown.start), range(shown.stop, len(trajectory.steps))]
@@ -187,7 +187,10 @@ def _laid_out(line: Line, mark: Mark, width: int) -> str:
     return (head + body + (remark.rjust(width - len(head) - len(body)) if remark else "")).rstrip()
 
 
-def _marks(trajectory: Trajectory, found: Findings, marked: Sequence[Suspect]) -> dict[int, Mark]:
+def step_marks(
+    trajectory: Trajectory, found: Findings, marked: Sequence[Suspect]
+) -> dict[int, Mark]:
+    """Return, by step, what the rules say of it: the sign before it and the remark behind it."""
     marks: dict[int, Mark] = {}
     for suspect in reversed(marked):
         sign, remark = MARKS[suspect.kind]

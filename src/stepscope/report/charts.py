@@ -1,0 +1,267 @@
+"""Every chart, once: Altair specifications that the page, notebooks and PNG or SVG files share.
+
+A specification is fixed; only its rows change, so that a page of a thousand runs holds it once.
+Rows come ready from `pages`: nothing is aggregated in here or in a browser. Colours are those of
+Okabe and Ito, apart under every common colour blindness; a second mark (form, dash, text) always
+says the same. Refused: specifications that fetch data.
+Source: M. Okabe and K. Ito (2008), Color Universal Design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from itertools import compress, product
+from typing import Any
+
+import altair as alt
+
+# A Vega-Lite specification, or a part of one: any JSON. The type is Altair's own freedom.
+Spec = dict[str, Any]
+
+ROWS = "rows"
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+SKY, PINK, GREY = "#56B4E9", "#CC79A7", "#8a8f98"
+GROUPS = [BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY]
+FORMS = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
+# What a point of a score curve may be.
+KINDS = ["score", "break", "watch", "below the gate"]
+# Pixels across, where the page does not say how wide it is.
+WIDTH = 640
+# Left edge of the curve's plot, in pixels: the strips of verdicts below it begin there too.
+LEFT = 44
+
+
+def chart(name: str, rows: Sequence[Mapping[str, object]]) -> alt.TopLevelMixin:
+    """Return a chart with its rows, as a notebook shows it."""
+    made = CHARTS[name]()
+    return made.properties(datasets={ROWS: [dict(row) for row in rows]})
+
+
+@cache
+def spec(name: str) -> Spec:
+    """Return a specification without its rows: a page puts them in as the data set `rows`."""
+    made: Spec = CHARTS[name]().to_dict()
+    return made
+
+
+def curve_name(*panels: str) -> str:
+    """Return the name of the curve's specification with these panels above the score.
+
+    >>> curve_name("latency", "break")
+    'curve_latency_break'
+    """
+    return "_".join(["curve", *(name for name in ("latency", "cost", "break") if name in panels)])
+
+
+def _base() -> alt.Chart:
+    return alt.Chart(alt.NamedData(name=ROWS))
+
+
+def _share(title: str) -> alt.X:
+    axis = alt.Axis(format=".1f", tickCount=5)
+    return alt.X("low:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
+
+
+def _groups() -> tuple[alt.Color, alt.Shape]:
+    legend = alt.Legend(orient="top", title=None)
+    return (
+        alt.Color("group:N", scale=alt.Scale(range=GROUPS), legend=legend),
+        alt.Shape("group:N", scale=alt.Scale(range=FORMS), legend=legend),
+    )
+
+
+def _intervals(y: alt.Y, x: alt.X) -> alt.LayerChart:
+    """A point and its interval a row, one line for each group beside the others."""
+    color, shape = _groups()
+    tip = [alt.Tooltip("label:N", title=" "), alt.Tooltip("group:N", title="group"),
+           alt.Tooltip("text:N", title="value and interval")]  # fmt: skip
+    base = _base().encode(y=y, yOffset=alt.YOffset("group:N"), tooltip=tip)
+    silent = alt.Stroke("group:N", scale=alt.Scale(range=GROUPS), legend=None)
+    lines = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q", stroke=silent)
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x="value:Q", color=color, shape=shape
+    )
+    return _dressed(alt.LayerChart(layer=[lines, points]), height=alt.Step(22))
+
+
+def _labels(title: str | None = None) -> alt.Y:
+    order = alt.EncodingSortField(field="order", op="min")
+    axis = alt.Axis(labelLimit=170, ticks=False, domain=False)
+    return alt.Y("label:N", title=title, sort=order, axis=axis)
+
+
+def _vector() -> alt.LayerChart:
+    return _intervals(_labels(), _share("share, with 95 % interval"))
+
+
+def _shapes() -> alt.LayerChart:
+    return _intervals(_labels(), _share("share of runs, with 95 % interval"))
+
+
+def _gates() -> alt.LayerChart:
+    x = alt.X("low:Q", title="estimate, with 90 % interval", axis=alt.Axis(tickCount=5))
+    return _intervals(_labels(), x)
+
+
+def _effects() -> alt.LayerChart:
+    x = alt.X("low:Q", title="second minus first, with 95 % interval", axis=alt.Axis(tickCount=5))
+    zero = _base().mark_rule(strokeDash=[4, 4], color=GREY).encode(x=alt.datum(0))
+    return _dressed(
+        alt.LayerChart(layer=[zero, *_intervals(_labels(), x).layer]), height=alt.Step(22)
+    )
+
+
+def _earned() -> alt.LayerChart:
+    """Cases by share of the path's sub-goals and by pass rate; the area counts cases."""
+    domain = alt.Scale(domain=[-0.06, 1.06], nice=False)
+    axis = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2f")
+    color, shape = _groups()
+    points = _base().mark_point(filled=True, opacity=0.75).encode(
+        x=alt.X("path:Q", title="path: mean grade of the case's runs", scale=domain, axis=axis),
+        y=alt.Y("passed:Q", title="outcome: pass rate", scale=domain, axis=axis),
+        size=alt.Size(
+            "cases:Q",
+            scale=alt.Scale(range=[50, 700]),
+            legend=alt.Legend(orient="top", title="cases"),
+        ),
+        color=color,
+        shape=shape,
+        tooltip=[
+            alt.Tooltip("group:N", title="group"),
+            alt.Tooltip("cases:Q", title="cases here"),
+            alt.Tooltip("named:N", title="for example"),
+            alt.Tooltip("path:Q", title="path", format=".2f"),
+            alt.Tooltip("passed:Q", title="pass rate", format=".2f"),
+        ],
+    )  # fmt: skip
+    agree = (
+        alt.Chart(alt.InlineData(values=[{"a": 0, "b": 0}, {"a": 1, "b": 1}]))
+        .mark_line(strokeDash=[4, 4], color=GREY, strokeWidth=1)
+        .encode(x="a:Q", y="b:Q")
+    )
+    return _dressed(alt.LayerChart(layer=[agree, points]), height=260)
+
+
+def _axes() -> alt.LayerChart:
+    """The failure profile: axes down, groups across, the share of faulty runs in words too."""
+    base = _base().encode(
+        x=alt.X("group:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=180)),
+        y=_labels(),
+        tooltip=[
+            alt.Tooltip("label:N", title="axis"),
+            alt.Tooltip("group:N", title="group"),
+            alt.Tooltip("text:N", title="incorrect"),
+            alt.Tooltip("judged:N", title="judged"),
+        ],
+    )
+    scale = alt.Scale(domain=[0, 1], range=["#f5f1e8", RED])
+    cells = base.mark_rect(stroke="#888", strokeWidth=0.5).encode(
+        color=alt.Color(
+            "value:Q", scale=scale, legend=alt.Legend(title="share incorrect", orient="bottom")
+        )
+    )
+    words = base.mark_text(color="#111", lineBreak="\n", fontSize=12).encode(text="text:N")
+    return _dressed(alt.LayerChart(layer=[cells, words]), height=alt.Step(44))
+
+
+def _curve(*panels: str) -> alt.VConcatChart:
+    """The score with its noise, and above it what is known of the break, of time and of money."""
+    views = [*(PANELS[name]() for name in panels), _scores()]
+    made: alt.VConcatChart = alt.vconcat(*views, spacing=4).resolve_scale(x="shared")
+    made = made.configure_view(stroke=None)
+    return made
+
+
+def _panel(view: alt.Chart | alt.LayerChart, title: str, height: int) -> alt.Chart | alt.LayerChart:
+    words = alt.TitleParams(title, anchor="start", fontSize=11, fontWeight="normal", offset=2)
+    return view.properties(height=height, width=WIDTH, title=words)
+
+
+def _across(axis: alt.Axis | None = None) -> Spec:
+    """From the left to the right edge of a step's column."""
+    x = alt.X("from:Q", title=None, axis=axis, scale=alt.Scale(zero=False, nice=False, padding=0))
+    return {"x": x, "x2": "to:Q", "href": "href:N"}
+
+
+def _left(ticks: int, **more: Any) -> alt.Axis:
+    return alt.Axis(tickCount=ticks, minExtent=LEFT, maxExtent=LEFT, title=None, **more)
+
+
+def _bars(field: str, title: str, color: str) -> alt.Chart:
+    y = alt.Y(f"{field}:Q", title=None, axis=_left(2))
+    tip = [alt.Tooltip("step:Q"), alt.Tooltip(f"{field}:Q", title=title, format=".3~g")]
+    made: alt.Chart = (
+        _base().mark_bar(color=color).encode(**_across(), y=y, y2=alt.datum(0), tooltip=tip)
+    )
+    return made
+
+
+def _breaks() -> alt.Chart | alt.LayerChart:
+    bars = _bars("break_probability", "probability that it broke here", RED)
+    return _panel(bars, "probability that the run broke here", 40)
+
+
+def _latency() -> alt.Chart | alt.LayerChart:
+    return _panel(_bars("latency_s", "seconds", GREY), "latency, seconds", 32)
+
+
+def _cost() -> alt.Chart | alt.LayerChart:
+    return _panel(_bars("cost_usd", "usd", GREY), "cost, usd", 32)
+
+
+PANELS: dict[str, Callable[[], alt.Chart | alt.LayerChart]] = {
+    "latency": _latency,
+    "cost": _cost,
+    "break": _breaks,
+}
+
+
+def _scores() -> alt.Chart | alt.LayerChart:
+    base = _base()
+    y = alt.Y(
+        "score:Q",
+        title=None,
+        scale=alt.Scale(domain=[0, 1]),
+        axis=_left(3, values=[0, 0.5, 1], format=".1f"),
+    )
+    below = alt.Axis(title="step", tickMinStep=1, format="d", grid=False)
+    broke = base.transform_filter("datum.in_break").mark_rect(color=RED, opacity=0.16)
+    noise = base.mark_area(color=BLUE, opacity=0.15).encode(x="step:Q", y="low:Q", y2="high:Q")
+    line = base.mark_line(color=BLUE, strokeWidth=1.5).encode(x="step:Q", y=y)
+    kinds = alt.Scale(domain=KINDS, range=[BLUE, RED, ORANGE, PINK])
+    forms = alt.Scale(domain=KINDS, range=["circle", "triangle-down", "diamond", "square"])
+    legend = alt.Legend(orient="top", title=None)
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x="step:Q",
+        y=y,
+        href="href:N",
+        color=alt.Color("kind:N", scale=kinds, legend=legend),
+        shape=alt.Shape("kind:N", scale=forms, legend=legend),
+        tooltip=[
+            alt.Tooltip("step:Q"),
+            alt.Tooltip("score:Q", format=".2f"),
+            alt.Tooltip("kind:N", title=" "),
+        ],
+    )
+    layers = alt.LayerChart(layer=[broke.encode(**_across(below)), noise, line, points])
+    return _panel(layers, "score", 150)
+
+
+def _dressed(view: alt.LayerChart, height: float | alt.Step) -> alt.LayerChart:
+    made: alt.LayerChart = view.properties(width=WIDTH, height=height).configure_view(stroke=None)
+    return made
+
+
+CHARTS: dict[str, Callable[[], alt.LayerChart | alt.VConcatChart]] = {
+    "vector": _vector,
+    "earned": _earned,
+    "shapes": _shapes,
+    "axes": _axes,
+    "effects": _effects,
+    "gates": _gates,
+    **{
+        curve_name(*panels): partial(_curve, *panels)
+        for panels in (tuple(compress(PANELS, chosen)) for chosen in product((0, 1), repeat=3))
+    },
+}

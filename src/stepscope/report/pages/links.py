@@ -1,0 +1,139 @@
+"""Where things are: in one file with all pages, or on a server.
+
+Elements have the same ids in both, made of digests and numbers only: no text of a trace becomes
+part of an address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+from urllib.parse import quote, urlencode
+
+from stepscope.report.pages.page import PageName
+
+# So much of a run's id tells it from the others in an address.
+DIGITS = 16
+
+
+def run_anchor(run: str) -> str:
+    """Return the id of the element that holds a run."""
+    return f"r-{run[:DIGITS]}"
+
+
+def step_anchor(run: str, step: int) -> str:
+    """Return the id of the element that holds one step."""
+    return f"{run_anchor(run)}-s{step}"
+
+
+def verdict_anchor(run: str, number: int) -> str:
+    """Return the id of the row that holds one verdict about a run."""
+    return f"{run_anchor(run)}-v{number}"
+
+
+def pair_anchor(first: str, second: str) -> str:
+    """Return the id of the element that holds two runs side by side."""
+    return f"c-{first[:DIGITS]}-{second[:DIGITS]}"
+
+
+class Links(Protocol):
+    """Addresses of pages; None for what is not there."""
+
+    def page(self, name: PageName) -> str:
+        """Return the address of a page."""
+
+    def run(self, run: str, step: int | None = None) -> str | None:
+        """Return the address of a run, or of one of its steps."""
+
+    def window(self, run: str, first: int) -> str | None:
+        """Return the address of a run whose shown steps begin at `first`; None: all are shown."""
+
+    def pair(self, first: str, second: str) -> str | None:
+        """Return the address of two runs side by side."""
+
+    def groups(self, by: str, first: str, second: str) -> str | None:
+        """Return the address of two groups side by side."""
+
+    def raw(self, run: str, step: int) -> str | None:
+        """Return the address of one step as it was recorded; None where it is in the page."""
+
+    def runs(self, **query: str) -> str | None:
+        """Return the address of the runs so chosen and ordered; None: the browser does it."""
+
+
+class FileLinks:
+    """Addresses inside one file: fragments."""
+
+    def __init__(
+        self,
+        runs: Collection[str] = (),
+        pairs: Collection[tuple[str, str]] = (),
+        groups: bool = False,
+    ) -> None:
+        """Say which runs, and which pairs of runs, the file holds."""
+        self._runs = frozenset(runs)
+        self._pairs = frozenset(pairs)
+        self._groups = groups
+
+    def page(self, name: PageName) -> str:
+        """Return the address of a page."""
+        return f"#{name}"
+
+    def run(self, run: str, step: int | None = None) -> str | None:
+        """Return the address of a run of the file."""
+        if run not in self._runs:
+            return None
+        return f"#{run_anchor(run) if step is None else step_anchor(run, step)}"
+
+    def window(self, run: str, first: int) -> str | None:
+        """Return None: what a file holds of a run it shows."""
+        return None
+
+    def pair(self, first: str, second: str) -> str | None:
+        """Return the address of two runs that the file shows side by side."""
+        return f"#{pair_anchor(first, second)}" if (first, second) in self._pairs else None
+
+    def groups(self, by: str, first: str, second: str) -> str | None:
+        """Return the address of the comparison of groups, where the file has one."""
+        return "#compare" if self._groups else None
+
+    def raw(self, run: str, step: int) -> str | None:
+        """Return None: the record is in the page."""
+        return None
+
+    def runs(self, **query: str) -> str | None:
+        """Return None: the browser chooses and orders."""
+        return None
+
+
+class ServerLinks:
+    """Addresses on the local server: `/`, `/run/ID`, `/compare`, `/profile`, `/gates`."""
+
+    def page(self, name: PageName) -> str:
+        """Return the address of a page."""
+        return "/" if name == "overview" else f"/{name}"
+
+    def run(self, run: str, step: int | None = None) -> str | None:
+        """Return the address of a run; of a step, with the window that holds it."""
+        at = f"/run/{quote(run, safe='')}"
+        return at if step is None else f"{at}?step={step}#{step_anchor(run, step)}"
+
+    def window(self, run: str, first: int) -> str | None:
+        """Return the address of a run whose shown steps begin at `first`."""
+        return f"/run/{quote(run, safe='')}?from={first}"
+
+    def pair(self, first: str, second: str) -> str | None:
+        """Return the address of two runs side by side."""
+        return "/compare?" + urlencode({"run": first, "with": second})
+
+    def groups(self, by: str, first: str, second: str) -> str | None:
+        """Return the address of two groups side by side."""
+        return "/compare?" + urlencode({"by": by, "a": first, "b": second})
+
+    def raw(self, run: str, step: int) -> str | None:
+        """Return the address of one step as it was recorded."""
+        return f"/run/{quote(run, safe='')}/raw?step={step}"
+
+    def runs(self, **query: str) -> str | None:
+        """Return the address of the runs so chosen and ordered."""
+        return "/?" + urlencode({key: value for key, value in query.items() if value}) + "#runs"

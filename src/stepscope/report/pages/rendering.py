@@ -1,0 +1,104 @@
+"""Pages to HTML: one Jinja environment, everything escaped, an unknown name is an error.
+
+Trace text enters by autoescape, after `visible` has spelt out what hides or moves other text;
+there is no markdown and no `safe`. What scripts read stands in blocks of JSON in which no character
+can end the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from stepscope.report import charts
+from stepscope.report.pages.page import Page, PageName
+from stepscope.safety.text import visible
+
+NAVIGATION: tuple[tuple[PageName, str], ...] = (
+    ("overview", "Overview"),
+    ("run", "Run"),
+    ("compare", "Compare"),
+    ("profile", "Profile"),
+    ("gates", "Gates"),
+)
+# What could end a script block or a line of a script, by what JSON writes instead.
+_ACTIVE = str.maketrans({
+    "<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell:
+    """What surrounds pages.
+
+    Attributes:
+        title: of the window.
+        mode: "file" for one file with all pages, "server" for one page at a time.
+        navigation: address and name of each page, and whether it is the present one.
+        styles: addresses of style sheets.
+        scripts: addresses of scripts, in order; those of charts only where there is one.
+        events: address of the server's events, "" without.
+        about: one line at the foot.
+    """
+
+    title: str
+    mode: str
+    navigation: tuple[tuple[str, str, bool], ...]
+    styles: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
+    events: str = ""
+    about: str = ""
+
+
+@cache
+def environment() -> Environment:
+    """Return the one environment of all templates."""
+    made = Environment(
+        loader=PackageLoader("stepscope.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["json"] = json
+    made.finalize = _shown
+    return made
+
+
+def json(value: object) -> Markup:
+    r"""Return a value as JSON that no element of a page can end or begin in.
+
+    >>> json({"a": "</script>"})
+    Markup('{"a":"\\u003c/script\\u003e"}')
+    """
+    return Markup(msgspec.json.encode(value).decode().translate(_ACTIVE))
+
+
+def body(page: Page) -> str:
+    """Return one page as the element that holds it."""
+    return environment().get_template(page.template).render(page=page, it=page.content)
+
+
+def document(page: Page, shell: Shell) -> str:
+    """Return one page as a whole document, its specifications of charts beside it."""
+    return (
+        environment()
+        .get_template("base.html")
+        .render(shell=shell, bodies=[Markup(body(page))], specs=specs([page]))
+    )
+
+
+def specs(pages: Sequence[Page]) -> dict[str, Markup]:
+    """Return the specifications that these pages' charts need, by name."""
+    names = sorted({chart.spec for page in pages for chart in page.charts})
+    return {name: json(charts.spec(name)) for name in names}
+
+
+def _shown(value: object) -> object:
+    """Spell out what hides in a text; what is HTML already stays."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
