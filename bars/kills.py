@@ -31,7 +31,7 @@ from stepscope.model import Trajectory
 from stepscope.report import json
 from stepscope.report.build import build
 from stepscope.score import loop, score
-from stepscope.store import Store, trajectories
+from stepscope.store import Store, prepared
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = (
@@ -109,7 +109,7 @@ def rounds(
 ) -> tuple[Counter[str], list[str]]:
     """Kill and resume; return where the kills fell, and what came out different, a line each."""
     rng = random.Random(seed)
-    loop.CHUNK_RUNS = trajectories.BATCH_RUNS = BATCH
+    loop.CHUNK_RUNS = prepared.BATCH_RUNS = BATCH
     fell: Counter[str] = Counter()
     different: list[str] = []
     with tempfile.TemporaryDirectory() as name:

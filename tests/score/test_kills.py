@@ -4,14 +4,14 @@ import pytest
 
 from bars import kills
 from stepscope.score import loop
-from stepscope.store import trajectories
+from stepscope.store import prepared
 
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put back what the bar sets."""
     monkeypatch.setattr(loop, "CHUNK_RUNS", loop.CHUNK_RUNS)
-    monkeypatch.setattr(trajectories, "BATCH_RUNS", trajectories.BATCH_RUNS)
+    monkeypatch.setattr(prepared, "BATCH_RUNS", prepared.BATCH_RUNS)
 
 
 @pytest.mark.usefixtures("small_batches")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.errors import StoreError
-from stepscope.model import Answer, Label, Record, Trajectory, Usage, Verdict
+from stepscope.model import Answer, Label, Record, Usage, Verdict
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Unmeasured
 
@@ -304,18 +304,19 @@ def record(row: Row) -> Record:
     )
 
 
-def labels(trajectory: Trajectory) -> Iterator[Record]:
-    """Yield what people said about a run as records of family `human`, judge the annotator.
+def labels(trajectory: str, given: Iterable[Label], steps: int) -> Iterator[Record]:
+    """Yield what people said about a run of so many steps as records of family `human`.
 
-    A label at a step cites it. Several labels of one person at one step differ by `repeat`.
+    The judge is the annotator. A label at a step cites it. Several labels of one person at one step
+    differ by `repeat`.
     """
     seen: dict[tuple[str, int | None, str], int] = {}
-    for label in trajectory.labels:
+    for label in given:
         key = (label.kind, label.step, label.annotator)
         seen[key] = seen.get(key, -1) + 1
         yield Record(
-            trajectory=trajectory.id,
-            answer=_labelled(label, len(trajectory.steps)),
+            trajectory=trajectory,
+            answer=_labelled(label, steps),
             version=HUMAN_VERSION,
             family="human",
             judge=label.annotator,

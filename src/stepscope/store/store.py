@@ -22,6 +22,7 @@ from stepscope.store import media, parquet, reading, records, trajectories
 from stepscope.store.columns import Column, Runs, Texts
 from stepscope.store.connection import MEMORY, connect, faults, transaction
 from stepscope.store.migrations import bring_up
+from stepscope.store.prepared import Prepared, batches, prepared
 from stepscope.store.purge import Purged, purge
 from stepscope.store.records import Line, Names, Question
 from stepscope.store.trajectories import PutCounts, Stored
@@ -103,8 +104,13 @@ class Store:
 
         People's labels become records of family `human`.
         """
+        move_media = self.blobs is not None
+        return self.put_prepared(prepared(run, move_media=move_media) for run in runs)
+
+    def put_prepared(self, runs: Iterable[Prepared]) -> PutCounts:
+        """Store runs that are already rows, as `import` makes them; as durable as `put`."""
         total = PutCounts(0, 0, 0)
-        for batch in trajectories.batches(runs, move_media=self.blobs is not None):
+        for batch in batches(runs):
             with self._writing():
                 counts = trajectories.write(self._db, self._names, batch, self.blobs)
             total = PutCounts(*(a + b for a, b in zip(total, counts, strict=True)))
