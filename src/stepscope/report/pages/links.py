@@ -6,9 +6,9 @@ part of an address.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from stepscope.report.pages.page import PageName
 
@@ -107,33 +107,46 @@ class FileLinks:
 
 
 class ServerLinks:
-    """Addresses on the local server: `/`, `/run/ID`, `/compare`, `/profile`, `/gates`."""
+    """Addresses on the local server: `/`, `/run/ID`, `/compare`, `/profile`, `/gates`.
+
+    What was chosen (`where`, `since`, `by`) goes along from page to page.
+    """
+
+    def __init__(self, kept: Mapping[str, str] | None = None) -> None:
+        """Say what of the present address every other one keeps."""
+        self._kept = {key: value for key, value in (kept or {}).items() if value}
 
     def page(self, name: PageName) -> str:
         """Return the address of a page."""
-        return "/" if name == "overview" else f"/{name}"
+        return self._address("/" if name == "overview" else f"/{name}")
 
     def run(self, run: str, step: int | None = None) -> str | None:
         """Return the address of a run; of a step, with the window that holds it."""
-        at = f"/run/{quote(run, safe='')}"
-        return at if step is None else f"{at}?step={step}#{step_anchor(run, step)}"
+        at = f"/run/{run}"
+        if step is None:
+            return self._address(at)
+        return f"{self._address(at, step=str(step))}#{step_anchor(run, step)}"
 
     def window(self, run: str, first: int) -> str | None:
         """Return the address of a run whose shown steps begin at `first`."""
-        return f"/run/{quote(run, safe='')}?from={first}"
+        return self._address(f"/run/{run}", **{"from": str(first)})
 
     def pair(self, first: str, second: str) -> str | None:
         """Return the address of two runs side by side."""
-        return "/compare?" + urlencode({"run": first, "with": second})
+        return self._address("/compare", run=first, **{"with": second})
 
     def groups(self, by: str, first: str, second: str) -> str | None:
         """Return the address of two groups side by side."""
-        return "/compare?" + urlencode({"by": by, "a": first, "b": second})
+        return self._address("/compare", by=by, a=first, b=second)
 
     def raw(self, run: str, step: int) -> str | None:
         """Return the address of one step as it was recorded."""
-        return f"/run/{quote(run, safe='')}/raw?step={step}"
+        return f"/run/{run}/raw?step={step}"
 
     def runs(self, **query: str) -> str | None:
         """Return the address of the runs so chosen and ordered."""
-        return "/?" + urlencode({key: value for key, value in query.items() if value}) + "#runs"
+        return self._address("/", **query) + "#runs"
+
+    def _address(self, path: str, **query: str) -> str:
+        said = {key: value for key, value in {**self._kept, **query}.items() if value}
+        return f"{path}?{urlencode(said)}" if said else path
