@@ -91,8 +91,9 @@ def _recovery(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]
 
 
 def _healthy(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    rise = uniform(rng, 0.02, 0.20, m)
     soft = rng.random((m, 1)) < 0.10
+    # A soft finish comes after a climb; without it V1 would call most of them declines.
+    rise = np.where(soft, uniform(rng, 0.20, 0.30, m), uniform(rng, 0.02, 0.20, m))
     lost = soft * uniform(rng, 0.35, 0.46, m) * _last_third(n)
     return uniform(rng, 0.80, 0.93, m) - rise * (1 - _to_peak(n)) - lost, lost
 
