@@ -1,13 +1,43 @@
-"""The templates: every form of each shape that the classifier averages over."""
+"""The templates: every form of each shape that the classifier averages over.
+
+A run of n steps is compared with K templates, 44 at n = 5, 296 at n = 10, 1,555 at n = 20. A break
+before the middle is an early collapse and one at or after it a late drift: a convention of ours, so
+that every break has one name; read the step, not only the label. Refuses runs of fewer than four
+steps (nothing could be told apart) and more than `LONGEST` (average neighbours first, see `pools`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.errors import DataError
+from stepscope.shape.names import (
+    EARLY_COLLAPSE,
+    HEALTHY,
+    LATE_DRIFT,
+    RECOVERY,
+    STEADY_DEGRADATION,
+)
 from stepscope.shape.types import Floats
+
+SHORTEST = 4
+LONGEST = 40
+
+# Scores of healthy runs, and of runs before a late drift, may rise by this much.
+RISE = 0.2
+# Or start this much lower, stay there for the first quarter of what precedes the drop, and have
+# climbed by six tenths of it: a slow start.
+SLOW_START = (0.28, 0.25, 0.6)
+# A steady decline may slow down or speed up.
+POWERS = (0.75, 1.0, 1.4)
+# Steps that a dip takes to fall and to return.
+DIPS = ((1, 1), (2, 1), (1, 2), (2, 2), (3, 3))
+# Share of the depth that a recovery wins back.
+RETURNS = (0.65, 0.95)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -15,7 +45,7 @@ class Bank:
     """Templates of runs of n steps, K of them; `y = level + offset + depth * f + noise`.
 
     Attributes:
-        shape: shape (K,), index into `SHAPES`.
+        shape: shape (K,), index into `SHAPES`, rising: the templates of a shape are together.
         f: shape (K, n), the form: how the score moves when the depth is 1.
         offset: shape (K, n), movement that does not depend on the depth.
         log_weight: shape (K,), log prior weight; weights of a shape sum to 1.
@@ -33,6 +63,165 @@ class Bank:
     trough: npt.NDArray[np.int16]
 
 
-def bank(n: int, cap: int = 12) -> Bank:
-    """Return the templates of runs of n steps."""
-    raise NotImplementedError
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Template:
+    shape: int
+    f: Floats
+    offset: Floats | None = None
+    weight: float = 1.0
+    half_drop: int = -1
+    onset: int = -1
+    trough: int = 0
+
+
+@lru_cache(maxsize=LONGEST)
+def bank(n: int, cap: int = LONGEST) -> Bank:
+    """Return the templates of runs of n steps.
+
+    Args:
+        n: steps, `SHORTEST` to `LONGEST`.
+        cap: at most this many places where a recovery may begin or end.
+
+    Raises:
+        DataError: n is out of range.
+
+    >>> len(bank(5).shape), len(bank(10).shape)
+    (44, 296)
+    """
+    if not SHORTEST <= n <= LONGEST:
+        raise DataError(f"a bank of {n} steps; expected {SHORTEST} to {LONGEST}")
+    parts = (_healthy(n), _early(n), _late(n), _steady(n), _recovery(n, cap))
+    built = Bank(
+        shape=np.concatenate([part.shape for part in parts]),
+        f=np.concatenate([part.f for part in parts]),
+        offset=np.concatenate([part.offset for part in parts]),
+        log_weight=np.concatenate([part.log_weight for part in parts]),
+        half_drop=np.concatenate([part.half_drop for part in parts]),
+        onset=np.concatenate([part.onset for part in parts]),
+        trough=np.concatenate([part.trough for part in parts]),
+    )
+    for array in (built.shape, built.half_drop, built.onset, built.trough):
+        array.setflags(write=False)
+    for numbers in (built.f, built.offset, built.log_weight):
+        numbers.setflags(write=False)
+    return built
+
+
+def ramp(n: int, start: npt.ArrayLike, width: npt.ArrayLike) -> Floats:
+    """Return 0 before step `start`, 1 from step `start + width - 1`, a straight line between.
+
+    Args:
+        n: steps.
+        start: shape (k,) or a number.
+        width: shape (k,) or a number, 1 or more.
+
+    Returns:
+        Shape (k, n).
+
+    >>> ramp(5, [2], [2]).tolist()
+    [[0.0, 0.0, 0.5, 1.0, 1.0]]
+    """
+    begins, takes = np.atleast_1d(start)[:, None], np.atleast_1d(width)[:, None]
+    return np.asarray(np.clip((np.arange(n) - begins + 1) / takes, 0.0, 1.0), np.float64)
+
+
+def _part(
+    shape: int,
+    f: Floats,
+    *,
+    offset: Floats | None = None,
+    weight: npt.ArrayLike = 1.0,
+    start: npt.ArrayLike = -1,
+    half_drop: npt.ArrayLike = -1,
+    trough: npt.ArrayLike = 0,
+) -> Bank:
+    """Return the templates of one shape; their weights are made to sum to 1."""
+    k = len(f)
+    weights = np.broadcast_to(np.asarray(weight, dtype=np.float64), k)
+    return Bank(
+        shape=np.full(k, shape, np.int8),
+        f=f,
+        offset=np.zeros_like(f) if offset is None else offset,
+        log_weight=np.log(weights / weights.sum()),
+        half_drop=np.broadcast_to(np.asarray(half_drop, np.int16), k).copy(),
+        onset=np.broadcast_to(np.asarray(start, np.int16), k).copy(),
+        trough=np.broadcast_to(np.asarray(trough, np.int16), k).copy(),
+    )
+
+
+def _healthy(n: int) -> Bank:
+    """Flat or rising, with a small slope of either sign."""
+    u = np.linspace(0.0, 1.0, n)
+    return _part(HEALTHY, np.stack([u, u]), offset=np.stack([0 * u, -RISE * (1 - u)]))
+
+
+def _steady(n: int) -> Bank:
+    """Falling from the first to the last step."""
+    u = np.linspace(0.0, 1.0, n)
+    return _part(STEADY_DEGRADATION, np.stack([-(u**power) for power in POWERS]))
+
+
+def _early(n: int) -> Bank:
+    """A drop that begins before the middle and stays; sharp drops weigh more.
+
+    Wide drops look like steady declines, and are rarer than those: weight 1 / width squared.
+    """
+    widths = (1, 2, *((3,) if n >= 10 else ()), *((5,) if n >= 20 else ()))
+    last_whole = n - max(1, n // 5)
+    drops = [(s, w) for s in range(1, -(-n // 2)) for w in widths if s + w - 1 <= last_whole]
+    start, width = np.array(drops).T
+    return _part(
+        EARLY_COLLAPSE,
+        -ramp(n, start, width),
+        weight=1 / width**2,
+        start=start,
+        half_drop=start + (width - 1) // 2,
+    )
+
+
+def _late(n: int) -> Bank:
+    """A drop that begins at or after the middle, over any part of what is left."""
+    drops = [
+        (s, w, before)
+        for s in range(-(-n // 2), n)
+        for w in sorted({1, max(1, (n - s) // 2), n - s})
+        for before in _before(n, s)
+    ]
+    start, width = np.array([drop[0] for drop in drops]), np.array([drop[1] for drop in drops])
+    return _part(
+        LATE_DRIFT,
+        -ramp(n, start, width),
+        offset=np.array([drop[2] for drop in drops]),
+        start=start,
+        half_drop=start + (width - 1) // 2,
+    )
+
+
+def _before(n: int, start: int) -> tuple[Floats, Floats, Floats]:
+    """Return what precedes a late drop: level, a rise, or a slow start."""
+    way = np.clip(np.arange(n) / max(start - 1, 1), 0.0, 1.0)
+    low, stays, climbed = SLOW_START
+    slow = np.clip((way - stays) / (climbed - stays), 0.0, 1.0)
+    return np.zeros(n), -RISE * (1 - way), -low * (1 - slow)
+
+
+def _recovery(n: int, cap: int) -> Bank:
+    """A drop and its return, in all places; sharp ones weigh more."""
+    places = np.unique(np.linspace(1, n - 1, min(cap, n - 1)).round().astype(np.int64))
+    dips = [
+        (start, end, down, up, share)
+        for down, up in DIPS
+        for start in places.tolist()
+        for end in places[(places >= start + down) & (places <= n - up)].tolist()
+        for share in RETURNS
+    ]
+    start, end, down, up = (np.array([dip[i] for dip in dips]) for i in range(4))
+    share = np.array([dip[4] for dip in dips])
+    return _part(
+        RECOVERY,
+        share[:, None] * ramp(n, end, up) - ramp(n, start, down),
+        weight=1 / (down * up),
+        start=start,
+        half_drop=start + (down - 1) // 2,
+        trough=end - start,
+    )
