@@ -12,7 +12,14 @@ from stepscope.errors import DataError
 from stepscope.lab.curves import EXAMPLES
 from stepscope.shape import references
 from stepscope.shape.names import SHAPES
-from stepscope.shape.references import find_break_point, signals_per_step, v1, v2, v3
+from stepscope.shape.references import (
+    find_break_point,
+    find_break_point_many,
+    signals_per_step,
+    v1,
+    v2,
+    v3,
+)
 from stepscope.values import Unmeasured
 
 PAIRS = (
@@ -149,3 +156,14 @@ def test_a_break_point_that_would_crash_is_unmeasured(
 
 def test_a_last_latency_of_zero_divides_nothing() -> None:
     assert find_break_point([0.9, 0.8, 0.3], [1.0, 1.0, 0.0]) == 2
+
+
+def test_many_break_points_are_those_one_by_one() -> None:
+    rng = np.random.default_rng(8)
+    for n in (3, 6, 10):
+        scores = np.round(rng.random((500, n)), 1)
+        assert find_break_point_many(scores).tolist() == [
+            find_break_point(r) for r in scores.tolist()
+        ]
+    with pytest.raises(DataError):
+        find_break_point_many(np.zeros((2, 2)))

@@ -192,6 +192,15 @@ def find_break_point(
     return 1 + found.index(max(found))
 
 
+def find_break_point_many(scores: Floats) -> npt.NDArray[np.int64]:
+    """Return `find_break_point` of the scores alone for each row; refusals as `v3_many`."""
+    _check(scores)
+    steps = scores.T
+    start = _mean_block(steps[: len(steps) // 3])
+    fell, below = steps[:-1] - steps[1:] > DROP, start - steps[1:] > DROP
+    return np.asarray(1 + np.argmax(fell.astype(np.int8) + below, axis=0), np.int64)
+
+
 def _after_early(s: list[float]) -> ShapeName:
     """V1 and V2 once no early collapse is found."""
     late = s[2 * (len(s) // 3) :]
@@ -252,12 +261,7 @@ def _refused_extra(
 
 
 def _in_blocks(scores: Floats, classify: Callable[[Floats], Codes]) -> Codes:
-    if scores.ndim != 2 or scores.shape[1] < FEWEST:
-        raise DataError(f"scores of shape {scores.shape}; expected (runs, {FEWEST} steps or more)")
-    if not np.isfinite(scores).all():
-        raise DataError(
-            f"{int((~np.isfinite(scores)).sum())} scores are not finite; leave them out"
-        )
+    _check(scores)
     codes = np.empty(len(scores), np.int8)
     rows = max(1, BLOCK // scores.shape[1])
     for start in range(0, len(scores), rows):
@@ -321,3 +325,12 @@ def _mean_block(s: Floats) -> Floats:
     for step in s:
         total += step
     return total / len(s)
+
+
+def _check(scores: Floats) -> None:
+    if scores.ndim != 2 or scores.shape[1] < FEWEST:
+        raise DataError(f"scores of shape {scores.shape}; expected (runs, {FEWEST} steps or more)")
+    if not np.isfinite(scores).all():
+        raise DataError(
+            f"{int((~np.isfinite(scores)).sum())} scores are not finite; leave them out"
+        )
