@@ -58,13 +58,15 @@ class Shape:
 
     Attributes:
         posterior: probability by shape, sums to 1.
-        log_likelihood: log evidence by shape, in the order of `SHAPES`, up to one constant.
+        log_likelihood: log density of the scores under each shape, in the order of `SHAPES`; not
+            more than 80 below the best template's.
         label: the most probable shape, or "unresolved" below `RESOLVED`, or where `unmodelled`.
         best: the most probable shape, whatever its probability.
         runner_up: the second most probable.
         bayes_factor: evidence of `best` over `runner_up`, the prior taken out; at most 1e12.
-        unmodelled: no shape fits: the posterior is not to be used.
-        gof_p: probability of a misfit as large as this one, were the best template true.
+        unmodelled: no shape fits, or a collapse in two stages explains the scores ten times better
+            than any: the posterior is not to be used.
+        gof_p: probability of residuals as large as these, were the best template true.
         low_level: the mean with its interval lies below .6, whatever the shape.
         mean: mean of the observed scores; its interval is that of the scorer's noise.
         break_: where it broke.
@@ -105,14 +107,18 @@ class Batch:
         reasons: shape (m,), for each run of the input 0 where it has a row, else one more than the
             index of its absence in `absences`.
         absences: why runs have no row.
-        log_likelihood: shape (k, 5), log evidence by shape up to a constant of the run.
+        log_likelihood: shape (k, 5), log density of the run's scores under each shape; not more
+            than 80 below the best template's.
         posterior: shape (k, 5), rows sum to 1.
         label: shape (k,), index into `SHAPES`, or -1 where unresolved or unmodelled.
         best: shape (k,), index of the most probable shape.
         unmodelled: shape (k,), no shape fits.
         gof_p: shape (k,).
         low_level: shape (k,).
-        mean: shape (k,).
+        mean: shape (k,), of the observed scores.
+        sigma: shape (k,), noise of a score: the mean over the run's observed steps, or over the
+            range that was averaged because it was not given.
+        missing: shape (k,), steps without a score.
         break_probability: shape (k,), probability of any break.
         break_step: shape (k,), -1 where no break is declared.
         break_low: shape (k,), first step of the 90 % run, -1 where none is declared.
@@ -130,6 +136,8 @@ class Batch:
     gof_p: Floats
     low_level: Bools
     mean: Floats
+    sigma: Floats
+    missing: npt.NDArray[np.int16]
     break_probability: Floats
     break_step: npt.NDArray[np.int16]
     break_low: npt.NDArray[np.int16]
