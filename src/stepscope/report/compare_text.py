@@ -94,22 +94,24 @@ def _cells(key: str, difference: Difference) -> tuple[str, ...]:
     effect = difference.effect
     if isinstance(effect, Unmeasured):
         return lines.label(key), first, second, "-", visible_line(lines.absent(effect, 0))
-    holm = _p(difference.p_adjusted) + (" *" if difference.survives else "")
-    shown = _signed(key, effect.value), lines.interval(key, effect)
+    holm = p_value(difference.p_adjusted) + (" *" if difference.survives else "")
+    shown = signed(key, effect.value), lines.interval(key, effect)
     cases = f"{difference.n_cases:,}" if difference.paired else "-"
-    return lines.label(key), first, second, *shown, cases, _p(difference.p), holm
+    return lines.label(key), first, second, *shown, cases, p_value(difference.p), holm
 
 
 def _tested(report: ComparisonReport) -> int:
     return sum(d.p is not None for d in report.differences.values())
 
 
-def _signed(key: str, value: float) -> str:
+def signed(key: str, value: float) -> str:
+    """Return a difference with its sign, also of a positive one."""
     text = lines.number(key, value)
     return text if text.startswith("-") else f"+{text}"
 
 
-def _p(p: float | None) -> str:
+def p_value(p: float | None) -> str:
+    """Return p in few characters; "-" where nothing was tested."""
     if p is None:
         return "-"
     return "<.001" if p < 0.001 else lines.share(p)

@@ -11,29 +11,14 @@ from stepscope.report.pages import shapes as shape_views
 from stepscope.report.pages.earned import scatter
 from stepscope.report.pages.figures import matrix, measured, title, vector_chart, vector_table
 from stepscope.report.pages.links import Links
+from stepscope.report.pages.look import OUTCOME, Look, look
 from stepscope.report.pages.page import Cell, Chart, Column, Empty, Page, Row, Table, Tone
 from stepscope.report.pages.run_table import RunList, run_list
 from stepscope.report.pages.runs import RunQuery, RunRow
 from stepscope.report.pages.shapes import ShapesView
-from stepscope.report.text import evidence, flipped, headline
-from stepscope.report.types import JointTable, LookFirst, Profile, Report
+from stepscope.report.text import flipped, headline
+from stepscope.report.types import JointTable, Profile, Report
 from stepscope.values import Unmeasured
-
-OUTCOME: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet", "undecided": "warn"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """A run to look at first: where in it, why, and the address of that step."""
-
-    name: str
-    outcome: str
-    tone: Tone
-    steps: str
-    where: str
-    evidence: str
-    href: str | None
-    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +84,7 @@ def overview(
     content = Overview(
         about=headline(report.whole, report)[1],
         chosen=_chosen(report),
-        looks=tuple(_look(run, links) for run in report.look_first),
+        looks=tuple(look(run, links) for run in report.look_first),
         vector=vector,
         groups=groups,
         matrix=table,
@@ -135,21 +120,6 @@ def _chosen(report: Report) -> str:
     ]
     parts.append(f"by {asked.by}" if asked.by else "")
     return ", ".join(part for part in parts if part)
-
-
-def _look(run: LookFirst, links: Links) -> Look:
-    where, said = evidence(run)
-    step = run.suspects[0].first if run.suspects else None
-    return Look(
-        name=run.name,
-        outcome=run.outcome,
-        tone=OUTCOME[run.outcome],
-        steps=f"{run.steps:,}",
-        where=where,
-        evidence=said,
-        href=links.run(run.id, step),
-        command=run.command,
-    )
 
 
 def _group(profile: Profile, report: Report, anchor: str) -> Group:

@@ -1,0 +1,231 @@
+"""What was said of a run, by whom: a table whose rows cite steps, and chips that lead back.
+
+Verdicts of rules, of judges of any family and labels of people stand side by side; nothing is
+merged. The colour of a step's edge is that of the gravest thing said of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from stepscope.model import Record, Verdict
+from stepscope.report.axes import INCORRECT
+from stepscope.report.keys import AXES
+from stepscope.report.pages.links import verdict_anchor
+from stepscope.report.pages.page import Tone
+from stepscope.report.pages.run_data import RunData
+from stepscope.values import Unmeasured
+
+# Verdicts of one run that a page lists; the rest are counted, and `show --json` has all.
+MOST = 400
+# Steps that one verdict's row names.
+NAMED = 12
+# Chips under one step: what speaks of it first, then what cites it.
+MOST_CHIPS = 12
+# The gravest first: what a step's edge is coloured by.
+CATEGORIES = ("error", "fault", "redundant", "detour", "suspect", "progress")
+_LABELS = {
+    "ERROR": "error",
+    "REDUNDANT": "redundant",
+    "DETOUR": "detour",
+    "PROGRESS": "progress",
+    INCORRECT: "fault",
+}
+PEOPLE = "human"
+# The address of a step; None where the page does not hold it.
+To = Callable[[int], str | None]
+
+
+class Answered(NamedTuple):
+    """A record and its verdict."""
+
+    record: Record
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """One remark on a step: who, what, and the row that says why."""
+
+    text: str
+    title: str
+    category: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """A step that a verdict points at."""
+
+    step: int
+    href: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictRow:
+    """One verdict: who says what of which steps, and why."""
+
+    anchor: str
+    judge: str
+    measure: str
+    at: Citation | None
+    label: str
+    value: str
+    cites: tuple[Citation, ...]
+    more: int
+    reason: str
+    category: str
+    tone: Tone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """Everything said of a run, by row and by step.
+
+    Attributes:
+        rows: verdicts, those that speak of steps or faults first.
+        left: how many were not listed.
+        unmeasured: measures without an answer, by who, kind and reason.
+        chips: remarks by step.
+        categories: the gravest category by step.
+        by_judge: category by step for each judge, in the order of the strip.
+        labels: what people said, by step.
+    """
+
+    rows: tuple[VerdictRow, ...]
+    left: int
+    unmeasured: tuple[tuple[str, str, str], ...]
+    chips: dict[int, tuple[Chip, ...]]
+    categories: dict[int, str]
+    by_judge: dict[str, dict[int, str]]
+    labels: dict[int, tuple[str, ...]]
+
+    def at(self, step: int) -> tuple[Chip, ...]:
+        """Return the remarks on one step."""
+        return self.chips.get(step, ())
+
+
+def said(data: RunData, to: To) -> Said:
+    """Sort what was said of a run; `to` gives the address of a step."""
+    answered = [
+        Answered(record, record.answer)
+        for record in data.records
+        if isinstance(record.answer, Verdict) and record.family != PEOPLE
+    ]
+    answered.sort(key=_order)
+    shown = answered[:MOST]
+    rows = tuple(_row(data.trajectory.id, at, one, to) for at, one in enumerate(shown))
+    by_judge: dict[str, dict[int, str]] = {}
+    for record, verdict in answered:
+        for step in _speaks_of(verdict):
+            category = _category(verdict)
+            if category:
+                steps = by_judge.setdefault(record.family, {})
+                steps[step] = _gravest(steps.get(step, ""), category)
+    categories: dict[int, str] = {}
+    for suspect in data.suspects:
+        for step in range(suspect.first, min(suspect.last, suspect.first + MOST) + 1):
+            categories.setdefault(step, "suspect")
+    for steps in by_judge.values():
+        for step, category in steps.items():
+            categories[step] = _gravest(categories.get(step, ""), category)
+    return Said(
+        rows=rows,
+        left=len(answered) - len(shown),
+        unmeasured=tuple(_absent(data.records)),
+        chips=_chips(shown, rows),
+        categories=categories,
+        by_judge=by_judge,
+        labels=_people(data),
+    )
+
+
+def _order(answered: Answered) -> tuple[bool, bool, int, str, str]:
+    record, answer = answered
+    step = -1 if answer.step is None else answer.step
+    return (not _category(answer), not answer.cites, step, answer.measure, record.family)
+
+
+def _speaks_of(answer: Verdict) -> tuple[int, ...]:
+    """Return the step a verdict is about; of one about the run, the steps it faults."""
+    if answer.step is not None:
+        return (answer.step,)
+    return answer.cites if answer.label == INCORRECT else ()
+
+
+def _category(answer: Verdict) -> str:
+    if answer.measure == "localise" and answer.step is not None:
+        return "suspect"
+    if answer.measure == "policy" and answer.step is not None:
+        return "error"
+    return _LABELS.get(answer.label or "", "")
+
+
+def _gravest(one: str, other: str) -> str:
+    return next((c for c in CATEGORIES if c in (one, other)), one or other)
+
+
+def _row(run: str, at: int, answered: Answered, to: To) -> VerdictRow:
+    record, answer = answered
+    category = _category(answer)
+    return VerdictRow(
+        anchor=verdict_anchor(run, at),
+        judge=judge_of(record),
+        measure=AXES.get(answer.measure, answer.measure),
+        at=None if answer.step is None else Citation(step=answer.step, href=to(answer.step)),
+        label=answer.label or "",
+        value="" if answer.value is None else f"{answer.value:.3g}",
+        cites=tuple(Citation(step=s, href=to(s)) for s in answer.cites[:NAMED]),
+        more=max(len(answer.cites) - NAMED, 0),
+        reason=answer.reason,
+        category=category,
+        tone="bad" if category in ("error", "fault") else "",
+    )
+
+
+def judge_of(record: Record) -> str:
+    """Return who says so: the family, and the model where one is named."""
+    return f"{record.family}: {record.judge}" if record.judge else record.family
+
+
+def _chips(answered: Sequence[Answered], rows: Sequence[VerdictRow]) -> dict[int, tuple[Chip, ...]]:
+    found: dict[int, list[Chip]] = {}
+    for (_, answer), row in zip(answered, rows, strict=True):
+        about = _speaks_of(answer)
+        for step in dict.fromkeys((*about, *answer.cites)):
+            chips = found.setdefault(step, [])
+            if len(chips) < MOST_CHIPS:
+                chips.append(_chip(row, step in about))
+    return {step: tuple(chips) for step, chips in found.items()}
+
+
+def _chip(row: VerdictRow, about: bool) -> Chip:
+    said = f"{row.measure}: {row.label or row.value}" if about else f"cited by {row.measure}"
+    return Chip(
+        text=said if row.judge == "rules" else f"{said} ({row.judge})",
+        title=row.reason,
+        category=row.category if about else "",
+        href=f"#{row.anchor}",
+    )
+
+
+def _absent(records: Sequence[Record]) -> Iterator[tuple[str, str, str]]:
+    seen: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        answer = record.answer
+        if isinstance(answer, Unmeasured) and answer.step is None:
+            key = (judge_of(record), f"{answer.kind}: {answer.reason}")
+            seen.setdefault(key, []).append(answer.measure)
+    for (judge, why), names in seen.items():
+        yield judge, why, ", ".join(sorted(names))
+
+
+def _people(data: RunData) -> dict[int, tuple[str, ...]]:
+    found: dict[int, list[str]] = {}
+    for label in data.trajectory.labels:
+        where = -1 if label.step is None else label.step
+        parts = [label.annotator, label.kind.replace("_", " "), label.category or "", label.reason]
+        found.setdefault(where, []).append(": ".join(part for part in parts if part))
+    return {step: tuple(texts) for step, texts in found.items()}
