@@ -1,0 +1,132 @@
+"""Shares of shapes from the likelihoods of runs: the arithmetic behind `fleet`.
+
+A run is never counted as one shape. Each carries the likelihood of its scores under every shape,
+and the shares are those under which all runs together are most likely. Arrays here are laid out
+(..., shapes, runs): one row a shape, so that every product streams through memory. Refuses nothing:
+`fleet` checks what comes in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.stats.clusters import Floats, Ints
+
+# EM stops when the log likelihood of all runs together is within this of its maximum.
+SLACK = 0.01
+MOST_STEPS = 5_000
+
+
+def likelihood(log_likelihood: Floats) -> Floats:
+    """Turn log likelihoods of shape (m, shapes) into likelihoods (shapes, m), the largest 1."""
+    return np.ascontiguousarray(np.exp(log_likelihood - log_likelihood.max(1, keepdims=True)).T)
+
+
+def fit(rows: Floats) -> Floats:
+    """Return the most likely shares, shape (shapes,), summing to 1.
+
+    The likelihood is concave in the shares; with g the mean of L / mixture, the maximum is at most
+    m * (max(g) - 1) above what has been reached, which is when to stop.
+
+    Args:
+        rows: shape (shapes, m), likelihoods, at least one positive a run.
+
+    Source:
+        Dempster, Laird and Rubin (1977), JRSS B 39:1-38, section 4.3.
+
+    >>> fit(np.array([[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])).tolist()
+    [0.75, 0.25]
+    """
+    shapes, m = rows.shape
+    shares = np.full(shapes, 1 / shapes)
+    for _ in range(MOST_STEPS):
+        gain = rows @ (1 / (shares @ rows)) / m
+        if m * (gain.max() - 1) < SLACK:
+            break
+        shares = shares * gain
+    return np.asarray(shares / shares.sum())
+
+
+def gibbs(rows: Floats, start: Floats, *, keep: int, burn: int, rng: np.random.Generator) -> Floats:
+    """Draw shares from their posterior under a uniform (Dirichlet(1)) prior.
+
+    Args:
+        rows: shape (..., shapes, m); leading axes are chains or samples, and broadcast.
+        start: shape (..., shapes), shares to begin with.
+        keep: draws kept of each chain.
+        burn: draws thrown away first.
+        rng: the source of the draws.
+
+    Returns:
+        shape (keep, ..., shapes).
+
+    Source:
+        Diebolt and Robert (1994), JRSS B 56:363-375.
+    """
+    shares, m = start, rows.shape[-1]
+    kept = np.empty((keep, *start.shape))
+    for sweep in range(burn + keep):
+        mass = np.cumsum(rows * shares[..., None], axis=-2)
+        thrown = rng.random((*mass.shape[:-2], 1, m)) * mass[..., -1:, :]
+        above = np.count_nonzero(thrown > mass[..., :-1, :], axis=-1)
+        edges = np.concatenate(
+            [np.full((*above.shape[:-1], 1), m), above, np.zeros((*above.shape[:-1], 1), int)], -1
+        )
+        drawn = rng.standard_gamma(1.0 - np.diff(edges, axis=-1))
+        shares = drawn / drawn.sum(-1, keepdims=True)
+        if sweep >= burn:
+            kept[sweep - burn] = shares
+    return kept
+
+
+def influence(rows: Floats, shares: Floats) -> Floats:
+    """How far each run pulls the shares: one Newton step from `shares`, shape (shapes, m).
+
+    The mean over a group of runs, added to `shares`, is what a refit to that group would give, up
+    to terms of second order. One run a shape is added to the information, so that a shape that
+    nobody has keeps a finite pull.
+
+    Args:
+        rows: shape (shapes, m), likelihoods.
+        shares: shape (shapes,), all positive.
+
+    Source:
+        van der Vaart (1998), Asymptotic Statistics, section 5.7 (one-step estimators).
+    """
+    m = rows.shape[1]
+    scores = rows / (shares @ rows)
+    information = scores @ scores.T / m + np.diag(1 / (m * shares**2))
+    inverse = np.linalg.inv(information)
+    along = inverse.sum(0)
+    # Shares sum to 1: what a step adds to one it takes from the others.
+    projected = inverse - np.outer(along, along) / along.sum()
+    return np.asarray(projected @ scores)
+
+
+def interior(shares: Floats, m: int) -> Floats:
+    """Shares moved off the edge by one run a shape."""
+    return np.asarray((m * shares + 1) / (m + len(shares)))
+
+
+def cluster_sums(values: Floats, cluster: Ints, clusters: int) -> Floats:
+    """Sum values of shape (shapes, m) by cluster: shape (shapes, clusters)."""
+    return np.array([np.bincount(cluster, weights=row, minlength=clusters) for row in values])
+
+
+def design_effect(pull: Floats, cluster: Ints) -> float:
+    """How much larger the variance of the shares is for runs coming in clusters; at least 1.
+
+    Args:
+        pull: shape (shapes, m), from `influence`.
+        cluster: shape (m,), dense numbers.
+
+    Source:
+        Kish (1965), Survey Sampling, section 8.2; variances by cluster as in `stats.intervals`.
+    """
+    clusters = int(cluster.max()) + 1
+    centred = pull - pull.mean(1, keepdims=True)
+    single = float((centred**2).sum())
+    if single <= 0:
+        return 1.0
+    together = float((cluster_sums(centred, cluster, clusters) ** 2).sum())
+    return max(1.0, together / single * clusters / (clusters - 1))

@@ -1,0 +1,239 @@
+"""Shares of shapes in a fleet, and two fleets compared."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta
+
+from stepscope.errors import DataError
+from stepscope.shape.fleet import FleetComparison, Shares, compare, prevalence
+from stepscope.shape.names import SHAPES
+from stepscope.values import Estimate, Unmeasured
+
+Floats = npt.NDArray[np.float64]
+
+
+def certain(*counts: int) -> Floats:
+    """Runs whose shape is beyond doubt: so many of each, in the order of `SHAPES`."""
+    codes = np.repeat(np.arange(len(counts)), counts)
+    return np.where(np.arange(5) == codes[:, None], 0.0, -60.0)
+
+
+def noisy(rng: np.random.Generator, shares: list[float], m: int) -> Floats:
+    """Runs that say what they are with an error: unit noise about corners 2.5 apart."""
+    seen = 2.5 * np.eye(5)[rng.choice(5, p=shares, size=m)] + rng.normal(size=(m, 5))
+    return np.asarray(-((seen[:, None] - 2.5 * np.eye(5)) ** 2).sum(-1) / 2)
+
+
+def shares_of(found: Shares | Unmeasured) -> Shares:
+    assert not isinstance(found, Unmeasured)
+    return found
+
+
+def compared(found: FleetComparison | Unmeasured) -> FleetComparison:
+    assert isinstance(found, FleetComparison)
+    return found
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def test_shares_are_the_most_likely_ones_and_not_the_counted_ones() -> None:
+    # 15 runs with .8 against .05 and 5 with .1 against .6; the likelihood of the share p is
+    # (.05 + .75p)^15 (.6 - .5p)^5, greatest at p = 6.625/7.5. Counting would say .75.
+    runs = np.log([[0.8, 0.05, 1e-9, 1e-9, 1e-9]] * 15 + [[0.1, 0.6, 1e-9, 1e-9, 1e-9]] * 5)
+    found = shares_of(prevalence(runs, rng=rng()))
+    assert found["healthy"].value == pytest.approx(6.625 / 7.5, abs=0.005)
+    assert sum(share.value for share in found.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("counts", [(45, 10, 12, 25, 8), (96, 4, 0, 0, 0)])
+def test_intervals_of_certain_runs_are_those_of_the_dirichlet(counts: tuple[int, ...]) -> None:
+    found = shares_of(prevalence(certain(*counts), rng=rng()))
+    for name, count in zip(SHAPES, counts, strict=True):
+        low, high = (float(beta.ppf(q, 1 + count, 104 - count)) for q in (0.025, 0.975))
+        share = found[name]
+        assert share.value == pytest.approx(count / 100, abs=1e-6)
+        assert share.high == pytest.approx(high, abs=0.012)
+        assert share.low == pytest.approx(low if count else 0.0, abs=0.012)
+        assert (share.n, share.n_tasks, share.method) == (100, 100, "em, gibbs")
+
+
+def test_runs_of_one_task_that_repeat_each_other_count_once() -> None:
+    once = certain(20, 10, 5, 5, 10)
+    single = shares_of(prevalence(once, rng=rng()))["healthy"]
+    tasks = np.repeat(np.arange(50), 4)
+    fourfold = shares_of(prevalence(np.repeat(once, 4, axis=0), rng=rng(), clusters=tasks))
+    naive = shares_of(prevalence(np.repeat(once, 4, axis=0), rng=rng()))["healthy"]
+    assert width(fourfold["healthy"]) == pytest.approx(width(single), rel=0.12)
+    assert width(naive) == pytest.approx(width(single) / 2, rel=0.12)
+    assert (fourfold["healthy"].n, fourfold["healthy"].n_tasks) == (200, 50)
+
+
+def width(share: Estimate) -> float:
+    assert share.low is not None
+    assert share.high is not None
+    return share.high - share.low
+
+
+def test_a_share_below_one_run_may_be_none() -> None:
+    found = shares_of(prevalence(certain(48, 2, 0, 0, 0), rng=rng()))
+    assert found["early_collapse"].low == 0.0
+    assert shares_of(prevalence(certain(45, 5, 0, 0, 0), rng=rng()))["early_collapse"].low != 0.0
+
+
+def test_what_was_not_measured_widens_the_worst_case() -> None:
+    found = shares_of(
+        prevalence(certain(6, 2, 0, 0, 0), rng=rng(), unmeasured={"insufficient_data": 2})
+    )["healthy"]
+    assert (found.worst_low, found.worst_high) == pytest.approx((0.6, 0.8))
+    assert found.unmeasured == {"insufficient_data": 2}
+
+
+def test_order_of_runs_changes_no_share_and_a_seed_gives_the_same_bytes() -> None:
+    runs = noisy(rng(), [0.4, 0.2, 0.1, 0.2, 0.1], 80)
+    straight = shares_of(prevalence(runs, rng=rng()))
+    assert straight == prevalence(runs, rng=rng())
+    back = shares_of(prevalence(runs[::-1], rng=rng()))
+    for name in SHAPES:
+        assert back[name].value == pytest.approx(straight[name].value, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("runs", "clusters", "kind"),
+    [
+        ([], None, "insufficient_data"),
+        ([[0.0] * 5], None, "insufficient_data"),
+        ([[0.0] * 5] * 3, ["a"] * 3, "insufficient_data"),
+        ([[0.0] * 5, [math.nan] * 5], None, "missing_input"),
+        ([[0.0] * 5, [0.0, math.nan, 0, 0, 0]], None, "missing_input"),
+        ([[0.0] * 5, [-math.inf] * 5], None, "missing_input"),
+        ([[0.0] * 5, [math.inf] * 5], None, "missing_input"),
+    ],
+)
+def test_fleets_without_evidence_are_unmeasured(
+    runs: list[list[float]], clusters: list[str] | None, kind: str
+) -> None:
+    found = prevalence(runs, rng=rng(), clusters=clusters)
+    assert isinstance(found, Unmeasured)
+    assert found.kind == kind
+    pair = None if clusters is None else (clusters, ["b", "c"])
+    assert isinstance(compare(runs, certain(1, 1), rng=rng(), clusters=pair), Unmeasured)
+
+
+def test_shapes_of_arrays_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(DataError, match=r"expected \(runs, 5\)"):
+        prevalence([[0.0] * 4] * 3, rng=rng())
+    with pytest.raises(DataError, match="one a run"):
+        prevalence([[0.0] * 5] * 3, rng=rng(), clusters=["a", "b"])
+
+
+def test_an_impossible_shape_may_have_no_likelihood_at_all() -> None:
+    runs = np.where(certain(7, 3, 0, 0, 0) < 0, -math.inf, 0.0)
+    found = shares_of(prevalence(runs, rng=rng()))
+    assert found["healthy"].value == pytest.approx(0.7, abs=1e-6)
+
+
+def test_p_is_that_of_every_hand_out_listed() -> None:
+    # 4 healthy against 1 healthy and 3 collapses. Of the 70 ways to hand 8 runs out, as far apart
+    # are those that leave all three collapses on one side: 2 * C(5, 1) = 10.
+    first, second = certain(4, 0), certain(1, 3)
+    found = compared(compare(first, second, rng=rng(), draws=20_000))
+    ways = [sum(i >= 5 for i in side) for side in combinations(range(8), 4)]
+    assert sum(n in {0, 3} for n in ways) == 10
+    assert found.p["early_collapse"] == pytest.approx(10 / 70, abs=0.01)
+    assert found.p["late_drift"] == 1.0
+
+
+def test_fleets_without_any_spread_differ_by_very_much() -> None:
+    found = compared(compare(certain(9, 0), certain(0, 9), rng=rng(), draws=999))
+    assert found.p["healthy"] <= 0.003
+    assert found.risen() == ("early_collapse",)
+    assert found.fallen() == ("healthy",)
+    assert found.difference["early_collapse"].value == pytest.approx(1, abs=1e-6)
+
+
+def test_a_fleet_against_itself_differs_in_nothing() -> None:
+    runs = noisy(rng(), [0.4, 0.2, 0.1, 0.2, 0.1], 60)
+    found = compared(compare(runs, runs, rng=rng(), draws=499))
+    assert set(found.p.values()) == {1.0}
+    assert found.risen() == found.fallen() == ()
+
+
+def test_runs_that_say_nothing_show_no_difference() -> None:
+    found = compared(compare([[0.0] * 5] * 7, [[3.0] * 5] * 4, rng=rng(), draws=99))
+    assert set(found.p.values()) == {1.0}
+    assert found.first["recovery"].value == pytest.approx(0.2)
+
+
+def test_runs_of_one_task_move_together() -> None:
+    # Two tasks of ten runs each: one healthy, one collapsed. By run it is certain, by task chance.
+    first, second = certain(20, 0), certain(10, 10)
+    tasks = (np.repeat([0, 1], 10), np.repeat([2, 3], 10))
+    assert compared(compare(first, second, rng=rng(), draws=999)).p["healthy"] < 0.01
+    found = compared(compare(first, second, rng=rng(), clusters=tasks, draws=999))
+    assert found.p["healthy"] > 0.9
+
+
+def test_tasks_of_both_fleets_are_compared_within() -> None:
+    # 24 tasks, run twice by each fleet: half of them always collapse, one fleet fails six more.
+    hard = np.repeat(np.arange(24) < 12, 2)
+    worse = hard | np.repeat((np.arange(24) >= 12) & (np.arange(24) < 18), 2)
+    first = np.where(hard[:, None], certain(0, 1), certain(1, 0))
+    second = np.where(worse[:, None], certain(0, 1), certain(1, 0))
+    task = np.repeat(np.arange(24), 2)
+    within = compared(compare(first, second, rng=rng(), clusters=(task, task), draws=1999))
+    apart = compared(compare(first, second, rng=rng(), clusters=(task, task + 24), draws=1999))
+    # Within a task 1 of 3 hand-outs is as uneven, and one sign: (1/6)^6 a side.
+    assert within.p["early_collapse"] <= 0.001
+    assert apart.p["early_collapse"] > 0.1
+
+
+def test_many_runs_are_compared_by_normal_deviates_to_the_same_answer() -> None:
+    drawn = np.random.default_rng(3)
+    first = noisy(drawn, [0.5, 0.2, 0.1, 0.1, 0.1], 500)
+    second = noisy(drawn, [0.42, 0.28, 0.1, 0.1, 0.1], 500)
+    small = compared(compare(first, second, rng=rng(), draws=4_000))
+    large = compared(compare(first, second, rng=rng(), draws=40_000))
+    assert small.method.startswith("permutation drawn")
+    assert large.method.startswith("normal")
+    for name in SHAPES:
+        assert large.p[name] == pytest.approx(small.p[name], abs=0.02)
+    task = np.arange(500) // 2
+    small = compared(compare(first, second, rng=rng(), clusters=(task, task), draws=2_000))
+    large = compared(compare(first, second, rng=rng(), clusters=(task, task), draws=40_000))
+    for name in SHAPES:
+        assert large.p[name] == pytest.approx(small.p[name], abs=0.03)
+
+
+numbers = st.floats(-800, 800) | st.sampled_from([math.nan, math.inf, -math.inf])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.lists(numbers, min_size=5, max_size=5), max_size=8),
+    st.lists(st.lists(numbers, min_size=5, max_size=5), max_size=8),
+    st.booleans(),
+)
+def test_no_share_or_p_is_ever_not_finite(
+    first: list[list[float]], second: list[list[float]], clustered: bool
+) -> None:
+    labels = ([i // 2 for i in range(len(first))], [i // 3 for i in range(len(second))])
+    found = compare(first, second, rng=rng(), clusters=labels if clustered else None, draws=19)
+    if isinstance(found, Unmeasured):
+        assert found.reason
+        return
+    for shares in (found.first, found.second):
+        for share in shares.values():
+            assert share.low is not None
+            assert share.high is not None
+            assert 0 <= share.low <= share.value <= share.high <= 1
+    assert all(0 < p <= 1 for p in found.p.values())
