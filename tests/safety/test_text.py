@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.safety.text import visible, visible_line
+from stepscope.safety.text import escaped_json, visible, visible_line
 
 
 @pytest.mark.parametrize(
@@ -37,3 +39,11 @@ def test_what_is_visible_can_be_encoded_and_stays_as_it_is(text: str) -> None:
     shown.encode()
     assert visible(shown) == shown
     assert visible_line(text).isprintable() or len(visible_line(text).splitlines()) <= 1
+
+
+@given(st.text(st.characters()))
+def test_json_without_hidden_characters_means_the_same(text: str) -> None:
+    plain = json.dumps({text: [text]}, ensure_ascii=False)
+    shown = escaped_json(plain)
+    assert json.loads(shown) == {text: [text]}
+    assert visible(shown) == shown

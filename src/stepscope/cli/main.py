@@ -30,6 +30,7 @@ from stepscope.cli import (
     report,
     score,
     show,
+    view,
 )
 from stepscope.cli.options import Version
 from stepscope.errors import EnvironmentFault, StepscopeError
@@ -78,6 +79,7 @@ for _command in (
     report.report,
     show.show,
     compare.compare,
+    view.view,
     gate.gate,
     export.export,
     purge.purge,

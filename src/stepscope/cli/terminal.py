@@ -21,6 +21,11 @@ def out(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
+def flush() -> None:
+    """Send what was printed on its way now: a long command says where it is, also into a pipe."""
+    sys.stdout.flush()
+
+
 def out_json(value: object) -> None:
     """Print any model value as indented JSON; the same value gives the same bytes."""
     import msgspec

@@ -41,6 +41,21 @@ def visible_line(text: str) -> str:
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def escaped_json(text: str) -> str:
+    r"""Return JSON text in which such characters are escapes, which mean the same.
+
+    >>> escaped_json('{"a": "\u202e"}')
+    '{"a": "\\u202e"}'
+    """
+    return _HIDDEN.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    units = found.group().encode("utf-16-be", "surrogatepass")
+    pairs = (units[at : at + 2].hex() for at in range(0, len(units), 2))
+    return "".join(f"\\u{pair}" for pair in pairs)
+
+
 def _spelt(found: re.Match[str]) -> str:
     code = ord(found.group())
     if code < 0x100:

@@ -86,7 +86,7 @@ def moved_in(steps: tuple[Step, ...], names: Mapping[int, str], folder: Path) ->
     def back(place: int, part: Part) -> Part:
         if place not in names:
             return part
-        content = _read(folder / names[place], names[place])
+        content = read(folder, names[place])
         return msgspec.structs.replace(part, data=base64.b64encode(content).decode())
 
     return each_part(steps, back)
@@ -115,7 +115,13 @@ def write(folder: Path, blob: Blob) -> None:
         raise EnvironmentFault(f"{target}: a blob cannot be written ({e.strerror})") from e
 
 
-def _read(path: Path, name: str) -> bytes:
+def read(folder: Path, name: str) -> bytes:
+    """Return the bytes of a blob.
+
+    Raises:
+        StoreError: it is missing or has been changed.
+    """
+    path = folder / name
     try:
         content = path.read_bytes()
     except OSError as e:

@@ -265,6 +265,25 @@ def answered(
     return found
 
 
+def scored(db: sqlite3.Connection) -> tuple[int, int]:
+    """Return how many runs can be scored, and how many have a current answer about their outcome.
+
+    Every measure is asked in the same batch of runs, so that one of them tells how far `score` is.
+    """
+    live = "runs.superseded_by IS NULL AND runs.purged_ns IS NULL"
+    total = db.execute("SELECT count(*) FROM runs WHERE " + live).fetchone()[0]
+    done = db.execute(
+        "SELECT count(*) FROM current AS c"
+        " JOIN questions AS q ON q.measure = c.measure AND q.version = c.version"
+        " AND q.facts = c.facts AND q.family = 'rules'"
+        " JOIN records AS r ON r.question = q.id AND r.step = -1 AND r.repeat = 0"
+        " JOIN runs ON runs.seq = r.run AND runs.workflow = c.workflow"
+        " AND runs.case_id = r.case_id"
+        " WHERE c.measure = 'outcome' AND " + live
+    ).fetchone()[0]
+    return total, done
+
+
 def measures(db: sqlite3.Connection) -> tuple[str, ...]:
     """Return the full names of all measures with an answer about a whole run or a step."""
     rows = db.execute(

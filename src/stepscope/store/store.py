@@ -170,6 +170,18 @@ class Store:
         steps = media.moved_in(trajectory.steps, dict(rows), self.blobs)
         return msgspec.structs.replace(trajectory, steps=steps)
 
+    def blob(self, sha256: str) -> bytes | None:
+        """Return the bytes of a medium by their hash; None where no run of the store has it.
+
+        Raises:
+            StoreError: the file is missing or has been changed.
+        """
+        with faults(self.path):
+            known = self._db.execute(
+                "SELECT 1 FROM media WHERE sha256 = ? LIMIT 1", (sha256,)
+            ).fetchone()
+        return None if known is None or self.blobs is None else media.read(self.blobs, sha256)
+
     def find(self, text: str) -> str:
         """Return the id of the run called `text`: its name, its id, or a unique start of its id.
 
@@ -300,6 +312,16 @@ class Store:
         """Return the workflow of every run by row."""
         with faults(self.path):
             return dict(self._db.execute("SELECT seq, workflow FROM runs"))
+
+    def changes(self) -> int:
+        """Return a number that is another one as soon as another process has written."""
+        with faults(self.path):
+            return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
+    def scored(self) -> tuple[int, int]:
+        """Return how many runs can be scored, and how many have their current outcome."""
+        with faults(self.path):
+            return reading.scored(self._db)
 
     def purge(self, where: Where | None = None) -> Purged:
         """Erase traces, reasons, blobs and quarantined bytes; keep numbers, list what remains.

@@ -1,0 +1,73 @@
+"""`stepscope view`: the store in the browser, on this machine only."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from stepscope.cli.options import Json, Offline, StorePath
+
+# A secret of the user's own, without which nothing is served to other machines.
+TOKEN_VARIABLE = "STEPSCOPE_VIEW_TOKEN"
+
+
+def view(
+    *,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", min=1, max=65535, help="Default: 7357, or a free one."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", help=f"Not loopback only with a secret in {TOKEN_VARIABLE}.")
+    ] = "127.0.0.1",
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")] = False,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> int:
+    """Show the store in the browser until Ctrl-C; nothing is ever written.
+
+    The printed address opens once: the browser that opens it first keeps the way in.
+
+    Example: stepscope view --store runs.db
+    """
+    from stepscope.cli import terminal
+    from stepscope.cli.stores import existing
+    from stepscope.settings import load
+    from stepscope.web.app import make_app, new_token
+    from stepscope.web.policy import check_address
+    from stepscope.web.serve import address, listen, run
+
+    own = os.environ.get(TOKEN_VARIABLE)
+    check_address(host, own)
+    settings = load()
+    with existing(store, settings) as notebook:
+        path = notebook.store.path
+    token = own or new_token()
+    listening = listen(host, port)
+    url = address(listening)
+    app = make_app(path, token=token, host=host, port=listening.getsockname()[1], settings=settings)
+    opened = f"{url}/?token={token}"
+    if as_json:
+        terminal.out_json({"url": opened, "store": path})
+    else:
+        terminal.out(f"Showing {path} at\n  {opened}\nThe address opens once. Ctrl-C ends.")
+    terminal.flush()
+    if not no_open:
+        _open(opened)
+    try:
+        run(app, listening)
+    except KeyboardInterrupt:
+        # How one ends it, and nothing was under way: no error, and no other code than 0.
+        terminal.note("")
+    return 0
+
+
+def _open(url: str) -> None:
+    """Open the browser beside the server, which answers as soon as it runs."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

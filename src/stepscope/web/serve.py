@@ -1,0 +1,96 @@
+"""Listen on one address and serve until the user stops it.
+
+The port is taken before anything is printed, so that what is printed works. Only HTTP/1.1 is
+spoken; headers that claim to come from a proxy are not believed.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from stepscope.errors import EnvironmentFault, UsageError
+
+# Tried first where no port is asked for, so that a bookmark keeps its address.
+USUAL_PORT = 7357
+# Requests that wait for a connection to be taken.
+BACKLOG = 64
+# What the door refuses must reach it first: twice its own limit of headers, and the address.
+MAX_HEAD_BYTES = 64 * 1024
+# A stream of events never ends by itself; a page is done in a second.
+GRACE_SECONDS = 1
+
+
+def listen(host: str, port: int | None) -> socket.socket:
+    """Return a socket that listens at `host`; without a port at the usual one, or any free one.
+
+    Raises:
+        UsageError: the port asked for is taken or not ours, or no such address is here.
+    """
+    if port is not None:
+        return _bound(host, port)
+    try:
+        return _bound(host, USUAL_PORT)
+    except UsageError:
+        return _bound(host, 0)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # A port whose last connection is still closing is free for us.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+    except OSError as e:
+        listening.close()
+        raise _fault(host, port, e) from e
+    return listening
+
+
+def _fault(host: str, port: int, error: OSError) -> UsageError | EnvironmentFault:
+    if error.errno == errno.EADDRINUSE:
+        return UsageError(f"port {port} is in use; choose another with --port, or leave it out")
+    if error.errno == errno.EACCES:
+        return UsageError(f"port {port} is the system's; choose one above 1023 with --port")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return UsageError(f"{host!r} is no address of this machine; choose another with --host")
+    return EnvironmentFault(f"cannot listen at {host} port {port}: {error.strerror}")
+
+
+def address(listening: socket.socket) -> str:
+    """Return what to type into a browser for a listening socket.
+
+    >>> with listen("127.0.0.1", None) as found:
+    ...     address(found).rpartition(":")[0]
+    'http://127.0.0.1'
+    """
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def server(app: ASGIApp) -> uvicorn.Server:
+    """Return what serves an application; it says nothing by itself."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+    )
+
+
+def run(app: ASGIApp, listening: socket.socket) -> None:
+    """Serve until SIGINT or SIGTERM; raises KeyboardInterrupt on SIGINT, after closing."""
+    server(app).run(sockets=[listening])

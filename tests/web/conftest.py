@@ -1,0 +1,99 @@
+"""A scored store of the bundled runs, and real servers of it on loopback, each with a client."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+import stepscope
+from stepscope.settings import Settings
+from stepscope.web.app import make_app
+from stepscope.web.serve import address, listen, server
+from tests.web.validator import check
+
+RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline"
+TOKEN = "the token of this test, which opens once"
+
+Client = Callable[[Path], httpx.Client]
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store of the bundled runs, scored; read only."""
+    path = tmp_path_factory.mktemp("store") / "runs.db"
+    with stepscope.open(path, settings=Settings()) as notebook:
+        notebook.add(RUNS, agent="gpt-4o")
+        notebook.score(workers=1)
+    return path
+
+
+@pytest.fixture
+def store(made: Path, tmp_path: Path) -> Path:
+    """A copy of it that a test may change."""
+    return Path(shutil.copy(made, tmp_path / "runs.db"))
+
+
+@contextmanager
+def serving(store: Path) -> Iterator[str]:
+    """Serve a store on loopback as `stepscope view` does; give the origin."""
+    listening = listen("127.0.0.1", 0)
+    app = make_app(store, token=TOKEN, port=listening.getsockname()[1], settings=Settings())
+    running = server(app)
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield address(listening)
+    finally:
+        running.should_exit = True
+        thread.join()
+        listening.close()
+
+
+def client(origin: str) -> httpx.Client:
+    """Return a client of a server; every answer that it gets is validated."""
+    return httpx.Client(base_url=origin, event_hooks={"response": [check]}, timeout=30)
+
+
+def opened(made: httpx.Client) -> httpx.Client:
+    """Return a client after it has opened the printed address."""
+    assert made.get("/", params={"token": TOKEN}).status_code == 303
+    return made
+
+
+@pytest.fixture
+def stranger() -> Iterator[Client]:
+    """Makes clients of a server of their own, without its cookie."""
+    with ExitStack() as until_done:
+
+        def made(store: Path) -> httpx.Client:
+            origin = until_done.enter_context(serving(store))
+            return until_done.enter_context(client(origin))
+
+        yield made
+
+
+@pytest.fixture(scope="session")
+def origin(made: Path) -> Iterator[str]:
+    """A server of the scored store that no test opens anew."""
+    with serving(made) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def inside(origin: str) -> Iterator[httpx.Client]:
+    """A client of that server which has opened the printed address."""
+    with client(origin) as made:
+        yield opened(made)
+
+
+@pytest.fixture
+def outside(origin: str) -> Iterator[httpx.Client]:
+    """A client of that server without its cookie."""
+    with client(origin) as made:
+        yield made
