@@ -7,7 +7,10 @@ import pytest
 
 from stepscope.cli.main import main
 
-COMMANDS = "demo init doctor import score report show compare gate export purge baseline".split()
+COMMANDS = (
+    "demo init doctor import score report show compare view gate export purge baseline lab"
+).split()
+GROUPS = ("baseline", "lab")
 # What makes a start slow, and what --help has no use for.
 HEAVY = ("numpy", "scipy", "msgspec", "rich", "pyarrow", "sqlite3", "stepscope.model")
 
@@ -24,7 +27,9 @@ def test_help_names_every_command_in_one_line_each(capsys: pytest.CaptureFixture
     assert "..." not in text.partition("Commands:")[2]
 
 
-@pytest.mark.parametrize("command", [*COMMANDS[:-1], "baseline update"])
+@pytest.mark.parametrize(
+    "command", [*(name for name in COMMANDS if name not in GROUPS), "baseline update"]
+)
 def test_every_command_has_an_example_and_json(
     capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
@@ -33,6 +38,13 @@ def test_every_command_has_an_example_and_json(
     assert "--json" in text
     assert "--offline" in text
     assert "--store" in text
+
+
+def test_the_laboratory_needs_no_store(capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of(capsys, "lab", "envelope")
+    assert "Example: stepscope lab envelope" in " ".join(text.split())
+    assert "--json" in text
+    assert "--offline" in text
 
 
 @pytest.mark.parametrize("command", ["score", "report", "compare", "gate", "export", "purge"])

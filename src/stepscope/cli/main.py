@@ -26,6 +26,7 @@ from stepscope.cli import (
     gate,
     importing,
     init,
+    lab,
     purge,
     report,
     score,
@@ -91,6 +92,11 @@ _baseline = typer.Typer(
 )
 _add(_baseline, baseline.update)
 app.add_typer(_baseline, name="baseline", epilog="Example: stepscope baseline update --yes")
+_lab = typer.Typer(
+    help="Measure the instrument on runs whose truth is planted.", rich_markup_mode=None
+)
+_add(_lab, lab.envelope)
+app.add_typer(_lab, name="lab", epilog="Example: stepscope lab envelope --n 10 --sigma 0.06")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

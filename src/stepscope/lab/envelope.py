@@ -17,7 +17,7 @@ import numpy as np
 
 from stepscope.errors import UsageError
 from stepscope.lab.answers import CLASSIFIERS, Classifier, Told
-from stepscope.lab.curves import GENERATORS, NOISES, Noise, noisy
+from stepscope.lab.curves import GENERATORS, NOISES, noisy
 from stepscope.lab.envelope_row import Cell, Row, worth
 from stepscope.lab.noise import QUANTUM
 from stepscope.lab.planted import FEWEST_STEPS, Floats, Ints
@@ -57,7 +57,7 @@ def envelope(
     ns: Sequence[int],
     sigmas: Sequence[float],
     generators: Sequence[str] = DEFAULT_GENERATORS,
-    noises: Sequence[Noise] = ("gaussian",),
+    noises: Sequence[str] = ("gaussian",),
     trials: int = TRIALS,
     seed: int = 0,
     told: float | None = 1.0,
@@ -135,7 +135,7 @@ def _grid(
     ns: Sequence[int],
     sigmas: Sequence[float],
     generators: Sequence[str],
-    noises: Sequence[Noise],
+    noises: Sequence[str],
 ) -> Iterator[Cell]:
     _known("generator", generators, GENERATORS)
     _known("noise", noises, NOISES)
@@ -147,7 +147,8 @@ def _grid(
     for sigma in sigmas:
         if not 0 < sigma <= LARGEST_SIGMA:
             raise UsageError(f"sigma is {sigma!r}; expected above 0, at most {LARGEST_SIGMA}")
-    for generator, noise, n, sigma in product(generators, noises, ns, sigmas):
+    kinds = [noise for noise in NOISES if noise in noises]
+    for generator, noise, n, sigma in product(generators, kinds, ns, sigmas):
         yield Cell(generator=generator, noise=noise, n=n, sigma=sigma)
 
 
