@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from queue import SimpleQueue
-from typing import IO, TypeVar
+from typing import IO, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -36,7 +36,22 @@ _CHILD = (
 # Objects made before cycles are looked for: a plugin's own cycles are still found, some 10 MB late.
 GC_OBJECTS = 100_000
 _SIZE_BYTES = 8
+_ROOM_BYTES = 32 * 1024 * 1024
 _ANSWER, _FAULT = b"a", b"f"
+
+
+class Job(NamedTuple, Generic[T]):
+    """A frame to be answered.
+
+    Attributes:
+        beside: what the caller wants back beside the answer.
+        frame: what is asked.
+        held: bytes of memory that `beside` and `frame` hold, where they may be many.
+    """
+
+    beside: T
+    frame: bytes
+    held: int = 0
 
 
 class _Fault(msgspec.Struct, frozen=True):
@@ -59,22 +74,23 @@ def cores() -> int:
 def answered(
     module: str,
     start: bytes,
-    frames: Iterable[tuple[T, bytes]],
+    jobs: Iterable[Job[T]],
     *,
     workers: int,
     ahead: int,
     died: str,
+    room: int = _ROOM_BYTES,
 ) -> Iterator[tuple[T, bytes]]:
-    """Yield the answer to every frame, in the order of the frames, each with its companion.
+    """Yield the answer to every job, in the order of the jobs.
 
     Args:
         module: its `serve()` is what a child runs.
         start: the first frame of every child.
-        frames: what is asked, with anything that the caller wants back beside the answer.
+        jobs: what is asked.
         workers: how many processes.
-        ahead: frames a process that are asked before their turn: they keep it busy, and fill
-            memory.
+        ahead: jobs a process that are asked before their turn: they keep it busy, and fill memory.
         died: what to tell a user whose process ended, as "a scoring process ended ({code})".
+        room: bytes held by jobs that are asked before their turn.
 
     Raises:
         EnvironmentFault: a process ended.
@@ -85,25 +101,24 @@ def answered(
     for child in children:
         idle.put(child)
     pool = ThreadPoolExecutor(workers)
-    pending: deque[tuple[T, Future[bytes]]] = deque()
+    pending: deque[tuple[Job[T], Future[bytes]]] = deque()
+    held = 0
     try:
-        for beside, frame in frames:
-            pending.append((beside, pool.submit(_ask, idle, frame, died)))
-            while len(pending) >= ahead * workers:
-                yield _next(pending)
-        while pending:
-            yield _next(pending)
+        for job in jobs:
+            pending.append((job, pool.submit(_ask, idle, job.frame, died)))
+            held += job.held
+            while len(pending) >= ahead * workers or (held >= room and pending):
+                done, future = pending.popleft()
+                held -= done.held
+                yield done.beside, future.result()
+        for done, future in pending:
+            yield done.beside, future.result()
     finally:
         for child in children:
             child.kill()
         pool.shutdown(cancel_futures=True)
         for child in children:
             close_child(child)
-
-
-def _next(pending: deque[tuple[T, Future[bytes]]]) -> tuple[T, bytes]:
-    beside, future = pending.popleft()
-    return beside, future.result()
 
 
 def start_child(module: str, start: bytes) -> subprocess.Popen[bytes]:

@@ -18,6 +18,8 @@ from stepscope.model import Format, Measure
 
 Group = Literal["formats", "measures"]
 
+_loaded: dict[tuple[Group, str], object] = {}
+
 
 def format(name: str) -> Format:
     """Return the trace format called `name`.
@@ -47,6 +49,18 @@ def measures() -> tuple[Measure, ...]:
     return tuple(measure(name) for name in names("measures"))
 
 
+def key(group: Group, loaded: object) -> str:
+    """Return the name under which something of a group was loaded.
+
+    Raises:
+        ConfigError: it was loaded here under no name.
+    """
+    for (found, name), value in _loaded.items():
+        if found == group and value is loaded:
+            return name
+    raise ConfigError(f"{loaded!r} was not loaded as one of the {group}")
+
+
 @cache
 def names(group: Group) -> tuple[str, ...]:
     """Return the installed names of a group, sorted.
@@ -70,8 +84,13 @@ def _claims(group: Group) -> dict[str, EntryPoint]:
     return claims
 
 
-@cache
 def _load(group: Group, name: str) -> object:
+    if (group, name) not in _loaded:
+        _loaded[group, name] = _found(group, name)
+    return _loaded[group, name]
+
+
+def _found(group: Group, name: str) -> object:
     if ".py:" in name:
         return _from_file(group, name)
     claims = _claims(group)

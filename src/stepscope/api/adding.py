@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from functools import partial
 
 import msgspec
 
-from stepscope.errors import TraceError, UsageError
-from stepscope.formats.importing import Account, readings
-from stepscope.model import Quarantined, Trajectory
+from stepscope.api.reading import Filling, Item, Plan, rows
+from stepscope.errors import StepscopeError, TraceError, UsageError
+from stepscope.formats.account import Account
+from stepscope.model import Quarantined
 from stepscope.safety.limits import Limits
 from stepscope.store import Store
+from stepscope.store.prepared import Prepared
 
 Progress = Callable[[int, int], None]
 
@@ -65,40 +69,35 @@ def add(
     format_name: str | None,
     limits: Limits,
     strict: bool,
-    filled: Callable[[Trajectory], Trajectory],
+    filling: Filling,
+    workers: int | None,
     progress: Progress,
 ) -> Added:
-    """Read every path into the store; each run passes through `filled` on its way.
+    """Read every path into the store; each run passes through `filling` on its way.
 
     Raises:
-        TraceError: a path named is no trace; or, when `strict`, anything was repaired, set aside
-            or skipped: then nothing at all is kept.
+        TraceError: a path named is no trace; what came before it is kept. Or, when `strict`,
+            anything was repaired, set aside or skipped: then nothing at all is kept.
+        EnvironmentFault: the disk is full, or a process died; calling again goes on.
     """
+    read = partial(
+        rows,
+        paths,
+        Plan(limits, filling, move_media=store.blobs is not None),
+        format_name=format_name,
+        workers=workers,
+    )
     if strict:
         if "-" in paths:
             raise UsageError("strict reads everything twice, and standard input comes only once")
-        _insist(paths, format_name, limits)
+        _insist(read())
     accounts: list[Account] = []
-
-    def runs() -> Iterator[Trajectory]:
-        done = 0
-        for reading in readings(paths, format_name=format_name, limits=limits):
-            broken: list[Quarantined] = []
-            for item in reading:
-                if isinstance(item, Quarantined):
-                    broken.append(item)
-                    if len(broken) >= HELD:
-                        store.quarantine(broken)
-                        broken.clear()
-                    continue
-                yield filled(item)
-                done += 1
-                progress(done, 0)
-            store.quarantine(broken)
-            store.keep_account(reading.account.uri, msgspec.to_builtins(reading.account))
-            accounts.append(reading.account)
-
-    counts = store.put(runs())
+    stopped: list[StepscopeError] = []
+    arriving = _arriving(store, _until(read(), stopped), accounts)
+    with closing(_counted(arriving, progress)) as runs:  # no process outlives an interruption
+        counts = store.put_prepared(runs)
+    if stopped:
+        raise stopped[0]
     repaired: dict[str, int] = {}
     for account in accounts:
         for code, n in account.repaired.items():
@@ -115,30 +114,45 @@ def add(
     )
 
 
-def fill(
-    agent: str | None, agent_version: str | None, tags: Mapping[str, str]
-) -> Callable[[Trajectory], Trajectory]:
-    """Return what gives a run the agent, version and tags that its trace lacks."""
-
-    def filled(run: Trajectory) -> Trajectory:
-        return msgspec.structs.replace(
-            run,
-            agent=run.agent or agent,
-            agent_version=run.agent_version or agent_version,
-            tags={**tags, **run.tags},
-        )
-
-    return filled if agent or agent_version or tags else lambda run: run
+def _until(items: Iterator[Item], stopped: list[StepscopeError]) -> Iterator[Item]:
+    """Yield until an error of ours, which is raised when what came before it is kept."""
+    try:
+        yield from items
+    except StepscopeError as e:
+        stopped.append(e)
 
 
-def _insist(paths: Sequence[str], format_name: str | None, limits: Limits) -> None:
-    for reading in readings(paths, format_name=format_name, limits=limits):
-        for item in reading:
-            if isinstance(item, Quarantined):
-                raise TraceError(
-                    f"{item.uri}, byte {item.offset}: {item.reason}; strict keeps nothing",
-                    offset=item.offset,
-                )
-        account = reading.account
-        if account.problem is not None or account.repaired:
-            raise TraceError(f"{account.line()}; strict keeps nothing")
+def _arriving(store: Store, items: Iterator[Item], accounts: list[Account]) -> Iterator[Prepared]:
+    """Yield the runs; keep what else arrives on the spot."""
+    broken: list[Quarantined] = []
+    for item in items:
+        if isinstance(item, Prepared):
+            yield item
+        elif isinstance(item, Quarantined):
+            broken.append(item)
+            if len(broken) >= HELD:
+                store.quarantine(broken)
+                broken.clear()
+        else:
+            store.quarantine(broken)
+            broken.clear()
+            store.keep_account(item.uri, msgspec.to_builtins(item))
+            accounts.append(item)
+    store.quarantine(broken)
+
+
+def _counted(runs: Iterator[Prepared], progress: Progress) -> Generator[Prepared]:
+    for done, run in enumerate(runs, 1):
+        yield run
+        progress(done, 0)
+
+
+def _insist(read: Iterator[Item]) -> None:
+    for item in read:
+        if isinstance(item, Quarantined):
+            raise TraceError(
+                f"{item.uri}, byte {item.offset}: {item.reason}; strict keeps nothing",
+                offset=item.offset,
+            )
+        if isinstance(item, Account) and (item.problem is not None or item.repaired):
+            raise TraceError(f"{item.line()}; strict keeps nothing")

@@ -7,8 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from stepscope.api.adding import Added, Progress, add, fill
+from stepscope.api.adding import Added, Progress, add
 from stepscope.api.exporting import Exported, Target, export
+from stepscope.api.reading import Filling
 from stepscope.api.views import ComparisonView, ReportView, Text
 from stepscope.effects import infer_effect
 from stepscope.errors import UsageError
@@ -76,6 +77,7 @@ class Notebook:
         tags: Mapping[str, str] | None = None,
         format_name: str | None = None,
         strict: bool = False,
+        workers: int | None = None,
         progress: Progress | None = None,
     ) -> Added:
         """Read traces into the store: files, folders, globs, zips.
@@ -87,6 +89,7 @@ class Notebook:
             tags: tags that a trace lacks.
             format_name: the format; told from the content when left out.
             strict: keep nothing unless everything can be read as it is.
+            workers: processes; when left out, one a core for much to read and none for little.
             progress: called with the runs read so far, and 0.
 
         Raises:
@@ -100,7 +103,8 @@ class Notebook:
             format_name=format_name,
             limits=self.settings.limits,
             strict=strict,
-            filled=fill(agent, agent_version, tags or {}),
+            filling=Filling(agent, agent_version, dict(tags or {})),
+            workers=workers,
             progress=progress or _silent,
         )
 

@@ -32,6 +32,10 @@ def import_(
         bool,
         typer.Option("--strict", help="Keep nothing unless everything could be read as it is."),
     ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Processes. Default: one a core for many runs."),
+    ] = None,
     store: StorePath = None,
     offline: Offline = False,
     as_json: Json = False,
@@ -56,6 +60,7 @@ def import_(
             tags=tags,
             format_name=format_name,
             strict=strict,
+            workers=workers,
             progress=step,
         )
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 
@@ -65,6 +65,48 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return " ".join(said).removesuffix(";").removesuffix(":")
 
 
+class Counts(msgspec.Struct, array_like=True):
+    """What came out of a file or of a part of it, as numbers that add up."""
+
+    runs: int = 0
+    steps: int = 0
+    calls: int = 0
+    quarantined: int = 0
+    warned: dict[str, int] = msgspec.field(default_factory=dict)
+    extra: dict[str, int] = msgspec.field(default_factory=dict)
+
+    def add(self, found: Trajectory | Quarantined) -> None:
+        """Count one thing that came out."""
+        if isinstance(found, Quarantined):
+            self.quarantined += 1
+            return
+        self.runs += 1
+        self.steps += len(found.steps)
+        _count_each(self.warned, [warning.code for warning in found.warnings])
+        _count_each(self.extra, found.extra or ())
+        for step in found.steps:
+            if step.extra:
+                _count_each(self.extra, step.extra, "step.")
+            if step.calls:
+                self.calls += len(step.calls)
+                for call in step.calls:
+                    if call.extra:
+                        _count_each(self.extra, call.extra, "call.")
+            for result in step.results:
+                if result.extra:
+                    _count_each(self.extra, result.extra, "result.")
+
+    def merge(self, other: Counts) -> None:
+        """Add what came out of another part."""
+        self.runs += other.runs
+        self.steps += other.steps
+        self.calls += other.calls
+        self.quarantined += other.quarantined
+        for mine, theirs in ((self.warned, other.warned), (self.extra, other.extra)):
+            for key, n in theirs.items():
+                _count(mine, key, n)
+
+
 class Tally:
     """Counts what comes out of a file while it is read."""
 
@@ -72,51 +114,37 @@ class Tally:
         self.uri = uri
         self.format = format_name
         self.problem = problem
-        self._runs = self._steps = self._calls = self._quarantined = 0
-        self._warned: Counter[str] = Counter()
-        self._extra: Counter[str] = Counter()
-
-    def add(self, found: Trajectory | Quarantined) -> None:
-        """Count one thing that came out."""
-        if isinstance(found, Quarantined):
-            self._quarantined += 1
-            return
-        self._runs += 1
-        self._steps += len(found.steps)
-        for warning in found.warnings:
-            self._warned[warning.code] += 1
-        extra = self._extra
-        extra.update(tuple(found.extra or ()))
-        for step in found.steps:
-            self._calls += len(step.calls)
-            if step.extra:
-                extra.update(f"step.{key}" for key in step.extra)
-            for call in step.calls:
-                if call.extra:
-                    extra.update(f"call.{key}" for key in call.extra)
-            for result in step.results:
-                if result.extra:
-                    extra.update(f"result.{key}" for key in result.extra)
+        self.counts = Counts()
 
     def repaired(self, code: str) -> None:
         """Count a repair that was made to the file as a whole."""
-        self._warned[code] += 1
+        _count(self.counts.warned, code)
 
     def account(self) -> Account:
         """Return the counts so far."""
-        warned = sorted(self._warned.items())
+        counts = self.counts
+        warned = sorted(counts.warned.items())
         return Account(
             uri=self.uri,
             format=self.format,
-            runs=self._runs,
-            steps=self._steps,
-            calls=self._calls,
+            runs=counts.runs,
+            steps=counts.steps,
+            calls=counts.calls,
             repaired={code: n for code, n in warned if code in REPAIR_CODES},
             flagged={code: n for code, n in warned if code not in REPAIR_CODES},
-            quarantined=self._quarantined,
-            kept_in_extra=dict(sorted(self._extra.items())),
+            quarantined=counts.quarantined,
+            kept_in_extra=dict(sorted(counts.extra.items())),
             problem=self.problem,
         )
+
+
+def _count(counted: dict[str, int], key: str, n: int = 1) -> None:
+    counted[key] = counted.get(key, 0) + n
+
+
+def _count_each(counted: dict[str, int], keys: Iterable[str], prefix: str = "") -> None:
+    for key in keys:
+        _count(counted, prefix + key)
 
 
 def _number(n: int, noun: str) -> str:

@@ -95,13 +95,19 @@ def _loose(label: Label) -> Label:
     return msgspec.structs.replace(label, step=None, extra=extra)
 
 
+def place_beside(uri: str) -> Path | None:
+    """Return where labels lie beside a file of runs, None where there are none."""
+    path = Path(uri).parent / FILE_NAME
+    return None if uri == "-" or path == Path(uri) or not path.is_file() else path
+
+
 def beside(uri: str, limits: Limits) -> Labels | None:
     """Return the labels that lie in the folder of a file of runs, None where none do.
 
     A file or record that cannot be read is not told here, but where the file itself is imported.
     """
-    path = Path(uri).parent / FILE_NAME
-    if uri == "-" or path == Path(uri) or not path.is_file():
+    path = place_beside(uri)
+    if path is None:
         return None
     try:
         with path.open("rb") as file:

@@ -9,14 +9,10 @@ Format: Agent Trajectory Interchange Format RFC, schema "ATIF-v1.8" (harbor 0.25
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from stepscope.formats.atif_read import NAME, runs_of
 from stepscope.formats.atif_write import write
-from stepscope.formats.building import Ordinals
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import PlainFormat, each_record
-from stepscope.model import Quarantined, Stream, Trajectory
+from stepscope.formats.plain import RecordFormat, each
 
 __all__ = ["FORMAT", "NAME", "write"]
 
@@ -29,9 +25,6 @@ def _likeness(opening: Opening) -> float:
     return 1.0 if isinstance(version, str) and version.startswith("ATIF-v") else 0.0
 
 
-def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    ordinals = Ordinals()
-    return each_record(stream, lambda found: runs_of(found, found.value, ordinals, None))
-
-
-FORMAT = PlainFormat(NAME, _likeness, _read)
+FORMAT = RecordFormat(
+    NAME, _likeness, each(lambda found, ordinals: runs_of(found, found.value, ordinals, None))
+)

@@ -26,15 +26,15 @@ _LIMITS = Limits()
 
 
 class Ordinals:
-    """Counts records of equal content within one file."""
+    """Counts records of equal content within one file: `seen` says how many of each there were."""
 
     def __init__(self) -> None:
-        self._seen: dict[bytes, int] = {}
+        self.seen: dict[bytes, int] = {}
 
     def next(self, content: bytes) -> int:
         """Return how many records of this content came before, and count one more."""
-        count = self._seen.get(content, 0)
-        self._seen[content] = count + 1
+        count = self.seen.get(content, 0)
+        self.seen[content] = count + 1
         return count
 
 

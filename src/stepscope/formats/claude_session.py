@@ -119,7 +119,8 @@ def _constants(lines: list[Line]) -> dict[str, Json]:
     """Return the first value of every key that hardly changes."""
     found: dict[str, Json] = {}
     for line in lines:
-        for key in CONSTANT & line.raw.keys():
+        # In the order of the line: that of a set is another one in every process.
+        for key in [key for key in line.raw if key in CONSTANT]:
             found.setdefault(key, line.raw[key])
     return found
 

@@ -102,7 +102,7 @@ def _step(line: Line, index: int, constants: dict[str, Json], limits: Limits) ->
     model, reason = message.get("model"), message.get("stop_reason")
     start = instant(line.timestamp)
     extra = {**line.extra(), **(message_extra(message) or {})}
-    extra |= {k: line.raw[k] for k in CONSTANT & line.raw.keys() if line.raw[k] != constants[k]}
+    extra |= {k: v for k, v in line.raw.items() if k in CONSTANT and v != constants[k]}
     if line.message_id is not None:
         extra["message_id"] = line.message_id
     if line.timestamp is not None and start is None:

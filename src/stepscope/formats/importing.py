@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import BinaryIO, cast
 
 from stepscope import registry
@@ -34,25 +35,25 @@ class Reading:
     def __init__(
         self, found: Opened | Refused, stream: Stream | None = None, format: Format | None = None
     ) -> None:
-        self._stream = stream
-        self._format = format
-        self._named = found.named
+        self.stream = stream
+        self.format = format
+        self.named = found.named
         problem = found.problem if isinstance(found, Refused) else None
-        self._tally = Tally(found.uri, None if format is None else format.name, problem)
+        self.tally = Tally(found.uri, None if format is None else format.name, problem)
 
     @property
     def uri(self) -> str:
         """The file, or archive and member, fit to be printed."""
-        return self._tally.uri
+        return self.tally.uri
 
     @property
     def account(self) -> Account:
         """What came out so far; complete when the reading is at its end."""
-        return self._tally.account()
+        return self.tally.account()
 
     def repaired(self, code: str) -> None:
         """Count a repair that was made to the file as a whole."""
-        self._tally.repaired(code)
+        self.tally.repaired(code)
 
     def __iter__(self) -> Iterator[Trajectory | Quarantined]:
         """Yield the runs and the quarantined records of the file.
@@ -61,29 +62,39 @@ class Reading:
             TraceError: a file given by name turns out to be unreadable half way.
             UsageError: the next reading was asked for before this one was read.
         """
-        stream, reader = self._stream, self._format
-        self._stream = None
+        stream, reader = self.stream, self.format
+        self.stream = None
         if stream is None or reader is None:
             return
         if stream.file.closed:
             raise UsageError(f"{self.uri}: closed; read each file before asking for the next")
         labels = beside(stream.uri, stream.limits)
-        try:
+        with self.telling():
             for found in reader.read(stream):
                 if labels is not None and isinstance(found, Trajectory):
                     found = labels.attach(found)
-                self._tally.add(found)
+                self.tally.counts.add(found)
                 yield found
             for _ in labels.without_run if labels is not None else ():
-                self._tally.repaired("label_without_run")
+                self.tally.repaired("label_without_run")
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Note in the account why a file is read no further.
+
+        Raises:
+            TraceError: the file was given by name.
+        """
+        try:
+            yield
         except TraceError as e:
-            self._tally.problem = str(e)
-            if self._named:
+            self.tally.problem = str(e)
+            if self.named:
                 raise
         except DAMAGE as e:
-            self._tally.problem = f"damaged, read no further: {e}"
-            if self._named:
-                raise TraceError(f"{self.uri}: {self._tally.problem}") from e
+            self.tally.problem = f"damaged, read no further: {e}"
+            if self.named:
+                raise TraceError(f"{self.uri}: {self.tally.problem}") from e
 
 
 def readings(

@@ -16,8 +16,10 @@ import msgspec
 
 from stepscope import model
 from stepscope.errors import LimitError, TraceError
+from stepscope.formats.building import Ordinals
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import PlainFormat
+from stepscope.formats.pieces import RawRecord
+from stepscope.formats.plain import Place, RecordFormat
 from stepscope.formats.records import records
 from stepscope.model import Json, Quarantined, Stream, Trajectory, Warn
 from stepscope.safety.door import decode_strict, drops_keys
@@ -129,7 +131,8 @@ def _likeness(opening: Opening) -> float:
     return 1.0 if opening.first(_HEADER_KEY, "schema") is not None else 0.0
 
 
-def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+def _split(stream: Stream) -> Iterator[RawRecord | Quarantined]:
+    """Yield the lines that hold runs; what stands under a header of another schema is set aside."""
     schema: Any = SCHEMA
     for record in records(stream):
         if isinstance(record, Quarantined):
@@ -138,12 +141,19 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         try:
             if record.raw.startswith(_HEADER_START):
                 schema = decode_strict(record.raw, limits=stream.limits).value.get("schema")
-            # Checked at every line: what stands under a header of another schema is not read.
             check_schema(schema)
             if not record.raw.startswith(_HEADER_START):
-                yield run_of(record.raw, stream.limits)
+                yield record
         except TraceError as e:
             yield Quarantined(reason=str(e), offset=record.offset, raw=record.raw, uri=stream.uri)
 
 
-FORMAT = PlainFormat(NAME, _likeness, _read)
+def _one(record: RawRecord, place: Place, _: Ordinals) -> Iterable[Trajectory | Quarantined]:
+    try:
+        return (run_of(record.raw, place.limits),)
+    except TraceError as e:
+        offset, uri = record.offset, place.uri
+        return (Quarantined(reason=str(e), offset=offset, raw=record.raw, uri=uri),)
+
+
+FORMAT = RecordFormat(NAME, _likeness, _one, _split)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -22,16 +21,14 @@ from stepscope.formats.beliefs import OK, Judged, error
 from stepscope.formats.building import Ordinals, finish, rest
 from stepscope.formats.chat import Reading, steps_of
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import Found, PlainFormat, each_record
+from stepscope.formats.plain import Found, RecordFormat, each
 from stepscope.model import (
     Case,
     Json,
     Outcome,
-    Quarantined,
     ReferenceCall,
     Source,
     Step,
-    Stream,
     SubGoal,
     Trajectory,
 )
@@ -81,12 +78,7 @@ def _likeness(opening: Opening) -> float:
     return min(1.0, 0.2 * hits if known or "traj" in record else 0.05 * hits)
 
 
-def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    ordinals = Ordinals()
-    return each_record(stream, lambda found: (_trajectory(found, ordinals),))
-
-
-def _trajectory(found: Found, ordinals: Ordinals) -> Trajectory:
+def _runs(found: Found, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
     if type(record) is not dict:
         raise TraceError(f"a tau-bench run is an object; found {str(record)[:60]!r}")
@@ -110,7 +102,7 @@ def _trajectory(found: Found, ordinals: Ordinals) -> Trajectory:
         case=_case(info, workflow, task),
         extra=_extra(record, info),
     )
-    return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return (finish(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
 
 def _workflow(steps: tuple[Step, ...]) -> str:
@@ -162,4 +154,4 @@ def _extra(record: dict[str, Json], info: dict[str, Json] | None) -> dict[str, J
     return {"info": told} if more is None else {"info": told, **more}
 
 
-FORMAT = PlainFormat(NAME, _likeness, _read)
+FORMAT = RecordFormat(NAME, _likeness, each(_runs))

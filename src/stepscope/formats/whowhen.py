@@ -10,7 +10,6 @@ Format: ag2ai/Agents_Failure_Attribution, `Who&When/`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -19,7 +18,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.beliefs import judge_text
 from stepscope.formats.building import Ordinals, finish, rest, text_at
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import Found, PlainFormat, each_record
+from stepscope.formats.plain import Found, RecordFormat, each
 from stepscope.model import (
     Actor,
     Case,
@@ -27,11 +26,9 @@ from stepscope.model import (
     Label,
     Outcome,
     Part,
-    Quarantined,
     Source,
     Step,
     StepKind,
-    Stream,
     Trajectory,
 )
 
@@ -81,12 +78,7 @@ def _hand_crafted(history: list[Json]) -> bool:
     return "human" in roles and any(role.startswith("Orchestrator (") for role in roles)
 
 
-def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    ordinals = Ordinals()
-    return each_record(stream, lambda found: (_trajectory(found, ordinals),))
-
-
-def _trajectory(found: Found, ordinals: Ordinals) -> Trajectory:
+def _runs(found: Found, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
     if not isinstance(record, dict):
         raise TraceError(f"a Who&When run is an object; found {str(record)[:60]!r}")
@@ -108,7 +100,7 @@ def _trajectory(found: Found, ordinals: Ordinals) -> Trajectory:
         case=_case(run, workflow),
         extra=rest(record, _RECORD),
     )
-    return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return (finish(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
 
 def _outcome(correct: bool | None) -> Outcome:
@@ -187,4 +179,4 @@ def _kind(doing: str | None) -> StepKind:
     return "plan" if doing == "thought" else "other"
 
 
-FORMAT = PlainFormat(NAME, _likeness, _read)
+FORMAT = RecordFormat(NAME, _likeness, each(_runs))

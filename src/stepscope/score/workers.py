@@ -49,7 +49,7 @@ def answered(
     for _, reply in processes.answered(
         __name__,
         _encode(_Start(path, plan)),
-        ((None, _encode(list(chunk))) for chunk in chunks),
+        (processes.Job(None, _encode(list(chunk))) for chunk in chunks),
         workers=workers,
         ahead=_AHEAD,
         died=_DIED,
