@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,6 +23,10 @@ def view(
     host: Annotated[
         str, typer.Option("--host", help=f"Not loopback only with a secret in {TOKEN_VARIABLE}.")
     ] = "127.0.0.1",
+    gates: Annotated[
+        list[Path] | None,
+        typer.Option("--gates", metavar="FILE", help="What gate --json wrote; the latest last."),
+    ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")] = False,
     store: StorePath = None,
     offline: Offline = False,
@@ -36,6 +41,7 @@ def view(
     from stepscope.cli import terminal
     from stepscope.cli.stores import existing
     from stepscope.settings import load
+    from stepscope.web.answers import gate_documents
     from stepscope.web.app import make_app, new_token
     from stepscope.web.policy import check_address
     from stepscope.web.serve import address, listen, run
@@ -43,12 +49,20 @@ def view(
     own = os.environ.get(TOKEN_VARIABLE)
     check_address(host, own)
     settings = load()
+    gate_documents(gates or ())
     with existing(store, settings) as notebook:
         path = notebook.store.path
     token = own or new_token()
     listening = listen(host, port)
     url = address(listening)
-    app = make_app(path, token=token, host=host, port=listening.getsockname()[1], settings=settings)
+    app = make_app(
+        path,
+        token=token,
+        host=host,
+        port=listening.getsockname()[1],
+        settings=settings,
+        gates=gates or (),
+    )
     opened = f"{url}/?token={token}"
     if as_json:
         terminal.out_json({"url": opened, "store": path})

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
+import msgspec
 from starlette.requests import Request
 
-from stepscope.report.build import build
+from stepscope.errors import UsageError
+from stepscope.report.build import both, build
+from stepscope.report.compare import compare
+from stepscope.report.gate_json import GateDocument
 from stepscope.report.pages.run_data import RunData, read_run
 from stepscope.report.pages.runs import RunRow, read_runs
-from stepscope.report.types import Report
+from stepscope.report.types import ComparisonReport, Report
 from stepscope.settings import Settings
 from stepscope.store import Store
+from stepscope.store.where import Where
 from stepscope.web.asked import Choice, choice
 from stepscope.web.reader import Reader
+
+# Trials of one task that a run's page names.
+MOST_TRIALS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,22 @@ def _chosen(store: Store, asked: Choice, seed: int) -> Chosen:
     return Chosen(report, read_runs(store, where=where, since=since))
 
 
+async def comparison(request: Request, by: str, first: str, second: str) -> ComparisonReport:
+    """Return two groups compared, over the runs that an address chooses.
+
+    Raises:
+        UsageError: one of them has no run, or the filter makes no sense.
+    """
+    asked = choice(request.query_params)
+    seed = settings(request).seed
+
+    def made(store: Store) -> ComparisonReport:
+        chosen_by = both(asked.condition, asked.since or None)
+        return compare(store, first, second, by=by, where=chosen_by, seed=seed)
+
+    return await reader(request).ask_once(("compare", asked, by, first, second), made)
+
+
 async def run_data(request: Request, run: str) -> RunData:
     """Return a run with everything that is said of it.
 
@@ -64,3 +90,53 @@ async def run_data(request: Request, run: str) -> RunData:
         UsageError: no such run, or several.
     """
     return await reader(request).ask_once(("run", run), lambda store: read_run(store, run))
+
+
+async def same_task(request: Request, data: RunData) -> tuple[RunRow, ...]:
+    """Return the trials of a run's task, itself among them, without their figures."""
+    run = data.trajectory
+    if run.task is None:
+        return ()
+    condition = Where("runs.workflow = ? AND runs.task = ?", (run.workflow, run.task))
+    found = await reader(request).ask(lambda store: store.runs(condition))
+    return tuple(
+        RunRow(
+            id=found.id[at],
+            name=found.name[at],
+            workflow=found.workflow[at],
+            agent=found.agent[at] or "",
+            task=found.task[at] or "",
+            trial=found.trial[at] or "",
+            outcome=found.outcome[at],
+            steps=int(found.steps[at]),
+            calls=int(found.calls[at]),
+            reached=None,
+            failed_calls=None,
+            repeats=None,
+            violations=None,
+            cost_usd=None,
+            seconds=None,
+            faults=None,
+            weight=0.0,
+        )
+        for at in range(min(len(found), MOST_TRIALS))
+    )
+
+
+def gate_documents(files: Sequence[Path]) -> tuple[GateDocument, ...]:
+    """Return what `stepscope gate --json` wrote, in the order of the files.
+
+    Raises:
+        UsageError: a file cannot be read, or is no gate report.
+    """
+    documents = []
+    for file in files:
+        try:
+            documents.append(msgspec.json.decode(file.read_bytes(), type=GateDocument))
+        except OSError as e:
+            raise UsageError(f"{file}: {e.strerror}; expected a file of stepscope gate") from e
+        except msgspec.DecodeError as e:
+            raise UsageError(
+                f"{file}: not what stepscope gate --json writes ({e}); write it again"
+            ) from e
+    return tuple(documents)

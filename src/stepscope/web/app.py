@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from stepscope.errors import EnvironmentFault, StepscopeError
-from stepscope.safety.text import visible_line
+from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
+from stepscope.report.pages.page import Empty
 from stepscope.settings import Settings
 from stepscope.web import data, pages
 from stepscope.web.door import Door
@@ -39,6 +39,7 @@ def make_app(
     host: str = "127.0.0.1",
     allow_write: bool = False,
     settings: Settings | None = None,
+    gates: Sequence[Path] = (),
 ) -> Door:
     """Return the application for one store, behind its door.
 
@@ -49,6 +50,7 @@ def make_app(
         host: the address it listens at.
         allow_write: whether routes that write may be asked.
         settings: of the store; the defaults when left out.
+        gates: files that `stepscope gate --json` wrote, the latest last.
     """
     reader = Reader(store_path)
 
@@ -69,6 +71,7 @@ def make_app(
     app.state.reader = reader
     app.state.settings = settings or Settings()
     app.state.files = static_files()
+    app.state.gates = tuple(gates)
     policy = Policy(
         hosts=hosts(host, port),
         cookie=f"stepscope-{port}",
@@ -79,17 +82,22 @@ def make_app(
 
 
 async def _said(request: Request, error: Exception) -> Response:
+    # The first page of a new store is no error: it says what to run.
+    if request.url.path == "/" and not request.url.query and isinstance(error, UsageError):
+        said = Empty(said=str(error), commands=("stepscope import PATHS", "stepscope score"))
+        return pages.message(request, 200, "Nothing to see yet", said)
     status = 503 if isinstance(error, EnvironmentFault) else 400
-    return pages.message(request, status, str(error))
+    return pages.message(request, status, "This cannot be shown", Empty(said=str(error)))
 
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return pages.message(request, error.status_code, error.detail)
+    said = Empty(said=error.detail if error.detail != "Not Found" else "no page is here")
+    return pages.message(request, error.status_code, "This is not here", said)
 
 
 async def _bug(request: Request, error: Exception) -> Response:
     # The command line writes it down, as for every bug; the browser is not told what it quotes.
     sys.excepthook(type(error), error, error.__traceback__)
     said = f"a bug in stepscope ({type(error).__name__}), not in your store; see the terminal"
-    return PlainTextResponse(visible_line(said) + "\n", 500)
+    return PlainTextResponse(f"{said}\n", 500)
