@@ -1,0 +1,181 @@
+"""The fast path: many runs under one noise against all templates, in single precision.
+
+Rows are worked off in tiles that stay in the cache and keep every matrix product below the size at
+which a linear algebra library starts threads of its own: threads are ours, one a block of rows, and
+the same rows give the same bytes however many there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.shape.types import Floats
+from stepscope.shape.whiten import Whitened
+
+Singles = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+# Floats of one tile: rows times templates.
+TILE = 150_000
+MOST_ROWS = 512
+# Multiplications of one product, below what makes OpenBLAS start threads (4 * 65,536).
+PRODUCT = 250_000
+# The factor of `_normal_table` beyond these limits is as good as at them.
+TABLE_LOW, TABLE_HIGH, TABLE_STEPS = -8.0, 6.0, 1 << 13
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweep:
+    """What is left of m runs against K templates.
+
+    Attributes:
+        top: shape (m,), log density at the best template, up to its normal integral.
+        sums: shape (m, J), density of each group of templates over exp(top).
+        best: shape (m,), index of the best template.
+        shape: shape (J,), the shape of each group.
+        half_drop: shape (J,), the break of each group, -1 for none.
+    """
+
+    top: Floats
+    sums: Floats
+    best: Ints
+    shape: npt.NDArray[np.int8]
+    half_drop: npt.NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tables:
+    """Templates in single precision, sorted by shape and break, and scaled for one product.
+
+    Attributes:
+        order: shape (K,), which template of the bank each column is.
+        starts: shape (J,), the first column of each group.
+        depth: shape (p + 1, K), gives depth times root of its precision.
+        offset: shape (p, L), of the first L templates; the others have none.
+        constant: shape (K,).
+        edge: shape (K,), least depth times root of the precision.
+    """
+
+    order: Ints
+    starts: Ints
+    depth: Singles
+    offset: Singles
+    constant: Singles
+    edge: Singles
+
+
+def product(left: Floats, right: Floats) -> Floats:
+    """Return the matrix product, worked off in pieces that start no threads."""
+    height = max(1, PRODUCT // max(1, right.size))
+    found = np.empty((len(left), right.shape[1]))
+    for start in range(0, len(left), height):
+        np.matmul(left[start : start + height], right, out=found[start : start + height])
+    return found
+
+
+def sweep(lens: Whitened, residual: Floats) -> Sweep:
+    """Return the evidence of each group of templates for each row.
+
+    Args:
+        lens: the templates as the noise of these rows shows them.
+        residual: shape (m, p), whitened.
+    """
+    tables = _tables(lens)
+    m, p = residual.shape
+    rows = np.ones((m, p + 1), np.float32)
+    rows[:, :p] = residual
+    templates = len(tables.order)
+    height = max(1, min(MOST_ROWS, TILE // templates, m))
+    width = max(1, PRODUCT // (height * (p + 1)))
+    top = np.empty(m, np.float32)
+    sums = np.empty((m, len(tables.starts)), np.float32)
+    best = np.empty(m, np.int64)
+    space = np.empty((2, height, templates), np.float32)
+    index = np.empty((height, templates), np.intp)
+    for start in range(0, m, height):
+        tile = rows[start : start + height]
+        end = start + len(tile)
+        log, factor = _tile(tile, tables, space[:, : len(tile)], index[: len(tile)], width)
+        top[start:end] = log.max(1)
+        log -= top[start:end, None]
+        np.exp(log, out=log)
+        log *= factor
+        best[start:end] = log.argmax(1)
+        np.add.reduceat(log, tables.starts, axis=1, out=sums[start:end])
+    common = lens.log_scale - np.einsum("mp,mp->m", residual, residual) / 2
+    first = tables.order[tables.starts]
+    return Sweep(
+        top=top + common,
+        sums=sums.astype(np.float64),
+        best=tables.order[best],
+        shape=lens.bank.shape[first],
+        half_drop=lens.bank.half_drop[first],
+    )
+
+
+def _tile(
+    rows: Singles, tables: _Tables, space: Singles, index: npt.NDArray[np.intp], width: int
+) -> tuple[Singles, Singles]:
+    """Return log densities without the normal integral, and what that integral adds as a factor.
+
+    With z the depth in its own standard deviations and t its distance from the least depth, the log
+    density is z^2/2 + log Phi(t). For t < 0 both terms are large and cancel, so -t^2/2 is taken
+    into the first and what is left of the integral comes from a table.
+    """
+    log, z = space
+    log[:] = tables.constant
+    for start in range(0, tables.offset.shape[1], width):
+        log[:, start : start + width][:, : tables.offset.shape[1] - start] += (
+            rows[:, :-1] @ tables.offset[:, start : start + width]
+        )
+    for start in range(0, z.shape[1], width):
+        np.matmul(rows, tables.depth[:, start : start + width], out=z[:, start : start + width])
+    half = np.float32(0.5)
+    square = z * z
+    square *= half
+    log += square
+    z -= tables.edge
+    np.minimum(z, 0, out=square)
+    square *= square
+    square *= half
+    log -= square
+    per_unit = TABLE_STEPS / (TABLE_HIGH - TABLE_LOW)
+    z *= np.float32(per_unit)
+    z += np.float32(0.5 - TABLE_LOW * per_unit)
+    np.clip(z, 0, TABLE_STEPS, out=z)
+    np.copyto(index, z, casting="unsafe")
+    _normal_table().take(index, out=z, mode="clip")
+    return log, z
+
+
+def _tables(lens: Whitened) -> _Tables:
+    templates = lens.bank
+    order = np.lexsort((templates.half_drop, templates.shape))
+    group = templates.shape[order].astype(np.int64) * len(order) + templates.half_drop[order]
+    starts = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
+    root = np.sqrt(lens.precision)[order]
+    depth = np.vstack([(lens.f[order] / root[:, None]).T, (lens.pull - lens.cross)[order] / root])
+    moved = np.flatnonzero(lens.square[order] > 0)
+    last = int(moved[-1]) + 1 if len(moved) else 0
+    return _Tables(
+        order=order,
+        starts=starts,
+        depth=depth.astype(np.float32),
+        offset=lens.offset[order[:last]].T.astype(np.float32),
+        constant=lens.constant[order].astype(np.float32),
+        edge=(lens.least[order] * root).astype(np.float32),
+    )
+
+
+@lru_cache(maxsize=1)
+def _normal_table() -> Singles:
+    """Return Phi(t) exp(min(t, 0)^2 / 2) on a grid; neighbours differ by a thousandth at most."""
+    from scipy.special import erfcx
+
+    t = np.linspace(TABLE_LOW, TABLE_HIGH, TABLE_STEPS + 1)
+    below = erfcx(np.abs(t) / np.sqrt(2)) / 2
+    return np.asarray(np.where(t < 0, below, 1 - below * np.exp(-t * t / 2)), np.float32)
