@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from stepscope.effects import infer_effect, words_of
+from stepscope.measures.once import once
 from stepscope.model import Effect, Exchange, Facts, Trajectory
 
 # Whom a run is handed to when the agent gives up.
@@ -18,6 +19,10 @@ ENDS = frozenset(
 
 def agent_calls(trajectory: Trajectory) -> tuple[Exchange, ...]:
     """Return the calls that the agent made; where users have tools, theirs are left out."""
+    return once(trajectory, "_agent_calls", _agent_calls)
+
+
+def _agent_calls(trajectory: Trajectory) -> tuple[Exchange, ...]:
     exchanges = trajectory.exchanges
     for exchange in exchanges:
         if exchange.call.requestor != "agent":

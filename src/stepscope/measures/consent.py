@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from stepscope.measures.assignment import alike
-from stepscope.model import Exchange, Step
+from stepscope.measures.calls import agent_calls
+from stepscope.measures.once import once
+from stepscope.model import Exchange, Step, Trajectory
 
 ASKS = re.compile(
     r"\b(confirm\w*|proceed|go ahead|shall (?:i|we)|should (?:i|we)|may i|would you like|"
@@ -42,17 +44,34 @@ def agrees(text: str) -> bool:
     >>> agrees("Yes, but don't add insurance."), agrees("I don't want to proceed.")
     (True, False)
     """
-    return REFUSES.search(text) is None and AGREES.search(DENIED.sub(" ", text)) is not None
+    if REFUSES.match(text) is not None:
+        return False
+    lower = text.lower()
+    if "not" in lower or "never" in lower or "n't" in lower or "n\u2019t" in lower:
+        text = DENIED.sub(" ", text)
+    return AGREES.search(text) is not None
 
 
 @lru_cache(maxsize=REMEMBERED)
 def asks(text: str) -> bool:
     """Tell whether an agent's message asks for a yes."""
-    return ASKS.search(text) is not None
+    # How most questions are put is found some fifty times faster than the pattern.
+    return " confirm" in text or "(yes/no)" in text or ASKS.search(text) is not None
 
 
-def unconfirmed(steps: Sequence[Step], made: Sequence[Exchange], at: int) -> str | None:
-    """Return why the call at index `at` of `made` lacks the user's consent, or None."""
+def unconfirmed(trajectory: Trajectory, at: int) -> str | None:
+    """Return why the agent's call of index `at` lacks the user's consent, or None."""
+    known = once(trajectory, "_unconfirmed", _nothing_known)
+    if at not in known:
+        known[at] = _unconfirmed(trajectory.steps, agent_calls(trajectory), at)
+    return known[at]
+
+
+def _nothing_known(trajectory: Trajectory) -> dict[int, str | None]:
+    return {}
+
+
+def _unconfirmed(steps: Sequence[Step], made: Sequence[Exchange], at: int) -> str | None:
     call = made[at]
     said = _latest(steps, "user", call.step)
     if said is None:

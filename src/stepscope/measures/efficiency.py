@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from math import inf
 
 from stepscope.measures.facts import FIGURES
+from stepscope.measures.once import once
 from stepscope.measures.rule import Rule
 from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict, figures
 from stepscope.values import Unmeasured
@@ -31,7 +32,9 @@ _ASPECTS = tuple(
 def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     return [
         absent if value is None else Verdict(name, float(value))
-        for (name, absent), value in zip(_ASPECTS, figures(trajectory), strict=True)
+        for (name, absent), value in zip(
+            _ASPECTS, once(trajectory, "_figures", figures), strict=True
+        )
     ]
 
 

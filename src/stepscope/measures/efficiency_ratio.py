@@ -7,6 +7,7 @@ from math import inf
 
 from stepscope.measures.efficiency import MISSING
 from stepscope.measures.facts import FIGURES
+from stepscope.measures.once import once
 from stepscope.measures.rule import Rule
 from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict, figures
 from stepscope.values import Unmeasured
@@ -28,7 +29,7 @@ _ZERO = tuple(
 def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     medians = facts.medians if facts is not None else {}
     answers: list[Answer] = []
-    for at, value in enumerate(figures(trajectory)):
+    for at, value in enumerate(once(trajectory, "_figures", figures)):
         if value is None:
             answers.append(_NO_VALUE[at])
             continue

@@ -115,7 +115,7 @@ def _order(
 ) -> Iterator[Breach]:
     for at in hits:
         if rule.require == CONSENT:
-            why = unconfirmed(trajectory.steps, made, at)
+            why = unconfirmed(trajectory, at)
             if why is not None:
                 yield Breach(made[at].step, rule.name, f"{made[at].call.name}: {why}")
         elif not any(

@@ -16,6 +16,7 @@ from math import inf
 
 from stepscope.measures.assignment import assign, contains
 from stepscope.measures.calls import agent_calls, effect_of, ends, succeeded
+from stepscope.measures.once import once
 from stepscope.measures.rule import Rule
 from stepscope.model import Answer, Case, Exchange, Facts, Scale, SubGoal, Trajectory, Verdict
 from stepscope.values import Unmeasured
@@ -61,6 +62,28 @@ def candidates(goals: Sequence[SubGoal], exchanges: Sequence[Exchange]) -> list[
     return found
 
 
+def taken(case: Case, trajectory: Trajectory) -> list[int | None]:
+    """Return for each sub-goal the call (by its index among the agent's) that it takes."""
+    return _reached(case, trajectory)[1]
+
+
+def _reached(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
+    """Return for each sub-goal the calls that satisfy it, and the one that it takes."""
+    if case is trajectory.case:
+        return once(trajectory, "_reached", _reached_of_its_own)
+    return _matched(case, trajectory)
+
+
+def _reached_of_its_own(trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
+    assert trajectory.case is not None
+    return _matched(trajectory.case, trajectory)
+
+
+def _matched(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
+    options = candidates(case.subgoals, agent_calls(trajectory)) if case.subgoals else []
+    return options, assign(options)
+
+
 def untold(trajectory: Trajectory, outputs: Sequence[str]) -> list[str]:
     """Return the texts that no message of the agent holds, commas and case aside."""
     said = [
@@ -71,14 +94,14 @@ def untold(trajectory: Trajectory, outputs: Sequence[str]) -> list[str]:
 
 
 def other_writes(
-    exchanges: Sequence[Exchange], taken: Sequence[int | None], facts: Facts | None
+    exchanges: Sequence[Exchange], pairs: Sequence[int | None], facts: Facts | None
 ) -> list[Exchange]:
     """Return the writes that succeeded and serve no sub-goal; handing in an answer is none."""
     return [
         exchange
         for at, exchange in enumerate(exchanges)
         if effect_of(exchange.call.name, facts) == "write"
-        and at not in taken
+        and at not in pairs
         and succeeded(exchange)
         and not ends(exchange.call.name)
     ]
@@ -88,27 +111,26 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     if case is None:
         return _NO_CASE
     exchanges = agent_calls(trajectory)
-    options = candidates(case.subgoals, exchanges) if case.subgoals else []
-    taken = assign(options)
+    options, pairs = _reached(case, trajectory)
     goals = _NO_SUBGOALS
     if options:
-        goals = (*_shares(case, exchanges, taken), _order(case, exchanges, options))
+        goals = (*_shares(case, exchanges, pairs), _order(case, exchanges, options))
     return (
         *goals,
-        _others(case, other_writes(exchanges, taken, facts)),
+        _others(case, other_writes(exchanges, pairs, facts)),
         _told(trajectory, case) if case.outputs else _NO_OUTPUTS,
     )
 
 
 def _shares(
-    case: Case, exchanges: Sequence[Exchange], taken: Sequence[int | None]
+    case: Case, exchanges: Sequence[Exchange], pairs: Sequence[int | None]
 ) -> tuple[Answer, ...]:
-    total, missed = len(taken), taken.count(None)
+    total, missed = len(pairs), pairs.count(None)
     n_reached = total - missed
-    cites = tuple(sorted({exchanges[at].step for at in taken if at is not None}))
+    cites = tuple(sorted({exchanges[at].step for at in pairs if at is not None}))
     reason = f"{n_reached} of {total}"
     if missed:
-        names = (g.name for g, at in zip(case.subgoals, taken, strict=True) if at is None)
+        names = (g.name for g, at in zip(case.subgoals, pairs, strict=True) if at is None)
         reason += f"; missed {', '.join(names)}"
     label = "all" if not missed else "some" if n_reached else "none"
     return (

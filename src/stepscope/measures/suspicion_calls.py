@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stepscope.measures.assignment import assign
 from stepscope.measures.axes.grounding import traced
 from stepscope.measures.calls import agent_calls, effect_of, ends, escalates, succeeded
 from stepscope.measures.consent import unconfirmed
 from stepscope.measures.errors import error_step, gist
 from stepscope.measures.recovery import react
 from stepscope.measures.redundant_calls import repeats
-from stepscope.measures.subgoals import candidates
+from stepscope.measures.subgoals import taken
 from stepscope.measures.suspicion import Suspicion
 from stepscope.model import Case, Exchange, Facts, Trajectory
 
@@ -68,8 +67,8 @@ def _writes(
     trajectory: Trajectory, made: Sequence[Exchange], case: Case | None, facts: Facts | None
 ) -> Iterator[Suspicion]:
     goals = case.subgoals if case is not None else ()
-    taken = assign(candidates(goals, made)) if goals else []
-    undone = {goal.tool: goal.name for goal, at in zip(goals, taken, strict=True) if at is None}
+    pairs = taken(case, trajectory) if case is not None else []
+    undone = {goal.tool: goal.name for goal, at in zip(goals, pairs, strict=True) if at is None}
     judges = case is not None and (bool(goals) or case.reference is not None)
     for at, exchange in enumerate(made):
         name = exchange.call.name
@@ -78,10 +77,10 @@ def _writes(
         if effect_of(name, facts) != "write" or ends(name):
             continue
         yield Suspicion(exchange.step, "write", f"{name} changes the world")
-        reason = unconfirmed(trajectory.steps, made, at)
+        reason = unconfirmed(trajectory, at)
         if reason is not None:
             yield Suspicion(exchange.step, "unconfirmed", f"{name} without consent: {reason}")
-        if not judges or at in taken or not succeeded(exchange):
+        if not judges or at in pairs or not succeeded(exchange):
             continue
         if name in undone:
             reason = f"{name} is asked for with other arguments"

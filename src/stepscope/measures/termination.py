@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from stepscope.measures.assignment import assign
 from stepscope.measures.calls import agent_calls, ends
 from stepscope.measures.rule import Rule
-from stepscope.measures.subgoals import candidates, other_writes, untold
+from stepscope.measures.subgoals import other_writes, taken, untold
 from stepscope.model import Answer, Case, Exchange, Facts, Scale, Trajectory, Verdict
 from stepscope.values import Unmeasured
 
@@ -39,24 +38,24 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     if case is None or (not case.subgoals and case.reference is None and not case.outputs):
         return _WELL if trajectory.outcome.status == "pass" else _UNKNOWN
     made = agent_calls(trajectory)
-    taken = assign(candidates(case.subgoals, made))
-    undone = [goal.name for goal, at in zip(case.subgoals, taken, strict=True) if at is None]
+    pairs = taken(case, trajectory)
+    undone = [goal.name for goal, at in zip(case.subgoals, pairs, strict=True) if at is None]
     if case.outputs:
         undone += [f"telling {output}" for output in untold(trajectory, case.outputs)]
     if undone:
         last = (trajectory.steps[-1].index,) if trajectory.steps else ()
         reason = f"stopped before {', '.join(undone)}"
         return (Verdict("termination", label="too_early", cites=last, reason=reason),)
-    return _after(made, taken, facts)
+    return _after(made, pairs, facts)
 
 
 def _after(
-    made: tuple[Exchange, ...], taken: list[int | None], facts: Facts | None
+    made: tuple[Exchange, ...], pairs: list[int | None], facts: Facts | None
 ) -> tuple[Answer, ...]:
     """Judge what was written once everything was done."""
-    done = max((at for at in taken if at is not None), default=-1)
+    done = max((at for at in pairs if at is not None), default=-1)
     late = [
-        write for write in other_writes(made, taken, facts) if write.position > _place(made, done)
+        write for write in other_writes(made, pairs, facts) if write.position > _place(made, done)
     ]
     if not late:
         return _WELL

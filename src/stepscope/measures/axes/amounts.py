@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from math import isfinite
 from typing import NamedTuple
 
@@ -30,9 +31,9 @@ QUANTITY_DIGITS = 7
 TERMS = 60
 # Counts, ranks and list numbers are no terms of a sum: with them every amount is a sum.
 SMALLEST_TERM = 10
-# Longest list whose sum counts as derived, and the largest count of equal things.
+# Longest list whose sum counts as derived, and the counts of equal things.
 LONGEST_SUM = 8
-LARGEST_MULTIPLE = 9
+MULTIPLES = range(2, 10)
 # Half a cent: amounts are printed with two decimals.
 TOLERANCE = 0.005
 
@@ -92,13 +93,46 @@ def derive(value: float, said: Sequence[Said]) -> Derivation | None:
     >>> derive(90.0, [Said(30.0, 4)]).formula
     '3 x 30'
     """
-    target = abs(value)
-    latest: dict[float, int] = {}
-    for number in reversed(said):
-        latest.setdefault(number.value, number.step)
-        if len(latest) >= TERMS:
-            break
-    return _pair(target, latest, value) or _multiple(target, latest) or _list_sum(target, said)
+    return Terms(said).derive(value)
+
+
+class Terms:
+    """Numbers said, ready for arithmetic: most values follow from none of them, and fast."""
+
+    def __init__(self, said: Sequence[Said]) -> None:
+        """Take what arithmetic may draw on from numbers in the order in which they were said."""
+        self.said = said
+        self._latest: dict[float, int] = {}
+        for number in reversed(said):
+            self._latest.setdefault(number.value, number.step)
+            if len(self._latest) >= TERMS:
+                break
+        # Whole cents, and what they may be off by rounding: sets tell what no pair can make.
+        self._cents = [round(100 * term) for term in self._latest]
+        self._near = _near_cents(self._cents)
+        totals = accumulate([n.value for n in said if n.value >= SMALLEST_TERM], initial=0.0)
+        self._totals = [round(100 * total) for total in totals]
+        self._near_totals = _near_cents(self._totals)
+
+    def derive(self, value: float) -> Derivation | None:
+        """Return how `value` follows; see `derive`."""
+        target = abs(value)
+        cents, near = round(100 * target), self._near
+        found = None
+        if not near.isdisjoint([cents - term for term in self._cents]) or not near.isdisjoint(
+            [term - cents for term in self._cents]
+        ):
+            found = _pair(target, self._latest, value)
+        if found is None and not near.isdisjoint([round(cents / n) for n in MULTIPLES]):
+            found = _multiple(target, self._latest)
+        # The sum of neighbours is the difference of two totals.
+        if found is None and not self._near_totals.isdisjoint([t + cents for t in self._totals]):
+            found = _list_sum(target, self.said)
+        return found
+
+
+def _near_cents(cents: Sequence[int]) -> set[int]:
+    return {near for cent in cents for near in (cent - 1, cent, cent + 1)}
 
 
 def _pair(target: float, terms: dict[float, int], value: float) -> Derivation | None:
@@ -116,7 +150,7 @@ def _pair(target: float, terms: dict[float, int], value: float) -> Derivation | 
 
 
 def _multiple(target: float, terms: dict[float, int]) -> Derivation | None:
-    for count in range(2, LARGEST_MULTIPLE + 1):
+    for count in MULTIPLES:
         for term, step in terms.items():
             if term and abs(count * term - target) < TOLERANCE:
                 return Derivation(f"{count} x {term:g}", (step,))
@@ -201,7 +235,8 @@ def number_forms(value: float) -> list[str]:
     ['1232.7', '1232.70', '1,232.70']
     """
     size = abs(value)
-    plain = f"{size:.0f}" if size == int(size) else repr(size)
-    return list(dict.fromkeys((plain, f"{size:.2f}", f"{size:,.2f}"))) + (
-        [f"{size:,.0f}", f"{size:.1f}"] if size == int(size) and size >= 1 else []
-    )
+    whole = size == int(size)
+    forms = [f"{size:.0f}" if whole else repr(size), f"{size:.2f}", f"{size:,.2f}"]
+    if whole and size >= 1:
+        forms += [f"{size:,.0f}", f"{size:.1f}"]
+    return list(dict.fromkeys(forms))

@@ -7,25 +7,28 @@ value that it invents and then repeats stays invented.
 A value is traced by its own text (case and outer punctuation aside), by an agreed other format
 (`trace`), or by simple arithmetic over numbers said (`derive`, see `amounts`).
 
-The index is lazy: it finds texts where it is asked, and reads numbers out only for arithmetic.
+The index is lazy: texts are searched where it is asked, as they were written and only then without
+regard to case, and numbers are read out only for arithmetic.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeVar
+from itertools import accumulate
+from typing import NamedTuple
 
 from stepscope.measures.axes.amounts import (
     Derivation,
     Said,
+    Terms,
     date_cores,
-    derive,
     number_forms,
     quantities,
 )
+from stepscope.measures.once import once
 from stepscope.model import Step, Trajectory
 
 # Shorter texts of letters and digits are found by chance once spaces and dashes are ignored.
@@ -37,14 +40,30 @@ SEARCHED = 100_000_000
 # A false hit and a term of arithmetic cost about as much as so many characters of plain search.
 HIT_CHARACTERS = 200
 
-T = TypeVar("T")
-
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _SURROGATES = range(0xD800, 0xE000)
 # A short prefix of letters before a number long enough to name one thing: W9502127.
 _PREFIXED = re.compile(r"[A-Za-z]{1,3}-?(\d{5,})")
-_WORD = re.compile(r"\w+")
 _NOT_ALNUM = re.compile(r"[\W_]+")
+# Characters that bound every word, and go on no number.
+_BOUNDS = frozenset(" \n\t\"'()[]{}<>:;!?#*$=\0")
+
+
+class _Words(NamedTuple):
+    """The texts said, joined so that a search is one, with their steps and where each begins."""
+
+    text: str
+    steps: Sequence[int]
+    starts: Sequence[int]
+
+    def step_at(self, offset: int) -> int:
+        """Return the step that holds an offset of the text."""
+        return self.steps[bisect_right(self.starts, offset) - 1]
+
+    def end(self, before: int) -> int:
+        """Return where the texts of the steps before a step end."""
+        at = bisect_left(self.steps, before)
+        return self.starts[at] if at < len(self.steps) else len(self.text)
 
 
 class Evidence:
@@ -52,37 +71,35 @@ class Evidence:
 
     def __init__(self, trajectory: Trajectory) -> None:
         """Gather what was said; nothing is looked for yet."""
-        several = _several_agents(trajectory.steps)
-        self._steps: list[int] = []
-        self._starts: list[int] = []
+        steps = trajectory.steps
+        several = _several_agents(steps)
         self._texts: list[str] = []
-        users: set[int] = set()
+        self._steps: list[int] = []
+        self._users: list[int] = []
         self.requested = False
-        at = 0
-        for step in trajectory.steps:
+        for step in steps:
             actor = step.actor
             if actor == "agent" and not (several and step.text):
                 continue
-            if actor == "user":
-                users.add(step.index)
-            self.requested = self.requested or actor in ("user", "system")
+            if actor == "user" or actor == "system":
+                self.requested = True
             text = _words(step)
             if text:
+                if actor == "user":
+                    self._users.append(len(self._texts))
                 self._steps.append(step.index)
-                self._starts.append(at)
                 self._texts.append(text)
-                at += len(text) + 1
-        self.text = "\0".join(self._texts)
-        self._users = frozenset(users)
-        self._first: dict[str, int | None] = {}
-        self._opens = bool(self._steps) and trajectory.steps[self._steps[0]].actor == "system"
-        self._opening: tuple[frozenset[str], int] | None = None
+        self._opens = bool(self._steps) and steps[self._steps[0]].actor == "system"
+        self._written = _join(self._texts, self._steps)
+        self._folded: _Words | None = None
+        self._heard: list[tuple[int, str]] | None = None
+        self._said: dict[str, int] = {}
         self._held: dict[str, bool] = {}
         self._numbers: dict[int, list[Said]] = {}
+        self._terms: dict[int, Terms] = {}
         self._matched: dict[re.Pattern[str], int | None] = {}
         self._squeezed: list[tuple[int, str]] | None = None
         self._left = SEARCHED
-        self._end = len(trajectory.steps)
 
     @property
     def exhausted(self) -> bool:
@@ -94,15 +111,20 @@ class Evidence:
 
         Numbers are words too: "34" is not said by "1619.34".
         """
-        value = value.casefold()
-        if value not in self._first:
-            self._first[value] = self._find(value)
-        return self._first[value]
+        words = self._without_case() if _cased(value) else self._written
+        return self._find(words, value.casefold(), 0, len(words.text))
 
     def said(self, value: str, before: int) -> int | None:
-        """Return the first step before step `before` that says `value`; None where none does."""
-        step = self.first(value)
-        return step if step is not None and step < before else None
+        """Return a step before step `before` that says `value`; None where none does."""
+        step = self._said.get(value)
+        if step is not None and step < before:
+            return step
+        step = self._search(self._written, value, before)
+        if step is None and _cased(value):
+            step = self._search(self._without_case(), value.casefold(), before)
+        if step is not None:
+            self._said[value] = step
+        return step
 
     def trace(self, value: str, before: int) -> int | None:
         """Return the step before `before` where an identifier or e-mail comes from.
@@ -125,11 +147,15 @@ class Evidence:
             found = self.said(number[1], before)
         if found is None:
             found = self._spoken(bare, before)
-        return self._joined(bare, before) if found is None else found
+        return self._in_words(bare, before) if found is None else found
 
     def number(self, value: float, before: int) -> int | None:
         """Return a step before step `before` that says a number, in any usual format."""
-        return self._any(number_forms(value), before)
+        for form in number_forms(value):
+            step = self.said(form, before)
+            if step is not None:
+                return step
+        return None
 
     def date(self, iso: str, before: int) -> int | None:
         """Return a step before step `before` that says a date (YYYY-MM-DD), in any format.
@@ -146,83 +172,80 @@ class Evidence:
                     return step
         return None
 
-    def numbers(self, before: int, after: int = -1) -> Sequence[Said]:
-        """Return the quantities said between the steps `after` and `before`, in order."""
-        low, high = bisect_right(self._steps, after), bisect_left(self._steps, before)
-        return [said for at in range(low, high) for said in self._quantities(at)]
+    def numbers(self, before: int) -> list[Said]:
+        """Return the quantities said before step `before`, in order."""
+        end = bisect_left(self._steps, before)
+        return [said for at in range(end) for said in self._quantities(at)]
 
     def derive(self, value: float, before: int) -> Derivation | None:
         """Return how `value` follows from what was said before step `before`, by arithmetic."""
         if self.exhausted:
             return None
-        said = self.numbers(before)
-        self._left -= HIT_CHARACTERS * len(said)
-        return derive(value, said)
+        terms = self._terms.get(before)
+        if terms is None:
+            terms = self._terms[before] = Terms(self.numbers(before))
+        self._left -= HIT_CHARACTERS * len(terms.said)
+        return terms.derive(value)
 
     def matched(self, pattern: re.Pattern[str]) -> int | None:
         """Return the first step where a user's words hold a pattern (of lower case)."""
         if pattern not in self._matched:
-            said = self.user_words(self._end)
-            hits = (step for step, words in said if pattern.search(words))
+            hits = (step for step, words in self.user_words() if pattern.search(words))
             self._matched[pattern] = next(hits, None)
         return self._matched[pattern]
 
-    def user_words(self, before: int) -> Iterator[tuple[int, str]]:
-        """Yield what users said before step `before`, in lower case, with the step."""
-        for at, step in enumerate(self._steps):
-            if step >= before:
-                return
-            if step in self._users:
-                yield step, self._texts[at]
+    def user_words(self) -> list[tuple[int, str]]:
+        """Return what users said, in lower case, with the step."""
+        if self._heard is None:
+            self._heard = [(self._steps[at], self._texts[at].casefold()) for at in self._users]
+        return self._heard
 
-    def step_at(self, offset: int) -> int:
-        """Return the step that holds an offset of `text`."""
-        return self._steps[bisect_right(self._starts, offset) - 1]
-
-    def _any(self, forms: Sequence[str], before: int) -> int | None:
-        for form in forms:
-            step = self.said(form, before)
-            if step is not None:
-                return step
-        return None
+    def _without_case(self) -> _Words:
+        """Return what was said in lower case, made when it is first asked for."""
+        if self._folded is None:
+            written = self._written
+            self._folded = (
+                # The same length: offsets remain what they are.
+                written._replace(text=written.text.lower())
+                if written.text.isascii()
+                else _join([text.casefold() for text in self._texts], self._steps)
+            )
+        return self._folded
 
     def _holds(self, core: str) -> bool:
-        """Tell whether a text stands anywhere, be it inside a word."""
+        """Tell whether a text (of lower case) stands anywhere, be it inside a word."""
         found = self._held.get(core)
         if found is None:
-            self._left -= HIT_CHARACTERS + len(self.text)
-            found = self._held[core] = self._left > 0 and core in self.text
+            text = (self._without_case() if _cased(core) else self._written).text
+            self._left -= HIT_CHARACTERS + len(text)
+            found = self._held[core] = self._left > 0 and core in text
         return found
 
-    def _find(self, value: str) -> int | None:
-        text, length = self.text, len(value)
-        start = self._after_opening(value)
+    def _search(self, words: _Words, value: str, before: int) -> int | None:
+        """Look behind the policy first: what is asked about mostly comes from there."""
+        end = words.end(before)
+        opening = words.starts[1] if self._opens and len(words.starts) > 1 else 0
+        step = self._find(words, value, opening, end)
+        return self._find(words, value, 0, min(opening, end)) if step is None else step
+
+    def _find(self, words: _Words, value: str, start: int, end: int) -> int | None:
+        text, length = words.text, len(value)
         while value and self._left > 0:
-            at = text.find(value, start)
-            self._left -= HIT_CHARACTERS + (at if at >= 0 else len(text)) - start
-            if at < 0 or _whole(text, at, at + length):
-                return self.step_at(at) if at >= 0 else None
+            at = text.find(value, start, end)
+            self._left -= HIT_CHARACTERS + (at if at >= 0 else end) - start
+            if at < 0:
+                return None
+            if _whole(text, at, at + length):
+                return words.step_at(at)
             start = at + 1
         return None
-
-    def _after_opening(self, value: str) -> int:
-        """Return where the search for a whole word may start: behind a policy that lacks it."""
-        if self._opening is None:
-            opening = self._texts[0] if self._opens else ""
-            self._opening = _words_of_opening(opening), len(opening)
-        words, end = self._opening
-        word = _WORD.search(value)
-        # A word that begins or ends with "_" counts as whole inside a longer one.
-        if word is None or word[0] in words or word[0].strip("_") != word[0]:
-            return 0
-        return end
 
     def _spoken(self, value: str, before: int) -> int | None:
         squeezed = _NOT_ALNUM.sub("", value).casefold()
         if len(squeezed) < SQUEEZED_CHARACTERS:
             return None
         if self._squeezed is None:
-            said = self.user_words(self._end)
+            said = self.user_words()
             self._squeezed = [(step, _NOT_ALNUM.sub("", words)) for step, words in said]
         for step, words in self._squeezed:
             if step >= before or self.exhausted:
@@ -232,7 +255,7 @@ class Evidence:
                 return step
         return None
 
-    def _joined(self, value: str, before: int) -> int | None:
+    def _in_words(self, value: str, before: int) -> int | None:
         words = [word for word in _NOT_ALNUM.split(value) if word]
         if len(words) < 2:
             return None
@@ -254,52 +277,55 @@ class Evidence:
 _opening_quantities = lru_cache(maxsize=8)(quantities)
 
 
-@lru_cache(maxsize=8)
-def _words_of_opening(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text))
-
-
 def evidence_of(trajectory: Trajectory) -> Evidence:
     """Return the evidence of a run, built once for all measures that ask."""
     return once(trajectory, "_evidence", Evidence)
 
 
-def once(trajectory: Trajectory, name: str, make: Callable[[Trajectory], T]) -> T:
-    """Return what `make` says of a run, kept on the run, as `Trajectory.exchanges` is."""
-    kept: T | None = trajectory.__dict__.get(name)
-    if kept is None:
-        kept = trajectory.__dict__[name] = make(trajectory)
-    return kept
+def _join(texts: Sequence[str], steps: Sequence[int]) -> _Words:
+    # The last one bounds the last word; at the beginning it is the one before, as indexes go round.
+    ends = accumulate([len(text) + 1 for text in texts], initial=0)
+    return _Words("".join([text + "\0" for text in texts]), steps, list(ends)[:-1])
+
+
+def _cased(text: str) -> bool:
+    """Tell whether a text has letters of which there are great and small ones."""
+    return text.lower() != text.upper()
 
 
 def _whole(text: str, start: int, end: int) -> bool:
     """Tell whether a match is a word of its own: no letter, digit or decimals go on around it."""
-    if start and text[start].isalnum():
-        before = text[start - 1]
+    before, after = text[start - 1], text[end]
+    if before in _BOUNDS and after in _BOUNDS:
+        return True
+    if text[start].isalnum():
         if before.isalnum() or before == "_":
             return False
-        if before in ".," and start > 1 and text[start].isdigit() and text[start - 2].isdigit():
+        if before in ".," and text[start].isdigit() and text[start - 2].isdigit():
             return False
-    if end < len(text) and text[end - 1].isalnum():
-        after = text[end]
+    if text[end - 1].isalnum():
         if after.isalnum() or after == "_":
             return False
-        if after in ".," and text[end - 1].isdigit() and text[end + 1 : end + 2].isdigit():
+        if after in ".," and text[end - 1].isdigit() and text[end + 1].isdigit():
             return False
     return True
 
 
 def _words(step: Step) -> str:
-    parts = [part.text for part in step.parts if part.text is not None]
-    for result in step.results:
-        parts += [part.text for part in result.parts if part.text is not None]
-        if result.error is not None:
-            parts.append(result.error)
-    text = parts[0] if len(parts) == 1 else "\n".join(parts)
+    parts = step.parts
+    if len(parts) == 1 and not step.results:
+        text = parts[0].text or ""
+    else:
+        found = [part.text for part in parts if part.text is not None]
+        for result in step.results:
+            found += [part.text for part in result.parts if part.text is not None]
+            if result.error is not None:
+                found.append(result.error)
+        text = found[0] if len(found) == 1 else "\n".join(found)
     # One character is found some ten times faster than two.
     if "\\" in text and "\\u" in text:
         text = _ESCAPE.sub(_unescape, text)
-    return text.casefold()
+    return text
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -15,8 +15,9 @@ from typing import Literal, NamedTuple
 
 from stepscope.effects import words_of
 from stepscope.measures.axes.amounts import number_of
-from stepscope.measures.axes.evidence import Evidence, evidence_of, once
+from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.calls import agent_calls
+from stepscope.measures.once import once
 from stepscope.model import Json, Trajectory
 
 Kind = Literal["identifier", "email", "date", "number"]

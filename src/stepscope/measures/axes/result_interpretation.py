@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 
-from stepscope.measures.axes.amounts import TOLERANCE, derive
+from stepscope.measures.axes.amounts import TOLERANCE, number_forms
 from stepscope.measures.axes.axis import (
     CORRECT,
     SCALE,
@@ -97,8 +97,11 @@ def _theirs(
     """Return a test of whether the first to say an amount was a person or the policy."""
 
     def said(value: float) -> bool:
-        step = evidence.number(value, message.step.index)
-        return step is not None and trajectory.steps[step].actor in ("user", "system")
+        for form in number_forms(value):
+            step = evidence.first(form)
+            if step is not None and step < message.step.index:
+                return trajectory.steps[step].actor in ("user", "system")
+        return False
 
     return said
 
@@ -127,27 +130,14 @@ def _unsaid(
     for value in values:
         if value in sound:
             continue
-        # As results mostly write it; only then in every other way.
-        plain = f"{value:.0f}" if value.is_integer() else repr(value)
         if (
-            evidence.said(plain, step) is not None
-            or evidence.number(value, step) is not None
+            evidence.number(value, step) is not None
             or _follows(value, [other for other in values if other != value])
-            or _derived(evidence, value, message)
+            or evidence.derive(value, step) is not None
         ):
             sound.add(value)
         elif not evidence.exhausted:
             yield Fault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
-
-
-def _derived(evidence: Evidence, value: float, message: Message) -> bool:
-    """Tell whether an amount follows by arithmetic, the latest results first: mostly it does."""
-    step = message.step.index
-    recent = message.news[0][0] - 1 if message.news else step
-    return (
-        derive(value, evidence.numbers(step, recent)) is not None
-        or evidence.derive(value, step) is not None
-    )
 
 
 def _follows(value: float, others: Sequence[float]) -> bool:

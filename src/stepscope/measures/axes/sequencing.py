@@ -23,10 +23,10 @@ from stepscope.measures.axes.axis import (
     condemned,
     judged,
 )
-from stepscope.measures.axes.evidence import once
 from stepscope.measures.axes.tool_selection import ways_to_ask
 from stepscope.measures.calls import agent_calls, effect_of
-from stepscope.measures.consent import ASKS, REFUSES, unconfirmed
+from stepscope.measures.consent import REFUSES, asks, unconfirmed
+from stepscope.measures.once import once
 from stepscope.measures.preconditions import binding, said_by, too_early
 from stepscope.measures.rule import Rule
 from stepscope.model import (
@@ -63,14 +63,15 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     broken = [(rule, x.step) for rule in rules for x in too_early(made, rule)]
     faults = [Fault(step, _why(rule)) for rule, step in broken if binding(rule)]
     writes = [at for at, x in enumerate(made) if effect_of(x.call.name, facts) == "write"]
-    asked = _consent_is_asked_for(trajectory, case, facts)
     doubts = [(step, _why(rule)) for rule, step in broken if not binding(rule)]
     confirmed = 0
     for at in writes:
-        why = unconfirmed(trajectory.steps, made, at)
+        why = unconfirmed(trajectory, at)
         if why is None:
             confirmed += 1
-        elif asked and _unwanted(trajectory.steps, made[at]):
+        elif _unwanted(trajectory.steps, made[at]) and _consent_is_asked_for(
+            trajectory, case, facts
+        ):
             faults.append(Fault(made[at].step, f"{made[at].call.name} without consent: {why}"))
         else:
             doubts.append((made[at].step, f"{made[at].call.name} may lack consent: {why}"))
@@ -122,12 +123,12 @@ def _unwanted(steps: Sequence[Step], write: Exchange) -> bool:
             break
     if said is None:
         return False
-    if REFUSES.search(said.text):
+    if REFUSES.match(said.text):
         return True
     heard = said.text.casefold()
     if any(words and words.search(heard) for words in ways_to_ask(write.call.name)):
         return False
-    return asked is None or not (ASKS.search(asked.text) or "?" in asked.text)
+    return asked is None or not ("?" in asked.text or asks(asked.text))
 
 
 MEASURE = Rule(NAME, "1", SCALE, ("effects", "policy", "preconditions"), _run)

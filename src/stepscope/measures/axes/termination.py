@@ -51,6 +51,8 @@ ANNOUNCES = re.compile(
     r"(proceed|process|transfer|\w+)",
     re.IGNORECASE,
 )
+# Every announcement holds one of these.
+STARTS = ("'ll", "\u2019ll", " will", "going to", "let me", "allow me", "shall")
 # Conditions and offers: nothing is promised yet.
 IF = re.compile(
     r"\?|\b(?:if|once|when|after|as soon as|would you|shall i|please (?:provide|confirm|let)|"
@@ -131,7 +133,10 @@ def _promised(steps: tuple[Step, ...], closing: int | None) -> Iterator[Fault]:
     if last is None or last.calls or any(s.calls for s in steps[last.index + 1 :]):
         return
     text = last.text
-    # "Let me know" announces nothing, and ends most messages.
+    # Looked for in this order most messages are done: "let me know" announces nothing.
+    lower = text.lower()
+    if not any(start in lower for start in STARTS):
+        return
     if not any(match[1].casefold() in ACTS for match in ANNOUNCES.finditer(text)):
         return
     for sentence in re.split(r"(?<=[.!?])\s+|\n+", text):
