@@ -36,12 +36,16 @@ def interval(figure: Figure) -> Interval | None:
 
 
 def cell(key: str, figure: Figure) -> Cell:
-    """Return one figure as a cell: its value, and below it its interval and n, or why not."""
+    """Return one figure as a cell: value and interval; pointed at, its n, or why there is none."""
     if isinstance(figure, Unmeasured):
-        return Cell(text="-", note=f"{figure.kind}: {figure.reason}", tone="quiet")
-    note = f"{lines.interval(key, figure)} n {lines.counted(figure)}"
-    text = lines.number(key, figure.value)
-    return Cell(text=text, sort=figure.value, note=note, interval=interval(figure))
+        return Cell(text="-", title=f"{figure.kind}: {figure.reason}", tone="quiet")
+    return Cell(
+        text=lines.number(key, figure.value),
+        sort=figure.value,
+        note=lines.interval(key, figure),
+        title=f"n {lines.counted(figure)}; unmeasured {lines.losses(key, figure)}",
+        interval=interval(figure),
+    )
 
 
 def vector_table(profile: Profile, anchor: str) -> Table:

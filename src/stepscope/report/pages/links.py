@@ -95,7 +95,7 @@ class FileLinks:
 
     def groups(self, by: str, first: str, second: str) -> str | None:
         """Return the address of the comparison of groups, where the file has one."""
-        return "#compare" if self._groups else None
+        return "#groups-compared" if self._groups else None
 
     def raw(self, run: str, step: int) -> str | None:
         """Return None: the record is in the page."""

@@ -25,12 +25,16 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One cell: what is read, what orders it (None last), where it leads, what is drawn in it."""
+    """One cell: what is read, what orders it (None last), where it leads, what is drawn in it.
+
+    `note` stands below the text, `title` is told when it is pointed at.
+    """
 
     text: str
     sort: float | str | None = None
     href: str | None = None
     note: str = ""
+    title: str = ""
     tone: Tone = ""
     interval: Interval | None = None
 

@@ -7,7 +7,7 @@ can end the block.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -64,9 +64,9 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
     made.filters["json"] = json
-    made.finalize = _shown
     return made
 
 
@@ -86,17 +86,17 @@ def body(page: Page) -> str:
 
 def document(page: Page, shell: Shell) -> str:
     """Return one page as a whole document, its specifications of charts beside it."""
-    return (
-        environment()
-        .get_template("base.html")
-        .render(shell=shell, bodies=[Markup(body(page))], specs=specs([page]))
+    template = environment().get_template("base.html")
+    return template.render(
+        shell=shell,
+        bodies=[Markup(body(page))],
+        specs=lambda: specs(chart.spec for chart in page.charts),
     )
 
 
-def specs(pages: Sequence[Page]) -> dict[str, Markup]:
-    """Return the specifications that these pages' charts need, by name."""
-    names = sorted({chart.spec for page in pages for chart in page.charts})
-    return {name: json(charts.spec(name)) for name in names}
+def specs(names: Iterable[str]) -> dict[str, Markup]:
+    """Return specifications of charts by name, as JSON."""
+    return {name: json(charts.spec(name)) for name in sorted(set(names))}
 
 
 def _shown(value: object) -> object:

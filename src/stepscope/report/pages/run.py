@@ -30,6 +30,8 @@ WINDOW = 200
 LEAD_IN = 20
 # Suspects named at the top.
 MOST_SUSPECTS = 6
+# Remarks from the import that a page lists.
+MOST_NOTES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,7 @@ class RunContent:
     strip: Strip
     said: Said
     labels: tuple[str, ...]
+    notes: tuple[str, ...]
     steps: tuple[StepView, ...]
     total: int
     first: int
@@ -138,6 +141,7 @@ def run(
         strip=strip(data, spoken, to),
         said=spoken,
         labels=spoken.labels.get(-1, ()),
+        notes=tuple(_notes(data)),
         steps=tuple(views(data, spoken, to=to, raw=raw, window=shown, clip=clip)),
         total=count,
         first=shown.start,
@@ -216,8 +220,14 @@ def _facts(data: RunData) -> Iterator[tuple[str, str]]:
         seconds = (trajectory.end.ns - trajectory.start.ns) / 1e9
         yield "latency", lines.number("seconds", seconds)
     yield "source", trajectory.source.format
-    for warning in trajectory.warnings[:3]:
-        yield "note", warning.reason
+
+
+def _notes(data: RunData) -> Iterator[str]:
+    warnings = data.trajectory.warnings
+    for warning in warnings[:MOST_NOTES]:
+        yield warning.reason if warning.step is None else f"step {warning.step}: {warning.reason}"
+    if len(warnings) > MOST_NOTES:
+        yield f"and {len(warnings) - MOST_NOTES:,} more"
 
 
 def _suspects(data: RunData, to: To) -> Iterator[SuspectView]:

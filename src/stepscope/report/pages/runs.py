@@ -104,7 +104,12 @@ def read_runs(
     Raises:
         StoreError: versions of a measure are mixed.
     """
-    return tuple(_rows(read(rows, both(where, since))))
+    return run_rows(read(rows, both(where, since)))
+
+
+def run_rows(table: Table) -> tuple[RunRow, ...]:
+    """Return the same from rows that are already read."""
+    return tuple(_rows(table))
 
 
 def select(runs: Sequence[RunRow], query: RunQuery) -> list[RunRow]:

@@ -191,14 +191,21 @@ def judge_of(record: Record) -> str:
 
 
 def _chips(answered: Sequence[Answered], rows: Sequence[VerdictRow]) -> dict[int, tuple[Chip, ...]]:
+    """Return what is said of each step, then what cites it.
+
+    A verdict that cites most of a run points at nothing, and one that sums up verdicts about steps
+    adds nothing to them: neither is a remark on a step.
+    """
     found: dict[int, list[Chip]] = {}
+    of_step = {(answer.measure, answer.step) for _, answer in answered if answer.step is not None}
     for (_, answer), row in zip(answered, rows, strict=True):
         about = _speaks_of(answer)
-        for step in dict.fromkeys((*about, *answer.cites)):
-            chips = found.setdefault(step, [])
-            if len(chips) < MOST_CHIPS:
-                chips.append(_chip(row, step in about))
-    return {step: tuple(chips) for step, chips in found.items()}
+        cited = answer.cites if len(answer.cites) <= NAMED else ()
+        for step in dict.fromkeys((*about, *cited)):
+            summed = any(answer.measure.startswith(name) for name, at in of_step if at == step)
+            if step in about or not summed:
+                found.setdefault(step, []).append(_chip(row, step in about))
+    return {step: tuple(chips[:MOST_CHIPS]) for step, chips in found.items()}
 
 
 def _chip(row: VerdictRow, about: bool) -> Chip:
