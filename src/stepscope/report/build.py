@@ -45,11 +45,38 @@ def build(
         StoreError: versions of a measure are mixed.
         UsageError: nothing is chosen, or `by` is no field.
     """
-    fields = fields_of(by)
-    table = read(rows, both(where, since), fields)
+    table = read_chosen(rows, where=where, since=since, by=by)
+    return build_from(
+        rows, table, where=where, since=since, by=by, seed=seed, look_first=look_first
+    )
+
+
+def read_chosen(rows: Rows, *, where: Where | None, since: str | None, by: str | None) -> Table:
+    """Return the rows that a report over these runs is made of.
+
+    Raises:
+        StoreError: versions of a measure are mixed.
+        UsageError: nothing is chosen, or `by` is no field.
+    """
+    table = read(rows, both(where, since), fields_of(by))
     if not len(table):
         chosen = "is chosen" if where is not None or since is not None else "is in the store"
         raise UsageError(f"no run {chosen}; read some with stepscope import PATHS")
+    return table
+
+
+def build_from(
+    rows: Rows,
+    table: Table,
+    *,
+    where: Where | None,
+    since: str | None,
+    by: str | None,
+    seed: int,
+    look_first: int | None,
+) -> Report:
+    """Return the report over rows that `read_chosen` has read with the same choice."""
+    fields = fields_of(by)
     opened = tuple(choose(rows, table, look_first)) if isinstance(rows, Store) else ()
     parts = list(groups(table, fields))
     whole = profile(table, {})

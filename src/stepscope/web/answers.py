@@ -11,11 +11,11 @@ import msgspec
 from starlette.requests import Request
 
 from stepscope.errors import UsageError
-from stepscope.report.build import both, build
+from stepscope.report.build import LOOK_FIRST, both, build_from, read_chosen
 from stepscope.report.compare import compare
 from stepscope.report.gate_json import GateDocument
 from stepscope.report.pages.run_data import RunData, read_run
-from stepscope.report.pages.runs import RunRow, read_runs
+from stepscope.report.pages.runs import RunRow, run_rows
 from stepscope.report.types import ComparisonReport, Report
 from stepscope.settings import Settings
 from stepscope.store import Store
@@ -62,8 +62,12 @@ async def chosen(request: Request) -> Chosen:
 
 def _chosen(store: Store, asked: Choice, seed: int) -> Chosen:
     where, since = asked.condition, asked.since or None
-    report = build(store, where=where, since=since, by=asked.by or None, seed=seed)
-    return Chosen(report, read_runs(store, where=where, since=since))
+    by = asked.by or None
+    table = read_chosen(store, where=where, since=since, by=by)
+    report = build_from(
+        store, table, where=where, since=since, by=by, seed=seed, look_first=LOOK_FIRST
+    )
+    return Chosen(report, run_rows(table))
 
 
 async def comparison(request: Request, by: str, first: str, second: str) -> ComparisonReport:
