@@ -9,6 +9,7 @@ left out and counted beside the shares.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.shape import mixture
-from stepscope.shape.handouts import Rows, largest_p
+from stepscope.shape.handouts import largest_p, refitted
 from stepscope.shape.names import SHAPES, ShapeName
 from stepscope.stats.clusters import Floats, Ints, codes
 from stepscope.stats.intervals import normal_quantile, student_quantile
@@ -150,37 +151,25 @@ def compare(
     both = _runs(first), _runs(second)
     given: tuple[npt.ArrayLike | None, npt.ArrayLike | None] = clusters or (None, None)
     numbers = [_numbers(side, len(runs)) for side, runs in zip(given, both, strict=True)]
-    losses = unmeasured or ({}, {})
-    fits, shares = [], []
-    for runs, cluster, lost in zip(both, numbers, losses, strict=True):
-        frame = Frame(level=level, unmeasured=lost, scale=(0.0, 1.0))
-        absent = _absent(runs, cluster, frame)
+    frames = [
+        Frame(level=level, unmeasured=lost, scale=(0.0, 1.0)) for lost in unmeasured or ({}, {})
+    ]
+    for side in zip(both, numbers, frames, strict=True):
+        absent = _absent(*side)
         if absent is not None:
             return absent
-        fits.append(_fitted(runs, cluster, level, rng))
-        shares.append(_estimates(*fits[-1], runs=runs, cluster=cluster, frame=frame))
+    fits = [_fitted(*side, level, rng) for side in zip(both, numbers, strict=True)]
+    shares = [
+        _estimates(*fit, runs=runs, cluster=cluster, frame=frame)
+        for fit, runs, cluster, frame in zip(fits, both, numbers, frames, strict=True)
+    ]
     joined = np.concatenate(both)
-    together = _together(clusters, len(both[0]), len(joined))
-    likely = mixture.likelihood(joined)
-    start = mixture.interior(mixture.fit(likely), len(joined))
-    rows = Rows(mixture.influence(likely, start), together, np.arange(len(joined)) >= len(both[0]))
+    rows = refitted(joined, _together(clusters, len(joined)), first=len(both[0]))
     p, method = largest_p(rows, rng=rng, draws=draws)
-    difference = _difference(
-        fits,
-        frame=Frame(
-            level=level,
-            unmeasured={
-                kind: losses[0].get(kind, 0) + losses[1].get(kind, 0)
-                for kind in (*losses[0], *losses[1])
-            },
-            n_tasks=sum(int(side.max()) + 1 for side in numbers),
-        ),
-        n=len(joined),
-    )
     return FleetComparison(
         first=shares[0],
         second=shares[1],
-        difference=difference,
+        difference=_difference(fits, frames, numbers, n=len(joined)),
         p=dict(zip(SHAPES, p.tolist(), strict=True)),
         method=method,
     )
@@ -207,7 +196,7 @@ def _numbers(clusters: npt.ArrayLike | None, n: int) -> Ints:
     return codes(labels.tolist())
 
 
-def _together(clusters: tuple[npt.ArrayLike, npt.ArrayLike] | None, first: int, n: int) -> Ints:
+def _together(clusters: tuple[npt.ArrayLike, npt.ArrayLike] | None, n: int) -> Ints:
     """Number the clusters of both fleets alike."""
     if clusters is None:
         return np.arange(n, dtype=np.int64)
@@ -270,12 +259,20 @@ def _estimates(
     }
 
 
-def _difference(fits: list[tuple[Floats, Floats]], *, frame: Frame, n: int) -> Shares:
+def _difference(
+    fits: list[tuple[Floats, Floats]], frames: list[Frame], numbers: list[Ints], *, n: int
+) -> Shares:
+    """Second minus first; draws of the two are independent, so that any pairing will do."""
     (a, before), (b, after) = fits
     size = min(len(before), len(after))
-    tail = (1 - frame.level) / 2
-    # Draws of the two are independent, so that any pairing will do; chains are mixed by a stride.
+    tail = (1 - frames[0].level) / 2
     low, high = np.quantile(after[-size:] - before[-size:], [tail, 1 - tail], axis=0)
+    losses = Counter(frames[0].unmeasured) + Counter(frames[1].unmeasured)
+    frame = Frame(
+        level=frames[0].level,
+        unmeasured=losses,
+        n_tasks=sum(int(cluster.max()) + 1 for cluster in numbers),
+    )
     limits = np.array([b - a, low, high]).T.tolist()
     return {
         name: _certain(conclude(tuple(row), method="em, gibbs", n=n, frame=frame))

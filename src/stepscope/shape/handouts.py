@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stepscope.shape.mixture import cluster_sums
+from stepscope.shape.mixture import cluster_sums, fit, influence, interior, likelihood
 from stepscope.stats.clusters import Floats, Ints
 
 # Runs (or clusters, where they move whole) handed out in all draws together; beyond, the largest of
@@ -47,6 +47,20 @@ class Rows:
         k = int(self.cluster.max()) + 1
         second = np.bincount(self.cluster[self.second], minlength=k)
         return (np.bincount(self.cluster, minlength=k) - second).astype(float), second.astype(float)
+
+
+def refitted(log_likelihood: Floats, cluster: Ints, *, first: int) -> Rows:
+    """Return what each run adds to the shares, from a fit of both fleets together.
+
+    Args:
+        log_likelihood: shape (m, shapes), the `first` runs of the first fleet, then the second's.
+        cluster: shape (m,), dense numbers.
+        first: runs of the first fleet.
+    """
+    rows = likelihood(log_likelihood)
+    m = len(log_likelihood)
+    pull = influence(rows, interior(fit(rows), m))
+    return Rows(pull, cluster, np.arange(m) >= first)
 
 
 def largest_p(rows: Rows, *, rng: np.random.Generator, draws: int) -> tuple[Floats, str]:
