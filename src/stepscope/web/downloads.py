@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 
 import msgspec
 from starlette.responses import Response
@@ -50,7 +49,7 @@ def as_blob(content: bytes, name: str) -> Response:
 def run_rows(runs: Iterable[RunRow]) -> list[dict[str, object]]:
     """Return the runs of a report, a row each; axes at fault as one text."""
     return [
-        {**asdict(run), "faults": None if run.faults is None else " ".join(run.faults)}
+        {**msgspec.structs.asdict(run), "faults": None if run.faults is None else " ".join(run.faults)}
         for run in runs
     ]
 

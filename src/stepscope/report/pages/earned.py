@@ -23,7 +23,7 @@ PLACES = 3
 def group_of(row: RunRow, by: str | None) -> str:
     """Return the title of the group that a run is in; "all runs" for fields that rows lack."""
     fields = DEFAULT_BY if by is None else (by,)
-    values = [str(getattr(row, field)) for field in fields if field in RunRow.__slots__]
+    values = [str(getattr(row, field)) for field in fields if field in RunRow.__struct_fields__]
     return visible_line(" · ".join(value for value in values if value)) or "all runs"
 
 

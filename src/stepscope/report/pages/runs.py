@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from stepscope.report.axes import INCORRECT
 from stepscope.report.build import both
 from stepscope.report.keys import AXES
@@ -21,8 +23,7 @@ from stepscope.store.where import Where
 PAGE_SIZE = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
+class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One run in few figures; None where a figure is not measured.
 
     Attributes:
