@@ -60,6 +60,11 @@ def same(a: Rows, b: Rows, where: Where | None) -> None:
         assert one.label.tolist() == two.label.tolist()
         assert one.state.tolist() == two.state.tolist(), measure
         assert one.versions == two.versions
+        one_by_step, two_by_step = (r.step_values(measure, r.runs(where)) for r in (a, b))
+        for field in ("at", "step", "repeat", "value", "scorer"):
+            np.testing.assert_array_equal(getattr(one_by_step, field), getattr(two_by_step, field))
+        assert one_by_step.scorers == two_by_step.scorers
+        assert a.cited(measure, a.runs(where)) == b.cited(measure, b.runs(where))
     assert list(a.records(where)) == list(b.records(where))
 
 

@@ -31,7 +31,8 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
         known: in the store before; a late outcome, label or tag was taken over.
         superseded: longer versions of a session that the store had.
         repaired: records that were read after a repair, by code.
-        quarantined: records that could not be read and are kept aside.
+        quarantined: records that could not be read, and step scores that contradict what the store
+            knows of their run; all are kept aside.
         skipped: files in a folder that hold no runs.
         files: the account of each file.
     """
@@ -108,7 +109,7 @@ def add(
         known=counts.known,
         superseded=counts.superseded,
         repaired=repaired,
-        quarantined=sum(account.quarantined for account in accounts),
+        quarantined=sum(account.quarantined for account in accounts) + counts.refused,
         skipped=sum(account.problem is not None for account in accounts),
         files=tuple(accounts),
     )

@@ -19,6 +19,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         runs: trajectories read.
         steps: steps in them.
         calls: tool calls in them.
+        scores: step scores in them.
         repaired: code of a repair -> records or runs that it was made in.
         flagged: code of any other warning -> how often it was given.
         quarantined: records that could not be read.
@@ -32,6 +33,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     runs: int = 0
     steps: int = 0
     calls: int = 0
+    scores: int = 0
     repaired: dict[str, int] = msgspec.field(default_factory=dict)
     flagged: dict[str, int] = msgspec.field(default_factory=dict)
     quarantined: int = 0
@@ -48,7 +50,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.format is not None:
             said.append(
                 f"{self.format}, {_number(self.runs, 'run')}, "
-                f"{_number(self.steps, 'step')}, {_number(self.calls, 'call')};"
+                f"{_number(self.steps, 'step')}, {_number(self.calls, 'call')}"
+                + (f", {_number(self.scores, 'score')};" if self.scores else ";")
             )
         for word, counts in (
             ("repaired", self.repaired),
@@ -72,6 +75,7 @@ class Counts(msgspec.Struct, array_like=True):
     steps: int = 0
     calls: int = 0
     quarantined: int = 0
+    scores: int = 0
     warned: dict[str, int] = msgspec.field(default_factory=dict)
     extra: dict[str, int] = msgspec.field(default_factory=dict)
 
@@ -82,6 +86,7 @@ class Counts(msgspec.Struct, array_like=True):
             return
         self.runs += 1
         self.steps += len(found.steps)
+        self.scores += len(found.scores)
         _count_each(self.warned, [warning.code for warning in found.warnings])
         _count_each(self.extra, found.extra or ())
         for step in found.steps:
@@ -101,6 +106,7 @@ class Counts(msgspec.Struct, array_like=True):
         self.runs += other.runs
         self.steps += other.steps
         self.calls += other.calls
+        self.scores += other.scores
         self.quarantined += other.quarantined
         for mine, theirs in ((self.warned, other.warned), (self.extra, other.extra)):
             for key, n in theirs.items():
@@ -130,6 +136,7 @@ class Tally:
             runs=counts.runs,
             steps=counts.steps,
             calls=counts.calls,
+            scores=counts.scores,
             repaired={code: n for code, n in warned if code in REPAIR_CODES},
             flagged={code: n for code, n in warned if code not in REPAIR_CODES},
             quarantined=counts.quarantined,

@@ -8,10 +8,8 @@ together are what the file offered.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO, cast
 
 from stepscope import registry
 from stepscope.errors import TraceError, UsageError
@@ -19,6 +17,7 @@ from stepscope.formats.account import Account, Tally
 from stepscope.formats.agentrx_labels import beside
 from stepscope.formats.archive import DAMAGE, MAGIC, members
 from stepscope.formats.detect import HEAD_BYTES, detect
+from stepscope.formats.rejoined import from_start
 from stepscope.formats.sources import Opened, Refused, sources
 from stepscope.model import Format, Quarantined, Stream, Trajectory
 from stepscope.safety.forgiving import BOM
@@ -126,7 +125,7 @@ def _readings(
                 yield from _readings(member, chosen, limits, nested=True)
             return
         format = chosen or detect(head, found.uri)
-        reading = Reading(found, Stream(_from_start(found.file, head), found.uri, limits), format)
+        reading = Reading(found, Stream(from_start(found.file, head), found.uri, limits), format)
         if head.startswith(BOM):
             reading.repaired("bom")
     except (TraceError, *DAMAGE) as e:
@@ -138,29 +137,3 @@ def _readings(
             raise
         raise TraceError(f"{found.uri}: cannot be read: {problem}") from e
     yield reading
-
-
-def _from_start(file: BinaryIO, head: bytes) -> BinaryIO:
-    if file.seekable():
-        file.seek(0)
-        return file
-    return cast(BinaryIO, io.BufferedReader(_Rejoined(head, file)))
-
-
-class _Rejoined(io.RawIOBase):
-    """A file that cannot be wound back, with what was already read of it in front."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        super().__init__()
-        self._head = memoryview(head)
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        room = memoryview(cast(bytearray, buffer)).cast("B")
-        part = self._head[: len(room)] or self._rest.read(len(room))
-        self._head = self._head[len(part) :]
-        room[: len(part)] = part
-        return len(part)

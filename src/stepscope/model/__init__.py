@@ -37,9 +37,20 @@ from stepscope.model.step import (
     ToolResult,
     Usage,
 )
-from stepscope.model.trajectory import Exchange, Label, Outcome, Source, Trajectory, Warn, call_key
+from stepscope.model.trajectory import (
+    SCORES,
+    Exchange,
+    Label,
+    Outcome,
+    Source,
+    StepScore,
+    Trajectory,
+    Warn,
+    call_key,
+)
 
 __all__ = [
+    "SCORES",
     "Actor",
     "Answer",
     "Belief",
@@ -67,6 +78,7 @@ __all__ = [
     "Span",
     "Step",
     "StepKind",
+    "StepScore",
     "Stream",
     "SubGoal",
     "ToolCall",

@@ -32,6 +32,28 @@ class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
     extra: dict[str, Json] | None = None
 
 
+class StepScore(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """A score that somebody gave to a step of a run, as a file says it.
+
+    Attributes:
+        step: index of the step.
+        value: 0 to 1; None where the step was looked at and not scored.
+        judge: who gave it; "" where the file does not say.
+        repeat: which scoring of this step by this judge, from 0.
+        latency_s: seconds that the step took, where the file says it.
+        cost_usd: what the step cost, where the file says it.
+        reason: why, and what else the file says of the score.
+    """
+
+    step: int
+    value: float | None
+    judge: str = ""
+    repeat: int = 0
+    latency_s: float | None = None
+    cost_usd: float | None = None
+    reason: str = ""
+
+
 class Warn(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Something odd that was kept as it is: a code for counting, a reason, the step."""
 
@@ -53,6 +75,9 @@ class Source(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
     run_id: str | None = None
     ordinal: int = 0
 
+
+# The source format of a run of which nothing but step scores is known.
+SCORES = "step_scores"
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 # The step and the result of a call that nothing answered.
@@ -80,7 +105,8 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
     `name` is the source's own name for the run ("airline/11/2"); `trial` tells repeated runs of one
     task apart. `case` is what a benchmark file says the run should have done. `cost_usd` is what
-    the trace reports; `cost_computed_usd` what a price table gives.
+    the trace reports; `cost_computed_usd` what a price table gives. A run of which only `scores`
+    are known has steps without content and the source format `SCORES`.
     """
 
     id: str
@@ -98,6 +124,7 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     outcome: Outcome = Outcome()
     termination: str | None = None
     labels: tuple[Label, ...] = ()
+    scores: tuple[StepScore, ...] = ()
     case: Case | None = None
     usage: Usage | None = None
     cost_usd: float | None = None

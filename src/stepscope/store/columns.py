@@ -7,7 +7,7 @@ why: arithmetic goes through `Column.valued`, never through the NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from stepscope.model import Record
 from stepscope.store.where import Where
-from stepscope.values import UNMEASURED_KINDS, UnmeasuredKind
+from stepscope.values import UNMEASURED_KINDS, Estimate, UnmeasuredKind
 
 Texts = npt.NDArray[np.object_]
 
@@ -106,6 +106,30 @@ class Column:
         return {kind: found[kind] for kind in UNMEASURED_KINDS if kind in found}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepColumn:
+    """Numbers given to single steps, one entry each, by scorer, run, step and repeat.
+
+    Attributes:
+        scorers: family and judge of everyone who gave any.
+        scorer: index into `scorers`.
+        at: place of the run among the runs asked for.
+        step: index of the step.
+        repeat: which scoring of this step by this scorer.
+        value: the number; NaN where the step was looked at and not scored.
+    """
+
+    scorers: tuple[tuple[str, str], ...]
+    scorer: npt.NDArray[np.int64]
+    at: npt.NDArray[np.int64]
+    step: npt.NDArray[np.int64]
+    repeat: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+
 class Rows(Protocol):
     """What a report is built from: a store, or the Parquet folder exported from one."""
 
@@ -114,6 +138,18 @@ class Rows(Protocol):
 
     def column(self, measure: str, runs: Runs | None = None) -> Column:
         """Return the answers of one measure, aligned with `runs` (all runs when left out)."""
+
+    def step_values(self, measure: str, runs: Runs) -> StepColumn:
+        """Return the numbers that a measure gave to single steps of `runs`, whoever gave them."""
+
+    def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
+        """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""
+
+    def weights(self) -> Mapping[tuple[str, str], tuple[float, ...]]:
+        """Return the weights of steps by workflow and task, "*" for every task."""
+
+    def noise(self) -> Mapping[str, Estimate]:
+        """Return the sigma of each judge whose repeated scorings were looked at."""
 
     def tag(self, key: str, runs: Runs) -> Texts:
         """Return the value of one tag of each of the runs, None where a run has no such tag."""

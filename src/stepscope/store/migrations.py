@@ -27,8 +27,24 @@ class Migration(NamedTuple):
     sql: str
 
 
-MIGRATIONS: tuple[Migration, ...] = ()
-VERSION = 1
+_WEIGHTS_AND_NOISE = """
+CREATE TABLE weights (
+    workflow TEXT NOT NULL,
+    task     TEXT NOT NULL,
+    hash     TEXT NOT NULL,
+    body     BLOB NOT NULL,
+    fixed_ns INTEGER NOT NULL,
+    PRIMARY KEY (workflow, task)
+) WITHOUT ROWID;
+CREATE TABLE noise (
+    judge       TEXT PRIMARY KEY,
+    body        BLOB NOT NULL,
+    measured_ns INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[Migration, ...] = (Migration(2, _WEIGHTS_AND_NOISE),)
+VERSION = 2
 
 
 def bring_up(

@@ -19,10 +19,11 @@ import numpy.typing as npt
 from stepscope.errors import StoreError
 from stepscope.model import Record
 from stepscope.store import reading
-from stepscope.store.columns import Column, Runs, Texts
+from stepscope.store.columns import Column, Runs, StepColumn, Texts
 from stepscope.store.parquet import RECORDS, RUN_FIELDS, RUNS, arrow_schemas
 from stepscope.store.records import WHOLE, Row, record
 from stepscope.store.where import Where
+from stepscope.values import Estimate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,9 +85,59 @@ class ParquetRows:
     def column(self, measure: str, runs: Runs | None = None) -> Column:
         """Return the current whole-run answers of a measure, aligned with `runs` (default: all)."""
         chosen = self.runs() if runs is None else runs
+        return reading.column(measure, len(chosen), partial(self._fill, self._places(chosen)))
+
+    def step_values(self, measure: str, runs: Runs) -> StepColumn:
+        """Return the numbers that a measure gave to single steps of `runs`, whoever gave them."""
+        places = self._places(runs)
+        found: list[tuple[tuple[str, str], int, int, int, float]] = []
+        for row in self._rows_of(measure):
+            at = int(places[row["run"]])
+            if at >= 0 and row["step"] is not None:
+                value = np.nan if row["value"] is None else row["value"]
+                found.append(((row["family"], row["judge"]), at, row["step"], row["repeat"], value))
+        scorers = sorted({row[0] for row in found})
+        number = {name: i for i, name in enumerate(scorers)}
+        rows = [(number[name], *rest) for name, *rest in found]
+        table = np.array(sorted(rows), dtype=np.float64).reshape(-1, 5)
+        scorer, at_, step, repeat = table[:, :4].T.astype(np.int64)
+        return StepColumn(
+            scorers=tuple(scorers),
+            scorer=scorer,
+            at=at_,
+            step=step,
+            repeat=repeat,
+            value=table[:, 4],
+        )
+
+    def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
+        """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""
+        found: list[tuple[int, ...] | None] = [None] * len(runs)
+        places = self._places(runs)
+        for row in self._rows_of(measure):
+            at = int(places[row["run"]])
+            if at >= 0 and row["step"] is None and row["current"] and row["state"] > 0:
+                found[at] = tuple(row["cites"] or ())
+        return found
+
+    def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
+        """Return no weights: an export has none."""
+        return {}
+
+    def noise(self) -> dict[str, Estimate]:
+        """Return no sigma: an export has none."""
+        return {}
+
+    def _places(self, runs: Runs) -> npt.NDArray[np.int64]:
         places = np.full(self._runs.num_rows, -1, dtype=np.int64)
-        places[chosen.key] = np.arange(len(chosen))
-        return reading.column(measure, len(chosen), partial(self._fill, places))
+        places[runs.key] = np.arange(len(runs))
+        return places
+
+    def _rows_of(self, measure: str) -> Iterator[dict[str, Any]]:
+        groups = self._groups.get(measure, ())
+        if groups:
+            for batch in self._records.iter_batches(_DECODED_ROWS, groups):
+                yield from batch.to_pylist()
 
     def tag(self, key: str, runs: Runs) -> Texts:
         """Return the value of one tag of each of the runs, None where a run has no such tag."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepscope.model import Label, Trajectory, figures
+from stepscope.model import Label, StepScore, Trajectory, figures
 from stepscope.store import media
 
 # Runs written in one transaction: a flush is shared by many, and a batch fits into memory.
@@ -56,6 +56,7 @@ class Prepared(msgspec.Struct, frozen=True, gc=False, array_like=True):
         tags: as in the trace.
         labels: as in the trace.
         blobs: media that go beside the store.
+        scores: as in the trace.
     """
 
     row: RunRow
@@ -65,6 +66,7 @@ class Prepared(msgspec.Struct, frozen=True, gc=False, array_like=True):
     tags: dict[str, str] = {}
     labels: tuple[Label, ...] = ()
     blobs: tuple[media.Blob, ...] = ()
+    scores: tuple[StepScore, ...] = ()
 
 
 def prepared(trajectory: Trajectory, *, move_media: bool) -> Prepared:
@@ -83,6 +85,7 @@ def prepared(trajectory: Trajectory, *, move_media: bool) -> Prepared:
         t.tags,
         t.labels,
         tuple(blobs),
+        t.scores,
     )
 
 

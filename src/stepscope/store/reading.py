@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.errors import UsageError
 from stepscope.store.columns import ANSWERED, NO_RECORD, Column, Runs, Texts
 from stepscope.store.where import Where
 
+# A message that names more runs than this helps nobody.
+_CANDIDATES = 5
 _FIELDS = (
     "seq, id, name, workflow, task, trial, agent, agent_version, outcome, steps, calls, case_id"
 )
@@ -158,14 +161,24 @@ class Places:
         return np.isin(self._workflow[at], codes)
 
 
-def fill(db: sqlite3.Connection, place: Places, measure: str, cells: Cells) -> set[str]:
-    """Put the current answers of one measure name into the cells; return their versions."""
+def fill(
+    db: sqlite3.Connection,
+    place: Places,
+    measure: str,
+    cells: Cells,
+    *,
+    text: Literal["label", "cites"] = "label",
+) -> set[str]:
+    """Put the current answers of one measure name into the cells; return their versions.
+
+    `text` is what the cells hold as their label.
+    """
     versions = set()
     for asked in questions(db, measure):
         if asked.outdated and not place.purged.any():
             continue
         rows = db.execute(
-            "SELECT run, case_id, state, value, label FROM records"
+            "SELECT run, case_id, state, value, " + text + " FROM records"
             " WHERE question = ? AND step = -1 AND repeat = 0",
             (asked.id,),
         ).fetchall()
@@ -241,6 +254,29 @@ def questions(db: sqlite3.Connection, measure: str) -> list[Asked]:
             if of_version == version:
                 found.append(Asked(id_, version, frozenset(workflows), of_facts != facts))
     return sorted(found, key=lambda asked: not asked.outdated)
+
+
+def find(db: sqlite3.Connection, text: str) -> str:
+    """Return the id of the run called `text`: its name, its id, or a unique start of its id.
+
+    Raises:
+        UsageError: no run or several; the message names candidates.
+    """
+    for query, parameters in (
+        ("id = ?", (text,)),
+        ("superseded_by IS NULL AND name = ?", (text,)),
+        ("substr(id, 1, ?) = ?", (len(text), text)),
+    ):
+        found = db.execute(
+            "SELECT id, name FROM runs WHERE " + query + " ORDER BY name, id LIMIT 100", parameters
+        ).fetchall()
+        if len(found) == 1:
+            return str(found[0][0])
+        if found and text:
+            named = ", ".join(f"{id_[:12]} ({name})" for id_, name in found[:_CANDIDATES])
+            more = " ..." if len(found) > _CANDIDATES else ""
+            raise UsageError(f"{text!r} is more than one run: {named}{more}; give its id")
+    raise UsageError(f"no run called {text!r}: give its name, or the first digits of its id")
 
 
 def answered(

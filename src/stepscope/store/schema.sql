@@ -116,6 +116,23 @@ CREATE TABLE current (
     PRIMARY KEY (measure, workflow)
 ) WITHOUT ROWID;
 
+-- Weights of steps, fixed before a run of the task has a score.
+CREATE TABLE weights (
+    workflow TEXT NOT NULL,
+    task     TEXT NOT NULL,  -- or the run's name where it has no task; '*' for every task
+    hash     TEXT NOT NULL,
+    body     BLOB NOT NULL,  -- JSON array, one weight a scored step
+    fixed_ns INTEGER NOT NULL,
+    PRIMARY KEY (workflow, task)
+) WITHOUT ROWID;
+
+-- How far apart each judge scores the same step twice, from duplicate scorings.
+CREATE TABLE noise (
+    judge       TEXT PRIMARY KEY,  -- as in questions; '' for scores that name none
+    body        BLOB NOT NULL,     -- values.Estimate as JSON
+    measured_ns INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- Records that could not be read: where they stand, why, and their bytes.
 CREATE TABLE quarantine (
     id          INTEGER PRIMARY KEY,

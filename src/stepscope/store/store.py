@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import msgspec
 
-from stepscope.errors import UsageError
 from stepscope.model import Case, Facts, Figures, Json, Quarantined, Record, Trajectory, digest
-from stepscope.store import media, parquet, reading, records, trajectories
-from stepscope.store.columns import Column, Runs, Texts
+from stepscope.store import media, parquet, reading, records, steps, trajectories, weights
+from stepscope.store.columns import Column, Runs, StepColumn, Texts
 from stepscope.store.connection import MEMORY, connect, faults, transaction
 from stepscope.store.migrations import bring_up
 from stepscope.store.prepared import Prepared, batches, prepared
@@ -27,13 +26,10 @@ from stepscope.store.purge import Purged, purge
 from stepscope.store.records import Line, Names, Question
 from stepscope.store.trajectories import PutCounts, Stored
 from stepscope.store.where import Where
+from stepscope.values import Estimate
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-# A message that names more runs than this helps nobody.
-_CANDIDATES = 5
-
 
 Status = Literal["pass", "fail", "unknown"]
 
@@ -127,11 +123,57 @@ class Store:
         if not len(chosen):
             return reading.column(measure, 0, lambda _measure, _cells: set())
         with faults(self.path):
-            # A report asks for some forty columns of the same runs.
-            if self._aligned is None or self._aligned[0] is not chosen:
-                self._aligned = (chosen, reading.Places(self._db, chosen))
-            fill = partial(reading.fill, self._db, self._aligned[1])
+            fill = partial(reading.fill, self._db, self._places(chosen))
             return reading.column(measure, len(chosen), fill)
+
+    def _places(self, chosen: Runs) -> reading.Places:
+        # A report asks for some forty columns of the same runs.
+        if self._aligned is None or self._aligned[0] is not chosen:
+            self._aligned = (chosen, reading.Places(self._db, chosen))
+        return self._aligned[1]
+
+    def step_values(self, measure: str, runs: Runs) -> StepColumn:
+        """Return the numbers that a measure gave to single steps of `runs`, whoever gave them."""
+        with faults(self.path):
+            return steps.values(self._db, self._places(runs), measure, runs)
+
+    def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
+        """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""
+        with faults(self.path):
+            return steps.cited(self._db, self._places(runs), measure, runs)
+
+    def weights(self) -> Mapping[tuple[str, str], tuple[float, ...]]:
+        """Return the weights of steps by workflow and task, "*" for every task."""
+        with faults(self.path):
+            return weights.held(self._db)
+
+    def fix_weights(self, of: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
+        """Fix weights by workflow and task, "*" for every task, before runs are scored by them.
+
+        Raises:
+            StoreError: runs were scored under other weights, or before there were any.
+        """
+        with self._writing():
+            for workflow, tasks in of.items():
+                for task, of_task in tasks.items():
+                    weights.fix(self._db, workflow, task, of_task)
+
+    def noise(self) -> dict[str, Estimate]:
+        """Return the sigma of each judge whose repeated scorings were looked at."""
+        with faults(self.path):
+            rows = self._db.execute("SELECT judge, body FROM noise ORDER BY judge").fetchall()
+        return {judge: msgspec.json.decode(body, type=Estimate) for judge, body in rows}
+
+    def put_noise(self, measured: Mapping[str, Estimate]) -> None:
+        """Keep the sigma of judges; a later measurement of a judge replaces the earlier one."""
+        now = time.time_ns()
+        with self._writing():
+            self._db.executemany(
+                "INSERT INTO noise (judge, body, measured_ns) VALUES (?, ?, ?)"
+                " ON CONFLICT (judge) DO UPDATE SET body = excluded.body,"
+                " measured_ns = excluded.measured_ns",
+                [(judge, msgspec.json.encode(found), now) for judge, found in measured.items()],
+            )
 
     def tag(self, key: str, runs: Runs) -> Texts:
         """Return the value of one tag of each of the runs, None where a run has no such tag."""
@@ -189,22 +231,7 @@ class Store:
             UsageError: no run or several; the message names candidates.
         """
         with faults(self.path):
-            for query, parameters in (
-                ("id = ?", (text,)),
-                ("superseded_by IS NULL AND name = ?", (text,)),
-                ("substr(id, 1, ?) = ?", (len(text), text)),
-            ):
-                found = self._db.execute(
-                    "SELECT id, name FROM runs WHERE " + query + " ORDER BY name, id LIMIT 100",
-                    parameters,
-                ).fetchall()
-                if len(found) == 1:
-                    return str(found[0][0])
-                if found and text:
-                    named = ", ".join(f"{id_[:12]} ({name})" for id_, name in found[:_CANDIDATES])
-                    more = " ..." if len(found) > _CANDIDATES else ""
-                    raise UsageError(f"{text!r} is more than one run: {named}{more}; give its id")
-        raise UsageError(f"no run called {text!r}: give its name, or the first digits of its id")
+            return reading.find(self._db, text)
 
     def case_of(self, id: str) -> Case | None:
         """Return what the run is measured against, None where nothing is known.

@@ -1,7 +1,7 @@
 """Put runs in, take runs out: the trace as JSON, and beside it the few columns that reports read.
 
-Importing is idempotent: a known id changes nothing, except that a late outcome, label, tag, agent
-or case is taken over. A session that has grown supersedes its shorter version.
+Importing is idempotent: a known id changes nothing, except that a late outcome, label, score, tag,
+agent or case is taken over. A session that has grown supersedes its shorter version.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.errors import StoreError
-from stepscope.model import Case, Outcome, Step, Trajectory
-from stepscope.store import media
+from stepscope.model import SCORES, Case, Outcome, Step, StepScore, Trajectory
+from stepscope.store import media, scores, weights
 from stepscope.store.prepared import Prepared, encode
 from stepscope.store.records import Names, insert, labels
 from stepscope.store.where import Where
@@ -33,20 +33,28 @@ _cases = msgspec.json.Decoder(Case)
 
 
 class PutCounts(NamedTuple):
-    """Runs that were new, runs that were known, versions of a session that were superseded."""
+    """Runs that were new, runs that were known, versions of a session that were superseded.
+
+    `refused` counts step scores that contradict what is known of their run, now in quarantine.
+    """
 
     new: int
     known: int
     superseded: int
+    refused: int = 0
 
 
 def write(
     db: sqlite3.Connection, names: Names, batch: list[Prepared], blobs: Path | None
 ) -> PutCounts:
     """Write one batch, its media into the folder `blobs`; call inside a transaction."""
-    new = known = superseded = 0
+    new = known = superseded = refused = 0
     now = time.time_ns()
     for run in batch:
+        if run.row.format == SCORES and (its := scores.of_run(db, run.row.name)) is not None:
+            refused += _attach(db, names, its, run, now)
+            known += 1
+            continue
         found = db.execute(
             "SELECT runs.seq, traces.head FROM runs LEFT JOIN traces ON traces.run = runs.seq"
             " WHERE id = ?",
@@ -65,11 +73,15 @@ def write(
             _late(db, names, found[0], found[1], run)
         elif found[1] is not None:
             _set_case(db, names, found[0], run)
-    return PutCounts(new, known, superseded)
+        if run.scores:
+            refused += _attach(db, names, (found[0], run.row.id, run.row.steps), run, now)
+    return PutCounts(new, known, superseded, refused)
 
 
 def _add(db: sqlite3.Connection, names: Names, run: Prepared, now: int) -> int:
     """Insert a new run; return how many versions of its session were superseded."""
+    if run.case is not None:
+        weights.fix_case(db, run.row.workflow, run.row.task or run.row.name, run.case[1])
     case_id = 0 if run.case is None else names.case(db, *run.case)
     seq = db.execute(_INSERT, (*run.row, now, case_id)).lastrowid
     assert seq is not None
@@ -83,7 +95,36 @@ def _add(db: sqlite3.Connection, names: Names, run: Prepared, now: int) -> int:
         )
     if run.labels:
         insert(db, names, labels(run.row.id, run.labels, run.row.steps))
+    if run.scores:
+        insert(db, names, scores.records(run.row.id, run.scores))
+    elif moved := scores.earlier(db, seq, run.row.name, run.row.steps):
+        _keep_scores(db, seq, run.head, moved)
     return _supersede(db, seq, run) if run.row.run_id is not None else 0
+
+
+def _attach(
+    db: sqlite3.Connection, names: Names, its: tuple[int, str, int], run: Prepared, now: int
+) -> int:
+    """Give the scores of a run to the run of row, id and steps `its`; return how many cannot be."""
+    if run.case is not None:
+        workflow, task = db.execute(
+            "SELECT workflow, coalesce(task, name) FROM runs WHERE seq = ?", (its[0],)
+        ).fetchone()
+        weights.fix_case(db, workflow, task, run.case[1])
+    fresh, refused = scores.attach(db, names, its, run.scores)
+    head = db.execute("SELECT head FROM traces WHERE run = ?", (its[0],)).fetchone()
+    if fresh and head is not None:
+        _keep_scores(db, its[0], head[0], fresh)
+    if refused:
+        scores.quarantine(db, refused, name=run.row.name, uri=run.row.uri, now=now)
+    return len(refused)
+
+
+def _keep_scores(db: sqlite3.Connection, seq: int, head: bytes, fresh: Sequence[StepScore]) -> None:
+    """Add scores to a run's own trace, so that an export has them."""
+    run = _heads.decode(head)
+    whole = msgspec.structs.replace(run, scores=(*run.scores, *fresh))
+    db.execute("UPDATE traces SET head = ? WHERE run = ?", (encode(whole), seq))
 
 
 def _set_tags(db: sqlite3.Connection, seq: int, tags: Mapping[str, str]) -> None:
@@ -97,6 +138,7 @@ def _set_tags(db: sqlite3.Connection, seq: int, tags: Mapping[str, str]) -> None
 def _set_case(db: sqlite3.Connection, names: Names, seq: int, run: Prepared) -> None:
     if run.case is None:
         return
+    weights.fix_case(db, run.row.workflow, run.row.task or run.row.name, run.case[1])
     case_id = names.case(db, *run.case)
     db.execute(
         "UPDATE runs SET case_id = ? WHERE seq = ? AND case_id <> ?", (case_id, seq, case_id)
