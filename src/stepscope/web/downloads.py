@@ -49,7 +49,10 @@ def as_blob(content: bytes, name: str) -> Response:
 def run_rows(runs: Iterable[RunRow]) -> list[dict[str, object]]:
     """Return the runs of a report, a row each; axes at fault as one text."""
     return [
-        {**msgspec.structs.asdict(run), "faults": None if run.faults is None else " ".join(run.faults)}
+        {
+            **msgspec.structs.asdict(run),
+            "faults": None if run.faults is None else " ".join(run.faults),
+        }
         for run in runs
     ]
 
