@@ -26,6 +26,21 @@ def test_an_envelope_is_a_table_that_says_how_far_it_is_known(
     assert max(map(len, shown.split("\n"))) <= 100
 
 
+def test_the_default_says_what_its_probabilities_are_worth(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([*FAST, "--classifier", "default", "--told", "0.5"]) == 0
+    shown = capsys.readouterr().out
+    assert "are told 0.5 times the true sigma" in " ".join(shown.split())
+    assert "named right: every run is given its most probable shape" in shown
+    lines = [line.split() for line in shown.split("\n") if line.strip().startswith("10  0.05")]
+    assert [len(line) for line in lines] == [4, 12]
+    # Accuracy and macro-F1, then label, right, calibration, fit, break found, within one, coverage.
+    assert float(lines[0][2]) > 0.9
+    assert float(lines[1][7]) > 0.9
+    assert lines[1][10] in {"healthy", "early", "late", "steady", "recovery"}
+
+
 def test_the_same_seed_prints_the_same_json_and_another_does_not(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -24,7 +24,7 @@ DETAILS: tuple[tuple[str, str, Callable[[Row], Figure | Unmeasured]], ...] = (
     ("in its", "90 %", lambda row: row.coverage),
     ("false", "break", lambda row: row.false_breaks),
 )
-WIDE = 9
+WIDE = 8
 # The words of the headings, once, below all tables.
 LEGEND = (
     "named right: every run is given its most probable shape. gives a label: the others are "
@@ -81,7 +81,7 @@ def _details(name: str, rows: Sequence[Row]) -> Iterator[str]:
         known = {shape: one.value for shape, one in row.recall.items() if isinstance(one, Figure)}
         weakest = min(known, key=lambda shape: known[shape])
         figures = _figures([figure(row) for _, _, figure in DETAILS])
-        said = f"{weakest.replace('_', ' ')} {known[weakest]:.2f}"
+        said = f"{weakest.partition('_')[0]} {known[weakest]:.2f}"
         yield f"{row.n:>4}  {row.sigma:<7g}{figures}  {said}"
 
 
