@@ -40,8 +40,8 @@ def view(
     """
     from stepscope.cli import terminal
     from stepscope.cli.stores import existing
+    from stepscope.report.gate_json import gate_documents
     from stepscope.settings import load
-    from stepscope.web.answers import gate_documents
     from stepscope.web.app import make_app, new_token
     from stepscope.web.policy import check_address
     from stepscope.web.serve import address, listen, run

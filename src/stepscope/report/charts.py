@@ -118,12 +118,14 @@ def _earned() -> alt.LayerChart:
     axis = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2f")
     color, shape = _groups()
     points = _base().mark_point(filled=True, opacity=0.75).encode(
-        x=alt.X("path:Q", title="path: mean grade of the case's runs", scale=domain, axis=axis),
+        x=alt.X("path:Q", title="path: share of sub-goals reached", scale=domain, axis=axis),
         y=alt.Y("passed:Q", title="outcome: pass rate", scale=domain, axis=axis),
         size=alt.Size(
             "cases:Q",
             scale=alt.Scale(range=[50, 700]),
-            legend=alt.Legend(orient="top", title="cases"),
+            legend=alt.Legend(
+                orient="top", title="cases", format="d", tickMinStep=1, symbolFillColor=GREY
+            ),
         ),
         color=color,
         shape=shape,
@@ -135,11 +137,8 @@ def _earned() -> alt.LayerChart:
             alt.Tooltip("passed:Q", title="pass rate", format=".2f"),
         ],
     )  # fmt: skip
-    agree = (
-        alt.Chart(alt.InlineData(values=[{"a": 0, "b": 0}, {"a": 1, "b": 1}]))
-        .mark_line(strokeDash=[4, 4], color=GREY, strokeWidth=1)
-        .encode(x="a:Q", y="b:Q")
-    )
+    edge = {"x": alt.datum(0), "y": alt.datum(0), "x2": alt.datum(1), "y2": alt.datum(1)}
+    agree = _base().mark_rule(strokeDash=[4, 4], color=GREY).encode(**edge)
     return _dressed(alt.LayerChart(layer=[agree, points]), height=260)
 
 
@@ -161,8 +160,11 @@ def _axes() -> alt.LayerChart:
             "value:Q", scale=scale, legend=alt.Legend(title="share incorrect", orient="bottom")
         )
     )
-    words = base.mark_text(color="#111", lineBreak="\n", fontSize=12).encode(text="text:N")
-    return _dressed(alt.LayerChart(layer=[cells, words]), height=alt.Step(44))
+    text: Spec = {"lineBreak": "\n", "fontSize": 12, "dy": -7}
+    words = base.transform_filter("datum.value !== null").mark_text(color="#111", **text)
+    absent = base.transform_filter("datum.value === null").mark_text(color=GREY, fontSize=11)
+    layers = [cells, words.encode(text="text:N"), absent.encode(text="text:N")]
+    return _dressed(alt.LayerChart(layer=layers), height=alt.Step(44))
 
 
 def _curve(*panels: str) -> alt.VConcatChart:

@@ -7,9 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
+from stepscope.errors import UsageError
 from stepscope.gates.types import GateOutcome, GateReport
 
 OUTCOMES: dict[int, GateOutcome] = {0: "pass", 3: "fail", 4: "undecided"}
@@ -38,6 +40,25 @@ def render(report: GateReport, *, code: int, remarks: Sequence[str] = ()) -> str
     )
     # Printed in a log, `##[` would begin a command of GitHub Actions.
     return _pretty(document).replace("##[", "#\\u0023[")
+
+
+def gate_documents(files: Sequence[Path]) -> tuple[GateDocument, ...]:
+    """Return what `stepscope gate --json` wrote, in the order of the files.
+
+    Raises:
+        UsageError: a file cannot be read, or is no gate report.
+    """
+    documents = []
+    for file in files:
+        try:
+            documents.append(msgspec.json.decode(file.read_bytes(), type=GateDocument))
+        except OSError as e:
+            raise UsageError(f"{file}: {e.strerror}; expected a file of stepscope gate") from e
+        except msgspec.DecodeError as e:
+            raise UsageError(
+                f"{file}: not what stepscope gate --json writes ({e}); write it again"
+            ) from e
+    return tuple(documents)
 
 
 def schema() -> bytes:

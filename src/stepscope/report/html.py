@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
@@ -216,12 +217,15 @@ def _pairs(runs: Sequence[RunRow], inside: Collection[str]) -> list[tuple[str, s
 
 
 def _two(runs: Sequence[RunRow]) -> tuple[str, str] | None:
-    """Return the two agents with the most runs, by name; None where there are not two."""
-    counts = Counter(row.agent for row in runs if row.agent)
-    if len(counts) < 2:
-        return None
-    first, second = sorted(agent for agent, _ in counts.most_common(2))
-    return first, second
+    """Return the two agents that share most tasks, by name; None where no two share any."""
+    of_task: dict[tuple[str, str], set[str]] = {}
+    for row in runs:
+        if row.agent and row.task:
+            of_task.setdefault((row.workflow, row.task), set()).add(row.agent)
+    shared = Counter(
+        pair for agents in of_task.values() for pair in combinations(sorted(agents), 2)
+    )
+    return max(shared, key=lambda pair: (shared[pair], pair)) if shared else None
 
 
 def _choice(

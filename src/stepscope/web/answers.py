@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
-import msgspec
 from starlette.requests import Request
 
-from stepscope.errors import UsageError
 from stepscope.report.build import LOOK_FIRST, both, build_from, read_chosen
 from stepscope.report.compare import compare
-from stepscope.report.gate_json import GateDocument
 from stepscope.report.pages.run_data import RunData, read_run
 from stepscope.report.pages.runs import RunRow, run_rows
 from stepscope.report.types import ComparisonReport, Report
@@ -125,22 +120,3 @@ async def same_task(request: Request, data: RunData) -> tuple[RunRow, ...]:
         )
         for at in range(min(len(found), MOST_TRIALS))
     )
-
-
-def gate_documents(files: Sequence[Path]) -> tuple[GateDocument, ...]:
-    """Return what `stepscope gate --json` wrote, in the order of the files.
-
-    Raises:
-        UsageError: a file cannot be read, or is no gate report.
-    """
-    documents = []
-    for file in files:
-        try:
-            documents.append(msgspec.json.decode(file.read_bytes(), type=GateDocument))
-        except OSError as e:
-            raise UsageError(f"{file}: {e.strerror}; expected a file of stepscope gate") from e
-        except msgspec.DecodeError as e:
-            raise UsageError(
-                f"{file}: not what stepscope gate --json writes ({e}); write it again"
-            ) from e
-    return tuple(documents)

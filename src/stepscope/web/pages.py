@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from stepscope.report import pages
+from stepscope.report.gate_json import gate_documents
 from stepscope.report.pages.links import ServerLinks
 from stepscope.report.pages.page import Empty, Page
 from stepscope.report.pages.rendering import NAVIGATION, Shell, document
@@ -19,7 +20,6 @@ from stepscope.report.types import Report
 from stepscope.web.answers import (
     chosen,
     comparison,
-    gate_documents,
     reader,
     run_data,
     same_task,

@@ -127,7 +127,7 @@ def compare_groups(report: ComparisonReport, *, links: Links) -> Page:
     content = GroupsContent(
         first=names[0],
         second=names[1],
-        about=compare_text.headline(report).partition("   ")[2],
+        about=compare_text.headline(report).partition("   ")[2].replace("   ", " · "),
         said=tuple(compare_text.sentences(report)),
         chart=chart,
         table=table,

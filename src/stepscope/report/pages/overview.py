@@ -82,7 +82,7 @@ def overview(
     shapes = shape_views.view(report.profiles)
     charts = [vector, earned, None if shapes is None else shapes.chart]
     content = Overview(
-        about=headline(report.whole, report)[1],
+        about=headline(report.whole, report)[1].replace("   ", " · "),
         chosen=_chosen(report),
         looks=tuple(look(run, links) for run in report.look_first),
         vector=vector,

@@ -29,6 +29,8 @@ LONG = 1300
 LINE = 160
 # A record longer than this is not put into a page beside its own words.
 RAW = 6_000
+# What is said of these is read without unfolding them.
+GRAVE = frozenset({"error", "fault"})
 WHO = {"system": "system", "user": "user", "agent": "agent", "environment": "tool"}
 
 
@@ -85,6 +87,7 @@ class StepView:
 
     index: int
     anchor: str
+    actor: str
     who: str
     kind: str
     agent: str
@@ -153,7 +156,8 @@ def _view(
     return StepView(
         index=index,
         anchor=step_anchor(data.trajectory.id, index),
-        who=WHO[step.actor],
+        actor=WHO[step.actor],
+        who=_who(step),
         kind=step.kind,
         agent=step.agent or "",
         category=said.categories.get(index, "mark" if mark.sign else ""),
@@ -167,7 +171,7 @@ def _view(
         error=step.error or "",
         chips=said.at(index),
         labels=tuple(said.labels.get(index, ())),
-        folded=_uneventful(step) and index not in said.categories and not mark.sign,
+        folded=_uneventful(step) and said.categories.get(index) not in GRAVE,
         summary=_summary(step),
         raw=raw if len(raw) <= RAW else "",
         raw_href=raw_href,
@@ -179,6 +183,12 @@ def _uneventful(step: Step) -> bool:
     if step.actor == "system":
         return True
     return bool(step.results) and not step.text and all(r.status != "error" for r in step.results)
+
+
+def _who(step: Step) -> str:
+    """Return who acts; of a tool's answer also whether it is one."""
+    said = dict.fromkeys(result.status for result in step.results)
+    return " ".join([WHO[step.actor], *(status for status in said if status != "unknown")])
 
 
 def _summary(step: Step) -> str:

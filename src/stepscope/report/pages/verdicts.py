@@ -23,7 +23,7 @@ MOST = 400
 # Steps that one verdict's row names.
 NAMED = 12
 # Chips under one step: what speaks of it first, then what cites it.
-MOST_CHIPS = 12
+MOST_CHIPS = 8
 # The gravest first: what a step's edge is coloured by.
 CATEGORIES = ("error", "fault", "redundant", "detour", "suspect", "progress")
 _LABELS = {
@@ -196,7 +196,7 @@ def _chips(answered: Sequence[Answered], rows: Sequence[VerdictRow]) -> dict[int
     A verdict that cites most of a run points at nothing, and one that sums up verdicts about steps
     adds nothing to them: neither is a remark on a step.
     """
-    found: dict[int, list[Chip]] = {}
+    found: dict[int, dict[str, Chip]] = {}
     of_step = {(answer.measure, answer.step) for _, answer in answered if answer.step is not None}
     for (_, answer), row in zip(answered, rows, strict=True):
         about = _speaks_of(answer)
@@ -204,8 +204,9 @@ def _chips(answered: Sequence[Answered], rows: Sequence[VerdictRow]) -> dict[int
         for step in dict.fromkeys((*about, *cited)):
             summed = any(answer.measure.startswith(name) for name, at in of_step if at == step)
             if step in about or not summed:
-                found.setdefault(step, []).append(_chip(row, step in about))
-    return {step: tuple(chips[:MOST_CHIPS]) for step, chips in found.items()}
+                chip = _chip(row, step in about)
+                found.setdefault(step, {}).setdefault(chip.text, chip)
+    return {step: tuple(chips.values())[:MOST_CHIPS] for step, chips in found.items()}
 
 
 def _chip(row: VerdictRow, about: bool) -> Chip:

@@ -203,7 +203,7 @@
     loader.sanitize = (uri) => /^(#|\/)[\w?=&./#-]*$/.test(uri)
       ? Promise.resolve({ href: uri }) : Promise.reject(new Error("no address of this page"));
     const made = sized(JSON.parse(spec.textContent), width);
-    made.datasets = { rows: JSON.parse(one("script[data-rows]", figure).textContent) };
+    made.datasets = { ...made.datasets, rows: JSON.parse(one("script[data-rows]", figure).textContent) };
     const drawn = await window.vegaEmbed(plot, made, {
       mode: "vega-lite", renderer: "svg", ast: true, actions: false, defaultStyle: false,
       config: colours(), loader, tooltip: told, logLevel: window.vega.Error,
