@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from docs import airline, picture
+from docs import airline, picture, shape_pictures
 from tests.docs.blocks import Block, agrees, blocks, commands, shell
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,6 +67,7 @@ def main() -> int:
     if chosen:
         return 0
     picture.PICTURE.write_text(picture.drawing(picture.printed()), encoding="utf-8")
+    shape_pictures.draw()
     if airline.main() == 4:
         sys.stdout.write("left as it is: the report of the 200 airline runs in README.md\n")
     return 0

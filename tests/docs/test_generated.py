@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import airline, picture
+from docs import airline, picture, shape_pictures
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -14,6 +14,12 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def test_the_picture_shows_what_the_report_prints() -> None:
     drawn = picture.PICTURE.read_text(encoding="utf-8")
     assert drawn == picture.drawing(picture.printed()), "run python -m docs.picture"
+
+
+@pytest.mark.parametrize("name", sorted(shape_pictures.PICTURES))
+def test_a_picture_of_shapes_shows_what_the_classifier_answers(name: str) -> None:
+    drawn = (shape_pictures.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    assert drawn == shape_pictures.PICTURES[name](), "run python -m docs.shape_pictures"
 
 
 @pytest.mark.shared_data
