@@ -110,6 +110,12 @@ def test_a_wrong_row_is_set_aside_alone_with_its_number(row: str, says: str) -> 
     assert runs(text) == {"z": [(0, 0.25)]}
 
 
+def test_a_weight_is_1_2_or_3() -> None:
+    head = "run,step,score,weight\n"
+    assert reasons(head + "a,0,.5,3\na,1,.5,\n") == []
+    assert reasons(head + "a,0,.5,2.5\n") == ["row 2: weight is '2.5'; expected 1, 2 or 3"]
+
+
 @pytest.mark.parametrize(
     ("record", "says"),
     [

@@ -3,7 +3,7 @@
 Columns are checked thousands of rows at a time; where one row of a chunk is wrong, the chunk is
 read row by row, so that the wrong row can be named. An empty score is a step that nobody scored.
 Refused, each row alone: text where a number belongs, NaN, a score outside 0 to 1, a step that is no
-index, a weight below 0. A column with an unknown name is a remark on the score.
+index, a weight other than 1, 2 and 3. A column with an unknown name is a remark on the score.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from stepscope.errors import TraceError
 from stepscope.safety.text import visible_line
+from stepscope.shape.weights import SCALE
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -103,7 +104,9 @@ def of_columns(columns: Mapping[str, Sequence[str]], rows: Ints) -> Chunk | None
         return None
     outside = (chunk.score < 0) | (chunk.score > 1)
     negative = any((cells < 0).any() for cells in chunk.numbers.values())
-    return None if outside.any() or negative or "" in run else chunk
+    weights = chunk.numbers.get("weight", np.empty(0))
+    unknown = not np.isin(weights[~np.isnan(weights)], SCALE).all()
+    return None if outside.any() or negative or unknown or "" in run else chunk
 
 
 def _indexes(cells: Sequence[str]) -> Ints:
@@ -184,6 +187,8 @@ def _checked(cells: Cells) -> Cells:
     for name in ("score", *NUMBERS):
         if name in cells:
             found[name] = _number(name, cells[name])
+    if found.get("weight") not in (None, *SCALE):
+        raise TraceError(f"weight is {_quoted(cells['weight'])}; expected 1, 2 or 3")
     return found
 
 

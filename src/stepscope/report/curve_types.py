@@ -51,7 +51,7 @@ class GateFailure(msgspec.Struct, frozen=True, kw_only=True):
         step: the step's index in the run.
         score: its score.
         limit: the score that it had to reach.
-        sure: whether even the upper limit of the score is below the gate.
+        sure: whether the noise of the score is known, so that its upper limit is below the gate.
     """
 
     step: int
@@ -85,15 +85,17 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve"):
         low_level: the mean, with its interval, lies below .6, whatever the shape.
         mean: mean score with its interval.
         depth: how far the score fell, where it fell.
+        trough_length: scored steps spent below, of a recovery; 1 is a glitch.
         break_probability: probability that the run broke at this entry; what is missing to 1 is
             the probability of no break. Empty without a break analysis.
         break_step: step index of the most probable break; None where no break is declared.
         break_first: first step of the 90 % run of the break; None where no break is declared.
         break_last: last step of it.
         watch: steps where latency or cost spike and the score holds.
-        slopes: change a step in each third; None for fewer than three scores.
-        weighted: mean score under the weights.
+        slopes: change a step in each third; None where a third has fewer than two scores.
+        weighted: mean score under the weights; None without weights, or without all scores.
         gate_failed: steps of the highest weight below the gate, in order.
+        notes: what else a reader has to know of this curve.
     """
 
     id: str = ""
@@ -116,6 +118,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve"):
     low_level: bool = False
     mean: Span | None = None
     depth: Span | None = None
+    trough_length: int | None = None
     break_probability: tuple[float, ...] = ()
     break_step: int | None = None
     break_first: int | None = None
@@ -124,6 +127,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve"):
     slopes: Slopes | None = None
     weighted: float | None = None
     gate_failed: tuple[GateFailure, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Shapes(msgspec.Struct, frozen=True, kw_only=True, tag="shapes"):

@@ -16,6 +16,7 @@ import msgspec
 
 from stepscope.errors import StoreError
 from stepscope.model import Case, digest
+from stepscope.shape.weights import SCALE
 
 EVERY = "*"
 _MARK = b'"weights":'
@@ -41,9 +42,15 @@ def fix(db: sqlite3.Connection, workflow: str, task: str, weights: Iterable[floa
     """Fix the weights of a task, or of `EVERY` task; call inside a transaction.
 
     Raises:
-        StoreError: runs of it were scored under other weights, or before there were any.
+        StoreError: runs of it were scored under other weights, or before there were any; a weight
+            is not 1, 2 or 3.
     """
     wanted = tuple(float(weight) for weight in weights)
+    wrong = [weight for weight in wanted if weight not in SCALE]
+    if wrong:
+        raise StoreError(
+            f"a weight of workflow {workflow!r}, task {task!r} is {wrong[0]:g}; expected 1, 2 or 3"
+        )
     row = db.execute(
         "SELECT body FROM weights WHERE workflow = ? AND task = ?", (workflow, task)
     ).fetchone()
