@@ -19,6 +19,7 @@ from benchmarks.rounds import ROOT, machine
 PAGE = ROOT / "docs" / "benchmarks.md"
 TITLES = {
     "J2": "deterministic scoring",
+    "J3": "shapes",
     "J5": "statistics",
     "J6": "store",
     "J7": "start",

@@ -41,7 +41,7 @@ SAWTOOTH = (0.88, 0.86, 0.52, 0.50, 0.87, 0.85, 0.51, 0.49, 0.86, 0.88)
 def scored(clean: Sequence[float], sigma: float, seed: int) -> list[float]:
     """Return the scores that a judge with noise would give."""
     rng = np.random.default_rng(seed)
-    return noisy(np.array([clean]), sigma, rng)[0].round(3).tolist()
+    return [round(float(score), 3) for score in noisy(np.array([clean]), sigma, rng)[0]]
 
 
 def shape_of(scores: Sequence[float], sigma: float) -> Shape:
