@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stepscope.api.views import ReportView, Text
+from stepscope.api.views import ReportView, Source, Text
 from stepscope.errors import UsageError
 from stepscope.store import ParquetRows
 from stepscope.store.where import parse
@@ -44,4 +44,4 @@ def report_folder(
     def show(run: str, *, around: int | None = None, steps: tuple[int, int] | None = None) -> Text:
         raise UsageError(f"{folder} holds verdicts and no runs; open the store to read {run!r}")
 
-    return ReportView(value, show)
+    return ReportView(value, show, Source(rows, chosen, since))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from stepscope.api.adding import Added, Progress, add
 from stepscope.api.exporting import Exported, Target, export
 from stepscope.api.reading import Filling
-from stepscope.api.views import ComparisonView, ReportView, Text
+from stepscope.api.views import ComparisonView, CurveView, ReportView, Source, Text
 from stepscope.effects import infer_effect
 from stepscope.errors import UsageError
 from stepscope.model import Effect, Record, Trajectory
@@ -152,15 +152,16 @@ class Notebook:
         # Statistics load slowly, and reading runs into the store has no use for them.
         from stepscope.report.build import build
 
+        chosen = _where(where)
         value = build(
             self.store,
-            where=_where(where),
+            where=chosen,
             since=since,
             by=by,
             seed=self.settings.seed if seed is None else seed,
             look_first=look_first,
         )
-        return ReportView(value, self.show)
+        return ReportView(value, self.show, Source(self.store, chosen, since))
 
     def compare(
         self,
@@ -193,6 +194,16 @@ class Notebook:
             UsageError: no such run, several, or no such step.
         """
         return Text(show.show(self.store, run, around=around, steps=steps, width=width))
+
+    def curve(self, run: str) -> CurveView:
+        """Return the score curve of one run, by name or unique id prefix.
+
+        Raises:
+            UsageError: no such run, or several.
+        """
+        from stepscope.report.curves import curve
+
+        return CurveView(curve(self.store, self.store.find(run)))
 
     def show_json(self, run: str) -> str:
         """Return one run with its records and suspects as JSON."""

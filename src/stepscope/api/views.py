@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from stepscope.errors import UsageError
 from stepscope.report import compare_text, json, junit, lines, markdown, text
+from stepscope.report.curve_types import Curve
 from stepscope.report.types import ComparisonReport, Figure, LookFirst, Profile, Report, Suspect
+from stepscope.values import Unmeasured
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from stepscope.report.html import Embed
+    from stepscope.report.pages.page import Chart
+    from stepscope.store.columns import Rows
+    from stepscope.store.where import Where
 
 
 class Show(Protocol):
@@ -26,6 +40,15 @@ class Text(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a report was made of: the rows, and which of them."""
+
+    rows: Rows
+    where: Where | None = None
+    since: str | None = None
 
 
 class RunView:
@@ -74,9 +97,16 @@ class ReportView:
     `value` is the report as a pure value.
     """
 
-    def __init__(self, value: Report, show: Show) -> None:
+    def __init__(
+        self,
+        value: Report,
+        show: Show,
+        source: Source | None = None,
+    ) -> None:
+        """Hold a report; its `source` lets it open runs and write a page of them."""
         self.value = value
         self._show = show
+        self._source = source
 
     def __getitem__(self, key: str) -> Figure:
         """Return one figure over all chosen runs, an Estimate or Unmeasured.
@@ -107,7 +137,7 @@ class ReportView:
         )
         following = tuple(f"{command} {option}" for command in self.value.next)
         value = msgspec.structs.replace(self.value, look_first=runs, next=following)
-        return ReportView(value, self._show)
+        return ReportView(value, self._show, self._source)
 
     def line(self, key: str) -> str:
         """Return one figure as a line: name, value, interval, n, what was not measured.
@@ -134,11 +164,104 @@ class ReportView:
         """Return the report as JUnit XML."""
         return junit.render(self.value)
 
+    def html(
+        self, file: str | Path, *, embed: Embed = 25, gates: Sequence[str | Path] = ()
+    ) -> Path:
+        """Write every page to one HTML file, which needs no server; return its path.
+
+        Args:
+            file: where to; what is there is replaced.
+            embed: of how many runs the steps are in it, those to look at first; "all" for all.
+            gates: files that `stepscope gate --json` wrote, the latest last.
+
+        Raises:
+            UsageError: the report has no rows behind it, or a file is no gate report.
+        """
+        from stepscope.report import html
+        from stepscope.report.gate_json import gate_documents
+
+        source = self._source
+        if source is None:
+            raise UsageError("this report was made without rows; take one from a store's report()")
+        documents = gate_documents([Path(name) for name in gates])
+        chosen = html.Chosen(where=source.where, since=source.since, gates=documents)
+        place = Path(file)
+        html.write(source.rows, self.value, place, embed=embed, chosen=chosen)
+        return place
+
+    def charts(self) -> dict[str, alt.TopLevelMixin]:
+        """Return the charts as Altair objects, by name: vector, earned, axes, shapes."""
+        from stepscope.report import charts
+
+        found = self._charts()
+        return {name: charts.chart(chart.spec, chart.rows) for name, chart in found.items()}
+
+    def plots(self, folder: str | Path) -> list[Path]:
+        """Write the charts as PNG and SVG to a folder; return the files.
+
+        Raises:
+            ConfigError: the `plots` extra is not installed.
+        """
+        from stepscope.report import plots
+
+        return plots.write(self._charts(), folder)
+
+    def _charts(self) -> dict[str, Chart]:
+        from stepscope.report.notebook import report_charts
+        from stepscope.report.pages.earned import scatter
+        from stepscope.report.pages.runs import read_runs
+
+        found = report_charts(self.value)
+        if self._source is not None:
+            source = self._source
+            runs = read_runs(source.rows, where=source.where, since=source.since)
+            earned = scatter(runs, self.value.provenance.by)
+            found |= {} if earned is None else {"earned": earned}
+        return found
+
     def __repr__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        from stepscope.report.notebook import report_html
+
+        return report_html(self.value)
+
     def _repr_markdown_(self) -> str:
         return self.markdown()
+
+
+class CurveView:
+    """A score curve in a notebook; `value` is the curve as a pure value, or why there is none."""
+
+    def __init__(self, value: Curve | Unmeasured) -> None:
+        self.value = value
+
+    def chart(self) -> alt.TopLevelMixin:
+        """Return the curve as an Altair chart.
+
+        Raises:
+            UsageError: there is no curve; the message says why.
+        """
+        from stepscope.report import charts
+        from stepscope.report.notebook import curve_chart
+
+        if isinstance(self.value, Unmeasured):
+            raise UsageError(f"no curve: {self.value.reason}")
+        found = curve_chart(self.value)
+        return charts.chart(found.spec, found.rows)
+
+    def __repr__(self) -> str:
+        if isinstance(self.value, Unmeasured):
+            return f"<no curve: {self.value.reason}>"
+        shape = self.value.shape
+        said = shape.reason if isinstance(shape, Unmeasured) else shape
+        return f"<curve of {self.value.name}: {len(self.value.steps)} steps, {said}>"
+
+    def _repr_html_(self) -> str | None:
+        from stepscope.report.notebook import curve_html
+
+        return None if isinstance(self.value, Unmeasured) else curve_html(self.value)
 
 
 class ComparisonView:

@@ -46,8 +46,11 @@ def demo(*, store: StorePath = None, offline: Offline = False, as_json: Json = F
         for account, name in files:
             terminal.out(account.line().replace(account.uri, f"examples/{name}", 1))
         option = f"--store {shlex.quote(str(place))}"
-        terminal.out(f"{scored}\n\n{view.located(option).text(terminal.width())}")
+        located = view.located(option)
+        terminal.out(f"{scored}\n\n{located.text(terminal.width())}")
+        page = located.html(place.with_suffix(".html"))
     terminal.out(
+        f"\nOpen {page} in a browser, or: stepscope view {option}\n"
         "\nThese are real runs of gpt-4o on tau-bench airline tasks. Read some, then yours:\n"
         f"  stepscope show airline/11/2 {option}\n"
         f"  stepscope show airline/9/2 --step 45 {option}\n"

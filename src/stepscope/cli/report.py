@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,9 +17,27 @@ if TYPE_CHECKING:
     from stepscope.api import ReportView
 
 UNMEASURED = 4
+# Runs whose steps are in the page unless it is said otherwise.
+EMBED = 25
 
 # What people call the one number that does not exist.
 ONE_NUMBER = {"score", "total", "overall", "quality", "grade", "rating", "vector"}
+
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write every page to one file; needs no server."),
+]
+Embed = Annotated[
+    str | None,
+    typer.Option("--embed", metavar="N", help="Of how many runs the steps are in it: 25, or all."),
+]
+Gates = Annotated[
+    list[Path] | None,
+    typer.Option("--gates", metavar="FILE", help="What gate --json wrote; the latest last."),
+]
+Plots = Annotated[
+    Path | None, typer.Option("--plots", metavar="DIR", help="Write the charts as PNG and SVG.")
+]
 
 
 def report(
@@ -40,6 +60,10 @@ def report(
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     junit: Annotated[bool, typer.Option("--junit", help="Print JUnit XML.")] = False,
+    html: Html = None,
+    embed: Embed = None,
+    gates: Gates = None,
+    plots: Plots = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file.")
     ] = None,
@@ -52,17 +76,20 @@ def report(
     Every figure has its interval, its n, and how many runs could not be measured. --store may
     also be a folder that export --verdicts --to parquet wrote; then no run can be opened.
 
-    Example: stepscope report --where "agent = 'gpt-4o'" --json
+    Example: stepscope report --where "agent = 'gpt-4o'" --html report.html
     """
     from stepscope.cli import terminal
 
+    if html is None and (embed is not None or gates):
+        raise UsageError("--embed and --gates are about the page: say --html FILE as well")
     if as_json + markdown + junit > 1:
         raise UsageError("--json, --markdown and --junit say different things; choose one")
-    view = _view(
-        store, where=where, since=since, by=by, seed=seed, look_first=None if junit else look_first
-    )
-    if store is not None and not as_json:
-        view = view.located(f"--store {shlex.quote(str(store))}")
+    located = "" if store is None or as_json else f"--store {shlex.quote(str(store))}"
+    most = None if junit else look_first
+    with _view(store, where=where, since=since, by=by, seed=seed, look_first=most) as found:
+        view = found.located(located) if located else found
+        if html is not None or plots is not None:
+            return _files(view, html, plots, embed=_embed(embed), gates=gates or ())
     if get is not None:
         return _figure(view, get, as_json=as_json)
     if as_json:
@@ -77,6 +104,7 @@ def report(
     return 0
 
 
+@contextmanager
 def _view(
     store: Path | None,
     *,
@@ -85,8 +113,8 @@ def _view(
     by: str | None,
     seed: int | None,
     look_first: int | None,
-) -> ReportView:
-    """Return the report over a store, or over a folder of exported verdicts."""
+) -> Iterator[ReportView]:
+    """Give the report over a store, or over a folder of exported verdicts, while it is open."""
     from stepscope.cli.stores import existing
     from stepscope.settings import load
 
@@ -95,9 +123,42 @@ def _view(
         from stepscope.api.folders import report_folder
 
         drawn = settings.seed if seed is None else seed
-        return report_folder(store, where=where, since=since, by=by, seed=drawn)
+        yield report_folder(store, where=where, since=since, by=by, seed=drawn)
+        return
     with existing(store, settings) as notebook:
-        return notebook.report(where=where, since=since, by=by, seed=seed, look_first=look_first)
+        yield notebook.report(where=where, since=since, by=by, seed=seed, look_first=look_first)
+
+
+def _embed(text: str | None) -> int | Literal["all"]:
+    """Return of how many runs the steps are embedded.
+
+    Raises:
+        UsageError: it is neither a number from 0 nor "all".
+    """
+    if text is None:
+        return EMBED
+    if text == "all":
+        return "all"
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise UsageError(f"--embed {text!r}: expected a number from 0, or all")
+    return int(text)
+
+
+def _files(
+    view: ReportView,
+    html: Path | None,
+    plots: Path | None,
+    *,
+    embed: int | Literal["all"],
+    gates: Sequence[Path],
+) -> int:
+    from stepscope.cli import terminal
+
+    if html is not None:
+        terminal.note(f"wrote {view.html(html, embed=embed, gates=gates)}")
+    for path in () if plots is None else view.plots(plots):
+        terminal.note(f"wrote {path}")
+    return 0
 
 
 def _figure(view: ReportView, key: str, *, as_json: bool) -> int:

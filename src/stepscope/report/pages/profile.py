@@ -6,6 +6,7 @@ or all at fault.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepscope.report import lines
@@ -29,23 +30,9 @@ class ProfileContent:
 
 def profile(report: Report, *, links: Links) -> Page:
     """Return the failure profile of every group."""
-    keys = [
-        key
-        for key in AXES
-        if any(key in p.figures and not lines.unscored(p.figures[key]) for p in report.profiles)
-    ]
+    keys = _scored(report.profiles)
     table = _table(report.profiles, keys)
-    rows = _rows(largest(report.profiles), keys)
-    chart = None
-    if rows:
-        chart = Chart(
-            id="axes-chart",
-            spec="axes",
-            title="Share of judged runs at fault, by axis",
-            alt="Axes by groups; each cell has the share and its 95 % interval in words.",
-            rows=rows,
-            table=table,
-        )
+    chart = axes_chart(report.profiles)
     empty = None
     if not keys:
         empty = Empty(said=f"No axis is scored: {SCORE_FIRST}.", commands=("stepscope score",))
@@ -62,6 +49,31 @@ def profile(report: Report, *, links: Links) -> Page:
         ),
         charts=() if chart is None else (chart,),
     )
+
+
+def axes_chart(profiles: Sequence[Profile]) -> Chart | None:
+    """Return the failure profile as a chart; None where no axis was scored."""
+    keys = _scored(profiles)
+    rows = _rows(largest(profiles), keys)
+    if not rows:
+        return None
+    return Chart(
+        id="axes-chart",
+        spec="axes",
+        title="Share of judged runs at fault, by axis",
+        alt="Axes by groups; each cell has the share and its 95 % interval in words.",
+        rows=rows,
+        table=_table(profiles, keys),
+    )
+
+
+def _scored(profiles: Sequence[Profile]) -> list[str]:
+    """Return the axes that any of the groups was scored on."""
+    return [
+        key
+        for key in AXES
+        if any(key in p.figures and not lines.unscored(p.figures[key]) for p in profiles)
+    ]
 
 
 def _rows(profiles: list[Profile], keys: list[str]) -> tuple[dict[str, object], ...]:
@@ -87,7 +99,7 @@ def _words(key: str, figure: Figure) -> str:
     return f"{lines.number(key, figure.value)}\n{lines.interval(key, figure)}"
 
 
-def _table(profiles: tuple[Profile, ...], keys: list[str]) -> Table:
+def _table(profiles: Sequence[Profile], keys: list[str]) -> Table:
     columns = (
         Column(key="group", label="group"),
         Column(key="axis", label="axis"),
