@@ -43,10 +43,17 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a classifier is told of the noise: its sigma (None: nothing), the step of the scores."""
+    """What a classifier is told of the noise.
+
+    Attributes:
+        sigma: its standard deviation, None for nothing.
+        quantum: step between scores, None where all are possible.
+        correlation: of the errors of neighbouring steps.
+    """
 
     sigma: float | None
     quantum: float | None = None
+    correlation: float = 0.0
 
 
 Classifier = Callable[[Floats, Told], Answers]
@@ -62,7 +69,9 @@ def _reference(classify: Callable[[Floats], Codes]) -> Classifier:
 
 def default(scores: Floats, told: Told) -> Answers:
     """Answer as the product does; a run that it cannot classify is healthy and unresolved."""
-    batch = classify_many(scores, sigma=told.sigma, quantum=told.quantum)
+    batch = classify_many(
+        scores, sigma=told.sigma, quantum=told.quantum, correlation=told.correlation
+    )
     rows, m = batch.rows, len(scores)
     best, label = np.full(m, HEALTHY, np.int8), np.full(m, UNRESOLVED, np.int8)
     steps = np.full((3, m), -1, np.int64)

@@ -32,6 +32,8 @@ RISE = 0.2
 # Or start this much lower, stay there for the first quarter of what precedes the drop, and have
 # climbed by six tenths of it: a slow start.
 SLOW_START = (0.28, 0.25, 0.6)
+# Level, rise, slow start before a late drift: how often, to one another.
+STARTS = (2.0, 1.0, 1.0)
 # A steady decline may slow down or speed up.
 POWERS = (0.75, 1.0, 1.4)
 # Steps that a dip takes to fall and to return.
@@ -182,16 +184,17 @@ def _early(n: int) -> Bank:
 def _late(n: int) -> Bank:
     """A drop that begins at or after the middle, over any part of what is left."""
     drops = [
-        (s, w, before)
+        (s, w, before, often)
         for s in range(-(-n // 2), n)
         for w in sorted({1, max(1, (n - s) // 2), n - s})
-        for before in _before(n, s)
+        for before, often in zip(_before(n, s), STARTS, strict=True)
     ]
     start, width = np.array([drop[0] for drop in drops]), np.array([drop[1] for drop in drops])
     return _part(
         LATE_DRIFT,
         -ramp(n, start, width),
         offset=np.array([drop[2] for drop in drops]),
+        weight=[drop[3] for drop in drops],
         start=start,
         half_drop=start + (width - 1) // 2,
     )

@@ -115,12 +115,7 @@ def classify_ragged(
     >>> found.rows.tolist(), found.absences[found.reasons[1] - 1].kind
     ([0], 'insufficient_data')
     """
-    flat, counts = door.read(values), np.asarray(lengths)
-    if counts.ndim != 1 or (counts < 0).any() or counts.sum() != len(flat):
-        raise DataError(
-            f"lengths of {counts.size} runs sum to {counts.sum()} for {len(flat)} values; "
-            "expected the steps of each run, end to end"
-        )
+    flat, counts = door.ends(values, lengths)
     noise = None if sigma is None else door.noise(sigma, flat.shape)
     begins = np.cumsum(counts) - counts
     rows, parts = [], []

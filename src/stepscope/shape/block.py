@@ -106,6 +106,13 @@ def answer(scores: Floats, observed: Bools, sigma: Floats | None, what: Asked) -
     )
 
 
+def log_density(scores: Floats, observed: Bools, sigma: Floats, what: Asked) -> Floats:
+    """Return the log density of each run's scores, shape (m,), whatever their shape."""
+    seen = _see(np.where(observed, scores, 0.0), lens_for(observed, sigma, what))
+    weight = np.exp(what.log_prior[seen.swept.shape])
+    return np.asarray(seen.swept.top + np.log((seen.swept.sums * weight).sum(1)))
+
+
 def _see(values: Floats, lens: Whitened) -> _Seen:
     averages = product(values, lens.pool.weights.T)
     residual = product(averages - LEVEL, lens.whiten.T)

@@ -11,12 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.shape.bank import SHORTEST
 from stepscope.shape.names import SHAPES, ShapeName
 from stepscope.shape.types import Bools, Floats
 from stepscope.values import Unmeasured
+
+Ints = npt.NDArray[np.int64]
 
 # A prior sums to 1, and scores keep to their scale, within this.
 ROUNDING = 1e-6
@@ -100,6 +103,22 @@ def read(scores: Sequence[float | None] | Floats) -> Floats:
     if array.ndim != 1:
         raise DataError(f"scores have shape {array.shape}; expected one dimension")
     return array
+
+
+def ends(values: Floats, lengths: npt.NDArray[np.int64]) -> tuple[Floats, Ints]:
+    """Return scores of runs laid end to end, and the steps of each run.
+
+    Raises:
+        DataError: the lengths are no counts, or do not sum to the number of values.
+    """
+    flat, counts = read(values), np.asarray(lengths)
+    whole = counts.ndim == 1 and (counts.size == 0 or np.issubdtype(counts.dtype, np.integer))
+    if not whole or (counts < 0).any() or counts.sum() != len(flat):
+        raise DataError(
+            f"lengths of {counts.size} runs do not sum to {len(flat)} values; "
+            "expected the steps of each run, which lie end to end"
+        )
+    return flat, counts.astype(np.int64)
 
 
 def noise(sigma: float | Sequence[float] | Floats, shape: tuple[int, ...]) -> Floats:

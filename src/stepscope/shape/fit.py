@@ -23,9 +23,9 @@ MISFIT = 0.01
 # A collapse in two stages must explain the scores this much better than the best shape; ten is
 # Jeffreys' "strong".
 COMPOUND_LOG_FACTOR = math.log(10)
-# Only runs that fit less well than this are asked about two stages: of runs with a shape a few in
-# a hundred.
-ASKED_BELOW = 0.5
+# Only runs that fit less well than this are asked about two stages: of runs with a shape one in
+# nine, and nearly all of those that fall twice.
+ASKED_BELOW = 0.3
 
 
 def fit_probability(square: npt.ArrayLike, p: int) -> Floats:

@@ -27,11 +27,11 @@ from stepscope.shape.types import Floats
 LEVEL, LEVEL_SPREAD = 0.80, 0.15
 # How deep runs fall: centre, standard deviation, least. Half way between the least fall of a broken
 # run and the steepest of a healthy one lies .15, where the articles draw their line.
-DEPTH, DEPTH_SPREAD, DEPTH_LEAST = 0.38, 0.15, 0.20
+DEPTH, DEPTH_SPREAD, DEPTH_LEAST = 0.40, 0.15, 0.20
 # How much healthy runs climb from first to last step, beside the rise of their template.
 CLIMB, CLIMB_SPREAD, CLIMB_LEAST = 0.0, 0.07, -0.10
 # Roughness of a curve around its template, and of its slope over the run: standard deviations.
-ROUGHNESS, SLOPE = 0.02, 0.03
+ROUGHNESS, SLOPE = 0.025, 0.03
 # Correlations below this are nothing.
 NEGLIGIBLE = 1e-4
 
