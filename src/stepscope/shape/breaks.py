@@ -92,7 +92,7 @@ def break_point(
     (3, 2, 3, 0.42)
     >>> found = break_point(scores, sigma=0.05, latency=[1.1, 1.3, 1.2, 3.8, 1.4, 1.2])
     >>> found.step, found.first, found.last, round(found.none, 2)
-    (3, 3, 3, 0.07)
+    (3, 3, 3, 0.06)
     """
     shape = classify(scores, sigma=sigma, quantum=quantum)
     if isinstance(shape, Unmeasured):
