@@ -105,6 +105,38 @@ def test_nesting_is_refused_one_beyond_the_limit_and_not_at_it(door: object) -> 
             door(raw, limits=LIMITS)
 
 
+@pytest.mark.parametrize("levels", [0, 1, 7, 8, 9, 60])
+@pytest.mark.parametrize(
+    ("number", "kept"),
+    [
+        ("-9223372036854775808", -9223372036854775808),
+        ("-9223372036854775809", "-9223372036854775809"),
+        ("9223372036854775807", 9223372036854775807),
+        ("9223372036854775808", 9223372036854775808),
+        ("18446744073709551615", 18446744073709551615),
+        ("18446744073709551616", "18446744073709551616"),
+    ],
+)
+def test_a_number_beyond_64_bits_is_kept_as_text_however_deep(
+    levels: int, number: str, kept: int | str
+) -> None:
+    raw = '{"a": [' * levels + number + "]}" * levels
+    value, repairs = decode(raw.encode(), limits=Limits())
+    for _ in range(levels):
+        (value,) = value["a"]
+    assert value == kept
+    assert type(value) is type(kept)
+    assert [repair.code for repair in repairs] == ["huge_number"] * isinstance(kept, str)
+
+
+@pytest.mark.parametrize("depth", [1, 7, 8, 9, 10])
+def test_a_low_limit_of_depth_holds(depth: int) -> None:
+    limits = Limits(depth=depth)
+    assert decode(b"[" * depth + b"]" * depth, limits=limits).repairs == ()
+    with pytest.raises(LimitError, match=rf"limits\.depth is {depth}"):
+        decode(b"[" * (depth + 1) + b"]" * (depth + 1), limits=limits)
+
+
 def test_a_depth_limit_beyond_what_the_machine_can_do_is_still_one_line() -> None:
     with pytest.raises(LimitError, match=r"lower limits\.depth"):
         decode(b"[" * 50_000 + b"]" * 50_000, limits=Limits(depth=10**6))

@@ -10,7 +10,10 @@ the offset in the text, or a LimitError; nothing else is raised, whatever the by
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import cache
+from types import GenericAlias
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -24,6 +27,9 @@ __all__ = ["Decoded", "Repair", "decode", "decode_strict", "drops_keys"]
 _read = msgspec.json.Decoder(Any).decode
 _write = msgspec.json.Encoder().encode
 _COLON = 0x3A
+# Containers inside each other in nearly every record of every format. Types grow as two to this.
+_SHALLOW = 8
+_ODD = object()
 # NUL, which cannot be stored, and the colon, by which keys are counted.
 _ODD_ESCAPE = re.compile(rb"\\u00(?:00|3a)", re.IGNORECASE)
 
@@ -46,17 +52,47 @@ def decode(raw: bytes, *, limits: Limits) -> Decoded:
     {'score': 'NaN'}
     """
     try:
-        value = _read(raw)
+        value = _plain(raw, limits)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return Decoded(*parse(raw, limits))
     if (
-        len(raw) > limits.text_bytes
+        value is _ODD
+        or len(raw) > limits.text_bytes
         or (b"\\u00" in raw and _ODD_ESCAPE.search(raw))
-        or not _is_ordinary(value, limits.depth)
         or _colons(raw) != _colons(_write(value))
     ):
         return Decoded(*parse(raw, limits))
     return Decoded(value)
+
+
+def _plain(raw: bytes, limits: Limits) -> Json:
+    """Return the value of a JSON text; `_ODD` where it is too deep, or holds too large a number.
+
+    Raises:
+        msgspec.MsgspecError, UnicodeDecodeError, RecursionError: it is no JSON.
+    """
+    if limits.depth >= _SHALLOW:
+        try:
+            return _shallow()(raw)
+        except msgspec.ValidationError:
+            pass  # it is deeper, or holds a large number
+    value = _read(raw)
+    return value if _is_ordinary(value, limits.depth) else _ODD
+
+
+@cache
+def _shallow() -> Callable[[bytes], Json]:
+    """Return what reads JSON of little depth, and whole numbers of 64 bits with a sign.
+
+    Types that say so are checked as the text is read, which costs nothing; a walk over the value
+    costs as much as reading it. They take some milliseconds to make.
+    """
+    whole = Annotated[int, msgspec.Meta(ge=INT_LOW, le=-INT_LOW - 1)]
+    plain: Any = str | whole | float | bool | None
+    value: Any = plain
+    for _ in range(_SHALLOW):
+        value = plain | GenericAlias(list, (value,)) | GenericAlias(dict, (str, value))
+    return msgspec.json.Decoder(value).decode
 
 
 def decode_strict(raw: bytes, *, limits: Limits) -> Decoded:
