@@ -39,6 +39,10 @@ def pair_anchor(first: str, second: str) -> str:
 class Links(Protocol):
     """Addresses of pages; None for what is not there."""
 
+    @property
+    def kept(self) -> Mapping[str, str]:
+        """What of the present address every other one keeps: `where`, `since`, `by`."""
+
     def page(self, name: PageName) -> str:
         """Return the address of a page."""
 
@@ -74,6 +78,11 @@ class FileLinks:
         self._runs = frozenset(runs)
         self._pairs = frozenset(pairs)
         self._groups = groups
+
+    @property
+    def kept(self) -> Mapping[str, str]:
+        """Nothing: a file is of one choice."""
+        return {}
 
     def page(self, name: PageName) -> str:
         """Return the address of a page."""
@@ -115,6 +124,11 @@ class ServerLinks:
     def __init__(self, kept: Mapping[str, str] | None = None) -> None:
         """Say what of the present address every other one keeps."""
         self._kept = {key: value for key, value in (kept or {}).items() if value}
+
+    @property
+    def kept(self) -> Mapping[str, str]:
+        """What every address keeps."""
+        return self._kept
 
     def page(self, name: PageName) -> str:
         """Return the address of a page."""

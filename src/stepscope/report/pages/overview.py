@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stepscope.gates.types import GateReport
@@ -37,6 +37,7 @@ class Overview:
 
     about: str
     chosen: str
+    kept: Mapping[str, str]
     looks: tuple[Look, ...]
     vector: Chart | None
     groups: tuple[Group, ...]
@@ -84,6 +85,7 @@ def overview(
     content = Overview(
         about=headline(report.whole, report)[1].replace("   ", " · "),
         chosen=_chosen(report),
+        kept=links.kept,
         looks=tuple(look(run, links) for run in report.look_first),
         vector=vector,
         groups=groups,

@@ -172,6 +172,8 @@
     const words = { labelColor: soft, titleColor: soft, labelFont: font, titleFont: font, titleFontWeight: "normal" };
     return {
       background: "transparent",
+      // The figure says what it shows, and its table holds the numbers.
+      aria: false,
       axis: { ...words, gridColor: line, domainColor: line, tickColor: line },
       legend: { ...words, labelColor: ink },
       title: { color: soft, font },
@@ -290,7 +292,9 @@
   function live(address) {
     const said = one(".live");
     let first = null;
-    new EventSource(address).addEventListener("store", (event) => {
+    let source = null;
+
+    function heard(event) {
       const state = JSON.parse(event.data);
       first ??= state.version;
       if (state.version === first) return;
@@ -300,7 +304,18 @@
       reload.addEventListener("click", () => location.reload());
       said.hidden = false;
       said.replaceChildren(`${state.scored} of ${state.runs} runs scored `, reload);
-    });
+    }
+
+    // A browser gives one host few connections: a page that nobody sees hands its own back.
+    function listen() {
+      source?.close();
+      if (document.hidden) return;
+      source = new EventSource(address);
+      source.addEventListener("store", heard);
+    }
+
+    document.addEventListener("visibilitychange", listen);
+    listen();
   }
 
   // -- All together.
