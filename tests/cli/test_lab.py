@@ -22,7 +22,8 @@ def test_an_envelope_is_a_table_that_says_how_far_it_is_known(
     (row,) = (line.split() for line in shown.split("\n") if line.strip().startswith("10  0.05"))
     # V1 finds C, D and the healthy base of five, V3 nearly all.
     assert [round(float(figure), 1) for figure in row[2:]] == [0.6, 0.9, 0.5, 0.9]
-    assert "two standard errors of the simulation" in " ".join(shown.split())
+    # Two times sqrt(.6 * .4 / 200), of V1.
+    assert "known to 0.069 or better (two standard errors" in " ".join(shown.split())
     assert max(map(len, shown.split("\n"))) <= 100
 
 

@@ -57,6 +57,19 @@ def test_early_is_before_the_middle_and_late_is_not(name: str) -> None:
         assert n // 2 <= late.break_step.min()
 
 
+@pytest.mark.parametrize("name", sorted(GENERATORS))
+def test_a_steady_loss_loses_in_every_third_and_a_healthy_run_in_none(name: str) -> None:
+    rng = np.random.default_rng(7)
+    for n in (9, 30):
+        steady = GENERATORS[name].draw("steady_degradation", n, CURVES, rng).curves
+        healthy = GENERATORS[name].draw("healthy", n, CURVES, rng).curves
+        thirds = steady.reshape(CURVES, 3, -1).mean(2)
+        assert (np.diff(thirds, axis=1) < -0.02).all()
+        kept = np.diff(healthy.reshape(CURVES, 3, -1).mean(2), axis=1) > -0.08
+        # A tenth of the reconstruction's healthy runs has a soft finish.
+        assert kept.mean() > (0.9 if name == "reconstruction" else 0.999)
+
+
 def test_the_articles_examples_are_kept_as_printed_and_break_where_they_drop() -> None:
     rng = np.random.default_rng(0)
     found = {shape: GENERATORS["article"].draw(shape, 10, 1, rng) for shape in SHAPES}

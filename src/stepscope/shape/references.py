@@ -212,8 +212,8 @@ def _after_early(s: list[float]) -> ShapeName:
 
 
 def _recovers(s: list[float]) -> bool:
-    """Say whether the run ends above its first cliff; the last step cannot be one."""
-    for before, dip in itertools.pairwise(s[:-1]):
+    """Say whether the run ends above its first cliff; above itself the last step never is."""
+    for before, dip in itertools.pairwise(s):
         if dip < before - CLIFF:
             return s[-1] > dip + CLIMB
     return False
