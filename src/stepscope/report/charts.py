@@ -228,9 +228,12 @@ def _scores() -> alt.Chart | alt.LayerChart:
         axis=_left(3, values=[0, 0.5, 1], format=".1f"),
     )
     below = alt.Axis(title="step", tickMinStep=1, format="d", grid=False)
+    # Every step has its width, scored or not, and leads to itself.
+    steps = base.mark_rect(opacity=0).encode(**_across(below), tooltip=[alt.Tooltip("step:Q")])
     broke = base.transform_filter("datum.in_break").mark_rect(color=RED, opacity=0.16)
-    noise = base.mark_area(color=BLUE, opacity=0.15).encode(x="step:Q", y="low:Q", y2="high:Q")
-    line = base.mark_line(color=BLUE, strokeWidth=1.5).encode(x="step:Q", y=y)
+    scored = base.transform_filter("datum.score !== null")
+    noise = scored.mark_area(color=BLUE, opacity=0.15).encode(x="step:Q", y="low:Q", y2="high:Q")
+    line = scored.mark_line(color=BLUE, strokeWidth=1.5).encode(x="step:Q", y=y)
     kinds = alt.Scale(domain=KINDS, range=[BLUE, RED, ORANGE, PINK])
     forms = alt.Scale(domain=KINDS, range=["circle", "triangle-down", "diamond", "square"])
     legend = alt.Legend(orient="top", title=None)
@@ -246,7 +249,7 @@ def _scores() -> alt.Chart | alt.LayerChart:
             alt.Tooltip("kind:N", title=" "),
         ],
     )
-    layers = alt.LayerChart(layer=[broke.encode(**_across(below)), noise, line, points])
+    layers = alt.LayerChart(layer=[steps, broke.encode(**_across(below)), noise, line, points])
     return _panel(layers, "score", 150)
 
 

@@ -70,7 +70,7 @@ def view(curve: Curve, count: int, anchor: str, to: To) -> CurveView:
 def chart_rows(curve: Curve, count: int, to: To | None = None) -> tuple[dict[str, object], ...]:
     """Return a row a step for the chart; of a run too long for it, a row a stretch of steps.
 
-    Steps that nobody scored are in it without a score: the line breaks there.
+    Steps that nobody scored are in it without a score: the axis has them, the line leaps over them.
     """
     at = {step: entry for entry, step in enumerate(curve.steps)}
     last = max(count, curve.steps[-1] + 1 if curve.steps else 0)
