@@ -23,8 +23,8 @@ from stepscope.safety.limits import Limits
 # Opening a file is a look; the limits that the user set hold when it is read.
 _LIMITS = Limits()
 
-# One JSON token that matters for structure; a string that is never closed matches to the end.
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+# The next byte that matters for structure, behind whole strings and all that does not matter.
+_TOKEN = re.compile(rb'(?:[^"\[\]{},]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{},])', re.DOTALL)
 _CLOSER = {b"[": b"]", b"{": b"}"}
 # Deeper than any format nests near its beginning; beyond it, sniffing gives up.
 _DEPTH = 100
@@ -60,9 +60,10 @@ def opening(head: bytes) -> Opening:
         return Opening("none", ())
     whole = _value(text)
     if whole is None and b"\n" in text:
-        lines = [_value(line) for line in text.split(b"\n", _LINES)[:_LINES]]
-        if lines[0] is not None:
-            return Opening("lines", tuple(line for line in lines if line is not None))
+        line, *others = text.split(b"\n", _LINES)[:_LINES]
+        if (first := _value(line)) is not None:
+            values = [first, *map(_value, others)]
+            return Opening("lines", tuple(value for value in values if value is not None))
     if whole is None:
         whole = _value(mended(text))
     if whole is None and text[:1] == b"[":
@@ -86,24 +87,20 @@ def mended(text: bytes) -> bytes:
     b'{"a": [1, 2], "b": {}}'
     """
     stack: list[bytes] = []
-    end, closers = 0, b""
-    for token in _TOKEN.finditer(text):
-        sign = token.group()
+    at = end = 0
+    while token := _TOKEN.match(text, at):
+        sign, at = token[1], token.end()
         if sign in _CLOSER:
             stack.append(_CLOSER[sign])
-        elif sign in {b"]", b"}"}:
-            if not stack or stack.pop() != sign:
-                return b""
-        elif sign != b",":
-            continue
+        elif sign != b"," and (not stack or stack.pop() != sign):
+            return b""
         if len(stack) > _DEPTH:
             return b""
         # Before a comma, after a bracket: both places where a container may end.
-        end = token.start() if sign == b"," else token.end()
-        closers = b"".join(reversed(stack))
+        end = at - 1 if sign == b"," else at
         if not stack:
             break
-    return text[:end] + closers
+    return text[:end] + b"".join(reversed(stack))
 
 
 def _value(text: bytes) -> Json:
