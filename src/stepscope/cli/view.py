@@ -32,7 +32,7 @@ def view(
     offline: Offline = False,
     as_json: Json = False,
 ) -> int:
-    """Show the store in the browser until Ctrl-C; nothing is ever written.
+    """Show the store in the browser; nothing is written.
 
     The printed address opens once: the browser that opens it first keeps the way in.
 
