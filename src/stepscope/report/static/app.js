@@ -172,8 +172,6 @@
     const words = { labelColor: soft, titleColor: soft, labelFont: font, titleFont: font, titleFontWeight: "normal" };
     return {
       background: "transparent",
-      // The figure says what it shows, and its table holds the numbers.
-      aria: false,
       axis: { ...words, gridColor: line, domainColor: line, tickColor: line },
       legend: { ...words, labelColor: ink },
       title: { color: soft, font },
@@ -210,6 +208,8 @@
       mode: "vega-lite", renderer: "svg", ast: true, actions: false, defaultStyle: false,
       config: colours(), loader, tooltip: told, logLevel: window.vega.Error,
     });
+    // The figure says what it shows, and its table holds the numbers.
+    one("svg", plot)?.setAttribute("aria-hidden", "true");
     figure.drawn?.finalize();
     figure.drawn = drawn;
   }
