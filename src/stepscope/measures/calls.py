@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from stepscope.effects import infer_effect, words_of
-from stepscope.measures.once import once
+from stepscope.measures.once import once, once_with
 from stepscope.model import Effect, Exchange, Facts, Trajectory
 
 # Whom a run is handed to when the agent gives up.
@@ -44,6 +44,16 @@ def effect_of(tool: str, facts: Facts | None) -> Effect:
     if facts is not None and tool in facts.effects:
         return facts.effects[tool]
     return infer_effect(tool)
+
+
+def writes_of(trajectory: Trajectory, facts: Facts | None) -> tuple[int, ...]:
+    """Return which of the agent's calls (by index among them) change the world."""
+    return once_with(trajectory, facts, "_writes", _writes_of)
+
+
+def _writes_of(trajectory: Trajectory, facts: Facts | None) -> tuple[int, ...]:
+    made = agent_calls(trajectory)
+    return tuple([at for at, x in enumerate(made) if effect_of(x.call.name, facts) == "write"])
 
 
 @lru_cache(maxsize=4096)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from stepscope.measures.assignment import alike
 from stepscope.measures.calls import effect_of, escalates, succeeded
 from stepscope.measures.errors import error_step, gist, judged
+from stepscope.measures.once import once_with
 from stepscope.measures.rule import Rule, one_a_step
 from stepscope.model import Answer, Case, Exchange, Facts, Scale, Step, Trajectory, Verdict
 from stepscope.values import Unmeasured
@@ -63,11 +64,7 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
             break
     else:
         return _NO_ERRORS if judged(exchanges) else _NO_STATUS
-    reactions = [
-        react(trajectory.steps, exchanges, at, facts)
-        for at, exchange in enumerate(exchanges)
-        if exchange.failed
-    ]
+    reactions = list(reactions_of(trajectory, facts).values())
     recovered = [reaction for reaction in reactions if reaction.label == "recovered"]
     left = {error_step(r.error) for r in reactions if r.label != "recovered"}
     each = sorted(
@@ -102,10 +99,23 @@ def _answer(reaction: Reaction) -> Verdict:
     )
 
 
-def react(
+def reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, Reaction]:
+    """Return how the agent reacted to each failed exchange, by the index of the exchange."""
+    return once_with(trajectory, facts, "_reactions", _reactions_of)
+
+
+def _reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, Reaction]:
+    exchanges = trajectory.exchanges
+    return {
+        at: _react(trajectory.steps, exchanges, at, facts)
+        for at, exchange in enumerate(exchanges)
+        if exchange.failed
+    }
+
+
+def _react(
     steps: Sequence[Step], exchanges: Sequence[Exchange], at: int, facts: Facts | None
 ) -> Reaction:
-    """Return how the agent reacted to the failed exchange at index `at`."""
     error, later = exchanges[at], exchanges[at + 1 :]
     tool = error.call.name
     alternatives = facts.alternatives.get(tool, ()) if facts is not None else ()

@@ -11,7 +11,7 @@ trajectory-vs-outcome); `.near` a new question that brought an answer already ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import inf
 
@@ -64,8 +64,10 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     )
 
 
-def repeats(exchanges: Iterable[Exchange], facts: Facts | None) -> list[tuple[Exchange, Exchange]]:
+def repeats(exchanges: Sequence[Exchange], facts: Facts | None) -> list[tuple[Exchange, Exchange]]:
     """Return the agent's redundant calls, each with the earlier call whose answer still holds."""
+    if len({exchange.key for exchange in exchanges}) == len(exchanges):
+        return []
     valid: dict[str, Exchange] = {}
     found: list[tuple[Exchange, Exchange]] = []
     for exchange in exchanges:

@@ -43,9 +43,8 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
             if not TRANSIENT.search(said):
                 errors.setdefault(exchange.step, f"{exchange.call.name} failed: {said}")
     again: dict[int, list[int]] = {}
-    if len({exchange.key for exchange in made}) < len(made):
-        for repeat, earlier in repeats(trajectory.exchanges, facts):
-            again.setdefault(repeat.step, []).append(earlier.step)
+    for repeat, earlier in repeats(trajectory.exchanges, facts):
+        again.setdefault(repeat.step, []).append(earlier.step)
     redundant = {
         step: sources
         for step, sources in again.items()

@@ -15,7 +15,7 @@ from graphlib import CycleError, TopologicalSorter
 from math import inf
 
 from stepscope.measures.assignment import assign, contains
-from stepscope.measures.calls import agent_calls, effect_of, ends, succeeded
+from stepscope.measures.calls import agent_calls, ends, succeeded, writes_of
 from stepscope.measures.once import once
 from stepscope.measures.rule import Rule
 from stepscope.model import Answer, Case, Exchange, Facts, Scale, SubGoal, Trajectory, Verdict
@@ -94,16 +94,14 @@ def untold(trajectory: Trajectory, outputs: Sequence[str]) -> list[str]:
 
 
 def other_writes(
-    exchanges: Sequence[Exchange], pairs: Sequence[int | None], facts: Facts | None
+    trajectory: Trajectory, pairs: Sequence[int | None], facts: Facts | None
 ) -> list[Exchange]:
     """Return the writes that succeeded and serve no sub-goal; handing in an answer is none."""
+    made = agent_calls(trajectory)
     return [
-        exchange
-        for at, exchange in enumerate(exchanges)
-        if effect_of(exchange.call.name, facts) == "write"
-        and at not in pairs
-        and succeeded(exchange)
-        and not ends(exchange.call.name)
+        made[at]
+        for at in writes_of(trajectory, facts)
+        if at not in pairs and succeeded(made[at]) and not ends(made[at].call.name)
     ]
 
 
@@ -117,7 +115,7 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
         goals = (*_shares(case, exchanges, pairs), _order(case, exchanges, options))
     return (
         *goals,
-        _others(case, other_writes(exchanges, pairs, facts)),
+        _others(case, other_writes(trajectory, pairs, facts)),
         _told(trajectory, case) if case.outputs else _NO_OUTPUTS,
     )
 

@@ -12,7 +12,7 @@ from stepscope.measures.axes.grounding import traced
 from stepscope.measures.calls import agent_calls, effect_of, ends, escalates, succeeded
 from stepscope.measures.consent import unconfirmed
 from stepscope.measures.errors import error_step, gist
-from stepscope.measures.recovery import react
+from stepscope.measures.recovery import reactions_of
 from stepscope.measures.redundant_calls import repeats
 from stepscope.measures.subgoals import taken
 from stepscope.measures.suspicion import Suspicion
@@ -34,14 +34,13 @@ def from_calls(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
 
 
 def _errors(trajectory: Trajectory, facts: Facts | None) -> Iterator[Suspicion]:
-    exchanges = trajectory.exchanges
-    for at, error in enumerate(exchanges):
+    for at, error in enumerate(trajectory.exchanges):
         if not error.failed or error.call.requestor != "agent":
             continue
         read = error_step(error)
         said = f"{error.call.name} fails: {gist(error.result)}"
         yield Suspicion(error.step, "failed", said, (read,))
-        reaction = react(trajectory.steps, exchanges, at, facts)
+        reaction = reactions_of(trajectory, facts)[at]
         if reaction.label == "ignored" and reaction.step is not None:
             reason = f"goes on after the error at {read}"
             yield Suspicion(reaction.step, "ignored", reason, (read,))

@@ -37,7 +37,6 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
         return (Verdict("termination", label="limit", cites=last, reason=cut),)
     if case is None or (not case.subgoals and case.reference is None and not case.outputs):
         return _WELL if trajectory.outcome.status == "pass" else _UNKNOWN
-    made = agent_calls(trajectory)
     pairs = taken(case, trajectory)
     undone = [goal.name for goal, at in zip(case.subgoals, pairs, strict=True) if at is None]
     if case.outputs:
@@ -46,16 +45,19 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
         last = (trajectory.steps[-1].index,) if trajectory.steps else ()
         reason = f"stopped before {', '.join(undone)}"
         return (Verdict("termination", label="too_early", cites=last, reason=reason),)
-    return _after(made, pairs, facts)
+    return _after(trajectory, pairs, facts)
 
 
 def _after(
-    made: tuple[Exchange, ...], pairs: list[int | None], facts: Facts | None
+    trajectory: Trajectory, pairs: list[int | None], facts: Facts | None
 ) -> tuple[Answer, ...]:
     """Judge what was written once everything was done."""
+    made = agent_calls(trajectory)
     done = max((at for at in pairs if at is not None), default=-1)
     late = [
-        write for write in other_writes(made, pairs, facts) if write.position > _place(made, done)
+        write
+        for write in other_writes(trajectory, pairs, facts)
+        if write.position > _place(made, done)
     ]
     if not late:
         return _WELL

@@ -51,6 +51,7 @@ EMAIL_CHARACTERS = 320
 # Deeper or longer arguments are data, not choices; values beyond are not judged.
 MOST_VALUES = 200
 
+_NOT_JUDGED = (None, "")
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ][\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?")
 _DIGIT = re.compile(r"\d")
@@ -125,6 +126,12 @@ def _traced(trajectory: Trajectory) -> list[Traced]:
 
 def leaves(arguments: Json) -> list[tuple[str, Json]]:
     """Return the name and value of every single value in a call's arguments, at any depth."""
+    if type(arguments) is dict:
+        for value in arguments.values():
+            if type(value) is dict or type(value) is list:
+                break
+        else:
+            return list(arguments.items())[:MOST_VALUES]
     found: list[tuple[str, Json]] = []
     waiting: list[tuple[str, Json]] = [("", arguments)]
     while waiting and len(found) < MOST_VALUES:
@@ -150,25 +157,25 @@ def classify(argument: str, value: Json) -> tuple[Kind | None, str]:
     (('number', '250'), (None, ''), ('identifier', '19122'))
     """
     free, amount, thing = _role(argument)
-    if free or value is None or isinstance(value, bool):
-        return None, ""
-    if isinstance(value, (int, float)):
-        fact = value != int(value) or abs(value) >= SMALLEST_FACT
-        return ("number", f"{value:.12g}") if fact else (None, "")
+    if free:
+        return _NOT_JUDGED
     if not isinstance(value, str):
-        return None, ""
+        if value is None or isinstance(value, bool) or not isinstance(value, (int, float)):
+            return _NOT_JUDGED
+        fact = value != int(value) or abs(value) >= SMALLEST_FACT
+        return ("number", f"{value:.12g}") if fact else _NOT_JUDGED
     text = value.strip()
     if len(text) > EMAIL_CHARACTERS:
-        return None, ""
+        return _NOT_JUDGED
     if "@" in text and _EMAIL.fullmatch(text):
         return "email", text
-    digit = _DIGIT.search(text) is not None
-    if digit and (match := _DATE.fullmatch(text)):
+    digit = not text.isalpha() and _DIGIT.search(text) is not None
+    if digit and text[4:5] == "-" and (match := _DATE.fullmatch(text)):
         return "date", match[1]
     if not (digit or (thing and text.isupper())):
-        return None, ""
-    if len(text) not in IDENTIFIER_CHARACTERS or not _TOKEN.fullmatch(text):
-        return None, ""
+        return _NOT_JUDGED
+    if len(text) not in IDENTIFIER_CHARACTERS or not (text.isalnum() or _TOKEN.fullmatch(text)):
+        return _NOT_JUDGED
     if amount and number_of(text) is not None:
         return "number", text
     return "identifier", text

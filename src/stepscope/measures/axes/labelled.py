@@ -11,7 +11,6 @@ name passes: which of them was meant cannot be known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from sys import maxsize
 
 from stepscope.measures.axes.amounts import TOLERANCE, Said, derive
 from stepscope.measures.axes.axis import Fault
@@ -23,7 +22,6 @@ from stepscope.measures.axes.fields import (
     leaf_records,
     parsed,
     stem,
-    values_of,
 )
 from stepscope.measures.axes.told import Amount, Message, identifiers, words_around
 from stepscope.model import Json, ToolResult
@@ -34,6 +32,13 @@ MOST_VALUES = 4
 RECORD_CHARACTERS = 400
 # So far before its value a name is the value's own: `"transaction_type": "refund", "amount": 5`.
 NAME_CHARACTERS = 24
+# Every word that names an amount, with its stem.
+_NAMES = {
+    word: name
+    for name in (*QUANTITIES, AMOUNT_NAME)
+    for word in (name, f"{name}s", f"{name}ed")
+    if stem(word) == name
+}
 
 
 class Results:
@@ -43,6 +48,7 @@ class Results:
         """Keep the results; nothing is decoded yet."""
         self.all = answered
         self._decoded: dict[int, Json] = {}
+        self._fields: dict[int, list[Field]] = {}
 
     def value(self, result: ToolResult) -> Json:
         """Return what a result of this run says, None where it is no JSON."""
@@ -51,11 +57,14 @@ class Results:
             self._decoded[key] = parsed(result)
         return self._decoded[key]
 
-    def values(self, name: str, result: ToolResult, most: int = maxsize) -> list[float]:
-        """Return the values of a name in a result, no more than one above `most`."""
+    def values(self, name: str, result: ToolResult) -> list[float]:
+        """Return the different values of a name in a result, in order of size."""
         if result.status == "error" or name not in result.text:
             return []
-        return values_of(name, self.value(result), most)
+        key = id(result)
+        if key not in self._fields:
+            self._fields[key] = fields(self.value(result))
+        return sorted({field.value for field in self._fields[key] if name in field.names})
 
 
 def misnamed(
@@ -109,7 +118,7 @@ def _left_out(
     """Return the latest values of a name that a message does not say; none where they are many."""
     latest: list[tuple[int, float]] = []
     for at, result in news:
-        latest += [(at, value) for value in results.values(name, result, MOST_VALUES)]
+        latest += [(at, value) for value in results.values(name, result)]
         if len(latest) > MOST_VALUES:
             return []
     return [
@@ -150,11 +159,11 @@ def _name_of(amount: Amount) -> str:
     """
     amounted = ""
     for word in words_around(amount):
-        name = stem(word)
-        if name in QUANTITIES:
-            return name
+        name = _NAMES.get(word, "")
         if name == AMOUNT_NAME:
             amounted = name
+        elif name:
+            return name
     return amounted
 
 

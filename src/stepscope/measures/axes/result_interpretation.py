@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 
-from stepscope.measures.axes.amounts import TOLERANCE, number_forms
+from stepscope.measures.axes.amounts import number_forms
 from stepscope.measures.axes.axis import (
     CORRECT,
     SCALE,
@@ -26,7 +26,7 @@ from stepscope.measures.axes.labelled import Results, misnamed, misplaced
 from stepscope.measures.axes.told import Amount, Message, amounts, identifiers, messages
 from stepscope.measures.calls import agent_calls, effect_of
 from stepscope.measures.errors import error_step, gist
-from stepscope.measures.recovery import ADMITS, react
+from stepscope.measures.recovery import ADMITS, reactions_of
 from stepscope.measures.rule import Rule
 from stepscope.model import Answer, Case, Facts, Trajectory
 from stepscope.values import Unmeasured
@@ -142,20 +142,22 @@ def _unsaid(
 
 def _follows(value: float, others: Sequence[float]) -> bool:
     """Tell whether an amount is a sum or difference of amounts in the same message."""
-    return any(
-        abs(abs(value) - abs(total)) < TOLERANCE
-        for n in range(2, min(len(others), MOST_TERMS) + 1)
-        for some in combinations(others[-LAST_TERMS:], n)
-        for total in (sum(some), some[0] - sum(some[1:]), sum(some[:-1]) - some[-1])
-    )
+    # In cents: no amount told has parts of one.
+    target = round(100 * value)
+    cents = [round(100 * other) for other in others[-LAST_TERMS:]]
+    for n in range(2, min(len(others), MOST_TERMS) + 1):
+        for some in combinations(cents, n):
+            total = sum(some)
+            if target in (total, abs(2 * some[0] - total), abs(total - 2 * some[-1])):
+                return True
+    return False
 
 
 def _claims(
     trajectory: Trajectory, told: Sequence[Message], facts: Facts | None
 ) -> Iterator[Fault]:
     """Yield messages that claim success right after an error that nothing made good."""
-    exchanges = trajectory.exchanges
-    for at, exchange in enumerate(exchanges):
+    for at, exchange in enumerate(trajectory.exchanges):
         if not exchange.failed or effect_of(exchange.call.name, facts) == "read":
             continue
         where = error_step(exchange)
@@ -168,7 +170,7 @@ def _claims(
         text = _SENTENCE.sub(_unless_courtesy, message.text)
         if ADMITS.search(text) or not CLAIMS.search(text):
             continue
-        if react(trajectory.steps, exchanges, at, facts).label in ("recovered", "replanned"):
+        if reactions_of(trajectory, facts)[at].label in ("recovered", "replanned"):
             continue
         reason = f"claims success after {exchange.call.name} failed: {gist(exchange.result)}"
         yield Fault(message.step.index, reason, (where,))

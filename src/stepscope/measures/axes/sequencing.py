@@ -24,7 +24,7 @@ from stepscope.measures.axes.axis import (
     judged,
 )
 from stepscope.measures.axes.tool_selection import ways_to_ask
-from stepscope.measures.calls import agent_calls, effect_of
+from stepscope.measures.calls import agent_calls, writes_of
 from stepscope.measures.consent import REFUSES, asks, unconfirmed
 from stepscope.measures.once import once
 from stepscope.measures.preconditions import binding, said_by, too_early
@@ -62,7 +62,7 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     rules = tuple(rule for rule in rules if rule.tool in tools)
     broken = [(rule, x.step) for rule in rules for x in too_early(made, rule)]
     faults = [Fault(step, _why(rule)) for rule, step in broken if binding(rule)]
-    writes = [at for at, x in enumerate(made) if effect_of(x.call.name, facts) == "write"]
+    writes = writes_of(trajectory, facts)
     doubts = [(step, _why(rule)) for rule, step in broken if not binding(rule)]
     confirmed = 0
     for at in writes:

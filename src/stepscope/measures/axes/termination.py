@@ -95,7 +95,7 @@ def _closing(steps: tuple[Step, ...]) -> int | None:
         if step.actor != "user":
             continue
         text = step.text
-        if STOP.search(text):
+        if "STOP" in text and STOP.search(text):
             last = step.index
         elif last is None and text and CLOSES.search(text) and not WISHES.search(text):
             return step.index
@@ -133,8 +133,8 @@ def _promised(steps: tuple[Step, ...], closing: int | None) -> Iterator[Fault]:
     if last is None or last.calls or any(s.calls for s in steps[last.index + 1 :]):
         return
     text = last.text
-    # Looked for in this order most messages are done: "let me know" announces nothing.
-    lower = text.lower()
+    # "Let me know" announces nothing, and ends most messages.
+    lower = text.lower().replace("let me know", "")
     if not any(start in lower for start in STARTS):
         return
     if not any(match[1].casefold() in ACTS for match in ANNOUNCES.finditer(text)):

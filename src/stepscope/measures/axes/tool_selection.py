@@ -20,7 +20,7 @@ from stepscope.effects import WRITES, words_of
 from stepscope.measures.axes.axis import CORRECT, SCALE, UNCERTAIN, Fault, condemned, judged
 from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.axes.schema import definitions
-from stepscope.measures.calls import agent_calls, effect_of, ends, succeeded
+from stepscope.measures.calls import agent_calls, effect_of, ends, succeeded, writes_of
 from stepscope.measures.consent import unconfirmed
 from stepscope.measures.errors import error_step, gist
 from stepscope.measures.policy import breaches
@@ -140,10 +140,9 @@ def _unasked(
     """
     found: list[Exchange] = []
     spoken: list[tuple[int, str]] | None = None
-    for at, exchange in enumerate(made):
+    for at in writes_of(trajectory, facts):
+        exchange = made[at]
         name, step = exchange.call.name, exchange.step
-        if effect_of(name, facts) != "write":
-            continue
         verbs, things = ways_to_ask(name)
         if verbs is None:
             continue
@@ -180,13 +179,13 @@ def _fulfilled(
     trajectory: Trajectory, case: Case | None, facts: Facts | None
 ) -> tuple[Answer, ...]:
     made = agent_calls(trajectory)
-    writes = [x for x in made if effect_of(x.call.name, facts) == "write" and succeeded(x)]
     if case is not None and (case.subgoals or case.reference is not None):
         pairs = taken(case, trajectory)
-        if None not in pairs and not other_writes(made, pairs, facts):
+        if None not in pairs and not other_writes(trajectory, pairs, facts):
             cites = tuple(sorted({made[at].step for at in pairs if at is not None}))
             return judged(NAME, CORRECT, "every sub-goal was reached, nothing else written", cites)
-    n = len([write for write in writes if not ends(write.call.name)])
+    writes = [made[at] for at in writes_of(trajectory, facts)]
+    n = len([x for x in writes if succeeded(x) and not ends(x.call.name)])
     why = f"no rule broken in {len(made)} calls ({n} writes); whether others served better is open"
     return judged(NAME, UNCERTAIN, why)
 
