@@ -10,8 +10,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from playwright.sync_api import Browser
 
 import stepscope
+from docs import screenshots
 from stepscope.settings import Settings
 from stepscope.web.app import make_app
 from stepscope.web.serve import address, listen, server
@@ -76,6 +78,21 @@ def stranger() -> Iterator[Client]:
             return until_done.enter_context(client(origin))
 
         yield made
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's chromium, headless, driven by Playwright."""
+    if not screenshots.chromium_path():
+        pytest.skip("chromium is not on the PATH")
+    with screenshots.chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> screenshots.Made:
+    """The store of the documentation's pictures: two agents, scored and gated."""
+    return screenshots.make(tmp_path_factory.mktemp("shown"))
 
 
 @pytest.fixture(scope="session")

@@ -139,12 +139,15 @@ def message(request: Request, status: int, title: str, said: Empty) -> Response:
     page = Page(
         name="overview", title=title, template="message.html", anchor="message", content=said
     )
-    return rendered(request, page, status)
+    # What was chosen may be what is wrong: no address keeps it.
+    return rendered(request, page, status, links=ServerLinks())
 
 
-def rendered(request: Request, page: Page, status: int = 200) -> Response:
+def rendered(
+    request: Request, page: Page, status: int = 200, *, links: ServerLinks | None = None
+) -> Response:
     """Return a page as a document with its navigation."""
-    links = _links(request)
+    links = links or _links(request)
     shell = Shell(
         title=f"{page.title} · stepscope",
         mode="server",

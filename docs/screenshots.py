@@ -1,0 +1,168 @@
+"""Take the pictures of the pages: every page, light and dark, wide and narrow, into `docs/img`.
+
+    python -m docs.screenshots            take them anew; needs chromium
+    python -m docs.screenshots FOLDER     into another folder
+
+The store is that of the bundled airline runs, beside the same runs with the regression of
+`examples/gate/regress.py`, and the gates that compare them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import stepscope
+from stepscope.api import gating
+from stepscope.gates import baseline
+from stepscope.settings import load
+from stepscope.store.where import parse
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = ROOT / "examples" / "airline" / "runs.json"
+GATE = ROOT / "examples" / "gate"
+PICTURES = ROOT / "docs" / "img"
+TOKEN = "opens the pictures' own server, once"
+# Name of a size: width and height of the window, in CSS pixels.
+SIZES = {"wide": (1280, 860), "narrow": (360, 740)}
+# Name of a picture and the address of its page; RUN, PASSED and FAILED are filled in.
+PAGES = {
+    "overview": "/",
+    "run": "/run/RUN",
+    "compare-runs": "/compare?run=FAILED&with=PASSED",
+    "compare-groups": "/compare?by=agent&a=gpt-4o&b=gpt-4o-v2",
+    "profile": "/profile",
+    "gates": "/gates",
+}
+
+
+class Made(NamedTuple):
+    """A scored store of two agents, and what the gates said of the second."""
+
+    store: Path
+    gates: Path
+
+    def address(self, template: str) -> str:
+        """Return an address with the ids of its runs."""
+        with stepscope.open(self.store, settings=load(self.store.parent)) as notebook:
+            known = {"RUN": "airline/9/2", "FAILED": "airline/11/2", "PASSED": "airline/11/0"}
+            for word, name in known.items():
+                if word in template:
+                    found = notebook.store.runs(parse(f"name = '{name}' and agent = 'gpt-4o'"))
+                    template = template.replace(word, str(found.id[0]))
+        return template
+
+
+def make(folder: Path) -> Made:
+    """Make the store, with its settings and the report of its gates, in a folder."""
+    settings = folder / "stepscope.toml"
+    shutil.copy(GATE / "stepscope.toml", settings)
+    regress = runpy.run_path(str(GATE / "regress.py"))
+    worse = folder / "worse.json"
+    runs = json.loads(RUNS.read_bytes())
+    worse.write_text(json.dumps([regress["worse"](run) for run in runs]), encoding="utf-8")
+    with stepscope.open(folder / "runs.db", settings=load(folder)) as notebook:
+        notebook.add(RUNS, agent="gpt-4o")
+        notebook.add(worse, agent="gpt-4o-v2")
+        notebook.score(workers=1)
+        (policy,) = gating.chosen(notebook.settings)
+        new, _ = gating.update(notebook, policy, where=parse("agent = 'gpt-4o'"))
+        assert policy.baseline is not None
+        baseline.write(new, policy.baseline)
+        asked = gating.Request(where=parse("agent = 'gpt-4o-v2'"))
+        view = gating.GateView(gating.gate(notebook, [policy], asked))
+    gates = folder / "gate.json"
+    gates.write_text(view.json(), encoding="utf-8")
+    return Made(folder / "runs.db", gates)
+
+
+@contextmanager
+def serving(made: Made, *, gates: bool = True) -> Iterator[str]:
+    """Serve a store on loopback as `stepscope view` does; give the origin."""
+    from stepscope.web.app import make_app
+    from stepscope.web.serve import address, listen, server
+
+    listening = listen("127.0.0.1", 0)
+    port = listening.getsockname()[1]
+    said = [made.gates] if gates else []
+    running = server(make_app(made.store, token=TOKEN, port=port, gates=said))
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield address(listening)
+    finally:
+        running.should_exit = True
+        thread.join()
+        listening.close()
+
+
+def chromium_path() -> str | None:
+    """Return where chromium is, None where there is none."""
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start Debian's chromium, without its sandbox where the user is root.
+
+    Raises:
+        FileNotFoundError: there is no chromium on this machine.
+    """
+    from playwright.sync_api import sync_playwright
+
+    path = chromium_path()
+    if path is None:
+        raise FileNotFoundError("chromium is not on the PATH (Debian: apt-get install chromium)")
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=path, args=options)
+        yield browser
+        browser.close()
+
+
+def drawn(page: Page) -> None:
+    """Wait until every chart that can be seen is drawn."""
+    page.wait_for_load_state("load")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('figure[data-chart]')]"
+        ".filter(f => f.getBoundingClientRect().top < innerHeight && f.clientWidth)"
+        ".every(f => f.querySelector('svg, canvas'))"
+    )
+
+
+def take(folder: Path, said: Callable[[str], object]) -> None:
+    """Take every picture into a folder."""
+    with tempfile.TemporaryDirectory() as work, chromium() as browser:
+        made = make(Path(work))
+        with serving(made) as origin:
+            context = browser.new_context()
+            page = context.new_page()
+            page.goto(f"{origin}/?token={TOKEN}")
+            for name, template in PAGES.items():
+                for size, (width, height) in SIZES.items():
+                    page.set_viewport_size({"width": width, "height": height})
+                    for scheme in ("light", "dark"):
+                        page.emulate_media(color_scheme=scheme)
+                        page.goto(origin + made.address(template))
+                        drawn(page)
+                        file = folder / f"view-{name}-{scheme}-{size}.png"
+                        page.screenshot(path=file)
+                        said(f"{file.name}\n")
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
+    target.mkdir(parents=True, exist_ok=True)
+    take(target, sys.stdout.write)
