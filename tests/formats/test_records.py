@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepscope.formats.elements import Elements, leading
 from stepscope.formats.records import RawRecord, records, whole
 from stepscope.model import Quarantined, Stream
 from stepscope.safety.limits import Limits
@@ -206,6 +208,46 @@ def test_cut_anywhere_an_array_loses_nothing_but_what_was_cut(
     assert complete == values[: len(complete)]
     assert isinstance(found[-1], Quarantined)
     assert sum(isinstance(r, Quarantined) for r in found) == 1
+
+
+alike = st.lists(objects.map(lambda value: {"id": 1, **value}), min_size=2, max_size=9)
+
+
+@given(alike, st.sampled_from([None, 1]), st.integers(5, 200), st.data())
+def test_the_fast_way_through_an_array_sees_what_the_brackets_say(
+    values: list[dict[str, object]], indent: int | None, size: int, data: st.DataObject
+) -> None:
+    text = json.dumps(values, indent=indent).encode()[1:]
+    if data.draw(st.booleans()):
+        at = data.draw(st.integers(0, len(text)))
+        text = text[:at] + data.draw(st.sampled_from([b",", b"]", b"}", b'"', b"NaN"])) + text[at:]
+    stream = Stream(io.BytesIO(), "f", Limits(line_bytes=data.draw(st.sampled_from([20, 10**6]))))
+    parts = [text[start : start + size] for start in range(0, len(text), size)]
+
+    def by_brackets(offset: int, parts: Iterable[bytes]) -> Iterator[RawRecord | Quarantined]:
+        elements = Elements(stream, "array", offset)
+        for part in parts:
+            yield from elements.feed(part)
+        yield from elements.end()
+
+    def fast() -> Iterator[RawRecord | Quarantined]:
+        rest, offset = yield from leading(left, stream, 1)
+        yield from by_brackets(offset, [rest, *left])
+
+    left = iter(parts)
+    assert list(fast()) == list(by_brackets(1, parts))
+
+
+def test_a_plain_array_never_takes_the_slow_way_but_for_its_last_element() -> None:
+    text = json.dumps([{"id": n, "steps": [{"id": n}] * (n % 3)} for n in range(100)]).encode()
+    left: list[tuple[bytes, int]] = []
+
+    def fast() -> Iterator[RawRecord | Quarantined]:
+        left.append((yield from leading(iter([text[1:700], text[700:]]), stream, 1)))
+
+    stream = Stream(io.BytesIO(), "f")
+    assert len(list(fast())) == 99
+    assert left == [(b'{"id": 99, "steps": []}]', len(text) - 24)]
 
 
 @given(st.binary(max_size=80) | st.text('[]{}",\\\n 1a', max_size=60).map(str.encode))

@@ -2,14 +2,17 @@
 
 A broken element whose brackets balance comes out alone and fails to decode alone. What stands
 between elements, other than one comma, is quarantined; so is the rest of a file from the place on
-where the brackets no longer say where a record ends.
+where the brackets no longer say where a record ends. As long as an array is plain, `leading` has
+its elements from the JSON parser, which is faster and sees the same ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Generator, Iterator
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from stepscope.formats.pieces import WHITESPACE, Piece, RawRecord
@@ -17,6 +20,54 @@ from stepscope.model import Quarantined, Stream
 from stepscope.safety.structure import Structure
 
 _SHOWN_BYTES = 40
+# How the first element of an array begins: up to the colon behind its first key.
+_FIRST = re.compile(rb'[ \t\r\n]*(\{[ \t\r\n]*"[^"\\]{0,100}"[ \t\r\n]*:)')
+_GAP = re.compile(rb"[ \t\r\n]*,?[ \t\r\n]*")
+_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+def leading(
+    parts: Iterator[bytes], stream: Stream, offset: int
+) -> Generator[RawRecord | Quarantined, None, tuple[bytes, int]]:
+    """Yield the elements of an array while they are plain; return what is left, and where it is.
+
+    Plain is what begins like the first element, and is JSON up to the last such beginning that a
+    part holds: where a text that starts with an element is a whole array, it has no other elements.
+
+    Args:
+        parts: the bytes behind the opening bracket.
+        stream: the file, for its name and limits.
+        offset: where the first part begins.
+    """
+    held, beginning = b"", b""
+    for part in parts:
+        buffer = held + part
+        first = None if beginning else _FIRST.match(buffer)
+        beginning = first[1] if first else beginning
+        end = buffer.rfind(beginning) if beginning else 0
+        body = buffer[: max(end, 0)].rstrip(WHITESPACE)
+        elements = _plain(body[:-1]) if body.endswith(b",") else None
+        if elements is None:
+            return buffer, offset
+        at = 0
+        for raw in elements:
+            gap = _GAP.match(buffer, at)
+            assert gap is not None  # it matches nothing, too
+            piece = Piece(stream, offset + gap.end())
+            piece.add(raw)
+            yield piece.record()
+            at = gap.end() + len(raw)
+        held, offset = buffer[end:], offset + end
+    return held, offset
+
+
+def _plain(body: bytes) -> list[bytes] | None:
+    """Return the elements of an array without its brackets; None where one is no container."""
+    try:
+        elements = [bytes(element) for element in _array(b"[" + body + b"]")]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return elements if all(element[:1] in {b"{", b"["} for element in elements) else None
 
 
 class Elements:

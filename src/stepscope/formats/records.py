@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from stepscope.formats.elements import Elements
+from stepscope.formats.elements import Elements, leading
 from stepscope.formats.pieces import CHUNK_BYTES, WHITESPACE, Piece, RawRecord, chunks
 from stepscope.model import Quarantined, Stream
 from stepscope.safety.forgiving import BOM
@@ -41,9 +41,11 @@ def records(stream: Stream) -> Iterator[RawRecord | Quarantined]:
         case "lines":
             yield from _lines(stream, chain([text], chunks(stream)), offset)
         case "array":
-            yield from _split(Elements(stream, "array", offset + 1), stream, text[1:])
+            parts = _parts(text[1:], stream)
+            rest, offset = yield from leading(parts, stream, offset + 1)
+            yield from _split(Elements(stream, "array", offset), chain([rest], parts))
         case "objects":
-            yield from _split(Elements(stream, "objects", offset), stream, text)
+            yield from _split(Elements(stream, "objects", offset), _parts(text, stream))
 
 
 def whole(stream: Stream) -> RawRecord | Quarantined:
@@ -54,11 +56,15 @@ def whole(stream: Stream) -> RawRecord | Quarantined:
     return piece.record()
 
 
-def _split(elements: Elements, stream: Stream, head: bytes) -> Iterator[RawRecord | Quarantined]:
+def _parts(head: bytes, stream: Stream) -> Iterator[bytes]:
     for start in range(0, len(head), CHUNK_BYTES):
-        yield from elements.feed(head[start : start + CHUNK_BYTES])
-    for chunk in chunks(stream):
-        yield from elements.feed(chunk)
+        yield head[start : start + CHUNK_BYTES]
+    yield from chunks(stream)
+
+
+def _split(elements: Elements, parts: Iterable[bytes]) -> Iterator[RawRecord | Quarantined]:
+    for part in parts:
+        yield from elements.feed(part)
     yield from elements.end()
 
 
