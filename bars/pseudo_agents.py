@@ -28,7 +28,7 @@ from stepscope.report import compare_text
 from stepscope.report.compare import ALPHA, compare
 from stepscope.score import score
 from stepscope.store import Store
-from stepscope.store.columns import Column, Runs, Texts
+from stepscope.store.columns import Column, Runs, StepColumn, Texts
 from stepscope.store.where import Where
 from stepscope.values import Estimate
 
@@ -89,6 +89,22 @@ class Halves:
         column = self.columns[measure]
         values = self.planted.get(measure)
         return column if values is None else replace(column, value=values)
+
+    def step_values(self, measure: str, runs: Runs) -> StepColumn:
+        """Return no scores: comparisons of shapes are measured elsewhere."""
+        return StepColumn.empty()
+
+    def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
+        """Return no citations."""
+        return [None] * len(runs)
+
+    def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
+        """Return no weights."""
+        return {}
+
+    def noise(self) -> dict[str, Estimate]:
+        """Return no sigma."""
+        return {}
 
     def tag(self, key: str, runs: Runs) -> Texts:
         """Return no tag: the halves differ by agent alone."""

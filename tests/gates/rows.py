@@ -20,9 +20,18 @@ from stepscope.gates.policy import WorkflowPolicy
 from stepscope.gates.reading import WorkflowTable, policy
 from stepscope.gates.types import GateDecision, GateReport
 from stepscope.model import Record, Verdict
-from stepscope.store.columns import ANSWERED, NO_RECORD, Column, Rows, Runs, Texts, state_of
+from stepscope.store.columns import (
+    ANSWERED,
+    NO_RECORD,
+    Column,
+    Rows,
+    Runs,
+    StepColumn,
+    Texts,
+    state_of,
+)
 from stepscope.store.where import Where
-from stepscope.values import UNMEASURED_KINDS
+from stepscope.values import UNMEASURED_KINDS, Estimate
 
 # A number, a label, "?kind" for an absence, or nothing at all: not scored.
 Said = float | str
@@ -83,6 +92,18 @@ class Literal:
             state=np.array([_state(s) for s in said], dtype=np.int8),
             versions=self.versions.get(measure, ("1",) if known else ()),
         )
+
+    def step_values(self, measure: str, runs: Runs) -> StepColumn:
+        return StepColumn.empty()
+
+    def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
+        return [None] * len(runs)
+
+    def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
+        return {}
+
+    def noise(self) -> dict[str, Estimate]:
+        return {}
 
     def tag(self, key: str, runs: Runs) -> Texts:
         return texts([None] * len(runs.id))

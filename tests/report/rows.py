@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stepscope.model import Record
-from stepscope.store.columns import NO_RECORD, Column, Rows, Runs, Texts
+from stepscope.store.columns import NO_RECORD, Column, Rows, Runs, StepColumn, Texts
 from stepscope.store.where import Where
+from stepscope.values import Estimate
 
 ABSENT = -1  # not_applicable
 MISSING = -2  # missing_input
@@ -34,6 +35,11 @@ class LiteralRows:
         workflows: workflow of each run; "w" where left out.
         labels: by measure that answers in labels, a label a run; None: it does not apply there.
         tags: by key, a value a run.
+        scores: step scores of each run, None where a step was not scored; by scorer (family, judge)
+            where several scored.
+        fixed: weights by workflow and task.
+        sigma: sigma of each judge.
+        cites: by measure, the steps that a run's answer cites.
     """
 
     tasks: Sequence[str | None]
@@ -44,6 +50,10 @@ class LiteralRows:
     workflows: Sequence[str] = ()
     labels: dict[str, Sequence[str | None]] = field(default_factory=dict)
     tags: dict[str, Sequence[str | None]] = field(default_factory=dict)
+    scores: dict[tuple[str, str], Sequence[Sequence[float | None]]] = field(default_factory=dict)
+    fixed: dict[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
+    sigma: dict[str, Estimate] = field(default_factory=dict)
+    cites: dict[str, Sequence[tuple[int, ...] | None]] = field(default_factory=dict)
 
     def runs(self, where: Where | None = None) -> Runs:
         n = len(self.tasks)
@@ -83,6 +93,34 @@ class LiteralRows:
             state=np.array([state if v is None else 1 for v in given], dtype=np.int8),
             versions=self.versions.get(measure, ("1",) if measure in self.values else ()),
         )
+
+    def step_values(self, measure: str, runs: Runs) -> StepColumn:
+        given = self.scores if measure == "scores" else {}
+        entries = [
+            (scorer, at, step, np.nan if value is None else value)
+            for scorer, curves in enumerate(given.values())
+            for at, curve in enumerate(curves)
+            for step, value in enumerate(curve)
+        ]
+        table = np.array(entries, np.float64).reshape(-1, 4)
+        scorer, at, step = table[:, :3].T.astype(np.int64)
+        return StepColumn(
+            scorers=tuple(given),
+            scorer=scorer,
+            at=at,
+            step=step,
+            repeat=np.zeros(len(table), np.int64),
+            value=table[:, 3],
+        )
+
+    def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
+        return list(self.cites.get(measure, [None] * len(runs)))
+
+    def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
+        return self.fixed
+
+    def noise(self) -> dict[str, Estimate]:
+        return self.sigma
 
     def tag(self, key: str, runs: Runs) -> Texts:
         return texts(self.tags.get(key, [None] * len(self.tasks)))

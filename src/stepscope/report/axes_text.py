@@ -63,11 +63,19 @@ def _cells(key: str, figure: Figure) -> tuple[str, str, str, str, str]:
 
 def _many(profiles: Sequence[Profile], keys: Sequence[str], width: int) -> Iterator[str]:
     """Yield tables of as many groups as stand side by side, a column each."""
-    first = max(len(TITLE), *(len(AXES[key]) + GAP for key in keys))
+    names = [TITLE, *(f"  {AXES[key]}" for key in keys)]
     columns = [
-        [_title(profile), *(_cell(key, profile.figures[key]) for key in keys)]
+        [title(profile), *(_cell(key, profile.figures[key]) for key in keys)]
         for profile in profiles
     ]
+    return side_by_side(names, columns, width)
+
+
+def side_by_side(
+    names: Sequence[str], columns: Sequence[Sequence[str]], width: int
+) -> Iterator[str]:
+    """Yield rows of names and columns; columns that do not fit stand below, names repeated."""
+    first = max(map(len, names))
     widths = [max(map(len, column)) for column in columns]
     start = 0
     while start < len(columns):
@@ -75,14 +83,15 @@ def _many(profiles: Sequence[Profile], keys: Sequence[str], width: int) -> Itera
         while stop < len(columns) and room >= widths[stop] + GAP:
             room -= widths[stop] + GAP
             stop += 1
-        names = [TITLE if start == 0 else "", *(f"  {AXES[key]}" for key in keys)]
         for at, name in enumerate(names):
             cells = (f"{columns[c][at]:<{widths[c]}}" for c in range(start, stop))
-            yield (" " * GAP).join([f"{name:<{first}}", *cells]).rstrip()
+            told = "" if at == 0 and start else name
+            yield (" " * GAP).join([f"{told:<{first}}", *cells]).rstrip()
         start = stop
 
 
-def _title(profile: Profile) -> str:
+def title(profile: Profile) -> str:
+    """Return a group's title, cut to what a heading can hold."""
     name = visible_line(profile.title)
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 

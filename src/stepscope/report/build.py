@@ -7,6 +7,8 @@ refuses to mix versions of a measure, and it never folds the vector into one num
 from __future__ import annotations
 
 from stepscope.errors import UsageError
+from stepscope.report.curve_types import Shapes
+from stepscope.report.fleet_shapes import LABELS_ARE_NO_SCORES, shapes
 from stepscope.report.flips import rank_flips
 from stepscope.report.joint import disagreement, tables
 from stepscope.report.keys import NOT_SCORED
@@ -18,6 +20,7 @@ from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
 from stepscope.store.where import since as starting
+from stepscope.values import Unmeasured
 
 LOOK_FIRST = 10
 
@@ -79,8 +82,8 @@ def build_from(
     fields = fields_of(by)
     opened = tuple(choose(rows, table, look_first)) if isinstance(rows, Store) else ()
     parts = list(groups(table, fields))
-    whole = profile(table, {})
-    profiles = [profile(part, group) for group, part in parts] if len(parts) > 1 else []
+    whole = profile(table, {}, seed=seed)
+    profiles = [profile(part, group, seed=seed) for group, part in parts] if parts[1:] else []
     if not profiles:
         group, _ = parts[0]
         profiles = [_named(whole, group)]
@@ -104,8 +107,8 @@ def build_from(
     )
 
 
-def profile(table: Table, group: dict[str, str | None]) -> Profile:
-    """Return the vector of one group of runs, with outcome against path."""
+def profile(table: Table, group: dict[str, str | None], *, seed: int = 0) -> Profile:
+    """Return the vector of one group of runs, with outcome against path, and their shapes."""
     figures, notes, trials = vector(table)
     disagree = disagreement(table)
     return Profile(
@@ -122,6 +125,7 @@ def profile(table: Table, group: dict[str, str | None]) -> Profile:
         unlucky=disagree.unlucky,
         disagreement=disagree.share,
         too_loose=disagree.too_loose,
+        shapes=shapes(table.shapes, table.clusters, seed),
     )
 
 
@@ -146,10 +150,20 @@ def _not_claimed(rows: Rows, table: Table, whole: Profile) -> list[str]:
     said = [f"suspect-step accuracy ({why})"]
     if "errors.recovered" in whole.notes:
         said.append("recovery from injected errors (none here)")
+    if not (isinstance(whole.shapes, Shapes) and whole.shapes.shares):
+        said.append(f"shapes ({_no_shapes(whole.shapes)})")
     unscored = table.lost("outcome").get(NOT_SCORED, 0)
     if unscored:
         said.append(f"anything about {unscored:,} runs never scored")
     return said
+
+
+def _no_shapes(found: Shapes | Unmeasured) -> str:
+    if isinstance(found, Unmeasured):
+        return "no step scores here"
+    if not found.labels and found.no_shares is LABELS_ARE_NO_SCORES:
+        return f"no step scores here; the labels of rules decide none of {found.n_runs:,} runs"
+    return found.no_shares.reason if found.no_shares is not None else "no shares"
 
 
 def _next(table: Table, opened: tuple[LookFirst, ...]) -> list[str]:

@@ -19,10 +19,13 @@ from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.report.axes import judged
 from stepscope.report.build import both, profile
+from stepscope.report.curve_types import NO_CURVES, ShapesDifference
+from stepscope.report.fleet_shapes import LABELS_ARE_NO_SCORES
 from stepscope.report.joint import Flags
 from stepscope.report.keys import AXES, explained
 from stepscope.report.rows import Table, fields_of, read
 from stepscope.report.types import ComparisonReport, Difference, Figure, Provenance
+from stepscope.shape import fleet
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured
@@ -137,13 +140,14 @@ def compare(
         if key not in AXES or table.scored(key)
     }
     return ComparisonReport(
-        first=profile(first, {by: a}),
-        second=profile(second, {by: b}),
+        first=profile(first, {by: a}, seed=seed),
+        second=profile(second, {by: b}, seed=seed),
         differences=_adjusted(compared),
         n_shared=len(shared),
         n_only_first=len(ours) - len(shared),
         n_only_second=len(theirs) - len(shared),
         worth_seeing=WORTH_SEEING,
+        shapes=_shapes(first, second, seed),
         provenance=Provenance(
             where=None if where is None else where.text,
             since=since,
@@ -152,6 +156,31 @@ def compare(
             judges=("rules",),
             measures=table.versions(),
         ),
+    )
+
+
+def _shapes(first: Table, second: Table, seed: int) -> ShapesDifference | Unmeasured:
+    """Return the shapes of both groups compared, by handing their runs out anew within cases."""
+    if first.shapes is None or second.shapes is None:
+        return NO_CURVES
+    if not first.shapes.scored:
+        return LABELS_ARE_NO_SCORES
+    fitted = first.shapes.fitted, second.shapes.fitted
+    found = fleet.compare(
+        first.shapes.log_likelihood[fitted[0]],
+        second.shapes.log_likelihood[fitted[1]],
+        rng=np.random.default_rng([seed, crc32(b"shapes")]),
+        clusters=(first.clusters[fitted[0]], second.clusters[fitted[1]]),
+        unmeasured=(first.shapes.lost(), second.shapes.lost()),
+    )
+    if isinstance(found, Unmeasured):
+        return found
+    return ShapesDifference(
+        difference=found.difference,
+        p=found.p,
+        method=found.method,
+        source=first.shapes.source,
+        sigma=first.shapes.sigma,
     )
 
 

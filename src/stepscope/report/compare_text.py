@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepscope.report import lines
+from stepscope.report.curve_types import ShapesDifference
 from stepscope.report.markdown import code
+from stepscope.report.shapes_text import compared
 from stepscope.report.text import clip, fold
 from stepscope.report.types import ComparisonReport, Difference, Figure
 from stepscope.safety.text import visible_line
@@ -30,10 +32,30 @@ def render(report: ComparisonReport, width: int = 100) -> str:
             out.append(clip(f"{head}  {row[4]:<{wide[4]}}  {numbers}".rstrip(), width))
         else:
             out += fold(f"{head}  {row[-1]}", width, wide[0] + 2)
+    out += [clip(row, width) for row in _shapes(report)]
     out.append("")
     for sentence in sentences(report):
         out += fold(visible_line(sentence), width, 2)
     return "\n".join(out) + "\n"
+
+
+def _shapes(report: ComparisonReport) -> Iterator[str]:
+    """Yield the shapes of both groups as rows; none where they cannot be compared."""
+    cells = shape_rows(report)
+    if cells:
+        yield ""
+        wide = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
+        for row in cells:
+            numbers = "  ".join(f"{c:>{w}}" for c, w in zip(row[1:], wide[1:], strict=True))
+            yield f"{row[0]:<{wide[0]}}  {numbers}"
+
+
+def shape_rows(report: ComparisonReport) -> list[tuple[str, ...]]:
+    """Return the shapes of both groups as cells, the head first; [] where none are compared."""
+    first, second, found = report.first.shapes, report.second.shapes, report.shapes
+    if isinstance(first, Unmeasured) or isinstance(second, Unmeasured):
+        return []
+    return [] if isinstance(found, Unmeasured) else compared(found, first, second)
 
 
 def markdown(report: ComparisonReport) -> str:
@@ -46,6 +68,10 @@ def markdown(report: ComparisonReport) -> str:
         if len(cells) < len(HEAD):
             cells[4:] = ["", "", "", cells[4]]
         out.append("| " + " | ".join(cell.strip() for cell in cells) + " |")
+    shapes = shape_rows(report)
+    if shapes:
+        out += ["", "| " + " | ".join(shapes[0]) + " |", "|---|---:|---:|---:|---|---:|"]
+        out += ["| " + " | ".join(row) + " |" for row in shapes[1:]]
     out += ["", *sentences(report)]
     return "\n".join(out) + "\n"
 
@@ -79,6 +105,9 @@ def sentences(report: ComparisonReport) -> Iterator[str]:
             f"Outside every pair: {report.n_only_first:,} cases of the first group only, "
             f"{report.n_only_second:,} of the second."
         )
+    shapes = report.shapes
+    if isinstance(shapes, ShapesDifference):
+        yield f"Shapes rest on {shapes.source}; noise: {shapes.sigma}."
     if not report.n_shared:
         yield "No case is shared: nothing is paired, and cases differ as well as groups."
 

@@ -163,6 +163,25 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True, tag="shapes"):
     sigma: str
 
 
+class ShapesDifference(msgspec.Struct, frozen=True, kw_only=True, tag="shapes_difference"):
+    """The shapes of two groups of runs: shares of the second minus those of the first.
+
+    Attributes:
+        difference: by shape, each interval about that shape alone.
+        p: by shape, chance of a difference as large in any of the five between groups that are
+            alike: already adjusted for looking at five.
+        method: how p came.
+        source: where the scores come from, in words.
+        sigma: their noise, in words.
+    """
+
+    difference: dict[ShapeName, Estimate]
+    p: dict[ShapeName, float]
+    method: str
+    source: str
+    sigma: str
+
+
 NO_CURVES = Unmeasured(
     "missing_input", "no step scores; stepscope import scores.csv brings them, score makes labels"
 )

@@ -124,6 +124,16 @@ def share(value: float) -> str:
     return text
 
 
+def score(value: float) -> str:
+    """Return a score to two places, without the zero before the point: no scorer knows more.
+
+    >>> score(0.576), score(1.0), score(-0.5)
+    ('.58', '1.00', '-.50')
+    """
+    text = f"{value:.2f}"
+    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
+
+
 def interval(key: str, estimate: Estimate) -> str:
     """Return `[low, high]`, a limit that cannot be given as "-"; "-" alone where neither can."""
     limits = estimate.low, estimate.high

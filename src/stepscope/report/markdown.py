@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stepscope.report import lines
+from stepscope.report import lines, shapes_text
 from stepscope.report.cutting import cut
 from stepscope.report.text import evidence, flipped, headline
 from stepscope.report.types import JointTable, Profile, Report
@@ -30,6 +30,9 @@ def render(report: Report) -> str:
     flips = list(_flips(report))
     if flips:
         blocks.append(flips)
+    shapes = list(_shapes(report))
+    if shapes:
+        blocks.append(shapes)
     if report.look_first:
         blocks.append(list(_look_first(report)))
     if report.not_claimed:
@@ -101,6 +104,19 @@ def _flips(report: Report) -> Iterator[str]:
         return
     for flip in report.rank_flips:
         yield f"Rank flip: {code(flipped(flip))}"
+
+
+def _shapes(report: Report) -> Iterator[str]:
+    held = shapes_text.told(report.profiles)
+    if not held:
+        return
+    titles = [code(profile.title) for profile, _ in held] if len(held) > 1 else ["share"]
+    yield f"| {shapes_text.TITLE} | " + " | ".join(titles) + " |"
+    yield "|---|" + "---|" * len(held)
+    for label, cells in shapes_text.rows([shapes for _, shapes in held]):
+        yield f"| {label} | " + " | ".join(cells) + " |"
+    yield ""
+    yield "<br>".join(plain(said) for said in shapes_text.rests_on([s for _, s in held]))
 
 
 def _look_first(report: Report) -> Iterator[str]:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import StoreError, UsageError
+from stepscope.report.fleet_shapes import FleetShapes, fleet_shapes
 from stepscope.report.keys import ALSO_READ, AXES, MEASURES, NOT_SCORED, UNCERTAIN
 from stepscope.store.columns import NO_RECORD, Column, Rows, Runs, Texts
 from stepscope.store.where import Where
@@ -35,12 +36,14 @@ class Table:
         clusters: the task that each run belongs to, as a number: (workflow, task), or the run
             itself where it names no task.
         tags: the value of each run of the tags that were asked for, as "tag.KEY".
+        shapes: what the score curve of each run says; None where no run has one.
     """
 
     runs: Runs
     columns: Mapping[str, Column]
     clusters: npt.NDArray[np.int64]
     tags: Mapping[str, Texts] = field(default_factory=dict)
+    shapes: FleetShapes | None = None
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -69,6 +72,7 @@ class Table:
             },
             clusters=self.clusters[chosen],
             tags=tags,
+            shapes=None if self.shapes is None else self.shapes.take(chosen),
         )
 
     def versions(self) -> dict[str, str]:
@@ -98,7 +102,7 @@ class Table:
 
 
 def read(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> Table:
-    """Read the runs that `where` chooses, every column of the vector, and the tags among `by`.
+    """Read the runs that `where` chooses, the vector's columns, their shapes, the tags of `by`.
 
     Raises:
         StoreError: a column mixes versions of its measure.
@@ -120,7 +124,13 @@ def read(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> Table:
     for name, values in tags.items():
         if len(runs) and all(value is None for value in values.tolist()):
             raise UsageError(f"no run has the tag {name.removeprefix(TAG)!r}")
-    return Table(runs=runs, columns=columns, clusters=_clusters(runs), tags=tags)
+    return Table(
+        runs=runs,
+        columns=columns,
+        clusters=_clusters(runs),
+        tags=tags,
+        shapes=fleet_shapes(rows, runs),
+    )
 
 
 def _clusters(runs: Runs) -> npt.NDArray[np.int64]:

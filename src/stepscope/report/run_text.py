@@ -13,8 +13,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepscope.model import Case, Exchange, Record, Step, ToolResult, Trajectory
+from stepscope.model import SCORES, Case, Exchange, Record, Step, ToolResult, Trajectory
 from stepscope.report.calls import words
+from stepscope.report.curve_suspects import with_curve
+from stepscope.report.curve_text import curve_lines
+from stepscope.report.curve_types import Curve
 from stepscope.report.cutting import first_lines
 from stepscope.report.findings import Findings, findings
 from stepscope.report.run_axes import axis_lines, remarks
@@ -22,6 +25,7 @@ from stepscope.report.suspects import suspects
 from stepscope.report.text import clip, fold
 from stepscope.report.types import Suspect, SuspectKind
 from stepscope.safety.text import visible_line
+from stepscope.values import Unmeasured
 
 # Steps shown before the first mark, so that what led to it can be read.
 LEAD_IN = 2
@@ -44,6 +48,8 @@ VERDICTS = {
 
 # How a step is marked when a suspect of this kind begins there; the evidence stands below the run.
 MARKS: dict[SuspectKind, tuple[str, str]] = {
+    "break": ("!", "scores fall"),
+    "gate": ("!", "below the gate"),
     "violation": ("!", "breaks a rule"),
     "error": ("!", ""),
     "loop": ("!", ""),
@@ -79,16 +85,25 @@ def render(
     case: Case | None,
     records: Sequence[Record],
     *,
+    curve: Curve | Unmeasured | None = None,
     chosen: range | None = None,
     width: int = 100,
 ) -> str:
-    """Return a run as text; without `chosen`, what precedes the first mark is folded."""
+    """Return a run as text; without `chosen`, what precedes the first mark is folded.
+
+    The curve is drawn where no steps are chosen. Of a run of which only scores are known there is
+    nothing but the curve.
+    """
     found = findings(records)
-    marked = suspects(trajectory, case, records)
+    marked = with_curve(curve, suspects(trajectory, case, records))
     marks = step_marks(trajectory, found, marked)
     shown = _unfolded(trajectory, marks) if chosen is None else chosen
+    if trajectory.source.format == SCORES and chosen is None:
+        shown = range(len(trajectory.steps), len(trajectory.steps))
     out = [*_head(trajectory, width)]
     folded = [range(0, shown.start), range(shown.stop, len(trajectory.steps))]
+    if trajectory.source.format == SCORES:
+        folded = [range(0), range(0)]
     out += _fold_line(trajectory, folded[0], width)
     previous: dict[str, Exchange] = {}
     for exchange in trajectory.exchanges:
@@ -103,6 +118,8 @@ def render(
             out.append(_laid_out(line, mark if here else UNMARKED, width))
             mark = UNMARKED if here else mark
     out += _fold_line(trajectory, folded[1], width)
+    if isinstance(curve, Curve) and chosen is None:
+        out += curve_lines(curve, width)
     out += suspect_lines(marked, width)
     out += axis_lines(found, width)
     out += _verdicts(trajectory, found, records, width)

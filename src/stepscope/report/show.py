@@ -6,12 +6,16 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.model import Case, Record, Trajectory
+from stepscope.report.curve_suspects import with_curve
+from stepscope.report.curve_types import Curve
+from stepscope.report.curves import curve_of
 from stepscope.report.findings import findings
 from stepscope.report.run_axes import at_step
 from stepscope.report.run_text import pretty, render, result_text, suspect_lines
 from stepscope.report.suspects import suspects
 from stepscope.safety.text import visible, visible_line
 from stepscope.store import Store
+from stepscope.values import Unmeasured
 
 # Steps shown on either side of `around`.
 NEIGHBOURS = 6
@@ -38,17 +42,27 @@ def show(
         UsageError: no such run, or no such step.
     """
     trajectory, case, records = read(store, run)
-    text = render(trajectory, case, records, chosen=_chosen(trajectory, around, steps), width=width)
+    curve = _curve(store, trajectory, records)
+    chosen = _chosen(trajectory, around, steps)
+    text = render(trajectory, case, records, curve=curve, chosen=chosen, width=width)
     if around is None:
         return text
-    return f"{text}\n{one_step(trajectory, case, records, around, width=width)}"
+    one = one_step(trajectory, case, records, around, curve=curve, width=width)
+    return f"{text}\n{one}"
 
 
 def show_json(store: Store, run: str) -> str:
     """Return one run with its records and suspects as JSON; ends in a line break."""
     trajectory, case, records = read(store, run)
-    found = suspects(trajectory, case, records)
-    document = {"run": trajectory, "case": case, "records": records, "suspects": found}
+    curve = _curve(store, trajectory, records)
+    found = with_curve(curve, suspects(trajectory, case, records))
+    document = {
+        "run": trajectory,
+        "case": case,
+        "records": records,
+        "suspects": found,
+        "curve": curve,
+    }
     text = msgspec.json.format(msgspec.json.encode(document, order="deterministic"))
     return text.decode() + "\n"
 
@@ -61,8 +75,18 @@ def read(store: Store, run: str) -> tuple[Trajectory, Case | None, list[Record]]
     return store.trajectory(key), store.case_of(key), records
 
 
+def _curve(store: Store, trajectory: Trajectory, records: list[Record]) -> Curve | Unmeasured:
+    return curve_of(trajectory, records, noise=store.noise(), weights=store.weights())
+
+
 def one_step(
-    trajectory: Trajectory, case: Case | None, records: list[Record], step: int, *, width: int
+    trajectory: Trajectory,
+    case: Case | None,
+    records: list[Record],
+    step: int,
+    *,
+    curve: Curve | Unmeasured | None = None,
+    width: int,
 ) -> str:
     """Return one step whole: every text, call and result in full, made visible.
 
@@ -82,7 +106,8 @@ def one_step(
         out += [f"result {result.status} ({result.source})", visible(result_text(result))]
     if whole.error is not None:
         out.append(f"error {visible(whole.error)}")
-    said = [s for s in suspects(trajectory, case, records) if s.first <= step <= s.last]
+    every = with_curve(curve, suspects(trajectory, case, records))
+    said = [suspect for suspect in every if suspect.first <= step <= suspect.last]
     axes = at_step(findings(records), step, width)
     return "\n".join([*out, *suspect_lines(said, width), *axes]) + "\n"
 

@@ -12,12 +12,14 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import UsageError
-from stepscope.report.curve_types import NO_CURVES, Shapes
+from stepscope.report.curve_types import NO_CURVES, Shapes, ShapesDifference
 from stepscope.values import Decision, Estimate, Unmeasured
 
 Figure = Estimate | Unmeasured
 
 SuspectKind = Literal[
+    "break",  # the step scores fall here
+    "gate",  # a step of the highest weight scored below the gate
     "violation",  # a declared rule of conduct was broken
     "error",  # a tool error that was ignored, repeated, or never got over
     "loop",  # a cycle of calls
@@ -289,6 +291,7 @@ class ComparisonReport(msgspec.Struct, frozen=True, kw_only=True):
         n_only_first: cases that only the first group ran: outside every paired comparison.
         n_only_second: cases that only the second group ran.
         worth_seeing: the difference in a share that `cases_needed` speaks of.
+        shapes: the shapes of the two groups compared, or why they cannot be.
     """
 
     schema: int = 1
@@ -300,6 +303,7 @@ class ComparisonReport(msgspec.Struct, frozen=True, kw_only=True):
     n_only_second: int
     worth_seeing: float
     provenance: Provenance
+    shapes: ShapesDifference | Unmeasured = NO_CURVES
 
     def __getitem__(self, key: str) -> Difference:
         """Return the comparison of one figure.

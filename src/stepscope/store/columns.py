@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -125,6 +125,13 @@ class StepColumn:
     step: npt.NDArray[np.int64]
     repeat: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Return a column without entries."""
+        none = np.empty(0, np.int64)
+        value = np.empty(0, np.float64)
+        return cls(scorers=(), scorer=none, at=none, step=none, repeat=none, value=value)
 
     def __len__(self) -> int:
         return len(self.at)
