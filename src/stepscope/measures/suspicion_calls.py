@@ -34,13 +34,13 @@ def from_calls(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
 
 
 def _errors(trajectory: Trajectory, facts: Facts | None) -> Iterator[Suspicion]:
-    for at, error in enumerate(trajectory.exchanges):
-        if not error.failed or error.call.requestor != "agent":
+    for reaction in reactions_of(trajectory, facts).values():
+        error = reaction.error
+        if error.call.requestor != "agent":
             continue
         read = error_step(error)
         said = f"{error.call.name} fails: {gist(error.result)}"
         yield Suspicion(error.step, "failed", said, (read,))
-        reaction = reactions_of(trajectory, facts)[at]
         if reaction.label == "ignored" and reaction.step is not None:
             reason = f"goes on after the error at {read}"
             yield Suspicion(reaction.step, "ignored", reason, (read,))

@@ -66,6 +66,23 @@ def fields(value: Json) -> list[Field]:
     return [Field(names, abs(float(number))) for names, number in _numbers(value)]
 
 
+def values_of(name: str, value: Json, most: int) -> list[float]:
+    """Return the different values that a decoded result has under a name, in order of size.
+
+    Once they are more than `most` no more are looked for.
+
+    >>> values_of("fee", [{"fee": 2}, {"fees": -1.5}, {"fee": 2.0}, {"price": 9}], 4)
+    [1.5, 2.0]
+    """
+    found: set[float] = set()
+    for names, number in _numbers(value):
+        if name in names:
+            found.add(abs(float(number)))
+            if len(found) > most:
+                break
+    return sorted(found)
+
+
 def _numbers(value: Json) -> Iterator[tuple[frozenset[str], int | float]]:
     waiting: list[tuple[Json, str]] = [(value, "")]
     while waiting:

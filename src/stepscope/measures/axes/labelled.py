@@ -11,6 +11,7 @@ name passes: which of them was meant cannot be known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from sys import maxsize
 
 from stepscope.measures.axes.amounts import TOLERANCE, Said, derive
 from stepscope.measures.axes.axis import Fault
@@ -22,6 +23,7 @@ from stepscope.measures.axes.fields import (
     leaf_records,
     parsed,
     stem,
+    values_of,
 )
 from stepscope.measures.axes.told import Amount, Message, identifiers, words_around
 from stepscope.model import Json, ToolResult
@@ -48,7 +50,6 @@ class Results:
         """Keep the results; nothing is decoded yet."""
         self.all = answered
         self._decoded: dict[int, Json] = {}
-        self._fields: dict[int, list[Field]] = {}
 
     def value(self, result: ToolResult) -> Json:
         """Return what a result of this run says, None where it is no JSON."""
@@ -57,14 +58,11 @@ class Results:
             self._decoded[key] = parsed(result)
         return self._decoded[key]
 
-    def values(self, name: str, result: ToolResult) -> list[float]:
-        """Return the different values of a name in a result, in order of size."""
+    def values(self, name: str, result: ToolResult, most: int = maxsize) -> list[float]:
+        """Return the values of a name in a result, no more than one above `most`."""
         if result.status == "error" or name not in result.text:
             return []
-        key = id(result)
-        if key not in self._fields:
-            self._fields[key] = fields(self.value(result))
-        return sorted({field.value for field in self._fields[key] if name in field.names})
+        return values_of(name, self.value(result), most)
 
 
 def misnamed(
@@ -118,7 +116,7 @@ def _left_out(
     """Return the latest values of a name that a message does not say; none where they are many."""
     latest: list[tuple[int, float]] = []
     for at, result in news:
-        latest += [(at, value) for value in results.values(name, result)]
+        latest += [(at, value) for value in results.values(name, result, MOST_VALUES)]
         if len(latest) > MOST_VALUES:
             return []
     return [

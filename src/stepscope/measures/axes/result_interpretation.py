@@ -157,8 +157,9 @@ def _claims(
     trajectory: Trajectory, told: Sequence[Message], facts: Facts | None
 ) -> Iterator[Fault]:
     """Yield messages that claim success right after an error that nothing made good."""
-    for at, exchange in enumerate(trajectory.exchanges):
-        if not exchange.failed or effect_of(exchange.call.name, facts) == "read":
+    for reaction in reactions_of(trajectory, facts).values():
+        exchange = reaction.error
+        if effect_of(exchange.call.name, facts) == "read":
             continue
         where = error_step(exchange)
         message = next((m for m in told if m.step.index > where), None)
@@ -170,7 +171,7 @@ def _claims(
         text = _SENTENCE.sub(_unless_courtesy, message.text)
         if ADMITS.search(text) or not CLAIMS.search(text):
             continue
-        if reactions_of(trajectory, facts)[at].label in ("recovered", "replanned"):
+        if reaction.label in ("recovered", "replanned"):
             continue
         reason = f"claims success after {exchange.call.name} failed: {gist(exchange.result)}"
         yield Fault(message.step.index, reason, (where,))
