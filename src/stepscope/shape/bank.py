@@ -33,7 +33,7 @@ RISE = 0.2
 # climbed by six tenths of it: a slow start.
 SLOW_START = (0.28, 0.25, 0.6)
 # Level, rise, slow start before a late drift: how often, to one another.
-STARTS = (2.0, 1.0, 1.0)
+STARTS = (3.0, 1.0, 1.0)
 # A steady decline may slow down or speed up.
 POWERS = (0.75, 1.0, 1.4)
 # Steps that a dip takes to fall and to return.

@@ -137,7 +137,7 @@ def _fit(seen: _Seen) -> Floats:
     along = np.einsum("mp,mp->m", left, lens.f[k])
     depth = np.maximum((along + lens.pull[k]) / lens.precision[k], lens.least[k])
     left -= depth[:, None] * lens.f[k]
-    return fit_probability(np.einsum("mp,mp->m", left, left), left.shape[1])
+    return fit_probability(left, lens.level)
 
 
 def _two_stages(values: Floats, observed: Bools, noises: list[Floats], what: Asked) -> Floats:

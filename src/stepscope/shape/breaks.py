@@ -89,10 +89,10 @@ def break_point(
     >>> scores = [0.82, 0.85, 0.82, 0.58, 0.6, 0.55]
     >>> found = break_point(scores, sigma=0.05)
     >>> found.step, found.first, found.last, round(found.none, 2)
-    (3, 2, 3, 0.42)
+    (3, 2, 3, 0.39)
     >>> found = break_point(scores, sigma=0.05, latency=[1.1, 1.3, 1.2, 3.8, 1.4, 1.2])
     >>> found.step, found.first, found.last, round(found.none, 2)
-    (3, 3, 3, 0.06)
+    (3, 3, 3, 0.05)
     """
     shape = classify(scores, sigma=sigma, quantum=quantum)
     if isinstance(shape, Unmeasured):

@@ -134,7 +134,7 @@ def _fit(found: list[Evidence], share: Floats) -> float:
         k = int(each.log.argmax())
         depth = max(each.depth[k], each.lens.least[k])
         rest = each.residual - each.lens.offset[k] - depth * each.lens.f[k]
-        p.append(float(fit_probability(rest @ rest, len(rest))))
+        p.append(float(fit_probability(rest[None], each.lens.level)[0]))
     return float(np.clip(share @ np.array(p), 0.0, 1.0))
 
 

@@ -3,8 +3,8 @@
 Two dips are called a recovery with probability 1. Two tests: the residuals of the best template
 against their noise, and the best shape against collapses in two stages, which leave small residuals
 under a steady decline.
-Source: the sum of squares of independent standard residuals is chi-square; one degree of freedom is
-taken off for the depth.
+Source: the sum of squares of independent standard residuals is chi-square, less a degree of freedom
+for each of level and depth, which are fitted.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from stepscope.shape.bank import Bank
 from stepscope.shape.compound import SHORTEST_COMPOUND
 from stepscope.shape.types import Bools, Floats
 
@@ -28,24 +26,22 @@ COMPOUND_LOG_FACTOR = math.log(10)
 ASKED_BELOW = 0.3
 
 
-def fit_probability(square: npt.ArrayLike, p: int) -> Floats:
-    """Return the probability of residuals this large, were the template true.
+def fit_probability(left: Floats, level: Floats) -> Floats:
+    """Return the probability of residuals this large, were the template true, shape (m,).
+
+    The level is fitted: a run of zeros is low, and not without a shape.
 
     Args:
-        square: sum of squares of p whitened residuals, any shape.
-        p: residuals.
+        left: shape (m, p), what a template leaves of the scores, whitened.
+        level: shape (p,), a change of level, whitened, of length 1.
     """
     from scipy.special import chdtrc
 
-    return np.asarray(chdtrc(p - 1, np.maximum(square, 0.0)), dtype=np.float64)
+    along = np.einsum("mp,p->m", left, level)
+    square = np.einsum("mp,mp->m", left, left) - along**2
+    return np.asarray(chdtrc(left.shape[1] - 2, np.maximum(square, 0.0)), dtype=np.float64)
 
 
 def suspicious(gof_p: Floats, size: int) -> Bools:
     """Return which runs of `size` template steps are worth asking about two stages."""
     return np.asarray((gof_p < ASKED_BELOW) & (size >= SHORTEST_COMPOUND))
-
-
-def per_shape(weights: Floats, templates: Bank) -> Floats:
-    """Return sums over the templates of each shape, shape (m, 5), of weights, shape (m, K)."""
-    starts = np.searchsorted(templates.shape, np.arange(5))
-    return np.asarray(np.add.reduceat(weights, starts, axis=1))

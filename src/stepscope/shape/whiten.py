@@ -24,7 +24,7 @@ from stepscope.shape.pools import Pool, pool
 from stepscope.shape.types import Floats
 
 # Level of a run at its best: centre and standard deviation.
-LEVEL, LEVEL_SPREAD = 0.80, 0.15
+LEVEL, LEVEL_SPREAD = 0.80, 0.18
 # How deep runs fall: centre, standard deviation, least. Half way between the least fall of a broken
 # run and the steepest of a healthy one lies .15, where the articles draw their line.
 DEPTH, DEPTH_SPREAD, DEPTH_LEAST = 0.40, 0.15, 0.20
@@ -44,6 +44,7 @@ class Whitened:
         bank: the templates.
         pool: which averages of the scores are compared.
         whiten: shape (p, p), turns residuals into independent ones of variance 1.
+        level: shape (p,), a change of level, whitened, of length 1.
         f: shape (K, p), the templates' forms, whitened.
         offset: shape (K, p), whitened.
         cross: shape (K,), f times offset.
@@ -58,6 +59,7 @@ class Whitened:
     bank: Bank
     pool: Pool
     whiten: Floats
+    level: Floats
     f: Floats
     offset: Floats
     cross: Floats
@@ -104,6 +106,7 @@ def _whitened(
     centre = np.where(healthy, CLIMB, DEPTH)
     spread = np.where(healthy, CLIMB_SPREAD, DEPTH_SPREAD)
     least = np.where(healthy, CLIMB_LEAST, DEPTH_LEAST)
+    level = unit.sum(1)
     precision = (f**2).sum(1) + spread**-2.0
     square = (offset**2).sum(1)
     constant = (
@@ -117,6 +120,7 @@ def _whitened(
         bank=templates,
         pool=made,
         whiten=unit,
+        level=level / np.sqrt(level @ level),
         f=f,
         offset=offset,
         cross=(f * offset).sum(1),

@@ -1,0 +1,62 @@
+"""What a fleet's scores say of their own noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stepscope.errors import DataError
+from stepscope.lab.envelope import drawn
+from stepscope.lab.envelope_row import Cell
+from stepscope.lab.noise import Noise
+from stepscope.shape.noise import FleetNoise, learn
+from stepscope.values import Unmeasured
+
+
+def fleet(kind: Noise, sigma: float, runs: int = 200, n: int = 10) -> FleetNoise | Unmeasured:
+    scores = drawn(Cell(generator="smooth", noise=kind, n=n, sigma=sigma), runs, 3)[0]
+    return learn(scores.ravel(), np.full(len(scores), n))
+
+
+@pytest.mark.parametrize("sigma", [0.04, 0.08])
+def test_the_sigma_of_a_fleet_is_found_without_repeated_scorings(sigma: float) -> None:
+    found = fleet("gaussian", sigma)
+    assert isinstance(found, FleetNoise)
+    assert found.sigma.value == pytest.approx(sigma, rel=0.15)
+    assert found.correlation_to_tell() == 0.0
+    assert not found.contradicts(sigma)
+    assert found.contradicts(sigma / 2)
+    assert found.contradicts(sigma * 2)
+
+
+def test_errors_that_last_are_found() -> None:
+    found = fleet("ar1", 0.08)
+    assert isinstance(found, FleetNoise)
+    assert found.correlation.value == pytest.approx(0.5, abs=0.15)
+    assert found.correlation_to_tell() == found.correlation.value
+
+
+def test_a_few_runs_tell_nothing_of_their_noise() -> None:
+    found = fleet("gaussian", 0.05, runs=25)
+    assert isinstance(found, Unmeasured)
+    assert found.reason.startswith("25 runs can be compared")
+
+
+def test_a_noise_beyond_what_is_looked_at_is_unmeasured() -> None:
+    scores = np.full((40, 8), 0.8)
+    found = learn(scores.ravel(), np.full(40, 8))
+    assert isinstance(found, Unmeasured)
+    assert found.kind == "undefined"
+
+
+def test_runs_without_a_shape_are_passed_over() -> None:
+    scores = drawn(Cell(generator="smooth", noise="gaussian", n=8, sigma=0.06), 100, 3)[0]
+    values = np.concatenate([scores.ravel(), [0.5, np.nan, 3.0]])
+    found = learn(values, np.array([8] * 100 + [2, 0, 1]))
+    assert isinstance(found, FleetNoise)
+    assert found.sigma.n == 100
+
+
+def test_lengths_that_do_not_add_up_are_refused() -> None:
+    with pytest.raises(DataError, match="expected the steps of each run"):
+        learn(np.full(9, 0.5), np.array([8]))
