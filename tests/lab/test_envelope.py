@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.lab.answers import Answers, Told
+from stepscope.lab.answers import Answers, Told, default, fleet
 from stepscope.lab.envelope import chosen, drawn, envelope
 from stepscope.lab.envelope_row import Cell, Figure, calibration_error, macro_f1, worth
 from stepscope.lab.planted import Floats
@@ -163,6 +163,28 @@ def test_a_grid_that_makes_no_sense_is_refused_in_one_line(
         envelope(**{**given, **asked})  # type: ignore[arg-type]  # wrong on purpose
 
 
+def test_a_fleet_learns_how_long_errors_last_and_claims_less() -> None:
+    made = envelope(
+        chosen(["default", "fleet"]),
+        ns=[12],
+        sigmas=[0.15],
+        generators=["agent"],
+        noises=["ar1"],
+        trials=1_000,
+    )
+    surprised, aware = made.rows
+    assert isinstance(surprised.calibration_error, Figure)
+    assert figure(aware.calibration_error) < surprised.calibration_error.value - 0.02
+
+
+def test_too_few_runs_to_learn_from_are_answered_as_the_default_does() -> None:
+    scores = np.random.default_rng(0).uniform(0.5, 1.0, (10, 8))
+    alone, together = default(scores, Told(0.1)), fleet(scores, Told(0.1))
+    assert alone.posterior is not None
+    assert together.posterior is not None
+    assert np.array_equal(alone.posterior, together.posterior)
+
+
 def test_a_classifier_that_is_not_built_in_is_named() -> None:
-    with pytest.raises(UsageError, match="no classifier 'v4'; one of v1, v2, v3, default"):
+    with pytest.raises(UsageError, match="no classifier 'v4'; one of v1, v2, v3, default, fleet"):
         chosen(["v3", "v4"])

@@ -21,7 +21,7 @@ def envelope(
         str, typer.Option("--sigma", metavar="S,S", help="Noise of one score, as a deviation.")
     ] = "0.02,0.05,0.08,0.11,0.15",
     classifier: Annotated[
-        str, typer.Option("--classifier", metavar="C,C", help="Of v1, v2, v3 and default.")
+        str, typer.Option("--classifier", metavar="C,C", help="Of v1, v2, v3, default, fleet.")
     ] = "v1,v2,v3,default",
     generator: Annotated[
         str,

@@ -7,7 +7,7 @@ a break in every run. The default answers with a posterior, "unresolved", and a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,9 @@ import numpy.typing as npt
 from stepscope.lab.planted import Floats, Ints
 from stepscope.shape.batch import classify_many
 from stepscope.shape.names import HEALTHY, SHAPES, UNRESOLVED
+from stepscope.shape.noise import learn
 from stepscope.shape.references import Codes, find_break_point_many, v1_many, v2_many, v3_many
+from stepscope.values import Unmeasured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +93,23 @@ def default(scores: Floats, told: Told) -> Answers:
     )
 
 
+def fleet(scores: Floats, told: Told) -> Answers:
+    """Answer as `default`, told how long errors last, as learned from these runs together.
+
+    Its sigma is the one it is told; where it is told none, that too is learned.
+    """
+    lengths = np.full(len(scores), scores.shape[1])
+    found = learn(scores.ravel(), lengths, quantum=told.quantum)
+    if isinstance(found, Unmeasured):
+        return default(scores, told)
+    sigma = found.sigma.value if told.sigma is None else told.sigma
+    return default(scores, replace(told, sigma=sigma, correlation=found.correlation_to_tell()))
+
+
 CLASSIFIERS: dict[str, Classifier] = {
     "v1": _reference(v1_many),
     "v2": _reference(v2_many),
     "v3": _reference(v3_many),
     "default": default,
+    "fleet": fleet,
 }
