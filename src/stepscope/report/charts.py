@@ -71,8 +71,8 @@ def _groups() -> tuple[alt.Color, alt.Shape]:
     )
 
 
-def _intervals(y: alt.Y, x: alt.X) -> alt.LayerChart:
-    """A point and its interval a row, one line for each group beside the others."""
+def _intervals(y: alt.Y, x: alt.X, *below: alt.Chart) -> alt.LayerChart:
+    """A point and its interval a row, the groups one under another; `below` is drawn first."""
     color, shape = _groups()
     tip = [alt.Tooltip("label:N", title=" "), alt.Tooltip("group:N", title="group"),
            alt.Tooltip("text:N", title="value and interval")]  # fmt: skip
@@ -82,7 +82,7 @@ def _intervals(y: alt.Y, x: alt.X) -> alt.LayerChart:
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         x="value:Q", color=color, shape=shape
     )
-    return _dressed(alt.LayerChart(layer=[lines, points]), height=alt.Step(22))
+    return _dressed(alt.LayerChart(layer=[*below, lines, points]), height=alt.Step(22))
 
 
 def _labels(title: str | None = None) -> alt.Y:
@@ -107,9 +107,7 @@ def _gates() -> alt.LayerChart:
 def _effects() -> alt.LayerChart:
     x = alt.X("low:Q", title="second minus first, with 95 % interval", axis=alt.Axis(tickCount=5))
     zero = _base().mark_rule(strokeDash=[4, 4], color=GREY).encode(x=alt.datum(0))
-    return _dressed(
-        alt.LayerChart(layer=[zero, *_intervals(_labels(), x).layer]), height=alt.Step(22)
-    )
+    return _intervals(_labels(), x, zero)
 
 
 def _earned() -> alt.LayerChart:
@@ -161,8 +159,8 @@ def _axes() -> alt.LayerChart:
         )
     )
     text: Spec = {"lineBreak": "\n", "fontSize": 12, "dy": -7}
-    words = base.transform_filter("datum.value !== null").mark_text(color="#111", **text)
-    absent = base.transform_filter("datum.value === null").mark_text(color=GREY, fontSize=11)
+    words = base.transform_filter("isValid(datum.value)").mark_text(color="#111", **text)
+    absent = base.transform_filter("!isValid(datum.value)").mark_text(color=GREY, fontSize=11)
     layers = [cells, words.encode(text="text:N"), absent.encode(text="text:N")]
     return _dressed(alt.LayerChart(layer=layers), height=alt.Step(44))
 
@@ -231,7 +229,7 @@ def _scores() -> alt.Chart | alt.LayerChart:
     # Every step has its width, scored or not, and leads to itself.
     steps = base.mark_rect(opacity=0).encode(**_across(below), tooltip=[alt.Tooltip("step:Q")])
     broke = base.transform_filter("datum.in_break").mark_rect(color=RED, opacity=0.16)
-    scored = base.transform_filter("datum.score !== null")
+    scored = base.transform_filter("isValid(datum.score)")
     noise = scored.mark_area(color=BLUE, opacity=0.15).encode(x="step:Q", y="low:Q", y2="high:Q")
     line = scored.mark_line(color=BLUE, strokeWidth=1.5).encode(x="step:Q", y=y)
     kinds = alt.Scale(domain=KINDS, range=[BLUE, RED, ORANGE, PINK])

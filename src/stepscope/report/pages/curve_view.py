@@ -83,7 +83,7 @@ def chart_rows(curve: Curve, count: int, to: To | None = None) -> tuple[dict[str
         entry = min(held, key=lambda e: _low(curve.scores[e])) if held else None
         step = first if entry is None else curve.steps[entry]
         inside = range(first, first + each)
-        rows.append({
+        row = {
             "step": step,
             "from": first - 0.5,
             "to": min(first + each, last) - 0.5,
@@ -91,8 +91,14 @@ def chart_rows(curve: Curve, count: int, to: To | None = None) -> tuple[dict[str
             "in_break": _broke(curve, inside),
             "href": (to(step) if to is not None else None) or "",
             **_values(curve, entry, held),
-        })  # fmt: skip
+        }
+        # What is absent or false need not be said: a page of many runs has many rows.
+        rows.append({key: value for key, value in row.items() if _said_of(value)})
     return tuple(rows)
+
+
+def _said_of(value: object) -> bool:
+    return value is not None and value is not False and value != ""
 
 
 def _low(score: float | None) -> float:

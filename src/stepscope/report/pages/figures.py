@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from stepscope.report import lines
+from stepscope.report.keys import AXES, LABELS
 from stepscope.report.pages.page import Cell, Chart, Column, Interval, Row, Table
 from stepscope.report.types import Figure, Profile
 from stepscope.safety.text import visible_line
@@ -83,7 +84,7 @@ def matrix(profiles: Sequence[Profile], keys: Sequence[str], anchor: str, captio
         columns=(
             Column(key="group", label="group"),
             Column(key="runs", label="runs", number=True),
-            *(Column(key=key, label=lines.label(key).strip(), number=True) for key in keys),
+            *(Column(key=key, label=column_label(key), number=True) for key in keys),
         ),
         rows=tuple(
             Row(
@@ -98,12 +99,24 @@ def matrix(profiles: Sequence[Profile], keys: Sequence[str], anchor: str, captio
     )
 
 
+def column_label(key: str) -> str:
+    """Return the name of a figure that stands above a column of its own.
+
+    >>> column_label("steps.p95"), column_label("outcome.pass")
+    ('steps, p95', 'outcome: pass')
+    """
+    if key.endswith(".p95"):
+        return LABELS[key.removesuffix(".p95") + ".median"].replace("median", "p95")
+    return lines.label(key).strip()
+
+
 def measured(profiles: Sequence[Profile], keys: Iterable[str]) -> list[str]:
-    """Return the figures that any of the groups has, in the order given."""
+    """Return the figures that any of the groups has, in the order given, without axes."""
     return [
         key
         for key in keys
-        if all(key in p.figures for p in profiles)
+        if key not in AXES
+        and all(key in p.figures for p in profiles)
         and any(isinstance(p.figures[key], Estimate) for p in profiles)
     ]
 
@@ -139,7 +152,7 @@ def vector_chart(profiles: Sequence[Profile], table: Table) -> Chart | None:
     """Return the shares of the vector with their intervals; None where there is none."""
     keys = measured(profiles, profiles[0].figures)
     powers = [key for key in keys if "^" in key]
-    keys = [key for key in keys if key not in powers[:-1] and not key.startswith("axes.")]
+    keys = [key for key in keys if key not in powers[:-1]]
     rows = interval_rows(profiles, keys)
     if not rows:
         return None

@@ -82,7 +82,8 @@ class StepView:
         chips: verdicts about it, and those that cite it.
         labels: what people said of it.
         folded: whether it is shut until asked for.
-        raw: the record as JSON, "" where it is too long for the page or at `raw_href`.
+        raw: the record as JSON, of a marked step that is not too long for a page; else it is at
+            `raw_href`, or only in the store.
     """
 
     index: int
@@ -152,7 +153,9 @@ def _view(
     index = step.index
     mark = data.marks.get(index, UNMARKED)
     results = tuple(_result(result, clip) for result in step.results)
-    raw = _raw(step) if raw_href is None else ""
+    category = said.categories.get(index, "mark" if mark.sign else "")
+    telling = mark.sign or category in GRAVE
+    raw = _raw(step) if telling and raw_href is None else ""
     return StepView(
         index=index,
         anchor=step_anchor(data.trajectory.id, index),
@@ -160,7 +163,7 @@ def _view(
         who=_who(step),
         kind=step.kind,
         agent=step.agent or "",
-        category=said.categories.get(index, "mark" if mark.sign else ""),
+        category=category,
         sign=mark.sign,
         remark=mark.remark,
         score=score,
@@ -171,7 +174,7 @@ def _view(
         error=step.error or "",
         chips=said.at(index),
         labels=tuple(said.labels.get(index, ())),
-        folded=_uneventful(step) and said.categories.get(index) not in GRAVE,
+        folded=_uneventful(step) and category not in GRAVE,
         summary=_summary(step),
         raw=raw if len(raw) <= RAW else "",
         raw_href=raw_href,

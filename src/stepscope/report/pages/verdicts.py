@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from stepscope.model import Record, Verdict
 from stepscope.report.axes import INCORRECT
+from stepscope.report.cutting import cut
 from stepscope.report.keys import AXES
 from stepscope.report.pages.links import verdict_anchor
 from stepscope.report.pages.page import Tone
@@ -24,6 +25,8 @@ MOST = 400
 NAMED = 12
 # Chips under one step: what speaks of it first, then what cites it.
 MOST_CHIPS = 8
+# Characters of a reason that a chip tells; its row has all of it.
+REASON = 90
 # The gravest first: what a step's edge is coloured by.
 CATEGORIES = ("error", "fault", "redundant", "detour", "suspect", "progress")
 _LABELS = {
@@ -213,7 +216,7 @@ def _chip(row: VerdictRow, about: bool) -> Chip:
     said = f"{row.measure}: {row.label or row.value}" if about else f"cited by {row.measure}"
     return Chip(
         text=said if row.judge == "rules" else f"{said} ({row.judge})",
-        title=row.reason,
+        title=cut(row.reason, REASON),
         category=row.category if about else "",
         href=f"#{row.anchor}",
     )

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from bars.html_size import sizes
+from stepscope.formats.importing import readings
+from stepscope.model import Trajectory
+from stepscope.report.build import build
+from stepscope.report.html import Chosen, write
+from stepscope.score import score
+from stepscope.store import ParquetRows, Store
+from stepscope.store.where import parse
+from tests.factories import FAILED, PASSED, agent, did, failed, run, user
+from tests.report.made_pages import Seen, file_of, seen
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json"
+
+
+def runs() -> list[Trajectory]:
+    """Two tasks of two trials: the first fails once, the second always passes."""
+    made = []
+    for task in ("1", "2"):
+        for trial, outcome in (("0", FAILED if task == "1" else PASSED), ("1", PASSED)):
+            last = failed("pay", "Error: no money", amount=3) if outcome is FAILED else did("pay")
+            made.append(
+                run(
+                    user("buy"), *did("find"), *last, agent("done"),
+                    id=f"{task}{trial}".ljust(32, "f"), name=f"shop/{task}/{trial}", task=task,
+                    trial=trial, outcome=outcome, agent=f"agent{trial}",
+                )
+            )  # fmt: skip
+    return made
+
+
+def store_of(made: list[Trajectory]) -> Store:
+    store = Store.open(":memory:")
+    store.put(made)
+    score(store, workers=1)
+    return store
+
+
+def sections(document: Seen) -> list[str]:
+    return [
+        e.attributes["id"] or "" for e in document.all("section") if "data-page" in e.attributes
+    ]
+
+
+def test_a_file_holds_every_page_once(tmp_path: Path) -> None:
+    found = sections(seen(file_of(store_of(runs()), tmp_path)))
+    assert found[:6] == ["overview", "run", "compare", "profile", "gates", "groups-compared"]
+    assert sorted(found[6:10]) == [
+        "r-10ffffffffffffff", "r-11ffffffffffffff", "r-20ffffffffffffff", "r-21ffffffffffffff",
+    ]  # fmt: skip
+    assert found[10:] == ["c-10ffffffffffffff-11ffffffffffffff"]
+
+
+def test_every_address_of_a_file_is_an_element_of_it(tmp_path: Path) -> None:
+    document = seen(file_of(store_of(runs()), tmp_path, embed=1))
+    ids = [e.attributes["id"] for e in document.elements if "id" in e.attributes]
+    assert len(ids) == len(set(ids))
+    links = {e.attributes["href"] or "" for e in document.all("a") if e.attributes.get("href")}
+    assert {link for link in links if link.removeprefix("#") not in ids} == set()
+
+
+def test_the_policy_allows_what_is_in_the_file_by_its_hash_and_nothing_else(tmp_path: Path) -> None:
+    document = seen(file_of(store_of(runs()), tmp_path))
+    policy = next(
+        e.attributes["content"] or ""
+        for e in document.all("meta")
+        if e.attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    scripts = [e.text for e in document.all("script") if "type" not in e.attributes]
+    styles = [e.text for e in document.all("style")]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules == {
+        "default-src": "'none'",
+        "script-src": " ".join(_digest(text) for text in scripts),
+        "style-src": " ".join(_digest(text) for text in styles),
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    assert len(scripts) == 4
+    assert len(styles) == 1
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def test_the_policy_comes_before_everything_it_must_hold_for(tmp_path: Path) -> None:
+    tags = [e.tag for e in seen(file_of(store_of(runs()), tmp_path)).elements]
+    assert tags[:4] == ["html", "head", "meta", "meta"]
+
+
+def test_nothing_in_a_file_is_fetched(tmp_path: Path) -> None:
+    text = file_of(store_of(runs()), tmp_path)
+    document = seen(text)
+    assert not document.all("img")
+    assert not [e for e in document.elements if "src" in e.attributes]
+    assert not re.findall(r"@import|url\(", document.all("style")[0].text)
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+    assert file_of(store_of(runs()), tmp_path) == file_of(store_of(runs()), tmp_path)
+
+
+@pytest.mark.parametrize(("embed", "held"), [(0, 0), (1, 1), (3, 3), (25, 4), ("all", 4)])
+def test_so_many_runs_are_embedded(tmp_path: Path, embed: int, held: int) -> None:
+    found = sections(seen(file_of(store_of(runs()), tmp_path, embed=embed)))
+    assert sum(id.startswith("r-") for id in found) == held
+
+
+def test_the_failing_run_is_embedded_first(tmp_path: Path) -> None:
+    assert "r-10ffffffffffffff" in sections(seen(file_of(store_of(runs()), tmp_path, embed=1)))
+
+
+def test_a_purged_run_is_counted_and_not_opened(tmp_path: Path) -> None:
+    store = store_of(runs())
+    store.purge(parse("task = '1' and trial = '0'"))
+    text = file_of(store, tmp_path)
+    found = sections(seen(text))
+    assert sum(id.startswith("r-") for id in found) == 3
+    assert "shop/1/0" in text
+
+
+def test_runs_that_are_not_chosen_are_not_in_the_file(tmp_path: Path) -> None:
+    store = store_of(runs())
+    where = parse("task = '1'")
+    path = tmp_path / "r.html"
+    write(store, build(store, where=where), path, chosen=Chosen(where=where))
+    assert "shop/2" not in path.read_text("utf-8")
+
+
+def test_a_long_run_is_a_window_around_its_first_suspect(tmp_path: Path) -> None:
+    calm = [step for _ in range(300) for step in did("look", "nothing")]
+    made = run(user("go"), *calm, *failed("pay", "Error: no money"), *calm, outcome=FAILED)
+    document = seen(file_of(store_of([made]), tmp_path))
+    steps = [e.attributes["id"] or "" for e in document.all("li") if "tabindex" in e.attributes]
+    assert len(steps) == 200
+    assert "r-r1-s601" in steps
+    assert "r-r1-s0" not in steps
+
+
+def test_exported_verdicts_give_pages_without_runs(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    store = store_of(runs())
+    store.to_parquet(tmp_path / "verdicts")
+    rows = ParquetRows(tmp_path / "verdicts")
+    write(rows, build(rows), tmp_path / "r.html")
+    found = sections(seen((tmp_path / "r.html").read_text("utf-8")))
+    assert found == ["overview", "run", "compare", "profile", "gates", "groups-compared"]
+
+
+def test_the_worst_bundled_run_is_two_clicks_from_the_start(tmp_path: Path) -> None:
+    store = Store.open(":memory:")
+    for reading in readings([str(EXAMPLES)]):
+        store.put(made for made in reading if isinstance(made, Trajectory))
+    score(store, workers=1)
+    document = seen(file_of(store, tmp_path))
+    first = next(e for e in document.all("a") if e.text == "airline/9/2")
+    target = (first.attributes["href"] or "").removeprefix("#")
+    step = next(e for e in document.all("li") if e.attributes.get("id") == target)
+    assert "c-error" in (step.attributes["class"] or "")
+    assert target.endswith("-s44")
+
+
+def test_the_bundled_runs_make_a_file_that_a_mail_takes() -> None:
+    runs, size, embedded, _ = sizes(EXAMPLES, 1)
+    assert (runs, embedded) == (20, 20)
+    assert size < 3_000_000

@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from stepscope.model import Record, ToolCall, Verdict
+from stepscope.report import charts
+from stepscope.report.curve_types import Curve, GateFailure
+from stepscope.report.findings import findings
+from stepscope.report.pages.aligned import aligned
+from stepscope.report.pages.curve_view import chart_rows, view
+from stepscope.report.pages.earned import scatter
+from stepscope.report.pages.links import FileLinks, ServerLinks
+from stepscope.report.pages.page import Page
+from stepscope.report.pages.run import RunContent
+from stepscope.report.pages.run import run as run_page
+from stepscope.report.pages.run_data import RunData
+from stepscope.report.pages.run_table import run_list
+from stepscope.report.pages.runs import RunQuery, RunRow, select
+from stepscope.report.pages.steps import clipped
+from stepscope.report.pages.strip import Strip, strip, width
+from stepscope.report.pages.verdicts import said
+from stepscope.report.run_text import step_marks
+from stepscope.report.suspects import suspects
+from stepscope.values import Unmeasured
+from tests.factories import FAILED, agent, calls, did, failed, result, run, system, user
+
+REPORT = Path(str(files("stepscope.report")))
+
+
+def row(name: str, **fields: object) -> RunRow:
+    given: dict[str, object] = {
+        "id": name, "name": name, "workflow": "w", "agent": "a", "task": name, "trial": "0",
+        "outcome": "pass", "steps": 1, "calls": 1, "reached": None, "failed_calls": None,
+        "repeats": None, "violations": None, "cost_usd": None, "seconds": None, "faults": None,
+        "weight": 0.0,
+    }  # fmt: skip
+    return RunRow(**(given | fields))  # type: ignore[arg-type]
+
+
+def data(*steps: object, records: tuple[Verdict, ...] = (), curve: Curve | None = None) -> RunData:
+    made = run(*steps, outcome=FAILED)  # type: ignore[arg-type]
+    kept = tuple(Record(trajectory=made.id, answer=answer, version="1") for answer in records)
+    found = findings(kept)
+    marked = suspects(made, None, kept)
+    return RunData(
+        trajectory=made,
+        case=None,
+        records=kept,
+        curve=curve or Unmeasured("missing_input", "no step scores"),
+        found=found,
+        suspects=marked,
+        marks=step_marks(made, found, marked),
+    )
+
+
+def content(page: Page) -> RunContent:
+    assert isinstance(page.content, RunContent)
+    return page.content
+
+
+def lanes(strip: Strip) -> dict[str, str]:
+    return {lane.name: "".join(mark.sign or "." for mark in lane.marks) for lane in strip.lanes}
+
+
+# -- The strip and the steps of a run.
+
+
+def test_a_strip_has_a_column_a_step_and_a_lane_for_each_who_spoke() -> None:
+    labels = (
+        Verdict("step_labels", label="ERROR", step=1),
+        Verdict("step_labels", label="REDUNDANT", step=3),
+        Verdict("localise", 0.9, label="failed", step=1),
+    )
+    made = data(user("go"), *failed("pay"), *did("look"), records=labels)
+    shown = lanes(strip(made, said(made, lambda step: None), lambda step: None))
+    assert shown == {"calls": ".✕.▪.", "look": ".?...", "rules": ".✕.○."}
+
+
+def test_a_long_run_is_drawn_in_columns_with_the_gravest_thing_of_each() -> None:
+    steps = [user("a") for _ in range(250)]
+    labels = (
+        Verdict("step_labels", label="REDUNDANT", step=30),
+        Verdict("step_labels", label="ERROR", step=31),
+        Verdict("step_labels", label="REDUNDANT", step=33),
+    )
+    made = data(*steps, records=labels)
+    drawn = strip(made, said(made, lambda step: None), lambda step: f"#{step}")
+    assert (drawn.each, len(drawn.ticks)) == (3, 84)
+    rules = next(lane for lane in drawn.lanes if lane.name == "rules")
+    assert [(m.sign, m.href) for m in rules.marks[9:13]] == [
+        ("", None), ("✕", "#31"), ("○", "#33"), ("", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("count", "each"), [(0, 1), (1, 1), (100, 1), (101, 2), (200, 2), (201, 3), (100_000, 1000)]
+)
+def test_no_strip_has_more_columns_than_a_screen_shows_apart(count: int, each: int) -> None:
+    assert width(count) == each
+
+
+def test_a_window_of_a_long_run_is_laid_out_and_its_neighbours_are_addresses() -> None:
+    made = data(*(user(str(at)) for at in range(1000)))
+    page = content(run_page(made, links=ServerLinks(), window=range(400, 600)))
+    assert [step.index for step in page.steps] == list(range(400, 600))
+    assert (page.before, page.after) == ("/run/r1?from=200", "/run/r1?from=600")
+    whole = content(run_page(made, links=ServerLinks(), window=range(900, 1100)))
+    assert [step.index for step in whole.steps] == list(range(900, 1000))
+    assert whole.after is None
+
+
+def test_a_citation_leads_into_the_window_or_to_the_page_that_holds_the_step() -> None:
+    label = Verdict("axes.termination", label="incorrect", cites=(410, 5))
+    made = data(*(user(str(at)) for at in range(1000)), records=(label,))
+    shown = content(run_page(made, links=ServerLinks(), window=range(400, 600)))
+    hrefs = [cite.href for cite in shown.said.rows[0].cites]
+    assert hrefs == ["#r-r1-s410", "/run/r1?step=5#r-r1-s5"]
+    filed = content(run_page(made, links=FileLinks(["r1"]), window=range(400, 600)))
+    assert [cite.href for cite in filed.said.rows[0].cites] == ["#r-r1-s410", None]
+
+
+def test_a_step_tells_who_speaks_of_it_and_each_remark_leads_to_its_verdict() -> None:
+    labels = (
+        Verdict("axes.termination", label="incorrect", step=1, cites=(0,), reason="stops"),
+        Verdict("step_labels", label="ERROR", step=1),
+    )
+    shown = content(
+        run_page(data(user("go"), agent("done"), records=labels), links=FileLinks(["r1"]))
+    )
+    chips = {chip.text: (chip.category, chip.href) for chip in shown.steps[1].chips}
+    anchors = {row.measure: f"#{row.anchor}" for row in shown.said.rows}
+    assert chips == {
+        "termination: incorrect": ("fault", anchors["termination"]),
+        "step_labels: ERROR": ("error", anchors["step_labels"]),
+    }
+    assert [chip.text for chip in shown.steps[0].chips] == ["cited by termination"]
+    assert shown.steps[1].category == "error"
+
+
+def test_a_verdict_that_cites_most_of_a_run_is_no_remark_on_a_step() -> None:
+    wide = Verdict("efficiency", 3.0, cites=tuple(range(13)))
+    narrow = Verdict("loops", 3.0, cites=tuple(range(12)))
+    made = data(*(user("a") for _ in range(13)), records=(wide, narrow))
+    assert [chip.text for chip in said(made, lambda step: None).at(3)] == ["cited by loops"]
+
+
+@pytest.mark.parametrize(
+    ("step", "folded"),
+    [
+        (system("be good"), True),
+        (result("fine"), True),
+        (result("no", "error"), False),
+        (user("hello"), False),
+        (agent("hello"), False),
+        (calls(ToolCall("look", {})), False),
+    ],
+)
+def test_what_is_uneventful_is_folded(step: object, folded: bool) -> None:
+    assert content(run_page(data(step), links=FileLinks(["r1"]))).steps[0].folded is folded
+
+
+def test_a_long_text_is_folded_and_what_a_file_leaves_out_is_counted() -> None:
+    text = "word " * 1000
+    open_ = clipped(text, "text", None)
+    assert open_.shown + open_.folded == text
+    assert 450 < len(open_.shown) <= 900
+    cut = clipped(text, "text", 2000)
+    assert cut.shown + cut.folded == text[:2000]
+    assert cut.left == 3000
+    short = clipped("a" * 1300, "text", 1300)
+    assert (len(short.shown), short.folded, short.left) == (1300, "", 0)
+
+
+# -- The curve.
+
+
+def curve(**fields: object) -> Curve:
+    given: dict[str, object] = {
+        "steps": (1, 3, 4), "scores": (0.9, None, 0.2), "source": "imported", "sigma": 0.15,
+        "shape": "late_drift", "posterior": {"late_drift": 0.9, "recovery": 0.1},
+        "break_probability": (0.1, 0.2, 0.6), "break_step": 4, "break_first": 3, "break_last": 4,
+        "watch": (1,),
+    }  # fmt: skip
+    return Curve(**(given | fields))  # type: ignore[arg-type]
+
+
+def test_a_curve_has_a_row_for_every_step_and_no_score_where_nobody_scored() -> None:
+    rows = chart_rows(curve(), 6)
+    assert [r["step"] for r in rows] == [0, 1, 2, 3, 4, 5]
+    assert [r.get("score") for r in rows] == [None, 0.9, None, None, 0.2, None]
+    assert [r["kind"] for r in rows] == ["score", "watch", "score", "score", "break", "score"]
+    assert [r.get("in_break") for r in rows] == [None, None, None, True, True, None]
+    assert [r.get("break_probability") for r in rows] == [None, 0.1, None, 0.2, 0.6, None]
+    assert rows[4]["high"] == pytest.approx(0.35)
+    assert rows[1]["high"] == 1.0
+    assert (rows[0]["from"], rows[5]["to"]) == (-0.5, 5.5)
+
+
+def test_a_curve_too_long_to_draw_keeps_the_lowest_score_and_sums_of_each_stretch() -> None:
+    scores = [0.9] * 1200
+    scores[701] = 0.1
+    long = curve(
+        steps=tuple(range(1200)), scores=tuple(scores), break_probability=(), break_step=None,
+        break_first=None, break_last=None, watch=(), latency_s=(1.5,) * 1200,
+    )  # fmt: skip
+    rows = chart_rows(long, 1200)
+    assert len(rows) == 600
+    assert [(r["step"], r["score"]) for r in rows[349:352]] == [(698, 0.9), (701, 0.1), (702, 0.9)]
+    assert {r["latency_s"] for r in rows} == {3.0}
+
+
+def test_only_panels_with_something_in_them_are_drawn() -> None:
+    bare = curve(break_probability=(), latency_s=(None, None, None), cost_usd=(0.1, None, None))
+    assert view(bare, 6, "r-1", lambda step: None).chart.spec == "curve_cost"
+    assert view(curve(), 6, "r-1", lambda step: None).chart.spec == "curve_break"
+
+
+def test_a_curve_says_what_it_concludes_and_what_that_rests_on() -> None:
+    found = view(
+        curve(gate_failed=(GateFailure(step=4, score=0.2, limit=0.5, sure=True),), low_level=True),
+        6, "r-1", lambda step: f"#{step}",
+    )  # fmt: skip
+    assert found.said == (
+        "Shape: late drift (late drift .900, recovery .100).",
+        "Broke at step 4, with 90 % at steps 3-4.",
+        "Watch step 1: time or cost rise while the score holds.",
+        "Below the gate at step 4.",
+        "Low throughout, whatever the shape.",
+    )
+    assert found.rests_on == (
+        "From imported step scores; noise .150: unknown, averaged over a range."
+    )
+    assert (found.break_where, found.break_href) == ("steps 3-4", "#4")
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ("unresolved", "Shape unresolved: late drift .900, recovery .100."),
+        (Unmeasured("insufficient_data", "3 scores"), "No shape: 3 scores."),
+    ],
+)
+def test_a_curve_without_a_shape_says_why(shape: object, words: str) -> None:
+    assert view(curve(shape=shape), 6, "r", lambda step: None).said[0] == words
+
+
+# -- Two runs side by side.
+
+
+def test_calls_are_aligned_by_what_they_ask() -> None:
+    first = run(user("go"), *did("find", "one", id=1), *did("pay", "ok", amount=3), *did("end"))
+    second = run(
+        user("go"),
+        *did("find", "two", id=1),
+        *did("look"),
+        *did("pay", "ok", amount=4),
+        *did("end"),
+    )
+    pairs = [
+        (p.how, p.left and p.left.step, p.right and p.right.step) for p in aligned(first, second)
+    ]
+    assert pairs == [("result", 1, 1), ("right", None, 3), ("arguments", 3, 5), ("same", 5, 7)]
+
+
+def test_calls_with_other_arguments_say_which() -> None:
+    first, second = run(*did("pay", to="a", amount=3)), run(*did("pay", to="a", amount=4))
+    (pair,) = aligned(first, second)
+    assert [(d.path, d.was, d.now) for d in pair.differs] == [("amount", "3", "4")]
+
+
+# -- The table of runs.
+
+
+def test_runs_are_chosen_and_ordered_and_what_is_not_measured_comes_last() -> None:
+    rows = [
+        row("Shop/1", reached=0.5), row("shop/2"), row("bar/1", reached=0.9, outcome="fail"),
+    ]  # fmt: skip
+    assert [r.name for r in select(rows, RunQuery(text="SHOP"))] == ["Shop/1", "shop/2"]
+    assert [r.name for r in select(rows, RunQuery(outcome="fail"))] == ["bar/1"]
+    by = RunQuery(sort="reached", descending=True)
+    assert [r.name for r in select(rows, by)] == ["bar/1", "Shop/1", "shop/2"]
+    assert [r.name for r in select(rows, RunQuery(sort="reached"))] == ["Shop/1", "bar/1", "shop/2"]
+    assert [r.name for r in select(rows, RunQuery(sort="no such"))] == [r.name for r in rows]
+
+
+def test_a_server_shows_a_hundred_runs_and_the_way_to_the_others() -> None:
+    rows = [row(f"r{at:03}") for at in range(250)]
+    found = run_list(rows, RunQuery(page=1, sort="run", text="r"), ServerLinks())
+    assert len(found.table.rows) == 100
+    assert found.shown == "101-200 of 250 runs"
+    assert found.before == "/?q=r&sort=run#runs"
+    assert found.after == "/?q=r&sort=run&page=2#runs"
+    heads = {column.key: (column.order, column.href) for column in found.table.columns}
+    assert heads["run"] == ("ascending", "/?q=r&sort=run&desc=1#runs")
+    assert heads["steps"] == ("", "/?q=r&sort=steps&desc=1#runs")
+
+
+def test_a_page_past_the_last_is_the_last() -> None:
+    found = run_list([row(f"r{at}") for at in range(101)], RunQuery(page=9), ServerLinks())
+    assert (len(found.table.rows), found.after) == (1, None)
+
+
+def test_a_file_shows_all_runs_and_leaves_the_order_to_the_browser() -> None:
+    found = run_list([row(f"r{at}") for at in range(250)], RunQuery(), FileLinks(["r1"]))
+    assert len(found.table.rows) == 250
+    assert {column.href for column in found.table.columns} == {None}
+    assert [r.cells[0].href for r in found.table.rows[:3]] == [None, "#r-r1", None]
+
+
+def test_columns_that_nothing_was_measured_for_are_left_out() -> None:
+    bare = run_list([row("a")], RunQuery(), FileLinks())
+    assert [c.key for c in bare.table.columns] == [
+        "run", "outcome", "agent", "task", "steps", "calls",
+    ]  # fmt: skip
+    full = run_list([row("a", cost_usd=0.5, faults=())], RunQuery(), FileLinks())
+    assert [c.key for c in full.table.columns][-2:] == ["axes", "cost"]
+
+
+# -- Outcome against path.
+
+
+def test_cases_at_one_spot_are_one_point_that_counts_them() -> None:
+    rows = [
+        row("a0", task="a", reached=1.0), row("a1", task="a", reached=0.0, outcome="fail"),
+        row("b0", task="b", reached=0.5), row("b1", task="b", reached=0.5, outcome="fail"),
+        row("c0", task="c"), row("d0", task="d", reached=1.0, outcome="unknown"),
+    ]  # fmt: skip
+    chart = scatter(rows, None)
+    assert chart is not None
+    assert [dict(r) for r in chart.rows] == [
+        {"group": "w · a", "path": 0.5, "passed": 0.5, "cases": 2, "named": "a, b"}
+    ]
+    assert "2 runs without both grades are left out" in chart.alt
+
+
+def test_runs_without_a_grade_of_the_path_make_no_point() -> None:
+    assert scatter([row("a")], None) is None
+
+
+# -- Charts, templates and scripts as such.
+
+
+@pytest.mark.parametrize("name", sorted(charts.CHARTS))
+def test_a_specification_fetches_nothing_and_takes_its_rows_from_the_page(name: str) -> None:
+    text = str(charts.spec(name))
+    assert "'url'" not in text
+    assert "'rows'" in text
+    assert "datasets" not in text
+
+
+def test_a_chart_in_a_notebook_carries_its_rows() -> None:
+    made = charts.chart("axes", [{"label": "a", "group": "g", "value": 0.5, "text": ".5"}])
+    assert made.to_dict()["datasets"]["rows"][0]["value"] == 0.5
+
+
+FORBIDDEN = (
+    "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function",
+    "setTimeout(\"", "fetch(", "XMLHttpRequest", "http://", "https://", "srcdoc",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("word", FORBIDDEN)
+def test_the_script_of_the_pages_makes_no_html_and_fetches_nothing(word: str) -> None:
+    assert word not in (REPORT / "static" / "app.js").read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", sorted(p.name for p in (REPORT / "templates").glob("*.html")))
+def test_no_template_marks_text_as_safe_or_styles_in_place(path: str) -> None:
+    text = (REPORT / "templates" / path).read_text("utf-8")
+    assert not re.search(r"\|\s*safe|autoescape\s+false|<[^>]*\sstyle=|<[^>]*\son[a-z]+=", text)
+    assert "http" not in text.replace("http-equiv", "")
