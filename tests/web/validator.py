@@ -46,7 +46,7 @@ def faults(response: httpx.Response) -> list[str]:
     if headers.get("cache-control") not in ("no-store", "private, no-cache"):
         found.append(f"cache-control is {headers.get('cache-control')!r}")
     found += [f"{n} is there" for n in headers if n.startswith("access-control-") or n == "server"]
-    if response.status_code not in (303, 304) and headers.get("content-type") not in TYPES:
+    if response.status_code not in (204, 303, 304) and headers.get("content-type") not in TYPES:
         found.append(f"content-type is {headers.get('content-type')!r}")
     return found + _cookies(headers.get_list("set-cookie"))
 

@@ -12,6 +12,8 @@ from typing import cast
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request
 
+# Milliseconds until something that does not happen is a fault.
+PATIENCE = 10_000
 # What a script of a payload would call; ours never do. Policy violations mean that markup of a
 # payload became an element, even where the policy then stopped it.
 TRAPS = """
@@ -50,6 +52,7 @@ class Watched:
     def __init__(self, page: Page, origin: str) -> None:
         """Watch `page`, which may ask only what begins with `origin`."""
         self.page = page
+        page.set_default_timeout(PATIENCE)
         self._origin = origin
         self._faults: list[str] = []
         page.on("console", self._console)
@@ -71,7 +74,6 @@ class Watched:
             " const box = f.getBoundingClientRect();"
             " return box.height && box.top < innerHeight && box.bottom > 0; })"
             ".every((f) => f.querySelector('svg.marks, canvas'))",
-            timeout=10_000,
         )
 
     def faults(self) -> list[str]:

@@ -34,6 +34,11 @@ async def static(request: Request) -> Response:
     return Response(found.content, media_type=found.media_type, headers=headers)
 
 
+async def favicon(request: Request) -> Response:
+    """Return nothing: a browser asks for it beside a record, which has no head to say so."""
+    return Response(status_code=204)
+
+
 async def events(request: Request) -> Response:
     """Return a stream that says how far the store is, until the page is closed."""
     return StreamingResponse(states(reader(request)), media_type="text/event-stream")
@@ -88,6 +93,7 @@ async def blob(request: Request) -> Response:
 
 
 ROUTES = [
+    Route("/favicon.ico", favicon),
     Route("/static/{name:path}", static),
     Route("/run/{run}/raw", raw),
     Route("/api/events", events),

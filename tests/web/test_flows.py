@@ -1,0 +1,212 @@
+"""What people do with the pages, in a real browser: from the worst run to its step, and back."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from playwright.sync_api import Browser, Download, Page, expect
+
+import stepscope
+from docs import screenshots
+from stepscope.settings import Settings
+from stepscope.store import Store
+from tests.factories import agent, run, user
+from tests.web.watched import Watched, watching
+
+
+@pytest.fixture(scope="module")
+def served(shown: screenshots.Made) -> Iterator[str]:
+    with screenshots.serving(shown) as origin:
+        yield origin
+
+
+@pytest.fixture(scope="module")
+def watch(browser: Browser, served: str) -> Iterator[Watched]:
+    with watching(browser, served) as found:
+        found.go(f"/?token={screenshots.TOKEN}")
+        yield found
+        assert [f for f in found.faults() if not f.startswith("file: ")] == []
+
+
+@pytest.fixture
+def page(watch: Watched) -> Page:
+    watch.go("/")
+    return watch.page
+
+
+def in_view(page: Page, selector: str) -> bool:
+    return bool(
+        page.evaluate(
+            "(s) => { const box = document.querySelector(s).getBoundingClientRect();"
+            " return box.top >= 0 && box.top < innerHeight; }",
+            selector,
+        )
+    )
+
+
+def test_the_token_leaves_the_address_bar(page: Page, served: str) -> None:
+    assert page.url == f"{served}/"
+
+
+def test_from_the_first_page_to_the_broken_step_is_one_click(page: Page) -> None:
+    first = page.locator(".looks a").first
+    first.click()
+    step = page.url.partition("#")[2]
+    assert "-s" in step
+    assert in_view(page, f"#{step}")
+    assert page.evaluate("() => document.activeElement.id") == step
+
+
+def test_a_citation_leads_to_its_step_and_back_to_where_one_read(
+    watch: Watched, shown: screenshots.Made
+) -> None:
+    watch.go(shown.address("/run/RUN"))
+    page = watch.page
+    page.evaluate("() => { document.querySelector('details.verdicts').open = true; }")
+    cite = page.locator(".verdicts td.cites a").first
+    cite.scroll_into_view_if_needed()
+    target = cite.get_attribute("href") or ""
+    before = page.evaluate("() => scrollY")
+    cite.click()
+    assert page.url.endswith(target)
+    assert in_view(page, target)
+    page.go_back()
+    page.wait_for_function("(y) => Math.abs(scrollY - y) < 40", arg=before)
+
+
+def test_what_is_said_of_a_step_leads_to_the_verdict(
+    watch: Watched, shown: screenshots.Made
+) -> None:
+    watch.go(shown.address("/run/RUN"))
+    chip = watch.page.locator(".step a.chip").first
+    target = chip.get_attribute("href") or ""
+    chip.click()
+    assert in_view(watch.page, target)
+
+
+def test_keys_walk_the_steps_and_the_marked_ones(watch: Watched, shown: screenshots.Made) -> None:
+    watch.go(shown.address("/run/RUN?from=0"))
+    page = watch.page
+    for key, wanted in (("j", 0), ("j", 1), ("k", 0)):
+        page.keyboard.press(key)
+        assert page.evaluate("() => document.activeElement.id").endswith(f"-s{wanted}")
+    page.keyboard.press("n")
+    marked = page.evaluate("() => document.activeElement.hasAttribute('data-marked')")
+    assert marked
+    page.keyboard.press("?")
+    expect(page.locator("dialog#help")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog#help")).to_be_hidden()
+
+
+def test_everything_is_reached_by_the_tab_key(page: Page) -> None:
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.closest('main') !== null")
+
+
+def test_two_runs_are_laid_side_by_side_from_the_run(
+    watch: Watched, shown: screenshots.Made
+) -> None:
+    watch.go(shown.address("/run/FAILED"))
+    page = watch.page
+    page.get_by_role("link", name="side by side").first.click()
+    expect(page.locator("h1")).to_have_text("Side by side")
+    assert page.locator(".aligned .how-same").count() > 0
+    assert page.locator(".aligned .pair:not(.how-same)").count() > 0
+    page.locator(".heads h2 a").first.click()
+    expect(page.locator("h1")).to_contain_text("airline/11/")
+
+
+def test_a_filter_is_in_the_address_and_goes_along(page: Page) -> None:
+    page.locator("details.choice summary").click()
+    page.fill("[name=where]", "agent = 'gpt-4o' and outcome = 'fail'")
+    page.get_by_role("button", name="Show").click()
+    assert "where=agent" in page.url
+    expect(page.locator("#runs tbody tr")).to_have_count(12)
+    page.get_by_role("link", name="Profile").click()
+    assert "where=agent" in page.url
+    page.go_back()
+    page.locator("form.filter [name=q]").fill("airline/9")
+    page.get_by_role("button", name="Filter").click()
+    assert "where=agent" in page.url
+    expect(page.locator("#runs tbody tr")).to_have_count(4)
+    page.reload()
+    expect(page.locator("#runs tbody tr")).to_have_count(4)
+
+
+def test_runs_are_ordered_by_a_click_on_a_column(page: Page) -> None:
+    page.locator("#runs th a", has_text="steps").click()
+    assert "sort=steps" in page.url
+    steps = [int(t) for t in page.locator("#runs tbody td:nth-child(5)").all_inner_texts()]
+    assert steps == sorted(steps, reverse=True)
+    page.locator("#runs th a", has_text="steps").click()
+    steps = [int(t) for t in page.locator("#runs tbody td:nth-child(5)").all_inner_texts()]
+    assert steps == sorted(steps)
+
+
+def test_a_table_is_taken_away_as_csv(page: Page) -> None:
+    table = page.locator(".table", has=page.locator("#runs"))
+    with page.expect_download() as caught:
+        table.locator(".csv").click()
+    found: Download = caught.value
+    text = Path(found.path()).read_text(encoding="utf-8-sig")
+    rows = list(csv.reader(io.StringIO(text)))
+    assert len(rows) == 41
+    assert rows[0][:2] == ["run", "outcome"]
+
+
+def test_the_theme_is_kept(watch: Watched) -> None:
+    page = watch.page
+    for wanted in ("light", "dark"):
+        page.keyboard.press("t")
+        assert page.evaluate("() => document.documentElement.dataset.theme") == wanted
+    page.reload()
+    assert page.evaluate("() => document.documentElement.dataset.theme") == "dark"
+    page.keyboard.press("t")
+    page.reload()
+    assert page.evaluate("() => document.documentElement.dataset.theme ?? null") is None
+
+
+def test_an_open_page_says_that_a_score_is_running(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with stepscope.open(path, settings=Settings()) as notebook:
+        notebook.add(screenshots.RUNS)
+        made = screenshots.Made(path, tmp_path / "gate.json")
+        with screenshots.serving(made, gates=False) as origin, watching(browser, origin) as watch:
+            watch.go(f"/?token={screenshots.TOKEN}")
+            watch.page.wait_for_timeout(300)
+            notebook.score(workers=1)
+            expect(watch.page.locator(".live")).to_contain_text("20 of 20 runs scored")
+            watch.page.locator(".live button").click()
+            expect(watch.page.locator(".looks li").first).to_be_visible()
+            assert watch.faults() == []
+
+
+def test_a_long_run_is_read_window_by_window(browser: Browser, tmp_path: Path) -> None:
+    steps = [each for at in range(1_000) for each in (user(f"ask {at}"), agent(f"say {at}"))]
+    long = msgspec.structs.replace(run(*steps), id="a" * 32)
+    with Store.open(tmp_path / "runs.db") as store:
+        store.put([long])
+    made = screenshots.Made(tmp_path / "runs.db", tmp_path / "gate.json")
+    with screenshots.serving(made, gates=False) as origin, watching(browser, origin) as watch:
+        watch.go(f"/?token={screenshots.TOKEN}")
+        watch.go(f"/run/{long.id}")
+        page = watch.page
+        assert page.locator(".step").count() == 200
+        page.get_by_role("link", name="later steps").click()
+        expect(page.locator(".step .index").first).to_have_text("200")
+        # Past the last step of a window, the key leads to the next one.
+        page.locator(".step").last.focus()
+        page.keyboard.press("j")
+        expect(page.locator(".step .index").first).to_have_text("400")
+        watch.go(f"/run/{long.id}?step=1999")
+        expect(page.locator(".step .index").last).to_have_text("1999")
+        assert watch.faults() == []
