@@ -114,7 +114,7 @@ def chromium_path() -> str | None:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*options: str) -> Iterator[Browser]:
     """Start Debian's chromium, without its sandbox where the user is root.
 
     Raises:
@@ -125,9 +125,9 @@ def chromium() -> Iterator[Browser]:
     path = chromium_path()
     if path is None:
         raise FileNotFoundError("chromium is not on the PATH (Debian: apt-get install chromium)")
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    own = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=path, args=options)
+        browser = play.chromium.launch(executable_path=path, args=[*own, *options])
         yield browser
         browser.close()
 
