@@ -148,7 +148,7 @@ def in_noise() -> str:
             y = HIGH + 34 + 15 * row
             long = 76 * found.posterior[shape]
             inside.append(
-                f'<rect x="112" y="{y - 9}" width="{long:.1f}" height="10" fill="{BLUE}"/>'
+                f'<rect x="112" y="{y - 9}" width="{round(long)}" height="10" fill="{BLUE}"/>'
             )
             inside.append(text(0, y, shape.replace("_", " ")))
         words = ("the same run", answer(found))
@@ -172,8 +172,8 @@ def where() -> str:
         for step, chance in enumerate(found.break_.probability):
             high = 40 * chance
             inside.append(
-                f'<rect x="{across(step, n) - 6:.1f}" y="{HIGH + 66 - high:.1f}" width="12" '
-                f'height="{high:.1f}" fill="{RED}"/>'
+                f'<rect x="{across(step, n) - 6:.1f}" y="{HIGH + 66 - round(high)}" width="12" '
+                f'height="{round(high)}" fill="{RED}"/>'
             )
         inside.append(f'<path d="M0 {HIGH + 66}H{WIDE}" stroke="{GREY}"/>')
         inside.append(text(0, HIGH + 82, f"probability of the break: {_span(found)}"))
