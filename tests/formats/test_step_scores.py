@@ -51,6 +51,8 @@ def test_rows_become_runs_whose_steps_have_no_content() -> None:
         "score\trun\tstep\n.5\ta\t0\n\ta\t1\n",
         "run,step,score\r\na,0,.5\r\na,1,\r\n",
         HEAD + "a,1,\na,0,.5",
+        '"run","step","score"\n"a",0,.5\n"a","1",\n',
+        HEAD + 'a,0,.5\n"a",1,""\n',
         '{"run": "a", "step": 0, "score": 0.5}\n{"run": "a", "step": 1, "score": null}\n',
         '[{"run": "a", "step": 0, "score": 0.5}, {"run": "a", "step": 1, "score": null}]',
     ],
@@ -190,7 +192,7 @@ def test_in_a_large_file_a_run_that_comes_again_is_set_aside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(score_groups, "SMALL_ROWS", 1)
-    monkeypatch.setattr("stepscope.formats.score_files.CHUNK_ROWS", 2)
+    monkeypatch.setattr("stepscope.formats.score_files._BYTES", 12)
     text = HEAD + "a,0,.1\na,1,.2\nb,0,.3\nb,1,.4\nc,0,.5\na,2,.6\nb,2,.7\nd,0,.8\n"
     assert runs(text)["a"] == [(0, 0.1), (1, 0.2)]
     assert runs(text)["d"] == [(0, 0.8)]
@@ -200,9 +202,20 @@ def test_in_a_large_file_a_run_that_comes_again_is_set_aside(
     ]
 
 
+def test_a_quoted_cell_may_hold_commas_and_the_end_of_a_line() -> None:
+    text = 'run,step,score,reason\na,0,.5,plain\nb,0,.5,"two,\nlines"\nb,1,bad,x\n'
+    (_, b) = [item for item in read(FORMAT, text.encode()) if isinstance(item, Trajectory)]
+    assert b.scores[0].reason == "two,\nlines"
+    assert reasons(text)[0].startswith("row 4: score is 'bad'")
+
+
+def test_rows_that_are_too_long_and_too_short_do_not_cancel_out() -> None:
+    assert [r[:5] for r in reasons(HEAD + "a,0\n.5,a,1,.5\n")] == ["row 2", "row 3"]
+
+
 def test_a_run_longer_than_a_chunk_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(score_groups, "SMALL_ROWS", 1)
-    monkeypatch.setattr("stepscope.formats.score_files.CHUNK_ROWS", 2)
+    monkeypatch.setattr("stepscope.formats.score_files._BYTES", 12)
     text = HEAD + "".join(f"a,{i},.5\n" for i in range(7)) + "b,0,.5\n"
     assert {name: len(rows) for name, rows in runs(text).items()} == {"a": 7, "b": 1}
 

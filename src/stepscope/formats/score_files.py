@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 import msgspec
 import numpy as np
@@ -34,9 +34,11 @@ from stepscope.safety.forgiving import BOM
 from stepscope.safety.text import visible_line
 
 DELIMITERS = ",;\t"
-# Rows checked at a time: columns long enough to pay, short enough to stay in a processor's cache.
+# Rows that are looked at together where a cell is quoted or the file is JSON.
 CHUNK_ROWS = 4096
-_BYTES = 1 << 20
+# Bytes read at a time: some thousand rows, few enough to stay in a processor's cache.
+_BYTES = 1 << 16
+_NEWLINE = 0x0A
 _HEAD = 4096
 
 
@@ -71,32 +73,60 @@ def _header(line: str, mark: str) -> list[str]:
 
 
 def _of_csv(stream: Stream) -> Iterator[Chunk | BadRow]:
-    lines = _lines(stream)
-    first = next(lines, "").rstrip("\r\n")
-    mark = delimiter(first) or ","
-    names = _header(first, mark)
+    blocks = _blocks(stream)
+    first, newline, rest = next(blocks, b"").partition(b"\n")
+    line = _text(first, stream).rstrip("\r")
+    mark = delimiter(line) or ","
+    names = _header(line, mark)
     _refuse(names, stream.uri)
-    reader = csv.reader(lines, delimiter=mark, strict=True)
     number = 2
+    for block in chain([rest] if newline and rest else [], blocks):
+        if b'"' in block:
+            # A cell in quotes may hold anything, also the end of a line: no block is safe then.
+            yield from _quoted(stream, chain([block], blocks), names, mark, number)
+            return
+        text = _text(block, stream).replace("\r\n", "\n").removesuffix("\n")
+        rows = text.count("\n") + 1
+        chunk = _at_once(text, names, mark, np.arange(number, number + rows, dtype=np.int64))
+        if chunk is not None:
+            yield chunk
+        else:
+            lines = [line.split(mark) if line else [] for line in text.split("\n")]
+            yield from _one_by_one(lines, names, number)
+        number += rows
+
+
+def _at_once(text: str, names: Sequence[str], mark: str, numbers: Ints) -> Chunk | None:
+    """Return lines without quotes as columns; None where one has too many cells, or a wrong one."""
+    raw = np.frombuffer(text.encode(), np.uint8)
+    ends = raw[(raw == ord(mark)) | (raw == _NEWLINE)] == _NEWLINE
+    width = len(names)
+    # Every so-and-so-many cells, and nowhere else, a line must end; the last has no end here.
+    if (len(ends) + 1) % width or ends[width - 1 :: width].sum() != ends.sum():
+        return None
+    if len(ends) + 1 != width * len(numbers):
+        return None
+    cells = text.replace("\n", mark).split(mark)
+    return of_columns({name: cells[at::width] for at, name in enumerate(names)}, numbers)
+
+
+def _quoted(
+    stream: Stream, blocks: Iterator[bytes], names: Sequence[str], mark: str, number: int
+) -> Iterator[Chunk | BadRow]:
+    """Yield the rows of a file from its first quoted cell on."""
+    # Unlike `splitlines`, StringIO ends a line at a line feed and nowhere else.
+    lines = (line for block in blocks for line in io.StringIO(_text(block, stream), newline="\n"))
+    reader = csv.reader(lines, delimiter=mark, strict=True)
     try:
         while rows := list(islice(reader, CHUNK_ROWS)):
-            numbers = np.arange(number, number + len(rows), dtype=np.int64)
+            chunk = None
+            if all(len(row) == len(names) for row in rows):
+                columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+                chunk = of_columns(columns, np.arange(number, number + len(rows), dtype=np.int64))
+            yield from [chunk] if chunk is not None else _one_by_one(rows, names, number)
             number += len(rows)
-            chunk = _at_once(rows, names, numbers)
-            if chunk is not None:
-                yield chunk
-            else:
-                yield from _one_by_one(rows, names, int(numbers[0]))
     except csv.Error as e:
         raise TraceError(f"{stream.uri}, row {number} or later: {e}") from e
-
-
-def _at_once(rows: list[list[str]], names: Sequence[str], numbers: Ints) -> Chunk | None:
-    try:
-        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    except ValueError:  # a row has more or fewer cells than the header
-        return None
-    return of_columns(columns, numbers)
 
 
 def _refuse(names: Sequence[str], uri: str) -> None:
@@ -127,29 +157,34 @@ def _one_by_one(
     yield from of_rows(whole, names)
 
 
-def _lines(stream: Stream) -> Iterator[str]:
-    """Yield the lines of a file, told apart by line feeds only.
+def _blocks(stream: Stream) -> Iterator[bytes]:
+    """Yield a file in blocks of whole lines, the byte order mark left out.
 
     Raises:
-        TraceError: a line is over the limit, or no UTF-8.
+        TraceError: a line is over the limit.
     """
     held = stream.file.read(_BYTES).removeprefix(BOM)
+    while held:
+        more = stream.file.read(_BYTES)
+        whole, newline, rest = held.rpartition(b"\n")
+        if newline:
+            yield whole + newline
+        held = rest if newline else held
+        if len(held) > stream.limits.line_bytes:
+            raise TraceError(
+                f"{stream.uri}: a row of over {stream.limits.line_bytes:,} bytes; raise "
+                "limits.line_bytes"
+            )
+        if not more:
+            break
+        held += more
+    if held:
+        yield held
+
+
+def _text(block: bytes, stream: Stream) -> str:
     try:
-        while True:
-            whole, newline, held = held.rpartition(b"\n")
-            # Unlike `splitlines`, this ends a line at a line feed and nowhere else.
-            yield from io.StringIO((whole + newline).decode(), newline="\n")
-            if len(held) > stream.limits.line_bytes:
-                raise TraceError(
-                    f"{stream.uri}: a row of over {stream.limits.line_bytes:,} bytes; raise "
-                    "limits.line_bytes"
-                )
-            more = stream.file.read(_BYTES)
-            if not more:
-                break
-            held += more
-        if held:
-            yield held.decode()
+        return block.decode()
     except UnicodeDecodeError as e:
         raise TraceError(f"{stream.uri}: no text in UTF-8 ({e.reason})") from e
 
@@ -193,12 +228,12 @@ def _cells(value: Json) -> Cells | str:
         name = column(str(key))
         if name in cells:
             return f"two keys mean {name!r}"
-        cells[name] = item if item is None or type(item) in (str, int, float) else _text(item)
+        cells[name] = item if item is None or type(item) in (str, int, float) else _written(item)
     missing = [name for name in NEEDED if name not in cells]
     if missing:
         return f"no {', '.join(missing)}; expected run, step and score"
     return cells
 
 
-def _text(item: Json) -> str:
+def _written(item: Json) -> str:
     return msgspec.json.encode(item).decode()
