@@ -30,6 +30,15 @@ def _agent_calls(trajectory: Trajectory) -> tuple[Exchange, ...]:
     return exchanges
 
 
+def failures(trajectory: Trajectory) -> tuple[Exchange, ...]:
+    """Return the calls whose result is an error, whoever made them."""
+    return once(trajectory, "_failures", _failures)
+
+
+def _failures(trajectory: Trajectory) -> tuple[Exchange, ...]:
+    return tuple([exchange for exchange in trajectory.exchanges if exchange.failed])
+
+
 def succeeded(exchange: Exchange) -> bool:
     """Tell whether an answer came that is no error; without an answer nobody knows."""
     return exchange.result is not None and exchange.result.status != "error"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import inf
 
+from stepscope.measures.calls import failures
 from stepscope.measures.rule import Rule, one_a_step
 from stepscope.model import Answer, Case, Exchange, Facts, Scale, ToolResult, Trajectory, Verdict
 from stepscope.values import Unmeasured
@@ -49,7 +50,7 @@ def error_step(exchange: Exchange) -> int:
 
 def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     exchanges = trajectory.exchanges
-    failed = [exchange for exchange in exchanges if exchange.failed]
+    failed = failures(trajectory)
     if not failed:
         return _NONE if judged(exchanges) else _NO_STATUS
     whole = Verdict(

@@ -19,7 +19,7 @@ from math import inf
 from typing import NamedTuple
 
 from stepscope.measures.assignment import alike
-from stepscope.measures.calls import effect_of, escalates, succeeded
+from stepscope.measures.calls import effect_of, escalates, failures, succeeded
 from stepscope.measures.errors import error_step, gist, judged
 from stepscope.measures.once import once_with
 from stepscope.measures.rule import Rule, one_a_step
@@ -59,10 +59,7 @@ class Reaction(NamedTuple):
 
 def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     exchanges = trajectory.exchanges
-    for exchange in exchanges:
-        if exchange.failed:
-            break
-    else:
+    if not failures(trajectory):
         return _NO_ERRORS if judged(exchanges) else _NO_STATUS
     reactions = list(reactions_of(trajectory, facts).values())
     recovered = [reaction for reaction in reactions if reaction.label == "recovered"]
@@ -105,12 +102,9 @@ def reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, React
 
 
 def _reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, Reaction]:
-    exchanges = trajectory.exchanges
-    return {
-        at: _react(trajectory.steps, exchanges, at, facts)
-        for at, exchange in enumerate(exchanges)
-        if exchange.failed
-    }
+    steps, exchanges = trajectory.steps, trajectory.exchanges
+    failed = [exchange.position for exchange in failures(trajectory)]
+    return {at: _react(steps, exchanges, at, facts) for at in failed}
 
 
 def _react(

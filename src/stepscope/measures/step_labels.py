@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from math import inf
 
 from stepscope.measures.axes.tool_selection import TRANSIENT
-from stepscope.measures.calls import agent_calls
+from stepscope.measures.calls import failures
 from stepscope.measures.errors import gist
 from stepscope.measures.redundant_calls import repeats
 from stepscope.measures.rule import Rule
@@ -35,13 +35,11 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     acted = tuple([step.index for step in trajectory.steps if step.actor == "agent"])
     if not acted:
         return _NO_STEPS
-    made = agent_calls(trajectory)
     errors: dict[int, str] = {}
-    for exchange in made:
-        if exchange.failed:
-            said = gist(exchange.result)
-            if not TRANSIENT.search(said):
-                errors.setdefault(exchange.step, f"{exchange.call.name} failed: {said}")
+    for exchange in failures(trajectory):
+        said = gist(exchange.result)
+        if exchange.call.requestor == "agent" and not TRANSIENT.search(said):
+            errors.setdefault(exchange.step, f"{exchange.call.name} failed: {said}")
     again: dict[int, list[int]] = {}
     for repeat, earlier in repeats(trajectory.exchanges, facts):
         again.setdefault(repeat.step, []).append(earlier.step)

@@ -34,6 +34,7 @@ TYPE_CHARACTERS = 24
 # Larger results are data to work on; naming their quantities would take longer than all else.
 LARGEST_RESULT = 65_536  # characters
 
+_NESTED = frozenset((dict, list))
 _decode = msgspec.json.Decoder().decode
 
 
@@ -85,18 +86,18 @@ def values_of(name: str, value: Json, most: int) -> list[float]:
 
 def _numbers(value: Json) -> Iterator[tuple[frozenset[str], int | float]]:
     waiting: list[tuple[Json, str]] = [(value, "")]
+    # By type, not isinstance: what was decoded from JSON has no subclasses.
     while waiting:
         here, parent = waiting.pop()
-        if isinstance(here, list):
-            waiting += [(member, parent) for member in here if isinstance(member, dict | list)]
-        elif isinstance(here, dict):
+        if type(here) is list:
+            waiting += [(member, parent) for member in here if type(member) in _NESTED]
+        elif type(here) is dict:
             for key, member in here.items():
-                if isinstance(member, str):
-                    continue
-                if isinstance(member, dict | list):
-                    waiting.append((member, key))
-                elif isinstance(member, int | float) and not isinstance(member, bool):
+                kind = type(member)
+                if kind is int or kind is float:
                     yield _names_by_keys(key, parent) or _names_by_record(key, here, parent), member
+                elif kind in _NESTED:
+                    waiting.append((member, key))
 
 
 @lru_cache(maxsize=8192)
@@ -115,7 +116,7 @@ def _names_by_record(key: str, record: dict[str, Json], parent: str) -> frozense
         if isinstance(text, str) and len(text) <= TYPE_CHARACTERS and _is_type(other)
     ]
     above = "" if kinds else name_of(parent)
-    generic = AMOUNT_NAME if AMOUNT_NAME in words_of(key) else ""
+    generic = AMOUNT_NAME if _is_amount(key) else ""
     return frozenset(kind for kind in (*kinds, above, generic) if kind)
 
 
@@ -147,21 +148,23 @@ def _is_type(key: str) -> bool:
     return not TYPES.isdisjoint(words_of(key)[-1:])
 
 
+@lru_cache(maxsize=8192)
+def _is_amount(key: str) -> bool:
+    return AMOUNT_NAME in words_of(key)
+
+
 def leaf_records(value: Json) -> Iterator[dict[str, Json]]:
     """Yield the records that hold no list and no further record with a quantity."""
     waiting = [value]
     while waiting:
         here = waiting.pop()
-        if isinstance(here, list):
-            waiting += [member for member in here if isinstance(member, dict | list)]
-        elif isinstance(here, dict):
-            inner = [member for member in here.values() if isinstance(member, dict | list)]
+        if type(here) is list:
+            waiting += [member for member in here if type(member) in _NESTED]
+        elif type(here) is dict:
+            inner = [member for member in here.values() if type(member) in _NESTED]
             if not inner:
                 yield here
-            elif any(isinstance(m, list) for m in inner) or any(
-                isinstance(m, dict) and any(isinstance(x, dict | list) for x in m.values())
-                for m in inner
-            ):
+            elif any(type(m) is list or any(type(x) in _NESTED for x in m.values()) for m in inner):
                 waiting += inner
             else:
                 yield here

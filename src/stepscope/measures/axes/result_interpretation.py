@@ -68,7 +68,7 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     checked = 0
     sound: set[float] = set()
     for message in told:
-        found = list(amounts(message.text))
+        found = amounts(message.text)
         things = identifiers(message.text)
         checked += len(found) + len(things)
         if not found and not things:
@@ -121,10 +121,10 @@ def _unsaid(
     step = message.step.index
     cites = tuple({at for at, _ in message.news[-1:]})
     for thing in dict.fromkeys(things):
-        # One digit over and over is an example of the form, not the name of a thing: #W0000000.
-        if len(set(filter(str.isdigit, thing))) == 1:
+        if evidence.trace(thing, step) is not None or evidence.exhausted:
             continue
-        if evidence.trace(thing, step) is None and not evidence.exhausted:
+        # One digit over and over is an example of the form, not the name of a thing: #W0000000.
+        if len(set(filter(str.isdigit, thing))) > 1:
             yield Fault(step, f"tells {thing}, which nothing before says", cites)
     values = dict.fromkeys(amount.value for amount in found)
     for value in values:

@@ -57,9 +57,8 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     made = agent_calls(trajectory)
     if not made:
         return _NO_CALLS
-    rules = facts.preconditions if facts is not None else ()
     tools = {exchange.call.name for exchange in made}
-    rules = tuple(rule for rule in rules if rule.tool in tools)
+    rules = [rule for rule in facts.preconditions if rule.tool in tools] if facts else []
     broken = [(rule, x.step) for rule in rules for x in too_early(made, rule)]
     faults = [Fault(step, _why(rule)) for rule, step in broken if binding(rule)]
     writes = writes_of(trajectory, facts)

@@ -43,12 +43,34 @@ _CLAUSE = re.compile(r"[.;,(\n$€£]")
 
 
 class Amount(NamedTuple):
-    """An amount told: its value, the text just before and behind it, and the line around it."""
+    """An amount told: its value, the text it stands in, from where to where, and what ends before.
+
+    `open` is where the amount before it ends: no word before that names this one.
+    """
 
     value: float
-    before: str
-    behind: str
-    line: str
+    text: str
+    open: int
+    start: int
+    end: int
+
+    @property
+    def before(self) -> str:
+        """The text just before it, on its line."""
+        begin = self.text.rfind("\n", 0, self.start) + 1
+        return self.text[max(begin, self.open, self.start - LABEL_CHARACTERS) : self.start]
+
+    @property
+    def behind(self) -> str:
+        """The text just behind it, on its line."""
+        return self.text[self.end : self.end + BEHIND_CHARACTERS].partition("\n")[0]
+
+    @property
+    def line(self) -> str:
+        """The line around it."""
+        begin = self.text.rfind("\n", 0, self.start) + 1
+        close = self.text.find("\n", self.end)
+        return self.text[begin : close if close >= 0 else None]
 
 
 class Message(NamedTuple):
@@ -77,29 +99,26 @@ def messages(trajectory: Trajectory) -> Iterator[Message]:
                 news = []
 
 
-def amounts(text: str) -> Iterator[Amount]:
-    """Yield the amounts in a text, each with the text that may name it.
+def amounts(text: str) -> list[Amount]:
+    """Return the amounts in a text.
 
-    >>> [a[:3] for a in amounts("Your refund: $95.08 in all")]
+    >>> [(a.value, a.before, a.behind) for a in amounts("Your refund: $95.08 in all")]
     [(95.08, 'Your refund: ', ' in all')]
     """
     pattern = AMOUNT
     if text.isascii():
         if "$" not in text and ("." not in text or _CENTS not in text.encode().translate(_SHAPE)):
-            return
+            return []
         pattern = _ASCII_AMOUNT
+    found: list[Amount] = []
     last = 0
     for match in pattern.finditer(text):
         value = number_of(match.group().lstrip("$€£ "))
         start, end = match.span()
-        begin = text.rfind("\n", 0, start) + 1
-        close = text.find("\n", end)
-        close = len(text) if close < 0 else close
-        before = text[max(begin, last, start - LABEL_CHARACTERS) : start]
-        behind = text[end : min(close, end + BEHIND_CHARACTERS)]
-        last = end
         if value is not None:
-            yield Amount(value, before, behind, text[begin:close])
+            found.append(Amount(value, text, last, start, end))
+        last = end
+    return found
 
 
 def identifiers(text: str) -> list[str]:
@@ -117,9 +136,9 @@ def identifiers(text: str) -> list[str]:
 def words_around(amount: Amount) -> list[str]:
     """Return the words that may name an amount, the likeliest first: behind it, then before it.
 
-    >>> words_around(next(amounts("Total refund: **$95.08** (card)")))
+    >>> words_around(amounts("Total refund: **$95.08** (card)")[0])
     ['refund', 'total']
-    >>> words_around(next(amounts("you get a $95.08 refund")))
+    >>> words_around(amounts("you get a $95.08 refund")[0])
     ['refund', 'get', 'you']
     """
     behind = _WORD.findall(_CLAUSE.split(amount.behind, maxsplit=1)[0].casefold())

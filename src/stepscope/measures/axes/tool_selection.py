@@ -20,7 +20,7 @@ from stepscope.effects import WRITES, words_of
 from stepscope.measures.axes.axis import CORRECT, SCALE, UNCERTAIN, Fault, condemned, judged
 from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.axes.schema import definitions
-from stepscope.measures.calls import agent_calls, effect_of, ends, succeeded, writes_of
+from stepscope.measures.calls import agent_calls, effect_of, ends, failures, succeeded, writes_of
 from stepscope.measures.consent import unconfirmed
 from stepscope.measures.errors import error_step, gist
 from stepscope.measures.policy import breaches
@@ -76,7 +76,7 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     faults = [
         *_undeclared(trajectory, made),
         *_forbidden(trajectory, case, facts),
-        *_again(made, facts),
+        *(_again(made, facts) if failures(trajectory) else ()),
     ]
     unasked = _unasked(trajectory, made, facts)
     declared = facts.effects if facts is not None else {}
