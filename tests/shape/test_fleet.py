@@ -56,14 +56,14 @@ def test_shares_are_the_most_likely_ones_and_not_the_counted_ones() -> None:
 
 
 @pytest.mark.parametrize("counts", [(45, 10, 12, 25, 8), (96, 4, 0, 0, 0)])
-def test_intervals_of_certain_runs_are_those_of_the_dirichlet(counts: tuple[int, ...]) -> None:
+def test_intervals_of_certain_runs_are_those_of_jeffreys(counts: tuple[int, ...]) -> None:
     found = shares_of(prevalence(certain(*counts), rng=rng()))
     for name, count in zip(SHAPES, counts, strict=True):
-        low, high = (float(beta.ppf(q, 1 + count, 104 - count)) for q in (0.025, 0.975))
+        low, high = (float(beta.ppf(q, 0.5 + count, 100.5 - count)) for q in (0.025, 0.975))
         share = found[name]
         assert share.value == pytest.approx(count / 100, abs=1e-6)
         assert share.high == pytest.approx(high, abs=0.012)
-        assert share.low == pytest.approx(low if count else 0.0, abs=0.012)
+        assert share.low == pytest.approx(low if low > 0.01 else 0.0, abs=0.012)
         assert (share.n, share.n_tasks, share.method) == (100, 100, "em, gibbs")
 
 
@@ -86,8 +86,10 @@ def width(share: Estimate) -> float:
 
 def test_a_share_below_one_run_may_be_none() -> None:
     found = shares_of(prevalence(certain(48, 2, 0, 0, 0), rng=rng()))
-    assert found["early_collapse"].low == 0.0
-    assert shares_of(prevalence(certain(45, 5, 0, 0, 0), rng=rng()))["early_collapse"].low != 0.0
+    assert (found["early_collapse"].low, found["healthy"].high) == (0.0, 1.0)
+    found = shares_of(prevalence(certain(45, 5, 0, 0, 0), rng=rng()))
+    assert found["early_collapse"].low != 0.0
+    assert found["healthy"].high != 1.0
 
 
 def test_what_was_not_measured_widens_the_worst_case() -> None:
@@ -197,21 +199,19 @@ def test_tasks_of_both_fleets_are_compared_within() -> None:
     assert apart.p["early_collapse"] > 0.1
 
 
-def test_many_runs_are_compared_by_normal_deviates_to_the_same_answer() -> None:
+@pytest.mark.parametrize("by_task", [False, True])
+def test_many_hand_outs_are_replaced_by_normal_deviates_of_the_same_answer(by_task: bool) -> None:
     drawn = np.random.default_rng(3)
-    first = noisy(drawn, [0.5, 0.2, 0.1, 0.1, 0.1], 500)
-    second = noisy(drawn, [0.42, 0.28, 0.1, 0.1, 0.1], 500)
-    small = compared(compare(first, second, rng=rng(), draws=4_000))
-    large = compared(compare(first, second, rng=rng(), draws=40_000))
+    first = noisy(drawn, [0.5, 0.2, 0.1, 0.1, 0.1], 200)
+    second = noisy(drawn, [0.38, 0.32, 0.1, 0.1, 0.1], 200)
+    task = np.arange(200) // 2
+    tasks = (task, task) if by_task else None
+    small = compared(compare(first, second, rng=rng(), clusters=tasks, draws=2_000))
+    large = compared(compare(first, second, rng=rng(), clusters=tasks, draws=60_000))
     assert small.method.startswith("permutation drawn")
     assert large.method.startswith("normal")
     for name in SHAPES:
-        assert large.p[name] == pytest.approx(small.p[name], abs=0.02)
-    task = np.arange(500) // 2
-    small = compared(compare(first, second, rng=rng(), clusters=(task, task), draws=2_000))
-    large = compared(compare(first, second, rng=rng(), clusters=(task, task), draws=40_000))
-    for name in SHAPES:
-        assert large.p[name] == pytest.approx(small.p[name], abs=0.03)
+        assert large.p[name] == pytest.approx(small.p[name], abs=0.04)
 
 
 numbers = st.floats(-800, 800) | st.sampled_from([math.nan, math.inf, -math.inf])

@@ -27,13 +27,13 @@ from stepscope.values import Estimate, Unmeasured
 
 # Draws kept of the posterior in all chains together, and thrown away at the start of each. Of large
 # fleets fewer are kept: there all quantiles lie close to the point.
-KEPT = (200, 2_000)
+KEPT, KEPT_OF_MANY = 2_000, 200
 KEPT_RUNS = 20_000_000
 BURN = 50
 # Runs of all chains together in one sweep.
 SWEEP = 60_000
 # Hand-outs of runs to the two fleets.
-DRAWS = 1_999
+HAND_OUTS = 1_999
 ALPHA = 0.05
 
 Shares = dict[ShapeName, Estimate]
@@ -73,6 +73,7 @@ def prevalence(
     clusters: npt.ArrayLike | None = None,
     unmeasured: Mapping[str, int] | None = None,
     level: float = 0.95,
+    draws: int = KEPT,
 ) -> Shares | Unmeasured:
     """Share of each shape among the runs of a fleet.
 
@@ -84,9 +85,10 @@ def prevalence(
             intervals widen by the design effect. None for runs that are independent.
         unmeasured: runs without a likelihood, by kind: worst-case bounds are over them too.
         level: coverage of each interval, a share.
+        draws: draws of the posterior; fewer are taken of more than 10,000 runs.
 
     Returns:
-        The most likely shares, summing to 1, with intervals from their posterior under a uniform
+        The most likely shares, summing to 1, with intervals from their posterior under Jeffreys'
         prior. `Unmeasured` without runs, with one run or cluster, and when a run has no likelihood.
 
     Raises:
@@ -94,12 +96,13 @@ def prevalence(
 
     Source:
         Dempster, Laird and Rubin (1977), JRSS B 39:1-38; Diebolt and Robert (1994), JRSS B
-        56:363-375; design effect: Kish (1965), with t at clusters - 1.
+        56:363-375, with Jeffreys' limits given the counts; design effect: Kish (1965), with t at
+        clusters - 1.
 
     >>> runs = np.log([[0.8, 0.05, 0.05, 0.05, 0.05]] * 15 + [[0.1, 0.6, 0.1, 0.1, 0.1]] * 5)
     >>> found = prevalence(runs, rng=np.random.default_rng(0))
     >>> round(found["healthy"].value, 2), round(found["healthy"].low, 1)
-    (0.88, 0.5)
+    (0.88, 0.6)
     """
     runs = _runs(log_likelihood)
     frame = Frame(level=level, unmeasured=unmeasured, scale=(0.0, 1.0))
@@ -107,7 +110,8 @@ def prevalence(
     absent = _absent(runs, cluster, frame)
     if absent is not None:
         return absent
-    return _estimates(*_fitted(runs, cluster, level, rng), runs=runs, cluster=cluster, frame=frame)
+    fitted = _fitted(runs, cluster, level, rng=rng, draws=draws)
+    return _estimates(*fitted, runs=runs, cluster=cluster, frame=frame)
 
 
 def compare(
@@ -118,7 +122,7 @@ def compare(
     clusters: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     unmeasured: tuple[Mapping[str, int], Mapping[str, int]] | None = None,
     level: float = 0.95,
-    draws: int = DRAWS,
+    draws: int = HAND_OUTS,
 ) -> FleetComparison | Unmeasured:
     """Tell whether two fleets have different shares of shapes, and of which.
 
@@ -158,7 +162,7 @@ def compare(
         absent = _absent(*side)
         if absent is not None:
             return absent
-    fits = [_fitted(*side, level, rng) for side in zip(both, numbers, strict=True)]
+    fits = [_fitted(*side, level, rng=rng, draws=KEPT) for side in zip(both, numbers, strict=True)]
     shares = [
         _estimates(*fit, runs=runs, cluster=cluster, frame=frame)
         for fit, runs, cluster, frame in zip(fits, both, numbers, frames, strict=True)
@@ -213,16 +217,16 @@ def _absent(runs: Floats, cluster: Ints, frame: Frame) -> Unmeasured | None:
 
 
 def _fitted(
-    runs: Floats, cluster: Ints, level: float, rng: np.random.Generator
+    runs: Floats, cluster: Ints, level: float, *, rng: np.random.Generator, draws: int
 ) -> tuple[Floats, Floats]:
     """Return the most likely shares, and draws of shape (draws, shapes) about them."""
     rows = mixture.likelihood(runs)
     shares, m = mixture.fit(rows), len(runs)
-    chains = max(1, min(40, SWEEP // m))
-    keep = -(-min(KEPT[1], max(KEPT[0], KEPT_RUNS // m)) // chains)
+    chains = max(1, min(draws // BURN, SWEEP // m))
+    keep = -(-min(draws, max(KEPT_OF_MANY, KEPT_RUNS // m)) // chains)
     start = np.tile(mixture.interior(shares, m), (chains, 1))
-    drawn = mixture.gibbs(rows[None], start, keep=keep, burn=BURN, rng=rng)
-    drawn = drawn.reshape(-1, len(SHAPES))
+    counts = mixture.gibbs(rows[None], start, keep=keep, burn=BURN, rng=rng)
+    drawn = mixture.share_draws(counts.reshape(-1, len(SHAPES)), rng)
     clusters = int(cluster.max()) + 1
     if clusters == m:
         return shares, drawn
@@ -233,23 +237,21 @@ def _fitted(
 
 
 def _widened(drawn: Floats, factor: float) -> Floats:
-    """Draws moved away from their middle by a factor, on the scale of log ratios."""
-    logs = np.log(np.maximum(drawn, np.finfo(np.float64).tiny))
-    logs -= logs.mean(1, keepdims=True)
-    middle = np.median(logs, axis=0)
-    moved = middle + (logs - middle) * factor
-    moved = np.exp(moved - moved.max(1, keepdims=True))
-    return np.asarray(moved / moved.sum(1, keepdims=True))
+    """Draws moved away from their middle by a factor, on the scale of log odds."""
+    tiny = np.finfo(np.float64).tiny
+    odds = np.log(np.maximum(drawn, tiny)) - np.log(np.maximum(1 - drawn, tiny))
+    middle = np.median(odds, axis=0)
+    return np.asarray(1 / (1 + np.exp(np.clip(-middle - (odds - middle) * factor, -700, 700))))
 
 
 def _estimates(
     shares: Floats, drawn: Floats, *, runs: Floats, cluster: Ints, frame: Frame
 ) -> Shares:
-    """Turn shares and draws into estimates; a lower limit below one run of the fleet is 0."""
+    """Turn shares and draws into estimates; limits within one run of none or all are 0 or 1."""
     m, clusters = len(runs), int(cluster.max()) + 1
     tail = (1 - frame.level) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
-    low = np.where(low * m < 1, 0.0, low)
+    low, high = np.where(low * m < 1, 0.0, low), np.where((1 - high) * m < 1, 1.0, high)
     method = "em, gibbs" if clusters == m else "em, gibbs clustered"
     frame = replace(frame, n_tasks=clusters)
     limits = (np.array([shares, low, high]).T).tolist()

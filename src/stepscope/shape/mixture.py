@@ -15,6 +15,8 @@ from stepscope.stats.clusters import Floats, Ints
 # EM stops when the log likelihood of all runs together is within this of its maximum.
 SLACK = 0.01
 MOST_STEPS = 5_000
+# Runs that a shape is believed to have before any is seen, and, shape by shape, its opposite.
+PRIOR = 0.5
 
 
 def likelihood(log_likelihood: Floats) -> Floats:
@@ -47,8 +49,16 @@ def fit(rows: Floats) -> Floats:
     return np.asarray(shares / shares.sum())
 
 
-def gibbs(rows: Floats, start: Floats, *, keep: int, burn: int, rng: np.random.Generator) -> Floats:
-    """Draw shares from their posterior under a uniform (Dirichlet(1)) prior.
+def gibbs(
+    rows: Floats,
+    start: Floats,
+    *,
+    keep: int,
+    burn: int,
+    rng: np.random.Generator,
+    prior: float = PRIOR,
+) -> Ints:
+    """Draw how many runs have each shape, from their posterior.
 
     Args:
         rows: shape (..., shapes, m); leading axes are chains or samples, and broadcast.
@@ -56,15 +66,16 @@ def gibbs(rows: Floats, start: Floats, *, keep: int, burn: int, rng: np.random.G
         keep: draws kept of each chain.
         burn: draws thrown away first.
         rng: the source of the draws.
+        prior: runs that each shape is believed to have before any is seen.
 
     Returns:
-        shape (keep, ..., shapes).
+        shape (keep, ..., shapes), summing to m.
 
     Source:
         Diebolt and Robert (1994), JRSS B 56:363-375.
     """
     shares, m = start, rows.shape[-1]
-    kept = np.empty((keep, *start.shape))
+    kept = np.empty((keep, *start.shape), dtype=np.int64)
     for sweep in range(burn + keep):
         mass = np.cumsum(rows * shares[..., None], axis=-2)
         thrown = rng.random((*mass.shape[:-2], 1, m)) * mass[..., -1:, :]
@@ -72,11 +83,25 @@ def gibbs(rows: Floats, start: Floats, *, keep: int, burn: int, rng: np.random.G
         edges = np.concatenate(
             [np.full((*above.shape[:-1], 1), m), above, np.zeros((*above.shape[:-1], 1), int)], -1
         )
-        drawn = rng.standard_gamma(1.0 - np.diff(edges, axis=-1))
+        counts = -np.diff(edges, axis=-1)
+        drawn = rng.standard_gamma(prior + counts)
         shares = drawn / drawn.sum(-1, keepdims=True)
         if sweep >= burn:
-            kept[sweep - burn] = shares
+            kept[sweep - burn] = counts
     return kept
+
+
+def share_draws(counts: Ints, rng: np.random.Generator) -> Floats:
+    """Draw each shape's share given how many runs have it: Jeffreys against all the others.
+
+    A Dirichlet would hand the largest of five shares four times the doubt of the smallest: where
+    nearly all runs are healthy, the interval of "healthy" would then miss half of the time.
+
+    Source:
+        Brown, Cai and DasGupta (2001), Statistical Science 16:101-133, section 4.1.2.
+    """
+    rest = counts.sum(-1, keepdims=True) - counts
+    return np.asarray(rng.beta(counts + PRIOR, rest + PRIOR))
 
 
 def influence(rows: Floats, shares: Floats) -> Floats:
