@@ -247,7 +247,7 @@ def _scores() -> alt.Chart | alt.LayerChart:
             alt.Tooltip("kind:N", title=" "),
         ],
     )
-    layers = alt.LayerChart(layer=[steps, broke.encode(**_across(below)), noise, line, points])
+    layers = alt.LayerChart(layer=[broke.encode(**_across(below)), steps, noise, line, points])
     return _panel(layers, "score", 150)
 
 

@@ -81,6 +81,7 @@ class StepView:
         facts: time, tokens and cost, where known.
         chips: verdicts about it, and those that cite it.
         labels: what people said of it.
+        marked: whether it is worth a stop on the way through.
         folded: whether it is shut until asked for.
         raw: the record as JSON, of a marked step that is not too long for a page; else it is at
             `raw_href`, or only in the store.
@@ -103,6 +104,7 @@ class StepView:
     error: str
     chips: tuple[Chip, ...]
     labels: tuple[str, ...]
+    marked: bool
     folded: bool
     summary: str
     raw: str
@@ -154,8 +156,8 @@ def _view(
     mark = data.marks.get(index, UNMARKED)
     results = tuple(_result(result, clip) for result in step.results)
     category = said.categories.get(index, "mark" if mark.sign else "")
-    telling = mark.sign or category in GRAVE
-    raw = _raw(step) if telling and raw_href is None else ""
+    marked = bool(mark.sign) or category in GRAVE
+    raw = _raw(step) if marked and raw_href is None else ""
     return StepView(
         index=index,
         anchor=step_anchor(data.trajectory.id, index),
@@ -174,6 +176,7 @@ def _view(
         error=step.error or "",
         chips=said.at(index),
         labels=tuple(said.labels.get(index, ())),
+        marked=marked,
         folded=_uneventful(step) and category not in GRAVE,
         summary=_summary(step),
         raw=raw if len(raw) <= RAW else "",

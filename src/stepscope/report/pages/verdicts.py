@@ -115,7 +115,10 @@ def said(data: RunData, to: To) -> Said:
     answered = [
         Answered(record, record.answer)
         for record in data.records
-        if isinstance(record.answer, Verdict) and record.family != PEOPLE
+        if isinstance(record.answer, Verdict)
+        and record.family != PEOPLE
+        # A number about a step is a point of a curve, not a remark.
+        and (record.answer.step is None or record.answer.label is not None)
     ]
     answered.sort(key=_order)
     shown = answered[:MOST]

@@ -1,0 +1,122 @@
+"""Take `docs/img/pages/*.png`: every page, light and dark, wide and narrow, in a real browser.
+
+    python -m docs.screens            take them anew into docs/img/pages/
+    python -m docs.screens FOLDER     take them into another folder, to look at
+
+The pages are those of the bundled runs, with step scores made up for two of them (a steady run and
+one that breaks), so that the score curve is seen; the pictures say so in no place, the page on them
+does. Needs a Chromium, found by playwright or as `chromium`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import stepscope
+from stepscope.api import Notebook, gating
+from stepscope.gates import baseline
+from stepscope.settings import load
+from stepscope.store.where import parse
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = ROOT / "examples" / "airline" / "runs.json"
+PICTURES = ROOT / "docs" / "img" / "pages"
+WIDTHS = {"wide": (1280, 800), "narrow": (360, 740)}
+THEMES = ("light", "dark")
+# A run, its number of steps, and the step at which its made-up scores fall.
+SCORED = (("airline/9/2", 62, 44), ("airline/11/0", 36, 99))
+
+
+def scores() -> Iterator[str]:
+    """Yield a CSV file of made-up step scores: high, and low from the break on."""
+    yield "run,step,score,latency_s\n"
+    for run, steps, broken in SCORED:
+        for step in range(2, steps, 2):
+            wave = (step * 7 % 11) / 100
+            score = 0.86 + wave if step < broken else 0.22 + 2 * wave
+            yield f"{run},{step},{score:.2f},{1 + (step * 5 % 7) + 6 * (step >= broken):.1f}\n"
+
+
+def page(folder: Path) -> Path:
+    """Write the HTML report of the bundled runs; return its path."""
+    made_up = folder / "scores.csv"
+    made_up.write_text("".join(scores()), encoding="utf-8")
+    with stepscope.open(folder / "runs.db") as store:
+        store.add(RUNS, agent="gpt-4o")
+        store.add(made_up)
+        store.score(workers=1)
+        gate = folder / "gate.json"
+        gate.write_text(gated(store, folder), encoding="utf-8")
+        return store.report().html(folder / "report.html", gates=[gate])
+
+
+def gated(store: Notebook, folder: Path) -> str:
+    """Return what the gates say of two trials of each task against the other two, as JSON."""
+    shutil.copy(ROOT / "examples" / "gate" / "stepscope.toml", folder)
+    settings = load(folder)
+    (policy,) = gating.chosen(settings)
+    made, _ = gating.update(store, policy, where=parse("trial in ('0', '3')"))
+    assert policy.baseline is not None
+    baseline.write(made, policy.baseline)
+    request = gating.Request(where=parse("trial in ('1', '2')"))
+    return gating.GateView(gating.gate(store, [policy], request)).json()
+
+
+def addresses(text: str) -> dict[str, str]:
+    """Return the anchor of each page to be taken, from the file itself."""
+    first = text.index('<section class="page run"')
+    run = text[text.index('id="', first) + 4 :].partition('"')[0]
+    second = text.index('<section class="page compare"')
+    pair = text[text.index('id="', second) + 4 :].partition('"')[0]
+    return {
+        "overview": "overview",
+        "run": run,
+        "step": f"{run}-s44",
+        "compare": pair,
+        "profile": "profile",
+        "gates": "gates",
+    }
+
+
+def take(file: Path, folder: Path) -> list[Path]:
+    """Take every picture; return the files."""
+    from playwright.sync_api import sync_playwright
+
+    folder.mkdir(parents=True, exist_ok=True)
+    taken = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        for name, anchor in addresses(file.read_text(encoding="utf-8")).items():
+            for theme in THEMES:
+                for size, (width, height) in WIDTHS.items():
+                    context = browser.new_context(
+                        viewport={"width": width, "height": height},
+                        color_scheme="dark" if theme == "dark" else "light",
+                    )
+                    shown = context.new_page()
+                    shown.goto(f"{file.as_uri()}#{anchor}")
+                    shown.wait_for_timeout(800)
+                    taken.append(folder / f"{name}-{theme}-{size}.png")
+                    shown.screenshot(path=taken[-1])
+                    context.close()
+        browser.close()
+    return taken
+
+
+def main() -> int:
+    """Take the pictures into the folder named, or into the documentation."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
+    with tempfile.TemporaryDirectory() as place:
+        for path in take(page(Path(place)), folder):
+            sys.stdout.write(f"{path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
