@@ -14,7 +14,8 @@ from stepscope.shape.evidence import SIGMAS, lens_for
 from stepscope.shape.fit import COMPOUND_LOG_FACTOR, MISFIT, fit_probability, suspicious
 from stepscope.shape.level import LOW, mean_level
 from stepscope.shape.names import SHAPES, UNRESOLVED
-from stepscope.shape.sweep import Sweep, product, sweep
+from stepscope.shape.products import product
+from stepscope.shape.sweep import Sweep, sweep
 from stepscope.shape.types import Bools, Floats
 from stepscope.shape.whiten import LEVEL, Whitened
 
@@ -161,8 +162,8 @@ def _where(
     by_step = product(weight[:, broken], to_step)
     total = by_step.sum(1)
     probability = np.clip(total / weight.sum(1), 0.0, 1.0)
-    none = probability <= DECLARED
-    first, last = shortest_run(np.where(none[:, None], 1.0, by_step))
-    step = by_step.argmax(1)
-    answers = (np.where(none, -1, found).astype(np.int16) for found in (step, first, last))
-    return probability, *answers
+    declared = np.flatnonzero(probability > DECLARED)
+    found = np.full((3, len(weight)), -1, np.int16)
+    found[0, declared] = by_step[declared].argmax(1)
+    found[1:, declared] = shortest_run(by_step[declared])
+    return probability, found[0], found[1], found[2]

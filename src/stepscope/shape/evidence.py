@@ -68,15 +68,20 @@ def against(lens: Whitened, scores: Floats, sigma: Floats) -> Evidence:
     """Return the evidence for each template, from scores without NaN."""
     from scipy.special import log_ndtr
 
-    residual = lens.whiten @ (lens.pool.weights @ scores - LEVEL)
-    depth = (lens.f @ residual - lens.cross + lens.pull) / lens.precision
+    residual = _dot(lens.whiten, _dot(lens.pool.weights, scores) - LEVEL)
+    depth = (_dot(lens.f, residual) - lens.cross + lens.pull) / lens.precision
     root = np.sqrt(lens.precision)
     log = (
         lens.constant
         + (depth * root) ** 2 / 2
         + log_ndtr((depth - lens.least) * root)
-        + lens.offset @ residual
+        + _dot(lens.offset, residual)
         + lens.log_scale
         - residual @ residual / 2
     )
     return Evidence(lens, sigma, residual, log, depth)
+
+
+def _dot(rows: Floats, vector: Floats) -> Floats:
+    """Return rows @ vector without a library's threads; see `products`."""
+    return np.asarray(np.einsum("kp,p->k", rows, vector))

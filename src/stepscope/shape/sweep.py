@@ -1,8 +1,7 @@
 """The fast path: many runs under one noise against all templates, in single precision.
 
-Rows are worked off in tiles that stay in the cache and keep every matrix product below the size at
-which a linear algebra library starts threads of its own: threads are ours, one a block of rows, and
-the same rows give the same bytes however many there are.
+Rows are worked off in tiles that stay in the cache; the same rows give the same bytes, however many
+threads there are.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.shape.products import PRODUCT
 from stepscope.shape.types import Floats
 from stepscope.shape.whiten import Whitened
 
@@ -22,8 +22,6 @@ Ints = npt.NDArray[np.int64]
 # Floats of one tile: rows times templates.
 TILE = 150_000
 MOST_ROWS = 512
-# Multiplications of one product, below what makes OpenBLAS start threads (4 * 65,536).
-PRODUCT = 250_000
 # The factor of `_normal_table` beyond these limits is as good as at them.
 TABLE_LOW, TABLE_HIGH, TABLE_STEPS = -8.0, 6.0, 1 << 13
 
@@ -68,15 +66,6 @@ class _Tables:
     edge: Singles
 
 
-def product(left: Floats, right: Floats) -> Floats:
-    """Return the matrix product, worked off in pieces that start no threads."""
-    height = max(1, PRODUCT // max(1, right.size))
-    found = np.empty((len(left), right.shape[1]))
-    for start in range(0, len(left), height):
-        np.matmul(left[start : start + height], right, out=found[start : start + height])
-    return found
-
-
 def sweep(lens: Whitened, residual: Floats) -> Sweep:
     """Return the evidence of each group of templates for each row.
 
@@ -86,17 +75,20 @@ def sweep(lens: Whitened, residual: Floats) -> Sweep:
     """
     tables = _tables(lens)
     m, p = residual.shape
-    rows = np.ones((m, p + 1), np.float32)
-    rows[:, :p] = residual
     templates = len(tables.order)
-    height = max(1, min(MOST_ROWS, TILE // templates, m))
+    height = max(2, min(MOST_ROWS, TILE // templates))
     width = max(1, PRODUCT // (height * (p + 1)))
-    top = np.empty(m, np.float32)
-    sums = np.empty((m, len(tables.starts)), np.float32)
-    best = np.empty(m, np.int64)
-    space = np.empty((2, height, templates), np.float32)
-    index = np.empty((height, templates), np.intp)
-    for start in range(0, m, height):
+    # A tile of one row would be a product with a vector, which starts threads: one row more.
+    padded = m + (m % height == 1)
+    rows = np.zeros((padded, p + 1), np.float32)
+    rows[:m, :p] = residual
+    rows[:, p] = 1.0
+    top = np.empty(padded, np.float32)
+    sums = np.empty((padded, len(tables.starts)), np.float32)
+    best = np.empty(padded, np.int64)
+    space = np.empty((3, min(height, padded), templates), np.float32)
+    index = np.empty((min(height, padded), templates), np.intp)
+    for start in range(0, padded, height):
         tile = rows[start : start + height]
         end = start + len(tile)
         log, factor = _tile(tile, tables, space[:, : len(tile)], index[: len(tile)], width)
@@ -109,9 +101,9 @@ def sweep(lens: Whitened, residual: Floats) -> Sweep:
     common = lens.log_scale - np.einsum("mp,mp->m", residual, residual) / 2
     first = tables.order[tables.starts]
     return Sweep(
-        top=top + common,
-        sums=sums.astype(np.float64),
-        best=tables.order[best],
+        top=top[:m] + common,
+        sums=sums[:m].astype(np.float64),
+        best=tables.order[best[:m]],
         shape=lens.bank.shape[first],
         half_drop=lens.bank.half_drop[first],
     )
@@ -126,7 +118,7 @@ def _tile(
     density is z^2/2 + log Phi(t). For t < 0 both terms are large and cancel, so -t^2/2 is taken
     into the first and what is left of the integral comes from a table.
     """
-    log, z = space
+    log, z, square = space
     log[:] = tables.constant
     for start in range(0, tables.offset.shape[1], width):
         log[:, start : start + width][:, : tables.offset.shape[1] - start] += (
@@ -135,7 +127,7 @@ def _tile(
     for start in range(0, z.shape[1], width):
         np.matmul(rows, tables.depth[:, start : start + width], out=z[:, start : start + width])
     half = np.float32(0.5)
-    square = z * z
+    np.multiply(z, z, out=square)
     square *= half
     log += square
     z -= tables.edge

@@ -21,6 +21,7 @@ from stepscope.shape.bank import Bank, bank
 from stepscope.shape.compound import two_stages
 from stepscope.shape.names import HEALTHY
 from stepscope.shape.pools import Pool, pool
+from stepscope.shape.products import inverse_of_lower, product
 from stepscope.shape.types import Floats
 
 # Level of a run at its best: centre and standard deviation.
@@ -90,7 +91,6 @@ def whitened(
 def _whitened(
     observed: bytes, sigma: bytes, quantum: float, correlation: float, compound: bool
 ) -> Whitened:
-    from scipy.linalg import solve_triangular
     from scipy.special import log_ndtr
 
     seen = np.frombuffer(observed, dtype=np.bool_)
@@ -98,10 +98,10 @@ def _whitened(
     noise = np.sqrt(noise**2 + quantum**2 / 12)
     made = pool(seen, noise)
     templates = (two_stages if compound else bank)(made.size)
-    root = np.linalg.cholesky(covariance(made, noise, correlation))
-    unit = solve_triangular(root, np.eye(len(root)), lower=True)
-    f = templates.f[:, made.places] @ unit.T
-    offset = templates.offset[:, made.places] @ unit.T
+    root = np.asarray(np.linalg.cholesky(covariance(made, noise, correlation)), np.float64)
+    unit = inverse_of_lower(root)
+    f = product(templates.f[:, made.places], unit.T)
+    offset = product(templates.offset[:, made.places], unit.T)
     healthy = templates.shape == HEALTHY
     centre = np.where(healthy, CLIMB, DEPTH)
     spread = np.where(healthy, CLIMB_SPREAD, DEPTH_SPREAD)
