@@ -29,7 +29,7 @@ def test_all_names_what_is_there_and_nothing_public_is_left_out(module: str) -> 
 
 
 def test_the_public_names_are_these() -> None:
-    assert stepscope.__all__ == ["__version__", "match", "open"]
+    assert stepscope.__all__ == ["__version__", "match", "open", "shapes"]
 
 
 def test_importing_stepscope_loads_nothing_else() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ from stepscope.measures.facts import Declared
 from stepscope.measures.preconditions import refuse_contradictions
 from stepscope.model import PolicyRule, Precondition
 from stepscope.safety.limits import Limits
+from stepscope.shape.weights import SCALE
 
 FILE = "stepscope.toml"
 STORE = "stepscope.db"
@@ -69,6 +71,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         policy: rules of conduct.
         precondition: which tool needs which other first.
         workflow: workflow -> its baseline and its gates.
+        weights: workflow -> task, or "*" for every task -> a weight of 1, 2 or 3 for each step that
+            is scored; fixed before the first score comes in.
     """
 
     store: str = STORE
@@ -80,6 +84,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     policy: tuple[Rule, ...] = ()
     precondition: tuple[Needs, ...] = ()
     workflow: dict[str, reading.WorkflowTable] = msgspec.field(default_factory=dict)
+    weights: dict[str, dict[str, tuple[float, ...]]] = msgspec.field(default_factory=dict)
 
     @property
     def policies(self) -> tuple[WorkflowPolicy, ...]:
@@ -190,6 +195,27 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     return settings
 
 
+def weights_file(path: Path) -> dict[str, tuple[float, ...]]:
+    """Return the weights of a TOML file: a list for each run or task by name, or for "*".
+
+    Raises:
+        ConfigError: the file is not TOML, or a list holds something else than 1, 2 and 3.
+    """
+    try:
+        found = msgspec.convert(_toml(path), dict[str, tuple[float, ...]])
+    except msgspec.ValidationError as e:
+        raise ConfigError(f"{path}: {_one_line(e)}; expected NAME = [1, 3, 2]") from e
+    _refuse_weights(found, str(path))
+    return found
+
+
+def _refuse_weights(weights: Mapping[str, tuple[float, ...]], where: str) -> None:
+    for name, of_steps in weights.items():
+        wrong = [weight for weight in of_steps if weight not in SCALE]
+        if wrong:
+            raise ConfigError(f"{where}: a weight of {name!r} is {wrong[0]:g}; expected 1, 2 or 3")
+
+
 def _placed(table: reading.WorkflowTable, folder: Path) -> reading.WorkflowTable:
     """Return a workflow whose baseline can be opened from anywhere."""
     if table.baseline is None:
@@ -223,6 +249,8 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"{where}: two [[policy]] rules are called {name!r}; rename one")
+    for workflow, tasks in settings.weights.items():
+        _refuse_weights(tasks, f"{where}, [weights.{workflow}]")
     needs = _preconditions(settings.precondition)
     for workflow in needs:
         refuse_contradictions((*needs.get("", ()), *needs[workflow]), where)

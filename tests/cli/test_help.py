@@ -8,9 +8,10 @@ import pytest
 from stepscope.cli.main import main
 
 COMMANDS = (
-    "demo init doctor import score report show compare view gate export purge baseline lab"
+    "demo init doctor import score report show compare shape view gate export purge baseline"
+    " calibrate lab"
 ).split()
-GROUPS = ("baseline", "lab")
+GROUPS = ("baseline", "calibrate", "lab")
 # What makes a start slow, and what --help has no use for.
 HEAVY = ("numpy", "scipy", "msgspec", "rich", "pyarrow", "sqlite3", "stepscope.model")
 
@@ -28,7 +29,8 @@ def test_help_names_every_command_in_one_line_each(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    "command", [*(name for name in COMMANDS if name not in GROUPS), "baseline update"]
+    "command",
+    [*(name for name in COMMANDS if name not in GROUPS), "baseline update", "calibrate sigma"],
 )
 def test_every_command_has_an_example_and_json(
     capsys: pytest.CaptureFixture[str], command: str

@@ -16,6 +16,7 @@ from stepscope.api.exporting import Exported
 from stepscope.api.folders import report_folder
 from stepscope.api.matching import match
 from stepscope.api.notebook import Notebook, Records, open
+from stepscope.api.score_file import shapes
 from stepscope.api.views import ComparisonView, ReportView, RunView, Text
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "match",
     "open",
     "report_folder",
+    "shapes",
 ]

@@ -23,7 +23,10 @@ from stepscope.store.where import Where, before, parse, since
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from stepscope.calibrate.noise import Noise
+    from stepscope.report.curve_types import Shapes
     from stepscope.store import Purged
+    from stepscope.values import Unmeasured
 
 
 def open(path: str | Path | None = None, *, settings: Settings | None = None) -> Notebook:
@@ -96,6 +99,7 @@ class Notebook:
             TraceError: a path named is no trace.
             UsageError: no such path.
         """
+        self.store.fix_weights(self.settings.weights)
         several = [paths] if isinstance(paths, str | Path) else list(paths)
         return add(
             self.store,
@@ -117,7 +121,12 @@ class Notebook:
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> Scored:
-        """Give every run its verdicts; deterministic, never spends, resumes."""
+        """Give every run its verdicts; deterministic, never spends, resumes.
+
+        Raises:
+            StoreError: the settings have other weights than those that runs were scored under.
+        """
+        self.store.fix_weights(self.settings.weights)
         return score(
             self.store,
             measures=measures,
@@ -208,6 +217,39 @@ class Notebook:
     def show_json(self, run: str) -> str:
         """Return one run with its records and suspects as JSON."""
         return show.show_json(self.store, run)
+
+    def shapes(self, *, where: str | None = None, since: str | None = None) -> Shapes | Unmeasured:
+        """Return the shapes of the score curves of the chosen runs: shares with intervals."""
+        from stepscope.report.build import read_chosen
+        from stepscope.report.fleet_shapes import shapes
+
+        table = read_chosen(self.store, where=_where(where), since=since, by=None)
+        return shapes(table.shapes, table.clusters, self.settings.seed)
+
+    def calibrate_sigma(
+        self, scores: str | Path | None = None, *, quantum: float | None = None
+    ) -> list[Noise]:
+        """Measure the noise of each judge from steps scored twice, and keep it for shapes.
+
+        Args:
+            scores: a file of scores with a column repeat; the scores of the store when left out.
+            quantum: step between the scores that the judge can give.
+
+        Raises:
+            TraceError: a row of the file cannot be read.
+            UsageError: no such file.
+        """
+        from stepscope.api.score_file import opened
+        from stepscope.calibrate import noise
+
+        if scores is None:
+            found = noise.of_store(self.store, quantum=quantum)
+        else:
+            stream = opened(str(scores), self.settings)
+            with stream.file:
+                found = noise.of_file(stream, quantum=quantum)
+        noise.keep(self.store, found)
+        return found
 
     def trajectories(
         self, *, where: str | None = None, since: str | None = None

@@ -11,7 +11,7 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.report import compare_text, json, junit, lines, markdown, text
-from stepscope.report.curve_types import Curve
+from stepscope.report.curve_types import Curve, Shapes
 from stepscope.report.types import ComparisonReport, Figure, LookFirst, Profile, Report, Suspect
 from stepscope.values import Unmeasured
 
@@ -123,6 +123,11 @@ class ReportView:
             UsageError: no group or several groups match.
         """
         return self.value.profile(group)
+
+    @property
+    def shapes(self) -> Shapes | Unmeasured:
+        """The shapes of the score curves of all chosen runs, or why there are none."""
+        return self.value.whole.shapes
 
     @property
     def look_first(self) -> tuple[RunView, ...]:

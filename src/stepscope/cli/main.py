@@ -19,6 +19,7 @@ import typer
 
 from stepscope.cli import (
     baseline,
+    calibrate,
     compare,
     demo,
     doctor,
@@ -30,6 +31,7 @@ from stepscope.cli import (
     purge,
     report,
     score,
+    shape,
     show,
     view,
 )
@@ -80,6 +82,7 @@ for _command in (
     report.report,
     show.show,
     compare.compare,
+    shape.shape,
     view.view,
     gate.gate,
     export.export,
@@ -92,6 +95,9 @@ _baseline = typer.Typer(
 )
 _add(_baseline, baseline.update)
 app.add_typer(_baseline, name="baseline", epilog="Example: stepscope baseline update --yes")
+_calibrate = typer.Typer(help="Measure whether judges can be trusted.", rich_markup_mode=None)
+_add(_calibrate, calibrate.sigma)
+app.add_typer(_calibrate, name="calibrate", epilog="Example: stepscope calibrate sigma scores.csv")
 _lab = typer.Typer(
     help="Measure the instrument on runs whose truth is planted.", rich_markup_mode=None
 )
