@@ -25,8 +25,8 @@ LIMIT = 0.06
 DESIGN = 3
 # A spread below this share of the largest score is rounding of floats.
 ROUNDING = 1e-12
-# Degrees of freedom after which `tolerable` no longer counts how many more scorings would decide.
-MOST = 2_000
+# Steps of that design beyond which it says that no sensible number would tell.
+MOST = 100
 
 
 def sigma(
@@ -181,10 +181,10 @@ def _more(found: Estimate, limit: float) -> str:
     """Say how many steps, scored three times each, would settle it at the sigma estimated."""
     if found.value >= limit:
         return ""
-    for steps in range(1, MOST // (DESIGN - 1)):
+    for steps in range(1, MOST + 1):
         freedom = float(steps * (DESIGN - 1))
         if _limits(found.value, freedom, found.level)[1] <= limit:
             return (
                 f"; {steps} steps scored {DESIGN} times each would tell, were it {found.value:.3f}"
             )
-    return ""
+    return f"; too near to it for {MOST} steps scored {DESIGN} times each to tell"
