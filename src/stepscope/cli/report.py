@@ -75,6 +75,7 @@ def report(
 
     Every figure has its interval, its n, and how many runs could not be measured. --store may
     also be a folder that export --verdicts --to parquet wrote; then no run can be opened.
+    --by step_agent makes a group of each agent that the steps of runs name.
 
     Example: stepscope report --where "agent = 'gpt-4o'" --html report.html
     """

@@ -7,6 +7,7 @@ refuses to mix versions of a measure, and it never folds the vector into one num
 from __future__ import annotations
 
 from stepscope.errors import UsageError
+from stepscope.report import step_agents
 from stepscope.report.curve_types import Shapes
 from stepscope.report.fleet_shapes import LABELS_ARE_NO_SCORES, shapes
 from stepscope.report.flips import rank_flips
@@ -61,7 +62,9 @@ def read_chosen(rows: Rows, *, where: Where | None, since: str | None, by: str |
         StoreError: versions of a measure are mixed.
         UsageError: nothing is chosen, or `by` is no field.
     """
-    table = read(rows, both(where, since), fields_of(by))
+    # Who acted at a step is in no column: the table is split when its runs are opened.
+    fields = () if by == step_agents.BY else fields_of(by)
+    table = read(rows, both(where, since), fields)
     if not len(table):
         chosen = "is chosen" if where is not None or since is not None else "is in the store"
         raise UsageError(f"no run {chosen}; read some with stepscope import PATHS")
@@ -79,20 +82,23 @@ def build_from(
     look_first: int | None,
 ) -> Report:
     """Return the report over rows that `read_chosen` has read with the same choice."""
-    fields = fields_of(by)
     opened = tuple(choose(rows, table, look_first)) if isinstance(rows, Store) else ()
-    parts = list(groups(table, fields))
+    within = by == step_agents.BY
+    split = step_agents.by_step_agent(rows, table) if within else table
+    parts = list(groups(split, (step_agents.BY,) if within else fields_of(by)))
     whole = profile(table, {}, seed=seed)
     profiles = [profile(part, group, seed=seed) for group, part in parts] if parts[1:] else []
+    if within:
+        profiles = [step_agents.of_one(profile(part, group, seed=seed)) for group, part in parts]
     if not profiles:
         group, _ = parts[0]
         profiles = [_named(whole, group)]
     return Report(
         whole=whole,
         profiles=tuple(profiles),
-        rank_flips=rank_flips(
-            [(p.title, t) for p, (_, t) in zip(profiles, parts, strict=True)], seed
-        ),
+        rank_flips=step_agents.NO_RIVALS
+        if within
+        else rank_flips([(p.title, t) for p, (_, t) in zip(profiles, parts, strict=True)], seed),
         look_first=opened,
         not_claimed=tuple(_not_claimed(rows, table, whole)),
         next=tuple(_next(table, opened)),

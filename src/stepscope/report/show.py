@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.errors import UsageError
+from stepscope.measures.per_agent import per_agent
 from stepscope.model import Case, Record, Trajectory
+from stepscope.report.agents_text import agent_lines
 from stepscope.report.curve_suspects import with_curve
 from stepscope.report.curve_types import Curve
 from stepscope.report.curves import curve_of
@@ -45,6 +47,9 @@ def show(
     curve = _curve(store, trajectory, records)
     chosen = _chosen(trajectory, around, steps)
     text = render(trajectory, case, records, curve=curve, chosen=chosen, width=width)
+    if chosen is None:
+        agents = per_agent(trajectory, case, store.facts(trajectory.workflow))
+        text += "".join(f"{line}\n" for line in agent_lines(agents, width))
     if around is None:
         return text
     one = one_step(trajectory, case, records, around, curve=curve, width=width)
@@ -62,6 +67,7 @@ def show_json(store: Store, run: str) -> str:
         "records": records,
         "suspects": found,
         "curve": curve,
+        "agents": per_agent(trajectory, case, store.facts(trajectory.workflow)),
     }
     text = msgspec.json.format(msgspec.json.encode(document, order="deterministic"))
     return text.decode() + "\n"
