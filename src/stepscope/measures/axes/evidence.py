@@ -89,7 +89,7 @@ class Evidence:
         self._said: dict[str, int] = {}
         self._held: dict[str, bool] = {}
         self._numbers: dict[int, Sequence[float]] = {}
-        self._terms: dict[int, Terms] = {}
+        self._terms: dict[tuple[int, int], Terms] = {}
         self._matched: dict[re.Pattern[str], int | None] = {}
         self._squeezed: list[tuple[int, str]] | None = None
         self._left = SEARCHED
@@ -169,18 +169,18 @@ class Evidence:
                     return step
         return None
 
-    def numbers(self, before: int) -> list[tuple[int, Sequence[float]]]:
-        """Return the quantities said at each step before step `before`, in order."""
-        end = bisect_left(self._steps, before)
-        return [(self._steps[at], self._quantities(at)) for at in range(end)]
+    def numbers(self, before: int, after: int = -1) -> list[tuple[int, Sequence[float]]]:
+        """Return the quantities said at each step between `after` and `before`, in order."""
+        low, high = bisect_right(self._steps, after), bisect_left(self._steps, before)
+        return [(self._steps[at], self._quantities(at)) for at in range(low, high)]
 
-    def derive(self, value: float, before: int) -> Derivation | None:
-        """Return how `value` follows from what was said before step `before`, by arithmetic."""
+    def derive(self, value: float, before: int, after: int = -1) -> Derivation | None:
+        """Return how `value` follows by arithmetic from what was said between two steps."""
         if self.exhausted:
             return None
-        terms = self._terms.get(before)
+        terms = self._terms.get((after, before))
         if terms is None:
-            terms = self._terms[before] = Terms(self.numbers(before))
+            terms = self._terms[after, before] = Terms(self.numbers(before, after))
         self._left -= HIT_CHARACTERS * terms.count
         return terms.derive(value)
 
@@ -273,8 +273,14 @@ class Evidence:
         return kept
 
 
-# The policy is mostly the same in all runs of an agent, and half of what is said.
-_opening_quantities = lru_cache(maxsize=8)(quantities)
+@lru_cache(maxsize=8)
+def _opening_quantities(text: str) -> tuple[float, ...]:
+    """Return the quantities of a policy: half of what is said, and all but a line the same."""
+    return tuple([value for line in text.split("\n") for value in _line_quantities(line)])
+
+
+# No number goes on over the end of a line.
+_line_quantities = lru_cache(maxsize=1024)(quantities)
 
 
 def evidence_of(trajectory: Trajectory) -> Evidence:

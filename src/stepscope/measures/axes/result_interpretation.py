@@ -133,11 +133,20 @@ def _unsaid(
         if (
             evidence.number(value, step) is not None
             or _follows(value, [other for other in values if other != value])
-            or evidence.derive(value, step) is not None
+            or _derived(evidence, value, message)
         ):
             sound.add(value)
         elif not evidence.exhausted:
             yield Fault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
+
+
+def _derived(evidence: Evidence, value: float, message: Message) -> bool:
+    """Tell whether an amount follows by arithmetic, the latest results first: mostly it does."""
+    step = message.step.index
+    recent = message.news[0][0] - 1 if message.news else step
+    return (
+        evidence.derive(value, step, recent) is not None or evidence.derive(value, step) is not None
+    )
 
 
 def _follows(value: float, others: Sequence[float]) -> bool:
