@@ -51,6 +51,8 @@ def shapes(
 
     if sigma is not None and not 0 < sigma <= 1:
         raise UsageError(f"sigma is {sigma!r}; expected more than 0 and at most 1, such as 0.05")
+    if quantum is not None and not 0 < quantum <= 1:
+        raise UsageError(f"quantum is {quantum!r}; expected more than 0 and at most 1, such as 0.1")
     held = load() if settings is None else settings
     place = Path(held.store if store is None else store)
     noise: Mapping[str, Estimate] = {}

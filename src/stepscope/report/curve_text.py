@@ -94,17 +94,15 @@ def _bar(value: float | None, row: int) -> str:
 
 def _axis(curve: Curve, bins: Sequence[range], wide: int) -> str:
     """Return the first step, the break and the last step under their columns, where they fit."""
-    marks = [0, len(bins) - 1]
+    line = str(curve.steps[0]) if curve.steps else ""
     if curve.break_step is not None:
         entry = curve.steps.index(curve.break_step)
-        marks.append(next(c for c, each in enumerate(bins) if entry in each))
-    line = ""
-    for column in sorted(set(marks)):
-        text = str(curve.steps[bins[column][0]])
-        at = column * wide
-        if at >= len(line) + (1 if line else 0):
-            line = line.ljust(at) + text
-    return line
+        at = wide * next(column for column, each in enumerate(bins) if entry in each)
+        if at > len(line):
+            line = line.ljust(at) + str(curve.break_step)
+    last = str(curve.steps[-1]) if curve.steps else ""
+    at = wide * len(bins) - len(last)
+    return line.ljust(at) + last if at > len(line) else line
 
 
 def _said(curve: Curve, width: int) -> Iterator[str]:

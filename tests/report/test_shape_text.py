@@ -1,0 +1,175 @@
+"""Curves and shapes as people read them: bars, words, tables; nothing wider than it may be."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from stepscope.report import compare_text, markdown, text
+from stepscope.report.compare import compare
+from stepscope.report.curve_text import curve_lines, sparkline
+from stepscope.report.curve_types import Curve, Shapes
+from stepscope.report.run_text import render
+from stepscope.report.shapes_text import block, rows
+from stepscope.report.types import Profile
+from stepscope.values import Estimate, Unmeasured
+from tests.report.literal import HOSTILE, profile, report
+from tests.report.rows import rows as of
+from tests.report.test_curves import FALLS, HOLDS, NOISE, TASK, WEIGHTS, drawn, scores
+from tests.report.test_fleet_shapes import fleet
+
+
+def share(value: float, low: float, high: float) -> Estimate:
+    return Estimate(value=value, low=low, high=high, method="em, gibbs", n=40, n_tasks=40)
+
+
+FLEET = Shapes(
+    shares={
+        "healthy": share(0.61, 0.5, 0.7),
+        "early_collapse": share(0.2, 0.1, 0.3),
+        "late_drift": share(0.1, 0.05, 0.2),
+        "steady_degradation": share(0.05, 0, 0.1),
+        "recovery": share(0.04, 0, 0.1),
+    },
+    labels={"healthy": 20, "early_collapse": 8},
+    n_runs=40,
+    unresolved=11,
+    unmodelled=1,
+    low_level=0,
+    unmeasured={"missing_input": 160},
+    source="imported step scores",
+    sigma=".060, the upper limit over repeated scorings",
+)
+
+
+def test_a_curve_is_bars_with_the_break_below_and_what_it_rests_on() -> None:
+    made = drawn(scores(*FALLS), TASK, noise=NOISE, weights=WEIGHTS)
+    assert curve_lines(made, 100) == [
+        "Curve      1.0  ▃▃▃▄▄▄▄▄▄▃▃▃",
+        "                ████████████",
+        "            .5  ████████████▅▅▅▆▆▆▆▆▆▇▇▇▆▆▆▅▅▅",
+        "                ██████████████████████████████",
+        "         break              ███",
+        "         steps  0           4                9",
+        "Shape     early collapse 1.000, then recovery .000 · mean .60 [.57, .64] · depth .42 "
+        "[.35, .49]",
+        "          breaks at 4 (90 % within 4); any break at all 1.000",
+        "          gate failed at 4 (.41, below .60), whatever the weighted mean .57 says",
+        "          imported step scores; noise .060, upper limit over repeated scorings",
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+@pytest.mark.parametrize("count", [1, 3, 10, 137, 1500])
+def test_no_line_is_wider_than_it_may_be(count: int, width: int) -> None:
+    values = [0.9 - 0.5 * (i > count // 2) for i in range(count)]
+    made = drawn(scores(*values), noise=NOISE)
+    assert max(map(len, curve_lines(made, width))) <= width
+
+
+def test_a_missing_score_is_a_dot_and_a_zero_a_thin_bar() -> None:
+    assert sparkline([1.0, None, 0.0, 0.5]) == "█·▁▅"
+    made = drawn(scores(0.0, None, 1.0))
+    assert [line[16:] for line in curve_lines(made, 40)[:4]] == [
+        "      ███", "      ███", "      ███", "▁▁▁···███",
+    ]  # fmt: skip
+
+
+def test_an_unresolved_curve_names_both_candidates_and_no_depth() -> None:
+    made = drawn(scores(0.8, 0.8, 0.7, 0.75, 0.62, 0.7))
+    said = " ".join(curve_lines(made, 100))
+    assert "unresolved: " in said
+    assert "depth" not in said
+
+
+def test_a_curve_that_no_shape_fits_and_one_without_shape_say_so() -> None:
+    assert "no shape fits these scores" in " ".join(
+        curve_lines(drawn(scores(*[0.9, 0.4] * 5), noise=NOISE), 100)
+    )
+    assert "none: fewer than" in " ".join(curve_lines(drawn(scores(0.9, 0.4)), 100))
+
+
+def test_a_judge_with_a_hostile_name_commands_no_terminal() -> None:
+    made = drawn(scores(*HOLDS, judge=HOSTILE))
+    assert not any("\x1b" in line for line in curve_lines(made, 100))
+
+
+def test_a_run_of_which_only_scores_are_known_is_its_curve() -> None:
+    made = drawn(scores(*FALLS), TASK, noise=NOISE)
+    shown = render(TASK, None, [], curve=made)
+    assert "Curve " in shown
+    assert "Suspects        4  scores fall from .86 to .44 at 4" in shown
+    assert "no text" not in shown
+
+
+def test_chosen_steps_are_shown_without_the_curve() -> None:
+    made = drawn(scores(*FALLS), TASK, noise=NOISE)
+    shown = render(TASK, None, [], curve=made, chosen=range(3, 5))
+    assert "Curve " not in shown
+    assert "scores fall" in shown
+
+
+def grouped(*titles: str) -> list[Profile]:
+    return [msgspec.structs.replace(profile(title), shapes=FLEET) for title in titles]
+
+
+def test_the_shapes_of_one_group() -> None:
+    assert block(grouped("airline"), 100) == [
+        "Shapes                share, 95 % interval",
+        "  healthy             .610 [.500, .700]",
+        "  early collapse      .200 [.100, .300]",
+        "  late drift          .100 [.050, .200]",
+        "  steady degradation  .050 [.000, .100]",
+        "  recovery            .040 [.000, .100]",
+        "  unresolved          11 of 40 runs",
+        "  no shape fits       1 of 40 runs",
+        "  without a shape     160 missing_input",
+        "  scores: imported step scores; noise: .060, the upper limit over repeated scorings",
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_groups_stand_side_by_side_where_they_fit(width: int) -> None:
+    lines = block(grouped("airline", "retail", "bank", "shop"), width)
+    assert max(map(len, lines)) <= width
+    assert sum(line.count(".610 [.500, .700]") for line in lines) == 4
+
+
+def test_without_shares_runs_are_counted_by_their_label_and_the_reason_is_said() -> None:
+    alone = msgspec.structs.replace(
+        FLEET, shares={}, no_shares=Unmeasured("insufficient_data", "one task")
+    )
+    cells = dict(rows([alone]))
+    assert (cells["healthy"], cells["recovery"]) == (["20 runs"], ["0 runs"])
+    lines = block([msgspec.structs.replace(profile(), shapes=alone)], 100)
+    assert lines[-1] == "  no shares: one task; runs by their own label"
+
+
+def test_labels_that_decide_nothing_get_no_table() -> None:
+    labels = msgspec.structs.replace(
+        FLEET, shares={}, labels={}, source="labels that rules gave to steps, taken as scores"
+    )
+    assert block([msgspec.structs.replace(profile(), shapes=labels)], 100) == []
+
+
+def test_the_report_has_the_shapes_in_text_and_markdown() -> None:
+    made = msgspec.structs.replace(report(), profiles=tuple(grouped("airline")))
+    assert "\nShapes                share, 95 % interval\n" in text.render(made)
+    said = markdown.render(made)
+    assert "| early collapse | .200 [.100, .300] |" in said
+    assert "scores&#58; imported step scores" in said
+
+
+def test_a_comparison_has_the_shapes_of_both() -> None:
+    agents = ["a"] * 12 + ["b"] * 12
+    made = compare(of(fleet(*[HOLDS] * 12, *[FALLS] * 12, agents=agents)), "a", "b")
+    shown = compare_text.render(made)
+    (row,) = [line for line in shown.split("\n") if line.startswith("early collapse")]
+    assert row.split()[2:5] == [".000", "1.000", "+1.000"] or row.split()[4].startswith("+.9")
+    assert "Shapes rest on imported step scores; noise: .060" in " ".join(shown.split())
+    assert "| early collapse |" in compare_text.markdown(made)
+
+
+def test_a_curve_survives_json() -> None:
+    made = drawn(scores(*FALLS), TASK, noise=NOISE, weights=WEIGHTS)
+    assert msgspec.json.decode(msgspec.json.encode(made), type=Curve) == made
