@@ -5,6 +5,7 @@ Every request has passed the door (`door.py`) before it comes here.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -56,7 +57,10 @@ def make_app(
 
     @asynccontextmanager
     async def living(app: Starlette) -> AsyncIterator[None]:
+        # Beside the server, which answers already: a browser takes as long to open.
+        warming = asyncio.get_running_loop().run_in_executor(None, pages.warm)
         yield
+        await warming
         await reader.close()
 
     app = Starlette(

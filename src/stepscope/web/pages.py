@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from itertools import combinations, islice
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from stepscope.report import pages
+from stepscope.report import charts, pages
 from stepscope.report.gate_json import gate_documents
 from stepscope.report.pages.links import ServerLinks
 from stepscope.report.pages.page import Empty, Page
-from stepscope.report.pages.rendering import NAVIGATION, Shell, document
+from stepscope.report.pages.rendering import NAVIGATION, Shell, document, environment
 from stepscope.report.pages.run import WINDOW
 from stepscope.report.pages.runs import RunRow
 from stepscope.report.types import Report
@@ -141,6 +142,15 @@ def message(request: Request, status: int, title: str, said: Empty) -> Response:
     )
     # What was chosen may be what is wrong: no address keeps it.
     return rendered(request, page, status, links=ServerLinks())
+
+
+def warm() -> None:
+    """Load what the first page would wait for: statistics, templates, charts."""
+    import_module("scipy.special")
+    for name in environment().list_templates():
+        environment().get_template(name)
+    for name in charts.CHARTS:
+        charts.spec(name)
 
 
 def rendered(
