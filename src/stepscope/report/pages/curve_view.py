@@ -190,15 +190,15 @@ def _table(curve: Curve, anchor: str, to: To) -> Table:
     columns: list[tuple[str, str, tuple[float | None, ...] | None]] = [
         ("score", "score", curve.scores),
         ("break", "probability of the break", curve.break_probability or None),
-        ("latency", "seconds", curve.latency_s),
-        ("cost", "usd", curve.cost_usd),
+        ("seconds", "seconds", curve.latency_s),
+        ("cost_usd", "usd", curve.cost_usd),
     ]
     kept = [(key, label, values) for key, label, values in columns if values is not None]
     rows = tuple(
         Row(
             cells=(
                 Cell(text=str(step), sort=step, href=to(step)),
-                *(_cell(values[entry]) for _, _, values in kept),
+                *(_cell(key, values[entry]) for key, _, values in kept),
             )
         )
         for entry, step in enumerate(curve.steps[:MOST])
@@ -214,5 +214,7 @@ def _table(curve: Curve, anchor: str, to: To) -> Table:
     )
 
 
-def _cell(value: float | None) -> Cell:
-    return Cell(text="-", tone="quiet") if value is None else Cell(text=f"{value:.3g}", sort=value)
+def _cell(key: str, value: float | None) -> Cell:
+    if value is None:
+        return Cell(text="-", tone="quiet")
+    return Cell(text=lines.number(key, value), sort=value)
