@@ -113,6 +113,22 @@ def test_steps_that_spike_while_the_score_holds_are_watched(
     assert broke(break_point(scores, sigma=0.05, latency=latency)).watch == watch
 
 
+@pytest.mark.parametrize(
+    ("probability", "drop", "watch"),
+    [
+        (0.0, 0.10, (4,)),
+        (0.0, 0.20, ()),  # the score does not hold, whoever calls it a break
+        (0.3, 0.10, ()),  # it may well be the break of a slow drop
+    ],
+)
+def test_neither_a_drop_nor_a_likely_break_is_watched(
+    probability: float, drop: float, watch: tuple[int, ...]
+) -> None:
+    scores = [0.9] * 4 + [0.9 - drop] * 6
+    chances = [0.0] * 4 + [probability] + [0.0] * 5
+    assert fuse(chances, scores, latency=[1, 1, 1, 1, 4, 1, 1, 1, 1, 1]).watch == watch
+
+
 @pytest.mark.parametrize("nothing", [0.0, -1.0, None, math.nan, math.inf])
 def test_a_value_that_is_no_duration_says_nothing(nothing: float | None) -> None:
     rest: list[float | None] = [1.0, 1.1, 0.9, 1.0, 1.0, 1.2, 1.1, 0.9, 1.0]

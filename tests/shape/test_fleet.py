@@ -84,6 +84,13 @@ def width(share: Estimate) -> float:
     return share.high - share.low
 
 
+def test_few_tasks_leave_more_doubt() -> None:
+    # Two tasks of five healthy runs, two of collapsed ones: a design effect of 5 * 4/3 makes 3 runs
+    # of 20, and Student's t at 3 leaves "none" and "all" open where the normal would not (.10).
+    found = prevalence(certain(10, 10), rng=rng(), clusters=np.repeat(range(4), 5))
+    assert (shares_of(found)["healthy"].low, shares_of(found)["healthy"].high) == (0.0, 1.0)
+
+
 def test_a_share_below_one_run_may_be_none() -> None:
     found = shares_of(prevalence(certain(48, 2, 0, 0, 0), rng=rng()))
     assert (found["early_collapse"].low, found["healthy"].high) == (0.0, 1.0)
@@ -174,6 +181,12 @@ def test_runs_that_say_nothing_show_no_difference() -> None:
     found = compared(compare([[0.0] * 5] * 7, [[3.0] * 5] * 4, rng=rng(), draws=99))
     assert set(found.p.values()) == {1.0}
     assert found.first["recovery"].value == pytest.approx(0.2)
+
+
+def test_rounding_is_no_difference() -> None:
+    run = [0.25146044, -0.26420973, 1.2808453, 0.20980023, -1.07133875]
+    found = compared(compare([run] * 8, [run] * 11, rng=rng(), draws=99))
+    assert set(found.p.values()) == {1.0}
 
 
 def test_runs_of_one_task_move_together() -> None:

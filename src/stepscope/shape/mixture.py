@@ -107,9 +107,9 @@ def share_draws(counts: Ints, rng: np.random.Generator) -> Floats:
 def influence(rows: Floats, shares: Floats) -> Floats:
     """How far each run pulls the shares: one Newton step from `shares`, shape (shapes, m).
 
-    The mean over a group of runs, added to `shares`, is what a refit to that group would give, up
-    to terms of second order. One run a shape is added to the information, so that a shape that
-    nobody has keeps a finite pull.
+    The means of two groups of runs differ by what refits to the groups would differ by, up to terms
+    of second order. One run a shape is added to the information, so that a shape that nobody has
+    keeps a finite pull.
 
     Args:
         rows: shape (shapes, m), likelihoods.
@@ -121,11 +121,7 @@ def influence(rows: Floats, shares: Floats) -> Floats:
     m = rows.shape[1]
     scores = rows / (shares @ rows)
     information = scores @ scores.T / m + np.diag(1 / (m * shares**2))
-    inverse = np.linalg.inv(information)
-    along = inverse.sum(0)
-    # Shares sum to 1: what a step adds to one it takes from the others.
-    projected = inverse - np.outer(along, along) / along.sum()
-    return np.asarray(projected @ scores)
+    return np.asarray(np.linalg.solve(information, scores))
 
 
 def interior(shares: Floats, m: int) -> Floats:
