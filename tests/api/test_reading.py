@@ -22,7 +22,8 @@ from stepscope.formats import ours
 from stepscope.formats.importing import readings
 from stepscope.model import Case, Label, Part, Trajectory
 from stepscope.settings import Settings
-from stepscope.store.prepared import Prepared, prepared
+from stepscope.store.media import Blob
+from stepscope.store.prepared import BATCH_BYTES, Prepared, batches, prepared
 from tests.factories import agent, run, user
 
 WHO = f"{Path(__file__).with_name('formats.py')}:FORMAT"
@@ -152,6 +153,15 @@ def test_what_travels_is_what_was_sent() -> None:
         assert len(sent.blobs) == move_media
         frame = msgspec.msgpack.encode(sent)
         assert msgspec.msgpack.decode(frame, type=Prepared) == sent
+
+
+def test_long_runs_are_written_few_at_a_time() -> None:
+    short = prepared(run(user("a")), move_media=True)
+    long = msgspec.structs.replace(short, steps=b" " * (BATCH_BYTES // 3))
+    pictures = msgspec.structs.replace(short, blobs=(Blob(0, "", b" " * BATCH_BYTES),))
+    given = [short, long, long, short, long, short, pictures, short]
+    assert [len(batch) for batch in batches(given)] == [5, 2, 1]
+    assert [len(batch) for batch in batches([short] * 600)] == [256, 256, 88]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -97,7 +97,7 @@ class _Batch:
         if isinstance(event, Portion | Quarantined):
             self.bytes += len(event.raw)
         elif isinstance(event, Prepared):
-            self.bytes += len(event.steps)
+            self.bytes += event.held_bytes
 
     @property
     def full(self) -> bool:

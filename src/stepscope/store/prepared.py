@@ -8,16 +8,18 @@ large for a column stays in the trace only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 
 from stepscope.model import Label, StepScore, Trajectory, figures
+from stepscope.safety.limits import MIB
 from stepscope.store import media
 
 # Runs written in one transaction: a flush is shared by many, and a batch fits into memory.
 BATCH_RUNS = 256
+# Fewer of them where runs are long.
+BATCH_BYTES = 32 * MIB
 _MAX_INTEGER = 2**63 - 1  # SQLite's
 
 encode = msgspec.json.Encoder().encode
@@ -68,6 +70,11 @@ class Prepared(msgspec.Struct, frozen=True, gc=False, array_like=True):
     blobs: tuple[media.Blob, ...] = ()
     scores: tuple[StepScore, ...] = ()
 
+    @property
+    def held_bytes(self) -> int:
+        """How much memory the run holds, but for what is small."""
+        return len(self.steps) + sum([len(blob.content) for blob in self.blobs])
+
 
 def prepared(trajectory: Trajectory, *, move_media: bool) -> Prepared:
     """Return a run encoded for a store; `move_media` where it has a folder for blobs."""
@@ -91,8 +98,15 @@ def prepared(trajectory: Trajectory, *, move_media: bool) -> Prepared:
 
 def batches(runs: Iterable[Prepared]) -> Iterator[list[Prepared]]:
     """Yield runs in batches; nothing is locked while the caller reads its files."""
-    source = iter(runs)
-    while batch := list(islice(source, BATCH_RUNS)):
+    batch: list[Prepared] = []
+    held = 0
+    for run in runs:
+        batch.append(run)
+        held += run.held_bytes
+        if len(batch) >= BATCH_RUNS or held >= BATCH_BYTES:
+            yield batch
+            batch, held = [], 0
+    if batch:
         yield batch
 
 
