@@ -8,7 +8,7 @@ import pytest
 
 import stepscope as ss
 from stepscope.api import score_curves
-from stepscope.api.shaping import RunShape
+from stepscope.api.run_shapes import RunShape
 from stepscope.calibrate import noise
 from stepscope.errors import StoreError, TraceError, UsageError
 from stepscope.settings import Settings
@@ -57,7 +57,7 @@ def test_batches_are_joined_without_a_seam(place: Path, monkeypatch: pytest.Monk
     whole = told(place, text)
     monkeypatch.setattr(score_curves, "BATCH_CURVES", 2)
     monkeypatch.setattr("stepscope.formats.score_groups.SMALL_ROWS", 1)
-    monkeypatch.setattr("stepscope.formats.score_files._BYTES", 64)
+    monkeypatch.setattr("stepscope.formats.score_blocks.BLOCK_BYTES", 64)
     parts = told(place, text)
     assert list(parts) == list(whole)
     for name, run in parts.items():

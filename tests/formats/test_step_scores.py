@@ -133,6 +133,16 @@ def test_a_wrong_record_of_json_is_set_aside_alone(record: dict[str, object], sa
     assert refused(FORMAT, record).reason.startswith(says)
 
 
+def test_a_wrong_line_of_json_leaves_its_neighbours_and_keeps_its_number() -> None:
+    good = '{"run": "a", "step": %d, "score": 0.5}\n'
+    text = good % 0 + good % 1 + '{"run": "a", "step": 2, "score": 2}\n' + good % 3
+    assert runs(text) == {"a": [(0, 0.5), (1, 0.5), (3, 0.5)]}
+    assert reasons(text)[0].startswith("row 3: score is '2'")
+    more = good % 0 + '{"run": "a", "step": 1, "score": 0.5, "note": "x"}\n' + good % 2 + "not\n"
+    assert runs(more) == {"a": [(0, 0.5), (1, 0.5), (2, 0.5)]}
+    assert [reason[:5] for reason in reasons(more)] == ["row 4"]
+
+
 @pytest.mark.parametrize(
     ("header", "says"),
     [
@@ -192,7 +202,7 @@ def test_in_a_large_file_a_run_that_comes_again_is_set_aside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(score_groups, "SMALL_ROWS", 1)
-    monkeypatch.setattr("stepscope.formats.score_files._BYTES", 12)
+    monkeypatch.setattr("stepscope.formats.score_blocks.BLOCK_BYTES", 12)
     text = HEAD + "a,0,.1\na,1,.2\nb,0,.3\nb,1,.4\nc,0,.5\na,2,.6\nb,2,.7\nd,0,.8\n"
     assert runs(text)["a"] == [(0, 0.1), (1, 0.2)]
     assert runs(text)["d"] == [(0, 0.8)]
@@ -215,7 +225,7 @@ def test_rows_that_are_too_long_and_too_short_do_not_cancel_out() -> None:
 
 def test_a_run_longer_than_a_chunk_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(score_groups, "SMALL_ROWS", 1)
-    monkeypatch.setattr("stepscope.formats.score_files._BYTES", 12)
+    monkeypatch.setattr("stepscope.formats.score_blocks.BLOCK_BYTES", 12)
     text = HEAD + "".join(f"a,{i},.5\n" for i in range(7)) + "b,0,.5\n"
     assert {name: len(rows) for name, rows in runs(text).items()} == {"a": 7, "b": 1}
 

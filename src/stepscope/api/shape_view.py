@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
-from stepscope.api.shaping import RunShape
+from stepscope.api.run_shapes import RunShape
 from stepscope.report import lines, shapes_text
 from stepscope.report.curve_text import sparkline
 from stepscope.report.curve_types import Shapes
@@ -67,8 +68,6 @@ def _flags(run: RunShape) -> Iterator[str]:
 
 def fleet(shapes: Shapes, width: int) -> list[str]:
     """Return the shares of the fleet as lines."""
-    import textwrap
-
     rows = shapes_text.rows([shapes])
     wide = max(len(label) for label, _ in rows)
     n = f"{shapes.n_runs:,} curve{'' if shapes.n_runs == 1 else 's'}"

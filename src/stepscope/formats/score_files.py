@@ -13,12 +13,12 @@ import io
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
-import msgspec
 import numpy as np
 
 from stepscope.errors import TraceError
-from stepscope.formats.plain import found
 from stepscope.formats.rejoined import from_start
+from stepscope.formats.score_blocks import CHUNK_ROWS, blocks
+from stepscope.formats.score_json import of_json
 from stepscope.formats.score_rows import (
     NEEDED,
     BadRow,
@@ -29,15 +29,11 @@ from stepscope.formats.score_rows import (
     of_columns,
     of_rows,
 )
-from stepscope.model import Json, Quarantined, Stream
+from stepscope.model import Stream
 from stepscope.safety.forgiving import BOM
 from stepscope.safety.text import visible_line
 
 DELIMITERS = ",;\t"
-# Rows that are looked at together where a cell is quoted or the file is JSON.
-CHUNK_ROWS = 4096
-# Bytes read at a time: some thousand rows, few enough to stay in a processor's cache.
-_BYTES = 1 << 16
 _NEWLINE = 0x0A
 _HEAD = 4096
 
@@ -51,7 +47,7 @@ def chunks(stream: Stream) -> Iterator[Chunk | BadRow]:
     head = stream.file.read(_HEAD)
     whole = Stream(from_start(stream.file, head), stream.uri, stream.limits)
     start = head.removeprefix(BOM).lstrip()[:1]
-    return _of_json(whole) if start in (b"{", b"[") else _of_csv(whole)
+    return of_json(whole) if start in (b"{", b"[") else _of_csv(whole)
 
 
 def delimiter(line: str) -> str | None:
@@ -73,17 +69,17 @@ def _header(line: str, mark: str) -> list[str]:
 
 
 def _of_csv(stream: Stream) -> Iterator[Chunk | BadRow]:
-    blocks = _blocks(stream)
-    first, newline, rest = next(blocks, b"").partition(b"\n")
+    read = blocks(stream)
+    first, newline, rest = next(read, b"").partition(b"\n")
     line = _text(first, stream).rstrip("\r")
     mark = delimiter(line) or ","
     names = _header(line, mark)
     _refuse(names, stream.uri)
     number = 2
-    for block in chain([rest] if newline and rest else [], blocks):
+    for block in chain([rest] if newline and rest else [], read):
         if b'"' in block:
             # A cell in quotes may hold anything, also the end of a line: no block is safe then.
-            yield from _quoted(stream, chain([block], blocks), names, mark, number)
+            yield from _quoted(stream, chain([block], read), names, mark, number)
             return
         text = _text(block, stream).replace("\r\n", "\n").removesuffix("\n")
         rows = text.count("\n") + 1
@@ -111,11 +107,11 @@ def _at_once(text: str, names: Sequence[str], mark: str, numbers: Ints) -> Chunk
 
 
 def _quoted(
-    stream: Stream, blocks: Iterator[bytes], names: Sequence[str], mark: str, number: int
+    stream: Stream, read: Iterator[bytes], names: Sequence[str], mark: str, number: int
 ) -> Iterator[Chunk | BadRow]:
     """Yield the rows of a file from its first quoted cell on."""
     # Unlike `splitlines`, StringIO ends a line at a line feed and nowhere else.
-    lines = (line for block in blocks for line in io.StringIO(_text(block, stream), newline="\n"))
+    lines = (line for block in read for line in io.StringIO(_text(block, stream), newline="\n"))
     reader = csv.reader(lines, delimiter=mark, strict=True)
     try:
         while rows := list(islice(reader, CHUNK_ROWS)):
@@ -157,83 +153,8 @@ def _one_by_one(
     yield from of_rows(whole, names)
 
 
-def _blocks(stream: Stream) -> Iterator[bytes]:
-    """Yield a file in blocks of whole lines, the byte order mark left out.
-
-    Raises:
-        TraceError: a line is over the limit.
-    """
-    held = stream.file.read(_BYTES).removeprefix(BOM)
-    while held:
-        more = stream.file.read(_BYTES)
-        whole, newline, rest = held.rpartition(b"\n")
-        if newline:
-            yield whole + newline
-        held = rest if newline else held
-        if len(held) > stream.limits.line_bytes:
-            raise TraceError(
-                f"{stream.uri}: a row of over {stream.limits.line_bytes:,} bytes; raise "
-                "limits.line_bytes"
-            )
-        if not more:
-            break
-        held += more
-    if held:
-        yield held
-
-
 def _text(block: bytes, stream: Stream) -> str:
     try:
         return block.decode()
     except UnicodeDecodeError as e:
         raise TraceError(f"{stream.uri}: no text in UTF-8 ({e.reason})") from e
-
-
-def _of_json(stream: Stream) -> Iterator[Chunk | BadRow]:
-    rows: list[tuple[int, Cells, str]] = []
-    for number, record in enumerate(found(stream), 1):
-        if isinstance(record, Quarantined):
-            yield BadRow(number, record.reason, record.raw.decode(errors="backslashreplace"))
-            continue
-        raw = record.raw.decode(errors="backslashreplace")
-        cells = _cells(record.value)
-        if isinstance(cells, str):
-            yield BadRow(number, cells, raw)
-        else:
-            rows.append((number, cells, raw))
-        if len(rows) >= CHUNK_ROWS:
-            yield from _of_dicts(rows)
-            rows = []
-    yield from _of_dicts(rows)
-
-
-def _of_dicts(rows: list[tuple[int, Cells, str]]) -> Iterator[Chunk | BadRow]:
-    names = list(dict.fromkeys(name for _, cells, _ in rows for name in cells))
-    # A row without a repeat is the first scoring, whatever other rows say.
-    filled: list[tuple[int, Cells, str]] = []
-    for number, cells, raw in rows:
-        whole = {name: cells.get(name) for name in names}
-        if "repeat" in names and whole["repeat"] is None:
-            whole["repeat"] = 0
-        filled.append((number, whole, raw))
-    yield from of_rows(filled, names)
-
-
-def _cells(value: Json) -> Cells | str:
-    """Return an object of JSON as the cells of a row, or what is wrong with it."""
-    if not isinstance(value, dict):
-        return f"{str(value)[:60]!r}; expected an object with run, step and score"
-    cells: dict[str, str | float | int | None] = {}
-    for key, item in value.items():
-        name = column(str(key))
-        if name in cells:
-            return f"two keys mean {name!r}"
-        cells[name] = item if item is None or type(item) in (str, int, float) else _written(item)
-    missing = [name for name in NEEDED if name not in cells]
-    if missing:
-        return f"no {', '.join(missing)}; expected run, step and score"
-    return cells
-
-
-def _written(item: Json) -> str:
-    return msgspec.json.encode(item).decode()

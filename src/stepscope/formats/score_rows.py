@@ -36,7 +36,7 @@ _NUMBER_BYTES = b"0123456789.eE+-"
 # A message quotes no more than this of a cell.
 _QUOTED = 40
 # Indexes that fit every array they are put into.
-_HIGHEST = 2**31
+HIGHEST = 2**31
 
 Cells = Mapping[str, str | float | int | None]
 
@@ -114,7 +114,7 @@ def _indexes(cells: Sequence[str]) -> Ints:
     if not (joined.isascii() and joined.isdecimal()):
         raise ValueError("not digits only")
     found = np.array(list(map(int, cells)), np.int64)
-    if len(found) and found.max() >= _HIGHEST:
+    if len(found) and found.max() >= HIGHEST:
         raise ValueError("no index")
     return found
 
@@ -194,10 +194,10 @@ def _checked(cells: Cells) -> Cells:
 
 def _index(name: str, cell: str | float | int | None) -> int:
     text = str(cell)
-    if not (text and _DIGITS.issuperset(text)) or len(text) > len(str(_HIGHEST)):
+    if not (text and _DIGITS.issuperset(text)) or len(text) > len(str(HIGHEST)):
         raise TraceError(f"{name} is {_quoted(cell)}; expected an index, counted from 0")
-    if int(text) >= _HIGHEST:
-        raise TraceError(f"{name} is {_quoted(cell)}; expected an index below {_HIGHEST:,}")
+    if int(text) >= HIGHEST:
+        raise TraceError(f"{name} is {_quoted(cell)}; expected an index below {HIGHEST:,}")
     return int(text)
 
 
