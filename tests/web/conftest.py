@@ -13,10 +13,10 @@ import pytest
 from playwright.sync_api import Browser
 
 import stepscope
-from docs import screenshots
 from stepscope.settings import Settings
 from stepscope.web.app import make_app
 from stepscope.web.serve import address, listen, server
+from tests.web import looking
 from tests.web.validator import check
 
 RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline"
@@ -86,16 +86,16 @@ def stranger() -> Iterator[Client]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Debian's chromium, headless, driven by Playwright."""
-    if not screenshots.chromium_path():
+    if not looking.chromium_path():
         pytest.skip("chromium is not on the PATH")
-    with screenshots.chromium(f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1") as found:
+    with looking.chromium(f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1") as found:
         yield found
 
 
 @pytest.fixture(scope="session")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> screenshots.Made:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> looking.Made:
     """The store of the documentation's pictures: two agents, scored and gated."""
-    return screenshots.make(tmp_path_factory.mktemp("shown"))
+    return looking.make(tmp_path_factory.mktemp("shown"))
 
 
 @pytest.fixture(scope="session")

@@ -12,23 +12,23 @@ import pytest
 from playwright.sync_api import Browser, Download, Page, expect
 
 import stepscope
-from docs import screenshots
 from stepscope.settings import Settings
 from stepscope.store import Store
 from tests.factories import agent, run, user
+from tests.web import looking
 from tests.web.watched import Watched, watching
 
 
 @pytest.fixture(scope="module")
-def served(shown: screenshots.Made) -> Iterator[str]:
-    with screenshots.serving(shown) as origin:
+def served(shown: looking.Made) -> Iterator[str]:
+    with looking.serving(shown) as origin:
         yield origin
 
 
 @pytest.fixture(scope="module")
 def watch(browser: Browser, served: str) -> Iterator[Watched]:
     with watching(browser, served) as found:
-        found.go(f"/?token={screenshots.TOKEN}")
+        found.go(f"/?token={looking.TOKEN}")
         yield found
         assert [f for f in found.faults() if not f.startswith("file: ")] == []
 
@@ -63,7 +63,7 @@ def test_from_the_first_page_to_the_broken_step_is_one_click(page: Page) -> None
 
 
 def test_a_citation_leads_to_its_step_and_back_to_where_one_read(
-    watch: Watched, shown: screenshots.Made
+    watch: Watched, shown: looking.Made
 ) -> None:
     watch.go(shown.address("/run/RUN"))
     page = watch.page
@@ -79,9 +79,7 @@ def test_a_citation_leads_to_its_step_and_back_to_where_one_read(
     page.wait_for_function("(y) => Math.abs(scrollY - y) < 40", arg=before)
 
 
-def test_what_is_said_of_a_step_leads_to_the_verdict(
-    watch: Watched, shown: screenshots.Made
-) -> None:
+def test_what_is_said_of_a_step_leads_to_the_verdict(watch: Watched, shown: looking.Made) -> None:
     watch.go(shown.address("/run/RUN"))
     chip = watch.page.locator(".step a.chip").first
     target = chip.get_attribute("href") or ""
@@ -89,7 +87,7 @@ def test_what_is_said_of_a_step_leads_to_the_verdict(
     assert in_view(watch.page, target)
 
 
-def test_keys_walk_the_steps_and_the_marked_ones(watch: Watched, shown: screenshots.Made) -> None:
+def test_keys_walk_the_steps_and_the_marked_ones(watch: Watched, shown: looking.Made) -> None:
     watch.go(shown.address("/run/RUN?from=0"))
     page = watch.page
     for key, wanted in (("j", 0), ("j", 1), ("k", 0)):
@@ -112,9 +110,7 @@ def test_everything_is_reached_by_the_tab_key(page: Page) -> None:
     assert page.evaluate("() => document.activeElement.closest('main') !== null")
 
 
-def test_two_runs_are_laid_side_by_side_from_the_run(
-    watch: Watched, shown: screenshots.Made
-) -> None:
+def test_two_runs_are_laid_side_by_side_from_the_run(watch: Watched, shown: looking.Made) -> None:
     watch.go(shown.address("/run/FAILED"))
     page = watch.page
     page.get_by_role("link", name="side by side").first.click()
@@ -178,10 +174,10 @@ def test_the_theme_is_kept(watch: Watched) -> None:
 def test_an_open_page_says_that_a_score_is_running(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with stepscope.open(path, settings=Settings()) as notebook:
-        notebook.add(screenshots.RUNS)
-        made = screenshots.Made(path, tmp_path / "gate.json")
-        with screenshots.serving(made, gates=False) as origin, watching(browser, origin) as watch:
-            watch.go(f"/?token={screenshots.TOKEN}")
+        notebook.add(looking.RUNS)
+        made = looking.Made(path, tmp_path / "gate.json")
+        with looking.serving(made, gates=False) as origin, watching(browser, origin) as watch:
+            watch.go(f"/?token={looking.TOKEN}")
             watch.page.wait_for_timeout(300)
             notebook.score(workers=1)
             expect(watch.page.locator(".live")).to_contain_text("20 of 20 runs scored")
@@ -195,9 +191,9 @@ def test_a_long_run_is_read_window_by_window(browser: Browser, tmp_path: Path) -
     long = msgspec.structs.replace(run(*steps), id="a" * 32)
     with Store.open(tmp_path / "runs.db") as store:
         store.put([long])
-    made = screenshots.Made(tmp_path / "runs.db", tmp_path / "gate.json")
-    with screenshots.serving(made, gates=False) as origin, watching(browser, origin) as watch:
-        watch.go(f"/?token={screenshots.TOKEN}")
+    made = looking.Made(tmp_path / "runs.db", tmp_path / "gate.json")
+    with looking.serving(made, gates=False) as origin, watching(browser, origin) as watch:
+        watch.go(f"/?token={looking.TOKEN}")
         watch.go(f"/run/{long.id}")
         page = watch.page
         assert page.locator(".step").count() == 200

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from docs import screenshots
+from tests.web import looking
 from tests.web.conftest import REBOUND
 
 # Attempts of a page at another port of this machine: to the browser the same site, so that even a
@@ -66,8 +66,8 @@ def evil() -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
-def served(shown: screenshots.Made) -> Iterator[str]:
-    with screenshots.serving(shown) as origin:
+def served(shown: looking.Made) -> Iterator[str]:
+    with looking.serving(shown) as origin:
         yield origin
 
 
@@ -76,7 +76,7 @@ def context(browser: Browser, served: str) -> Iterator[BrowserContext]:
     """A browser whose user has the pages open."""
     found = browser.new_context()
     page = found.new_page()
-    page.goto(f"{served}/?token={screenshots.TOKEN}")
+    page.goto(f"{served}/?token={looking.TOKEN}")
     assert page.url == f"{served}/"
     yield found
     found.close()

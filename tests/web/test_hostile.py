@@ -15,10 +15,10 @@ import pytest
 from playwright.sync_api import Browser
 
 import stepscope
-from docs import screenshots
 from stepscope.report.html import write
 from stepscope.safety.text import visible
 from stepscope.settings import Settings
+from tests.web import looking
 from tests.web.hostile import OWN, hostile_run, shared_texts
 from tests.web.watched import Watched, watching
 
@@ -31,16 +31,16 @@ def usable(texts: Sequence[str]) -> list[str]:
     return [t for t in dict.fromkeys(texts) if t and not any("\ud800" <= c <= "\udfff" for c in t)]
 
 
-def store_of(texts: list[str], folder: Path) -> screenshots.Made:
+def store_of(texts: list[str], folder: Path) -> looking.Made:
     chunks = [texts[at : at + IN_A_RUN] for at in range(0, len(texts), IN_A_RUN)]
     runs = [hostile_run(chunk, number) for number, chunk in enumerate(chunks)]
     with stepscope.open(folder / "runs.db", settings=Settings()) as notebook:
         notebook.store.put(runs)
         notebook.score(workers=1)
-    return screenshots.Made(folder / "runs.db", folder / "gate.json")
+    return looking.Made(folder / "runs.db", folder / "gate.json")
 
 
-def addresses(made: screenshots.Made) -> Iterator[str]:
+def addresses(made: looking.Made) -> Iterator[str]:
     with stepscope.open(made.store, settings=Settings()) as notebook:
         runs = notebook.store.runs()
     ids = [str(id_) for id_ in runs.id]
@@ -104,11 +104,11 @@ def test_nothing_of_the_shared_set_runs(browser: Browser, tmp_path: Path, shared
     assert harm(browser, store_of(texts, tmp_path)) == {}
 
 
-def harm(browser: Browser, made: screenshots.Made) -> dict[str, list[str]]:
+def harm(browser: Browser, made: looking.Made) -> dict[str, list[str]]:
     """Open every page of the server, then the file, and return the faults by address."""
     found: dict[str, list[str]] = {}
-    with screenshots.serving(made, gates=False) as origin, watching(browser, origin) as page:
-        page.go(f"/?token={screenshots.TOKEN}")
+    with looking.serving(made, gates=False) as origin, watching(browser, origin) as page:
+        page.go(f"/?token={looking.TOKEN}")
         for address in addresses(made):
             page.go(address)
             opened(page)
@@ -132,8 +132,8 @@ def harm(browser: Browser, made: screenshots.Made) -> dict[str, list[str]]:
 def test_a_hostile_text_is_read_as_it_was_written(browser: Browser, tmp_path: Path) -> None:
     texts = usable(OWN)
     made = store_of(texts, tmp_path)
-    with screenshots.serving(made, gates=False) as origin, watching(browser, origin) as page:
-        page.go(f"/?token={screenshots.TOKEN}")
+    with looking.serving(made, gates=False) as origin, watching(browser, origin) as page:
+        page.go(f"/?token={looking.TOKEN}")
         page.go(f"/run/{1:032x}?from=0")
         shown = page.page.evaluate("() => document.querySelector('.steps').textContent")
         assert [text for text in texts if visible(text) not in shown] == []

@@ -9,16 +9,16 @@ import pytest
 from playwright.sync_api import Browser, ViewportSize
 
 import stepscope
-from docs import screenshots
 from stepscope.report.gate_json import gate_documents
 from stepscope.report.html import Chosen, write
 from stepscope.settings import Settings
 from stepscope.store import Store
+from tests.web import looking
 from tests.web.watched import Watched, watching
 
 AXE = Path(__file__).parent / "node_modules/axe-core/axe.min.js"
 ADDRESSES = {
-    **screenshots.PAGES,
+    **looking.PAGES,
     "runs": "/run",
     "compare": "/compare",
     "filtered": "/?where=outcome+%3D+'fail'&by=outcome&q=9&sort=steps&desc=1",
@@ -36,15 +36,15 @@ SERIOUS = """async (rules) => (await axe.run({exclude: [".page[hidden]"]}, {
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, shown: screenshots.Made) -> Iterator[Watched]:
-    with screenshots.serving(shown) as origin, watching(browser, origin) as found:
-        found.go(f"/?token={screenshots.TOKEN}")
+def page(browser: Browser, shown: looking.Made) -> Iterator[Watched]:
+    with looking.serving(shown) as origin, watching(browser, origin) as found:
+        found.go(f"/?token={looking.TOKEN}")
         yield found
 
 
 @pytest.fixture(scope="module")
 def file(
-    browser: Browser, shown: screenshots.Made, tmp_path_factory: pytest.TempPathFactory
+    browser: Browser, shown: looking.Made, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Watched]:
     """The same store as one HTML file, opened without a server."""
     target = tmp_path_factory.mktemp("file") / "report.html"
@@ -86,7 +86,7 @@ def serious(page: Watched, rules: list[str] | None) -> list[str]:
 
 @pytest.mark.parametrize("name", ADDRESSES)
 def test_every_page_is_quiet_fits_and_is_open_to_everyone(
-    page: Watched, shown: screenshots.Made, name: str
+    page: Watched, shown: looking.Made, name: str
 ) -> None:
     found = look(page, shown.address(ADDRESSES[name]))
     # The browser itself says on the console that an answer was no page.
@@ -118,9 +118,9 @@ def test_every_page_of_the_file_is_quiet_and_fits(file: Watched, anchor: str, ax
 
 def test_an_empty_store_says_what_to_run(browser: Browser, tmp_path: Path) -> None:
     Store.open(tmp_path / "runs.db").close()
-    made = screenshots.Made(tmp_path / "runs.db", tmp_path / "gate.json")
-    with screenshots.serving(made, gates=False) as origin, watching(browser, origin) as page:
-        page.go(f"/?token={screenshots.TOKEN}")
+    made = looking.Made(tmp_path / "runs.db", tmp_path / "gate.json")
+    with looking.serving(made, gates=False) as origin, watching(browser, origin) as page:
+        page.go(f"/?token={looking.TOKEN}")
         assert "Nothing to see yet" in page.page.inner_text("main")
         assert "stepscope import" in page.page.inner_text("main")
         assert page.faults() == []
@@ -129,10 +129,10 @@ def test_an_empty_store_says_what_to_run(browser: Browser, tmp_path: Path) -> No
 def test_a_new_store_says_that_nothing_is_scored(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with stepscope.open(path, settings=Settings()) as notebook:
-        notebook.add(screenshots.RUNS)
-    made = screenshots.Made(path, tmp_path / "gate.json")
-    with screenshots.serving(made, gates=False) as origin, watching(browser, origin) as page:
-        page.go(f"/?token={screenshots.TOKEN}")
+        notebook.add(looking.RUNS)
+    made = looking.Made(path, tmp_path / "gate.json")
+    with looking.serving(made, gates=False) as origin, watching(browser, origin) as page:
+        page.go(f"/?token={looking.TOKEN}")
         assert "stepscope score" in page.page.inner_text("main")
         for address in ("/run", "/compare", "/profile", "/gates"):
             page.go(address)

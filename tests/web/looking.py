@@ -1,10 +1,7 @@
-"""Take the pictures of the pages: every page, light and dark, wide and narrow, into `docs/img`.
+"""What the browser tests look at: a store of two agents, scored and gated, served on loopback.
 
-    python -m docs.screenshots            take them anew; needs chromium
-    python -m docs.screenshots FOLDER     into another folder
-
-The store is that of the bundled airline runs, beside the same runs with the regression of
-`examples/gate/regress.py`, and the gates that compare them.
+The runs are the bundled ones, two of them with the made-up scores of the documentation's pictures,
+beside the same runs with the regression of `examples/gate/regress.py`.
 """
 
 from __future__ import annotations
@@ -13,31 +10,27 @@ import json
 import os
 import runpy
 import shutil
-import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import stepscope
+from docs import screens
 from stepscope.api import gating
 from stepscope.gates import baseline
 from stepscope.settings import load
 from stepscope.store.where import parse
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RUNS = ROOT / "examples" / "airline" / "runs.json"
 GATE = ROOT / "examples" / "gate"
-PICTURES = ROOT / "docs" / "img"
-TOKEN = "opens the pictures' own server, once"
-# Name of a size: width and height of the window, in CSS pixels.
-SIZES = {"wide": (1280, 860), "narrow": (360, 740)}
-# Name of a picture and the address of its page; RUN, PASSED and FAILED are filled in.
+TOKEN = "opens the server of these tests, once"
+# Every page by an address; RUN, PASSED and FAILED are filled in.
 PAGES = {
     "overview": "/",
     "run": "/run/RUN",
@@ -75,6 +68,9 @@ def make(folder: Path) -> Made:
     worse.write_text(json.dumps([regress["worse"](run) for run in runs]), encoding="utf-8")
     with stepscope.open(folder / "runs.db", settings=load(folder)) as notebook:
         notebook.add(RUNS, agent="gpt-4o")
+        scores = folder / "scores.csv"
+        scores.write_text("".join(screens.scores()), encoding="utf-8")
+        notebook.add(scores)
         notebook.add(worse, agent="gpt-4o-v2")
         notebook.score(workers=1)
         (policy,) = gating.chosen(notebook.settings)
@@ -130,39 +126,3 @@ def chromium(*options: str) -> Iterator[Browser]:
         browser = play.chromium.launch(executable_path=path, args=[*own, *options])
         yield browser
         browser.close()
-
-
-def drawn(page: Page) -> None:
-    """Wait until every chart that can be seen is drawn."""
-    page.wait_for_load_state("load")
-    page.wait_for_function(
-        "() => [...document.querySelectorAll('figure[data-chart]')]"
-        ".filter(f => f.getBoundingClientRect().top < innerHeight && f.clientWidth)"
-        ".every(f => f.querySelector('svg, canvas'))"
-    )
-
-
-def take(folder: Path, said: Callable[[str], object]) -> None:
-    """Take every picture into a folder."""
-    with tempfile.TemporaryDirectory() as work, chromium() as browser:
-        made = make(Path(work))
-        with serving(made) as origin:
-            context = browser.new_context()
-            page = context.new_page()
-            page.goto(f"{origin}/?token={TOKEN}")
-            for name, template in PAGES.items():
-                for size, (width, height) in SIZES.items():
-                    page.set_viewport_size({"width": width, "height": height})
-                    for scheme in ("light", "dark"):
-                        page.emulate_media(color_scheme=scheme)
-                        page.goto(origin + made.address(template))
-                        drawn(page)
-                        file = folder / f"view-{name}-{scheme}-{size}.png"
-                        page.screenshot(path=file)
-                        said(f"{file.name}\n")
-
-
-if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
-    target.mkdir(parents=True, exist_ok=True)
-    take(target, sys.stdout.write)
