@@ -67,7 +67,18 @@ def test_every_form_starts_whole_and_half_of_the_drop_is_where_it_says(n: int) -
 def test_a_recovery_has_won_back_its_share_by_the_last_step() -> None:
     made = bank(10)
     last = made.f[made.shape == RECOVERY][:, -1]
-    assert set(np.round(last, 6).tolist()) == {-0.3, -0.05}
+    assert set(np.round(last, 6).tolist()) == {-0.25, -0.05}
+
+
+def test_before_a_late_drop_runs_hold_rise_or_start_slowly() -> None:
+    made = bank(8)
+    drops = made.offset[(made.shape == LATE_DRIFT) & (made.onset == 7)]
+    assert drops[0].tolist() == [0.0] * 8
+    assert drops[1].round(4).tolist() == [
+        *(-0.2, -0.1667, -0.1333, -0.1, -0.0667, -0.0333),
+        *(0.0, 0.0),
+    ]
+    assert drops[2].round(4).tolist() == [-0.28, -0.28, -0.2133, -0.08, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_healthy_templates_have_no_break_and_no_trough() -> None:
@@ -75,6 +86,10 @@ def test_healthy_templates_have_no_break_and_no_trough() -> None:
     healthy = made.shape == HEALTHY
     assert made.half_drop[healthy].tolist() == [-1, -1]
     assert made.trough[healthy].tolist() == [0, 0]
+    assert made.offset[healthy].round(4).tolist()[1] == [
+        *(-0.2, -0.1714, -0.1429, -0.1143),
+        *(-0.0857, -0.0571, -0.0286, 0.0),
+    ]
 
 
 @pytest.mark.parametrize("n", [-1, 0, 3, LONGEST + 1])

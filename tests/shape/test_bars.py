@@ -1,42 +1,51 @@
-"""The bars of breaks, shares and sigma, at small size."""
+"""The bars of the classifier at small size: what holds at full size is not far off here."""
 
 from __future__ import annotations
 
-from itertools import islice
+import pytest
 
-import numpy as np
+from bars import shape
+from bars._shape import Line
+from stepscope.lab.curves import GENERATORS
 
-from bars import breaks, prevalence, sigma
-from bars._fleets import corners
-
-
-def test_break_points_beat_the_articles_and_healthy_runs_have_none_at_small_size() -> None:
-    (row,) = islice(breaks.rows(60, ("smooth",)), 1)
-    assert (row.sigma, row.signals) == (0.05, "near")
-    assert row.within_one[0] >= 0.9
-    assert row.within_one[0] >= row.within_one[2]
-    assert row.covers >= 0.85
-    assert max(row.false) <= 0.1
-    assert row.article_signals >= 0.8
+# Standard errors that a figure of a small simulation may miss its bar by.
+SLACK = 3.5
 
 
-def test_shares_hold_the_truth_at_small_size() -> None:
-    rng = np.random.default_rng(0)
-    for design in ((50, 1, 0.0), (25, 4, 0.9)):
-        found = prevalence.held(rng, 30, corners(3.0, 500), "usual", design)
-        assert sum(found) / 5 >= 0.9
-        assert min(found) >= 0.75
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_the_bars_hold_at_small_size(generator: str) -> None:
+    pairs = shape.grid(300, (generator,), ns=(5, 7, 10))
+    lines = [*shape.cells(pairs), *shape.worst(pairs)]
+    # A worst cell of many is worse by chance alone: bars of single cells are looked at here.
+    single = [line for line in lines if line.what != "calibration error, worst cell"]
+    assert [line.text() for line in single if not line.holds(SLACK)] == []
+    assert len(lines) >= 15
 
 
-def test_fleets_alike_raise_few_alarms_at_small_size() -> None:
-    found = {name: share for name, share, _ in prevalence.alarms(40)}
-    assert sum(share for name, share in found.items() if "power" not in name) / 5 <= 0.12
-    assert found["power: 15 points moved, 150 a side"] >= 0.5
+def test_examples_gradual_recoveries_and_compound_shapes_at_small_size() -> None:
+    lines = [*shape.examples(), *shape.gradual(300), *shape.compound(300)]
+    assert [line.text() for line in lines if not line.holds(SLACK)] == []
 
 
-def test_sigma_is_held_at_small_size() -> None:
-    rng = np.random.default_rng(0)
-    row = sigma.cell(rng, 150, kind="normal", design=(15, 3), truth=0.05)
-    assert row.held >= 0.9
-    rough = sigma.cell(rng, 150, kind="beyond: unlike steps", design=(15, 3), truth=0.05)
-    assert rough.held >= rough.plain + 0.1
+def test_correlated_errors_and_a_wrong_sigma_at_small_size() -> None:
+    lines = [*shape.correlated(300, ("smooth",)), *shape.learned(300, ("smooth",))]
+    assert [line.text() for line in lines if not line.holds(SLACK)] == []
+    told = {line.what: line.ours for line in lines}
+    gain = told["  learned from the fleet"] - told["half sigma told, lasting"]
+    assert gain > 0
+
+
+def test_repeats_give_the_same_bytes_and_mixed_lengths_an_answer_each() -> None:
+    lines = list(shape.speed(5_000, repeats=2))
+    assert [line.text() for line in lines if not line.holds()] == []
+
+
+def test_a_line_outside_its_bar_is_missed_and_within_slack_of_it_held() -> None:
+    line = Line(what="macro F1", where="here", ours=0.89, error=0.01, v3=0.8, least=0.91)
+    assert not line.holds()
+    assert not line.holds(1.9)
+    assert line.holds(2.1)
+    assert line.text().split() == ["macro", "F1", "here", "0.890", "0.800", ">=", "0.91", "MISSED"]
+    most = Line(what="false", where="here", ours=0.02, most=0.01)
+    assert not most.holds()
+    assert Line(what="free", where="here", ours=9.0).holds()

@@ -11,18 +11,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.errors import DataError
+from stepscope.lab.curves_compound import two_stage_collapse
 from stepscope.lab.envelope import drawn
 from stepscope.lab.envelope_row import Cell
+from stepscope.lab.noise import noisy
 from stepscope.shape import batch as room
 from stepscope.shape import door
 from stepscope.shape.batch import classify_many, classify_ragged
 from stepscope.shape.classify import classify
+from stepscope.shape.compound import SHORTEST_COMPOUND
 from stepscope.shape.names import SHAPES, UNRESOLVED
 from stepscope.shape.types import Batch, Floats, Shape
 
 
 def runs(n: int, m: int = 40, sigma: float = 0.06) -> Floats:
     return drawn(Cell(generator="walk", noise="gaussian", n=n, sigma=sigma), m, 0)[0]
+
+
+def mixed(n: int, m: int) -> Floats:
+    """Runs with a shape, runs that fall twice, and gaps."""
+    rng = np.random.default_rng(n)
+    scores = runs(n, m)
+    if n >= SHORTEST_COMPOUND:
+        twice = noisy(two_stage_collapse(n, 5, rng), 0.05, rng)
+        scores = np.concatenate([scores, twice])
+    scores[rng.random(scores.shape) < 0.05] = np.nan
+    return scores
 
 
 def columns(found: Batch) -> dict[str, bytes]:
@@ -44,8 +58,7 @@ def columns(found: Batch) -> dict[str, bytes]:
 @pytest.mark.parametrize("n", [4, 7, 10, 55])
 def test_the_batch_says_what_classify_says(n: int, told: dict[str, float]) -> None:
     # Of long runs each takes a while: with steps missing, each has its own templates.
-    scores = runs(n, 40 if n < 40 else 5)
-    scores[np.random.default_rng(n).random(scores.shape) < 0.05] = np.nan
+    scores = mixed(n, 25 if n < 40 else 5)
     found = classify_many(scores, **told)  # type: ignore[arg-type]
     row = 0
     for i, one in enumerate(scores):
@@ -55,6 +68,9 @@ def test_the_batch_says_what_classify_says(n: int, told: dict[str, float]) -> No
             continue
         assert (found.rows[row], found.reasons[i]) == (i, 0)
         assert found.posterior[row] == pytest.approx(list(alone.posterior.values()), abs=1e-3)
+        close = np.array(alone.log_likelihood) > max(alone.log_likelihood) - 20
+        evidence = np.array(alone.log_likelihood)[close]
+        assert found.log_likelihood[row][close] == pytest.approx(evidence, abs=0.01)
         assert found.gof_p[row] == pytest.approx(alone.gof_p, abs=1e-3)
         assert found.mean[row] == pytest.approx(alone.mean.value)
         assert found.sigma[row] == pytest.approx(alone.sigma, abs=1e-3)

@@ -96,6 +96,43 @@ def test_what_fits_no_shape_is_said_to_fit_none(scores: list[float]) -> None:
     assert (found.label, found.unmodelled) == ("unresolved", True)
 
 
+@pytest.mark.parametrize(
+    ("low", "p", "unmodelled"), [(0.75, 0.0027, True), (0.76, 0.0084, True), (0.77, 0.0233, False)]
+)
+def test_a_misfit_of_one_in_a_hundred_is_the_limit(low: float, p: float, unmodelled: bool) -> None:
+    found = shape(classify([0.9, 0.9, 0.9, low, 0.9, 0.9, low, 0.9, 0.9, 0.9], sigma=0.03))
+    assert found.gof_p == pytest.approx(p, abs=0.002)
+    assert found.unmodelled is unmodelled
+
+
+@pytest.mark.parametrize(("stage", "unmodelled"), [(0.2, False), (0.24, True), (0.28, True)])
+def test_two_stages_are_told_from_a_steady_decline_that_fits(
+    stage: float, unmodelled: bool
+) -> None:
+    scores = [0.9] * 2 + [0.9 - stage] * 4 + [0.9 - 2 * stage] * 4
+    found = shape(classify(scores, sigma=0.05))
+    assert (found.best, found.unmodelled) == ("steady_degradation", unmodelled)
+    assert found.gof_p > 0.02
+
+
+def test_a_break_less_probable_than_none_is_not_declared() -> None:
+    found = shape(classify([0.9] * 5 + [0.7] * 5, sigma=0.08))
+    assert 0.1 < sum(found.break_.probability) < 0.5
+    assert found.break_.step is None
+
+
+def test_errors_that_last_make_the_mean_less_sure() -> None:
+    # Var of a mean of four: s^2 / 16 * (4 + 2 (3 r + 2 r^2 + r^3)), with r = .5 is s^2 * .515625.
+    found = shape(classify([0.9, 0.9, 0.9, 0.9], sigma=0.1, correlation=0.5))
+    assert found.mean.high - found.mean.value == pytest.approx(1.644854 * 0.1 * 0.515625**0.5)
+
+
+@pytest.mark.parametrize(("share", "label"), [(0.3, "early_collapse"), (0.6, "recovery")])
+def test_who_wins_back_more_than_half_has_recovered(share: float, label: str) -> None:
+    found = shape(classify([0.9] * 3 + [0.5] * 2 + [0.5 + 0.4 * share] * 5, sigma=0.05))
+    assert found.label == label
+
+
 def test_a_constant_low_run_is_healthy_in_shape_and_low_in_level() -> None:
     found = shape(classify([0.1] * 10, sigma=0.05))
     assert (found.label, found.low_level) == ("healthy", True)

@@ -39,7 +39,7 @@ POWERS = (0.75, 1.0, 1.4)
 # Steps that a dip takes to fall and to return.
 DIPS = ((1, 1), (2, 1), (1, 2), (2, 2), (3, 3))
 # Share of the depth that a recovery wins back.
-RETURNS = (0.7, 0.95)
+RETURNS = (0.75, 0.95)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
