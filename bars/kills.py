@@ -1,4 +1,4 @@
-"""SIGKILL at random moments while runs are stored and scored; a resume gives the same report.
+"""SIGKILL at random moments while runs are read, stored and scored; a resume gives the same report.
 
 `python -m bars.kills`. Every round starts from an empty store, in a process of its own that is
 killed after a random part of the time that the whole work takes; then the same work is done again
@@ -26,11 +26,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepscope.formats.importing import readings
-from stepscope.model import Trajectory
+from stepscope import api
 from stepscope.report import json
 from stepscope.report.build import build
 from stepscope.score import loop, score
+from stepscope.settings import Settings
 from stepscope.store import Store, prepared
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +41,7 @@ SHARED = (
 KILLS = 200
 # Many small transactions, so that kills fall into them and between them; speed is no matter here.
 BATCH = 16
-# Every fourth round scores in processes, which must end with their parent.
+# Every fourth round reads and scores in processes, which must end with their parent.
 POOLED = 4
 
 
@@ -53,17 +53,16 @@ class Left(NamedTuple):
     sound: bool
 
 
-def runs(files: Sequence[Path] = SHARED) -> list[Trajectory]:
-    """Return the runs of the files, or the bundled ones where those are absent."""
-    found = [str(f) for f in files if f.is_file()] or [str(ROOT / "examples" / "airline")]
-    return [item for r in readings(found) for item in r if isinstance(item, Trajectory)]
+def files(preferred: Sequence[Path] = SHARED) -> list[Path]:
+    """Return the files of runs that are there, or the folder of bundled ones."""
+    return [path for path in preferred if path.is_file()] or [ROOT / "examples" / "airline"]
 
 
-def work(path: Path, given: Sequence[Trajectory], workers: int) -> None:
-    """Store and score everything, as much as is missing."""
-    with Store.open(path) as store:
-        store.put(given)
-        score(store, workers=workers)
+def work(path: Path, given: Sequence[Path], workers: int) -> None:
+    """Read, store and score everything, as much as is missing."""
+    with api.open(path, settings=Settings()) as notebook:
+        notebook.add(given, workers=workers)
+        score(notebook.store, workers=workers)
 
 
 def left(path: Path) -> Left:
@@ -78,8 +77,11 @@ def left(path: Path) -> Left:
     return Left(report, records, sound and not broken)
 
 
-def killed(path: Path, given: Sequence[Trajectory], workers: int, seconds: float) -> str:
-    """Do the work in a process that is killed after `seconds`; return how far it got."""
+def killed(path: Path, given: Sequence[Path], workers: int, *, seconds: float, count: int) -> str:
+    """Do the work in a process that is killed after `seconds`; return how far it got.
+
+    `count` is how many runs there are to store.
+    """
     child = os.fork()
     if child == 0:
         work(path, given, workers)
@@ -97,16 +99,14 @@ def killed(path: Path, given: Sequence[Trajectory], workers: int, seconds: float
         return "before the schema"
     finally:
         db.close()
-    if stored < len(given):
+    if stored < count:
         return "while storing"
     if not scored:
         return "before scoring"
     return "while scoring" if scored < stored else "at the end"
 
 
-def rounds(
-    given: Sequence[Trajectory], kills: int, *, seed: int = 0
-) -> tuple[Counter[str], list[str]]:
+def rounds(given: Sequence[Path], kills: int, *, seed: int = 0) -> tuple[Counter[str], list[str]]:
     """Kill and resume; return where the kills fell, and what came out different, a line each."""
     rng = random.Random(seed)
     loop.CHUNK_RUNS = prepared.BATCH_RUNS = BATCH
@@ -124,10 +124,13 @@ def rounds(
             seconds[workers] = time.monotonic() - start
             expected[workers] = left(path)
         different += _differences("in processes", expected[2], expected[1])
+        with Store.open(path) as store:
+            count = len(store.runs())
         for number in range(kills):
             workers = 2 if number % POOLED == POOLED - 1 else 1
             path = folder / f"{number}.db"
-            place = killed(path, given, workers, rng.random() * seconds[workers])
+            moment = rng.random() * seconds[workers]
+            place = killed(path, given, workers, seconds=moment, count=count)
             fell[place] += 1
             work(path, given, 1)
             name = f"kill {number}, {workers} workers, {place}"
@@ -153,9 +156,8 @@ def _differences(name: str, found: Left, expected: Left) -> list[str]:
 
 def main() -> int:
     """Print where the kills fell and what they did; return 3 when a report differs."""
-    given = runs()
-    fell, different = rounds(given, KILLS)
-    print(f"{KILLS} kills, seed 0, {len(given)} runs; each killed store was resumed to the end")
+    fell, different = rounds(files(), KILLS)
+    print(f"{KILLS} kills, seed 0; each killed store was resumed to the end")
     for place, count in sorted(fell.items(), key=lambda item: -item[1]):
         print(f"  {count:>4}  {place}")
     print(f"reports, records or files that differ from the uninterrupted ones: {len(different)}")

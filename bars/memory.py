@@ -20,11 +20,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
-from stepscope import registry
+from stepscope import api, registry
 from stepscope.errors import LimitError
 from stepscope.formats.importing import readings
 from stepscope.model import Stream
 from stepscope.safety.limits import MIB, Limits
+from stepscope.settings import Settings
 
 GIB = 1024 * MIB
 LIMIT_BYTES = 512 * MIB
@@ -97,6 +98,19 @@ def many_lines(size: int) -> str:
     return str(dict(kinds))
 
 
+def long_runs(size: int) -> str:
+    """Import runs of 13 MB each, half of `size` in all, read in two processes."""
+    turn = {"role": "user", "content": "x" * 1_000_000}
+    run = {"reward": 0.0, "trial": 0, "info": None, "traj": [turn] * 13}
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "runs.jsonl"
+        with path.open("w", encoding="utf-8") as file:
+            while file.tell() < size // 2:
+                file.write(json.dumps({"task_id": file.tell(), **run}) + "\n")
+        with api.open(Path(name) / "runs.db", settings=Settings()) as notebook:
+            return f"{notebook.add(path, workers=2).runs} runs"
+
+
 def zip_bomb(size: int) -> str:
     """Read a zip that unpacks to `size` bytes, about a thousand times its own."""
     path = Path(tempfile.mkstemp(suffix=".zip")[1])
@@ -130,6 +144,7 @@ JOBS: tuple[tuple[Callable[[int], str], str], ...] = (
     (long_line, "1 runs, 2 quarantined"),
     (long_element, "1 runs, 1 quarantined"),
     (long_object, "0 runs, 1 quarantined"),
+    (long_runs, "42 runs"),
     (zip_bomb, "refused"),
 )
 

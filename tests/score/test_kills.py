@@ -16,6 +16,6 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_batches")
 def test_a_kill_at_any_moment_resumes_to_the_same_report() -> None:
-    fell, different = kills.rounds(kills.runs(files=()), 5)
+    fell, different = kills.rounds(kills.files(()), 5)
     assert different == []
     assert sum(fell.values()) == 5
