@@ -103,6 +103,24 @@ def test_no_strip_has_more_columns_than_a_screen_shows_apart(count: int, each: i
     assert width(count) == each
 
 
+@pytest.mark.parametrize(
+    ("count", "ticks"),
+    [
+        (3, "0 1 2"),
+        (21, "0 . 2 . 4 . 6 . 8 . 10 . 12 . 14 . 16 . 18 . 20"),
+        (
+            41,
+            "0 . . . . 5 . . . . 10 . . . . 15 . . . . 20 . . . . 25 . . . . 30"
+            " . . . . 35 . . . . 40",
+        ),
+    ],
+)
+def test_steps_are_numbered_where_there_is_room(count: int, ticks: str) -> None:
+    made = data(*(user("a") for _ in range(count)))
+    drawn = strip(made, said(made, lambda step: None), lambda step: None)
+    assert " ".join(tick or "." for tick in drawn.ticks) == ticks
+
+
 def test_a_window_of_a_long_run_is_laid_out_and_its_neighbours_are_addresses() -> None:
     made = data(*(user(str(at)) for at in range(1000)))
     page = content(run_page(made, links=ServerLinks(), window=range(400, 600)))
@@ -142,9 +160,10 @@ def test_a_step_tells_who_speaks_of_it_and_each_remark_leads_to_its_verdict() ->
 
 
 def test_a_verdict_that_cites_most_of_a_run_is_no_remark_on_a_step() -> None:
-    wide = Verdict("efficiency", 3.0, cites=tuple(range(13)))
-    narrow = Verdict("loops", 3.0, cites=tuple(range(12)))
-    made = data(*(user("a") for _ in range(13)), records=(wide, narrow))
+    wide = Verdict("recovery", 3.0, cites=tuple(range(13)), reason="all")
+    narrow = Verdict("loops", 3.0, cites=tuple(range(12)), reason="round and round")
+    bare = Verdict("efficiency", 3.0, cites=(3,))
+    made = data(*(user("a") for _ in range(13)), records=(wide, narrow, bare))
     assert [chip.text for chip in said(made, lambda step: None).at(3)] == ["cited by loops"]
 
 

@@ -6,7 +6,7 @@ nothing is left out by drawing less. Every mark is a sign as well as a colour.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from stepscope.report.pages.run_data import RunData
@@ -15,6 +15,8 @@ from stepscope.safety.text import visible_line
 
 # Columns that a wide screen shows apart.
 MOST = 100
+# Columns up to which each has room for its number.
+ROOMY = 20
 # The sign of each category, for those who do not see its colour.
 SIGNS = {
     "error": "✕",
@@ -78,7 +80,7 @@ def strip(data: RunData, said: Said, to: To) -> Strip:
     return Strip(
         lanes=tuple(_lane(name, steps, order, count, to) for name, steps, order in lanes if steps),
         each=each,
-        ticks=tuple(str(first) for first in range(0, count, each)),
+        ticks=tuple(_ticks(count, each)),
     )
 
 
@@ -89,6 +91,14 @@ def width(count: int) -> int:
     (1, 2, 1000)
     """
     return max(-(-count // MOST), 1)
+
+
+def _ticks(count: int, each: int) -> Iterator[str]:
+    """Yield what stands below each column: its first step, or nothing where it would be crowded."""
+    columns = -(-count // each)
+    spread = next((n for n in (1, 2) if columns <= ROOMY * n), 5)
+    for column in range(columns):
+        yield "" if column % spread else str(column * each)
 
 
 def _lane(name: str, steps: Mapping[int, str], order: tuple[str, ...], count: int, to: To) -> Lane:

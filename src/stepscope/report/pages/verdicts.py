@@ -199,14 +199,15 @@ def judge_of(record: Record) -> str:
 def _chips(answered: Sequence[Answered], rows: Sequence[VerdictRow]) -> dict[int, tuple[Chip, ...]]:
     """Return what is said of each step, then what cites it.
 
-    A verdict that cites most of a run points at nothing, and one that sums up verdicts about steps
-    adds nothing to them: neither is a remark on a step.
+    A verdict that cites most of a run points at nothing, a bare number says nothing, and what sums
+    up verdicts about steps adds nothing to them: none is a remark on a step.
     """
     found: dict[int, dict[str, Chip]] = {}
     of_step = {(answer.measure, answer.step) for _, answer in answered if answer.step is not None}
     for (_, answer), row in zip(answered, rows, strict=True):
         about = _speaks_of(answer)
-        cited = answer.cites if len(answer.cites) <= NAMED else ()
+        telling = bool(answer.reason or answer.label) and len(answer.cites) <= NAMED
+        cited = answer.cites if telling else ()
         for step in dict.fromkeys((*about, *cited)):
             summed = any(answer.measure.startswith(name) for name, at in of_step if at == step)
             if step in about or not summed:
