@@ -93,15 +93,9 @@ def report(
             return _files(view, html, plots, embed=_embed(embed), gates=gates or ())
     if get is not None:
         return _figure(view, get, as_json=as_json)
-    if as_json:
-        text = view.json()
-    elif markdown:
-        text = view.markdown()
-    elif junit:
-        text = view.junit()
-    else:
-        text = view.text(terminal.width())
-    terminal.deliver(text, out)
+    forms = {view.json: as_json, view.markdown: markdown, view.junit: junit}
+    form = next((form for form, asked in forms.items() if asked), None)
+    terminal.deliver(view.text(terminal.width()) if form is None else form(), out)
     return 0
 
 

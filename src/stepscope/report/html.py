@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from importlib.metadata import version
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
@@ -19,7 +20,6 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from stepscope import __version__
 from stepscope.errors import StoreError
 from stepscope.report import pages
 from stepscope.report.build import both
@@ -97,7 +97,7 @@ def parts(store: Rows, report: Report, *, embed: Embed, chosen: Chosen) -> Itera
         title=f"{report.whole.title or 'stepscope'} · stepscope",
         mode="file",
         navigation=tuple((f"#{name}", label, name == "overview") for name, label in NAVIGATION),
-        about=f"stepscope {__version__}, seed {report.provenance.seed}",
+        about=f"stepscope {version('stepscope')}, seed {report.provenance.seed}",
     )
     yield from (
         environment()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from stepscope.report import lines
 from stepscope.report.pages import curve_view
@@ -112,21 +113,14 @@ def run(
     count = len(trajectory.steps)
     shown = window_around(count, _first(data)) if window is None else window
     shown = range(max(shown.start, 0), min(shown.stop, count))
-
-    def to(step: int) -> str | None:
-        if step in shown:
-            return f"#{step_anchor(trajectory.id, step)}"
-        inside = links.window(trajectory.id, step) is not None and 0 <= step < count
-        return links.run(trajectory.id, step) if inside else None
-
-    def raw(step: int) -> str | None:
-        return links.raw(trajectory.id, step)
-
+    to = _addresses(trajectory.id, shown, count, links)
     spoken = said(data, to)
-    anchor = run_anchor(trajectory.id)
     curve = None
     if not isinstance(data.curve, Unmeasured):
-        curve = curve_view.view(data.curve, count, anchor, to)
+        curve = curve_view.view(data.curve, count, run_anchor(trajectory.id), to)
+    steps = views(
+        data, spoken, to=to, raw=partial(links.raw, trajectory.id), window=shown, clip=clip
+    )
     content = RunContent(
         id=trajectory.id,
         name=trajectory.name,
@@ -142,7 +136,7 @@ def run(
         said=spoken,
         labels=spoken.labels.get(-1, ()),
         notes=tuple(_notes(data)),
-        steps=tuple(views(data, spoken, to=to, raw=raw, window=shown, clip=clip)),
+        steps=tuple(steps),
         total=count,
         first=shown.start,
         last=shown.stop - 1,
@@ -151,14 +145,30 @@ def run(
         others=tuple(_others(trajectory.id, others, links)),
         home=links.page("run"),
     )
+    return _page(content, curve)
+
+
+def _page(content: RunContent, curve: CurveView | None) -> Page:
     return Page(
         name="run",
-        title=trajectory.name,
+        title=content.name,
         template="run.html",
-        anchor=anchor,
+        anchor=run_anchor(content.id),
         content=content,
         charts=() if curve is None else (curve.chart,),
     )
+
+
+def _addresses(run: str, shown: range, count: int, links: Links) -> To:
+    """Return what gives the address of a step: in the window, on another page, or nowhere."""
+
+    def to(step: int) -> str | None:
+        if step in shown:
+            return f"#{step_anchor(run, step)}"
+        elsewhere = links.window(run, step) is not None and 0 <= step < count
+        return links.run(run, step) if elsewhere else None
+
+    return to
 
 
 def no_run(report: Report, *, links: Links) -> Page:
