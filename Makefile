@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 # A machine may forbid byte code, which doubles the time of every start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check unit bars bench bench-growth docs picture lock clean
+.PHONY: help demo test check unit bars bench bench-growth docs picture screenshots lock clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,6 +44,9 @@ docs: $(VENV)/.dev ## build the documentation into site/
 
 picture: $(VENV)/.dev ## put what the commands print today into the pages, the README and the picture
 	$(BIN)/python -m docs.refresh
+
+screenshots: $(VENV)/.dev ## take the pictures of every page into docs/img/pages; needs chromium
+	$(BIN)/python -m docs.screens
 
 lock: $(VENV)/.dev ## resolve the pinned requirements again
 	$(BIN)/python requirements/lock.py

@@ -215,6 +215,7 @@ def _pair(at: int, text: str) -> tuple[Step, Step]:
             id=f"{at + 1}{text}",
             actor="environment",
             kind="result",
+            parts=(),
             results=(result,),
         ),
     )

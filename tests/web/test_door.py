@@ -39,6 +39,14 @@ def test_the_printed_address_opens_once_and_leaves_the_token_behind(
     assert "opened once already" in again.text
 
 
+def test_what_is_chosen_stays_when_the_token_goes(made: Path, stranger: Client) -> None:
+    where = "outcome = 'fail' and name != '\r\nSet-Cookie: a=b'"
+    answer = stranger(made).get("/", params={"token": TOKEN, "where": where, "by": "//evil"})
+    location = httpx.URL(answer.headers["location"])
+    assert (location.host, location.path) == ("", "/")
+    assert dict(location.params) == {"where": where, "by": "//evil"}
+
+
 def test_asking_for_the_head_alone_spends_nothing(made: Path, stranger: Client) -> None:
     client = stranger(made)
     assert "set-cookie" not in client.head("/", params={"token": TOKEN}).headers

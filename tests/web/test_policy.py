@@ -256,14 +256,17 @@ def test_others_are_not_served_without_a_secret(host: str, token: str | None, sa
 
 
 @pytest.mark.parametrize(
-    ("host", "token"),
+    ("host", "token", "address"),
     [
-        ("127.0.0.1", None),
-        ("127.0.0.2", None),
-        ("::1", None),
-        ("localhost", None),
-        ("10.0.0.5", "x" * 32),
+        ("127.0.0.1", None, "127.0.0.1"),
+        ("127.0.0.2", None, "127.0.0.2"),
+        ("::1", None, "::1"),
+        ("0:0:0:0:0:0:0:1", None, "::1"),
+        ("localhost", None, "127.0.0.1"),
+        ("10.0.0.5", "x" * 32, "10.0.0.5"),
     ],
 )
-def test_this_machine_needs_no_secret_of_the_users_own(host: str, token: str | None) -> None:
-    check_address(host, token)
+def test_this_machine_needs_no_secret_of_the_users_own(
+    host: str, token: str | None, address: str
+) -> None:
+    assert check_address(host, token) == address

@@ -49,7 +49,7 @@ def test_it_says_where_shows_the_store_and_ends_while_a_page_listens(
             with browser.stream("GET", f"{origin}/api/events") as listening:
                 assert next(listening.iter_lines()) == "event: store"
                 process.send_signal(stop)
-                code = process.wait(timeout=5)
+                code = process.wait(timeout=30)
         assert code == (0 if stop is signal.SIGINT else -signal.SIGTERM)
         assert process.stderr is not None
         assert process.stderr.read().strip() == ""
@@ -61,6 +61,19 @@ def test_without_a_port_a_second_view_takes_another(made: Path) -> None:
         assert two.stdout is not None
         addresses = {(p.readline(), p.readline())[1] for p in (one.stdout, two.stdout)}
     assert len({address.partition("/?")[0] for address in addresses}) == 2
+
+
+def test_the_users_own_secret_is_not_printed(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "a secret of the user's own, of 32+ characters"
+    monkeypatch.setenv("STEPSCOPE_VIEW_TOKEN", secret)
+    with viewing("--store", str(made), "--host", "localhost") as process:
+        assert process.stdout is not None
+        said = process.stdout.readline() + process.stdout.readline()
+        assert "token=..." in said
+        assert "secret" not in said
+        origin = said.split()[-1].partition("/?")[0]
+        answer = httpx.get(f"{origin}/", params={"token": secret, "where": "outcome = 'fail'"})
+        assert answer.status_code == 303
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stepscope.cli.options import Json, Offline, StorePath
+from stepscope.cli.options import By, Json, Offline, Since, StorePath, WhereText
 
 # A secret of the user's own, without which nothing is served to other machines.
 TOKEN_VARIABLE = "STEPSCOPE_VIEW_TOKEN"
@@ -28,6 +28,9 @@ def view(
         typer.Option("--gates", metavar="FILE", help="What gate --json wrote; the latest last."),
     ] = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")] = False,
+    where: WhereText = None,
+    since: Since = None,
+    by: By = None,
     store: StorePath = None,
     offline: Offline = False,
     as_json: Json = False,
@@ -38,6 +41,8 @@ def view(
 
     Example: stepscope view --store runs.db
     """
+    from urllib.parse import urlencode
+
     from stepscope.cli import terminal
     from stepscope.cli.stores import existing
     from stepscope.report.gate_json import gate_documents
@@ -47,7 +52,8 @@ def view(
     from stepscope.web.serve import address, listen, run
 
     own = os.environ.get(TOKEN_VARIABLE)
-    check_address(host, own)
+    host = check_address(host, own)
+    chosen = {"where": where, "since": since, "by": by}
     settings = load()
     gate_documents(gates or ())
     with existing(store, settings) as notebook:
@@ -63,11 +69,14 @@ def view(
         settings=settings,
         gates=gates or (),
     )
-    opened = f"{url}/?token={token}"
+    query = {"token": token} | {key: value for key, value in chosen.items() if value}
+    opened = f"{url}/?{urlencode(query)}"
+    # The user's own secret is not printed.
+    shown = opened if own is None else opened.replace(urlencode({"token": own}), "token=...")
     if as_json:
-        terminal.out_json({"url": opened, "store": path})
+        terminal.out_json({"url": shown, "store": path})
     else:
-        terminal.out(f"Showing {path} at\n  {opened}\nThe address opens once. Ctrl-C ends.")
+        terminal.out(f"Showing {path} at\n  {shown}\nThe address opens once. Ctrl-C ends.")
     terminal.flush()
     if not no_open:
         _open(opened)

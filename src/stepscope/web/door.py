@@ -8,7 +8,7 @@ security headers are put on every response, errors included.
 from __future__ import annotations
 
 from http import HTTPStatus
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -53,15 +53,17 @@ class Door:
         if refused is not None:
             return _say(refused)
         inside = self.policy.admits(scope["headers"])
-        given = parse_qs(query.decode("latin-1")).get(TOKEN) if raw == b"/" else None
+        asked = dict(parse_qsl(query.decode("latin-1"))) if raw == b"/" else {}
+        given = asked.pop(TOKEN, None)
         if given is None:
             return None if inside else _say(_NO_COOKIE)
-        return self._open(given[0], inside=inside, spends=scope["method"] == "GET")
+        onward = f"/?{urlencode(asked)}" if asked else "/"
+        return self._open(given, onward, inside=inside, spends=scope["method"] == "GET")
 
-    def _open(self, given: str, *, inside: bool, spends: bool) -> Response:
+    def _open(self, given: str, onward: str, *, inside: bool, spends: bool) -> Response:
         if not same(given, self._token):
             return _say(Refusal(403, "not the token of this start; open the address it printed"))
-        answer = RedirectResponse("/", HTTPStatus.SEE_OTHER)
+        answer = RedirectResponse(onward, HTTPStatus.SEE_OTHER)
         if inside or not spends:
             return answer
         if self._spent:

@@ -27,6 +27,7 @@ MAX_BODY = 1024 * 1024
 # What a secret of the user's own must at least have, in characters, away from loopback.
 MIN_TOKEN = 32
 
+LOOPBACK = "127.0.0.1"
 READS = ("GET", "HEAD")
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 API = "/api/"
@@ -157,27 +158,27 @@ def hosts(host: str, port: int) -> frozenset[str]:
     return frozenset(with_port | names if port == 80 else with_port)
 
 
-def check_address(host: str, token: str | None) -> None:
-    """Refuse to serve where others could ask, unless the user has set a secret.
+def check_address(host: str, token: str | None) -> str:
+    """Return the address to listen at; none where others could ask, unless there is a secret.
 
     Raises:
         UsageError: the address is not one that a browser can be sent to, or it is not loopback and
             there is no secret, or a short one.
     """
-    if host != "localhost":
-        try:
-            address = ipaddress.ip_address(host)
-        except ValueError:
-            raise UsageError(f"--host {host!r}: expected an address, as 127.0.0.1") from None
-        if address.is_unspecified:
-            raise UsageError(f"--host {host!r} is every address at once; name the one to serve on")
-    if is_loopback(host):
-        return
-    if token is None or len(token) < MIN_TOKEN:
+    if host == "localhost":
+        return LOOPBACK
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise UsageError(f"--host {host!r}: expected an address, as {LOOPBACK}") from None
+    if address.is_unspecified:
+        raise UsageError(f"--host {host!r} is every address at once; name the one to serve on")
+    if not address.is_loopback and (token is None or len(token) < MIN_TOKEN):
         raise UsageError(
             f"--host {host!r} is not loopback, so others can ask too: set STEPSCOPE_VIEW_TOKEN to "
-            f"a secret of {MIN_TOKEN} or more characters, or serve on 127.0.0.1 and use ssh -L"
+            f"a secret of {MIN_TOKEN} or more characters, or serve on {LOOPBACK} and use ssh -L"
         )
+    return str(address)
 
 
 def _values(headers: list[tuple[bytes, bytes]], name: bytes) -> list[str]:
