@@ -37,6 +37,12 @@ ADMITS = re.compile(
     r"exceed\w*|incorrect|unsuccessful)\b|n['\u2019]t\b(?! hesitate)",
     re.IGNORECASE,
 )
+# Every admission holds one of these: plain search finds several times faster that none is there.
+_ADMISSIONS = (
+    "not unable error issue problem trouble mistake fail sorry apolog unfortunately however "
+    "instead insufficient invalid unavailable discrepancy mismatch exceed incorrect unsuccessful "
+    "n't n\u2019t"
+).split()
 
 _NO_ERRORS = tuple(
     Unmeasured("not_applicable", "no tool call failed", name)
@@ -146,11 +152,17 @@ def _reported(steps: Sequence[Step], error: Exchange, facts: Facts | None) -> Re
             if escalates(call.name):
                 return Reaction(error, "reported", entry.index, f"escalated by {call.name}")
         text = entry.text
-        if text and ADMITS.search(text):
+        if text and admits(text):
             return Reaction(error, "reported", entry.index, "told the user")
         if not entry.calls or any(effect_of(c.name, facts) != "read" for c in entry.calls):
             return None
     return None
+
+
+def admits(text: str) -> bool:
+    """Tell whether a message says that something did not work."""
+    lower = text.lower()
+    return any(word in lower for word in _ADMISSIONS) and ADMITS.search(text) is not None
 
 
 def _repeated(error: Exchange, later: Sequence[Exchange]) -> Reaction | None:

@@ -213,15 +213,15 @@ def date_forms(iso: str) -> list[str]:
 
 
 @lru_cache(maxsize=1024)
-def date_cores(iso: str) -> tuple[tuple[str, str], ...]:
-    """Return each way to write a date with a text that it contains, the same for many of them.
+def date_cores(iso: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the ways to write a date by a text that they contain: without it there is none.
 
-    >>> len(date_forms("2024-05-24")), len({core for _, core in date_cores("2024-05-24")})
+    >>> len(date_forms("2024-05-24")), len(date_cores("2024-05-24"))
     (33, 14)
     """
     forms = date_forms(iso)
     if len(forms) == 1:
-        return ((iso, iso),)
+        return ((iso, (iso,)),)
     _, month, day = (int(part) for part in forms[0].split("-"))
     cores = [
         f"{first}{sign}{second}"
@@ -229,7 +229,10 @@ def date_cores(iso: str) -> tuple[tuple[str, str], ...]:
         for a, b in ((month, day), (day, month))
         for first, second in ((a, f"{b}"), (a, f"{b:02d}"))
     ]
-    return tuple((form, next((c for c in cores if c in form), form)) for form in forms)
+    found: dict[str, list[str]] = {}
+    for form in forms:
+        found.setdefault(next((c for c in cores if c in form), form), []).append(form)
+    return tuple((core, tuple(some)) for core, some in found.items())
 
 
 def _ordinal(day: int) -> str:

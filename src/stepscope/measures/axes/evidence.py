@@ -87,7 +87,6 @@ class Evidence:
         self._folded: _Words | None = None
         self._heard: list[tuple[int, str]] | None = None
         self._said: dict[str, int] = {}
-        self._held: dict[str, bool] = {}
         self._numbers: dict[int, Sequence[float]] = {}
         self._terms: dict[tuple[int, int], Terms] = {}
         self._matched: dict[re.Pattern[str], int | None] = {}
@@ -145,11 +144,11 @@ class Evidence:
     def number(self, value: float, before: int) -> int | None:
         """Return a step before step `before` that says a number, in any usual format."""
         # As results mostly write it; only then in every other way.
-        step = self.said(plain_number(value), before)
+        step = self._search(self._written, plain_number(value), before)
         if step is not None:
             return step
         for form in number_forms(value)[1:]:
-            step = self.said(form, before)
+            step = self._search(self._written, form, before)
             if step is not None:
                 return step
         return None
@@ -162,9 +161,14 @@ class Evidence:
         step = self.said(iso, before)
         if step is not None:
             return step
-        for form, core in date_cores(iso):
-            if self._holds(core):
-                step = self.said(form, before)
+        words = self._without_case()
+        end = words.starts[bisect_left(self._steps, before)]
+        for core, forms in date_cores(iso):
+            self._left -= HIT_CHARACTERS + end
+            if self._left <= 0 or words.text.find(core, 0, end) < 0:
+                continue
+            for form in forms:
+                step = self._search(words, form, before)
                 if step is not None:
                     return step
         return None
@@ -208,15 +212,6 @@ class Evidence:
                 else _join([text.casefold() for text in self._texts])
             )
         return self._folded
-
-    def _holds(self, core: str) -> bool:
-        """Tell whether a text (of lower case) stands anywhere, be it inside a word."""
-        found = self._held.get(core)
-        if found is None:
-            text = (self._without_case() if _cased(core) else self._written).text
-            self._left -= HIT_CHARACTERS + len(text)
-            found = self._held[core] = self._left > 0 and core in text
-        return found
 
     def _search(self, words: _Words, value: str, before: int) -> int | None:
         """Look behind the policy first: what is asked about mostly comes from there."""

@@ -26,7 +26,7 @@ from stepscope.measures.axes.labelled import Results, misnamed, misplaced
 from stepscope.measures.axes.told import Amount, Message, amounts, identifiers, messages
 from stepscope.measures.calls import agent_calls, effect_of
 from stepscope.measures.errors import error_step, gist
-from stepscope.measures.recovery import ADMITS, reactions_of
+from stepscope.measures.recovery import admits, reactions_of
 from stepscope.measures.rule import Rule
 from stepscope.model import Answer, Case, Facts, Trajectory
 from stepscope.values import Unmeasured
@@ -38,6 +38,8 @@ CLAIMS = re.compile(
     r"\b(?:i(?:'|\u2019)ve|i have) (?:now |just )?\w+ed\b|\b(?:was|were) (?:\w+ly )?\w+ed\b",
     re.IGNORECASE,
 )
+# Every claim holds one of these: plain search finds several times faster that none is there.
+_CLAIMS = ("success", " been", " now", "all set", "i've", "i\u2019ve", "i have", "was ", "were ")
 # An offer behind every message, and no admission.
 _COURTESY = re.compile(
     r"\b(?:hesitate|any (?:other|further|more)? ?(?:questions?|issues?|concerns?)|anything else)\b",
@@ -175,15 +177,20 @@ def _claims(
         if message is None:
             continue
         # Leaving sentences out makes no claim: most messages are done here.
-        if not CLAIMS.search(message.text):
+        if not _claims_success(message.text):
             continue
         text = _SENTENCE.sub(_unless_courtesy, message.text)
-        if ADMITS.search(text) or not CLAIMS.search(text):
+        if admits(text) or not _claims_success(text):
             continue
         if reaction.label in ("recovered", "replanned"):
             continue
         reason = f"claims success after {exchange.call.name} failed: {gist(exchange.result)}"
         yield Fault(message.step.index, reason, (where,))
+
+
+def _claims_success(text: str) -> bool:
+    lower = text.lower()
+    return any(word in lower for word in _CLAIMS) and CLAIMS.search(text) is not None
 
 
 def _unless_courtesy(sentence: re.Match[str]) -> str:
