@@ -124,10 +124,35 @@ def test_the_sample_holds_with_and_without_its_comments(tmp_path: Path) -> None:
     full = []
     for line in text.split("\n"):
         bare = line.removeprefix("# ").removeprefix("#")
-        full.append(bare if bare in keys or bare.startswith("[[") else line)
+        full.append(bare if bare in keys or bare.startswith(("[[", "[weights")) else line)
     found = settings.load(written(tmp_path, "\n".join(full)))
     assert found.tools == {"get_user_details": "read", "book_reservation": "write"}
     assert len(found.policy) == 3
+    assert found.weights == {"airline": {"*": (3, 2, 1, 1), "17": (1, 3, 1, 1)}}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[weights.w]\n'*' = [1, 2.5]", "[weights.w]: a weight of '*' is 2.5; expected 1, 2 or 3"),
+        ("[weights.w]\n'*' = [0]", "a weight of '*' is 0; expected 1, 2 or 3"),
+        ("[weights.w]\n'*' = 3", "Expected `array`, got `int`"),
+        ("[weights]\nw = [1, 2]", "Expected `object`, got `array`"),
+    ],
+)
+def test_weights_are_lists_of_1_2_and_3(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings.load(written(tmp_path, text))
+    assert says in str(caught.value)
+
+
+def test_a_file_of_weights_is_by_run_or_task(tmp_path: Path) -> None:
+    path = tmp_path / "w.toml"
+    path.write_text('"*" = [1, 3]\n"airline/1/0" = [3, 3]\n', encoding="utf-8")
+    assert settings.weights_file(path) == {"*": (1, 3), "airline/1/0": (3, 3)}
+    path.write_text("a = 3\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"w\.toml: .*expected NAME = \[1, 3, 2\]"):
+        settings.weights_file(path)
 
 
 def test_keys_are_named_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

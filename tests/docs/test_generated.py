@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import airline, picture, shape_pictures
+from docs import airline, example_scores, picture, shape_pictures
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -20,6 +20,12 @@ def test_the_picture_shows_what_the_report_prints() -> None:
 def test_a_picture_of_shapes_shows_what_the_classifier_answers(name: str) -> None:
     drawn = (shape_pictures.FOLDER / f"{name}.svg").read_text(encoding="utf-8")
     assert drawn == shape_pictures.PICTURES[name](), "run python -m docs.shape_pictures"
+
+
+@pytest.mark.parametrize("name", sorted(example_scores.FILES))
+def test_the_example_scores_are_what_the_generator_draws(name: str) -> None:
+    held = (example_scores.FOLDER / name).read_text(encoding="utf-8")
+    assert held == example_scores.FILES[name](), "run python -m docs.example_scores"
 
 
 @pytest.mark.shared_data

@@ -206,6 +206,19 @@ def test_where_scores_fall_is_the_first_suspect() -> None:
     assert last == OTHER
 
 
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ([0.95 - 0.06 * i for i in range(10)], "scores fall steadily: steady degradation"),
+        ([0.2 + 0.01 * (i % 3) for i in range(10)], "scores are low throughout: mean .21"),
+    ],
+)
+def test_where_no_step_stands_out_the_whole_run_is_suspect(values: list[float], says: str) -> None:
+    first, last = with_curve(drawn(scores(*values), noise=NOISE), [OTHER])
+    assert first.evidence.startswith(says)
+    assert (first.where, last) == ("0-9", OTHER)
+
+
 @pytest.mark.parametrize("values", [HOLDS, FALLS[:3], [0.9, 0.4] * 5])
 def test_no_break_no_suspect(values: tuple[float, ...]) -> None:
     assert with_curve(drawn(scores(*values), noise=NOISE), [OTHER]) == (OTHER,)

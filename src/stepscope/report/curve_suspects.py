@@ -17,7 +17,7 @@ def with_curve(curve: Curve | Unmeasured | None, others: Sequence[Suspect]) -> t
     """Return the suspects of a run, those of its scores first."""
     if not isinstance(curve, Curve) or curve.source == "step_labels":
         return tuple(others)
-    return (*_broken(curve), *_gates(curve), *others)
+    return (*(_broken(curve) or _throughout(curve)), *_gates(curve), *others)
 
 
 def _broken(curve: Curve) -> tuple[Suspect, ...]:
@@ -35,6 +35,19 @@ def _broken(curve: Curve) -> tuple[Suspect, ...]:
     shape = f"{name} {sure}" if curve.posterior.get(curve.shape) else name
     said = f"scores fall{fall} at {step}: {shape}"
     return (Suspect(first=first, last=last, kind="break", evidence=said),)
+
+
+def _throughout(curve: Curve) -> tuple[Suspect, ...]:
+    """Return the whole run where no one step stands out: it loses at every step, or is low."""
+    if isinstance(curve.shape, Unmeasured):
+        return ()
+    if curve.shape == "steady_degradation":
+        said = f"scores fall steadily: steady degradation {share(curve.posterior[curve.shape])}"
+    elif curve.low_level and curve.mean is not None:
+        said = f"scores are low throughout: mean {score(curve.mean.value)}"
+    else:
+        return ()
+    return (Suspect(first=curve.steps[0], last=curve.steps[-1], kind="break", evidence=said),)
 
 
 def _mean(scores: Sequence[float]) -> str:
