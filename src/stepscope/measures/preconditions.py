@@ -37,19 +37,17 @@ class Use(NamedTuple):
 
 def uses(trajectory: Trajectory) -> tuple[Use, ...]:
     """Return the agent's calls that succeeded, in order."""
-    return tuple(use_of(x) for x in agent_calls(trajectory) if succeeded(x))
+    return tuple(_use(x) for x in agent_calls(trajectory) if succeeded(x))
 
 
-def use_of(exchange: Exchange) -> Use:
-    """Return what a call was made for, whether it succeeded or not."""
+def _use(exchange: Exchange) -> Use:
     given = exchange.call.arguments
     told = (
         frozenset((k, v) for k, v in given.items() if isinstance(v, str) and v)
         if isinstance(given, dict)
         else frozenset()
     )
-    answered = exchange.step if exchange.result_step is None else exchange.result_step
-    return Use(exchange.call.name, exchange.step, answered, told)
+    return Use(exchange.call.name, exchange.step, _answered(exchange), told)
 
 
 def mine(
@@ -97,16 +95,31 @@ def _before(earlier: Sequence[Use], use: Use) -> set[tuple[str, str | None]]:
 
 def too_early(made: Sequence[Exchange], rule: Precondition) -> Iterator[Exchange]:
     """Yield the calls of a tool that were made before what it needs had succeeded."""
-    done = [use_of(x) for x in made if x.call.name == rule.after and succeeded(x)]
     for exchange in made:
         if exchange.call.name != rule.tool:
             continue
-        use = use_of(exchange)
-        told = {pair for pair in use.told if pair[0] == rule.by}
-        if rule.by is not None and not told:
+        value = _told(exchange, rule.by)
+        if rule.by is not None and value is None:
             continue
-        if not any(x.answered < use.step and told <= x.told for x in done):
+        if not any(
+            x.call.name == rule.after
+            and succeeded(x)
+            and _answered(x) < exchange.step
+            and _told(x, rule.by) == value
+            for x in made
+        ):
             yield exchange
+
+
+def _told(exchange: Exchange, name: str | None) -> str | None:
+    """Return the text that a call gives under a name, None where it gives none."""
+    given = exchange.call.arguments
+    value = given.get(name) if name is not None and isinstance(given, dict) else None
+    return value if isinstance(value, str) and value else None
+
+
+def _answered(exchange: Exchange) -> int:
+    return exchange.step if exchange.result_step is None else exchange.result_step
 
 
 def binding(rule: Precondition) -> bool:

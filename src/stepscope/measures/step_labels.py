@@ -29,6 +29,7 @@ _NO_STEPS = tuple(
     Unmeasured("not_applicable", "the agent did nothing", name)
     for name in (NAME, f"{NAME}.errors", f"{NAME}.redundant", f"{NAME}.steps")
 )
+_NO_LABELS = (Verdict(f"{NAME}.errors", 0.0), Verdict(f"{NAME}.redundant", 0.0))
 
 
 def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
@@ -43,6 +44,10 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     again: dict[int, list[int]] = {}
     for repeat, earlier in repeats(trajectory.exchanges, facts):
         again.setdefault(repeat.step, []).append(earlier.step)
+    where = Verdict(f"{NAME}.steps", float(len(acted)), cites=acted)
+    if not errors and not again:
+        why = f"0 ERROR, 0 REDUNDANT, {len(acted)} uncertain"
+        return (Verdict(NAME, 0.0, reason=why), *_NO_LABELS, where)
     redundant = {
         step: sources
         for step, sources in again.items()
@@ -61,7 +66,7 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
         Verdict(NAME, float(len(labelled)), cites=tuple(sorted(labelled)), reason=why),
         Verdict(f"{NAME}.errors", float(len(errors)), cites=tuple(sorted(errors))),
         Verdict(f"{NAME}.redundant", float(len(redundant)), cites=tuple(sorted(redundant))),
-        Verdict(f"{NAME}.steps", float(len(acted)), cites=acted),
+        where,
         *(
             Verdict(NAME, label=label, step=step, cites=cites, reason=reason)
             for step, (label, cites, reason) in sorted(labelled.items())
