@@ -28,7 +28,7 @@ def test_examples_gradual_recoveries_and_compound_shapes_at_small_size() -> None
 
 
 def test_correlated_errors_and_a_wrong_sigma_at_small_size() -> None:
-    lines = [*shape.correlated(300, ("smooth",)), *shape.learned(300, ("smooth",))]
+    lines = [*shape.correlated(300, ("smooth",), (10,)), *shape.learned(300, ("smooth",))]
     assert [line.text() for line in lines if not line.holds(SLACK)] == []
     told = {line.what: line.ours for line in lines}
     gain = told["  learned from the fleet"] - told["half sigma told, lasting"]

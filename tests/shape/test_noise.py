@@ -36,6 +36,19 @@ def test_errors_that_last_are_found() -> None:
     assert found.correlation_to_tell() == found.correlation.value
 
 
+def test_where_sigma_is_measured_the_correlation_is_the_one_that_goes_with_it() -> None:
+    scores = drawn(Cell(generator="smooth", noise="ar1", n=10, sigma=0.15), 200, 3)[0]
+    lengths = np.full(len(scores), 10)
+    alone = learn(scores.ravel(), lengths)
+    told = learn(scores.ravel(), lengths, sigma=0.15)
+    assert isinstance(alone, FleetNoise)
+    assert isinstance(told, FleetNoise)
+    assert told.sigma == alone.sigma
+    assert told.correlation.value == pytest.approx(0.5, abs=0.12)
+    assert alone.correlation.value < told.correlation.value
+    assert isinstance(learn(scores.ravel(), lengths, sigma=0.0), Unmeasured)
+
+
 def test_a_few_runs_tell_nothing_of_their_noise() -> None:
     found = fleet("gaussian", 0.05, runs=25)
     assert isinstance(found, Unmeasured)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,7 @@ class FleetNoise:
 
     Attributes:
         sigma: of one score, in its unit.
-        correlation: of the errors of neighbouring steps.
+        correlation: of the errors of neighbouring steps, at the told sigma where one was told.
     """
 
     sigma: Estimate
@@ -65,13 +65,19 @@ class FleetNoise:
 
 
 def learn(
-    values: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64], *, quantum: float | None = None
+    values: npt.NDArray[np.float64],
+    lengths: npt.NDArray[np.int64],
+    *,
+    sigma: float | None = None,
+    quantum: float | None = None,
 ) -> FleetNoise | Unmeasured:
     """Return sigma and correlation of the noise of a fleet's scores.
 
     Args:
         values: the scores of all runs end to end, NaN where a step was not scored.
         lengths: shape (m,), the steps of each run.
+        sigma: the judge's, where it was measured: the correlation is then the one that goes with
+            it. Noise above .1 is cut off at the ends of the scale, and seems smaller than it is.
         quantum: step between the values that the judge can give.
 
     Returns:
@@ -95,14 +101,19 @@ def learn(
         key = (round(log_sigma, 9), round(correlation, 9))
         if key not in seen:
             what = door.asked(None, quantum, correlation)
-            sigma = math.exp(log_sigma)
+            noise = math.exp(log_sigma)
             seen[key] = sum(
-                float(log_density(scores, there, np.full(len(there), sigma), what).sum())
+                float(log_density(scores, there, np.full(len(there), noise), what).sum())
                 for scores, there in patterns
             )
         return seen[key]
 
-    return _noise(fits, runs)
+    found = _noise(fits, runs)
+    if sigma is None or isinstance(found, Unmeasured):
+        return found
+    if not 0 < sigma <= 1:
+        return door.BAD_SIGMA
+    return _at(math.log(sigma), fits, found)
 
 
 def _patterns(flat: Floats, counts: Ints) -> list[tuple[Floats, Bools]]:
@@ -146,13 +157,22 @@ def _noise(fits: Callable[[float, float], float], runs: int) -> FleetNoise | Unm
     middle = logs[at] + x * width
     return FleetNoise(
         sigma=_estimate((middle, NORMAL_95 * x_error * width), math.exp, runs=runs, unit="score"),
-        correlation=_estimate(
-            (rhos[lag] + y * height, NORMAL_95 * y_error * height),
-            lambda value: min(max(value, -1.0), 1.0),
-            runs=runs,
-            unit="correlation",
-        ),
+        correlation=_correlation((rhos[lag] + y * height, NORMAL_95 * y_error * height), runs),
     )
+
+
+def _at(log_sigma: float, fits: Callable[[float, float], float], found: FleetNoise) -> FleetNoise:
+    """Return the noise with the correlation that is best at one sigma."""
+    rhos = CORRELATIONS.tolist()
+    values = [fits(log_sigma, rho) for rho in rhos]
+    top = min(max(_best(values), 1), len(rhos) - 2)
+    before, here, after = values[top - 1 : top + 2]
+    bend = before - 2 * here + after
+    if bend >= 0:
+        return found
+    step, height = float(np.clip((before - after) / 2 / bend, -1, 1)), rhos[1] - rhos[0]
+    peak = (rhos[top] + step * height, NORMAL_95 * height / math.sqrt(-bend))
+    return replace(found, correlation=_correlation(peak, found.correlation.n))
 
 
 def _best(values: list[float]) -> int:
@@ -175,6 +195,11 @@ def _parabola(table: Floats) -> tuple[Peak, Peak]:
     top = np.clip(spread @ slope, -1.0, 1.0)
     errors = np.sqrt(np.diag(spread))
     return (float(top[0]), float(errors[0])), (float(top[1]), float(errors[1]))
+
+
+def _correlation(top: Peak, runs: int) -> Estimate:
+    most = door.MOST_CORRELATION
+    return _estimate(top, lambda value: min(max(value, -most), most), runs=runs, unit="correlation")
 
 
 def _estimate(top: Peak, scale: Callable[[float], float], *, runs: int, unit: str) -> Estimate:
