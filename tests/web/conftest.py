@@ -83,9 +83,12 @@ def stranger() -> Iterator[Client]:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's chromium, headless, driven by Playwright."""
+    """Debian's chromium, headless, driven by Playwright.
+
+    Not for the whole session: while it runs, no test of another module could run a loop.
+    """
     if not looking.chromium_path():
         pytest.skip("chromium is not on the PATH")
     with looking.chromium(f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1") as found:

@@ -92,8 +92,9 @@ def serving(made: Made, *, gates: bool = True) -> Iterator[str]:
 
     listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
+    settings = load(made.store.parent)
     said = [made.gates] if gates else []
-    running = server(make_app(made.store, token=TOKEN, port=port, gates=said))
+    running = server(make_app(made.store, token=TOKEN, port=port, gates=said, settings=settings))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

@@ -40,6 +40,7 @@ def page(watch: Watched) -> Page:
 
 
 def in_view(page: Page, selector: str) -> bool:
+    page.wait_for_selector(selector, state="attached")
     return bool(
         page.evaluate(
             "(s) => { const box = document.querySelector(s).getBoundingClientRect();"
@@ -58,8 +59,8 @@ def test_from_the_first_page_to_the_broken_step_is_one_click(page: Page) -> None
     first.click()
     step = page.url.partition("#")[2]
     assert "-s" in step
+    page.wait_for_function("(id) => document.activeElement?.id === id", arg=step)
     assert in_view(page, f"#{step}")
-    assert page.evaluate("() => document.activeElement.id") == step
 
 
 def test_a_citation_leads_to_its_step_and_back_to_where_one_read(

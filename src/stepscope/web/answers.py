@@ -7,6 +7,9 @@ from typing import cast
 
 from starlette.requests import Request
 
+from stepscope.api import Notebook, gating
+from stepscope.errors import StepscopeError
+from stepscope.gates.policy import WorkflowPolicy
 from stepscope.report.build import LOOK_FIRST, both, build_from, read_chosen
 from stepscope.report.compare import compare
 from stepscope.report.pages.run_data import RunData, read_run
@@ -120,3 +123,22 @@ async def same_task(request: Request, data: RunData) -> tuple[RunRow, ...]:
         )
         for at in range(min(len(found), MOST_TRIALS))
     )
+
+
+async def baseline_changes(request: Request) -> dict[str, tuple[str, ...]]:
+    """Return, by workflow with a baseline, what the runs of the store would change in it."""
+    held = settings(request)
+    policies = [policy for policy in held.policies if policy.baseline is not None]
+
+    def made(store: Store) -> dict[str, tuple[str, ...]]:
+        notebook = Notebook(store, held)
+        return {policy.workflow: _changes(notebook, policy) for policy in policies}
+
+    return await reader(request).ask(made) if policies else {}
+
+
+def _changes(notebook: Notebook, policy: WorkflowPolicy) -> tuple[str, ...]:
+    try:
+        return gating.update(notebook, policy)[1].lines
+    except StepscopeError as e:
+        return (str(e),)

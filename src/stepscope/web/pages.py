@@ -19,6 +19,7 @@ from stepscope.report.pages.run import WINDOW
 from stepscope.report.pages.runs import RunRow
 from stepscope.report.types import Report
 from stepscope.web.answers import (
+    baseline_changes,
     chosen,
     comparison,
     reader,
@@ -105,9 +106,11 @@ async def profile(request: Request) -> Response:
 
 
 async def gates(request: Request) -> Response:
-    """Return the gates as they were decided, in the files that the server was started with."""
+    """Return the gates as they were decided, and what the runs would change in a baseline."""
     documents = gate_documents(request.app.state.gates)
-    return rendered(request, pages.gates(documents, links=_links(request)))
+    changes = await baseline_changes(request)
+    page = pages.gates(documents, links=_links(request), baselines=changes)
+    return rendered(request, page)
 
 
 def unlike_trials(runs: Iterable[RunRow], links: ServerLinks) -> Iterator[tuple[str, str]]:
