@@ -8,7 +8,7 @@ import pytest
 from stepscope.report import compare_text, markdown, text
 from stepscope.report.compare import compare
 from stepscope.report.curve_text import curve_lines, sparkline
-from stepscope.report.curve_types import Curve, Shapes
+from stepscope.report.curve_types import Curve, GateFailure, Shapes, Span
 from stepscope.report.run_text import render
 from stepscope.report.shapes_text import block, rows
 from stepscope.report.types import Profile
@@ -42,19 +42,42 @@ FLEET = Shapes(
 )
 
 
+DRAWN = Curve(
+    steps=tuple(range(10)),
+    scores=FALLS,
+    source="imported",
+    sigma=0.06,
+    sigma_source="repeats",
+    shape="early_collapse",
+    best="early_collapse",
+    runner_up="recovery",
+    posterior={"early_collapse": 0.987, "recovery": 0.012},
+    mean=Span(value=0.604, low=0.573, high=0.635),
+    depth=Span(value=0.42, low=0.35, high=0.49),
+    break_probability=(0, 0, 0, 0.004, 0.95, 0.03, 0, 0, 0, 0),
+    break_step=4,
+    break_first=4,
+    break_last=5,
+    watch=(7,),
+    weights=WEIGHTS["", "t"],
+    weighted=0.571,
+    gate_failed=(GateFailure(step=4, score=0.41, limit=0.6, sure=True),),
+)
+
+
 def test_a_curve_is_bars_with_the_break_below_and_what_it_rests_on() -> None:
-    made = drawn(scores(*FALLS), TASK, noise=NOISE, weights=WEIGHTS)
-    assert curve_lines(made, 100) == [
+    assert curve_lines(DRAWN, 100) == [
         "Curve      1.0  ▃▃▃▄▄▄▄▄▄▃▃▃",
         "                ████████████",
         "            .5  ████████████▅▅▅▆▆▆▆▆▆▇▇▇▆▆▆▅▅▅",
         "                ██████████████████████████████",
-        "         break              ███",
+        "         break              ███▁▁▁",
         "         steps  0           4                9",
-        "Shape     early collapse 1.000, then recovery .000 · mean .60 [.57, .64] · depth .42 "
+        "Shape     early collapse .987, then recovery .012 · mean .60 [.57, .64] · depth .42 "
         "[.35, .49]",
-        "          breaks at 4 (90 % within 4); any break at all 1.000",
+        "          breaks at 4 (90 % within 4-5); any break at all .984",
         "          gate failed at 4 (.41, below .60), whatever the weighted mean .57 says",
+        "          watch 7: latency or cost spikes and the score holds",
         "          imported step scores; noise .060, upper limit over repeated scorings",
     ]
 

@@ -23,6 +23,7 @@ MARGIN = 16
 LEAST = 0.01
 # Steps named in a line.
 MOST_STEPS = 8
+TITLES = {"imported": "Curve", "judge": "Curve", "step_labels": "Labels"}
 SOURCES = {
     "imported": "imported step scores",
     "judge": "step scores of a judge",
@@ -34,13 +35,15 @@ NOISE = {
     "assumed": "assumed, not measured",
     "marginalised": "unknown, averaged over a range",
 }
+# Nobody scored these steps: what is concluded from labels says so where it is said.
+BY_LABELS = "by the labels of rules, taken as scores"
 
 
 def sparkline(scores: Sequence[float | None]) -> str:
     """Return scores from 0 to 1 as one row of bars, a dot where there is none.
 
     >>> sparkline([0.9, None, 0.45, 0.0])
-    '▇·▄▁'
+    '█·▄▁'
     """
     return "".join([
         "·" if value is None else BLOCKS[1 + min(int(min(max(value, 0.0), 1.0) * 8), 7)]
@@ -61,7 +64,7 @@ def _drawn(curve: Curve, width: int) -> Iterator[str]:
     names = {0: "1.0", HEIGHT // 2: ".5"}
     for row in range(HEIGHT):
         bars = "".join([_bar(low, HEIGHT - 1 - row) * wide for low in lows])
-        title = "Curve" if row == 0 else ""
+        title = TITLES[curve.source] if row == 0 else ""
         yield f"{title:<10}{names.get(row, ''):>4}  {bars}".rstrip()
     if max(curve.break_probability, default=0.0) >= LEAST:
         sums = [sum(curve.break_probability[i] for i in each) for each in bins]
@@ -152,7 +155,8 @@ def _broke(curve: Curve) -> str:
     first, last = curve.break_first, curve.break_last
     where = f"{first}" if first == last else f"{first}-{last}"
     sure = sum(curve.break_probability)
-    return f"breaks at {curve.break_step} (90 % within {where}); any break at all {share(sure)}"
+    said = f"breaks at {curve.break_step} (90 % within {where}); any break at all {share(sure)}"
+    return f"{BY_LABELS}: {said}" if curve.source == "step_labels" else said
 
 
 def _gate(curve: Curve) -> str:
