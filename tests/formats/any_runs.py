@@ -132,6 +132,16 @@ labels = st.builds(
     annotator=texts,
     extra=extras,
 )
+scores = st.builds(
+    model.StepScore,
+    step=whole,
+    value=maybe(real),
+    judge=texts,
+    repeat=whole,
+    latency_s=maybe(real),
+    cost_usd=maybe(real),
+    reason=texts,
+)
 cases = st.builds(
     model.Case,
     workflow=texts,
@@ -189,6 +199,7 @@ trajectories: st.SearchStrategy[Trajectory] = st.builds(
     ),
     termination=maybe(texts),
     labels=some(labels),
+    scores=some(scores),
     case=maybe(cases),
     usage=maybe(usages),
     cost_usd=maybe(real),

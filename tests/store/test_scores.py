@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from stepscope.errors import StoreError
@@ -107,6 +108,31 @@ def test_a_trace_that_lacks_a_scored_step_does_not() -> None:
         store.put([scored("shop/1/0", score(2, 0.5))])
         store.put([run(user("a"), agent("b"))])
         assert sorted(store.runs().id) == ["of shop/1/0 3", "r1"]
+
+
+def test_scores_of_a_session_stay_with_it_when_it_grows() -> None:
+    def session(*steps: Step, id: str) -> Trajectory:
+        source = Source(format="claude_code", run_id="s")
+        return msgspec.structs.replace(run(*steps, id=id, name="s"), source=source)
+
+    with Store.open(":memory:") as store:
+        store.put([session(user("a"), agent("b"), id="short")])
+        store.put([scored("s", score(1, 0.5))])
+        assert store.put([session(user("a"), agent("b"), user("c"), id="long")]).superseded == 1
+        assert values(store) == [("long", "", 0, 1, 0.5)]
+        assert len(store.trajectory("long").scores) == 1
+
+
+def test_scores_of_a_name_that_several_runs_have_are_set_aside() -> None:
+    with Store.open(":memory:") as store:
+        store.put([run(user("a"), id="x"), run(user("b"), id="y")])
+        assert store.put([scored("shop/1/0", score(0, 0.5), score(1, 0.6))]).refused == 2
+        assert {kept.reason for kept in store.quarantined()} == {
+            "run 'shop/1/0': more than one run has this name; give the run's id"
+        }
+        assert sorted(store.runs().id) == ["x", "y"]
+        store.put([scored("y", score(0, 0.5))])
+        assert values(store) == [("y", "", 0, 0, 0.5)]
 
 
 def test_time_and_cost_of_a_step_are_records_beside_its_score() -> None:

@@ -152,17 +152,23 @@ def earlier(db: sqlite3.Connection, seq: int, name: str, steps: int) -> tuple[St
     the trace lacks, both runs stay as they are.
     """
     found = db.execute(
-        "SELECT runs.seq, traces.head FROM runs JOIN traces ON traces.run = runs.seq WHERE name = ?"
-        " AND format = ? AND superseded_by IS NULL AND runs.seq <> ? AND runs.steps <= ?",
+        "SELECT seq FROM runs WHERE name = ? AND format = ? AND superseded_by IS NULL"
+        " AND seq <> ? AND steps <= ?",
         (name, SCORES, seq, steps),
     ).fetchall()
     moved: list[StepScore] = []
-    for other, head in found:
-        moved += _heads.decode(head).scores
-        db.execute(
-            "UPDATE OR IGNORE records SET run = ? WHERE run = ? AND question IN"
-            " (SELECT id FROM questions WHERE family = ?)",
-            (seq, other, FAMILY),
-        )
+    for (other,) in found:
+        moved += move(db, other, seq)
         db.execute("UPDATE runs SET superseded_by = ? WHERE seq = ?", (seq, other))
     return tuple(moved)
+
+
+def move(db: sqlite3.Connection, old: int, new: int) -> tuple[StepScore, ...]:
+    """Move the scores of a run to the run that takes its place, and return them."""
+    db.execute(
+        "UPDATE OR IGNORE records SET run = ? WHERE run = ? AND question IN"
+        " (SELECT id FROM questions WHERE family = ?)",
+        (new, old, FAMILY),
+    )
+    row = db.execute("SELECT head FROM traces WHERE run = ?", (old,)).fetchone()
+    return () if row is None else _heads.decode(row[0]).scores

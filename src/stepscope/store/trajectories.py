@@ -51,8 +51,8 @@ def write(
     new = known = superseded = refused = 0
     now = time.time_ns()
     for run in batch:
-        if run.row.format == SCORES and (its := scores.of_run(db, run.row.name)) is not None:
-            refused += _attach(db, names, its, run, now)
+        if run.row.format == SCORES and _is_of_others(db, run):
+            refused += _scores_of_others(db, names, run, now)
             known += 1
             continue
         found = db.execute(
@@ -100,6 +100,23 @@ def _add(db: sqlite3.Connection, names: Names, run: Prepared, now: int) -> int:
     elif moved := scores.earlier(db, seq, run.row.name, run.row.steps):
         _keep_scores(db, seq, run.head, moved)
     return _supersede(db, seq, run) if run.row.run_id is not None else 0
+
+
+def _is_of_others(db: sqlite3.Connection, run: Prepared) -> bool:
+    """Tell whether what is known of a run by its scores alone is known as one run or several."""
+    name = run.row.name
+    return scores.of_run(db, name) is not None or scores.several(db, name)
+
+
+def _scores_of_others(db: sqlite3.Connection, names: Names, run: Prepared, now: int) -> int:
+    """Give scores to the run of their name; return how many cannot be given to one."""
+    its = scores.of_run(db, run.row.name)
+    if its is not None:
+        return _attach(db, names, its, run, now)
+    why = "more than one run has this name; give the run's id"
+    refused = [(score, why) for score in run.scores]
+    scores.quarantine(db, refused, name=run.row.name, uri=run.row.uri, now=now)
+    return len(refused)
 
 
 def _attach(
@@ -187,12 +204,21 @@ def _supersede(db: sqlite3.Connection, seq: int, run: Prepared) -> int:
     count = 0
     for other, steps in others:
         if _grown(steps, run.steps):
-            db.execute("UPDATE runs SET superseded_by = ? WHERE seq = ?", (seq, other))
+            _replace(db, other, seq)
             count += 1
         elif _grown(run.steps, steps):
-            db.execute("UPDATE runs SET superseded_by = ? WHERE seq = ?", (other, seq))
+            _replace(db, seq, other)
             return count + 1
     return count
+
+
+def _replace(db: sqlite3.Connection, short: int, long: int) -> None:
+    """Let a longer version take the place of a shorter one, and its step scores."""
+    db.execute("UPDATE runs SET superseded_by = ? WHERE seq = ?", (long, short))
+    moved = scores.move(db, short, long)
+    if moved:
+        head = db.execute("SELECT head FROM traces WHERE run = ?", (long,)).fetchone()[0]
+        _keep_scores(db, long, head, moved)
 
 
 def _grown(short: bytes, long: bytes) -> bool:
