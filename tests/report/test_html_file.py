@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bars.html_size import sizes
+from stepscope.errors import StoreError
 from stepscope.formats.importing import readings
 from stepscope.model import Trajectory
 from stepscope.report.build import build
@@ -174,3 +175,42 @@ def test_the_bundled_runs_make_a_file_that_a_mail_takes() -> None:
     runs, size, embedded, _ = sizes(EXAMPLES, 1)
     assert (runs, embedded) == (20, 20)
     assert size < 3_000_000
+
+
+class Torn(Store):
+    """A store whose runs cannot be read to the end."""
+
+    def case_of(self, id: str) -> None:
+        raise StoreError("the store broke off")
+
+
+def test_a_file_that_could_not_be_finished_is_not_there(tmp_path: Path) -> None:
+    torn = Torn.open(":memory:")
+    torn.put(runs())
+    with pytest.raises(StoreError, match="broke off"):
+        write(torn, build(store_of(runs())), tmp_path / "r.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unfinished_file_leaves_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "r.html").write_text("before")
+    torn = Torn.open(":memory:")
+    torn.put(runs())
+    with pytest.raises(StoreError, match="broke off"):
+        write(torn, build(store_of(runs())), tmp_path / "r.html")
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("r.html", "before")]
+
+
+def test_a_link_stays_a_link_to_the_renewed_file(tmp_path: Path) -> None:
+    (tmp_path / "kept.html").write_text("before")
+    (tmp_path / "r.html").symlink_to("kept.html")
+    file_of(store_of(runs()), tmp_path)
+    assert (tmp_path / "r.html").is_symlink()
+    assert (tmp_path / "kept.html").read_text("utf-8").startswith("<!doctype html>")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.html", "r.html"]
+
+
+def test_a_place_that_takes_no_file_is_named_as_it_was_given(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        file_of(store_of(runs()), tmp_path / "nowhere")
+    assert raised.value.filename == str(tmp_path / "nowhere" / "r.html")

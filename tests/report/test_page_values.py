@@ -253,7 +253,50 @@ def test_a_curve_says_what_it_concludes_and_what_that_rests_on() -> None:
     assert found.rests_on == (
         "From imported step scores; noise .150: unknown, averaged over a range."
     )
-    assert (found.break_where, found.break_href) == ("steps 3-4", "#4")
+    assert found.chart.title == "Score curve"
+
+
+LABELLED: dict[str, object] = {"source": "step_labels", "sigma": 0.25, "sigma_source": "assumed"}
+
+
+def test_a_curve_of_labels_never_says_that_steps_were_scored() -> None:
+    found = view(curve(**LABELLED), 6, "r-1", lambda step: f"#{step}")
+    assert found.said[1] == (
+        "By the labels of rules, taken as scores, it broke at step 4, with 90 % at steps 3-4."
+    )
+    assert found.rests_on == (
+        "From labels that rules gave to steps, taken as scores; noise .250: assumed, not measured."
+    )
+    assert (found.chart.spec, found.chart.title) == (
+        "labels_break", "Labels of the rules, taken as scores",
+    )  # fmt: skip
+    assert [c.label for c in found.chart.table.columns][:2] == ["step", "label as score"]
+    assert found.chart.table.caption == "Labels by step, taken as scores"
+    kinds = [r["kind"] for r in chart_rows(curve(**LABELLED), 6)]
+    assert kinds == ["label", "watch", "label", "label", "break", "label"]
+
+
+@pytest.mark.parametrize(("source", "shown"), [("imported", ".900"), ("step_labels", "")])
+def test_a_step_shows_the_score_that_it_was_given_and_no_label_for_one(
+    source: str, shown: str
+) -> None:
+    made = data(*(user(str(at)) for at in range(5)), curve=curve(source=source))
+    steps = content(run_page(made, links=ServerLinks())).steps
+    assert [step.score for step in steps] == ["", shown, "", "", ".200" if shown else ""]
+
+
+def legend(name: str) -> list[str]:
+    return re.findall(r"'domain': \['(\w+)', 'break'", str(charts.spec(name)))
+
+
+def test_the_chart_of_labels_calls_them_labels() -> None:
+    assert set(legend("curve_break")) == {"score"}
+    assert set(legend("labels_break")) == {"label"}
+    titles = [view["title"]["text"] for view in charts.spec("labels_break")["vconcat"]]
+    assert titles == [
+        "probability that the run broke here, by these labels",
+        "labels of rules, taken as scores: noise assumed",
+    ]
 
 
 @pytest.mark.parametrize(

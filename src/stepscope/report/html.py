@@ -17,6 +17,7 @@ from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
 from typing import Literal
+from uuid import uuid4
 
 from markupsafe import Markup
 
@@ -71,15 +72,39 @@ def write(
 ) -> None:
     """Write a report with the steps of the runs to look at first to one HTML file.
 
+    The file is written beside its place and put there in one move: whatever goes wrong before the
+    end, what was there stands, and nothing unfinished is left.
+
     Args:
         store: where the rows are; runs are opened only in a `Store`.
         report: what `build` made of them.
         file: where to; what is there is replaced.
         embed: of how many runs the steps are in it.
         chosen: which runs, as the report was built.
+
+    Raises:
+        OSError: the disk does not take it; the file as it was asked for is named.
     """
-    with Path(file).open("w", encoding="utf-8", newline="\n") as out:
-        out.writelines(parts(store, report, embed=embed, chosen=chosen or Chosen()))
+    # What a link leads to is replaced, not the link.
+    place = Path(file).resolve()
+    part = place.with_name(f".{uuid4().hex}.part")
+    pieces = parts(store, report, embed=embed, chosen=chosen or Chosen())
+    if place.exists() and not place.is_file():
+        # A pipe or a device takes what comes, and cannot be replaced.
+        _written(pieces, place)
+        return
+    try:
+        _written(pieces, part)
+        part.replace(place)
+    except OSError as e:
+        raise OSError(e.errno, e.strerror, str(file)) from e
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _written(pieces: Iterator[str], place: Path) -> None:
+    with place.open("w", encoding="utf-8", newline="\n") as out:
+        out.writelines(pieces)
 
 
 def parts(store: Rows, report: Report, *, embed: Embed, chosen: Chosen) -> Iterator[str]:

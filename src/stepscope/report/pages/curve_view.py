@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stepscope.report import lines
 from stepscope.report.charts import curve_name
+from stepscope.report.curve_text import BY_LABELS, NOISE, SOURCES
 from stepscope.report.curve_types import Curve
 from stepscope.report.pages.page import Cell, Chart, Column, Row, Table
 from stepscope.report.pages.shapes import name
@@ -15,16 +16,11 @@ from stepscope.values import Unmeasured
 
 # Points that a chart can show apart; of a longer run the lowest score of each stretch is drawn.
 MOST = 600
-SIGMA = {
-    "given": "given",
-    "repeats": "upper limit over repeated scorings",
-    "assumed": "assumed, not measured",
-    "marginalised": "unknown, averaged over a range",
-}
-SOURCE = {
-    "imported": "imported step scores",
-    "judge": "step scores of a judge",
-    "step_labels": "labels that rules gave to steps, taken as scores",
+# What is drawn, by where it comes from: nobody scored the steps that rules labelled.
+TITLES = {
+    "imported": "Score curve",
+    "judge": "Score curve",
+    "step_labels": "Labels of the rules, taken as scores",
 }
 
 
@@ -35,8 +31,6 @@ class CurveView:
     chart: Chart
     said: tuple[str, ...]
     rests_on: str
-    break_href: str | None
-    break_where: str
 
 
 def view(curve: Curve, count: int, anchor: str, to: To) -> CurveView:
@@ -54,16 +48,14 @@ def view(curve: Curve, count: int, anchor: str, to: To) -> CurveView:
     return CurveView(
         chart=Chart(
             id=f"{anchor}-curve",
-            spec=curve_name(*panels),
-            title="Score curve",
-            alt=" ".join(_said(curve)) or "Scores by step.",
+            spec=curve_name(*panels, labels=curve.source == "step_labels"),
+            title=TITLES[curve.source],
+            alt=" ".join(_said(curve)) or f"{TITLES[curve.source]}, by step.",
             rows=rows,
             table=_table(curve, anchor, to),
         ),
         said=tuple(_said(curve)),
         rests_on=_rests_on(curve),
-        break_href=None if curve.break_step is None else to(curve.break_step),
-        break_where=_run(curve),
     )
 
 
@@ -128,7 +120,9 @@ def _kind(curve: Curve, steps: range, watch: set[int], gate: set[int]) -> str:
         return "break"
     if any(step in gate for step in steps):
         return "below the gate"
-    return "watch" if any(step in watch for step in steps) else "score"
+    if any(step in watch for step in steps):
+        return "watch"
+    return "label" if curve.source == "step_labels" else "score"
 
 
 def _broke(curve: Curve, steps: range) -> bool:
@@ -155,7 +149,9 @@ def _said(curve: Curve) -> Iterator[str]:
     else:
         yield f"Shape: {name(shape)} ({_odds(curve)})."
     if curve.break_step is not None:
-        yield f"Broke at step {curve.break_step}, with 90 % at {_run(curve)}."
+        broke = f"at step {curve.break_step}, with 90 % at {_run(curve)}."
+        labels = curve.source == "step_labels"
+        yield f"{BY_LABELS.capitalize()}, it broke {broke}" if labels else f"Broke {broke}"
     elif curve.break_probability:
         yield "No break is declared."
     if curve.watch:
@@ -183,12 +179,13 @@ def _rests_on(curve: Curve) -> str:
     if curve.mean is not None:
         low, high = lines.share(curve.mean.low), lines.share(curve.mean.high)
         mean = f"; mean {lines.share(curve.mean.value)} [{low}, {high}]"
-    return f"From {SOURCE[curve.source]}{judge}; noise{noise}: {SIGMA[curve.sigma_source]}{mean}."
+    return f"From {SOURCES[curve.source]}{judge}; noise{noise}: {NOISE[curve.sigma_source]}{mean}."
 
 
 def _table(curve: Curve, anchor: str, to: To) -> Table:
+    labelled = curve.source == "step_labels"
     columns: list[tuple[str, str, tuple[float | None, ...] | None]] = [
-        ("score", "score", curve.scores),
+        ("score", "label as score" if labelled else "score", curve.scores),
         ("break", "probability of the break", curve.break_probability or None),
         ("seconds", "seconds", curve.latency_s),
         ("cost_usd", "usd", curve.cost_usd),
@@ -205,7 +202,8 @@ def _table(curve: Curve, anchor: str, to: To) -> Table:
     )
     return Table(
         id=f"{anchor}-scores",
-        caption="Scores by step" + (f", the first {MOST}" if len(curve.steps) > MOST else ""),
+        caption=("Labels by step, taken as scores" if labelled else "Scores by step")
+        + (f", the first {MOST}" if len(curve.steps) > MOST else ""),
         columns=(
             Column(key="step", label="step", number=True),
             *(Column(key=key, label=label, number=True) for key, label, _ in kept),

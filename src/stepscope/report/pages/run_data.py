@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepscope.model import Case, Record, Trajectory
+from stepscope.report.curve_suspects import with_curve
 from stepscope.report.curve_types import Curve
 from stepscope.report.curves import curve
 from stepscope.report.findings import Findings, findings
@@ -47,12 +48,13 @@ def read_run(store: Store, run: str) -> RunData:
     """
     trajectory, case, records = read(store, run)
     found = findings(records)
-    marked = suspects(trajectory, case, records)
+    drawn = curve(store, trajectory.id)
+    marked = with_curve(drawn, suspects(trajectory, case, records))
     return RunData(
         trajectory=trajectory,
         case=case,
         records=tuple(records),
-        curve=curve(store, trajectory.id),
+        curve=drawn,
         found=found,
         suspects=marked,
         marks=step_marks(trajectory, found, marked),

@@ -204,8 +204,9 @@ def _summary(step: Step) -> str:
 
 
 def _scores(data: RunData) -> dict[int, str]:
+    """Return the scores that somebody gave; labels taken as scores are none."""
     curve = data.curve
-    if isinstance(curve, Unmeasured):
+    if isinstance(curve, Unmeasured) or curve.source == "step_labels":
         return {}
     pairs = zip(curve.steps, curve.scores, strict=True)
     return {step: lines.share(score) for step, score in pairs if score is not None}
