@@ -117,6 +117,21 @@ def test_the_fleet_counts_what_was_read(place: Path) -> None:
     assert fleet.sigma == "0.06, given"
 
 
+def test_runs_of_one_task_are_one_cluster(place: Path) -> None:
+    head = "run,step,score,task\n"
+    text = "".join(rows(f"r{i}", HOLDS, f"t{i % 4}") for i in range(12))
+    place.write_text(head + text, encoding="utf-8")
+    with ss.shapes(place, sigma=0.06) as found:
+        assert len(list(found)) == 12
+        healthy = found.fleet().shares["healthy"]
+    assert (healthy.n, healthy.n_tasks) == (12, 4)
+
+
+def test_a_curve_that_no_shape_fits_has_no_break(place: Path) -> None:
+    found = told(place, HEAD + rows("a", (0.9, 0.4) * 5), sigma=0.06)["a"]
+    assert (found.unmodelled, found.break_step, found.break_first) == (True, None, None)
+
+
 def test_measured_noise_is_taken_from_the_store_beside_the_file(place: Path) -> None:
     text = HEAD + rows("a", FALLS)
     assert told(place, text)["a"].sigma is None

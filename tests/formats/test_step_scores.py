@@ -212,6 +212,12 @@ def test_in_a_large_file_a_run_that_comes_again_is_set_aside(
     ]
 
 
+def test_lines_of_json_are_numbered_over_all_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepscope.formats.score_blocks.BLOCK_BYTES", 100)
+    good = "".join(f'{{"run": "a", "step": {i}, "score": 0.5}}\n' for i in range(12))
+    assert reasons(good + '{"run": "a", "step": 12}\n')[0].startswith("row 13: no score")
+
+
 def test_a_quoted_cell_may_hold_commas_and_the_end_of_a_line() -> None:
     text = 'run,step,score,reason\na,0,.5,plain\nb,0,.5,"two,\nlines"\nb,1,bad,x\n'
     (_, b) = [item for item in read(FORMAT, text.encode()) if isinstance(item, Trajectory)]

@@ -134,7 +134,7 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True, tag="shapes"):
     """Which shapes the runs of a group have.
 
     The shares are estimated over all runs with a curve, the unresolved ones included: counting
-    labels would be biased (docs/design/shapes.md).
+    labels would be biased (docs/explanation/fleet-shapes.md).
 
     Attributes:
         shares: share of the runs by shape, with interval; empty where they cannot be estimated.
