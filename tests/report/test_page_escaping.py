@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.gates.kept import Kept, Looked
 from stepscope.gates.types import CaseFailure, GateDecision, GateReport, WorkflowDecision
 from stepscope.report import pages
 from stepscope.report.build import build
@@ -46,6 +47,12 @@ def documents() -> tuple[GateDocument, ...]:
     return (one, one)
 
 
+KEPT = Kept(
+    workflow=HOSTILE, file=HOSTILE, holds=HOSTILE, changes=(HOSTILE,), problems=(HOSTILE,),
+    looked=(Looked(commit=HOSTILE, looks=1, runs=1, current=True),),
+)  # fmt: skip
+
+
 @cache
 def all_pages() -> dict[str, Page]:
     """Return every page over a store in which every text is hostile, on a server and in a file."""
@@ -74,7 +81,7 @@ def all_pages() -> dict[str, Page]:
                 links=links, pairs=[(HOSTILE, "#a")], groups=[(HOSTILE, "#b")]
             ),
             f"{kind} profile": pages.profile(report, links=links),
-            f"{kind} gates": pages.gates(gates, links=links, baselines={HOSTILE: (HOSTILE,)}),
+            f"{kind} gates": pages.gates(gates, links=links, kept=[KEPT]),
         }
     return made
 

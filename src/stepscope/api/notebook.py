@@ -170,7 +170,9 @@ class Notebook:
             seed=self.settings.seed if seed is None else seed,
             look_first=look_first,
         )
-        return ReportView(value, self.show, Source(self.store, chosen, since))
+        return ReportView(
+            value, self.show, Source(self.store, chosen, since, self.settings.policies)
+        )
 
     def compare(
         self,

@@ -18,6 +18,7 @@ from stepscope.values import Unmeasured
 if TYPE_CHECKING:
     import altair as alt
 
+    from stepscope.gates.policy import WorkflowPolicy
     from stepscope.report.html import Embed
     from stepscope.report.pages.page import Chart
     from stepscope.store.columns import Rows
@@ -44,11 +45,12 @@ class Text(str):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a report was made of: the rows, and which of them."""
+    """What a report was made of: the rows, which of them, and what their workflows promise."""
 
     rows: Rows
     where: Where | None = None
     since: str | None = None
+    policies: Sequence[WorkflowPolicy] = ()
 
 
 class RunView:
@@ -182,14 +184,21 @@ class ReportView:
         Raises:
             UsageError: the report has no rows behind it, or a file is no gate report.
         """
+        from stepscope.gates.kept import kept
         from stepscope.report import html
+        from stepscope.report.build import both
         from stepscope.report.gate_json import gate_documents
 
         source = self._source
         if source is None:
             raise UsageError("this report was made without rows; take one from a store's report()")
         documents = gate_documents([Path(name) for name in gates])
-        chosen = html.Chosen(where=source.where, since=source.since, gates=documents)
+        chosen = html.Chosen(
+            where=source.where,
+            since=source.since,
+            gates=documents,
+            kept=kept(source.rows, source.policies, where=both(source.where, source.since)),
+        )
         place = Path(file)
         html.write(source.rows, self.value, place, embed=embed, chosen=chosen)
         return place

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
@@ -22,6 +22,7 @@ from uuid import uuid4
 from markupsafe import Markup
 
 from stepscope.errors import StoreError
+from stepscope.gates.kept import Kept
 from stepscope.report import pages
 from stepscope.report.build import both
 from stepscope.report.compare import compare
@@ -53,13 +54,13 @@ class Chosen:
         where: the choice that the report was built with.
         since: the same.
         gates: reports that `gate --json` wrote, the latest last.
-        baselines: by workflow, the lines of what a baseline would change.
+        kept: baselines and looks, by workflow.
     """
 
     where: Where | None = None
     since: str | None = None
     gates: Sequence[GateDocument] = ()
-    baselines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    kept: Sequence[Kept] = ()
 
 
 def write(
@@ -175,7 +176,7 @@ def _pages(store: Rows, report: Report, embed: Embed, chosen: Chosen) -> Iterato
     yield pages.no_run(report, links=links)
     yield _choice(runs, pairs, groups, links)
     yield pages.profile(report, links=links)
-    yield pages.gates(chosen.gates, links=links, baselines=chosen.baselines)
+    yield pages.gates(chosen.gates, links=links, kept=chosen.kept)
     if groups is not None:
         where = both(chosen.where, chosen.since)
         seed = report.provenance.seed

@@ -7,9 +7,7 @@ from typing import cast
 
 from starlette.requests import Request
 
-from stepscope.api import Notebook, gating
-from stepscope.errors import StepscopeError
-from stepscope.gates.policy import WorkflowPolicy
+from stepscope.gates.kept import Kept, kept
 from stepscope.report.build import LOOK_FIRST, both, build_from, read_chosen
 from stepscope.report.compare import compare
 from stepscope.report.pages.run_data import RunData, read_run
@@ -125,20 +123,12 @@ async def same_task(request: Request, data: RunData) -> tuple[RunRow, ...]:
     )
 
 
-async def baseline_changes(request: Request) -> dict[str, tuple[str, ...]]:
-    """Return, by workflow with a baseline, what the runs of the store would change in it."""
-    held = settings(request)
-    policies = [policy for policy in held.policies if policy.baseline is not None]
+async def kept_of_gates(request: Request) -> tuple[Kept, ...]:
+    """Return baselines and looks by workflow, and what the chosen runs differ in from them."""
+    asked = choice(request.query_params)
+    policies = settings(request).policies
 
-    def made(store: Store) -> dict[str, tuple[str, ...]]:
-        notebook = Notebook(store, held)
-        return {policy.workflow: _changes(notebook, policy) for policy in policies}
+    def made(store: Store) -> tuple[Kept, ...]:
+        return kept(store, policies, where=both(asked.condition, asked.since or None))
 
-    return await reader(request).ask(made) if policies else {}
-
-
-def _changes(notebook: Notebook, policy: WorkflowPolicy) -> tuple[str, ...]:
-    try:
-        return gating.update(notebook, policy)[1].lines
-    except StepscopeError as e:
-        return (str(e),)
+    return await reader(request).ask(made) if policies else ()

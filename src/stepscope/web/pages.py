@@ -19,9 +19,9 @@ from stepscope.report.pages.run import WINDOW
 from stepscope.report.pages.runs import RunRow
 from stepscope.report.types import Report
 from stepscope.web.answers import (
-    baseline_changes,
     chosen,
     comparison,
+    kept_of_gates,
     reader,
     run_data,
     same_task,
@@ -108,8 +108,8 @@ async def profile(request: Request) -> Response:
 async def gates(request: Request) -> Response:
     """Return the gates as they were decided, and what the runs would change in a baseline."""
     documents = gate_documents(request.app.state.gates)
-    changes = await baseline_changes(request)
-    page = pages.gates(documents, links=_links(request), baselines=changes)
+    held = await kept_of_gates(request)
+    page = pages.gates(documents, links=_links(request), kept=held)
     return rendered(request, page)
 
 

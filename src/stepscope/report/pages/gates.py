@@ -5,31 +5,38 @@ A page never decides a gate: every look at a commit spends of its alpha.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from stepscope.gates.types import GateDecision, GateReport, WorkflowDecision
+from stepscope.gates.kept import Kept
+from stepscope.gates.types import GateDecision, WorkflowDecision
 from stepscope.report import gate_lines
 from stepscope.report.gate_json import GateDocument
+from stepscope.report.pages import gate_history
+from stepscope.report.pages.gate_history import TONES, BaselineView
 from stepscope.report.pages.links import Links
 from stepscope.report.pages.page import Cell, Column, Empty, Page, Row, Table, Tone
 
-TONES: dict[str, Tone] = {"fail": "bad", "pass": "good", "undecided": "warn", "not_run": "quiet"}
-# Characters of a commit that people tell it by.
-COMMIT = 12
+# A report says nothing of those before it.
+ALONE = "One report, so no history: name earlier ones as well, --gates FILE for each, latest last."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowView:
-    """The gates of one workflow: the word for all, a row a gate, and its failing cases."""
+    """The gates of one workflow: the word for all, a row a gate, failing cases, what came before.
+
+    A workflow that is not in the last report has its history and its baseline alone.
+    """
 
     name: str
     word: str
     tone: Tone
     size: str
-    table: Table
+    table: Table | None
     failing: Table | None
     changes: tuple[str, ...]
+    history: Table | None
+    baseline: BaselineView | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +44,17 @@ class GatesContent:
     """What the template of the gates reads.
 
     Attributes:
-        latest: the workflows of the last document.
-        summary: its one line.
+        workflows: those of the last document, then those of which something else is kept.
+        summary: the one line of the last document.
         remarks: what was read and could not be used.
-        history: a row a document and workflow, the last first.
-        baselines: lines of what a baseline would change, by workflow.
+        alone: why there is no history yet; "" where there is, or no report at all.
+        empty: what to run where no gate was decided.
     """
 
-    latest: tuple[WorkflowView, ...]
+    workflows: tuple[WorkflowView, ...]
     summary: str
     remarks: tuple[str, ...]
-    history: Table | None
-    baselines: tuple[tuple[str, tuple[str, ...]], ...]
+    alone: str
     empty: Empty | None
 
 
@@ -56,45 +62,62 @@ def gates(
     documents: Sequence[GateDocument],
     *,
     links: Links,
-    baselines: Mapping[str, Sequence[str]] | None = None,
+    kept: Sequence[Kept] = (),
 ) -> Page:
     """Return the page of gates.
 
     Args:
         documents: what `stepscope gate --json` wrote, the latest last.
         links: where things are.
-        baselines: by workflow, the lines of what `baseline update` would change.
+        kept: baselines and looks, by workflow.
     """
     last = documents[-1] if documents else None
-    empty = Empty(
-        said="No gate was decided for this page: declare gates in stepscope.toml, and decide them.",
-        commands=(
-            "stepscope gate --json --out gate.json",
-            "stepscope report --html r.html --gates gate.json",
-        ),
-    )
+    workflows = tuple(_views(documents, kept, links))
+    alone = last is not None and not any(view.history for view in workflows)
     content = GatesContent(
-        latest=() if last is None else tuple(_views(last.report, links)),
+        workflows=workflows,
         summary="" if last is None else gate_lines.summary(last.report, last.exit_code),
         remarks=() if last is None else last.remarks,
-        history=_history(documents) if len(documents) > 1 else None,
-        baselines=tuple((name, tuple(said)) for name, said in (baselines or {}).items()),
-        empty=empty if last is None else None,
+        alone=ALONE if alone else "",
+        empty=_empty(bool(kept), links) if last is None else None,
     )
     return Page(name="gates", title="Gates", template="gates.html", anchor="gates", content=content)
 
 
-def _views(report: GateReport, links: Links) -> Iterable[WorkflowView]:
-    for at, workflow in enumerate(report.workflows):
-        found = gate_lines.outcome(workflow)
+def _empty(declared: bool, links: Links) -> Empty:
+    said = (
+        "No gate was decided for this page: decide the gates, and name the report."
+        if declared
+        else "No gate was decided for this page: declare [workflow.NAME.gates] in stepscope.toml, "
+        "decide them, and name the report."
+    )
+    served = links.runs() is not None
+    shown = "stepscope view" if served else "stepscope report --html report.html"
+    return Empty(
+        said=said,
+        commands=("stepscope gate --json --out gate.json", f"{shown} --gates gate.json"),
+    )
+
+
+def _views(
+    documents: Sequence[GateDocument], kept: Sequence[Kept], links: Links
+) -> Iterable[WorkflowView]:
+    last = {w.workflow: w for w in documents[-1].report.workflows} if documents else {}
+    held = {one.workflow: one for one in kept}
+    earlier = [w.workflow for document in documents for w in document.report.workflows]
+    for at, name in enumerate(dict.fromkeys([*last, *held, *earlier])):
+        workflow = last.get(name)
+        found = None if workflow is None else gate_lines.outcome(workflow)
         yield WorkflowView(
-            name=workflow.workflow,
-            word=gate_lines.WORDS[found],
-            tone=TONES[found],
-            size=gate_lines.size(workflow),
-            table=_table(workflow, at),
-            failing=_failing(workflow, at, links),
-            changes=tuple(gate_lines.changes(workflow)),
+            name=name,
+            word="not decided" if found is None else gate_lines.WORDS[found],
+            tone="quiet" if found is None else TONES[found],
+            size="" if workflow is None else gate_lines.size(workflow),
+            table=None if workflow is None else _table(workflow, at),
+            failing=None if workflow is None else _failing(workflow, at, links),
+            changes=() if workflow is None else tuple(gate_lines.changes(workflow)),
+            history=gate_history.history(documents, name, at),
+            baseline=gate_history.baseline(held[name], at) if name in held else None,
         )
 
 
@@ -163,30 +186,3 @@ def _failing(workflow: WorkflowDecision, at: int, links: Links) -> Table | None:
         columns=columns,
         rows=rows,
     )
-
-
-def _history(documents: Sequence[GateDocument]) -> Table:
-    rows = tuple(
-        Row(
-            cells=(
-                Cell(text=str(number + 1), sort=number),
-                Cell(text=(document.report.commit or "none said")[:COMMIT]),
-                Cell(text=workflow.workflow),
-                Cell(text=gate_lines.WORDS[found], tone=TONES[found]),
-                Cell(text=f"{workflow.n_runs:,}", sort=workflow.n_runs),
-                Cell(text=", ".join(g.name for g in workflow.gates if g.outcome == "fail")),
-            )
-        )
-        for number, document in reversed(list(enumerate(documents)))
-        for workflow in document.report.workflows
-        for found in (gate_lines.outcome(workflow),)
-    )
-    columns = (
-        Column(key="at", label="report", number=True),
-        Column(key="commit", label="commit"),
-        Column(key="workflow", label="workflow"),
-        Column(key="outcome", label="outcome"),
-        Column(key="runs", label="runs", number=True),
-        Column(key="failed", label="failed gates"),
-    )
-    return Table(id="gate-history", caption="Reports, the last first", columns=columns, rows=rows)
