@@ -1,16 +1,42 @@
-"""Spans into runs: one run a trace, whatever order its spans came in."""
+"""Spans into runs: one run a trace, whatever order its spans came in.
+
+Every span stays in the run as recorded (`Trajectory.spans`), whether it made a step or not; what
+our spans have no field for stands beside them in `extra`, in the same order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from stepscope.formats.building import Ordinals
-from stepscope.formats.spans.span import Span
-from stepscope.model import Json, Source, Trajectory
+import msgspec
+
+from stepscope.formats.building import Ordinals, finish
+from stepscope.formats.spans.graph import Graph, graph
+from stepscope.formats.spans.order import turns
+from stepscope.formats.spans.reading import saying
+from stepscope.formats.spans.said import Said
+from stepscope.formats.spans.script import Script
+from stepscope.formats.spans.span import Span, SpanStatus
+from stepscope.formats.spans.telling import Telling, telling
+from stepscope.formats.tokens import total
+from stepscope.model import (
+    Instant,
+    Json,
+    Label,
+    ResultStatus,
+    Source,
+    Step,
+    ToolDef,
+    Trajectory,
+    Usage,
+    Warn,
+)
+from stepscope.model import Span as Node
 from stepscope.safety.door import Repair
 from stepscope.safety.limits import Limits
 
 _LIMITS = Limits()
+_STATUSES: dict[SpanStatus, ResultStatus] = {"ok": "ok", "error": "error", "unset": "unknown"}
 
 
 def assemble(
@@ -24,6 +50,8 @@ def assemble(
 ) -> Iterator[Trajectory]:
     """Yield one run for each trace, in the order of their first spans.
 
+    A trace in which no span speaks of an agent is a run without steps, and says so in a warning.
+
     Args:
         spans: of any number of traces, in any order.
         source: where they were read; `run_id` becomes the trace's id.
@@ -35,4 +63,177 @@ def assemble(
     Raises:
         TraceError: a run cannot be written as JSON, or has more steps than `limits` allows.
     """
-    raise NotImplementedError
+    traces: dict[str, list[Span]] = {}
+    for span in spans:
+        traces.setdefault(span.trace_id, []).append(span)
+    counts = Ordinals() if ordinals is None else ordinals
+    told = tuple(repairs)
+    for trace_id, members in traces.items():
+        draft = _draft(members, trace_id, source, limits, extra)
+        yield finish(draft, counts, limits=limits, repairs=told)
+
+
+def _draft(
+    spans: list[Span],
+    trace_id: str,
+    source: Source,
+    limits: Limits,
+    extra: Mapping[str, Json] | None,
+) -> Trajectory:
+    tree = graph(spans)
+    read = [saying(span, limits) for span in spans]
+    told = telling(read, tree)
+    script = Script(spans, told, tree.parents)
+    steps = script.play(turns(spans, tree, told))
+    warnings = _warnings(tree, script.first)
+    if not steps:
+        reason = f"none of {len(spans)} spans is of a model, a tool or an agent that speaks"
+        warnings.append(Warn("no_agent_span", reason))
+    roots = [at for at in tree.order if tree.parents[at] is None]
+    start, end = _bounds(spans)
+    tools = _tools(told)
+    return Trajectory(
+        id="",
+        name=trace_id,
+        steps=steps,
+        source=msgspec.structs.replace(source, run_id=trace_id or source.run_id),
+        workflow=next((said.workflow for said in read if said.workflow is not None), ""),
+        agent=next((s.agent for s in steps if s.actor == "agent" and not s.replayed), None),
+        tags=_tags(read),
+        tools=tools or None,
+        spans=tuple([_node(span) for span in spans]),
+        termination=next((read[at].failed for at in roots if read[at].failed is not None), None),
+        labels=_labels(read, script.first),
+        usage=_usage(steps, read, tree),
+        cost_usd=_cost(steps, read, tree),
+        start=start,
+        end=end,
+        warnings=tuple(warnings),
+        extra=_beside(spans, extra),
+    )
+
+
+def _warnings(tree: Graph, first: Mapping[int, int]) -> list[Warn]:
+    """Return the faults of the graph, each at the step of its span.
+
+    A span that made no step points at the first step below it, else at what its parent points at.
+    """
+    below: dict[int, int] = dict(first)
+    for at in reversed(tree.order):
+        parent = tree.parents[at]
+        if parent is not None and parent not in first and at in below:
+            below[parent] = min(below[at], below.get(parent, below[at]))
+    nearest: dict[int, int | None] = {}
+    for at in tree.order:
+        parent = tree.parents[at]
+        nearest[at] = below.get(at, None if parent is None else nearest[parent])
+    return [Warn(fault.code, fault.reason, nearest[fault.span]) for fault in tree.faults]
+
+
+def _bounds(spans: Sequence[Span]) -> tuple[Instant | None, Instant | None]:
+    starts = [span.start_ns for span in spans if span.start_ns is not None]
+    ends = [span.end_ns for span in spans if span.end_ns is not None]
+    first = Instant(min(starts), str(min(starts))) if starts else None
+    return first, Instant(max(ends), str(max(ends))) if ends else None
+
+
+def _tags(read: Sequence[Said]) -> dict[str, str]:
+    session = next((said.session for said in read if said.session is not None), None)
+    return {} if session is None else {"session": session}
+
+
+def _tools(told: Telling) -> tuple[ToolDef, ...]:
+    """Return every tool offered, once for each agent that it was offered to."""
+    found: dict[tuple[str, str | None], ToolDef] = {}
+    for said, agent in zip(told.sayings, told.agents, strict=True):
+        for tool in said.tools:
+            owner = agent or said.agent
+            found.setdefault((tool.name, owner), msgspec.structs.replace(tool, agent=owner))
+    return tuple(found.values())
+
+
+def _labels(read: Sequence[Said], first: Mapping[int, int]) -> tuple[Label, ...]:
+    """Return evaluations at the steps of their spans; those of a whole trace have no step."""
+    return tuple(
+        [
+            label
+            if label.extra is not None and "of" in label.extra
+            else msgspec.structs.replace(label, step=first.get(at))
+            for at, said in enumerate(read)
+            for label in said.labels
+        ]
+    )
+
+
+def _outermost(read: Sequence[Said], tree: Graph, name: str) -> list[Said]:
+    """Return what says `name` with nothing above it saying it too."""
+    covered: set[int] = set()
+    found: list[Said] = []
+    for at in tree.order:
+        parent = tree.parents[at]
+        if parent in covered:
+            covered.add(at)
+        elif at not in tree.superseded and getattr(read[at], name) is not None:
+            covered.add(at)
+            found.append(read[at])
+    return found
+
+
+def _usage(steps: Sequence[Step], read: Sequence[Said], tree: Graph) -> Usage | None:
+    """Return the sum over the steps; where they have none, what agents say of themselves."""
+    counted = total(steps)
+    if counted is not None:
+        return counted
+    frames = _outermost(read, tree, "usage")
+    return total([Step(index=0, actor="agent", usage=said.usage) for said in frames])
+
+
+def _cost(steps: Sequence[Step], read: Sequence[Said], tree: Graph) -> float | None:
+    if any(step.cost_usd is not None for step in steps):
+        return None  # figures add up what the steps say
+    frames = [said.cost_usd for said in _outermost(read, tree, "cost_usd")]
+    costs = [cost for cost in frames if cost is not None]
+    return sum(costs) if costs else None
+
+
+def _node(span: Span) -> Node:
+    return Node(
+        id=span.span_id,
+        parent=span.parent_id,
+        name=span.name,
+        kind=span.kind,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        status=_STATUSES[span.status],
+        attributes=span.attributes,
+        events=tuple([msgspec.to_builtins(event) for event in span.events]),
+        links=span.links,
+    )
+
+
+def _beside(spans: Sequence[Span], extra: Mapping[str, Json] | None) -> dict[str, Json] | None:
+    """Return what spans say that a run's spans have no field for: `resources`, and `span_facts`.
+
+    `span_facts` has an object for every span; its `resource` is a place in `resources`.
+    """
+    resources: dict[bytes, int] = {}
+    listed: list[Json] = []
+    facts: list[dict[str, Json]] = []
+    for span in spans:
+        about: dict[str, Json] = {**(span.extra or {})}
+        if span.resource:
+            key = msgspec.json.encode(span.resource, order="deterministic")
+            if key not in resources:
+                resources[key] = len(listed)
+                listed.append(span.resource)
+            about["resource"] = resources[key]
+        for name in ("scope", "status_message"):
+            if getattr(span, name) is not None:
+                about[name] = getattr(span, name)
+        facts.append(about)
+    found: dict[str, Json] = {**(extra or {})}
+    if listed:
+        found["resources"] = listed
+    if any(facts):
+        found["span_facts"] = facts
+    return found or None

@@ -1,0 +1,144 @@
+"""Read OTLP as JSON: a request or an export as one object, or one object a line.
+
+Spans of one trace are one run, over however many lines, batches and resources they are spread. A
+span that is none is quarantined alone. `decode_request` reads what an exporter sends: JSON always,
+protobuf where the library for it is installed.
+Source: OTLP specification 1.9; the OpenTelemetry Collector's file exporter writes the lines.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from importlib import import_module
+
+import msgspec
+
+from stepscope.errors import ConfigError, TraceError
+from stepscope.formats.building import rest
+from stepscope.formats.opening import Opening
+from stepscope.formats.otlp_values import groups, span_of
+from stepscope.formats.plain import Found, PlainFormat, found
+from stepscope.formats.spans import Span, assemble
+from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
+from stepscope.safety.door import Repair, decode
+from stepscope.safety.limits import Limits
+
+_NAME = "otlp"
+_KEYS = ("resourceSpans", "resource_spans")
+_LIMITS = Limits()
+
+
+def _likeness(seen: Opening) -> float:
+    return 0.99 if any(_is_export(record) for record in seen.records) else 0.0
+
+
+def _is_export(record: Json) -> bool:
+    return isinstance(record, dict) and any(isinstance(record.get(key), list) for key in _KEYS)
+
+
+def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    spans: list[Span] = []
+    repairs: list[Repair] = []
+    beside: dict[str, Json] = {}
+    first: int | None = None
+    for record in found(stream):
+        if isinstance(record, Quarantined):
+            yield record
+            continue
+        repairs.extend(record.repairs)
+        for item in _members(record):
+            if isinstance(item, Quarantined):
+                yield item
+            else:
+                spans.append(item)
+                first = record.offset if first is None else first
+        if isinstance(record.value, dict):
+            beside.update(rest(record.value, frozenset(_KEYS)) or {})
+    source = Source(format=_NAME, uri=stream.uri, offset=first)
+    yield from assemble(
+        spans, source=source, limits=stream.limits, extra=beside or None, repairs=repairs
+    )
+
+
+def _members(record: Found) -> Iterator[Span | Quarantined]:
+    """Yield the spans of one record; what is none is quarantined, the others are kept."""
+    if not _is_export(record.value):
+        yield _aside(record, record.raw, "an OTLP export needs a list under `resourceSpans`")
+        return
+    try:
+        listed = list(groups(record.value))
+    except TraceError as e:
+        yield _aside(record, record.raw, str(e))
+        return
+    for span, resource, scope in listed:
+        try:
+            yield span_of(span, resource, scope)
+        except TraceError as e:
+            yield _aside(record, msgspec.json.encode(span), str(e))
+
+
+def _aside(record: Found, raw: bytes, reason: str) -> Quarantined:
+    return Quarantined(reason=reason, offset=record.offset, raw=raw, uri=record.uri)
+
+
+def decode_request(body: bytes, content_type: str, limits: Limits = _LIMITS) -> list[Span]:
+    """Return the spans of one export request, as its content type says it is written.
+
+    Raises:
+        TraceError: the body is not what its content type says, or a span in it is none.
+        ConfigError: protobuf, and the library that reads it is not installed.
+    """
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == "application/x-protobuf":
+        value = _from_protobuf(body)
+    elif kind == "application/json":
+        value = decode(body, limits=limits).value
+    else:
+        raise TraceError(
+            f"a request needs content of type application/json or application/x-protobuf; "
+            f"found {content_type[:60]!r}"
+        )
+    if not isinstance(value, dict):
+        raise TraceError(f"a request needs an object; found {type(value).__name__}")
+    return [span_of(span, resource, scope) for span, resource, scope in groups(value)]
+
+
+def _from_protobuf(body: bytes) -> Json:
+    """Return a protobuf request as the JSON it would be, ids as hex.
+
+    Raises:
+        ConfigError: the library is not installed.
+        TraceError: the body is no such request.
+    """
+    try:
+        messages = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+        json_format = import_module("google.protobuf.json_format")
+        faults = import_module("google.protobuf.message")
+    except ImportError as e:
+        raise ConfigError(
+            "protobuf cannot be read without a library: pip install 'stepscope[otlp]', "
+            "or let the exporter send JSON (OTEL_EXPORTER_OTLP_PROTOCOL=http/json)"
+        ) from e
+    request = messages.ExportTraceServiceRequest()
+    try:
+        request.ParseFromString(body)
+    except faults.DecodeError as e:
+        raise TraceError(f"the body is no protobuf of an export request ({e})") from e
+    value: Json = json_format.MessageToDict(request)
+    for group in value.get("resourceSpans", []):
+        for scoped in group.get("scopeSpans", []):
+            for span in scoped.get("spans", []):
+                _ids_as_hex(span)
+    return value
+
+
+def _ids_as_hex(span: dict[str, Json]) -> None:
+    """Write the ids of a span and its links as OTLP's own JSON does: hex, not base64."""
+    for record in [span, *span.get("links", [])]:
+        for key in ("traceId", "spanId", "parentSpanId"):
+            if key in record:
+                record[key] = base64.b64decode(record[key]).hex()
+
+
+FORMAT = PlainFormat(_NAME, _likeness, _read)

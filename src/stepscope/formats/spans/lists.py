@@ -1,0 +1,231 @@
+"""Read flat lists of spans: what SDKs' in-memory and console exporters give when written as JSON.
+
+A file is an array of spans, spans one a line, or objects with such an array under `spans`, which
+may say something of the whole beside it. Three spellings: Python's (`trace_id`, `span_id`,
+`start_time`, `span_events`), its `to_json` (`context`, ISO times), JavaScript's (`spanContext`,
+times as seconds and nanoseconds). Spans of one trace are one run, wherever they stand in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.building import rest, text_at
+from stepscope.formats.opening import Opening
+from stepscope.formats.plain import Found, PlainFormat, found
+from stepscope.formats.spans.assembling import assemble
+from stepscope.formats.spans.span import Span, SpanEvent, SpanStatus
+from stepscope.formats.times import instant
+from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
+from stepscope.safety.door import Repair
+
+_NAME = "spans"
+_STATUSES: dict[str, SpanStatus] = {
+    "OK": "ok",
+    "ERROR": "error",
+    "UNSET": "unset",
+    "STATUS_CODE_OK": "ok",
+    "STATUS_CODE_ERROR": "error",
+    "STATUS_CODE_UNSET": "unset",
+    "0": "unset",
+    "1": "ok",
+    "2": "error",
+}
+_KNOWN = frozenset(
+    "trace_id traceId span_id spanId context spanContext parent_span_id parentSpanId parent_id "
+    "parentId name kind start_time startTime start_time_unix_nano startTimeUnixNano end_time "
+    "endTime end_time_unix_nano endTimeUnixNano status attributes span_events events resource "
+    "scope instrumentationScope instrumentationLibrary links".split()
+)
+_EVENT = frozenset({"name", "event_name", "timestamp", "time", "attributes"})
+
+
+def _likeness(seen: Opening) -> float:
+    return 0.95 if any(_is_span(record) or _holds(record) for record in seen.records) else 0.0
+
+
+def _holds(record: Json) -> bool:
+    listed = record.get("spans") if isinstance(record, dict) else None
+    return isinstance(listed, list) and bool(listed) and _is_span(listed[0])
+
+
+def _is_span(record: Json) -> bool:
+    if not isinstance(record, dict) or not isinstance(record.get("name"), str):
+        return False
+    return _ids(record) is not None and ("attributes" in record or _start(record) is not None)
+
+
+def _ids(record: dict[str, Json]) -> tuple[str, str] | None:
+    """Return the ids of trace and span, where the record has a span's."""
+    for key in ("context", "spanContext"):
+        if isinstance(record.get(key), dict):
+            record = record[key]
+            break
+    span_id = text_at(record, "span_id") or text_at(record, "spanId")
+    trace_id = text_at(record, "trace_id") or text_at(record, "traceId")
+    if span_id is None or trace_id is None:
+        return None
+    return trace_id.removeprefix("0x"), span_id.removeprefix("0x")
+
+
+def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    spans: list[Span] = []
+    repairs: list[Repair] = []
+    beside: dict[str, Json] = {}
+    first: int | None = None
+    for record in found(stream):
+        if isinstance(record, Quarantined):
+            yield record
+            continue
+        value = record.value
+        listed = value.get("spans") if isinstance(value, dict) and not _is_span(value) else None
+        if isinstance(value, dict) and isinstance(listed, list):
+            beside.update(rest(value, frozenset({"spans"})) or {})
+        else:
+            listed = [value]
+        repairs.extend(record.repairs)
+        for entry in listed:
+            try:
+                spans.append(flat_span(entry))
+            except (TraceError, msgspec.ValidationError) as e:
+                yield _quarantined(record, entry, str(e), whole=len(listed) == 1)
+            else:
+                first = record.offset if first is None else first
+    source = Source(format=_NAME, uri=stream.uri, offset=first)
+    yield from assemble(
+        spans, source=source, limits=stream.limits, extra=beside or None, repairs=repairs
+    )
+
+
+def _quarantined(record: Found, entry: Json, reason: str, *, whole: bool) -> Quarantined:
+    raw = record.raw if whole else msgspec.json.encode(entry)
+    return Quarantined(reason=reason, offset=record.offset, raw=raw, uri=record.uri)
+
+
+def flat_span(record: Json) -> Span:
+    """Return one span of a list.
+
+    Raises:
+        TraceError: it has no ids of a trace and a span, or something else than an object in its
+            attributes.
+    """
+    ids = _ids(record) if isinstance(record, dict) else None
+    if ids is None:
+        raise TraceError(
+            f"a span needs the ids of its trace and its own; found {str(record)[:60]!r}"
+        )
+    status = record.get("status")
+    told = status if isinstance(status, dict) else {"code": status}
+    code = str(told.get("code", told.get("status_code", ""))).removeprefix("StatusCode.")
+    message = text_at(told, "message") or text_at(told, "description")
+    events = record.get("span_events", record.get("events")) or []
+    links = record.get("links") or []
+    extra = rest(record, _KNOWN) or {}
+    if code.upper() not in _STATUSES and status is not None:
+        extra["status"] = status
+    return Span(
+        trace_id=ids[0],
+        span_id=ids[1],
+        parent_id=_parent(record),
+        name=text_at(record, "name") or "",
+        kind=_kind(record.get("kind")),
+        start_ns=_start(record),
+        end_ns=_time(record, "end"),
+        status=_STATUSES.get(code.upper(), "unset"),
+        status_message=message,
+        attributes=_object(record, "attributes"),
+        events=tuple([_event(event) for event in events if isinstance(event, dict)]),
+        resource=_resource(record.get("resource")),
+        scope=_scope(record),
+        links=tuple(links) if isinstance(links, list) else (links,),
+        extra=extra or None,
+    )
+
+
+def _object(record: dict[str, Json], key: str) -> dict[str, Json]:
+    value = record.get(key)
+    if value is None:
+        return {}
+    if isinstance(value, dict):
+        return value
+    raise TraceError(f"a span needs an object under `{key}`; found {str(value)[:60]!r}")
+
+
+def _parent(record: dict[str, Json]) -> str | None:
+    above = record.get("parentSpanContext")
+    if isinstance(above, dict):
+        return text_at(above, "spanId")
+    for key in ("parent_span_id", "parentSpanId", "parent_id", "parentId"):
+        if parent := text_at(record, key):
+            return parent.removeprefix("0x")
+    return None
+
+
+def _kind(kind: Json) -> str:
+    return str(kind).removeprefix("SpanKind.").lower() if kind is not None else ""
+
+
+def _start(record: dict[str, Json]) -> int | None:
+    return _time(record, "start")
+
+
+def _time(record: dict[str, Json], which: str) -> int | None:
+    for key in ("_time", "Time", "_time_unix_nano", "TimeUnixNano"):
+        time = nanoseconds(record.get(f"{which}{key}"))
+        if time is not None:
+            return time
+    return None
+
+
+def nanoseconds(value: Json) -> int | None:
+    """Return a time in nanoseconds UTC since 1970: a number, digits, ISO, or seconds and the rest.
+
+    >>> nanoseconds([1770131992, 242000000]), nanoseconds("1770131992242000000")
+    (1770131992242000000, 1770131992242000000)
+    """
+    match value:
+        case [int(seconds), int(rest_of_it)]:
+            return seconds * 1_000_000_000 + rest_of_it
+        case str() if value.isdecimal() and len(value) < 20:
+            value = int(value)
+    time = instant(value)
+    return None if time is None else time.ns
+
+
+def _event(record: dict[str, Json]) -> SpanEvent:
+    name = text_at(record, "name") or text_at(record, "event_name") or ""
+    time = record.get("timestamp", record.get("time"))
+    about = record.get("attributes")
+    extra = rest(record, _EVENT) or {}
+    if about is not None and not isinstance(about, dict):
+        extra["attributes"] = about
+    return SpanEvent(
+        name=name,
+        time_ns=nanoseconds(time),
+        attributes=about if isinstance(about, dict) else {},
+        extra=extra or None,
+    )
+
+
+def _resource(resource: Json) -> dict[str, Json]:
+    if not isinstance(resource, dict):
+        return {} if resource is None else {"resource": resource}
+    inner = resource.get("attributes")
+    return inner if isinstance(inner, dict) and len(resource) <= 2 else resource
+
+
+def _scope(record: dict[str, Json]) -> str | None:
+    for key in ("scope", "instrumentationScope", "instrumentationLibrary"):
+        scope = record.get(key)
+        if isinstance(scope, dict) and isinstance(scope.get("name"), str):
+            version = scope.get("version")
+            return f"{scope['name']}@{version}" if version else str(scope["name"])
+        if isinstance(scope, str):
+            return scope
+    return None
+
+
+FORMAT = PlainFormat(_NAME, _likeness, _read)

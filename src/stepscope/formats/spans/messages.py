@@ -1,0 +1,231 @@
+"""Messages within attributes, whatever dialect they are written in.
+
+One reader for the parts of the OpenTelemetry conventions, OpenAI's chat and Responses items,
+Anthropic's blocks, Gemini's contents, LangChain's messages and generations, and the Vercel AI SDK's
+content: they differ in names, not in what they say. A value that is no message at all is one
+message of text. Refuses nothing.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from stepscope.formats.beliefs import judge_text
+from stepscope.formats.building import rest, text_at
+from stepscope.formats.spans.attributes import decoded
+from stepscope.formats.spans.blocks import block, call, result
+from stepscope.formats.spans.said import Message
+from stepscope.model import Actor, Json, Part, ToolCall, ToolResult
+from stepscope.safety.limits import Limits
+
+_ACTORS: dict[str, Actor] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "agent",
+    "ai": "agent",
+    "aimessagechunk": "agent",
+    "model": "agent",
+    "tool": "environment",
+    "function": "environment",
+}
+_KNOWN = frozenset(
+    "role type content contents parts text tool_calls tool_call_id name finish_reason message "
+    "reasoning_content refusal id function_call additional_kwargs response_metadata".split()
+)
+# Keys under which a body holds its messages, most telling first.
+_BODIES = ("messages", "contents", "choices", "generations", "output", "candidates")
+_ITEMS = frozenset("function_call function_call_output message reasoning custom_tool_call".split())
+
+
+def read(found: Json, actor: Actor, limits: Limits) -> tuple[Message, ...]:
+    """Return the messages that a value holds; `actor` said those that do not say who did."""
+    value = decoded(found, limits)
+    if value is None or value in ("", [], {}):
+        return ()
+    if isinstance(value, dict):
+        return _body(value, actor, limits)
+    if isinstance(value, list):
+        if all(isinstance(entry, dict | list) for entry in value):
+            return tuple([said for entry in value for said in read(entry, actor, limits)])
+        if all(isinstance(entry, str) for entry in value):
+            return tuple([said for entry in value for said in read(entry, actor, limits)])
+    return (Message(actor, (Part("text", plain(found)),)),)
+
+
+def plain(value: Json) -> str:
+    """Return a value as text: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _body(value: dict[str, Json], actor: Actor, limits: Limits) -> tuple[Message, ...]:
+    if is_message(value):
+        return (_message(value, actor, limits),)
+    if isinstance(kwargs := value.get("kwargs"), dict):
+        # LangChain writes its classes as constructors.
+        return read(kwargs, _constructed(value, actor), limits)
+    for key in _BODIES:
+        held = value.get(key)
+        if isinstance(held, list) and held:
+            return (*_instructions(value, limits), *read(held, actor, limits))
+    message = value.get("message")
+    if isinstance(message, dict):
+        return _generation(value, message, actor, limits)
+    content = value.get("content")
+    if isinstance(content, dict):
+        return read(content, actor, limits)
+    for key in ("text", "content", "answer"):
+        if isinstance(said := value.get(key), str) and len(value) <= 3:
+            extra = {k: v for k, v in value.items() if k != key} or None
+            return (Message(actor, (Part("text", said),), extra=extra),)
+    if "kind" not in value and isinstance(value.get("type"), str):
+        return (_message({"parts": [value]}, actor, limits),)
+    return (Message(actor, (Part("text", plain(value)),)),)
+
+
+def _generation(
+    value: dict[str, Json], message: dict[str, Json], actor: Actor, limits: Limits
+) -> tuple[Message, ...]:
+    """Return a choice or generation: its message, whose text may stand beside it."""
+    inner = message["kwargs"] if isinstance(message.get("kwargs"), dict) else message
+    if not inner.get("content") and isinstance(value.get("text"), str):
+        inner = {**inner, "content": value["text"]}
+    reason = value.get("finish_reason")
+    said = _message({"role": "assistant", **inner}, actor, limits)
+    return (said._replace(finish=reason if isinstance(reason, str) else said.finish),)
+
+
+def _constructed(value: dict[str, Json], actor: Actor) -> Actor:
+    path = value.get("id")
+    name = str(path[-1]).lower() if isinstance(path, list) and path else ""
+    for role, known in _ACTORS.items():
+        if name.startswith(f"{role}message"):
+            return known
+    return actor
+
+
+def _instructions(value: dict[str, Json], limits: Limits) -> tuple[Message, ...]:
+    config = value.get("config")
+    held = config if isinstance(config, dict) else value
+    for key in ("system_instruction", "systemInstruction", "system", "instructions"):
+        if said := held.get(key):
+            return read(said, "system", limits)
+    return ()
+
+
+def is_message(value: Json) -> bool:
+    """Say whether a value is one message of any dialect."""
+    if not isinstance(value, dict):
+        return False
+    role = value.get("role", value.get("type"))
+    if isinstance(role, str) and role.lower() in _ACTORS:
+        return "function" not in value
+    return isinstance(role, str) and role in _ITEMS
+
+
+def _message(value: dict[str, Json], actor: Actor, limits: Limits) -> Message:
+    role = text_at(value, "role") or text_at(value, "type") or ""
+    actor = _ACTORS.get(role.lower(), actor)
+    parts: list[Part] = []
+    calls: list[ToolCall] = []
+    results: list[ToolResult] = []
+    if text_at(value, "type") in _ITEMS - {"message"}:
+        _sort(value, limits, parts, calls, results)
+        who: Actor = "environment" if results else "agent"
+        return Message(who, tuple(parts), tuple(calls), tuple(results))
+    thought = value.get("reasoning_content")
+    if isinstance(thought, str) and thought:
+        parts.append(Part("reasoning", thought))
+    for key in ("parts", "content", "contents"):
+        _content(value.get(key), limits, parts, calls, results)
+    for listed in _calls(value):
+        made = call(listed, limits)
+        if made is not None and all(made.id is None or made.id != c.id for c in calls):
+            calls.append(made)
+    if actor == "environment" and not results:
+        results.append(_answer(value, tuple(parts)))
+        parts = []
+    if results and not parts and not calls:
+        actor = "environment"
+    finish, name = value.get("finish_reason"), value.get("name")
+    return Message(
+        actor,
+        tuple(parts),
+        tuple(calls),
+        tuple(results),
+        name if isinstance(name, str) and actor != "environment" else None,
+        finish if isinstance(finish, str) else None,
+        rest(value, _KNOWN),
+    )
+
+
+def _calls(value: dict[str, Json]) -> list[Json]:
+    listed = value.get("tool_calls")
+    more = value.get("additional_kwargs")
+    if not listed and isinstance(more, dict):
+        listed = more.get("tool_calls")
+    legacy = value.get("function_call")
+    calls = list(listed) if isinstance(listed, list) else []
+    return [*calls, legacy] if isinstance(legacy, dict) else calls
+
+
+def _answer(value: dict[str, Json], parts: tuple[Part, ...]) -> ToolResult:
+    said = "\n".join([part.text for part in parts if part.text is not None])
+    return ToolResult(
+        text_at(value, "tool_call_id"), text_at(value, "name"), parts, None, *judge_text(said)
+    )
+
+
+def _content(
+    content: Json,
+    limits: Limits,
+    parts: list[Part],
+    calls: list[ToolCall],
+    results: list[ToolResult],
+) -> None:
+    if isinstance(content, str):
+        if content:
+            _text(content, limits, parts, calls)
+        return
+    listed = [content] if isinstance(content, dict) else content
+    if not isinstance(listed, list):
+        return
+    for entry in listed:
+        if isinstance(entry, str):
+            _text(entry, limits, parts, calls)
+        elif isinstance(entry, dict):
+            _sort(entry, limits, parts, calls, results)
+        elif entry is not None:
+            parts.append(Part("data", extra={"value": entry}))
+
+
+def _text(said: str, limits: Limits, parts: list[Part], calls: list[ToolCall]) -> None:
+    """Add a text, unless it is the printed form of a call that an exporter left unread."""
+    made = call(said, limits) if said.startswith("ResponseFunctionToolCall(") else None
+    if made is None:
+        parts.append(Part("text", said))
+    else:
+        calls.append(made)
+
+
+def _sort(
+    entry: dict[str, Json],
+    limits: Limits,
+    parts: list[Part],
+    calls: list[ToolCall],
+    results: list[ToolResult],
+) -> None:
+    found = call(entry, limits)
+    if found is not None:
+        calls.append(found)
+        return
+    answer = result(entry)
+    if answer is not None:
+        results.append(answer)
+        return
+    said = block(entry)
+    if said.kind == "text" and said.extra is None and said.text is not None:
+        _text(said.text, limits, parts, calls)
+    else:
+        parts.append(said)
