@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import stepscope
 from stepscope.report.build import build
 from stepscope.report.compare import compare
 from stepscope.report.curve_types import Curve, Shapes
 from stepscope.report.curves import curve
 from stepscope.report.fleet_shapes import fleet_shapes, shapes
+from stepscope.settings import Settings
 from stepscope.shape.names import SHAPES, UNRESOLVED
 from stepscope.store import Store
 from stepscope.values import Estimate, Unmeasured
@@ -121,7 +125,7 @@ def test_labels_of_rules_give_no_shares() -> None:
     assert (told.n_runs, told.unresolved, told.unmeasured) == (1, 1, {"missing_input": 2})
     assert told.shares == {}
     assert told.no_shares is not None
-    assert told.sigma == "0.25, assumed: nobody scored these steps"
+    assert told.sigma == "0.3, assumed: nobody scored these steps"
     assert any("the labels of rules decide none of 1 runs" in said for said in found.not_claimed)
 
 
@@ -184,3 +188,21 @@ def test_a_sigma_is_an_estimate_whose_upper_limit_counts() -> None:
     wide = {"": Estimate(value=0.04, low=0.01, high=0.3, method="pooled", n=4, n_tasks=1)}
     literal = LiteralRows(tasks=list("abcdef"), scores={JUDGE: [FALLS] * 6}, sigma=wide)
     assert told(literal).labels == {}
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(
+    ("runs", "labelled"),
+    [("taubench/airline/runs.json", 38), ("agentrx-retail/runs.json", 27)],
+)
+def test_labels_decide_no_recorded_run(shared: Path, runs: str, labelled: int) -> None:
+    with stepscope.open(":memory:", settings=Settings()) as store:
+        store.add(shared / runs)
+        store.score(measures=["step_labels", "outcome"], workers=1)
+        found = store.shapes()
+        curves = [curve(store.store, id_) for id_ in store.store.runs().id.tolist()]
+    assert isinstance(found, Shapes)
+    assert (found.n_runs, found.unresolved, found.labels) == (labelled, labelled, {})
+    drawn = [one for one in curves if isinstance(one, Curve)]
+    assert len(drawn) == labelled
+    assert {one.shape for one in drawn} == {"unresolved"}
