@@ -31,6 +31,8 @@ WHO = f"{Path(__file__).with_name('formats.py')}:FORMAT"
 WHEN = {"imported_ns", "at_ns", "fitted_ns"}
 # Enough for several frames to every process.
 MANY = 1_200
+# The others of `everything`: without trial in two files, message lists, zipped, ours, labelled.
+OTHERS = 3 + 2 + 40 + 30 + 2 + 4
 
 
 def tau(number: int, **fields: object) -> dict[str, object]:
@@ -66,6 +68,17 @@ def everything(folder: Path) -> Path:
         ours.write([one, msgspec.structs.replace(tagged, id="other")], file)
         file.write(b'{"stepscope":"trajectories","schema":99}\n{"id":"z"}\n')
     (folder / "f.bin").write_bytes(bytes(range(256)))
+    (folder / "g.parquet").write_bytes(b"PAR1 and no more")
+    labelled = folder / "labelled"
+    labelled.mkdir()
+    (labelled / "runs.json").write_text(
+        json.dumps([tau(n, trial=t) for n in (90001, 90002) for t in (0, 1)]), encoding="utf-8"
+    )
+    failures = [{"step_number": 2, "failure_category": "Wrong Tool"}]
+    (labelled / "failure_labels.json").write_text(
+        json.dumps([{"trajectory_id": n, "failures": failures} for n in (90001, 90002, 90003)]),
+        encoding="utf-8",
+    )
     return folder
 
 
@@ -92,9 +105,12 @@ def test_processes_leave_the_rows_accounts_and_quarantine_of_one(tmp_path: Path)
     folder = everything(tmp_path / "runs")
     once = imported(tmp_path / "1.db", [folder], 1)
     expected = rows(tmp_path / "1.db")
-    assert once.runs == MANY + 3 + 2 + 40 + 30 + 2
+    assert once.runs == MANY + OTHERS
     assert once.quarantined == 3 + 3 + 1 + 2
     assert len(expected["quarantine"]) == once.quarantined
+    assert once.repaired == {}
+    assert [account.flagged for account in once.files][-1] == {"label_without_run": 1}
+    assert sum(row[0] is not None for row in expected["records"]) == 3  # labels, each once
     for workers in (2, 3):
         assert imported(tmp_path / f"{workers}.db", [folder], workers) == once
         assert rows(tmp_path / f"{workers}.db") == expected
@@ -106,7 +122,7 @@ def test_agent_and_tags_are_filled_in_wherever_a_run_is_read(tmp_path: Path) -> 
     for workers in (1, 2):
         with open_store(tmp_path / f"{workers}.db", settings=Settings()) as notebook:
             notebook.add(folder, workers=workers, agent="g", tags={"k": "own", "x": "y"})
-            assert notebook.count(where="agent = 'g' and tag.x = 'y'") == MANY + 77
+            assert notebook.count(where="agent = 'g' and tag.x = 'y'") == MANY + OTHERS
             assert notebook.count(where="tag.k = 'v'") == 1
     assert rows(tmp_path / "1.db") == rows(tmp_path / "2.db")
 
@@ -177,6 +193,17 @@ def test_what_stands_before_a_file_that_is_no_trace_is_kept(tmp_path: Path, work
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+def test_a_file_named_that_is_damaged_within_is_an_error(tmp_path: Path, workers: int) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "runs.parquet"
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(TraceError, match=r"runs\.parquet: Parquet that cannot be read"):
+        imported(tmp_path / "s.db", [path], workers)
+    added = imported(tmp_path / "s.db", [path.parent], workers)
+    assert [account.problem is None for account in added.files] == [False] * len(added.files)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
 def test_strict_keeps_nothing_however_many_read(tmp_path: Path, workers: int) -> None:
     folder = everything(tmp_path / "runs")
     with open_store(tmp_path / "s.db", settings=Settings()) as notebook:
@@ -233,7 +260,7 @@ def test_a_script_without_a_main_guard_may_be_stopped_and_run_again(tmp_path: Pa
     store = tmp_path / "2.db"
     assert script(store, folder, "stop") == "started\nstopped\nno process left\n"
     assert len(rows(store)["runs"]) < MANY
-    assert script(store, folder, "go") == f"started\n{MANY + 77}\nno process left\n"
+    assert script(store, folder, "go") == f"started\n{MANY + OTHERS}\nno process left\n"
     assert rows(store) == rows(tmp_path / "1.db")
 
 

@@ -98,6 +98,12 @@ def test_what_another_agent_changed_is_asked_again_for_a_reason(tool: str, share
     assert answers(made, declared)["a"]["redundant_calls"] == 0.5
 
 
+def test_doing_what_another_agent_did_is_no_repeat_and_doing_it_twice_is() -> None:
+    seat = did("book_seat", n=2)
+    made = run(*by("a", *seat), *by("b", *seat), *by("b", *seat))
+    assert [one["redundant_calls.count"] for one in answers(made).values()] == [0.0, 1.0]
+
+
 def test_calls_are_held_against_the_tools_of_their_agent() -> None:
     number, text = ({"properties": {"id": {"type": kind}}} for kind in ("integer", "string"))
     tools = (ToolDef("look", schema=number, agent="a"), ToolDef("look", schema=text, agent="b"))
