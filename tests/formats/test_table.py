@@ -27,15 +27,15 @@ def test_a_wrong_count_a_misread_and_a_forgotten_file_are_misses(tmp_path: Path)
         file.write_text("{}")
     session = '{"type": "user", "sessionId": "s", "message": {"role": "user", "content": "hi"}}'
     (tmp_path / "formats" / "claude_code" / "sample_session.jsonl").write_text(session)
-    (tmp_path / "formats" / "otel_otlp" / "trace.json").write_text(session)
+    (tmp_path / "formats" / "otel_genai" / "gen-ai-input-messages.json").write_text(session)
     (tmp_path / "formats" / "atif" / "new.json").write_text("{}")
     missed = {row.path: row.miss for row in rows(tmp_path) if row.miss}
     assert missed["formats/claude_code/sample_session.jsonl"] == (
         "steps 1, expected 7; calls 0, expected 2"
     )
-    assert missed["formats/otel_otlp/trace.json"] == (
-        "expected to be refused: a trace without an agent"
+    assert missed["formats/otel_genai/gen-ai-input-messages.json"] == (
+        "expected to be refused: a JSON Schema"
     )
     assert missed["formats/atif/new.json"] == "not in the table"
     assert "no known trace" in missed["taubench/airline/runs.json"]
-    assert "formats/vercel_ai_sdk/all-spans.json" not in missed
+    assert "formats/otel_genai/gen-ai-tool-definitions.json" not in missed
