@@ -18,6 +18,7 @@ from tests.formats import test_anthropic_messages as anthropic
 from tests.formats import test_atif, test_tau_bench
 from tests.formats import test_claude_code as claude
 from tests.formats import test_openai_messages as openai
+from tests.formats import test_swe_agent as swe
 from tests.formats import test_whowhen as whowhen
 from tests.formats.reading import lines, written
 
@@ -52,6 +53,7 @@ SEEDS: list[tuple[str, Json]] = [
     ("whowhen", whowhen.CRAFTED),
     ("agentrx_labels", [agentrx.LABELLED]),
     ("claude_code", SESSION),
+    ("swe_agent", swe.RUN),
 ]
 
 

@@ -1,0 +1,247 @@
+"""Read SWE-agent `.traj`: the moves of one run, and the conversation that they were made in.
+
+A move (`trajectory`) gives two steps, what the agent said with its action, and the observation. Its
+message in `history` adds the tool call; messages that are of no move are steps where they stand,
+demonstrations replayed ones. An action without a tool call is a line for the shell. A submission is
+no success: the outcome stays unknown. Tokens and cost are told of the run only, times not at all.
+Format: SWE-agent, `sweagent/types.py`, and its test files.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.beliefs import judge_text
+from stepscope.formats.building import Ordinals, finish, rest
+from stepscope.formats.chat import Reading, step_of
+from stepscope.formats.opening import Opening
+from stepscope.formats.plain import Found, RecordFormat, each
+from stepscope.formats.swe_stats import Stats, model_of, settings_of, task_of
+from stepscope.model import Json, Part, Source, Step, ToolCall, ToolResult, Trajectory
+
+NAME = "swe_agent"
+# What an action is when it is no call of a tool by name.
+SHELL = "bash"
+SUBMIT = "submit"
+
+_RUN = frozenset({"trajectory", "history"})
+_MOVE = frozenset({"action", "observation", "response", "thought", "execution_time", "state"})
+_OURS = frozenset({"agent", "message_type", "is_demo", "thought", "action", "tool_call_ids"})
+_TOLD = frozenset({"role", "content", "agent", "tool_call_ids"})
+
+
+class _Move(msgspec.Struct, gc=False):
+    action: str | None = None
+    observation: str | None = None
+    response: str | None = None
+    thought: str | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    role: str
+    content: str | list[Any] | None = None
+    agent: str | None = None
+    action: str | None = None
+    message_type: str | None = None
+    is_demo: bool | None = None
+    tool_call_ids: list[str] | None = None
+
+
+class _Info(msgspec.Struct, gc=False):
+    exit_status: str | None = None
+    swe_agent_version: str | None = None
+    model_stats: Stats | None = None
+
+
+def _likeness(opening: Opening) -> float:
+    record = opening.first("trajectory")
+    if record is None or opening.shape == "lines" or not isinstance(record["trajectory"], list):
+        return 0.0
+    moves = record["trajectory"]
+    if not moves:
+        return 0.9 if "history" in record and "info" in record else 0.0
+    first = moves[0]
+    return 0.95 if isinstance(first, dict) and {"action", "observation"} <= first.keys() else 0.0
+
+
+def _runs(found: Found, ordinals: Ordinals) -> tuple[Trajectory]:
+    record = found.value
+    if type(record) is not dict or type(record.get("trajectory")) is not list:
+        raise TraceError(f"a SWE-agent run has a `trajectory` list; found {str(record)[:60]!r}")
+    info = record.get("info")
+    typed = _Info() if info is None else msgspec.convert(info, _Info)
+    settings = settings_of(record.get("replay_config"), found.limits)
+    task = task_of(settings)
+    stats = typed.model_stats or Stats()
+    extra = rest(record, _RUN | {"info"}) or {}
+    told = None if info is None else rest(info, frozenset({"exit_status", "swe_agent_version"}))
+    if told is not None:
+        extra = {"info": told, **extra}
+    draft = Trajectory(
+        id="",
+        name=task or "",
+        steps=_Conversation(record, found, model_of(settings)).steps(),
+        source=Source(format=NAME, uri=found.uri, offset=found.offset),
+        workflow=NAME,
+        task=task,
+        agent="SWE-agent",
+        agent_version=typed.swe_agent_version,
+        termination=typed.exit_status,
+        usage=stats.usage,
+        cost_usd=stats.cost_usd,
+        extra=extra or None,
+    )
+    return (finish(draft, ordinals, limits=found.limits, repairs=found.repairs),)
+
+
+class _Conversation:
+    """Lays the moves along the history, so that each message and each move is told once."""
+
+    def __init__(self, record: dict[str, Json], found: Found, model: str | None) -> None:
+        self.moves = record["trajectory"]
+        self.history = record.get("history") or []
+        self.typed = [msgspec.convert(message, _Message) for message in self.history]
+        self.reading = Reading(judge_text, found.limits)
+        self.model = model
+        self.at = 0
+        self.made: list[Step] = []
+
+    def steps(self) -> tuple[Step, ...]:
+        for place, entry in enumerate(self.moves):
+            move = msgspec.convert(entry, _Move)
+            asked = self._asked(move)
+            if asked is None:
+                # The messages before the first answer come before the first move.
+                self._tell(self.at if place else self._answer(self.at))
+                self._move(entry, move, None, None)
+                continue
+            self._tell(asked)
+            self.at = asked + 1
+            told = self.at if self._is_observation(self.at) else None
+            self.at += told is not None
+            self._move(entry, move, asked, told)
+        self._tell(len(self.history))
+        return tuple(self.made)
+
+    def _asked(self, move: _Move) -> int | None:
+        for at in range(self.at, len(self.history)):
+            message = self.typed[at]
+            if message.role == "assistant" and not message.is_demo and _same(message, move):
+                return at
+        return None
+
+    def _answer(self, at: int) -> int:
+        while at < len(self.typed) and (
+            self.typed[at].role != "assistant" or self.typed[at].is_demo
+        ):
+            at += 1
+        return at
+
+    def _is_observation(self, at: int) -> bool:
+        if at >= len(self.typed):
+            return False
+        message = self.typed[at]
+        return (
+            message.role in {"user", "tool"}
+            and not message.is_demo
+            and message.message_type in {None, "observation"}
+        )
+
+    def _tell(self, end: int) -> None:
+        """Add the messages up to `end`, which are of no move, as steps of their own."""
+        for at in range(self.at, end):
+            message, typed = self.history[at], self.typed[at]
+            plain = {key: value for key, value in message.items() if key not in _OURS}
+            if typed.tool_call_ids and typed.role == "tool":
+                plain["tool_call_id"] = typed.tool_call_ids[0]
+            step = step_of(plain, len(self.made), self.reading)
+            hidden = {k: message[k] for k in _OURS - {"agent", "is_demo"} if message.get(k)}
+            self.made.append(
+                msgspec.structs.replace(
+                    step,
+                    agent=typed.agent,
+                    replayed=bool(typed.is_demo),
+                    extra={**(step.extra or {}), **dict(sorted(hidden.items()))} or None,
+                )
+            )
+        self.at = max(self.at, end)
+
+    def _move(
+        self, entry: dict[str, Json], move: _Move, asked: int | None, told: int | None
+    ) -> None:
+        message = {} if asked is None else self.history[asked]
+        agent = None if asked is None else self.typed[asked].agent
+        said = move.response or message.get("content")
+        spoken = {"role": "assistant", "content": said, "tool_calls": message.get("tool_calls")}
+        step = step_of(spoken, len(self.made), self.reading)
+        extra = _unsaid(message, entry, said)
+        calls = step.calls
+        if calls and move.action:
+            extra["action"] = move.action
+        elif move.action and move.action.strip():
+            calls = (_by_line(move.action),)
+        after = {k: entry[k] for k in ("execution_time", "state") if entry.get(k) is not None}
+        answered = bool(calls or move.observation or told is not None)
+        self.made.append(
+            msgspec.structs.replace(
+                step,
+                kind="call" if calls else "message",
+                calls=calls,
+                agent=agent,
+                model=self.model,
+                extra=(extra if answered else {**extra, **after}) or None,
+            )
+        )
+        if answered:
+            shown = {} if told is None else self.history[told]
+            self._observed(move.observation or "", calls, shown, after)
+
+    def _observed(
+        self,
+        text: str,
+        calls: tuple[ToolCall, ...],
+        shown: dict[str, Json],
+        extra: dict[str, Json],
+    ) -> None:
+        """Add what came back; where the model was shown more than that, the whole beside it."""
+        extra = {**extra, **(rest(shown, _TOLD) or {})}
+        whole = shown.get("content")
+        if whole and whole != text:
+            extra["shown"] = whole
+        parts = (Part("text", text),) if text else ()
+        step = Step(index=len(self.made), actor="environment", parts=parts, extra=extra or None)
+        if calls:
+            first = calls[0]
+            result = ToolResult(first.id, first.name, parts, None, *judge_text(text))
+            step = msgspec.structs.replace(step, kind="result", parts=(), results=(result,))
+        self.made.append(step)
+
+
+def _same(message: _Message, move: _Move) -> bool:
+    if message.action is not None and move.action is not None:
+        return message.action == move.action
+    return bool(move.response) and message.content == move.response
+
+
+def _unsaid(message: dict[str, Json], entry: dict[str, Json], said: Json) -> dict[str, Json]:
+    """Return what a move and its message say beyond the step that they become."""
+    extra = rest(entry, _MOVE) or {}
+    if entry.get("thought") and entry["thought"] != said:
+        extra["thought"] = entry["thought"]
+    for key, value in message.items():
+        held = said if key == "content" else entry.get(key)
+        if key not in {"role", "agent", "tool_calls"} and value is not None and value != held:
+            extra[f"history.{key}" if key in entry or key in extra else key] = value
+    return extra
+
+
+def _by_line(action: str) -> ToolCall:
+    """Return an action that is no call by name: SWE-agent's own end of a run, or the shell's."""
+    name = SUBMIT if action.split(maxsplit=1)[0] == SUBMIT else SHELL
+    return ToolCall(name, {"command": action})
+
+
+FORMAT = RecordFormat(NAME, _likeness, each(_runs))
