@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from stepscope.lab.envelope_row import Figure, Row
 from stepscope.values import Unmeasured
 
-# Missed, and why (docs/design/shapes.md): dips of one or two steps in 40, at a noise of half their
-# depth; who knows how the generator draws them reaches .90.
+# Missed: dips of one or two steps in 40, at a noise of half their depth; who knows how the
+# generator draws them reaches .90 (docs/design/classifier.md).
 KNOWN = {("macro F1", "agent, n 40, sigma 0.15")}
+
+# A figure less than this many standard errors of its simulation beyond a bar is at it.
+WITHIN = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,8 @@ class Line:
         bar = f">= {self.least:g}" if self.least is not None else ""
         bar = bar or (f"<= {self.most:g}" if self.most is not None else "")
         known = ", known" if (self.what, self.where) in KNOWN else ""
-        verdict = ("holds" if self.holds() else f"MISSED{known}") if bar else ""
+        verdict = "at the bar" if self.holds(WITHIN) else f"MISSED{known}"
+        verdict = ("holds" if self.holds() else verdict) if bar else ""
         return f"{self.what:<34}{self.where:<34}{self.ours:>8.3f}{v3:>8}  {bar:<10}{verdict}"
 
 

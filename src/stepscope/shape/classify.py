@@ -3,7 +3,7 @@
 A Bayesian comparison of templates with a known, or averaged, noise: a label comes with its
 probability, "unresolved" is an answer, and so is a break that is nowhere. It refuses to name a
 shape of fewer than four scores, and says when none of the five fits.
-The envelope in which labels hold, and what was tried and refused, are in docs/design/shapes.md.
+The envelope in which labels hold, and what was tried and refused, are in docs/design/classifier.md.
 """
 
 from __future__ import annotations
