@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bars import shape
-from bars._shape import Line
+from bars._shape import WITHIN, Line
 from stepscope.lab.curves import GENERATORS
 
 # Standard errors that a figure of a small simulation may miss its bar by.
@@ -46,7 +46,7 @@ def test_repeats_give_the_same_bytes_and_mixed_lengths_an_answer_each() -> None:
 def test_a_line_is_missed_two_standard_errors_beyond_its_bar(ours: float, verdict: str) -> None:
     line = Line(what="macro F1", where="here", ours=ours, error=0.01, v3=0.8, least=0.91)
     assert line.text().endswith(f"0.800  >= 0.91   {verdict}")
-    assert line.holds(shape.WITHIN) is (verdict != "MISSED")
+    assert line.holds(WITHIN) is (verdict != "MISSED")
 
 
 def test_a_line_without_a_bar_binds_nothing() -> None:
