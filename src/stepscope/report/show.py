@@ -78,7 +78,8 @@ def read(store: Store, run: str) -> tuple[Trajectory, Case | None, list[Record]]
     key = store.find(run)
     records = list(store.records(trajectory=key))
     records.sort(key=lambda r: (r.family, r.answer.measure, _step(r), r.version))
-    return store.trajectory(key), store.case_of(key), records
+    trajectory = store.trajectory(key)
+    return trajectory, trajectory.case, records
 
 
 def _curve(store: Store, trajectory: Trajectory, records: list[Record]) -> Curve | Unmeasured:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from stepscope.model import Case, Record, Trajectory
 from stepscope.report.curve_suspects import with_curve
 from stepscope.report.curve_types import Curve
-from stepscope.report.curves import curve
+from stepscope.report.curves import curve_of
 from stepscope.report.findings import Findings, findings
 from stepscope.report.run_text import Mark, step_marks
 from stepscope.report.show import read
@@ -48,7 +48,7 @@ def read_run(store: Store, run: str) -> RunData:
     """
     trajectory, case, records = read(store, run)
     found = findings(records)
-    drawn = curve(store, trajectory.id)
+    drawn = curve_of(trajectory, records, noise=store.noise(), weights=store.weights())
     marked = with_curve(drawn, suspects(trajectory, case, records))
     return RunData(
         trajectory=trajectory,
