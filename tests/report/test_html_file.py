@@ -4,6 +4,7 @@ import re
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -180,7 +181,7 @@ def test_the_bundled_runs_make_a_file_that_a_mail_takes() -> None:
 class Torn(Store):
     """A store whose runs cannot be read to the end."""
 
-    def case_of(self, id: str) -> None:
+    def noise(self) -> NoReturn:
         raise StoreError("the store broke off")
 
 
