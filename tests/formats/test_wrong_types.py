@@ -17,6 +17,7 @@ from tests.formats import test_agentrx_labels as agentrx
 from tests.formats import test_anthropic_messages as anthropic
 from tests.formats import test_atif, test_tau_bench
 from tests.formats import test_claude_code as claude
+from tests.formats import test_mini_swe_agent as mini
 from tests.formats import test_openai_messages as openai
 from tests.formats import test_swe_agent as swe
 from tests.formats import test_whowhen as whowhen
@@ -54,6 +55,8 @@ SEEDS: list[tuple[str, Json]] = [
     ("agentrx_labels", [agentrx.LABELLED]),
     ("claude_code", SESSION),
     ("swe_agent", swe.RUN),
+    ("mini_swe_agent", mini.RUN),
+    ("mini_swe_agent", mini.LIST),
 ]
 
 

@@ -45,6 +45,8 @@ def _likeness(opening: Opening) -> float:
 def _body_likeness(record: dict[str, Json]) -> float:
     if "traj" in record or "history" in record or "trajectory_format" in record:
         return 0.0
+    if isinstance(record.get("info"), dict) and "mini_version" in record["info"]:
+        return 0.0
     text = record.get("body")
     if isinstance(text, str) and "status" in record:
         return 0.95 if '"type":"message"' in text.replace('": "', '":"') else 0.0

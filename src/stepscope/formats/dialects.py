@@ -6,12 +6,19 @@ other dialects: a list whose roles neither API knows is no message list at all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Literal
 
 from stepscope.formats.building import text_at
 from stepscope.formats.chat import ROLES
 from stepscope.model import Json
+
+# A shell command as mini-swe-agent's models write one, and how an observation of its begins.
+FENCE = re.compile(r"```(?:mswea_bash_command|bash)[^\S\n]*\n(.*?)\n```", re.DOTALL)
+RETURNED = re.compile(r"\s*<returncode>\s*(-?\d{1,10})\s*</returncode>")
+# Its own fence, which nobody else writes.
+_OWN_FENCE = "```mswea_bash_command"
 
 Dialect = Literal["openai", "anthropic", "anthropic-like", "either", "none"]
 
@@ -64,3 +71,21 @@ def dialect(messages: Iterable[Json]) -> Dialect:
         elif seen == "none":
             seen = "either"
     return seen
+
+
+def runs_fences(messages: Iterable[Json]) -> bool:
+    """Say whether fenced commands of the assistant were run, and answered as mini-swe-agent does.
+
+    A chat in which code is only shown is none of these.
+    """
+    commanded = False
+    for message in messages:
+        role, text = None, None
+        if isinstance(message, dict):
+            role, text = message.get("role"), text_at(message, "content")
+        if commanded and role == "user" and text is not None and RETURNED.match(text):
+            return True
+        commanded = role == "assistant" and text is not None and FENCE.search(text) is not None
+        if commanded and text is not None and _OWN_FENCE in text:
+            return True
+    return False

@@ -9,7 +9,7 @@ Format: OpenAI API reference; OpenAI Python SDK 3.54.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -18,7 +18,7 @@ from stepscope.formats.beliefs import judge_text
 from stepscope.formats.bodies import unwrapped
 from stepscope.formats.building import Ordinals, finish, rest, text_at
 from stepscope.formats.chat import Reading, step_of, steps_of
-from stepscope.formats.dialects import Dialect, dialect, is_message
+from stepscope.formats.dialects import Dialect, dialect, is_message, runs_fences
 from stepscope.formats.envelope import KEYS, Envelope, tool_defs
 from stepscope.formats.gathering import gathered
 from stepscope.formats.items import TYPES, item_step
@@ -29,6 +29,8 @@ from stepscope.model import Json, Quarantined, Source, Step, Stream, Trajectory
 
 NAME = "openai_messages"
 _LIKE: dict[Dialect, float] = {"openai": 0.9, "either": 0.7, "anthropic-like": 0.4}
+# A chat whose fenced commands were run is more than a chat; it can be read as one all the same.
+_FENCED = 0.5
 _WHOLE = frozenset({"messages", "input", "output", "choices", "request", "response", "body"})
 _BODY = frozenset({"messages", "input", "output", "choices", "usage", "instructions"})
 
@@ -40,14 +42,21 @@ def _likeness(opening: Opening) -> float:
     if opening.shape in {"array", "lines"} and (is_message(first) or _is_item(first)):
         if any(_is_item(record) for record in opening.records):
             return 0.9
-        return _LIKE.get(dialect(opening.records), 0.0)
+        return _chat_likeness(opening.records)
     if isinstance(first, list):
-        return _LIKE.get(dialect(first), 0.9 if any(map(_is_item, first)) else 0.0)
+        return 0.9 if any(map(_is_item, first)) else _chat_likeness(first)
     return _body_likeness(first) if isinstance(first, dict) else 0.0
+
+
+def _chat_likeness(messages: Sequence[Json]) -> float:
+    likeness = _LIKE.get(dialect(messages), 0.0)
+    return min(likeness, _FENCED) if runs_fences(messages) else likeness
 
 
 def _body_likeness(record: dict[str, Json]) -> float:
     if "traj" in record or "history" in record or "trajectory_format" in record:
+        return 0.0
+    if isinstance(record.get("info"), dict) and "mini_version" in record["info"]:
         return 0.0
     if isinstance(record.get("body"), str) and "status" in record:
         return (
