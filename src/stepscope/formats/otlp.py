@@ -19,7 +19,8 @@ from stepscope.formats.building import rest
 from stepscope.formats.opening import Opening
 from stepscope.formats.otlp_values import groups, span_of
 from stepscope.formats.plain import Found, PlainFormat, found
-from stepscope.formats.spans import Span, assemble
+from stepscope.formats.spans import Span
+from stepscope.formats.spans.assembling import runs_of_file
 from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
 from stepscope.safety.door import Repair, decode
 from stepscope.safety.limits import Limits
@@ -56,7 +57,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         if isinstance(record.value, dict):
             beside.update(rest(record.value, frozenset(_KEYS)) or {})
     source = Source(format=_NAME, uri=stream.uri, offset=first)
-    yield from assemble(
+    yield from runs_of_file(
         spans, source=source, limits=stream.limits, extra=beside or None, repairs=repairs
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from stepscope.errors import TraceError
 from stepscope.formats.building import Ordinals, finish
 from stepscope.formats.spans.graph import Graph, graph
 from stepscope.formats.spans.order import turns
@@ -23,6 +24,7 @@ from stepscope.model import (
     Instant,
     Json,
     Label,
+    Quarantined,
     ResultStatus,
     Source,
     Step,
@@ -63,14 +65,39 @@ def assemble(
     Raises:
         TraceError: a run cannot be written as JSON, or has more steps than `limits` allows.
     """
+    counts = Ordinals() if ordinals is None else ordinals
+    told = tuple(repairs)
+    for trace_id, members in by_trace(spans).items():
+        draft = _draft(members, trace_id, source, limits, extra)
+        yield finish(draft, counts, limits=limits, repairs=told)
+
+
+def by_trace(spans: Iterable[Span]) -> dict[str, list[Span]]:
+    """Return spans by the trace that they are of, in the order in which they came."""
     traces: dict[str, list[Span]] = {}
     for span in spans:
         traces.setdefault(span.trace_id, []).append(span)
-    counts = Ordinals() if ordinals is None else ordinals
-    told = tuple(repairs)
-    for trace_id, members in traces.items():
-        draft = _draft(members, trace_id, source, limits, extra)
-        yield finish(draft, counts, limits=limits, repairs=told)
+    return traces
+
+
+def runs_of_file(
+    spans: Iterable[Span],
+    *,
+    source: Source,
+    limits: Limits,
+    extra: Mapping[str, Json] | None,
+    repairs: Iterable[Repair],
+) -> Iterator[Trajectory | Quarantined]:
+    """Yield the runs of a file of spans; a trace that makes none is quarantined, with its spans."""
+    counts, told = Ordinals(), tuple(repairs)
+    for members in by_trace(spans).values():
+        try:
+            yield from assemble(
+                members, source=source, ordinals=counts, limits=limits, extra=extra, repairs=told
+            )
+        except TraceError as e:
+            raw = msgspec.json.encode(members)
+            yield Quarantined(reason=str(e), offset=source.offset or 0, raw=raw, uri=source.uri)
 
 
 def _draft(

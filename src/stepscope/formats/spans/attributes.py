@@ -127,7 +127,7 @@ def flattened(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
                 under = at[name] = {}
             at = under
         at[last] = found
-    listed = _listed(tree)
+    listed = _listed(tree) if tree else tree
     return listed if isinstance(listed, list) else []
 
 

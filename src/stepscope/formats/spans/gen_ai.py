@@ -49,6 +49,7 @@ _TRACELOOP: dict[str, Sort] = {
     "tool": "tool",
 }
 _PREFIXES = ("gen_ai.", "traceloop.", "gcp.vertex.agent.", "llm.request.", "mcp.")
+_SESSIONS = ("gen_ai.conversation.id", "gcp.vertex.agent.session_id")
 _ROLES: dict[str, Actor] = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -65,6 +66,9 @@ def said(span: Span, limits: Limits) -> Said | None:
         bodies = [event.extra for event in span.events if event.extra and "body" in event.extra]
         return _bodies(bodies, limits) if bodies else None
     sort = _sort(about)
+    if sort == "other" and "gen_ai.output.messages" not in about:
+        # A frame that names itself and nothing else: half the spans of some traces.
+        return Said(sort=sort, session=text(about, *_SESSIONS))
     return Said(
         sort=sort,
         inputs=_inputs(span, limits),
@@ -82,7 +86,7 @@ def said(span: Span, limits: Limits) -> Said | None:
         call=_call(about, limits) if sort == "tool" else None,
         parts=_result(about) if sort == "tool" else (),
         tools=_tools(about, limits),
-        session=text(about, "gen_ai.conversation.id", "gcp.vertex.agent.session_id"),
+        session=text(about, *_SESSIONS),
         workflow=text(about, "gen_ai.workflow.name", "traceloop.workflow.name"),
         failed=text(about, "error.type"),
     )

@@ -16,7 +16,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.building import rest, text_at
 from stepscope.formats.opening import Opening
 from stepscope.formats.plain import Found, PlainFormat, found
-from stepscope.formats.spans.assembling import assemble
+from stepscope.formats.spans.assembling import runs_of_file
 from stepscope.formats.spans.span import Span, SpanEvent, SpanStatus
 from stepscope.formats.times import instant
 from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
@@ -95,7 +95,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             else:
                 first = record.offset if first is None else first
     source = Source(format=_NAME, uri=stream.uri, offset=first)
-    yield from assemble(
+    yield from runs_of_file(
         spans, source=source, limits=stream.limits, extra=beside or None, repairs=repairs
     )
 

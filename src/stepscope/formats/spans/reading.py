@@ -20,15 +20,14 @@ def saying(span: Span, limits: Limits) -> Said:
     """Return what a span says; nothing at all where no dialect is spoken."""
     sayings = [said for dialect in _DIALECTS if (said := dialect(span, limits)) is not None]
     found = joined(sayings) if sayings else _NOTHING
-    results = [event.attributes for event in span.events if event.name == _EVALUATION]
-    if results or found.session is None or span.status == "error":
-        labels = (*found.labels, *(_label(about) for about in results))
-        session = found.session or text(span.attributes, "session.id")
-        failed = found.failed
-        if span.status == "error":
-            failed = failed or span.status_message or _exception(span) or "the span's status"
-        found = joined([Said(labels=labels, session=session, failed=failed), found])
-    return found
+    labels = [_label(event.attributes) for event in span.events if event.name == _EVALUATION]
+    session = None if found.session is not None else text(span.attributes, "session.id")
+    failed = found.failed
+    if failed is None and span.status == "error":
+        failed = span.status_message or _exception(span) or "the span's status is error"
+    if not labels and session is None and failed == found.failed:
+        return found
+    return joined([Said(labels=(*found.labels, *labels), session=session, failed=failed), found])
 
 
 def _label(about: dict[str, object]) -> Label:

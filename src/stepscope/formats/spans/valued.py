@@ -214,6 +214,8 @@ def _schemas(about: Mapping[str, Json], limits: Limits) -> tuple[ToolDef, ...]:
 def evaluations(about: Mapping[str, Json]) -> tuple[Label, ...]:
     """Return the evaluations and annotations under indexed keys, of the span and of its trace."""
     labels: list[Label] = []
+    if not any("evaluations." in key or "annotations." in key for key in about):
+        return ()
     for prefix in ("", "trace.", "session."):
         for word in ("evaluation", "annotation"):
             for entry in flattened(about, f"{prefix}{word}s."):
