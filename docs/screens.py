@@ -45,25 +45,28 @@ def page(folder: Path) -> Path:
     """Write the HTML report of the bundled runs; return its path."""
     made_up = folder / "scores.csv"
     made_up.write_text("".join(scores()), encoding="utf-8")
-    with stepscope.open(folder / "runs.db") as store:
+    shutil.copy(ROOT / "examples" / "gate" / "stepscope.toml", folder)
+    with stepscope.open(folder / "runs.db", settings=load(folder)) as store:
         store.add(RUNS, agent="gpt-4o")
         store.add(made_up)
         store.score(workers=1)
-        gate = folder / "gate.json"
-        gate.write_text(gated(store, folder), encoding="utf-8")
-        return store.report().html(folder / "report.html", gates=[gate])
+        return store.report().html(folder / "report.html", gates=list(gated(store, folder)))
 
 
-def gated(store: Notebook, folder: Path) -> str:
-    """Return what the gates say of two trials of each task against the other two, as JSON."""
-    shutil.copy(ROOT / "examples" / "gate" / "stepscope.toml", folder)
-    settings = load(folder)
-    (policy,) = gating.chosen(settings)
-    made, _ = gating.update(store, policy, where=parse("trial in ('0', '3')"))
+def gated(store: Notebook, folder: Path) -> Iterator[Path]:
+    """Gate one trial of each task, then two, against the other two; yield the reports."""
+    (policy,) = gating.chosen(store.settings)
+    made, _ = gating.update(store, policy, where=parse("trial in ('0', '3')"), commit="5f1c2a7")
     assert policy.baseline is not None
     baseline.write(made, policy.baseline)
-    request = gating.Request(where=parse("trial in ('1', '2')"))
-    return gating.GateView(gating.gate(store, [policy], request)).json()
+    for commit, trials in (("9d40be1", "('1')"), ("c27a9f3", "('1', '2')")):
+        asked = gating.Request(
+            where=parse(f"trial in {trials}"), commit=commit, log=gating.log_of(store.settings)
+        )
+        report = folder / f"gate-{commit}.json"
+        view = gating.GateView(gating.gate(store, [policy], asked))
+        report.write_text(view.json(), encoding="utf-8")
+        yield report
 
 
 def addresses(text: str) -> dict[str, str]:

@@ -52,8 +52,8 @@ def sections(document: Seen) -> list[str]:
     ]
 
 
-def test_a_file_holds_every_page_once(tmp_path: Path) -> None:
-    found = sections(seen(file_of(store_of(runs()), tmp_path)))
+def test_a_file_holds_every_page_once(small: str) -> None:
+    found = sections(seen(small))
     assert found[:6] == ["overview", "run", "compare", "profile", "gates", "groups-compared"]
     assert sorted(found[6:10]) == [
         "r-10ffffffffffffff", "r-11ffffffffffffff", "r-20ffffffffffffff", "r-21ffffffffffffff",
@@ -69,8 +69,8 @@ def test_every_address_of_a_file_is_an_element_of_it(tmp_path: Path) -> None:
     assert {link for link in links if link.removeprefix("#") not in ids} == set()
 
 
-def test_the_policy_allows_what_is_in_the_file_by_its_hash_and_nothing_else(tmp_path: Path) -> None:
-    document = seen(file_of(store_of(runs()), tmp_path))
+def test_the_policy_allows_what_is_in_the_file_by_its_hash_and_nothing_else(small: str) -> None:
+    document = seen(small)
     policy = next(
         e.attributes["content"] or ""
         for e in document.all("meta")
@@ -95,21 +95,20 @@ def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def test_the_policy_comes_before_everything_it_must_hold_for(tmp_path: Path) -> None:
-    tags = [e.tag for e in seen(file_of(store_of(runs()), tmp_path)).elements]
+def test_the_policy_comes_before_everything_it_must_hold_for(small: str) -> None:
+    tags = [e.tag for e in seen(small).elements]
     assert tags[:4] == ["html", "head", "meta", "meta"]
 
 
-def test_nothing_in_a_file_is_fetched(tmp_path: Path) -> None:
-    text = file_of(store_of(runs()), tmp_path)
-    document = seen(text)
+def test_nothing_in_a_file_is_fetched(small: str) -> None:
+    document = seen(small)
     assert not document.all("img")
     assert not [e for e in document.elements if "src" in e.attributes]
     assert not re.findall(r"@import|url\(", document.all("style")[0].text)
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
-    assert file_of(store_of(runs()), tmp_path) == file_of(store_of(runs()), tmp_path)
+def test_the_same_rows_give_the_same_bytes(small: str, tmp_path: Path) -> None:
+    assert file_of(store_of(runs()), tmp_path) == small
 
 
 @pytest.mark.parametrize(("embed", "held"), [(0, 0), (1, 1), (3, 3), (25, 4), ("all", 4)])
@@ -136,7 +135,15 @@ def test_runs_that_are_not_chosen_are_not_in_the_file(tmp_path: Path) -> None:
     where = parse("task = '1'")
     path = tmp_path / "r.html"
     write(store, build(store, where=where), path, chosen=Chosen(where=where))
-    assert "shop/2" not in path.read_text("utf-8")
+    text = path.read_text("utf-8")
+    assert "shop/2" not in text
+    assert '<p class="about chosen">Only runs where task = &#39;1&#39;</p>' in text
+
+
+def test_a_pass_that_was_not_earned_is_named_beside_the_counts(bundled: str) -> None:
+    link = next(e for e in seen(bundled).all("a") if "right for the wrong reason?" in e.text)
+    assert link.text == "right for the wrong reason? airline/5/1"
+    assert (link.attributes["href"] or "").startswith("#r-")
 
 
 def test_a_long_run_is_a_window_around_its_first_suspect(tmp_path: Path) -> None:
@@ -159,12 +166,24 @@ def test_exported_verdicts_give_pages_without_runs(tmp_path: Path) -> None:
     assert found == ["overview", "run", "compare", "profile", "gates", "groups-compared"]
 
 
-def test_the_worst_bundled_run_is_two_clicks_from_the_start(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def bundled(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The file of the bundled runs, as text."""
     store = Store.open(":memory:")
     for reading in readings([str(EXAMPLES)]):
         store.put(made for made in reading if isinstance(made, Trajectory))
     score(store, workers=1)
-    document = seen(file_of(store, tmp_path))
+    return file_of(store, tmp_path_factory.mktemp("bundled"))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The file of two tasks of two trials, as text."""
+    return file_of(store_of(runs()), tmp_path_factory.mktemp("small"))
+
+
+def test_the_worst_bundled_run_is_two_clicks_from_the_start(bundled: str) -> None:
+    document = seen(bundled)
     first = next(e for e in document.all("a") if e.text == "airline/9/2")
     target = (first.attributes["href"] or "").removeprefix("#")
     step = next(e for e in document.all("li") if e.attributes.get("id") == target)

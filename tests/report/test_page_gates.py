@@ -66,7 +66,7 @@ def test_each_workflow_has_its_own_history_with_a_column_a_gate() -> None:
     refunds, search = found.workflows
     assert refunds.history is not None
     assert [c.label for c in refunds.history.columns] == [
-        "report", "commit", "outcome", "runs", "outcome", "loops",
+        "report", "commit", "all gates", "runs", "outcome", "loops",
     ]  # fmt: skip
     assert cells(refunds.history) == [
         ["2", "none said", "FAIL", "40", "FAIL", "pass"],

@@ -295,7 +295,7 @@ def test_the_chart_of_labels_calls_them_labels() -> None:
     titles = [view["title"]["text"] for view in charts.spec("labels_break")["vconcat"]]
     assert titles == [
         "probability that the run broke here, by these labels",
-        "labels of rules, taken as scores: noise assumed",
+        "labels as scores, their noise assumed",
     ]
 
 

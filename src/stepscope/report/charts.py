@@ -27,7 +27,7 @@ FORMS = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down",
 # What a point of a curve may be besides a score, or a label taken as one.
 MARKS = ["break", "watch", "below the gate"]
 # What stands above the curve; of labels nobody measured how far they are off.
-SCORED, LABELLED = "score", "labels of rules, taken as scores: noise assumed"
+SCORED, LABELLED = "score", "labels as scores, their noise assumed"
 # Pixels across, where the page does not say how wide it is.
 WIDTH = 640
 # Left edge of the curve's plot, in pixels: the strips of verdicts below it begin there too.
@@ -123,9 +123,16 @@ def _earned() -> alt.LayerChart:
         y=alt.Y("passed:Q", title="outcome: pass rate", scale=domain, axis=axis),
         size=alt.Size(
             "cases:Q",
-            scale=alt.Scale(range=[50, 700]),
+            scale=alt.Scale(range=[0, 500]),
             legend=alt.Legend(
-                orient="top", title="cases", format="d", tickMinStep=1, symbolFillColor=GREY
+                orient="bottom",
+                title="cases",
+                format="d",
+                tickMinStep=1,
+                tickCount=4,
+                symbolFillColor=GREY,
+                # No point counts none.
+                labelExpr="datum.value > 0 ? datum.label : ''",
             ),
         ),
         color=color,

@@ -107,16 +107,22 @@ def _joint(table: JointTable, profile: Profile, width: int) -> Iterator[str]:
     widths = [max(len(column) + 2, 7) for column in table.columns]
     title = "Was it earned?" if first else ""
     yield f"{title:<16}" + "".join(f"{c:>{w}}" for c, w in zip(table.columns, widths, strict=True))
-    notes = dict(table.notes)
-    if first:
-        notes.setdefault("pass", _asked("right for the wrong reason?", profile.lucky))
-        notes.setdefault("fail", _asked("wrong for a right reason?", profile.unlucky))
+    notes = joint_notes(table, profile)
     for name, counts in (("pass", table.passed), ("fail", table.failed)):
         cells = "".join(f"{n:>{w},}" for n, w in zip(counts, widths, strict=True))
         row = f"  {name:<14}{cells}   "
         note = fold(visible_line(notes.get(name, "")), width - len(row), 2)
         yield (row + note[0]).rstrip()
         yield from (" " * len(row) + rest for rest in note[1:2])
+
+
+def joint_notes(table: JointTable, profile: Profile) -> dict[str, str]:
+    """Return a remark for each row, "pass" and "fail"; the first table names the unearned runs."""
+    notes = dict(table.notes)
+    if table is profile.earned[0]:
+        notes.setdefault("pass", _asked("right for the wrong reason?", profile.lucky))
+        notes.setdefault("fail", _asked("wrong for a right reason?", profile.unlucky))
+    return notes
 
 
 def _asked(question: str, runs: tuple[RunLine, ...]) -> str:

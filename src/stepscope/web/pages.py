@@ -35,6 +35,8 @@ CHARTS = (
     "/static/vendor/vega-lite.min.js",
     "/static/vendor/vega-embed.min.js",
 )
+# Charts that most stores show; each of the others is made when it is first asked for.
+FIRST_CHARTS = ("vector", "earned", "labels_break", "curve_break", "axes", "shapes")
 # Characters of one text on a page; the whole of it is a click away.
 CLIP = 20_000
 # Pairs of runs, and of groups, that the page of comparisons offers.
@@ -152,7 +154,7 @@ def warm() -> None:
     import_module("scipy.special")
     for name in environment().list_templates():
         environment().get_template(name)
-    for name in charts.CHARTS:
+    for name in FIRST_CHARTS:
         charts.spec(name)
 
 

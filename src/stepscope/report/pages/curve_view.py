@@ -149,7 +149,9 @@ def _said(curve: Curve) -> Iterator[str]:
     else:
         yield f"Shape: {name(shape)} ({_odds(curve)})."
     if curve.break_step is not None:
-        broke = f"at step {curve.break_step}, with 90 % at {_run(curve)}."
+        alone = curve.break_first == curve.break_last
+        within = "" if alone else f", with 90 % at {_run(curve)}"
+        broke = f"at step {curve.break_step}{within}."
         labels = curve.source == "step_labels"
         yield f"{BY_LABELS.capitalize()}, it broke {broke}" if labels else f"Broke {broke}"
     elif curve.break_probability:

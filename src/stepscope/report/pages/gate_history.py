@@ -49,7 +49,7 @@ def history(documents: Sequence[GateDocument], workflow: str, at: int) -> Table 
     columns = (
         Column(key="at", label="report", number=True, help="In the order in which they were named"),
         Column(key="commit", label="commit"),
-        Column(key="outcome", label="outcome"),
+        Column(key="outcome", label="all gates"),
         Column(key="runs", label="runs", number=True),
         *(Column(key=f"g{n}", label=name) for n, name in enumerate(names)),
     )

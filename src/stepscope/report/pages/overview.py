@@ -16,7 +16,7 @@ from stepscope.report.pages.page import Cell, Chart, Column, Empty, Page, Row, T
 from stepscope.report.pages.run_table import RunList, run_list
 from stepscope.report.pages.runs import RunQuery, RunRow
 from stepscope.report.pages.shapes import ShapesView
-from stepscope.report.text import flipped, headline
+from stepscope.report.text import flipped, headline, joint_notes
 from stepscope.report.types import JointTable, Profile, Report
 from stepscope.values import Unmeasured
 
@@ -95,7 +95,9 @@ def overview(
             said="No run has both an outcome and sub-goals: sub-goals come with a run's case.",
             commands=("stepscope score",),
         ),
-        joints=tuple(_joint(t, at) for at, t in enumerate(report.whole.earned)),
+        joints=tuple(
+            _joint(table, report.whole, at, links) for at, table in enumerate(report.whole.earned)
+        ),
         flips=_flips(report),
         shapes=shapes,
         gates=_gates(gates),
@@ -117,11 +119,12 @@ def overview(
 def _chosen(report: Report) -> str:
     asked = report.provenance
     parts = [
-        f"where {asked.where}" if asked.where else "",
+        f"only runs where {asked.where}" if asked.where else "",
         f"since {asked.since}" if asked.since else "",
+        f"grouped by {asked.by}" if asked.by else "",
     ]
-    parts.append(f"by {asked.by}" if asked.by else "")
-    return ", ".join(part for part in parts if part)
+    said = ", ".join(part for part in parts if part)
+    return said[:1].upper() + said[1:]
 
 
 def _group(profile: Profile, report: Report, anchor: str) -> Group:
@@ -134,18 +137,21 @@ def _group(profile: Profile, report: Report, anchor: str) -> Group:
     )
 
 
-def _joint(joint: JointTable, at: int) -> Table:
+def _joint(joint: JointTable, whole: Profile, at: int, links: Links) -> Table:
+    notes = joint_notes(joint, whole)
+    named = {"pass": whole.lucky[:1], "fail": whole.unlucky[:1]} if at == 0 else {}
+    first = {name: links.run(run.id) for name, runs in named.items() for run in runs}
     columns = (
         Column(key="outcome", label="outcome"),
         *(Column(key=f"c{n}", label=name, number=True) for n, name in enumerate(joint.columns)),
-        Column(key="note", label="note"),
+        *([Column(key="note", label="note")] if any(notes.values()) else []),
     )
     rows = tuple(
         Row(
             cells=(
                 Cell(text=name, tone=OUTCOME[name]),
                 *(Cell(text=f"{count:,}", sort=count) for count in counts),
-                Cell(text=joint.notes.get(name, ""), tone="quiet"),
+                *([_note(notes.get(name, ""), first.get(name))] if any(notes.values()) else []),
             )
         )
         for name, counts in (("pass", joint.passed), ("fail", joint.failed))
@@ -153,6 +159,10 @@ def _joint(joint: JointTable, at: int) -> Table:
     left = f"; {joint.unmeasured:,} runs without both grades" if joint.unmeasured else ""
     caption = f"Was it earned? Outcome against {joint.grade}{left}"
     return Table(id=f"joint-{at}", caption=caption, columns=columns, rows=rows)
+
+
+def _note(said: str, href: str | None) -> Cell:
+    return Cell(text=said, tone="quiet", href=href if said else None)
 
 
 def _flips(report: Report) -> tuple[str, ...]:
