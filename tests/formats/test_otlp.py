@@ -107,6 +107,23 @@ def test_a_span_that_is_none_is_set_aside_alone() -> None:
     assert len(run.spans) == 1
 
 
+def test_what_groups_and_scopes_say_beyond_their_fields_stays_beside_each_span() -> None:
+    body = export(SPAN)
+    group = body["resourceSpans"][0]
+    group["schemaUrl"] = "https://example.org/1"
+    group["scopeSpans"][0]["scope"]["attributes"] = []
+    facts = (run_of(FORMAT, body).extra or {})["span_facts"][0]
+    assert facts["group_more"] == {"schemaUrl": "https://example.org/1"}
+    assert facts["scope_more"] == {"attributes": []}
+
+
+@pytest.mark.parametrize("time", [True, "soon", 1.5, []])
+def test_a_time_that_is_no_whole_number_sets_the_span_aside(time: object) -> None:
+    assert (
+        "startTimeUnixNano" in refused(FORMAT, export({**SPAN, "startTimeUnixNano": time})).reason
+    )
+
+
 @pytest.mark.parametrize(
     "body", [{"resourceSpans": 3}, {"resourceSpans": [3]}, {"resourceSpans": [{"scopeSpans": 1}]}]
 )

@@ -72,11 +72,11 @@ def _members(record: Found) -> Iterator[Span | Quarantined]:
     except TraceError as e:
         yield _aside(record, record.raw, str(e))
         return
-    for span, resource, scope in listed:
+    for member in listed:
         try:
-            yield span_of(span, resource, scope)
+            yield span_of(member)
         except TraceError as e:
-            yield _aside(record, msgspec.json.encode(span), str(e))
+            yield _aside(record, msgspec.json.encode(member.span), str(e))
 
 
 def _aside(record: Found, raw: bytes, reason: str) -> Quarantined:
@@ -102,7 +102,7 @@ def decode_request(body: bytes, content_type: str, limits: Limits = _LIMITS) -> 
         )
     if not isinstance(value, dict):
         raise TraceError(f"a request needs an object; found {type(value).__name__}")
-    return [span_of(span, resource, scope) for span, resource, scope in groups(value)]
+    return [span_of(member) for member in groups(value)]
 
 
 def _from_protobuf(body: bytes) -> Json:

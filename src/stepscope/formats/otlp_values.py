@@ -9,6 +9,7 @@ specification 1.9, "JSON Protobuf Encoding".
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from stepscope.errors import TraceError
 from stepscope.formats.building import rest
@@ -29,6 +30,10 @@ _SPAN = frozenset(
     "links status".split()
 )
 _EVENT = frozenset({"name", "timeUnixNano", "attributes"})
+_ATTRIBUTES = frozenset({"attributes"})
+_GROUP = frozenset({"resource", "scopeSpans", "instrumentationLibrarySpans"})
+_SCOPED = frozenset({"scope", "instrumentationLibrary", "spans"})
+_SCOPE = frozenset({"name", "version"})
 # The values of one kind or another that an AnyValue may hold.
 _PLAIN = ("stringValue", "boolValue", "doubleValue", "bytesValue")
 
@@ -95,7 +100,19 @@ def _camel(record: dict[str, Json]) -> dict[str, Json]:
     return {camel_case(key): found for key, found in record.items()}
 
 
-def groups(body: dict[str, Json]) -> Iterator[tuple[Json, dict[str, Json], str | None]]:
+class Member(NamedTuple):
+    """A span as it stands in a request, and what the groups that hold it say of it.
+
+    `beside` is what resource, scope and groups say beyond attributes, name and version.
+    """
+
+    span: Json
+    resource: dict[str, Json]
+    scope: str | None
+    beside: dict[str, Json]
+
+
+def groups(body: dict[str, Json]) -> Iterator[Member]:
     """Yield every span of a request or an export line, with its resource and its scope.
 
     Raises:
@@ -105,13 +122,20 @@ def groups(body: dict[str, Json]) -> Iterator[tuple[Json, dict[str, Json], str |
         resource = group.get("resource")
         about = resource if isinstance(resource, dict) else {}
         attributes = attributes_of(about.get("attributes"))
+        of_group = _beside(resource=rest(about, _ATTRIBUTES), group=rest(group, _GROUP))
         for scoped in [*_each(group, "scopeSpans"), *_each(group, "instrumentationLibrarySpans")]:
             scope = scoped.get("scope", scoped.get("instrumentationLibrary"))
             spans = scoped.get("spans")
             if spans is not None and not isinstance(spans, list):
                 raise TraceError(f"`spans` needs a list; found {str(spans)[:60]!r}")
+            known = rest(scope, _SCOPE) if isinstance(scope, dict) else None
+            beside = {**of_group, **_beside(scope=known, scope_group=rest(scoped, _SCOPED))}
             for span in spans or []:
-                yield span, attributes, _scope(scope)
+                yield Member(span, attributes, _scope(scope), beside)
+
+
+def _beside(**found: dict[str, Json] | None) -> dict[str, Json]:
+    return {f"{name}_more": more for name, more in found.items() if more}
 
 
 def _each(record: dict[str, Json], key: str) -> list[dict[str, Json]]:
@@ -130,22 +154,22 @@ def _scope(scope: Json) -> str | None:
     return f"{scope['name']}@{version}" if version else str(scope["name"])
 
 
-def span_of(record: Json, resource: dict[str, Json], scope: str | None) -> Span:
+def span_of(member: Member) -> Span:
     """Return one span of a request.
 
     Raises:
         TraceError: no object, no id of its own, or a field of another type than the protocol's.
     """
+    record = member.span
     if not isinstance(record, dict):
         raise TraceError(f"a span needs an object; found {str(record)[:60]!r}")
     span = _camel(record)
     status = span.get("status")
     told = status if isinstance(status, dict) else {}
     code = told.get("code", 0)
-    extra = rest(span, _SPAN) or {}
+    extra = {**member.beside, **(rest(span, _SPAN) or {})}
     if not isinstance(code, int | str) or code not in _STATUSES:
-        extra["status"] = status
-        code = 0
+        code, extra["status"] = 0, status
     return Span(
         trace_id=_hex(span, "traceId") or "",
         span_id=_needed(_hex(span, "spanId"), span),
@@ -158,8 +182,8 @@ def span_of(record: Json, resource: dict[str, Json], scope: str | None) -> Span:
         status_message=_text(told, "message"),
         attributes=attributes_of(span.get("attributes")),
         events=tuple([_event(event) for event in _each(span, "events")]),
-        resource=resource,
-        scope=scope,
+        resource=member.resource,
+        scope=member.scope,
         links=tuple([_link(link) for link in _each(span, "links")]),
         extra=extra or None,
     )
@@ -198,9 +222,9 @@ def _time(record: dict[str, Json], key: str) -> int | None:
     """Return nanoseconds; 0 is the protocol's absence."""
     value = record.get(key)
     whole = _whole(value) if isinstance(value, str | int) and not isinstance(value, bool) else value
-    if whole is None or whole == 0:
+    if whole is None or (whole == 0 and whole is not False):
         return None
-    if not isinstance(whole, int):
+    if not isinstance(whole, int) or isinstance(whole, bool):
         raise TraceError(f"a span needs nanoseconds under `{key}`; found {str(value)[:60]!r}")
     return whole if 0 < whole < 2**63 else None
 

@@ -85,3 +85,20 @@ def test_a_span_without_ids_is_set_aside_and_the_others_are_read() -> None:
     assert not isinstance(aside, Trajectory)
     assert json.loads(aside.raw) == bad
     assert isinstance(run, Trajectory)
+
+
+def test_what_has_no_field_is_kept_and_what_is_no_event_is_one_of_its_own() -> None:
+    odd = {**SCRIPT, "events": 7, "scope": {"name": "lib", "attributes": {"a": 1}}, "status": 3}
+    odd["spanContext"] = {"traceId": "t", "spanId": "s", "traceFlags": 1}
+    run = run_of(FORMAT, [odd])
+    assert run.spans[0].events == ({"extra": {"value": 7}},)
+    assert run.extra == {
+        "span_facts": [
+            {
+                "status": 3,
+                "spanContext_more": {"traceFlags": 1},
+                "scope_more": {"attributes": {"a": 1}},
+                "scope": "lib",
+            }
+        ]
+    }

@@ -40,6 +40,7 @@ _KNOWN = frozenset(
     "endTime end_time_unix_nano endTimeUnixNano status attributes span_events events resource "
     "scope instrumentationScope instrumentationLibrary links".split()
 )
+_STATUS = frozenset({"code", "status_code", "message", "description"})
 _EVENT = frozenset({"name", "event_name", "timestamp", "time", "attributes"})
 
 
@@ -121,10 +122,9 @@ def flat_span(record: Json) -> Span:
     told = status if isinstance(status, dict) else {"code": status}
     code = str(told.get("code", told.get("status_code", ""))).removeprefix("StatusCode.")
     message = text_at(told, "message") or text_at(told, "description")
-    events = record.get("span_events", record.get("events")) or []
     links = record.get("links") or []
-    extra = rest(record, _KNOWN) or {}
-    if code.upper() not in _STATUSES and status is not None:
+    events, extra = _events(record), {**(rest(record, _KNOWN) or {}), **_more(record)}
+    if status is not None and (code.upper() not in _STATUSES or not told.keys() <= _STATUS):
         extra["status"] = status
     return Span(
         trace_id=ids[0],
@@ -137,11 +137,40 @@ def flat_span(record: Json) -> Span:
         status=_STATUSES.get(code.upper(), "unset"),
         status_message=message,
         attributes=_object(record, "attributes"),
-        events=tuple([_event(event) for event in events if isinstance(event, dict)]),
+        events=events,
         resource=_resource(record.get("resource")),
         scope=_scope(record),
         links=tuple(links) if isinstance(links, list) else (links,),
         extra=extra or None,
+    )
+
+
+def _more(record: dict[str, Json]) -> dict[str, Json]:
+    """Return what ids and scope say beyond what a span has fields for."""
+    known = {
+        "context": frozenset({"trace_id", "span_id"}),
+        "spanContext": frozenset({"traceId", "spanId"}),
+        "scope": frozenset({"name", "version"}),
+        "instrumentationScope": frozenset({"name", "version"}),
+        "instrumentationLibrary": frozenset({"name", "version"}),
+    }
+    found: dict[str, Json] = {}
+    for key, names in known.items():
+        held = record.get(key)
+        if isinstance(held, dict) and (more := rest(held, names)):
+            found[f"{key}_more"] = more
+    return found
+
+
+def _events(record: dict[str, Json]) -> tuple[SpanEvent, ...]:
+    """Return the events; what is none is an event of which only `extra` speaks."""
+    events = record.get("span_events", record.get("events"))
+    listed = events if isinstance(events, list) else [] if events is None else [events]
+    return tuple(
+        [
+            _event(event) if isinstance(event, dict) else SpanEvent(extra={"value": event})
+            for event in listed
+        ]
     )
 
 
