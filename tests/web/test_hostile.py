@@ -111,7 +111,9 @@ def harm(browser: Browser, made: looking.Made) -> dict[str, list[str]]:
         page.go(f"/?token={looking.TOKEN}")
         for address in addresses(made):
             page.go(address)
-            opened(page)
+            # Markup is made when a page is laid out; one run is used as people use it, too.
+            if not address.startswith("/run/") or address.endswith("1"):
+                opened(page)
             # A filter that makes no sense is no page, which the browser says on its console.
             found[address] = [f for f in page.faults() if "400 (Bad Request)" not in f]
             page.forget()
@@ -124,7 +126,7 @@ def harm(browser: Browser, made: looking.Made) -> dict[str, list[str]]:
             "() => [...document.querySelectorAll('.page')].map((p) => p.id)"
         ):
             page.go(f"#{anchor}")
-            opened(page)
+        opened(page)
         found["file"] = page.faults()
     return {address: faults for address, faults in found.items() if faults}
 
