@@ -21,8 +21,8 @@ from stepscope.values import Estimate, Unmeasured
 # Where labels lie on the four bands of a 0..1 rubric: an error in the lowest, a repeated question
 # in the middle, and what no rule found wrong where the classifier expects a score anyway.
 LABEL_SCORES = {"": 0.8, "ERROR": 0.2, "REDUNDANT": 0.5}
-# A band is .25 wide, the level of a run is known to .18: together .31. What it gives on recorded runs
-# is in docs/design/score-curves.md.
+# A band is .25 wide, the level of a run is known to .18: together .31. What it gives on recorded
+# runs is in docs/design/score-curves.md.
 LABEL_SIGMA = 0.3
 NO_LABELS = Unmeasured(
     "insufficient_data", "no step scores, and the rules labelled no step of this run"
