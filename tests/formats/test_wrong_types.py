@@ -20,8 +20,10 @@ from tests.formats import test_claude_code as claude
 from tests.formats import test_mini_swe_agent as mini
 from tests.formats import test_openai_messages as openai
 from tests.formats import test_swe_agent as swe
+from tests.formats import test_tau2 as tau2
 from tests.formats import test_whowhen as whowhen
 from tests.formats.reading import lines, written
+from tests.formats.spans import spoiling
 
 JUNK: tuple[Json, ...] = (
     None, True, 0, -1, 3.5, 2**70, "", "x", "9" * 30, [], {}, [None], [[[]]], {"a": 1},
@@ -57,6 +59,10 @@ SEEDS: list[tuple[str, Json]] = [
     ("swe_agent", swe.RUN),
     ("mini_swe_agent", mini.RUN),
     ("mini_swe_agent", mini.LIST),
+    ("tau2", tau2.RESULTS),
+    ("tau2", tau2.SIMULATION),
+    ("spans", spoiling.FLAT),
+    ("otlp", spoiling.OTLP),
 ]
 
 

@@ -85,7 +85,9 @@ def _outputs(about: Mapping[str, Json], limits: Limits) -> tuple[Message, ...]:
         parts.append(Part("text", said))
     listed = decoded(value(about, "ai.response.toolCalls", "ai.result.toolCalls"), limits)
     entries = listed if isinstance(listed, list) else []
-    calls = [call({"type": "tool-call", **entry}, limits) for entry in entries if entry]
+    calls = [
+        call({"type": "tool-call", **entry}, limits) for entry in entries if isinstance(entry, dict)
+    ]
     made = tuple([found for found in calls if found is not None])
     return (Message("agent", tuple(parts), made),) if parts or made else ()
 
