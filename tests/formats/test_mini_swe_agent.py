@@ -81,6 +81,20 @@ def test_a_command_that_never_ran_counts_as_complaint_and_no_result() -> None:
     assert (run_of(FORMAT, MADE).steps[6].actor, steps[9].kind) == ("user", "result")
 
 
+@pytest.mark.parametrize(
+    "between",
+    [
+        [{"role": "user", "content": "Stop.", "extra": {"interrupt_type": "UserInterruption"}}],
+        [{"role": "assistant", "content": "No, wait."}, {"role": "user", "content": "Yes?"}],
+    ],
+)
+def test_a_command_that_was_overtaken_has_no_result(between: Json) -> None:
+    asked = {"role": "assistant", "content": "I look.", "extra": {"actions": [{"command": "ls"}]}}
+    run = run_of(FORMAT, {"info": {"mini_version": "2"}, "messages": [asked, *between]})
+    assert codes(run) == [("call_without_result", 0)]
+    assert run.steps[-1].actor == "user"
+
+
 def test_only_a_submission_answers_the_last_command() -> None:
     last = run_of(FORMAT, MADE).steps[8]
     (result,) = last.results

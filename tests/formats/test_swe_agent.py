@@ -137,6 +137,10 @@ def test_zeros_without_any_call_of_a_model_are_no_measurement() -> None:
     assert (run.usage, run.cost_usd) == (None, None)
     free = run_of(FORMAT, {**RUN, "info": {"model_stats": {**stats, "api_calls": 2}}})
     assert free.cost_usd == 0
+    odd = run_of(
+        FORMAT, {**RUN, "info": {"model_stats": {"tokens_sent": -1, "tokens_received": 3}}}
+    )
+    assert odd.usage is None
 
 
 @pytest.mark.parametrize(

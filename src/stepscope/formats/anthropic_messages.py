@@ -47,6 +47,8 @@ def _body_likeness(record: dict[str, Json]) -> float:
         return 0.0
     if isinstance(record.get("info"), dict) and "mini_version" in record["info"]:
         return 0.0
+    if "termination_reason" in record and "task_id" in record:
+        return 0.0
     text = record.get("body")
     if isinstance(text, str) and "status" in record:
         return 0.95 if '"type":"message"' in text.replace('": "', '":"') else 0.0

@@ -58,6 +58,8 @@ def _body_likeness(record: dict[str, Json]) -> float:
         return 0.0
     if isinstance(record.get("info"), dict) and "mini_version" in record["info"]:
         return 0.0
+    if "termination_reason" in record and "task_id" in record:
+        return 0.0
     if isinstance(record.get("body"), str) and "status" in record:
         return (
             0.9 if '"choices"' in record["body"] or '"object":"response"' in record["body"] else 0

@@ -27,7 +27,8 @@ class Stats(msgspec.Struct, gc=False):
     @property
     def usage(self) -> Usage | None:
         """The tokens of the run, None where none were counted."""
-        if not (self.tokens_sent or self.tokens_received):
+        sent, received = self.tokens_sent or 0, self.tokens_received or 0
+        if min(sent, received) < 0 or not sent + received:
             return None
         return Usage(input_total=self.tokens_sent, output_total=self.tokens_received)
 
