@@ -32,7 +32,7 @@ def _backlog(arrivals: Floats, served: Floats, rng: np.random.Generator) -> Floa
     for step in range(arrivals.shape[1]):
         before = (before + come[:, step]) * (1 - rate[:, step])
         waits[:, step] = before
-    return waits / waits.max(1, keepdims=True)
+    return np.asarray(waits / waits.max(1, keepdims=True), np.float64)
 
 
 def _early_collapse(n: int, m: int, rng: np.random.Generator) -> Floats:

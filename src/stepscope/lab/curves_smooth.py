@@ -26,7 +26,7 @@ def _transition(at: Floats, n: int, rng: np.random.Generator) -> Floats:
 
 def _to_one(profile: Floats) -> Floats:
     """Scale profiles so that the planted depth is reached within the run."""
-    return profile / profile.max(1, keepdims=True)
+    return np.asarray(profile / profile.max(1, keepdims=True), np.float64)
 
 
 def _level(rng: np.random.Generator, m: int) -> Floats:

@@ -35,7 +35,7 @@ def _wander(n: int, m: int, rng: np.random.Generator) -> Floats:
     line = np.linspace(-1, 1, n)
     walk = walk - walk.mean(1, keepdims=True)
     walk = walk - line * (walk @ line / (line @ line))[:, None]
-    return WANDER * walk / np.maximum(walk.std(1, keepdims=True), 1e-12)
+    return np.asarray(WANDER * walk / np.maximum(walk.std(1, keepdims=True), 1e-12), np.float64)
 
 
 def _change(start: Floats, width: Floats, n: int, rng: np.random.Generator) -> Floats:

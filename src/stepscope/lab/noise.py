@@ -59,7 +59,7 @@ def _errors(shape: tuple[int, ...], rng: np.random.Generator, kind: Noise) -> Fl
         case "gaussian" | "quantised":
             return rng.standard_normal(shape)
         case "heavy":
-            return rng.standard_t(FREEDOM, shape) / HEAVY_SPREAD
+            return np.asarray(rng.standard_t(FREEDOM, shape) / HEAVY_SPREAD, np.float64)
         case "ar1":
             errors = rng.standard_normal(shape)
             for step in range(1, shape[1]):

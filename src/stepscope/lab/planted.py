@@ -77,14 +77,15 @@ def column(values: npt.ArrayLike) -> Floats:
     return np.asarray(values, np.float64)[:, None]
 
 
-def uniform(rng: np.random.Generator, low: npt.ArrayLike, high: npt.ArrayLike, m: int) -> Floats:
+def uniform(rng: np.random.Generator, low: Floats | float, high: Floats | float, m: int) -> Floats:
     """Draw (m, 1) uniform values; the limits are numbers or (m, 1)."""
     return np.asarray(rng.uniform(low, high, (m, 1)), np.float64)
 
 
 def fallen(drop: Floats) -> Ints:
     """Return for each curve the first step with half of its greatest drop; drop >= 0, (m, n)."""
-    return np.argmax(drop >= drop.max(1, keepdims=True) / 2 - ROUNDING, axis=1)
+    steps: Ints = np.argmax(drop >= drop.max(1, keepdims=True) / 2 - ROUNDING, axis=1)
+    return steps
 
 
 def unbroken(m: int) -> Ints:
