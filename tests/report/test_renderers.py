@@ -14,6 +14,7 @@ from stepscope.report.types import (
     Provenance,
     RankFlip,
     Report,
+    Trials,
 )
 from stepscope.values import Decision, Estimate, Unmeasured
 from tests.report.literal import HOSTILE, profile, rate, report
@@ -161,6 +162,23 @@ def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
 
 def test_comparison_in_markdown_mentions_nobody() -> None:
     assert "@bob" not in compare_text.markdown(comparison())
+
+
+@pytest.mark.parametrize(
+    ("runs", "low", "said"),
+    [
+        (200, 4, "50 tasks x 4 trials, "),
+        (180, 3, "50 tasks x 3 to 4 trials, "),
+        (204, 4, "50 tasks, "),  # four runs without an outcome are in no trial
+        (190, 4, "50 tasks, "),
+    ],
+)
+def test_tasks_times_trials_is_said_only_where_it_counts_the_runs(
+    runs: int, low: int, said: str
+) -> None:
+    trials = Trials(low=low, high=4, always=10, mixed=26, never=14)
+    made = msgspec.structs.replace(profile(), n_runs=runs, trials=trials)
+    assert said in text.headline(made, report())[1]
 
 
 def test_the_too_loose_warning_is_printed() -> None:

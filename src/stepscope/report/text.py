@@ -71,6 +71,9 @@ def _tasks(profile: Profile) -> str:
     trials = profile.trials
     if trials is None or trials.high < 2:
         return tasks
+    # Trials are counted over graded runs: where others are among these, tasks x trials is no count.
+    if not trials.low * profile.n_tasks <= profile.n_runs <= trials.high * profile.n_tasks:
+        return tasks
     each = f"{trials.low}" if trials.low == trials.high else f"{trials.low} to {trials.high}"
     return f"{tasks} x {each} trials"
 
