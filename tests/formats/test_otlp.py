@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,24 @@ def test_a_request_is_read_as_its_content_type_says() -> None:
             decode_request(b"{", kind)
     with pytest.raises(TraceError, match="an object"):
         decode_request(b"[]", "application/json")
+
+
+def test_protobuf_says_what_json_says() -> None:
+    proto = "opentelemetry.proto.collector.trace.v1.trace_service_pb2"
+    messages = pytest.importorskip(proto, reason="opentelemetry-proto is not installed")
+    json_format = pytest.importorskip("google.protobuf.json_format")
+    body = export({**SPAN, "links": [{"traceId": "01" * 16, "spanId": "02" * 8}]})
+    # Its own JSON has ids in base64.
+    in_base64 = json.loads(json.dumps(body))
+    span = in_base64["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    for record in (span, span["links"][0]):
+        for key in ("traceId", "spanId"):
+            record[key] = base64.b64encode(bytes.fromhex(record[key])).decode()
+    request = json_format.ParseDict(in_base64, messages.ExportTraceServiceRequest())
+    sent = decode_request(request.SerializeToString(), "application/x-protobuf")
+    assert sent == decode_request(json.dumps(body).encode(), "application/json")
+    with pytest.raises(TraceError, match="no protobuf"):
+        decode_request(b"\xff\xff", "application/x-protobuf")
 
 
 # Made for this test: the real lists of spans written again as OTLP, as no recorder wrote them.
