@@ -56,6 +56,9 @@ def test_the_demo_needs_no_key_and_its_next_commands_work(
     assert "outcome: pass" in shown.out
     assert "Look first" in shown.out
     assert Path(".stepscope/demo.db").exists()
+    # The browser shows what was printed: the same runs, no others.
+    view = "stepscope view --store .stepscope/demo.db --where \"workflow = 'airline'\"\n"
+    assert view in shown.out
     commands = re.findall(r"^  stepscope ((?:show|compare) .*)$", shown.out, re.MULTILINE)
     assert len(commands) == 4
     for command in commands:

@@ -51,7 +51,7 @@ def demo(*, store: StorePath = None, offline: Offline = False, as_json: Json = F
         page = located.html(place.with_suffix(".html"))
     terminal.out(
         f"\nOpen {page} in a browser, or see the same with:\n"
-        f"  stepscope view {option} --where {shlex.quote(SHOWN)}\n"
+        f'  stepscope view {option} --where "{SHOWN}"\n'
         "\nThese are real runs of gpt-4o on tau-bench airline tasks. Read some, then yours:\n"
         f"  stepscope show airline/11/2 {option}\n"
         f"  stepscope show airline/9/2 --step 45 {option}\n"
