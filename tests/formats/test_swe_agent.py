@@ -164,6 +164,21 @@ def test_a_move_without_action_and_observation_is_a_message_that_keeps_its_state
     )
 
 
+def test_a_move_that_the_history_lost_comes_behind_the_task_and_before_what_followed() -> None:
+    history = [*RUN["history"][:4], {"role": "assistant", "content": "Something else."}]
+    run = run_of(FORMAT, {"trajectory": [move("ls")], "history": history})
+    assert [step.text for step in run.steps] == [
+        "Be kind.",
+        "Look how it is done.",
+        "I run ls.",
+        "Fix it.",
+        "I run ls.",
+        "",
+        "Something else.",
+    ]
+    assert [step.replayed for step in run.steps] == [False, True, True, False, False, False, False]
+
+
 def test_a_thought_is_kept_where_the_answer_is_more_than_it() -> None:
     run = run_of(
         FORMAT, {"trajectory": [move("ls", thought="Hm."), move("ls", thought="I run ls.")]}
