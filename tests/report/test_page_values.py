@@ -17,16 +17,20 @@ from stepscope.report.pages.links import FileLinks, ServerLinks
 from stepscope.report.pages.page import Page
 from stepscope.report.pages.run import RunContent
 from stepscope.report.pages.run import run as run_page
-from stepscope.report.pages.run_data import RunData
+from stepscope.report.pages.run_data import RunData, read_run
 from stepscope.report.pages.run_table import run_list
 from stepscope.report.pages.runs import RunQuery, RunRow, select
 from stepscope.report.pages.steps import clipped
 from stepscope.report.pages.strip import Strip, strip, width
 from stepscope.report.pages.verdicts import said
 from stepscope.report.run_text import step_marks
+from stepscope.report.show import show
 from stepscope.report.suspects import suspects
+from stepscope.store import Store
+from stepscope.store.scores import records
 from stepscope.values import Unmeasured
 from tests.factories import FAILED, agent, calls, did, failed, result, run, system, user
+from tests.report.test_curves import FALLS, scores
 
 REPORT = Path(str(files("stepscope.report")))
 
@@ -283,6 +287,18 @@ def test_a_step_shows_the_score_that_it_was_given_and_no_label_for_one(
     made = data(*(user(str(at)) for at in range(5)), curve=curve(source=source))
     steps = content(run_page(made, links=ServerLinks())).steps
     assert [step.score for step in steps] == ["", shown, "", "", ".200" if shown else ""]
+
+
+def test_the_page_of_a_run_begins_as_show_does_where_its_scores_fell() -> None:
+    made = run(*(agent(str(at)) for at in range(10)), outcome=FAILED)
+    with Store.open(":memory:") as store:
+        store.put([made])
+        store.append(list(records(made.id, scores(*FALLS))))
+        page = content(run_page(read_run(store, made.id), links=ServerLinks()))
+        shown = show(store, made.id)
+    assert [(s.where, s.kind) for s in page.suspects[:1]] == [("4", "break")]
+    assert page.suspects[0].evidence in shown
+    assert [(s.index, s.sign, s.remark) for s in page.steps if s.sign] == [(4, "!", "scores fall")]
 
 
 def legend(name: str) -> list[str]:
