@@ -71,8 +71,8 @@ def said(span: Span, limits: Limits) -> Said | None:
         return Said(sort=sort, session=text(about, *_SESSIONS))
     return Said(
         sort=sort,
-        inputs=_inputs(span, limits),
-        outputs=_outputs(span, limits),
+        inputs=() if sort == "tool" else _inputs(span, limits),
+        outputs=() if sort == "tool" else _outputs(span, limits),
         given=_entity(about, "traceloop.entity.input", limits) if sort != "tool" else (),
         made=_entity(about, "traceloop.entity.output", limits) if sort != "tool" else (),
         agent=text(about, "gen_ai.agent.name", "gen_ai.handoff.from_agent"),
@@ -227,6 +227,8 @@ def _reason(about: Mapping[str, Json]) -> str | None:
 
 def _usage(about: Mapping[str, Json]) -> Usage | None:
     told = "gen_ai.usage."
+    if not any("usage." in key for key in about):
+        return None
     return usage(
         count(about, f"{told}input_tokens", f"{told}prompt_tokens", "llm.usage.prompt_tokens"),
         count(

@@ -35,7 +35,7 @@ class Message(NamedTuple):
     extra: dict[str, Json] | None = None
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class Said(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What a span says; None and () where it says nothing.
 
     Attributes:
