@@ -78,6 +78,36 @@ def test_an_answer_stands_behind_what_was_done_for_it() -> None:
     assert codes(run) == []
 
 
+def test_an_answer_that_ends_as_the_next_round_begins_stands_before_it() -> None:
+    outer = span("out", tool("delegate", {}, "done"), at=(0, 9))
+    within = span("in", chat([], [END]), parent="out", at=(1, 2))
+    after = span("next", chat([], [said("assistant", text="Thanks.")]), at=(9, 10))
+    assert [step.span for step in run_of(outer, within, after).steps] == [
+        "out",
+        "in",
+        "out",
+        "next",
+    ]
+
+
+def test_a_tool_run_with_other_arguments_than_asked_still_answers_its_call() -> None:
+    ran = span("t1", tool("look", {"city": "Paris", "unit": "C"}, "rain"), at=(2, 3))
+    run = run_of(span("m1", chat([], [said("assistant", asks("look", "c1", city="Paris"))])), ran)
+    assert told(run) == [("agent", "call", "look"), STORY[2]]
+    assert run.steps[1].results[0].call_id == "c1"
+
+
+def test_a_tools_span_without_a_result_takes_what_the_model_was_told() -> None:
+    bare = span("t1", tool("look", {"city": "Paris"}), parent="root", at=(2, 3))
+    assert told(run_of(ROOT, FIRST, bare, ROME, LAST)) == STORY
+
+
+def test_a_history_that_gives_calls_other_ids_repeats_them_all_the_same() -> None:
+    renamed = said("assistant", asks("look", "x1", city="Paris"), asks("look", "x2", city="Rome"))
+    last = span("m2", chat([ASK, renamed], [END]), parent="root", at=(4, 5))
+    assert told(run_of(ROOT, FIRST, PARIS, ROME, last)) == STORY
+
+
 def test_a_failed_tool_is_an_explicit_error_and_a_good_status_a_protocols_word() -> None:
     bad = span("t1", tool("look", {}, **{"error.type": "Timeout"}), status="error")
     good = span("t2", tool("look", {}, "x"), status="ok", at=(2, 3))
@@ -103,6 +133,22 @@ def test_a_frame_around_a_model_adds_no_step_and_no_tokens_but_what_only_it_says
     )
     assert told(run) == [STORY[0], STORY[4]]
     assert run.usage == Usage(input_total=7, output_total=2)
+
+
+def test_the_tokens_of_a_frame_are_no_rounds_own() -> None:
+    given = {"gen_ai.usage.input_tokens": 7}
+    run = run_of(
+        span("frame", chat([ASK], [END], **given), at=(0, 9)),
+        span("one", chat([], [END], **{"gen_ai.usage.input_tokens": 4}), parent="frame"),
+        span("two", chat([], [END]), parent="frame", at=(2, 3)),
+    )
+    assert run.usage == Usage(input_total=4)
+
+
+def test_tokens_of_an_agent_within_an_agent_are_the_outer_ones_already() -> None:
+    about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.usage.input_tokens": 50}
+    inner = span("in", {**about, "gen_ai.usage.input_tokens": 20}, parent="root")
+    assert run_of(span("root", about, at=(0, 9)), inner).usage == Usage(input_total=50)
 
 
 def test_tokens_of_an_agent_count_only_where_no_step_has_its_own() -> None:

@@ -29,6 +29,14 @@ LOOK = tool("look", {}, "here")
         ([span("a", LOOK), span("b", LOOK, parent="a", at=(0, 1))], []),
         ([span("a", LOOK), span("b", parent="a", at=(0.9, 1.5))], []),
         ([span("a", LOOK, parent="gone")], [("orphan_span", 0)]),
+        (
+            [
+                span("z", LOOK),
+                span("a", parent="gone", at=(2, 5)),
+                span("b", LOOK, parent="a", at=(3, 4)),
+            ],
+            [("orphan_span", 2)],
+        ),
         ([span("a", LOOK, parent="a")], [("span_cycle", 0)]),
         (
             [span("a", LOOK, parent="b"), span("b", parent="a"), span("c", parent="b")],
