@@ -202,3 +202,10 @@ def test_one_run_a_trace_named_by_it_with_one_id_wherever_it_is_read() -> None:
     ]
     (again,) = assemble([spans[1], spans[0]], source=Source(format="otlp", uri="g"))
     assert again.id == runs[0].id
+
+
+def test_calls_asked_at_once_meet_their_answers_in_any_order() -> None:
+    made = said("assistant", *[asks("look", f"c{n}", n=n) for n in range(4_000)])
+    ran = [span(f"t{n}", tool("look", {"n": n}, str(n)), at=(2 - n / 4e3, 3)) for n in range(4_000)]
+    run = run_of(span("m", chat([], [made]), at=(-1, 0)), *ran)
+    assert [e.result and e.result.text for e in run.exchanges] == [str(n) for n in range(4_000)]

@@ -18,6 +18,7 @@ from stepscope.formats.spans.order import Turn
 from stepscope.formats.spans.said import Message, Said
 from stepscope.formats.spans.span import Span
 from stepscope.formats.spans.telling import Telling
+from stepscope.formats.spans.waiting import Waiting
 from stepscope.model import (
     Actor,
     Instant,
@@ -44,7 +45,7 @@ class Script:
         self._called: set[str] = set()
         self._answered: set[str] = set()
         self._old: set[str] = set()
-        self._open: dict[str, list[ToolCall]] = {}
+        self._open = Waiting()
         self._asked: dict[int, ToolCall] = {}
         self._blank = False
         self._given = _results(told.sayings)
@@ -152,7 +153,7 @@ class Script:
             if old:
                 self._old.add(name)
             else:
-                self._open.setdefault(call.name, []).append(call)
+                self._open.add(call)
         for result in message.results:
             if result.call_id is not None:
                 self._answered.add(result.call_id)
@@ -194,7 +195,7 @@ class Script:
     def _call(self, at: int, said: Said) -> None:
         """Find the call that a tool's span carries out, or add it."""
         call = said.call or ToolCall(self._spans[at].name)
-        asked = self._match(call)
+        asked = self._open.take(call)
         if asked is None:
             asked = call if call.id else msgspec.structs.replace(call, id=self._own_id(at))
             message = Message("agent", calls=(asked,))
@@ -208,20 +209,6 @@ class Script:
     def _own_id(self, at: int) -> str:
         own = self._spans[at].span_id
         return own if own not in self._called else f"{own}.{at}"
-
-    def _match(self, call: ToolCall) -> ToolCall | None:
-        """Return the open call that a tool's span answers, and close it."""
-        waiting = self._open.get(call.name, [])
-        place = None
-        if call.id is not None:
-            place = next((i for i, each in enumerate(waiting) if each.id == call.id), None)
-            if place is None:
-                return None
-        elif waiting:
-            wanted = call_key(call)
-            same = (i for i, each in enumerate(waiting) if call_key(each) == wanted)
-            place = next(same, 0)
-        return None if place is None else waiting.pop(place)
 
     def _answer(self, at: int, said: Said, *, late: bool) -> None:
         """Add what a tool gave back."""
