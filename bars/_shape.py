@@ -9,8 +9,9 @@ from stepscope.lab.envelope_row import Figure, Row
 from stepscope.values import Unmeasured
 
 # Missed: dips of one or two steps in 40, at a noise of half their depth; who knows how the
-# generator draws them reaches .90 (docs/design/classifier.md).
-KNOWN = {("macro F1", "agent, n 40, sigma 0.15")}
+# generator draws them reaches .90 (docs/design/classifier.md). The figure is what is reached today:
+# a classifier that gives less fails.
+KNOWN = {("macro F1", "agent, n 40, sigma 0.15"): 0.835}
 
 # A figure less than this many standard errors of its simulation beyond a bar is at it.
 WITHIN = 2.0
@@ -33,12 +34,17 @@ class Line:
         low = self.least is None or self.ours + slack * self.error >= self.least
         return low and (self.most is None or self.ours - slack * self.error <= self.most)
 
+    def known(self) -> bool:
+        """Return whether the bar is missed as it is known to be, and no further."""
+        reached = KNOWN.get((self.what, self.where))
+        return reached is not None and self.ours + WITHIN * self.error >= reached
+
     def text(self) -> str:
         """Return the line as printed."""
         v3 = "" if self.v3 is None else f"{self.v3:.3f}"
         bar = f">= {self.least:g}" if self.least is not None else ""
         bar = bar or (f"<= {self.most:g}" if self.most is not None else "")
-        known = ", known" if (self.what, self.where) in KNOWN else ""
+        known = ", known" if self.known() else ""
         verdict = "at the bar" if self.holds(WITHIN) else f"MISSED{known}"
         verdict = ("holds" if self.holds() else verdict) if bar else ""
         return f"{self.what:<34}{self.where:<34}{self.ours:>8.3f}{v3:>8}  {bar:<10}{verdict}"
