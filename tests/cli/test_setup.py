@@ -66,6 +66,22 @@ def test_the_demo_needs_no_key_and_its_next_commands_work(
     assert "price" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("on_path", [False, True])
+def test_the_demo_says_how_to_call_a_command_that_is_not_on_the_path(
+    on_path: bool,
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = here / "bin"
+    place.mkdir()
+    if on_path:
+        (place / "stepscope").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(place))
+    assert main(["demo"]) == 0
+    assert bool(re.search(r"^  \. .*/bin/activate$", capsys.readouterr().out, re.M)) != on_path
+
+
 def test_the_demo_twice_is_the_same(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--json"]) == 0
     first = capsys.readouterr().out

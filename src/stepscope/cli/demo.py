@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -59,6 +62,11 @@ def demo(*, store: StorePath = None, offline: Offline = False, as_json: Json = F
         f"  stepscope compare 0 1 --by trial {option}\n"
         "  stepscope import YOUR_RUNS/ && stepscope score && stepscope report"
     )
+    if shutil.which("stepscope") is None:
+        terminal.out(
+            "\nThe command stepscope is not on your path yet; put it there for this shell:\n"
+            f"  . {shlex.quote(os.path.relpath(Path(sys.executable).with_name('activate')))}"
+        )
 
 
 def _place() -> Path:

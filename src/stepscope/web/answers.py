@@ -99,28 +99,7 @@ async def same_task(request: Request, data: RunData) -> tuple[RunRow, ...]:
         return ()
     condition = Where("runs.workflow = ? AND runs.task = ?", (run.workflow, run.task))
     found = await reader(request).ask(lambda store: store.runs(condition))
-    return tuple(
-        RunRow(
-            id=found.id[at],
-            name=found.name[at],
-            workflow=found.workflow[at],
-            agent=found.agent[at] or "",
-            task=found.task[at] or "",
-            trial=found.trial[at] or "",
-            outcome=found.outcome[at],
-            steps=int(found.steps[at]),
-            calls=int(found.calls[at]),
-            reached=None,
-            failed_calls=None,
-            repeats=None,
-            violations=None,
-            cost_usd=None,
-            seconds=None,
-            faults=None,
-            weight=0.0,
-        )
-        for at in range(min(len(found), MOST_TRIALS))
-    )
+    return tuple(RunRow.of(found, at) for at in range(min(len(found), MOST_TRIALS)))
 
 
 async def kept_of_gates(request: Request) -> tuple[Kept, ...]:

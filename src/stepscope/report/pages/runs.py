@@ -16,7 +16,7 @@ from stepscope.report.build import both
 from stepscope.report.keys import AXES
 from stepscope.report.look_first import weights
 from stepscope.report.rows import Table, read
-from stepscope.store.columns import Rows
+from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
 
 # Rows of one page of runs on the server.
@@ -32,7 +32,6 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         repeats: calls that ask again what is known.
         violations: rules of conduct broken.
         faults: axes at fault; None where no axis was scored.
-        weight: what `look_first` weighs the run by.
     """
 
     id: str
@@ -44,14 +43,28 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     outcome: str
     steps: int
     calls: int
-    reached: float | None
-    failed_calls: float | None
-    repeats: float | None
-    violations: float | None
-    cost_usd: float | None
-    seconds: float | None
-    faults: tuple[str, ...] | None
-    weight: float
+    reached: float | None = None
+    failed_calls: float | None = None
+    repeats: float | None = None
+    violations: float | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+    faults: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, runs: Runs, at: int) -> RunRow:
+        """Return the row of one run in columns, nothing measured."""
+        return cls(
+            id=runs.id[at],
+            name=runs.name[at],
+            workflow=runs.workflow[at],
+            agent=runs.agent[at] or "",
+            task=runs.task[at] or "",
+            trial=runs.trial[at] or "",
+            outcome=runs.outcome[at],
+            steps=int(runs.steps[at]),
+            calls=int(runs.calls[at]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,21 +162,11 @@ def _rows(table: Table) -> Iterator[RunRow]:
         )
     }
     axes = [(name, table.columns[key]) for key, name in AXES.items() if table.scored(key)]
-    runs = table.runs
     for at in order:
         faults = tuple(name for name, column in axes if column.label[at] == INCORRECT)
-        yield RunRow(
-            id=runs.id[at],
-            name=runs.name[at],
-            workflow=runs.workflow[at],
-            agent=runs.agent[at] or "",
-            task=runs.task[at] or "",
-            trial=runs.trial[at] or "",
-            outcome=runs.outcome[at],
-            steps=int(runs.steps[at]),
-            calls=int(runs.calls[at]),
+        yield msgspec.structs.replace(
+            RunRow.of(table.runs, at),
             faults=faults if axes else None,
-            weight=float(found[at]),
             **{name: values[at] for name, values in numbers.items()},
         )
 
