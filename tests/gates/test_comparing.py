@@ -156,6 +156,11 @@ def test_runs_half_as_long_again_fail_and_runs_a_fifth_longer_pass() -> None:
     assert ratio(LONG, [0.5 * n for n in LONG]).outcome == "pass"
 
 
+def test_a_ratio_without_an_interval_says_that_there_are_too_few_cases() -> None:
+    few = ratio(LONG[:10], [1.0 * n for n in LONG[:10]])
+    assert "1.00 times the baseline's (too few cases for an interval) on 10 cases" in few.reason
+
+
 def test_one_run_that_never_ends_is_one_long_run() -> None:
     assert ratio(LONG, [*LONG[:-1], 9_000.0]).outcome == "pass"
 

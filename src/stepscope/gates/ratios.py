@@ -228,7 +228,8 @@ def said_ratio(gate: GatePolicy, found: Estimate | Unmeasured) -> str:
     """Return the ratio with its interval, cases and margin in words."""
     if isinstance(found, Unmeasured):
         return found.reason
-    limits = f" {interval(found)}" if found.low is not None or found.high is not None else ""
+    bounded = found.low is not None or found.high is not None
+    limits = f" {interval(found)}" if bounded else " (too few cases for an interval)"
     return (
         f"median {gate.quantity.unit or gate.quantity.measure} {found.value:.2f} times the "
         f"baseline's{limits} on {counted(found.n, 'case')}, margin {gate.bound:g}"
