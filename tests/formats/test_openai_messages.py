@@ -37,19 +37,6 @@ COMPLETION = {
         "completion_tokens_details": {"reasoning_tokens": 7},
     },
 }
-ITEMS = [
-    {"role": "user", "content": "Weather?"},
-    {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "think"}]},
-    {"type": "function_call", "id": "fc", "call_id": "c1", "name": "w", "arguments": "{}"},
-    {"type": "function_call_output", "id": "o", "call_id": "c1", "output": '{"error": "none"}'},
-    {
-        "type": "message",
-        "id": "m",
-        "role": "assistant",
-        "status": "completed",
-        "content": [{"type": "output_text", "text": "Rainy.", "annotations": []}],
-    },
-]
 
 
 @pytest.mark.parametrize(
@@ -134,63 +121,6 @@ def test_a_completion_alone_or_as_an_http_body_is_a_run_of_one_step() -> None:
     assert http.extra["status"] == 200
 
 
-def test_responses_items_pair_on_call_id_not_on_id() -> None:
-    run = run_of(FORMAT, ITEMS)
-    assert [(s.actor, s.kind) for s in run.steps] == [
-        ("user", "message"),
-        ("agent", "message"),
-        ("agent", "call"),
-        ("environment", "result"),
-        ("agent", "message"),
-    ]
-    (exchange,) = run.exchanges
-    assert (exchange.call.id, exchange.result_step, exchange.failed) == ("c1", 3, True)
-    assert run.steps[1].parts[0].kind == "reasoning"
-    assert run.steps[4].text == "Rainy."
-    assert run.warnings == ()
-
-
-def test_a_responses_body_carries_its_usage_on_its_last_item() -> None:
-    usage = {"input_tokens": 9, "output_tokens": 4, "input_tokens_details": {"cached_tokens": 2}}
-    body = {"object": "response", "id": "r", "model": "m", "output": ITEMS[1:], "usage": usage}
-    run = run_of(
-        FORMAT, {"request": {"input": "Weather?", "instructions": "Be kind."}, "response": body}
-    )
-    assert [s.actor for s in run.steps][:2] == ["system", "user"]
-    assert len(run.steps) == 6
-    assert run.usage is not None
-    assert (run.usage.input_total, run.usage.cache_read, run.usage.output_total) == (9, 2, 4)
-
-
-@pytest.mark.parametrize(
-    ("item", "kind", "status"),
-    [
-        (
-            {"type": "mcp_call", "id": "m", "name": "f", "arguments": "{}", "output": "ok"},
-            "call",
-            "ok",
-        ),
-        (
-            {"type": "mcp_call", "id": "m", "name": "f", "arguments": "{}", "error": "no"},
-            "call",
-            "error",
-        ),
-        ({"type": "web_search_call", "id": "w", "status": "completed"}, "call", "ok"),
-        ({"type": "file_search_call", "id": "w", "status": "failed"}, "call", "error"),
-        ({"type": "computer_call", "call_id": "w", "status": "in_progress"}, "call", None),
-        ({"type": "compaction", "encrypted_content": "x"}, "compaction", None),
-        ({"type": "brand_new_item", "a": 1}, "other", None),
-    ],
-)
-def test_provider_run_items_are_call_and_result_in_one(
-    item: Json, kind: str, status: str | None
-) -> None:
-    step = run_of(FORMAT, {"input": [ITEMS[0], item]}).steps[1]
-    assert (step.kind, step.results[0].status if step.results else None) == (kind, status)
-    if kind == "other":
-        assert step.extra == item
-
-
 def test_content_parts_keep_their_kind_and_media_their_size_and_hash() -> None:
     content = [
         {"type": "text", "text": "look"},
@@ -256,6 +186,12 @@ def test_malformed_arguments_are_data_not_an_error() -> None:
     assert call.parse_error is not None
 
 
+def test_an_item_far_behind_messages_is_read_by_itself() -> None:
+    item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    run = run_of(FORMAT, [ASK, SAYS, item])
+    assert [call.id for call in run.steps[2].calls] == ["c"]
+
+
 def test_a_message_that_cannot_be_read_is_quarantined_and_the_run_says_where() -> None:
     kept = read(FORMAT, lines(ASK, {"role": "wizard"}, b'{"role": ', SAYS))
     assert [type(r) for r in kept] == [Quarantined, Quarantined, Trajectory]
@@ -282,8 +218,7 @@ def test_a_message_that_cannot_be_read_is_quarantined_and_the_run_says_where() -
         ({"request": {}, "response": {"choices": []}}, "without `choices`"),
         ({"status": 200, "body": "data: {}\n\n"}, "streamed body"),
         ({"status": 200, "body": "<html>"}, "not JSON"),
-        ({"input": [{"type": "function_call", "call_id": 3, "name": "f"}]}, "text under `call_id`"),
-        ({"input": [{"type": "function_call", "call_id": "c"}]}, "text under `name`"),
+        ({"request": {}, "response": {"object": "response", "output": []}}, "without `choices`"),
     ],
 )
 def test_a_record_of_wrong_types_is_quarantined_with_one_line(file: Json, reason: str) -> None:
@@ -301,12 +236,13 @@ ANTHROPIC = [ASK, {"role": "assistant", "content": [{"type": "tool_use", "id": "
         (CHAT, True),
         (lines(*CHAT), True),
         ([ASK, SAYS], True),
-        (ITEMS, True),
         (COMPLETION, True),
         ([{"role": "user", "content": [{"type": "text", "text": "hi"}]}, SAYS], True),
         ({"messages": CHAT}, True),
         (written(CHAT)[:120], True),
         (ANTHROPIC, False),
+        ([ASK, {"type": "function_call", "call_id": "c", "name": "f"}], False),
+        ({"object": "response", "output": []}, False),
         ([{"role": "admin", "content": "x"}], False),
         ([{"role": "user"}], False),
         ({"roles": ["user"], "content": "messages"}, False),

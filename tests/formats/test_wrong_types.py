@@ -19,6 +19,7 @@ from tests.formats import test_atif, test_tau_bench
 from tests.formats import test_claude_code as claude
 from tests.formats import test_mini_swe_agent as mini
 from tests.formats import test_openai_messages as openai
+from tests.formats import test_openai_responses as responses
 from tests.formats import test_swe_agent as swe
 from tests.formats import test_tau2 as tau2
 from tests.formats import test_whowhen as whowhen
@@ -45,7 +46,10 @@ SEEDS: list[tuple[str, Json]] = [
     ("tau_bench", TAU),
     ("openai_messages", openai.CHAT),
     ("openai_messages", {"messages": openai.CHAT, "tools": [{"function": {"name": "x"}}]}),
-    ("openai_messages", {"request": {"input": openai.ITEMS}, "response": openai.COMPLETION}),
+    ("openai_messages", {"request": {"messages": openai.CHAT}, "response": openai.COMPLETION}),
+    ("openai_responses", responses.ITEMS),
+    ("openai_responses", [responses.FIRST, responses.SECOND]),
+    ("openai_responses", {"input": responses.PROVIDED, "output": responses.PROVIDED}),
     ("anthropic_messages", anthropic.CHAT),
     (
         "anthropic_messages",

@@ -17,6 +17,8 @@ from stepscope.safety.limits import Limits
 
 _PAIR = frozenset({"request", "response"})
 _HTTP = frozenset({"body"})
+# What stands beside a body in a recorded exchange, and in a line of a batch's output.
+_EXCHANGE = frozenset({"status", "status_code", "headers", "url"})
 
 
 class Bodies(NamedTuple):
@@ -51,7 +53,7 @@ def body(value: Json, name: str, limits: Limits) -> dict[str, Json]:
     Raises:
         TraceError: it is none; a streamed body (server-sent events) is told apart.
     """
-    if isinstance(value, dict) and "body" in value and value.keys() & {"status", "headers", "url"}:
+    if isinstance(value, dict) and "body" in value and value.keys() & _EXCHANGE:
         value = value["body"]
     if isinstance(value, str):
         if value.startswith(("event:", "data:")):

@@ -1,8 +1,9 @@
-"""Read OpenAI chat messages and Responses items, bare or in whatever wraps them.
+"""Read OpenAI chat messages, bare or in whatever wraps them.
 
 One run is: a file that is a list of messages (or one message a line); a record that is such a list;
 a record with `messages`; a recorded call (`request` and `response`, or an HTTP exchange); a Chat
-Completions or Responses body. Messages carry no error flag and no times: whether a result is an
+Completions body. An item of the Responses API among messages is read by itself; files of such items
+are `openai_responses`. Messages carry no error flag and no times: whether a result is an
 error is guessed from its text and marked so.
 Format: OpenAI API reference; OpenAI Python SDK 3.54.0.
 """
@@ -21,7 +22,7 @@ from stepscope.formats.chat import Reading, step_of, steps_of
 from stepscope.formats.dialects import Dialect, dialect, is_message, runs_fences
 from stepscope.formats.envelope import KEYS, Envelope, tool_defs
 from stepscope.formats.gathering import gathered
-from stepscope.formats.items import TYPES, item_step
+from stepscope.formats.items import is_item, item_step
 from stepscope.formats.opening import Opening
 from stepscope.formats.plain import Found, PlainFormat
 from stepscope.formats.tokens import openai_usage, total
@@ -31,24 +32,24 @@ NAME = "openai_messages"
 _LIKE: dict[Dialect, float] = {"openai": 0.9, "either": 0.7, "anthropic-like": 0.4}
 # A chat whose fenced commands were run is more than a chat; it can be read as one all the same.
 _FENCED = 0.5
-_WHOLE = frozenset({"messages", "input", "output", "choices", "request", "response", "body"})
-_BODY = frozenset({"messages", "input", "output", "choices", "usage", "instructions"})
+_WHOLE = frozenset({"messages", "choices", "request", "response", "body"})
+_BODY = frozenset({"messages", "choices", "usage"})
 
 
 def _likeness(opening: Opening) -> float:
     if not opening.records:
         return 0.0
     first = opening.records[0]
-    if opening.shape in {"array", "lines"} and (is_message(first) or _is_item(first)):
-        if any(_is_item(record) for record in opening.records):
-            return 0.9
+    if opening.shape in {"array", "lines"} and is_message(first):
         return _chat_likeness(opening.records)
     if isinstance(first, list):
-        return 0.9 if any(map(_is_item, first)) else _chat_likeness(first)
+        return _chat_likeness(first)
     return _body_likeness(first) if isinstance(first, dict) else 0.0
 
 
 def _chat_likeness(messages: Sequence[Json]) -> float:
+    if any(map(is_item, messages)):
+        return 0.0
     likeness = _LIKE.get(dialect(messages), 0.0)
     return min(likeness, _FENCED) if runs_fences(messages) else likeness
 
@@ -61,14 +62,12 @@ def _body_likeness(record: dict[str, Json]) -> float:
     if "termination_reason" in record and "task_id" in record:
         return 0.0
     if isinstance(record.get("body"), str) and "status" in record:
-        return (
-            0.9 if '"choices"' in record["body"] or '"object":"response"' in record["body"] else 0
-        )
+        return 0.9 if '"choices"' in record["body"] else 0.0
     for key in ("response", "request"):
         inner = record.get(key)
         if isinstance(inner, dict):
             return _body_likeness(inner)
-    if text_at(record, "object") in {"chat.completion", "response"}:
+    if text_at(record, "object") == "chat.completion":
         return 0.95
     if isinstance(record.get("messages"), list):
         if "system" in record and "max_tokens" in record:
@@ -77,14 +76,10 @@ def _body_likeness(record: dict[str, Json]) -> float:
     return 0.0
 
 
-def _is_item(record: Json) -> bool:
-    return isinstance(record, dict) and text_at(record, "type") in TYPES
-
-
 def _is_part(record: Json) -> bool:
     """Say whether a record is one message of the file's run rather than a run of its own."""
     if isinstance(record, dict):
-        return "role" in record or _is_item(record) or not record.keys() & _WHOLE
+        return "role" in record or is_item(record) or not record.keys() & _WHOLE
     return not isinstance(record, list)
 
 
@@ -104,7 +99,7 @@ def _reading(found: Found) -> Reading:
 
 
 def _step(value: Json, index: int, reading: Reading) -> Step:
-    if isinstance(value, dict) and "type" in value and ("role" not in value or _is_item(value)):
+    if isinstance(value, dict) and "type" in value and ("role" not in value or is_item(value)):
         return item_step(value, index, reading)
     if isinstance(value, dict) and value.get("type") == "message":
         return item_step(value, index, reading)
@@ -134,7 +129,7 @@ def _whole(found: Found, ordinals: Ordinals) -> Trajectory:
     bodies = unwrapped(record, found.limits)
     request = record if bodies is None else (bodies.request or {})
     response = None if bodies is None else bodies.response
-    if bodies is None and text_at(record, "object") in {"chat.completion", "response"}:
+    if bodies is None and text_at(record, "object") == "chat.completion":
         request, response = {}, record
     envelope = msgspec.convert(request, Envelope)
     steps = _steps(request, response, reading)
@@ -169,53 +164,34 @@ def _steps(
     request: dict[str, Json], response: dict[str, Json] | None, reading: Reading
 ) -> tuple[Step, ...]:
     """Return the steps of what was asked, then of what was answered."""
-    asked = request.get("messages")
-    if asked is None:
-        asked = request.get("input", [])
-        asked = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
+    asked = request.get("messages", [])
     if not isinstance(asked, list):
         raise TraceError(f"`messages` is {str(asked)[:60]!r}; expected a list")
-    told = request.get("instructions")
-    if isinstance(told, str):
-        asked = [{"role": "system", "content": told}, *asked]
     steps = [_step(item, index, reading) for index, item in enumerate(asked)]
     if response is not None:
-        steps += _answer(response, len(steps), reading)
+        steps.append(_answer(response, len(steps), reading))
     if not steps:
         raise TraceError("a record without a single message; expected a list under `messages`")
     return tuple(steps)
 
 
-def _answer(response: dict[str, Json], index: int, reading: Reading) -> list[Step]:
-    """Return the steps of a response body; the last carries the call's usage."""
-    finish_reason = None
-    if isinstance(response.get("output"), list):
-        steps = [_step(item, index + n, reading) for n, item in enumerate(response["output"])]
-    else:
-        match response.get("choices"):
-            case [{"message": message, **more}, *others]:
-                steps = list(steps_of([message], reading))
-                finish_reason = more.get("finish_reason")
-                steps = [
-                    msgspec.structs.replace(
-                        steps[0],
-                        index=index,
-                        extra={**(steps[0].extra or {}), "choices": others}
-                        if others
-                        else steps[0].extra,
-                    )
-                ]
-            case _:
-                raise TraceError("a response without `choices` or `output`")
-    if steps:
-        model = response.get("model")
-        steps[-1] = msgspec.structs.replace(
-            steps[-1],
-            usage=openai_usage(response.get("usage")),
-            model=model if isinstance(model, str) else None,
-            finish_reason=finish_reason if isinstance(finish_reason, str) else None,
-        )
-    return steps
+def _answer(response: dict[str, Json], index: int, reading: Reading) -> Step:
+    """Return the step of a response body, with the call's usage."""
+    match response.get("choices"):
+        case [{"message": message, **more}, *others]:
+            (step,) = steps_of([message], reading)
+            extra = {**(step.extra or {}), "choices": others} if others else step.extra
+            reason, model = more.get("finish_reason"), response.get("model")
+        case _:
+            raise TraceError("a response without `choices`")
+    return msgspec.structs.replace(
+        step,
+        index=index,
+        usage=openai_usage(response.get("usage")),
+        model=model if isinstance(model, str) else None,
+        finish_reason=reason if isinstance(reason, str) else None,
+        extra=extra,
+    )
 
 
 FORMAT = PlainFormat(NAME, _likeness, _read)
