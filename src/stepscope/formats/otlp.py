@@ -1,28 +1,27 @@
 """Read OTLP as JSON: a request or an export as one object, or one object a line.
 
 Spans of one trace are one run, over however many lines, batches and resources they are spread. A
-span that is none is quarantined alone. `decode_request` reads what an exporter sends: JSON always,
-protobuf where the library for it is installed.
+span that is none is quarantined alone. `decode_request` reads what an exporter sends, JSON or
+protobuf.
 Source: OTLP specification 1.9; the OpenTelemetry Collector's file exporter writes the lines.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
-from importlib import import_module
 
 import msgspec
 
-from stepscope.errors import ConfigError, TraceError
+from stepscope.errors import TraceError
 from stepscope.formats.building import rest
 from stepscope.formats.opening import Opening
+from stepscope.formats.otlp_request import JSON, PROTOBUF, Refused, kind_of, read
 from stepscope.formats.otlp_values import groups, span_of
 from stepscope.formats.plain import Found, PlainFormat, found
 from stepscope.formats.spans import Span
 from stepscope.formats.spans.assembling import runs_of_file
 from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
-from stepscope.safety.door import Repair, decode
+from stepscope.safety.door import Repair
 from stepscope.safety.limits import Limits
 
 _NAME = "otlp"
@@ -88,58 +87,18 @@ def decode_request(body: bytes, content_type: str, limits: Limits = _LIMITS) -> 
 
     Raises:
         TraceError: the body is not what its content type says, or a span in it is none.
-        ConfigError: protobuf, and the library that reads it is not installed.
     """
-    kind = content_type.partition(";")[0].strip().lower()
-    if kind == "application/x-protobuf":
-        value = _from_protobuf(body)
-    elif kind == "application/json":
-        value = decode(body, limits=limits).value
-    else:
+    kind = kind_of(content_type)
+    if kind not in {JSON, PROTOBUF}:
         raise TraceError(
-            f"a request needs content of type application/json or application/x-protobuf; "
-            f"found {content_type[:60]!r}"
+            f"a request needs content of type {JSON} or {PROTOBUF}; found {content_type[:60]!r}"
         )
-    if not isinstance(value, dict):
-        raise TraceError(f"a request needs an object; found {type(value).__name__}")
-    return [span_of(member) for member in groups(value)]
-
-
-def _from_protobuf(body: bytes) -> Json:
-    """Return a protobuf request as the JSON it would be, ids as hex.
-
-    Raises:
-        ConfigError: the library is not installed.
-        TraceError: the body is no such request.
-    """
-    try:
-        messages = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
-        json_format = import_module("google.protobuf.json_format")
-        faults = import_module("google.protobuf.message")
-    except ImportError as e:
-        raise ConfigError(
-            "protobuf cannot be read without a library: pip install 'stepscope[otlp]', "
-            "or let the exporter send JSON (OTEL_EXPORTER_OTLP_PROTOCOL=http/json)"
-        ) from e
-    request = messages.ExportTraceServiceRequest()
-    try:
-        request.ParseFromString(body)
-    except faults.DecodeError as e:
-        raise TraceError(f"the body is no protobuf of an export request ({e})") from e
-    value: Json = json_format.MessageToDict(request)
-    for group in value.get("resourceSpans", []):
-        for scoped in group.get("scopeSpans", []):
-            for span in scoped.get("spans", []):
-                _ids_as_hex(span)
-    return value
-
-
-def _ids_as_hex(span: dict[str, Json]) -> None:
-    """Write the ids of a span and its links as OTLP's own JSON does: hex, not base64."""
-    for record in [span, *span.get("links", [])]:
-        for key in ("traceId", "spanId", "parentSpanId"):
-            if key in record:
-                record[key] = base64.b64decode(record[key]).hex()
+    spans: list[Span] = []
+    for item in read(body, kind, limits):
+        if isinstance(item, Refused):
+            raise TraceError(item.reason)
+        spans.append(item.span)
+    return spans
 
 
 FORMAT = PlainFormat(_NAME, _likeness, _read)

@@ -13,6 +13,7 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from stepscope.errors import LimitError, TraceError
@@ -26,6 +27,7 @@ INT_LOW, INT_HIGH = -(2**63), 2**64 - 1
 BOM = b"\xef\xbb\xbf"
 
 _REASONS = {
+    "attributes_cut": "{n} span(s) over limits.attributes: the first kept, with a mark and a hash",
     "bom": "{n} byte order mark removed",
     "duplicate_key": "{n} key(s) of an object came twice; the last one is kept",
     "huge_number": "{n} number(s) beyond 64 bits kept as text",
@@ -46,6 +48,17 @@ class Repair(NamedTuple):
 
     code: str
     reason: str
+
+
+def told(counted: Mapping[str, int]) -> tuple[Repair, ...]:
+    """Return one repair for each code that was counted, by code.
+
+    >>> told({"nul": 2, "bom": 0})
+    (Repair(code='nul', reason='2 text(s) with a NUL character kept with it escaped'),)
+    """
+    return tuple(
+        Repair(code, _REASONS[code].format(n=n)) for code, n in sorted(counted.items()) if n
+    )
 
 
 def parse(raw: bytes, limits: Limits) -> tuple[Json, tuple[Repair, ...]]:
@@ -105,11 +118,7 @@ class _Parsing:
                 f"nested too deep for this machine; lower limits.depth, now {self.limits.depth}",
                 offset=0,
             ) from e
-        return value, tuple(
-            Repair(code, _REASONS[code].format(n=n))
-            for code, n in sorted(self.repairs.items())
-            if n
-        )
+        return value, told(self.repairs)
 
     def _object(self, pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         value = dict(pairs)

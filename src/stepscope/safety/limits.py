@@ -15,6 +15,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         text_bytes: one text value; what is longer is kept to this length, with a mark and a hash.
         depth: nesting of JSON containers.
         steps: steps of one run.
+        spans: spans of one trace.
+        attributes: attributes of one span; of what has more, the first are kept, with a mark.
         zip_members: members of one archive.
         zip_total_bytes: bytes of all members after decompression.
         zip_ratio: decompressed over compressed size, judged above `zip_ratio_floor_bytes`.
@@ -25,6 +27,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     text_bytes: int = 1 * MIB
     depth: int = 128
     steps: int = 100_000
+    spans: int = 100_000
+    attributes: int = 1_024
     zip_members: int = 100_000
     zip_total_bytes: int = 2048 * MIB
     zip_ratio: float = 200.0

@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import json
 
-from stepscope.formats.spans import SpanEvent, assemble
+import pytest
+
+from stepscope.errors import LimitError
+from stepscope.formats.spans import Span, SpanEvent, assemble
 from stepscope.model import Label, Source, Usage
+from stepscope.safety.limits import Limits
 from tests.formats.reading import codes
 from tests.formats.spans.making import BEGIN, SECOND, asks, chat, run_of, said, span, told, tool
 
@@ -209,3 +213,23 @@ def test_calls_asked_at_once_meet_their_answers_in_any_order() -> None:
     ran = [span(f"t{n}", tool("look", {"n": n}, str(n)), at=(2 - n / 4e3, 3)) for n in range(4_000)]
     run = run_of(span("m", chat([], [made]), at=(-1, 0)), *ran)
     assert [e.result and e.result.text for e in run.exchanges] == [str(n) for n in range(4_000)]
+
+
+def test_a_trace_of_more_spans_than_allowed_is_refused_and_one_of_as_many_is_read() -> None:
+    spans = [Span(trace_id="t", span_id=str(at)) for at in range(3)]
+    source = Source(format="test")
+    (run,) = assemble(spans, source=source, limits=Limits(spans=3))
+    assert len(run.spans) == 3
+    with pytest.raises(LimitError, match=r"3 spans; the limit is 2 \(`limits\.spans`"):
+        list(assemble(spans, source=source, limits=Limits(spans=2)))
+
+
+def test_attributes_beyond_the_limit_are_left_out_with_a_mark_and_told() -> None:
+    many = Span(trace_id="t", span_id="s", attributes={str(at): at for at in range(4)})
+    (run,) = assemble([many], source=Source(format="test"), limits=Limits(attributes=3))
+    assert list(run.spans[0].attributes) == ["0", "1", "2"]
+    (facts,) = (run.extra or {})["span_facts"]
+    assert facts["attributes_left_out"]["count"] == 1
+    assert "attributes_cut" in {warning.code for warning in run.warnings}
+    (near,) = assemble([many], source=Source(format="test"), limits=Limits(attributes=4))
+    assert "attributes_cut" not in {warning.code for warning in near.warnings}

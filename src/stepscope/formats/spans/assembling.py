@@ -12,7 +12,9 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.building import Ordinals, finish
+from stepscope.formats.otlp_restore import read_trace
 from stepscope.formats.spans.graph import Graph, graph
+from stepscope.formats.spans.limiting import trace_within
 from stepscope.formats.spans.order import turns
 from stepscope.formats.spans.reading import saying
 from stepscope.formats.spans.said import Said
@@ -63,13 +65,14 @@ def assemble(
         repairs: what the door repaired while decoding.
 
     Raises:
-        TraceError: a run cannot be written as JSON, or has more steps than `limits` allows.
+        TraceError: a run cannot be written as JSON, or has more steps or spans than allowed.
     """
     counts = Ordinals() if ordinals is None else ordinals
     told = tuple(repairs)
-    for trace_id, members in by_trace(spans).items():
-        draft = _draft(members, trace_id, source, limits, extra)
-        yield finish(draft, counts, limits=limits, repairs=told)
+    for members in by_trace(spans).values():
+        kept, cut = trace_within(members, limits)
+        draft = _draft(kept, source, limits, extra)
+        yield finish(draft, counts, limits=limits, repairs=(*told, *cut))
 
 
 def by_trace(spans: Iterable[Span]) -> dict[str, list[Span]]:
@@ -101,12 +104,18 @@ def runs_of_file(
 
 
 def _draft(
-    spans: list[Span],
-    trace_id: str,
-    source: Source,
-    limits: Limits,
-    extra: Mapping[str, Json] | None,
+    spans: list[Span], source: Source, limits: Limits, extra: Mapping[str, Json] | None
 ) -> Trajectory:
+    """Return the run of a trace without its id; a trace that we wrote gives the run it was."""
+    ours = read_trace(spans, source, limits, lambda found: draft_of(found, source, limits, extra))
+    return draft_of(spans, source, limits, extra) if ours is None else ours
+
+
+def draft_of(
+    spans: list[Span], source: Source, limits: Limits, extra: Mapping[str, Json] | None
+) -> Trajectory:
+    """Return the run that spans of one trace make, without its id, whoever wrote them."""
+    trace_id = spans[0].trace_id
     tree = graph(spans)
     read = [saying(span, limits) for span in spans]
     told = telling(read, tree)
