@@ -16,14 +16,18 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.formats.otlp_any import SPAN_DIGITS, TRACE_DIGITS, id_of, read_back
-from stepscope.formats.otlp_marks import COUNT_KEY, MESSAGES_KEY, STEPS_KEY, packed
-from stepscope.formats.otlp_messages import answer_of, message_of, response_of, steps_in
+from stepscope.formats.otlp_marks import COUNT_KEY, MESSAGES_KEY, SCOPE, STEPS_KEY, packed
+from stepscope.formats.otlp_messages import (
+    answer_of,
+    message_of,
+    response_of,
+    steps_in,
+    usage_of,
+)
 from stepscope.formats.otlp_residue import difference
 from stepscope.formats.spans.span import Span, SpanStatus
-from stepscope.model import Exchange, Instant, Json, Step, StepKind, ToolDef, Trajectory, Usage
+from stepscope.model import Exchange, Instant, Json, Step, StepKind, ToolDef, Trajectory
 from stepscope.safety.limits import Limits
-
-SCOPE = "stepscope"
 
 _OPERATIONS: dict[StepKind, str] = {
     "plan": "plan",
@@ -149,20 +153,6 @@ def _definition(tool: ToolDef) -> Json:
     if tool.description is not None:
         found["description"] = tool.description
     return found if tool.schema is None else {**found, "parameters": tool.schema}
-
-
-def usage_of(usage: Usage | None) -> dict[str, Json]:
-    """Return token counts under the names of the conventions; what is not known has none."""
-    if usage is None:
-        return {}
-    counts = {
-        "input_tokens": usage.input_total,
-        "output_tokens": usage.output_total,
-        "cache_read.input_tokens": usage.cache_read,
-        "cache_creation.input_tokens": usage.cache_write,
-        "reasoning.output_tokens": usage.reasoning,
-    }
-    return {f"gen_ai.usage.{key}": count for key, count in counts.items() if count is not None}
 
 
 def _chat(template: Span, at: int, step: Step, heard: list[Step]) -> _Telling:

@@ -13,6 +13,8 @@ from stepscope.model import Json
 MARK = "stepscope.run"
 SCHEMA_KEY = "stepscope.schema"
 SCHEMA = 1
+# On the root of recorded spans: the ids of all of them, in the order in which they were first read.
+SPANS_KEY = "stepscope.spans"
 # On a span that was recorded: what OTLP cannot say of it.
 SPAN_KEY = "stepscope.span"
 # On spans that we made: how many steps there are; what messages cannot say of the steps they tell;
@@ -20,6 +22,9 @@ SPAN_KEY = "stepscope.span"
 COUNT_KEY = "stepscope.steps.count"
 STEPS_KEY = "stepscope.steps"
 MESSAGES_KEY = "stepscope.messages"
+
+# The instrumentation that our own spans name.
+SCOPE = "stepscope"
 
 # Text of one attribute that readers keep whole; what is longer is written as a structure.
 _TEXT_MOST = 1_000_000

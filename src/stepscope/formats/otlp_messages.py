@@ -1,22 +1,34 @@
-"""A step as a message of the GenAI conventions, and the step that reading it back gives.
+"""A step as a message of the GenAI conventions, and the step that such a message is.
 
-Content and calls are written in the words of the conventions; `steps_in` reads them with the reader
-that reads every other recorder's messages, so that what is kept beside a message is what that
-reader cannot know.
+Content and calls are written in the words of the conventions. `steps_in` reads back what is written
+here and nothing else: messages of other recorders are the business of `spans.messages`, which may
+learn more while files that we wrote stay as they are.
 Source: gen-ai-input-messages.json and gen-ai-output-messages.json of the GenAI conventions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
+from stepscope.errors import TraceError
+from stepscope.formats.media import data_part
 from stepscope.formats.otlp_marks import MESSAGES_KEY
 from stepscope.formats.spans.attributes import decoded
-from stepscope.formats.spans.gen_ai import said
-from stepscope.formats.spans.messages import read
-from stepscope.formats.spans.said import Message
 from stepscope.formats.spans.span import Span
-from stepscope.model import Actor, Instant, Json, Part, Step, ToolCall, ToolResult
+from stepscope.model import (
+    Actor,
+    Instant,
+    Json,
+    Part,
+    PartKind,
+    Step,
+    StepKind,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from stepscope.safety.limits import Limits
 
 ROLES: dict[Actor, str] = {
@@ -25,7 +37,18 @@ ROLES: dict[Actor, str] = {
     "agent": "assistant",
     "environment": "tool",
 }
-_MODALITIES = {"image": "image", "audio": "audio", "file": "document"}
+_ACTORS: dict[Json, Actor] = {role: actor for actor, role in ROLES.items()}
+_MODALITIES: dict[PartKind, str] = {"image": "image", "audio": "audio", "file": "document"}
+_KINDS: dict[Json, PartKind] = {modality: kind for kind, modality in _MODALITIES.items()}
+_CALLS = frozenset({"tool_call", "server_tool_call"})
+_ANSWER = "tool_call_response"
+_USAGE = {
+    "input_tokens": "input_total",
+    "output_tokens": "output_total",
+    "cache_read.input_tokens": "cache_read",
+    "cache_creation.input_tokens": "cache_write",
+    "reasoning.output_tokens": "reasoning",
+}
 # The conventions demand a reason of every answer.
 _NO_REASON = "unknown"
 
@@ -49,20 +72,19 @@ def answer_of(step: Step) -> dict[str, Json]:
 
 
 def _part(part: Part) -> Json:
-    beside = {k: v for k, v in (part.extra or {}).items() if k not in {"type", "content", "text"}}
-    if part.kind in {"text", "reasoning"}:
-        return {**beside, "type": part.kind, "content": part.text or ""}
-    if part.kind == "refusal":
-        return {**beside, "type": "refusal", "refusal": part.text or ""}
+    beside = part.extra or {}
+    if part.kind in {"text", "reasoning", "refusal"}:
+        held = "refusal" if part.kind == "refusal" else "content"
+        return {**beside, "type": part.kind, held: part.text or ""}
     modality = _MODALITIES.get(part.kind)
     if modality is None:
-        return {"type": part.kind, **(part.extra or {})}
-    about = {**beside, "modality": modality, "mime_type": part.media_type}
+        return {**beside, "type": part.kind}
+    about = {"modality": modality, "mime_type": part.media_type}
     if part.data is not None:
-        return {**about, "type": "blob", "content": part.data}
+        return {**beside, **about, "type": "blob", "content": part.data}
     if part.uri is not None:
-        return {**about, "type": "uri", "uri": part.uri}
-    return {**about, "type": part.kind}
+        return {**beside, **about, "type": "uri", "uri": part.uri}
+    return {**beside, **about, "type": part.kind}
 
 
 def _call(call: ToolCall) -> Json:
@@ -72,7 +94,7 @@ def _call(call: ToolCall) -> Json:
 
 
 def _result(result: ToolResult) -> Json:
-    found: dict[str, Json] = {"type": "tool_call_response", "id": result.call_id}
+    found: dict[str, Json] = {"type": _ANSWER, "id": result.call_id}
     if result.name is not None:
         found["name"] = result.name
     return {**found, "response": response_of(result)}
@@ -88,58 +110,119 @@ def response_of(result: ToolResult) -> Json:
     return [_part(part) for part in result.parts]
 
 
+def usage_of(usage: Usage | None) -> dict[str, Json]:
+    """Return token counts under the names of the conventions; what is not known has none."""
+    counts = {key: getattr(usage, field, None) for key, field in _USAGE.items()}
+    return {f"gen_ai.usage.{key}": count for key, count in counts.items() if count is not None}
+
+
 def steps_in(span: Span, limits: Limits) -> list[Step]:
-    """Return the steps that a span of ours tells, each as its message alone says it."""
+    """Return the steps that a span of ours tells, each as its message alone says it.
+
+    Raises:
+        TraceError: what stands where messages stand is none of ours.
+    """
     about = span.attributes
     heard = about.get("gen_ai.input.messages", about.get(MESSAGES_KEY))
-    return [
-        *[_step(message, limits) for message in _listed(heard, limits)],
-        *[
-            _step(message, limits, span)
-            for message in _listed(about.get("gen_ai.output.messages"), limits)
-        ],
-    ]
+    told = [_step(message) for message in _listed(heard, limits)]
+    for message in _listed(about.get("gen_ai.output.messages"), limits):
+        told.append(_answered(_step(message), span))
+    return told
 
 
 def _listed(found: Json, limits: Limits) -> list[Json]:
     listed = decoded(found, limits)
-    return listed if isinstance(listed, list) else []
+    if listed is None or isinstance(listed, list):
+        return listed or []
+    raise TraceError(f"messages are {str(listed)[:60]!r}; expected a list")
 
 
-def _step(message: Json, limits: Limits, span: Span | None = None) -> Step:
-    """Return the step that a message is by itself; `span` is the one that it answers in."""
-    listed = read(message, "user", limits)
-    told = listed[0] if len(listed) == 1 else Message("environment")
-    step = Step(
+def _step(message: Json) -> Step:
+    if not isinstance(message, dict) or not isinstance(message.get("parts"), list):
+        raise TraceError(f"a message is {str(message)[:60]!r}; expected one with parts")
+    listed = [entry for entry in message["parts"] if isinstance(entry, dict)]
+    calls = tuple([_call_in(entry) for entry in listed if entry.get("type") in _CALLS])
+    results = tuple([_result_in(entry) for entry in listed if entry.get("type") == _ANSWER])
+    others = [entry for entry in listed if entry.get("type") not in {*_CALLS, _ANSWER}]
+    kind: StepKind = "call" if calls else "result" if results else "message"
+    return Step(
         index=0,
-        actor=told.actor,
-        kind="call" if told.calls else "result" if told.results else "message",
-        parts=told.parts,
-        calls=told.calls,
-        results=told.results,
-        agent=told.name,
-        extra=told.extra,
+        actor=_ACTORS.get(message.get("role"), "environment"),
+        kind=kind,
+        parts=tuple([_part_in(entry) for entry in others]),
+        calls=calls,
+        results=results,
+        agent=_text(message, "name"),
     )
-    return step if span is None else _answered(step, span, limits)
 
 
-def _answered(step: Step, span: Span, limits: Limits) -> Step:
+def _call_in(entry: dict[str, Json]) -> ToolCall:
+    name, asked, call_id = _text(entry, "name"), entry.get("arguments"), _text(entry, "id")
+    call = ToolCall(name or "", asked, call_id)
+    served = entry["type"] == "server_tool_call"
+    return msgspec.structs.replace(call, kind="server") if served else call
+
+
+def _result_in(entry: dict[str, Json]) -> ToolResult:
+    held = entry.get("response")
+    parts: tuple[Part, ...] = ()
+    if isinstance(held, str):
+        parts = (Part("text", held),) if held else ()
+    elif isinstance(held, list):
+        parts = tuple([_part_in(block) for block in held if isinstance(block, dict)])
+    structured = held if isinstance(held, dict) else None
+    return ToolResult(_text(entry, "id"), _text(entry, "name"), parts, structured)
+
+
+def _part_in(entry: dict[str, Json]) -> Part:
+    beside = dict(entry)
+    kind = beside.pop("type", None)
+    if kind in {"text", "reasoning", "refusal"}:
+        said = beside.pop("refusal" if kind == "refusal" else "content", None)
+        return Part(kind, said if isinstance(said, str) else None, extra=beside or None)
+    modality, media_type = beside.pop("modality", None), beside.pop("mime_type", None)
+    sort = _KINDS.get(modality)
+    if sort is None:
+        return Part("data", extra=beside or None)
+    held = beside.pop("content" if kind == "blob" else "uri", None)
+    told = media_type if isinstance(media_type, str) else None
+    if kind == "blob" and isinstance(held, str):
+        return data_part(sort, told, held, extra=beside or None)
+    uri = held if isinstance(held, str) else None
+    return Part(sort, media_type=told, uri=uri, extra=beside or None)
+
+
+def _answered(step: Step, span: Span) -> Step:
     """Return a step with what the span around its message says of it."""
-    about = said(span, limits)
-    if about is None:
-        return step
+    about = span.attributes
+    reasons = about.get("gen_ai.response.finish_reasons")
+    first = about.get("gen_ai.response.time_to_first_chunk")
+    reason = reasons[0] if isinstance(reasons, list) and reasons else None
     return msgspec.structs.replace(
         step,
-        agent=about.agent,
-        model=about.model,
-        usage=about.usage,
-        finish_reason=about.finish_reason,
-        first_token_seconds=about.first_token_seconds,
+        agent=_text(about, "gen_ai.agent.name"),
+        model=_text(about, "gen_ai.response.model"),
+        usage=usage_in(about),
+        finish_reason=reason if isinstance(reason, str) else None,
+        first_token_seconds=float(first) if isinstance(first, int | float) else None,
         error=span.status_message if span.status == "error" else None,
-        start=_instant(span.start_ns),
-        end=_instant(span.end_ns),
+        start=instant(span.start_ns),
+        end=instant(span.end_ns),
     )
 
 
-def _instant(ns: int | None) -> Instant | None:
+def usage_in(about: Mapping[str, Json]) -> Usage | None:
+    """Return the token counts that attributes of ours hold, None where they hold none."""
+    counts = {field: about.get(f"gen_ai.usage.{key}") for key, field in _USAGE.items()}
+    told = {k: v for k, v in counts.items() if isinstance(v, int) and not isinstance(v, bool)}
+    return msgspec.convert(told, Usage) if told else None
+
+
+def instant(ns: int | None) -> Instant | None:
+    """Return a time of a span as a time of ours, None where the span has none."""
     return None if ns is None else Instant(ns, str(ns))
+
+
+def _text(about: Mapping[str, Json], key: str) -> str | None:
+    value = about.get(key)
+    return value if isinstance(value, str) else None

@@ -7,25 +7,36 @@ warning. Verdicts written on spans are not read back: they are counted in a warn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.otlp_marks import COUNT_KEY, MARK, SCHEMA, SCHEMA_KEY, SPAN_KEY, STEPS_KEY
-from stepscope.formats.otlp_messages import steps_in
+from stepscope.formats.envelope import tool_defs
+from stepscope.formats.otlp_marks import (
+    COUNT_KEY,
+    MARK,
+    SCHEMA,
+    SCHEMA_KEY,
+    SCOPE,
+    SPAN_KEY,
+    SPANS_KEY,
+    STEPS_KEY,
+)
+from stepscope.formats.otlp_messages import instant, steps_in, usage_in
 from stepscope.formats.otlp_residue import restored
 from stepscope.formats.otlp_verdicts import unjudged
 from stepscope.formats.spans.attributes import decoded
-from stepscope.formats.spans.gen_ai import said
 from stepscope.formats.spans.span import Span
-from stepscope.model import Instant, Json, Source, Step, Trajectory, Warn
+from stepscope.model import Json, Source, Step, Trajectory, Warn
 from stepscope.safety.limits import Limits
 
 # Reads the spans of a trace as those of any recorder.
 Draft = Callable[[list[Span]], Trajectory]
 
 _OWN = ("gen_ai.", "stepscope.", "error.type")
+_MARKS = frozenset({MARK, SCHEMA_KEY, SPAN_KEY, SPANS_KEY})
 
 
 def read_trace(
@@ -73,27 +84,36 @@ def base_of(spans: list[Span], source: Source, limits: Limits, draft: Draft) -> 
     """
     root = next((span for span in spans if COUNT_KEY in span.attributes), None)
     if root is None:
-        return draft([_original(span, limits) for span in spans])
+        return draft([_original(span, limits) for span in _in_order(spans, limits)])
+    if foreign := [span.span_id for span in spans if span.scope != SCOPE]:
+        raise TraceError(f"{len(foreign)} spans of others are among them, {foreign[0]!r} first")
     steps = [step for span in spans for step in _steps(span, limits)]
     steps.sort(key=lambda step: step.index)
     if len(steps) != root.attributes[COUNT_KEY]:
         raise TraceError(f"{len(steps)} of {root.attributes[COUNT_KEY]!r} steps are there")
-    about = said(root, limits)
-    session = None if about is None else about.session
+    about = root.attributes
+    session = _text(about, "gen_ai.conversation.id")
+    tools = decoded(about.get("gen_ai.tool.definitions"), limits)
     return Trajectory(
         id="",
         name="",
         steps=tuple(steps),
         source=source,
-        workflow="" if about is None else about.workflow or "",
-        agent=None if about is None else about.agent,
+        workflow=_text(about, "gen_ai.workflow.name") or "",
+        agent=_text(about, "gen_ai.agent.name"),
+        agent_version=_text(about, "gen_ai.agent.version"),
         tags={} if session is None else {"session": session},
-        tools=None if about is None else about.tools or None,
-        usage=None if about is None else about.usage,
-        start=_instant(root.start_ns),
-        end=_instant(root.end_ns),
+        tools=tool_defs(tools) if isinstance(tools, list) else None,
+        usage=usage_in(about),
+        start=instant(root.start_ns),
+        end=instant(root.end_ns),
         extra=_added(spans),
     )
+
+
+def _text(about: Mapping[str, Json], key: str) -> str | None:
+    value = about.get(key)
+    return value if isinstance(value, str) else None
 
 
 def _steps(span: Span, limits: Limits) -> list[Step]:
@@ -106,9 +126,21 @@ def _steps(span: Span, limits: Limits) -> list[Step]:
     return [restored(step, residue) for step, residue in zip(told, kept, strict=True)]
 
 
+def _in_order(spans: list[Span], limits: Limits) -> list[Span]:
+    """Return recorded spans in the order in which they were first read."""
+    listed = next((s.attributes[SPANS_KEY] for s in spans if SPANS_KEY in s.attributes), None)
+    order = decoded(listed, limits)
+    waiting: dict[str, list[Span]] = {}
+    for span in reversed(spans):
+        waiting.setdefault(span.span_id, []).append(span)
+    if not isinstance(order, list) or Counter(order) != {k: len(v) for k, v in waiting.items()}:
+        raise TraceError(f"{len(spans)} spans are there, not those that were written")
+    return [waiting[span_id].pop() for span_id in order]
+
+
 def _original(span: Span, limits: Limits) -> Span:
     """Return a span as it was recorded, without our marks."""
-    about = {k: v for k, v in span.attributes.items() if k not in {MARK, SCHEMA_KEY, SPAN_KEY}}
+    about = {k: v for k, v in span.attributes.items() if k not in _MARKS}
     bare = msgspec.structs.replace(span, attributes=about)
     kept = span.attributes.get(SPAN_KEY)
     return bare if kept is None else restored(bare, decoded(kept, limits))
@@ -124,7 +156,3 @@ def _added(spans: Sequence[Span]) -> dict[str, Json] | None:
         if more:
             found[span.span_id] = more
     return {"added_to_spans": found} if found else None
-
-
-def _instant(ns: int | None) -> Instant | None:
-    return None if ns is None else Instant(ns, str(ns))

@@ -19,7 +19,7 @@ from stepscope.errors import ConfigError
 from stepscope.formats.building import oddities
 from stepscope.formats.otlp_any import TRACE_DIGITS, group, id_of, read_back, record, scoped
 from stepscope.formats.otlp_made import made
-from stepscope.formats.otlp_marks import MARK, SCHEMA, SCHEMA_KEY, packed
+from stepscope.formats.otlp_marks import MARK, SCHEMA, SCHEMA_KEY, SPANS_KEY, packed
 from stepscope.formats.otlp_recorded import recorded
 from stepscope.formats.otlp_residue import difference
 from stepscope.formats.otlp_restore import base_of
@@ -140,6 +140,8 @@ def _spans(
         trace_id = id_of(run.id, TRACE_DIGITS) if wanted in given else wanted
         given.add(trace_id)
         spans, root, homes = recorded(run, trace_id)
+        order = {**spans[root].attributes, SPANS_KEY: packed([span.span_id for span in spans])}
+        spans[root] = msgspec.structs.replace(spans[root], attributes=order)
     else:
         spans, homes = made(run, {**_SERVICE, **resource}, placed_at)
         root, resource = 0, {}
@@ -198,15 +200,14 @@ def _bodies(run: str, spans: list[Span], counts: list[int]) -> Iterator[Request]
 
 
 def _body(held: list[tuple[Span, msgspec.Raw]]) -> bytes:
-    """Return spans as one request, those of one resource and one scope together."""
-    groups: dict[bytes, tuple[dict[str, Json], dict[str | None, dict[str, Json]]]] = {}
+    """Return spans as one request, in their order; neighbours of one resource share a group."""
+    groups: list[dict[str, Json]] = []
     for span, raw in held:
-        key = msgspec.json.encode(span.resource, order="deterministic")
-        if key not in groups:
-            groups[key] = (group(span), {})
-        scopes = groups[key][1]
-        if span.scope not in scopes:
-            scopes[span.scope] = {**scoped(span), "spans": []}
-        scopes[span.scope]["spans"].append(raw)
-    listed = [{**about, "scopeSpans": list(scopes.values())} for about, scopes in groups.values()]
-    return msgspec.json.encode({"resourceSpans": listed})
+        about, inside = group(span), scoped(span)
+        if not groups or groups[-1]["resource"] != about["resource"]:
+            groups.append({**about, "scopeSpans": []})
+        scopes = groups[-1]["scopeSpans"]
+        if not scopes or scopes[-1].get("scope") != inside.get("scope"):
+            scopes.append({**inside, "spans": []})
+        scopes[-1]["spans"].append(raw)
+    return msgspec.json.encode({"resourceSpans": groups})
