@@ -13,6 +13,7 @@ from stepscope.model import (
     Outcome,
     Part,
     Source,
+    Span,
     Step,
     ToolCall,
     Trajectory,
@@ -121,6 +122,33 @@ def test_a_grown_session_supersedes_whatever_the_order(order: tuple[int, ...]) -
         assert list(store.runs().id) == ["v3"]
         assert [t.id for t in store.trajectories()] == ["v3"]
         assert store.trajectory("v1") == versions[0]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "left"),
+    [
+        (("a", "c"), ("a", "b", "c"), "then"),  # a late span in the middle
+        (("a", "b", "c"), ("a", "c"), "first"),  # the shorter version is read last
+        (("a", "b"), ("a", "b"), "then"),  # the same spans, one of them went on
+        (("a", "b"), ("a", "c"), "both"),  # near miss: neither has all of the other's
+        ((), ("a",), "both"),  # near miss: no spans at all
+    ],
+)
+def test_a_trace_with_late_spans_supersedes_its_shorter_version(
+    first: tuple[str, ...], then: tuple[str, ...], left: str
+) -> None:
+    def trace(name: str, spans: tuple[str, ...]) -> Trajectory:
+        steps = (user(name), *(agent(f"{name} {span}") for span in spans))
+        held = tuple(Span(id=span) for span in spans)
+        return msgspec.structs.replace(session(*steps, id=name), spans=held)
+
+    with Store.open(":memory:") as store:
+        counts = [store.put([trace("first", first)]), store.put([trace("then", then)])]
+        expected = ["first", "then"] if left == "both" else [left]
+        assert sorted(store.runs().id) == expected
+        assert sum(count.superseded for count in counts) == 2 - len(expected)
+        store.put([trace("first", first)])
+        assert sorted(store.runs().id) == expected  # an old version read again changes nothing
 
 
 def test_key_order_is_not_growth_and_a_changed_past_is_another_run() -> None:

@@ -1,7 +1,8 @@
 """Put runs in, take runs out: the trace as JSON, and beside it the few columns that reports read.
 
 Importing is idempotent: a known id changes nothing, except that a late outcome, label, score, tag,
-agent or case is taken over. A session that has grown supersedes its shorter version.
+agent or case is taken over. A session that has grown, or a trace that got late spans, supersedes
+its shorter version.
 """
 
 from __future__ import annotations
@@ -209,7 +210,27 @@ def _supersede(db: sqlite3.Connection, seq: int, run: Prepared) -> int:
         elif _grown(run.steps, steps):
             _replace(db, seq, other)
             return count + 1
+        elif has_more := _has_more_spans(db, other, run.head):
+            _replace(db, other, seq)
+            count += 1
+        elif has_more is False:
+            _replace(db, seq, other)
+            return count + 1
     return count
+
+
+def _has_more_spans(db: sqlite3.Connection, other: int, head: bytes) -> bool | None:
+    """Tell whether a trace has all the spans of an earlier version of it: late spans come anywhere.
+
+    False where the earlier one has more; None where they are no versions of each other. Of two with
+    the same spans the later one is what became of them.
+    """
+    row = db.execute("SELECT head FROM traces WHERE run = ?", (other,)).fetchone()
+    before = {span.id for span in _heads.decode(row[0]).spans}
+    now = {span.id for span in _heads.decode(head).spans}
+    if not before or not now:
+        return None
+    return True if before <= now else False if now < before else None
 
 
 def _replace(db: sqlite3.Connection, short: int, long: int) -> None:
