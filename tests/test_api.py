@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -129,11 +130,13 @@ def test_tools_are_declared_or_inferred() -> None:
     assert tools["think"] == "write"
 
 
-@pytest.mark.parametrize("to", ["ours", "parquet"])
-def test_what_is_exported_reads_back_as_it_was(notebook: Notebook, tmp_path: Path, to: str) -> None:
+@pytest.mark.parametrize("format", ["ours", "parquet"])
+def test_what_is_exported_reads_back_as_it_was(
+    notebook: Notebook, tmp_path: Path, format: str
+) -> None:
     pytest.importorskip("pyarrow")
-    out = tmp_path / f"runs.{to}"
-    exported = notebook.export(out, to=to)  # type: ignore[arg-type]
+    out = tmp_path / f"runs.{format}"
+    exported = notebook.export(out, format=format)  # type: ignore[arg-type]
     assert (exported.runs, [p.name for p in tmp_path.iterdir()]) == (20, [out.name])
     other = ss.open(":memory:", settings=Settings())
     assert other.add(out).new == 20
@@ -152,16 +155,38 @@ def test_an_export_overwrites_nothing_unasked(notebook: Notebook, tmp_path: Path
 
 
 def test_one_atif_file_a_run(notebook: Notebook, tmp_path: Path) -> None:
-    notebook.export(tmp_path / "atif", to="atif", where="task = '11'")
+    notebook.export(tmp_path / "atif", format="atif", where="task = '11'")
     assert len(list((tmp_path / "atif").iterdir())) == 4
-    notebook.export(tmp_path / "one.json", to="atif", where="name = 'airline/11/2'")
-    notebook.export(tmp_path / "all.jsonl", to="atif")
+    notebook.export(tmp_path / "one.json", format="atif", where="name = 'airline/11/2'")
+    notebook.export(tmp_path / "all.jsonl", format="atif")
     assert (tmp_path / "all.jsonl").read_bytes().count(b"\n") == 20
     assert json.loads((tmp_path / "one.json").read_text(encoding="utf-8"))["steps"]
 
 
+@pytest.mark.parametrize("how", ["gen_ai", "openinference", "none", None])
+def test_runs_as_otlp_hold_their_verdicts_unless_told_otherwise(
+    notebook: Notebook, tmp_path: Path, how: Literal["gen_ai", "openinference", "none"] | None
+) -> None:
+    exported = notebook.export(tmp_path / "runs.otlp.jsonl", format="otlp", verdicts=how)
+    wanted = 0 if how == "none" else len(list(notebook.records()))
+    assert (exported.runs, exported.verdicts) == (20, wanted)
+    line = f"wrote 20 runs as {exported.spans:,} spans with {wanted:,} verdicts to "
+    assert str(exported).startswith(line)
+    other = ss.open(":memory:", settings=Settings())
+    assert other.add(tmp_path / "runs.otlp.jsonl").new == 20
+    ids = [run.id for run in notebook.trajectories()]
+    assert [run.id for run in other.trajectories()] == ids
+
+
+def test_verdicts_are_for_spans_or_alone(notebook: Notebook, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="puts verdicts on spans; choose --format otlp"):
+        notebook.export(tmp_path / "x", verdicts="gen_ai")
+    with pytest.raises(UsageError, match="OTLP holds verdicts on spans"):
+        notebook.export(tmp_path / "x", format="otlp", verdicts="only")
+
+
 def test_verdicts_are_exported_as_lines(notebook: Notebook, tmp_path: Path) -> None:
-    exported = notebook.export(tmp_path / "verdicts.jsonl", verdicts=True)
+    exported = notebook.export(tmp_path / "verdicts.jsonl", verdicts="only")
     lines = (tmp_path / "verdicts.jsonl").read_text(encoding="utf-8").split("\n")
     assert exported.verdicts == len(lines) - 1
     assert json.loads(lines[0])["answer"]
@@ -171,12 +196,12 @@ def test_verdicts_as_parquet_are_a_folder_that_reads_back(
     notebook: Notebook, tmp_path: Path
 ) -> None:
     pytest.importorskip("pyarrow")
-    exported = notebook.export(tmp_path / "rows", to="parquet", verdicts=True)
+    exported = notebook.export(tmp_path / "rows", format="parquet", verdicts="only")
     assert exported.verdicts == len(list(notebook.records()))
     names = sorted(path.name for path in (tmp_path / "rows").iterdir())
     assert names == ["records.parquet", "runs.parquet"]
     with pytest.raises(UsageError, match="a folder of two files; name a folder"):
-        notebook.export("-", to="parquet", verdicts=True)
+        notebook.export("-", format="parquet", verdicts="only")
 
 
 def test_a_purge_erases_texts_and_keeps_numbers() -> None:
@@ -195,7 +220,7 @@ def test_a_pipe_is_written_to_and_not_replaced(notebook: Notebook, tmp_path: Pat
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        notebook.export(pipe, force=True, where="name = 'airline/15/3'", verdicts=True)
+        notebook.export(pipe, force=True, where="name = 'airline/15/3'", verdicts="only")
         assert os.read(reader, 1 << 20).count(b"\n") > 10
         assert pipe.is_fifo()
     finally:

@@ -53,8 +53,9 @@ BAD: list[tuple[str, int, str]] = [
     ("export out.jsonl --store none.db", 2, "no run"),
     ("export good.db --store good.db", 2, "good.db is there already; --force overwrites it"),
     ("export folder --store good.db --force", 2, "folder"),
-    ("export out.json --to atif --store good.db", 2, "an ATIF file holds one run"),
-    ("export out --to atif --verdicts --store good.db", 2, "ATIF holds runs, not verdicts"),
+    ("export out.json --format atif --store good.db", 2, "an ATIF file holds one run"),
+    ("export out --verdicts gen_ai --store good.db", 2, "choose --format otlp"),
+    ("export out --format atif --verdicts only --store good.db", 2, "ATIF holds runs, not"),
     ("purge --older-than soon --store good.db", 2, "'soon' is no time"),
 ]
 

@@ -82,7 +82,7 @@ def test_help_loads_nothing_heavy() -> None:
         (["show"], "Missing argument 'RUN'"),
         (["report", "--seed", "x"], "Invalid value for '--seed'"),
         (["report", "--seed", "-1"], "Invalid value for '--seed'"),
-        (["export", "out", "--to", "csv"], "'csv' is not one of 'ours', 'atif', 'parquet'"),
+        (["export", "out", "--format", "csv"], "'csv' is not one of 'ours', 'atif'"),
         (["show", "a", "--steps", "5"], "--steps '5': expected A:B, as --steps 0:12"),
         (["show", "a", "--steps", "1:2", "--step", "1"], "leave one out"),
         (["report", "--json", "--markdown"], "choose one"),

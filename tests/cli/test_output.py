@@ -23,6 +23,7 @@ RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json
         ("show airline/11/2 --json", {"run", "records", "suspects"}),
         ("compare 0 1 --by trial --json", {"differences"}),
         ("export out.jsonl --json", {"path", "format", "runs"}),
+        ("export out.jsonl --format otlp --json", {"path", "format", "runs", "spans", "verdicts"}),
         ("purge --where task='11' --yes --json", {"runs", "remains"}),
     ],
 )
@@ -93,7 +94,7 @@ def test_settings_of_the_directory_hold(
 def test_exported_verdicts_give_the_figures_of_their_store(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main("export out --verdicts --to parquet --store good.db".split()) == 0
+    assert main("export out --format parquet --verdicts only --store good.db".split()) == 0
     capsys.readouterr()
     shown = []
     for store in ("good.db", "out"):

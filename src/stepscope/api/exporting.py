@@ -11,31 +11,37 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, TypeVar
 
 import msgspec
 
 from stepscope.api.adding import Progress
 from stepscope.errors import UsageError
-from stepscope.model import Trajectory
+from stepscope.model import Record, Trajectory
 from stepscope.store import Store
 from stepscope.store.where import Where
 
-Target = Literal["ours", "atif", "parquet"]
+Target = Literal["ours", "atif", "parquet", "otlp"]
+# Whether verdicts are written: not at all, alone, or on the spans that they are about.
+VerdictsAs = Literal["none", "only", "gen_ai", "openinference"]
+T = TypeVar("T")
 Writer = Callable[[BinaryIO], object]
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """What was written, and where."""
+    """What was written, and where; spans only where runs were written as spans."""
 
     path: str
     format: Target
     runs: int = 0
     verdicts: int = 0
+    spans: int = 0
 
     def __str__(self) -> str:
         """One line: how much of what, where."""
-        what = f"{self.verdicts:,} verdicts" if self.verdicts else f"{self.runs:,} runs"
+        what = f"{self.runs:,} runs" if self.runs else f"{self.verdicts:,} verdicts"
+        if self.spans:
+            what += f" as {self.spans:,} spans with {self.verdicts:,} verdicts"
         return f"wrote {what} to {self.path} ({self.format})"
 
 
@@ -43,16 +49,18 @@ def export(
     store: Store,
     out: str,
     *,
-    to: Target,
-    verdicts: bool,
+    format: Target,
+    verdicts: VerdictsAs | None,
     force: bool,
     where: Where | None,
     progress: Progress,
 ) -> Exported:
     """Write the chosen runs, or their verdicts, to `out`; `-` is standard output.
 
+    `verdicts` is by default `gen_ai` for OTLP, where they stand on spans, else `none`.
+
     Raises:
-        UsageError: nothing is chosen, something is at `out` already, or ATIF cannot hold it.
+        UsageError: nothing is chosen, something is at `out` already, or the format cannot hold it.
         ConfigError: Parquet is asked for and pyarrow is not installed.
     """
     total = len(store.keys(where))
@@ -61,18 +69,57 @@ def export(
     place = Path(out)
     if out != "-" and not force and place.exists() and not _empty_folder(place):
         raise UsageError(f"{out} is there already; --force overwrites it")
-    if verdicts:
-        n = _verdicts(store, out, to, where)
-        return Exported(path=out, format=to, verdicts=n)
+    if verdicts == "only":
+        n = _verdicts(store, out, format, where)
+        return Exported(path=out, format=format, verdicts=n)
+    if format == "otlp":
+        return _otlp(store, out, verdicts or "gen_ai", where, progress)
+    if verdicts in {"gen_ai", "openinference"}:
+        raise UsageError(f"--verdicts {verdicts} puts verdicts on spans; choose --format otlp")
     runs = _counted(map(store.with_media, store.trajectories(where)), total, progress)
-    if to == "atif":
+    if format == "atif":
         _atif(runs, out, total)
     else:
         from stepscope.formats import ours, ours_parquet
 
-        write = ours.write if to == "ours" else ours_parquet.write
+        write = ours.write if format == "ours" else ours_parquet.write
         _deliver(out, partial(write, runs))
-    return Exported(path=out, format=to, runs=total)
+    return Exported(path=out, format=format, runs=total)
+
+
+def scored(store: Store, where: Where | None) -> Iterator[tuple[Trajectory, list[Record]]]:
+    """Yield the chosen runs with their media, each with its last record of every question."""
+    for run in store.trajectories(where):
+        last = {
+            (told.answer.measure, told.answer.step, told.judge, told.repeat): told
+            for told in store.records(trajectory=run.id)
+        }
+        yield store.with_media(run), list(last.values())
+
+
+def _otlp(
+    store: Store,
+    out: str,
+    verdicts: Literal["none", "gen_ai", "openinference"],
+    where: Where | None,
+    progress: Progress,
+) -> Exported:
+    from stepscope.formats import otlp_write
+
+    total = len(store.keys(where))
+    chosen = (
+        ((store.with_media(run), []) for run in store.trajectories(where))
+        if verdicts == "none"
+        else scored(store, where)
+    )
+    written = otlp_write.Written(0, 0, 0)
+
+    def lines(file: BinaryIO) -> None:
+        nonlocal written
+        written = otlp_write.write(_counted(chosen, total, progress), file, verdicts=verdicts)
+
+    _deliver(out, lines)
+    return Exported(path=out, format="otlp", **written._asdict())
 
 
 def _atif(runs: Iterable[Trajectory], out: str, total: int) -> None:
@@ -92,10 +139,12 @@ def _atif(runs: Iterable[Trajectory], out: str, total: int) -> None:
         _deliver(str(folder / f"{run.id}.json"), partial(atif.write, [run]))
 
 
-def _verdicts(store: Store, out: str, to: Target, where: Where | None) -> int:
-    if to == "atif":
-        raise UsageError("ATIF holds runs, not verdicts; choose --to ours or --to parquet")
-    if to == "parquet":
+def _verdicts(store: Store, out: str, format: Target, where: Where | None) -> int:
+    if format == "atif":
+        raise UsageError("ATIF holds runs, not verdicts; choose --format ours or --format parquet")
+    if format == "otlp":
+        raise UsageError("OTLP holds verdicts on spans; choose --verdicts gen_ai or openinference")
+    if format == "parquet":
         return _parquet(store, out, where)
     n = 0
 
@@ -144,7 +193,7 @@ def _deliver(out: str, write: Writer) -> None:
         beside.unlink(missing_ok=True)
 
 
-def _counted(runs: Iterable[Trajectory], total: int, progress: Progress) -> Iterator[Trajectory]:
+def _counted(runs: Iterable[T], total: int, progress: Progress) -> Iterator[T]:
     for done, run in enumerate(runs, 1):
         yield run
         progress(done, total)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from stepscope.api.adding import Added, Progress, add
-from stepscope.api.exporting import Exported, Target, export
+from stepscope.api.exporting import Exported, Target, VerdictsAs, export
 from stepscope.api.reading import Filling
 from stepscope.api.views import ComparisonView, CurveView, ReportView, Source, Text
 from stepscope.effects import infer_effect
@@ -281,14 +281,17 @@ class Notebook:
         self,
         out: str | Path,
         *,
-        to: Target = "ours",
-        verdicts: bool = False,
+        format: Target = "ours",
+        verdicts: VerdictsAs | None = None,
         force: bool = False,
         where: str | None = None,
         since: str | None = None,
         progress: Progress | None = None,
     ) -> Exported:
-        """Write the chosen runs, or their verdicts, to a file (a folder for several ATIF runs).
+        """Write the chosen runs to a file (a folder for several ATIF runs).
+
+        `verdicts` says whether verdicts are written alone (`only`), or on the spans that they are
+        about (`gen_ai`, `openinference`; OTLP has them so unless it is `none`).
 
         Raises:
             UsageError: something is there already and `force` is not said.
@@ -297,7 +300,7 @@ class Notebook:
         return export(
             self.store,
             str(out),
-            to=to,
+            format=format,
             verdicts=verdicts,
             force=force,
             where=_where(where, since),

@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from stepscope.cli.options import ExportFormat, Json, Offline, Since, StorePath, WhereText
+from stepscope.cli.options import (
+    ExportFormat,
+    ExportVerdicts,
+    Json,
+    Offline,
+    Since,
+    StorePath,
+    WhereText,
+)
 
 
 def export(
@@ -14,13 +22,18 @@ def export(
         str, typer.Argument(metavar="OUT", help="A file, a folder for ATIF, or - for stdout.")
     ],
     *,
-    to: Annotated[
-        ExportFormat, typer.Option("--to", help="The format to write.")
+    format_: Annotated[
+        ExportFormat, typer.Option("--format", help="The format to write.")
     ] = ExportFormat.ours,
     verdicts: Annotated[
-        bool,
-        typer.Option("--verdicts", help="Verdicts instead of runs: ours a file, parquet a folder."),
-    ] = False,
+        ExportVerdicts | None,
+        typer.Option(
+            "--verdicts",
+            help="only: verdicts instead of runs (ours a file, parquet a folder). gen_ai, "
+            "openinference: on the spans of OTLP, as events or attributes. Default: gen_ai for "
+            "otlp, else none.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
     where: WhereText = None,
     since: Since = None,
@@ -30,7 +43,7 @@ def export(
 ) -> None:
     """Write runs or verdicts for other programs.
 
-    Example: stepscope export runs.parquet --to parquet --where "outcome = 'fail'"
+    Example: stepscope export runs.otlp.jsonl --format otlp --where "outcome = 'fail'"
     """
     from stepscope.cli import terminal
     from stepscope.cli.stores import existing
@@ -38,8 +51,8 @@ def export(
     with existing(store) as notebook, terminal.progress("writing runs") as step:
         exported = notebook.export(
             out,
-            to=to.value,
-            verdicts=verdicts,
+            format=format_.value,
+            verdicts=None if verdicts is None else verdicts.value,
             force=force,
             where=where,
             since=since,

@@ -73,3 +73,13 @@ class ExportFormat(StrEnum):
     ours = "ours"
     atif = "atif"
     parquet = "parquet"
+    otlp = "otlp"
+
+
+class ExportVerdicts(StrEnum):
+    """Whether `export` writes verdicts, and how."""
+
+    none = "none"
+    only = "only"
+    gen_ai = "gen_ai"
+    openinference = "openinference"
