@@ -12,6 +12,7 @@ import msgspec
 
 from stepscope.formats.beliefs import judge_text
 from stepscope.formats.building import rest, text_at
+from stepscope.formats.spans import langchain
 from stepscope.formats.spans.attributes import decoded
 from stepscope.formats.spans.blocks import block, call, result
 from stepscope.formats.spans.said import Message
@@ -32,8 +33,10 @@ _ACTORS: dict[str, Actor] = {
 }
 _KNOWN = frozenset(
     "role type content contents parts text tool_calls tool_call_id name finish_reason message "
-    "reasoning_content refusal id function_call additional_kwargs response_metadata".split()
+    "reasoning_content refusal id function_call additional_kwargs response_metadata "
+    "invalid_tool_calls usage_metadata".split()
 )
+_ANSWER = _KNOWN | {"status", "artifact"}
 # Keys under which a body holds its messages, most telling first.
 _BODIES = ("messages", "contents", "choices", "generations", "output", "candidates")
 _ITEMS = frozenset("function_call function_call_output message reasoning custom_tool_call".split())
@@ -60,11 +63,10 @@ def plain(value: Json) -> str:
 
 
 def _body(value: dict[str, Json], actor: Actor, limits: Limits) -> tuple[Message, ...]:
-    if is_message(value):
+    if is_message(value) and not isinstance(value.get("data"), dict):
         return (_message(value, actor, limits),)
-    if isinstance(kwargs := value.get("kwargs"), dict):
-        # LangChain writes its classes as constructors.
-        return read(kwargs, _constructed(value, actor), limits)
+    if (inner := langchain.unwrapped(value)) is not None:
+        return read(inner, actor, limits)
     for key in _BODIES:
         held = value.get(key)
         if isinstance(held, list) and held:
@@ -94,15 +96,6 @@ def _generation(
     reason = value.get("finish_reason")
     said = _message({"role": "assistant", **inner}, actor, limits)
     return (said._replace(finish=reason if isinstance(reason, str) else said.finish),)
-
-
-def _constructed(value: dict[str, Json], actor: Actor) -> Actor:
-    path = value.get("id")
-    name = str(path[-1]).lower() if isinstance(path, list) and path else ""
-    for role, known in _ACTORS.items():
-        if name.startswith(f"{role}message"):
-            return known
-    return actor
 
 
 def _instructions(value: dict[str, Json], limits: Limits) -> tuple[Message, ...]:
@@ -143,9 +136,13 @@ def _message(value: dict[str, Json], actor: Actor, limits: Limits) -> Message:
         made = call(listed, limits)
         if made is not None and all(made.id is None or made.id != c.id for c in calls):
             calls.append(made)
+    calls.extend(langchain.invalid_calls(value))
+    known = _KNOWN
+    if actor == "environment" and calls and not results and not parts:
+        actor = "agent"
     if actor == "environment" and not results:
         results.append(_answer(value, tuple(parts)))
-        parts = []
+        parts, known = [], _ANSWER if results[0].source == "explicit" else _KNOWN
     if results and not parts and not calls:
         actor = "environment"
     finish, name = value.get("finish_reason"), value.get("name")
@@ -156,7 +153,7 @@ def _message(value: dict[str, Json], actor: Actor, limits: Limits) -> Message:
         tuple(results),
         name if isinstance(name, str) and actor != "environment" else None,
         finish if isinstance(finish, str) else None,
-        rest(value, _KNOWN),
+        rest(value, known),
     )
 
 
@@ -172,9 +169,9 @@ def _calls(value: dict[str, Json]) -> list[Json]:
 
 def _answer(value: dict[str, Json], parts: tuple[Part, ...]) -> ToolResult:
     said = "\n".join([part.text for part in parts if part.text is not None])
-    return ToolResult(
-        text_at(value, "tool_call_id"), text_at(value, "name"), parts, None, *judge_text(said)
-    )
+    judged = langchain.verdict(value, said) or judge_text(said)
+    call_id, name = text_at(value, "tool_call_id"), text_at(value, "name")
+    return ToolResult(call_id, name, parts, value.get("artifact"), *judged)
 
 
 def _content(
@@ -203,10 +200,27 @@ def _content(
 def _text(said: str, limits: Limits, parts: list[Part], calls: list[ToolCall]) -> None:
     """Add a text, unless it is the printed form of a call that an exporter left unread."""
     made = call(said, limits) if said.startswith("ResponseFunctionToolCall(") else None
-    if made is None:
-        parts.append(Part("text", said))
+    found = (made,) if made is not None else _written(said, limits)
+    if found:
+        calls.extend(found)
     else:
-        calls.append(made)
+        parts.append(Part("text", said))
+
+
+def _written(said: str, limits: Limits) -> tuple[ToolCall, ...]:
+    """Return the calls of a text that is nothing but a list of them, as Koog writes them."""
+    if not said.startswith('[{"'):
+        return ()
+    listed = decoded(said, limits)
+    if not isinstance(listed, list) or not all(_is_call(entry) for entry in listed):
+        return ()
+    made = [call(entry, limits) for entry in listed]
+    return tuple([found for found in made if found is not None])
+
+
+def _is_call(entry: Json) -> bool:
+    function = entry.get("function") if isinstance(entry, dict) else None
+    return isinstance(function, dict) and {"name", "arguments"} <= function.keys()
 
 
 def _sort(

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from stepscope.formats.beliefs import Judged
 from stepscope.model import Actor, Json, Label, Part, ToolCall, ToolDef, ToolResult, Usage
 
 # What a span records. A `chain` is a frame around others, `other` nothing of an agent at all.
@@ -43,7 +44,8 @@ class Said(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         made: its output, likewise.
         call: the call that a tool's span carries out.
         parts: what a tool or a retrieval gave back.
-        target: the agent that a handoff goes to.
+        belief: what a tool says of its own result.
+        target: the agent that a handoff goes to, a tool's too.
     """
 
     sort: Sort | None = None
@@ -61,6 +63,7 @@ class Said(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     first_token_seconds: float | None = None
     call: ToolCall | None = None
     parts: tuple[Part, ...] = ()
+    belief: Judged | None = None
     tools: tuple[ToolDef, ...] = ()
     session: str | None = None
     workflow: str | None = None

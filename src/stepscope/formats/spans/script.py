@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from stepscope.formats.beliefs import judge_text
+from stepscope.formats.beliefs import Judged, judge_text
 from stepscope.formats.spans.order import Turn
 from stepscope.formats.spans.said import Message, Said
 from stepscope.formats.spans.span import Span
@@ -30,6 +30,8 @@ from stepscope.model import (
     ToolResult,
     call_key,
 )
+
+_canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Script:
@@ -49,6 +51,7 @@ class Script:
         self._asked: dict[int, ToolCall] = {}
         self._blank = False
         self._given = _results(told.sayings)
+        self._handed_to: dict[str, str] = {}
 
     def play(self, turns: Sequence[Turn]) -> tuple[Step, ...]:
         """Return the steps that turns make."""
@@ -66,7 +69,15 @@ class Script:
                 case "made":
                     said = self._told.sayings[at]
                     self._made(at, (said.outputs or said.made)[turn.message])
-        return tuple(self.steps)
+        return tuple(map(self._marked, self.steps)) if self._handed_to else tuple(self.steps)
+
+    def _marked(self, step: Step) -> Step:
+        """Return a step as a handoff where a call of it passed control on."""
+        called = [call.id for call in step.calls if call.id in self._handed_to]
+        if not called or step.replayed:
+            return step
+        extra = {**(step.extra or {}), "to": self._handed_to[called[0] or ""]}
+        return msgspec.structs.replace(step, kind="handoff", extra=extra)
 
     def _add(self, at: int, step: Step) -> None:
         self.first.setdefault(at, step.index)
@@ -125,7 +136,7 @@ class Script:
         if message.results:
             return all(
                 (result.call_id is not None and result.call_id in self._answered)
-                or bool(self._said[("answer", result.text)])
+                or bool(self._said[("answer", _same(result.text))])
                 for result in message.results
             )
         key = (message.actor, _text(message))
@@ -157,7 +168,7 @@ class Script:
         for result in message.results:
             if result.call_id is not None:
                 self._answered.add(result.call_id)
-            self._said[("answer", result.text)] += 1
+            self._said[("answer", _same(result.text))] += 1
         if not message.calls and not message.results:
             self._said[(message.actor, _text(message))] += 1
 
@@ -215,6 +226,11 @@ class Script:
         span, asked = self._spans[at], self._asked[at]
         given = self._given.get(asked.id or "")
         parts = said.parts or (given.parts if given is not None else ())
+        if said.belief is None and given is not None and given.source == "explicit":
+            belief = Judged(given.status, given.source, given.error)
+            said = msgspec.structs.replace(said, belief=belief)
+        if said.target is not None and asked.id is not None:
+            self._handed_to[asked.id] = said.target
         result = _result(span, said, asked, parts)
         message = Message("environment", results=(result,))
         self._note(message)
@@ -229,6 +245,9 @@ def _result(span: Span, said: Said, asked: ToolCall, parts: tuple[Part, ...]) ->
     result = ToolResult(asked.id, asked.name, parts)
     if said.failed is not None:
         return msgspec.structs.replace(result, status="error", source="explicit", error=said.failed)
+    if said.belief is not None:
+        status, source, error = said.belief
+        return msgspec.structs.replace(result, status=status, source=source, error=error)
     status, source, error = judge_text(text)
     if status == "unknown" and span.status == "ok":
         status, source = "ok", "protocol"
@@ -288,6 +307,16 @@ def _results(sayings: Sequence[Said]) -> dict[str, ToolResult]:
 
 def _call_id(call: ToolCall) -> str:
     return call.id if call.id is not None else call_key(call)
+
+
+def _same(text: str) -> str:
+    """Return an answer in the one form that JSON has, whoever wrote it with which blanks."""
+    if text[:1] not in {"{", "["}:
+        return text
+    try:
+        return _canonical(msgspec.json.decode(text)).decode()
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return text
 
 
 def _text(message: Message) -> str:
