@@ -63,7 +63,9 @@ def call(entry: Json, limits: Limits) -> ToolCall | None:
     about = function if isinstance(function, dict) else entry
     name = text_at(about, "name") or text_at(entry, "toolName")
     bare = not kind and not entry.get("role") and ("arguments" in about or "args" in about)
-    if name is None or not (kind in _CALLS or bare):
+    # The AI SDK lists what a model called without a type.
+    listed = not kind and "toolCallId" in entry and not entry.keys() & {"result", "output"}
+    if name is None or not (kind in _CALLS or bare or listed):
         return None
     made: Json = None
     for key in ("arguments", "args", "input", "parameters"):
@@ -126,12 +128,30 @@ def _structured(held: Json) -> Json:
     return held if isinstance(held, dict) else None
 
 
+# Beginnings of answers that frameworks wrap in JSON of their own, and where the answer stands:
+# Microsoft's agent framework, Google ADK.
+_WRAPPERS = {'{"type": "function_result"': "result", '{"id":"adk-': "response"}
+
+
+def _unwrapped(held: str) -> Json:
+    """Return what a tool gave back, out of what its framework wraps it in."""
+    for beginning, key in _WRAPPERS.items():
+        if held.startswith(beginning):
+            try:
+                told = msgspec.json.decode(held)
+            except (msgspec.DecodeError, RecursionError):
+                return held
+            return told[key] if isinstance(told, dict) and key in told else held
+    return held
+
+
 def result_parts(held: Json) -> tuple[Part, ...]:
     """Return what a tool gave back as parts: blocks one by one, anything else as one text."""
     if held is None or held == "":
         return ()
     if isinstance(held, str):
-        return (Part("text", held),)
+        inner = _unwrapped(held)
+        return (Part("text", held),) if inner is held else result_parts(inner)
     if isinstance(held, list) and held and all(_is_block(entry) for entry in held):
         return tuple([block(entry) for entry in held])
     if isinstance(held, dict) and held.keys() <= {"type", "value"} and "value" in held:

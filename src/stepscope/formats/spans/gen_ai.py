@@ -24,6 +24,7 @@ from stepscope.formats.spans.blocks import result_parts
 from stepscope.formats.spans.messages import read
 from stepscope.formats.spans.said import Message, Said, Sort
 from stepscope.formats.spans.span import Span
+from stepscope.formats.spans.tool_calls import tool_call
 from stepscope.model import Actor, Json, Part, ToolCall, ToolDef, Usage
 from stepscope.safety.limits import Limits
 
@@ -49,7 +50,13 @@ _TRACELOOP: dict[str, Sort] = {
     "tool": "tool",
 }
 _PREFIXES = ("gen_ai.", "traceloop.", "gcp.vertex.agent.", "llm.request.", "mcp.")
-_SESSIONS = ("gen_ai.conversation.id", "gcp.vertex.agent.session_id")
+_SESSIONS = (
+    "gen_ai.conversation.id",
+    "gcp.vertex.agent.session_id",
+    "traceloop.association.properties.session_id",
+)
+# What Pydantic AI's span of an agent says of it, in versions that name no operation.
+_AGENTS = frozenset({"final_result", "all_messages_events", "pydantic_ai.all_messages"})
 _ROLES: dict[str, Actor] = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -65,26 +72,26 @@ def said(span: Span, limits: Limits) -> Said | None:
     if not spoken and not any(_speaks(event.attributes, event.name) for event in span.events):
         bodies = [event.extra for event in span.events if event.extra and "body" in event.extra]
         return _bodies(bodies, limits) if bodies else None
-    sort = _sort(about)
-    if sort == "other" and "gen_ai.output.messages" not in about:
+    kind = sort(about)
+    if kind == "other" and "gen_ai.output.messages" not in about:
         # A frame that names itself and nothing else: half the spans of some traces.
-        return Said(sort=sort, session=text(about, *_SESSIONS))
+        return Said(sort=kind, session=text(about, *_SESSIONS))
     return Said(
-        sort=sort,
-        inputs=() if sort == "tool" else _inputs(span, limits),
-        outputs=() if sort == "tool" else _outputs(span, limits),
-        given=_entity(about, "traceloop.entity.input", limits) if sort != "tool" else (),
-        made=_entity(about, "traceloop.entity.output", limits) if sort != "tool" else (),
-        agent=text(about, "gen_ai.agent.name", "gen_ai.handoff.from_agent"),
+        sort=kind,
+        inputs=() if kind == "tool" else _inputs(span, limits),
+        outputs=() if kind == "tool" else _outputs(span, limits),
+        given=_entity(about, "traceloop.entity.input", limits) if kind != "tool" else (),
+        made=_entity(about, "traceloop.entity.output", limits) if kind != "tool" else (),
+        agent=text(about, "gen_ai.agent.name", "agent_name", "gen_ai.handoff.from_agent"),
         target=text(about, "gen_ai.handoff.to_agent", "gen_ai.transfer.target.name"),
         model=text(about, "gen_ai.response.model", "gen_ai.request.model"),
-        finish_reason=_reason(about),
+        finish_reason=_reason(about, limits),
         response_id=text(about, "gen_ai.response.id"),
         usage=_usage(about),
         cost_usd=number(about, "operation.cost"),
         first_token_seconds=number(about, "gen_ai.response.time_to_first_chunk"),
-        call=_call(about, limits) if sort == "tool" else None,
-        parts=_result(about) if sort == "tool" else (),
+        call=_call(about, limits) if kind == "tool" else None,
+        parts=_result(about) if kind == "tool" else (),
         tools=_tools(about, limits),
         session=text(about, *_SESSIONS),
         workflow=text(about, "gen_ai.workflow.name", "traceloop.workflow.name"),
@@ -96,7 +103,8 @@ def _speaks(about: Mapping[str, Json], name: str) -> bool:
     return name.startswith("gen_ai.") or any(key.startswith("gen_ai.") for key in about)
 
 
-def _sort(about: Mapping[str, Json]) -> Sort | None:
+def sort(about: Mapping[str, Json]) -> Sort:
+    """Return what a span with these attributes records, `other` where they do not say."""
     operation = text(about, "gen_ai.operation.name") or ""
     if operation in _SORTS:
         return _SORTS[operation]
@@ -109,6 +117,8 @@ def _sort(about: Mapping[str, Json]) -> Sort | None:
         return "tool"
     if not operation and "gen_ai.request.model" in about:
         return "model"
+    if "agent_name" in about and about.keys() & _AGENTS:
+        return "agent"
     return "other"
 
 
@@ -218,8 +228,8 @@ def _entity(about: Mapping[str, Json], key: str, limits: Limits) -> tuple[Messag
     return read(about.get(key), "user" if key.endswith("input") else "agent", limits)
 
 
-def _reason(about: Mapping[str, Json]) -> str | None:
-    reasons = about.get("gen_ai.response.finish_reasons")
+def _reason(about: Mapping[str, Json], limits: Limits) -> str | None:
+    reasons = decoded(about.get("gen_ai.response.finish_reasons"), limits)
     if isinstance(reasons, list) and reasons and isinstance(reasons[0], str):
         return reasons[0]
     return text(about, "gen_ai.response.finish_reason")
@@ -255,8 +265,7 @@ def _call(about: Mapping[str, Json], limits: Limits) -> ToolCall:
         "traceloop.entity.input",
         "input",
     )
-    call_id = text(about, "gen_ai.tool.call.id")
-    return call_of(name, {} if made is None else made, call_id, limits=limits)
+    return tool_call(name, made, text(about, "gen_ai.tool.call.id"), limits)
 
 
 def _result(about: Mapping[str, Json]) -> tuple[Part, ...]:

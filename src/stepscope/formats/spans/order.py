@@ -52,7 +52,7 @@ def turns(spans: Sequence[Span], tree: Graph, told: Telling) -> list[Turn]:
         if said.sort == "tool":
             found.append(_begin(tree, "call", at))
             within = bisect_left(others, end) > bisect_right(others, start)
-            late = (inside[at] or within) and end > start
+            late = (inside[at] or within) and end > start and not said.momentary
             key = (end, _ENDING, -tree.depth[at], len(found))
             found.append(Turn(key, "answer", at, late=True) if late else _begin(tree, "answer", at))
         elif said.sort in {"agent", "chain"}:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from stepscope.formats.spans import gen_ai, valued, vercel
+from stepscope.formats.spans import (
+    gen_ai,
+    langfuse,
+    langsmith,
+    mlflow,
+    pydantic_ai,
+    valued,
+    vercel,
+)
 from stepscope.formats.spans.attributes import text
 from stepscope.formats.spans.said import Said, joined
 from stepscope.formats.spans.span import Span
@@ -11,7 +19,15 @@ from stepscope.model import Label
 from stepscope.safety.limits import Limits
 
 # The most telling first: what one leaves out, the next may say.
-_DIALECTS = (vercel.said, valued.openinference, valued.langfuse, valued.mlflow, gen_ai.said)
+_DIALECTS = (
+    vercel.said,
+    valued.openinference,
+    langfuse.said,
+    mlflow.said,
+    langsmith.said,
+    gen_ai.said,
+    pydantic_ai.said,
+)
 _NOTHING = Said()
 _EVALUATION = "gen_ai.evaluation.result"
 

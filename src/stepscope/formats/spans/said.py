@@ -45,6 +45,7 @@ class Said(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         call: the call that a tool's span carries out.
         parts: what a tool or a retrieval gave back.
         belief: what a tool says of its own result.
+        momentary: whether the span marks a moment, and its end is none.
         target: the agent that a handoff goes to, a tool's too.
     """
 
@@ -64,6 +65,7 @@ class Said(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     call: ToolCall | None = None
     parts: tuple[Part, ...] = ()
     belief: Judged | None = None
+    momentary: bool | None = None
     tools: tuple[ToolDef, ...] = ()
     session: str | None = None
     workflow: str | None = None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.formats.spans.graph import Graph
-from stepscope.formats.spans.said import Said, joined
+from stepscope.formats.spans.said import Message, Said, joined
 
 # Spans that end the reach of a model's frame: what is below them is another round.
 _WALLS = frozenset({"tool", "agent", "handoff"})
@@ -68,6 +68,7 @@ def telling(sayings: Sequence[Said], tree: Graph) -> Telling:
             outer[at] = at
     frames = {at for at in frame if at is not None}
     _fold(found, frame, frames, tree)
+    _instruct(found, tree)
     below = _below(found, tree)
     chains = not any(said.sort == "model" for said in found)
     speaks = [_speaks(found, at, tree, below=below[at], chains=chains) for at in range(count)]
@@ -99,9 +100,42 @@ def _fold(found: list[Said], frame: list[int | None], frames: set[int], tree: Gr
             frame_said = msgspec.structs.replace(frame_said, usage=None)
         if any(found[at].cost_usd is not None for at in rounds):
             frame_said = msgspec.structs.replace(frame_said, cost_usd=None)
+        if first == last and _calls(frame_said) and not _calls(found[last]):
+            # A client that wrote its answer as text lost the calls in it.
+            found[last] = msgspec.structs.replace(found[last], outputs=(), made=())
         found[last] = joined([found[last], _only(frame_said, _TAKEN[1:], first == last)])
         if not any(found[at].inputs for at in rounds):
             found[first] = joined([found[first], Said(inputs=frame_said.inputs)])
+
+
+def _calls(said: Said) -> bool:
+    return any(message.calls for message in said.outputs or said.made)
+
+
+def _instruct(found: list[Said], tree: Graph) -> None:
+    """Give what only an agent was told by the system to the first model in it.
+
+    Not where a model of that agent was told anything by the system itself.
+    """
+    told = {at: _system(said) for at, said in enumerate(found) if said.sort == "agent"}
+    owner: list[int | None] = [None] * len(found)
+    for at in tree.order:
+        parent = tree.parents[at]
+        owner[at] = at if told.get(at) else None if parent is None else owner[parent]
+    models: dict[int, list[int]] = {}
+    for at, agent in enumerate(owner):
+        if agent is not None and found[at].sort == "model":
+            models.setdefault(agent, []).append(at)
+    for agent, members in models.items():
+        if not any(_system(found[at]) for at in members):
+            first = min(members, key=lambda at: (tree.start[at], at))
+            said = found[first]
+            inputs = (*told[agent], *(said.inputs or said.given))
+            found[first] = msgspec.structs.replace(said, inputs=inputs)
+
+
+def _system(said: Said) -> tuple[Message, ...]:
+    return tuple([message for message in said.inputs or said.given if message.actor == "system"])
 
 
 def _only(said: Said, names: tuple[str, ...], alone: bool) -> Said:

@@ -27,7 +27,8 @@ def said(span: Span, limits: Limits) -> Said | None:
         return None
     sort = _sort(operation)
     if sort == "tool":
-        made = value(about, "ai.toolCall.args", "ai.toolCall.input")
+        # Langfuse takes the arguments out of the attributes.
+        made = value(about, "ai.toolCall.args", "ai.toolCall.input", "langfuse.observation.input")
         return Said(
             sort="tool",
             call=call_of(
@@ -103,7 +104,7 @@ def _usage(about: Mapping[str, Json]) -> Usage | None:
 
 
 def _tools(about: Mapping[str, Json], limits: Limits) -> tuple[ToolDef, ...]:
-    listed = about.get("ai.prompt.tools")
+    listed = decoded(about.get("ai.prompt.tools"), limits)
     if not isinstance(listed, list):
         return ()
     return tool_defs([_schema(decoded(entry, limits)) for entry in listed]) or ()
