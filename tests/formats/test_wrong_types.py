@@ -18,6 +18,7 @@ from tests.formats import test_anthropic_messages as anthropic
 from tests.formats import test_atif, test_tau_bench
 from tests.formats import test_claude_code as claude
 from tests.formats import test_mini_swe_agent as mini
+from tests.formats import test_openai_agents as agents
 from tests.formats import test_openai_messages as openai
 from tests.formats import test_openai_responses as responses
 from tests.formats import test_swe_agent as swe
@@ -47,6 +48,9 @@ SEEDS: list[tuple[str, Json]] = [
     ("openai_messages", openai.CHAT),
     ("openai_messages", {"messages": openai.CHAT, "tools": [{"function": {"name": "x"}}]}),
     ("openai_messages", {"request": {"messages": openai.CHAT}, "response": openai.COMPLETION}),
+    ("openai_agents", agents.SPANS),
+    ("openai_agents", agents.STATE),
+    ("openai_agents", agents.exports("error.jsonl")),
     ("openai_responses", responses.ITEMS),
     ("openai_responses", [responses.FIRST, responses.SECOND]),
     ("openai_responses", {"input": responses.PROVIDED, "output": responses.PROVIDED}),

@@ -33,7 +33,10 @@ def placed(steps: Iterable[Step], first: int = 0) -> tuple[Step, ...]:
 
 def _continues(turn: Step, step: Step) -> bool:
     """Say whether a step belongs to the turn before it."""
-    if not (_is_turn(turn) and _is_turn(step)) or turn.agent != step.agent or turn.results:
+    if not (_is_turn(turn) and _is_turn(step)) or turn.agent != step.agent:
+        return False
+    # A result, or the tokens of an answer, stand at its end.
+    if turn.results or turn.usage is not None:
         return False
     if step.calls:
         return True
@@ -57,6 +60,8 @@ def _joined(turn: Step, step: Step) -> Step:
         parts=(*turn.parts, *step.parts),
         calls=(*turn.calls, *step.calls),
         results=step.results,
+        model=turn.model if turn.model is not None else step.model,
+        usage=step.usage,
         id=turn.id if turn.id is not None else step.id,
         extra={**(turn.extra or {}), **(step.extra or {})} or None,
     )
