@@ -7,6 +7,7 @@ from stepscope.formats.spans import (
     langfuse,
     langsmith,
     mlflow,
+    openai_agents,
     pydantic_ai,
     valued,
     vercel,
@@ -21,6 +22,7 @@ from stepscope.safety.limits import Limits
 # The most telling first: what one leaves out, the next may say.
 _DIALECTS = (
     vercel.said,
+    openai_agents.said,
     valued.openinference,
     langfuse.said,
     mlflow.said,
