@@ -117,7 +117,7 @@ def _tools(run: Trajectory) -> dict[int, list[Exchange]]:
 
 def _place(run: Trajectory, index: int) -> int:
     """Return the position of the step with an index: the same, but for runs made by hand."""
-    if index < len(run.steps) and run.steps[index].index == index:
+    if 0 <= index < len(run.steps) and run.steps[index].index == index:
         return index
     return next(at for at, step in enumerate(run.steps) if step.index == index)
 

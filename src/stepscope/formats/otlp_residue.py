@@ -52,18 +52,19 @@ def restored(value: T, residue: Json) -> T:
     if not residue:
         return value
     kinds = {field.name: field.type for field in msgspec.structs.fields(value)}
+    if strange := [name for name in residue if name not in kinds]:
+        raise TraceError(f"what is kept beside names {strange[0]!r}, a field that is none of ours")
     fields = {
-        name: _put_back(getattr(value, name), kept, kinds[name])
-        for name, kept in residue.items()
-        if name in kinds and isinstance(kept, dict)
+        name: _put_back(getattr(value, name), kept, kinds[name]) for name, kept in residue.items()
     }
     return msgspec.structs.replace(value, **fields)
 
 
-def _put_back(value: Any, kept: dict[str, Json], kind: Any) -> Any:
-    if _WHOLE in kept:
-        return msgspec.convert(kept[_WHOLE], kind)
-    inside = kept.get(_INSIDE)
+def _put_back(value: Any, kept: Json, kind: Any) -> Any:
+    about = kept if isinstance(kept, dict) else {}
+    if _WHOLE in about:
+        return msgspec.convert(about[_WHOLE], kind)
+    inside = about.get(_INSIDE)
     if isinstance(inside, dict) and isinstance(value, dict):
         return {**value, **inside}
     if isinstance(inside, dict) and isinstance(value, tuple) and set(inside) <= _places(value):

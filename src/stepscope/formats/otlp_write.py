@@ -8,18 +8,16 @@ Source: OTLP specification 1.9; open-telemetry/semantic-conventions-genai.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from stepscope.errors import ConfigError
 from stepscope.formats.building import oddities
 from stepscope.formats.otlp_any import TRACE_DIGITS, group, id_of, read_back, record, scoped
 from stepscope.formats.otlp_made import made
 from stepscope.formats.otlp_marks import MARK, SCHEMA, SCHEMA_KEY, SPANS_KEY, packed
+from stepscope.formats.otlp_protobuf import protobuf
 from stepscope.formats.otlp_recorded import recorded
 from stepscope.formats.otlp_residue import difference
 from stepscope.formats.otlp_restore import base_of
@@ -98,36 +96,6 @@ def write(scored: Scored, file: BinaryIO, *, verdicts: Verdicts = "gen_ai") -> W
         spans += request.spans
         count += request.verdicts
     return Written(len(runs), spans, count)
-
-
-def protobuf(body: bytes) -> bytes:
-    """Return a request's JSON as protobuf, for receivers that take nothing else.
-
-    Raises:
-        ConfigError: the library for it is not installed.
-    """
-    try:
-        messages = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
-        json_format = import_module("google.protobuf.json_format")
-    except ImportError as e:
-        raise ConfigError(
-            "protobuf cannot be written without a library: pip install 'stepscope[otlp]'"
-        ) from e
-    value = msgspec.json.decode(body)
-    for held in value["resourceSpans"]:
-        for inside in held["scopeSpans"]:
-            for span in inside["spans"]:
-                _ids_as_base64(span)
-    request = json_format.ParseDict(value, messages.ExportTraceServiceRequest())
-    encoded: bytes = request.SerializeToString()
-    return encoded
-
-
-def _ids_as_base64(span: dict[str, Json]) -> None:
-    for held in [span, *span.get("links", [])]:
-        for key in ("traceId", "spanId", "parentSpanId"):
-            if key in held:
-                held[key] = base64.b64encode(bytes.fromhex(held[key])).decode()
 
 
 def _spans(
