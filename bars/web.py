@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import httpx
+import httpx2
 
 import stepscope
 from benchmarks import generate
@@ -95,7 +95,7 @@ def long_run(store: Path) -> str:
 
 
 @contextmanager
-def viewing(store: Path) -> Iterator[tuple[httpx.Client, int]]:
+def viewing(store: Path) -> Iterator[tuple[httpx2.Client, int]]:
     """Start `stepscope view`; give a client that is inside, and the server's process."""
     program = "import sys; from stepscope.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "view", "--no-open", "--json", "--store", str(store)]
@@ -103,7 +103,7 @@ def viewing(store: Path) -> Iterator[tuple[httpx.Client, int]]:
         try:
             assert process.stdout is not None
             url = json.loads("".join(process.stdout.readline() for _ in range(4)))["url"]
-            with httpx.Client(base_url=url.partition("/?")[0], timeout=120) as client:
+            with httpx2.Client(base_url=url.partition("/?")[0], timeout=120) as client:
                 assert client.get(url).is_redirect
                 yield client, process.pid
         finally:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from playwright.sync_api import Browser
 
@@ -25,7 +25,7 @@ TOKEN = "the token of this test, which opens once"
 # A name that the browser of the tests finds at this machine, as after DNS rebinding.
 REBOUND = "rebound.example"
 
-Client = Callable[[Path], httpx.Client]
+Client = Callable[[Path], httpx2.Client]
 
 
 @pytest.fixture(scope="session")
@@ -60,12 +60,12 @@ def serving(store: Path) -> Iterator[str]:
         listening.close()
 
 
-def client(origin: str) -> httpx.Client:
+def client(origin: str) -> httpx2.Client:
     """Return a client of a server; every answer that it gets is validated."""
-    return httpx.Client(base_url=origin, event_hooks={"response": [check]}, timeout=30)
+    return httpx2.Client(base_url=origin, event_hooks={"response": [check]}, timeout=30)
 
 
-def opened(made: httpx.Client) -> httpx.Client:
+def opened(made: httpx2.Client) -> httpx2.Client:
     """Return a client after it has opened the printed address."""
     assert made.get("/", params={"token": TOKEN}).status_code == 303
     return made
@@ -76,7 +76,7 @@ def stranger() -> Iterator[Client]:
     """Makes clients of a server of their own, without its cookie."""
     with ExitStack() as until_done:
 
-        def made(store: Path) -> httpx.Client:
+        def made(store: Path) -> httpx2.Client:
             origin = until_done.enter_context(serving(store))
             return until_done.enter_context(client(origin))
 
@@ -109,14 +109,14 @@ def origin(made: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def inside(origin: str) -> Iterator[httpx.Client]:
+def inside(origin: str) -> Iterator[httpx2.Client]:
     """A client of that server which has opened the printed address."""
     with client(origin) as made:
         yield opened(made)
 
 
 @pytest.fixture
-def outside(origin: str) -> Iterator[httpx.Client]:
+def outside(origin: str) -> Iterator[httpx2.Client]:
     """A client of that server without its cookie."""
     with client(origin) as made:
         yield made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from tests.cli.conftest import alter
@@ -42,7 +42,7 @@ def test_the_printed_address_opens_once_and_leaves_the_token_behind(
 def test_what_is_chosen_stays_when_the_token_goes(made: Path, stranger: Client) -> None:
     where = "outcome = 'fail' and name != '\r\nSet-Cookie: a=b'"
     answer = stranger(made).get("/", params={"token": TOKEN, "where": where, "by": "//evil"})
-    location = httpx.URL(answer.headers["location"])
+    location = httpx2.URL(answer.headers["location"])
     assert (location.host, location.path) == ("", "/")
     assert dict(location.params) == {"where": where, "by": "//evil"}
 
@@ -54,19 +54,19 @@ def test_asking_for_the_head_alone_spends_nothing(made: Path, stranger: Client) 
 
 
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper()])
-def test_a_wrong_token_opens_nothing(outside: httpx.Client, token: str) -> None:
+def test_a_wrong_token_opens_nothing(outside: httpx2.Client, token: str) -> None:
     client = outside
     answer = client.get("/", params={"token": token})
     assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
 
 
 @pytest.mark.parametrize("address", ["/run", "/static/app.js", "/api/runs.json"])
-def test_the_token_opens_nowhere_but_at_the_start(outside: httpx.Client, address: str) -> None:
+def test_the_token_opens_nowhere_but_at_the_start(outside: httpx2.Client, address: str) -> None:
     assert outside.get(address, params={"token": TOKEN}).status_code == 403
 
 
 @pytest.mark.parametrize("address", ["/", "/nowhere", "/static/app.css", *ADDRESSES[:5]])
-def test_without_the_cookie_nothing_is_told_apart(outside: httpx.Client, address: str) -> None:
+def test_without_the_cookie_nothing_is_told_apart(outside: httpx2.Client, address: str) -> None:
     answer = outside.get(address)
     assert answer.status_code == 403
     assert answer.text == "open the address that stepscope view printed; it works once\n"
@@ -93,7 +93,7 @@ def test_without_the_cookie_nothing_is_told_apart(outside: httpx.Client, address
 )
 @pytest.mark.parametrize("address", ["/api/runs.json", "/static/vendor/vega.min.js"])
 def test_with_the_cookie_another_site_still_gets_nothing(
-    inside: httpx.Client, headers: dict[str, str], status: int, address: str
+    inside: httpx2.Client, headers: dict[str, str], status: int, address: str
 ) -> None:
     here = str(inside.base_url.port)
     sent = {name: value.replace("PORT", here) for name, value in headers.items()}
@@ -101,14 +101,14 @@ def test_with_the_cookie_another_site_still_gets_nothing(
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"])
-def test_nothing_but_reading_is_allowed(inside: httpx.Client, method: str) -> None:
+def test_nothing_but_reading_is_allowed(inside: httpx2.Client, method: str) -> None:
     answer = inside.request(method, "/api/runs.json")
     assert answer.status_code == 405
     assert answer.headers["allow"] == "GET, HEAD"
 
 
 @pytest.mark.parametrize("address", ADDRESSES[:5])
-def test_a_head_has_no_body(inside: httpx.Client, address: str) -> None:
+def test_a_head_has_no_body(inside: httpx2.Client, address: str) -> None:
     answer = inside.head(address)
     assert (answer.status_code, answer.content) == (200, b"")
 
@@ -133,9 +133,9 @@ def test_a_head_has_no_body(inside: httpx.Client, address: str) -> None:
     ],
 )
 def test_what_is_not_there_is_told_in_a_line(
-    inside: httpx.Client, address: str, status: int
+    inside: httpx2.Client, address: str, status: int
 ) -> None:
-    answer = inside.get(httpx.URL(str(inside.base_url), raw_path=address.encode()))
+    answer = inside.get(httpx2.URL(str(inside.base_url), raw_path=address.encode()))
     assert answer.status_code == status
     assert "Traceback" not in answer.text
 
@@ -154,9 +154,9 @@ def test_a_bug_is_told_to_the_terminal_and_not_to_the_browser(
 
 
 def test_the_validator_sees_each_missing_guard() -> None:
-    bare = httpx.Response(200, headers={"server": "x", "set-cookie": "a=b; Domain=x"})
+    bare = httpx2.Response(200, headers={"server": "x", "set-cookie": "a=b; Domain=x"})
     assert len(faults(bare)) == 11
-    loose = httpx.Response(200, headers={"content-security-policy": "script-src 'unsafe-eval'"})
+    loose = httpx2.Response(200, headers={"content-security-policy": "script-src 'unsafe-eval'"})
     assert any("unsafe-eval" in fault for fault in faults(loose))
-    open_ = httpx.Response(200, headers={"access-control-allow-origin": "*"})
+    open_ = httpx2.Response(200, headers={"access-control-allow-origin": "*"})
     assert "access-control-allow-origin is there" in faults(open_)

@@ -6,7 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from stepscope.store import Store
@@ -25,14 +25,14 @@ from tests.web.conftest import Client, opened
     ],
 )
 def test_every_download_is_an_attachment_under_a_name_of_ours(
-    inside: httpx.Client, address: str, name: str
+    inside: httpx2.Client, address: str, name: str
 ) -> None:
     answer = inside.get(address)
     assert answer.status_code == 200
     assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
 
 
-def test_all_chosen_runs_are_in_the_table(inside: httpx.Client) -> None:
+def test_all_chosen_runs_are_in_the_table(inside: httpx2.Client) -> None:
     rows = list(csv.DictReader(io.StringIO(inside.get("/api/runs.csv").text)))
     assert len(rows) == 20
     failed = inside.get("/api/runs.csv", params={"where": "outcome = 'fail'"}).text
@@ -41,7 +41,7 @@ def test_all_chosen_runs_are_in_the_table(inside: httpx.Client) -> None:
 
 
 def test_every_figure_has_its_interval_and_what_was_not_measured_its_reason(
-    inside: httpx.Client,
+    inside: httpx2.Client,
 ) -> None:
     rows = list(csv.DictReader(io.StringIO(inside.get("/api/figures.csv").text)))
     found = {row["figure"]: row for row in rows if row["group"] == "all"}

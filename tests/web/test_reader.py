@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 import stepscope
@@ -106,7 +106,7 @@ def test_few_answers_are_kept_and_none_longer_than_the_store_stays(store: Path) 
     assert asyncio.run(ask()) == [1, 1, 2 + KEPT, 3 + KEPT]
 
 
-def events(client: httpx.Client) -> Iterator[dict[str, int]]:
+def events(client: httpx2.Client) -> Iterator[dict[str, int]]:
     with client.stream("GET", "/api/events") as answer:
         assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
         kind = ""

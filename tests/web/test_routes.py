@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import httpx
+import httpx2
 import pytest
 
 from stepscope.web import data, pages
@@ -44,7 +44,7 @@ ANSWERS = (
 
 
 @pytest.fixture(scope="module")
-def looks(shown: looking.Made) -> Iterator[httpx.Client]:
+def looks(shown: looking.Made) -> Iterator[httpx2.Client]:
     with looking.serving(shown) as origin, client(origin) as found:
         assert found.get("/", params={"token": looking.TOKEN}).status_code == 303
         yield found
@@ -57,7 +57,7 @@ def test_every_route_has_an_address_here() -> None:
 
 @pytest.mark.parametrize(("route", "address", "said"), [a for a in ANSWERS if a[1]])
 def test_every_route_answers(
-    looks: httpx.Client, shown: looking.Made, route: str, address: str, said: str
+    looks: httpx2.Client, shown: looking.Made, route: str, address: str, said: str
 ) -> None:
     answer = looks.get(shown.address(address))
     assert answer.status_code in (200, 204)
@@ -69,7 +69,7 @@ def test_every_route_answers(
     "address", ["/", "/run/RUN", "/compare?run=FAILED&with=PASSED", "/profile", "/gates"]
 )
 def test_a_page_holds_no_script_style_or_address_of_elsewhere(
-    looks: httpx.Client, shown: looking.Made, address: str
+    looks: httpx2.Client, shown: looking.Made, address: str
 ) -> None:
     text = looks.get(shown.address(address)).text
     for script in re.findall(r"<script[^>]*>", text):
@@ -79,7 +79,7 @@ def test_a_page_holds_no_script_style_or_address_of_elsewhere(
     assert re.findall(r"(?:href|src|action)=\"(?!/[^/]|/\"|#|data:,\")[^\"]*", text) == []
 
 
-def test_a_script_that_has_not_changed_is_not_sent_again(looks: httpx.Client) -> None:
+def test_a_script_that_has_not_changed_is_not_sent_again(looks: httpx2.Client) -> None:
     first = looks.get("/static/vendor/vega.min.js")
     again = looks.get(
         "/static/vendor/vega.min.js", headers={"if-none-match": first.headers["etag"]}
@@ -89,7 +89,7 @@ def test_a_script_that_has_not_changed_is_not_sent_again(looks: httpx.Client) ->
     assert other.status_code == 200
 
 
-def test_what_is_chosen_is_in_every_address_of_the_page(looks: httpx.Client) -> None:
+def test_what_is_chosen_is_in_every_address_of_the_page(looks: httpx2.Client) -> None:
     text = looks.get("/", params={"where": "agent = 'gpt-4o'", "by": "trial"}).text
     leads = [
         a for a in re.findall(r"href=\"([^\"#]+)", text) if a.startswith(("/run/", "/?", "/c"))
@@ -98,7 +98,7 @@ def test_what_is_chosen_is_in_every_address_of_the_page(looks: httpx.Client) -> 
     assert [a for a in leads if "where=agent" not in a or "by=trial" not in a] == []
 
 
-def test_after_a_wrong_filter_every_address_leads_out(looks: httpx.Client) -> None:
+def test_after_a_wrong_filter_every_address_leads_out(looks: httpx2.Client) -> None:
     answer = looks.get("/", params={"where": "mood = 'good'"})
     assert answer.status_code == 400
     assert "mood" in answer.text

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from stepscope.cli.main import main
@@ -42,7 +42,7 @@ def test_it_says_where_shows_the_store_and_ends_while_a_page_listens(
         found = json.loads("".join(lines))
         assert found["store"] == str(made)
         assert found["url"].startswith("http://127.0.0.1:")
-        with httpx.Client(timeout=10) as browser:
+        with httpx2.Client(timeout=10) as browser:
             assert browser.get(found["url"]).status_code == 303
             origin = found["url"].partition("/?")[0]
             assert len(browser.get(f"{origin}/api/runs.json").json()) == 20
@@ -72,7 +72,7 @@ def test_the_users_own_secret_is_not_printed(made: Path, monkeypatch: pytest.Mon
         assert "token=..." in said
         assert "secret" not in said
         origin = said.split()[-1].partition("/?")[0]
-        answer = httpx.get(f"{origin}/", params={"token": secret, "where": "outcome = 'fail'"})
+        answer = httpx2.get(f"{origin}/", params={"token": secret, "where": "outcome = 'fail'"})
         assert answer.status_code == 303
 
 

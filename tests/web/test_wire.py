@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 
-import httpx
+import httpx2
 import pytest
 
 COOKIE = "COOKIE"
 
 
-def sent(inside: httpx.Client, request: str) -> tuple[int, str]:
+def sent(inside: httpx2.Client, request: str) -> tuple[int, str]:
     """Send a request as it stands, with `HOST` and `COOKIE` filled in; return status and head."""
     url = inside.base_url
     cookie = "; ".join(f"{name}={value}" for name, value in inside.cookies.items())
@@ -52,7 +52,7 @@ def request(target: str, *headers: str, method: str = "GET", body: str = "") -> 
     ],
 )
 def test_what_is_malformed_or_too_long_is_refused(
-    inside: httpx.Client, text: str, status: int
+    inside: httpx2.Client, text: str, status: int
 ) -> None:
     found, _ = sent(inside, text)
     assert found == status
@@ -65,12 +65,12 @@ def test_what_is_malformed_or_too_long_is_refused(
         ("Upgrade: h2c",),
     ],
 )
-def test_no_other_protocol_is_spoken(inside: httpx.Client, headers: tuple[str, ...]) -> None:
+def test_no_other_protocol_is_spoken(inside: httpx2.Client, headers: tuple[str, ...]) -> None:
     status, head = sent(inside, request("/api/runs.json", "Host: HOST", *headers))
     assert (status, "upgrade:" in head) == (200, False)
 
 
-def test_nothing_says_who_serves(inside: httpx.Client) -> None:
+def test_nothing_says_who_serves(inside: httpx2.Client) -> None:
     _, head = sent(inside, request("/api/runs.json", "Host: HOST"))
     assert "server:" not in head
     assert "uvicorn" not in head

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import httpx
+import httpx2
 
 POLICY = {
     "default-src": "'none'",
@@ -36,7 +36,7 @@ TYPES = {
 INLINE = {"/static/app.js", "/static/app.css"}
 
 
-def faults(response: httpx.Response) -> list[str]:
+def faults(response: httpx2.Response) -> list[str]:
     """Return every promise that a response breaks."""
     headers = response.headers
     found = [f"{n} is {headers.get(n)!r}" for n, v in EXACT.items() if headers.get(n) != v]
@@ -51,7 +51,7 @@ def faults(response: httpx.Response) -> list[str]:
     return found + _cookies(headers.get_list("set-cookie"))
 
 
-def check(response: httpx.Response) -> None:
+def check(response: httpx2.Response) -> None:
     """Fail where a response breaks a promise: a hook of the client, so that none is forgotten."""
     broken = faults(response)
     assert not broken, f"{response.request.method} {response.request.url}: {'; '.join(broken)}"

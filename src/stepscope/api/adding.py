@@ -92,9 +92,18 @@ def add(
         if "-" in paths:
             raise UsageError("strict reads everything twice, and standard input comes only once")
         _insist(read())
+    return keep(store, read(), progress)
+
+
+def keep(store: Store, items: Iterator[Item], progress: Progress) -> Added:
+    """Keep what arrives, each file's account behind what came of it; return what there was.
+
+    Raises:
+        StepscopeError: what the items raised; what came before it is kept.
+    """
     accounts: list[Account] = []
     stopped: list[StepscopeError] = []
-    arriving = _arriving(store, _until(read(), stopped), accounts)
+    arriving = _arriving(store, _until(items, stopped), accounts)
     with closing(_counted(arriving, progress)) as runs:  # no process outlives an interruption
         counts = store.put_prepared(runs)
     if stopped:

@@ -25,6 +25,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         quarantined: records that could not be read.
         kept_in_extra: key that has no field of its own -> how often it was kept in `extra`; keys of
             steps, calls and results are prefixed `step.`, `call.`, `result.`.
+        withheld: what the source itself kept back, by what it is -> how often.
         problem: why nothing, or not all, was read.
     """
 
@@ -38,6 +39,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     flagged: dict[str, int] = msgspec.field(default_factory=dict)
     quarantined: int = 0
     kept_in_extra: dict[str, int] = msgspec.field(default_factory=dict)
+    withheld: dict[str, int] = msgspec.field(default_factory=dict)
     problem: str | None = None
 
     def line(self) -> str:
@@ -57,6 +59,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             ("repaired", self.repaired),
             ("flagged", self.flagged),
             ("only in extra", self.kept_in_extra),
+            ("withheld by the source", self.withheld),
         ):
             if counts:
                 told = ", ".join(f"{name} {n:,}" for name, n in counts.items())

@@ -99,7 +99,7 @@ def since(text: str, *, now: datetime | None = None) -> Where:
     Raises:
         UsageError: `text` is neither.
     """
-    return Where(_WHEN + " >= ?", (_nanoseconds("since", text, now),), f"since {text}")
+    return Where(_WHEN + " >= ?", (moment("since", text, now=now),), f"since {text}")
 
 
 def before(text: str, *, now: datetime | None = None) -> Where:
@@ -108,19 +108,24 @@ def before(text: str, *, now: datetime | None = None) -> Where:
     Raises:
         UsageError: `text` is neither a date nor a duration.
     """
-    return Where(_WHEN + " < ?", (_nanoseconds("before", text, now),), f"before {text}")
+    return Where(_WHEN + " < ?", (moment("before", text, now=now),), f"before {text}")
 
 
-def _nanoseconds(option: str, text: str, now: datetime | None) -> int:
+def moment(option: str, text: str, *, now: datetime | None = None) -> int:
+    """Return a date, a time or an age as nanoseconds since 1970; `option` is for the message.
+
+    Raises:
+        UsageError: `text` is neither a date nor a duration.
+    """
     units = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
     try:
         if match := re.fullmatch(r"(\d{1,9})([mhdw])", text.strip()):
             ago = timedelta(seconds=int(match[1]) * units[match[2]])
-            moment = (now or datetime.now(UTC)) - ago
+            when = (now or datetime.now(UTC)) - ago
         else:
-            moment = datetime.fromisoformat(text.strip())
-            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        found = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+            when = datetime.fromisoformat(text.strip())
+            when = when if when.tzinfo else when.replace(tzinfo=UTC)
+        found = (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
     except (ValueError, OverflowError) as e:
         raise UsageError(
             f"{option}: {text!r} is no time; expected a date as 2026-01-31, a time as "

@@ -115,6 +115,16 @@ def flattened(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
     >>> flattened({"m.1.role": "user", "m.0.tools.0": "x", "n": 1}, "m.")
     [{'tools': ['x']}, {'role': 'user'}]
     """
+    listed = nested(attributes, prefix)
+    return listed if isinstance(listed, list) else []
+
+
+def nested(attributes: Mapping[str, Json], prefix: str) -> Json:
+    """Return what stands under dotted keys as the value that was spread over them.
+
+    >>> nested({"t.id": 17, "t.tags.0": "a", "n": 1}, "t.")
+    {'id': 17, 'tags': ['a']}
+    """
     tree: dict[str, Json] = {}
     for key, found in attributes.items():
         if not key.startswith(prefix):
@@ -127,8 +137,7 @@ def flattened(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
                 under = at[name] = {}
             at = under
         at[last] = found
-    listed = _listed(tree) if tree else tree
-    return listed if isinstance(listed, list) else []
+    return _listed(tree)
 
 
 def _listed(tree: Json) -> Json:

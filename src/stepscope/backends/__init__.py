@@ -1,0 +1,6 @@
+"""Tracing backends: runs pulled from LangSmith, Langfuse, Phoenix and MLflow, and sent to them."""
+
+from stepscope.backends.pulling import pull
+from stepscope.backends.target import Target, is_target
+
+__all__ = ["Target", "is_target", "pull"]

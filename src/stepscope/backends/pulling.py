@@ -1,0 +1,115 @@
+"""Pull runs from a backend into the store; what is there already stays as it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from stepscope.api.adding import Added, Progress, keep
+from stepscope.api.notebook import Notebook
+from stepscope.api.reading import Filling, Item
+from stepscope.backends.access import Access, access
+from stepscope.backends.asking import Asked, Found, Mark, Told
+from stepscope.backends.client import Client
+from stepscope.backends.target import BackendName, Target, target
+from stepscope.formats.account import Tally
+from stepscope.model import Quarantined
+from stepscope.store import Store
+from stepscope.store.prepared import prepared
+from stepscope.store.where import moment
+
+Fetch = Callable[[Asked], Iterator[Found]]
+LAST = "last"
+
+
+def pull(
+    notebook: Notebook,
+    place: str,
+    *,
+    since: str | None = None,
+    agent: str | None = None,
+    agent_version: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Added:
+    """Read the traces of a project or an experiment into the store.
+
+    Pulling again changes nothing; a trace that got late spans takes the place of its earlier
+    version. When the backend gives up half way, what came is kept, and pulling again goes on.
+
+    Args:
+        notebook: whose store they go to.
+        place: as `phoenix:my-project`.
+        since: a date or an age: only traces that began since then. Or `last`: what came in since
+            the previous pull into this store, all where there was none. All when left out.
+        agent: the agent, where a trace names none.
+        agent_version: its version, where a trace names none.
+        tags: tags that a trace lacks.
+        progress: called with the runs read so far, and 0.
+        variables: where hosts and keys are; the environment when left out.
+
+    Raises:
+        UsageError: no such backend, project or time.
+        ConfigError: a key is missing or refused; the variable is named.
+        EnvironmentFault: the backend cannot be reached, or gives up.
+    """
+    chosen = target(place)
+    to = access(chosen.backend, os.environ if variables is None else variables)
+    uri = uri_of(chosen, to)
+    mark = _mark(notebook.store, uri) if since == LAST else None
+    since_ns = None if since in {None, LAST} else moment("--since", since or "")
+    limits, filling = notebook.settings.limits, Filling(agent, agent_version, dict(tags or {}))
+    notebook.store.fix_weights(notebook.settings.weights)
+    told = Told()
+    with Client(to, limits) as client:
+        asked = Asked(client, chosen.place, uri, since_ns, mark, limits, told)
+        found = _fetcher(chosen.backend)(asked)
+        items = _items(found, Tally(uri, chosen.backend, None), told, notebook.store, filling)
+        added = keep(notebook.store, items, progress or _silent)
+    account = {**msgspec.to_builtins(added.files[-1]), "mark": told.mark}
+    notebook.store.keep_account(uri, account)
+    return added
+
+
+def uri_of(chosen: Target, to: Access) -> str:
+    """Return what runs say of where they are from: the place, and the host that it is at."""
+    return f"{chosen} at {to.host}"
+
+
+def _mark(store: Store, uri: str) -> Mark | None:
+    """Return where the last pull from there ended that came to its end."""
+    held = next((body for body in store.accounts() if body.get("uri") == uri), {})
+    mark = held.get("mark")
+    return mark if isinstance(mark, dict) else None
+
+
+def _items(
+    found: Iterator[Found], tally: Tally, told: Told, store: Store, filling: Filling
+) -> Iterator[Item]:
+    """Yield what is stored of each run, and at the end the account."""
+    for item in found:
+        tally.counts.add(item)
+        if isinstance(item, Quarantined):
+            yield item
+        else:
+            yield prepared(filling.of(item), move_media=store.blobs is not None)
+    account = tally.account()
+    yield msgspec.structs.replace(account, withheld=dict(sorted(told.withheld.items())))
+
+
+def _fetcher(backend: BackendName) -> Fetch:
+    """Return what reads a backend; the others' modules are not loaded."""
+    match backend:
+        case "phoenix":
+            from stepscope.backends import phoenix
+
+            return phoenix.fetch
+        case _:
+            raise NotImplementedError(backend)
+
+
+def _silent(done: int, total: int) -> None:
+    pass
