@@ -58,6 +58,19 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     workflow: str = ""
 
 
+class Listen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a run that is received ends, as written in TOML, table `[listen]`.
+
+    Attributes:
+        quiet_seconds: seconds without a span after its root has ended; recorders hold spans back
+            for five.
+        idle_seconds: seconds without a span, whatever came of it.
+    """
+
+    quiet_seconds: float = 6.0
+    idle_seconds: float = 600.0
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the user has set; every field has a default.
 
@@ -66,6 +79,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         seed: where every random draw starts.
         offline: refuse every connection that is not loopback.
         limits: how large a trace may be.
+        listen: when a run that is received ends.
         tools: tool -> whether it changes the world; the others are inferred from their names.
         alternatives: tool -> tools that serve the same purpose.
         policy: rules of conduct.
@@ -79,6 +93,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     seed: int = 0
     offline: bool = False
     limits: Limits = Limits()
+    listen: Listen = Listen()
     tools: dict[str, Literal["read", "write"]] = msgspec.field(default_factory=dict)
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     policy: tuple[Rule, ...] = ()
@@ -173,6 +188,7 @@ def _toml(path: Path) -> dict[str, Any]:
 def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     _refuse_unknown(table, Settings, where)
     _refuse_unknown(table.get("limits"), Limits, f"{where}, [limits]")
+    _refuse_unknown(table.get("listen"), Listen, f"{where}, [listen]")
     rules = table.get("policy")
     for number, rule in enumerate(rules if isinstance(rules, list) else (), 1):
         _refuse_unknown(rule, Rule, f"{where}, [[policy]] number {number}")
@@ -245,6 +261,9 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
         value = getattr(settings.limits, field.name)
         if not value > 0:
             raise ConfigError(f"{where}, [limits]: {field.name} is {value}; expected more than 0")
+    for name, seconds in msgspec.structs.asdict(settings.listen).items():
+        if not 0 <= seconds < float("inf"):
+            raise ConfigError(f"{where}, [listen]: {name} is {seconds}; expected 0 or more")
     names = [rule.name for rule in settings.policy]
     for name in names:
         if names.count(name) > 1:

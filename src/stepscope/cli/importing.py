@@ -12,9 +12,9 @@ from stepscope.errors import UsageError
 
 def import_(
     paths: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="PATHS", help="Files, folders, globs, zips; - is stdin."),
-    ],
+    ] = None,
     *,
     format_name: Annotated[
         str | None, typer.Option("--format", help="The format. Default: told from the content.")
@@ -36,19 +36,67 @@ def import_(
         int | None,
         typer.Option("--workers", min=1, help="Processes. Default: one a core for many runs."),
     ] = None,
+    listen: Annotated[
+        bool,
+        typer.Option(
+            "--listen", help="Receive OTLP/HTTP at PATHS, one HOST:PORT. Default: 127.0.0.1:4318."
+        ),
+    ] = False,
+    quiet: Annotated[
+        float | None,
+        typer.Option(
+            "--quiet",
+            min=0,
+            metavar="SECONDS",
+            help="With --listen: a run ends when its root has ended and no span came for so long. "
+            "Default: of stepscope.toml, 6.",
+        ),
+    ] = None,
+    idle: Annotated[
+        float | None,
+        typer.Option(
+            "--idle",
+            min=0,
+            metavar="SECONDS",
+            help="With --listen: any run ends when no span came for so long. Default: of "
+            "stepscope.toml, 600.",
+        ),
+    ] = None,
+    keep_all: Annotated[
+        bool, typer.Option("--keep-all", help="With --listen: traces without an agent are runs.")
+    ] = False,
     store: StorePath = None,
     offline: Offline = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Read recorded runs into the store.
 
     One line for each file says what was read, mended and set aside. A file imported twice
-    changes nothing. A record that cannot be read is set aside and counted.
+    changes nothing. A record that cannot be read is set aside and counted. With --listen runs come
+    in as they happen, over OTLP/HTTP, until Ctrl-C: each is kept and scored when it ends.
 
     Example: stepscope import runs/ --agent gpt-4o --tag experiment=a
     """
     tags = _tags(tag or [])
+    if listen:
+        _refuse_beside_listen(format_name=format_name, strict=strict, workers=workers)
+        from stepscope.api.reading import Filling
+        from stepscope.cli.listening import receive
 
+        return receive(
+            paths or [],
+            store=store,
+            filling=Filling(agent, agent_version, tags),
+            quiet=quiet,
+            idle=idle,
+            keep_all=keep_all,
+            as_json=as_json,
+        )
+    _refuse_without_listen(quiet=quiet, idle=idle, keep_all=keep_all)
+    if not paths:
+        raise UsageError(
+            "nothing to import: name files, folders or globs, or receive with --listen"
+        )
     from stepscope import api
     from stepscope.cli import terminal
 
@@ -68,6 +116,22 @@ def import_(
     else:
         terminal.out(str(added))
         terminal.hint("stepscope score", store)
+    return 0
+
+
+def _refuse_beside_listen(**asked: object) -> None:
+    for name, value in asked.items():
+        if value:
+            option = name.removesuffix("_name")
+            raise UsageError(
+                f"--{option} is for files; --listen reads nothing but OTLP, as it comes"
+            )
+
+
+def _refuse_without_listen(**asked: object) -> None:
+    for name, value in asked.items():
+        if value not in {None, False}:
+            raise UsageError(f"--{name.replace('_', '-')} is for runs that come in with --listen")
 
 
 def _tags(pairs: list[str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         depth: nesting of JSON containers.
         steps: steps of one run.
         spans: spans of one trace.
+        trace_bytes: what a receiver keeps of one trace, as JSON.
         attributes: attributes of one span; of what has more, the first are kept, with a mark.
         zip_members: members of one archive.
         zip_total_bytes: bytes of all members after decompression.
@@ -28,6 +29,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     depth: int = 128
     steps: int = 100_000
     spans: int = 100_000
+    trace_bytes: int = 64 * MIB
     attributes: int = 1_024
     zip_members: int = 100_000
     zip_total_bytes: int = 2048 * MIB

@@ -17,7 +17,7 @@ import msgspec
 
 from stepscope.errors import StoreError
 from stepscope.model import SCORES, Case, Outcome, Step, StepScore, Trajectory
-from stepscope.store import media, scores, weights
+from stepscope.store import late_spans, media, scores, weights
 from stepscope.store.prepared import Prepared, encode
 from stepscope.store.records import Names, insert, labels
 from stepscope.store.where import Where
@@ -167,8 +167,9 @@ def _late(db: sqlite3.Connection, names: Names, seq: int, head: bytes, run: Prep
     """Take over what a later import knows about a run; what it does not know stays as it is."""
     old, now = _heads.decode(head), _heads.decode(run.head)
     fresh = tuple(label for label in now.labels if label not in old.labels)
+    grown = late_spans.taken_over(old, now)
     merged = msgspec.structs.replace(
-        old,
+        old if grown is None else grown,
         outcome=now.outcome if now.outcome != Outcome() else old.outcome,
         agent=now.agent if now.agent is not None else old.agent,
         agent_version=now.agent_version or old.agent_version,
@@ -186,8 +187,10 @@ def _late(db: sqlite3.Connection, names: Names, seq: int, head: bytes, run: Prep
     _set_tags(db, seq, merged.tags)
     if fresh:
         insert(db, names, labels(run.row.id, merged.labels, run.row.steps))
-    if merged.outcome != old.outcome:
-        # The outcome is in no record's key; what was computed from the old one is wrong now.
+    if grown is not None:
+        late_spans.update(db, seq, run.row)
+    if merged.outcome != old.outcome or grown is not None:
+        # Outcome and spans are in no record's key; what was computed from the old ones is wrong.
         db.execute(
             "DELETE FROM records WHERE run = ? AND question IN"
             " (SELECT id FROM questions WHERE family = 'rules')",

@@ -1,0 +1,133 @@
+"""A body as it comes in: decompressed piece by piece, never more than a limit held, never forever.
+
+All bodies together share one store of memory; who comes when it is full is asked to come again.
+Source: RFC 1952 (gzip members), RFC 9110 (Retry-After).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator
+
+from starlette.types import Receive
+
+from stepscope.receive.policy import Refusal
+from stepscope.safety.limits import MIB
+
+MAX_BODY = 20 * MIB
+# Of all bodies at once, decompressed: three of the largest, or thousands of usual ones.
+ROOM = 64 * MIB
+# Seconds for a whole body; exporters give up after ten.
+SECONDS = 30.0
+# A refused body is read to its end, so that the answer is: so much, for so long.
+_POLITE_BYTES = MAX_BODY
+_POLITE_SECONDS = 5.0
+_GZIP = 16 + zlib.MAX_WBITS
+_TOO_LARGE = Refusal(413, f"a body of more than {MAX_BODY // MIB} MiB; send less at once")
+_GONE = Refusal(400, "the sender went away in the middle of the body")
+_FULL = Refusal(503, "too much is coming in at once; send it again", 1)
+
+
+class Room:
+    """How much memory bodies may still take."""
+
+    def __init__(self, size: int = ROOM) -> None:
+        """Let bodies of `size` bytes in at once."""
+        self._left = size
+
+    def take(self, size: int) -> bool:
+        """Take so much, if it is there."""
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
+
+    def give(self, size: int) -> None:
+        """Give it back."""
+        self._left += size
+
+
+class Reading:
+    """One body being read; what it holds of the room is given back by `close`."""
+
+    def __init__(self, room: Room, *, gzip: bool, most: int = MAX_BODY) -> None:
+        """Read a body of `most` bytes at most."""
+        self._room = room
+        self._most = most
+        self._zip = zlib.decompressobj(_GZIP) if gzip else None
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def close(self) -> None:
+        """Give back the memory."""
+        self._parts.clear()
+        self._room.give(self._size)
+        self._size = 0
+
+    async def read(self, receive: Receive, seconds: float = SECONDS) -> bytes | Refusal:
+        """Return the whole body, decompressed."""
+        try:
+            async with asyncio.timeout(seconds):
+                async for piece in pieces(receive):
+                    if piece is None:
+                        return _GONE
+                    refused = self._add(piece)
+                    if refused is not None:
+                        return refused
+        except TimeoutError:
+            return Refusal(408, f"the body took longer than {seconds:.0f} seconds")
+        if self._zip is not None and not self._zip.eof:
+            return Refusal(400, "the gzip stream of the body has no end")
+        whole = b"".join(self._parts)
+        self._parts.clear()
+        return whole
+
+    def _add(self, piece: bytes) -> Refusal | None:
+        if self._zip is None:
+            return self._hold(piece)
+        while piece:
+            if self._zip.eof:
+                self._zip = zlib.decompressobj(_GZIP)  # another member
+            try:
+                refused = self._hold(self._zip.decompress(piece, self._most + 1 - self._size))
+            except zlib.error as e:
+                return Refusal(400, f"the body is not gzip: {e}")
+            if refused is not None:
+                return refused
+            piece = self._zip.unused_data or self._zip.unconsumed_tail
+        return None
+
+    def _hold(self, part: bytes) -> Refusal | None:
+        if self._size + len(part) > self._most:
+            return _TOO_LARGE
+        if not self._room.take(len(part)):
+            return _FULL
+        self._size += len(part)
+        self._parts.append(part)
+        return None
+
+
+async def pieces(receive: Receive) -> AsyncIterator[bytes | None]:
+    """Yield a body as it comes in; None last where the sender went away in the middle."""
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            yield None
+            return
+        more = message.get("more_body", False)
+        yield message.get("body", b"")
+
+
+async def pass_over(receive: Receive) -> None:
+    """Read the rest of a body that is refused, within reason: else its sender hears nothing."""
+    left = _POLITE_BYTES
+    try:
+        async with asyncio.timeout(_POLITE_SECONDS):
+            async for piece in pieces(receive):
+                left -= 0 if piece is None else len(piece)
+                if left < 0:
+                    return
+    except TimeoutError:
+        return

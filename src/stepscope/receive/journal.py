@@ -1,0 +1,345 @@
+"""The journal: every span that was acknowledged, on disk until its run is in the store.
+
+A file beside the store, with the store's own durability: what `keep` was given is on disk when it
+returns. A span that comes a second time, byte for byte, is counted and not kept twice, so that an
+exporter may send again what it is unsure of. Time is the receiver's own, of running only: it stands
+still while nothing listens, and no change of the machine's clock closes a run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from hashlib import sha256
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import msgspec
+
+from stepscope.errors import StoreError
+from stepscope.formats.spans import Span
+from stepscope.safety.door import Repair
+from stepscope.store.connection import connect, faults, transaction
+
+# "STPJ": tells a journal from any other SQLite file.
+APPLICATION_ID = 0x5354504A
+_SCHEMA = (
+    # One row a trace, kept for a while after it was closed, so that what comes late is known.
+    # state: open; closed (in the store); left (no agent in it); stuck (could not be read).
+    # spans, bytes: accepted, ever. again: came a second time. refused: over a limit.
+    "CREATE TABLE traces (trace TEXT PRIMARY KEY, state TEXT NOT NULL, rooted INTEGER NOT NULL,"
+    " spans INTEGER NOT NULL, bytes INTEGER NOT NULL, again INTEGER NOT NULL,"
+    " refused INTEGER NOT NULL, last REAL NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX traces_by_state ON traces (state, rooted, last)",
+    # key: hash of body, which is Kept as JSON.
+    "CREATE TABLE spans (seq INTEGER PRIMARY KEY, trace TEXT NOT NULL, key BLOB NOT NULL,"
+    " body BLOB NOT NULL, UNIQUE (trace, key))",
+    f"PRAGMA application_id = {APPLICATION_ID:d}",
+)
+# Receiver's seconds for which a closed trace is remembered: a day.
+REMEMBERED = 86_400.0
+_KEY_BYTES = 16
+# What was written is soon read once and deleted: a store's cache would only fill memory.
+CACHE_KIBIBYTES = 4 * 1024
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """A span as it stands in the journal, with what was repaired in it."""
+
+    span: Span
+    repairs: tuple[Repair, ...] = ()
+
+
+class Entry(NamedTuple):
+    """A span on its way into the journal."""
+
+    trace: str
+    body: bytes
+    rooted: bool
+
+
+class Taken(NamedTuple):
+    """What became of a batch: spans kept, known already, and refused, with the last reason."""
+
+    kept: int
+    again: int
+    refused: int
+    reason: str
+
+
+class Due(NamedTuple):
+    """A trace to be read: the last span of it that is meant, and what is known of it."""
+
+    trace: str
+    upto: int
+    spans: int
+    bytes: int
+    again: int
+    refused: int
+
+
+class Open(NamedTuple):
+    """What waits in the journal: traces, and spans of them."""
+
+    traces: int
+    spans: int
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """How much of one trace is accepted."""
+
+    spans: int
+    bytes: int
+
+
+encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Kept).decode
+
+
+def entry(span: Span, repairs: tuple[Repair, ...]) -> Entry:
+    """Return a span as the journal keeps it; a root that has ended closes its trace."""
+    rooted = span.parent_id is None and span.end_ns is not None
+    return Entry(span.trace_id, encode(Kept(span, repairs)), rooted)
+
+
+def key(body: bytes) -> bytes:
+    """Return what tells a span from another one of its trace."""
+    return sha256(body).digest()[:_KEY_BYTES]
+
+
+class Journal:
+    """One open journal; each thread and process opens its own."""
+
+    def __init__(self, path: str) -> None:
+        """Open the journal at `path`, making it where there is none.
+
+        Raises:
+            StoreError: the file is something else.
+            EnvironmentFault: it cannot be opened or made durable.
+        """
+        self.path = path
+        self._db = connect(path)
+        with ExitStack() as unless_ready:
+            unless_ready.callback(self._db.close)
+            with faults(path):
+                self._db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
+                self._prepare()
+                behind = self._db.execute("SELECT max(last) FROM traces").fetchone()[0] or 0.0
+            unless_ready.pop_all()
+        self._began = time.monotonic() - behind
+
+    def _prepare(self) -> None:
+        found = self._db.execute("PRAGMA application_id").fetchone()[0]
+        if found == APPLICATION_ID:
+            return
+        if found or self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
+            raise StoreError(f"{self.path}: no journal of a receiver; move it away")
+        with transaction(self._db, self.path):
+            for statement in _SCHEMA:
+                self._db.execute(statement)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def now(self) -> float:
+        """Return the receiver's time in seconds."""
+        return time.monotonic() - self._began
+
+    def keep(self, batches: Sequence[Sequence[Entry]], bounds: Bounds) -> list[Taken]:
+        """Put batches into the journal in one transaction; all are on disk at the end.
+
+        Raises:
+            EnvironmentFault: the disk is full; nothing of them is kept.
+        """
+        with transaction(self._db, self.path):
+            held: dict[str, _Trace] = {}
+            taken = [self._batch(batch, held, bounds) for batch in batches]
+            now = self.now()
+            self._db.executemany(
+                "INSERT OR REPLACE INTO traces (trace, state, rooted, spans, bytes, again, refused,"
+                " last) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [trace.row(name, now) for name, trace in held.items() if trace.spans],
+            )
+        return taken
+
+    def _batch(self, batch: Iterable[Entry], held: dict[str, _Trace], bounds: Bounds) -> Taken:
+        kept = again = refused = 0
+        reason = ""
+        for trace, body, rooted in batch:
+            known = held.get(trace)
+            if known is None:
+                known = held[trace] = self._trace(trace)
+            if known.spans >= bounds.spans or known.bytes + len(body) > bounds.bytes:
+                known.refused += 1
+                refused += 1
+                reason = (
+                    f"trace {trace[:32]}: {known.spans:,} spans of {known.bytes:,} bytes are kept "
+                    f"of it; the limits are {bounds.spans:,} and {bounds.bytes:,}"
+                )
+                continue
+            known.rooted = known.rooted or rooted
+            if self._db.execute(
+                "INSERT OR IGNORE INTO spans (trace, key, body) VALUES (?, ?, ?)",
+                (trace, key(body), body),
+            ).rowcount:
+                known.spans += 1
+                known.bytes += len(body)
+                known.state, known.last = "open", None
+                kept += 1
+            else:
+                known.again += 1
+                again += 1
+        return Taken(kept, again, refused, reason)
+
+    def _trace(self, trace: str) -> _Trace:
+        row = self._db.execute(
+            "SELECT state, rooted, spans, bytes, again, refused, last FROM traces WHERE trace = ?",
+            (trace,),
+        ).fetchone()
+        return _Trace() if row is None else _Trace(*row)
+
+    def due(self, *, quiet: float, idle: float, most: int, room: int) -> list[Due]:
+        """Return open traces that end now, the longest waiting first.
+
+        Args:
+            quiet: seconds without a span after the root of a trace has ended.
+            idle: seconds without a span, whatever came of it.
+            most: traces at most.
+            room: bytes at most, unless one alone has more.
+        """
+        now = self.now()
+        with faults(self.path):
+            rows = self._db.execute(
+                "SELECT trace, spans, bytes, again, refused, last FROM traces"
+                " WHERE state = 'open' AND rooted = 1 AND last <= ?"
+                " UNION ALL SELECT trace, spans, bytes, again, refused, last FROM traces"
+                " WHERE state = 'open' AND rooted = 0 AND last <= ? ORDER BY last LIMIT ?",
+                (now - quiet, now - idle, most),
+            ).fetchall()
+            found: list[Due] = []
+            held = 0
+            for trace, spans, size, again, refused, _ in rows:
+                held += size
+                if found and held > room:
+                    break
+                upto = self._db.execute(
+                    "SELECT coalesce(max(seq), 0) FROM spans WHERE trace = ?", (trace,)
+                ).fetchone()[0]
+                found.append(Due(trace, upto, spans, size, again, refused))
+        return found
+
+    def spans(self, trace: str, upto: int) -> Iterator[Kept]:
+        """Yield the spans of a trace as they came, until the one called `upto`."""
+        with faults(self.path):
+            for (body,) in self._db.execute(
+                "SELECT body FROM spans WHERE trace = ? AND seq <= ? ORDER BY seq", (trace, upto)
+            ):
+                yield _decode(body)
+
+    def closed(self, done: Iterable[tuple[str, int]]) -> None:
+        """Forget the spans of traces that are in the store now, up to the ones that were read.
+
+        A trace that got more meanwhile stays open.
+        """
+        with transaction(self._db, self.path):
+            for trace, upto in done:
+                self._db.execute("DELETE FROM spans WHERE trace = ? AND seq <= ?", (trace, upto))
+                self._db.execute(
+                    "UPDATE traces SET state = 'closed' WHERE trace = ? AND state = 'open'"
+                    " AND NOT EXISTS (SELECT 1 FROM spans WHERE spans.trace = traces.trace)",
+                    (trace,),
+                )
+
+    def mark(self, trace: str, upto: int, state: str) -> None:
+        """Leave a trace in the journal in another state, unless it got more meanwhile."""
+        with transaction(self._db, self.path):
+            self._db.execute(
+                "UPDATE traces SET state = ? WHERE trace = ? AND NOT EXISTS"
+                " (SELECT 1 FROM spans WHERE spans.trace = traces.trace AND seq > ?)",
+                (state, trace, upto),
+            )
+
+    def reopen_stuck(self) -> None:
+        """Try again what could not be read: this may be another version, or have more memory."""
+        with transaction(self._db, self.path):
+            self._db.execute("UPDATE traces SET state = 'open' WHERE state = 'stuck'")
+
+    def sweep(self, idle: float) -> list[Due]:
+        """Erase traces without an agent that nothing was added to for `idle` seconds.
+
+        Traces that were closed a day ago are forgotten too. Returns those that were erased.
+        """
+        now = self.now()
+        with faults(self.path):
+            rows = self._db.execute(
+                "SELECT trace, spans, bytes, again, refused FROM traces WHERE state = 'left'"
+                " AND last <= ? LIMIT 1000",
+                (now - idle,),
+            ).fetchall()
+            old = self._db.execute(
+                "SELECT 1 FROM traces WHERE state = 'closed' AND last <= ? LIMIT 1",
+                (now - REMEMBERED,),
+            ).fetchone()
+        if rows or old:
+            with transaction(self._db, self.path):
+                for trace, *_ in rows:
+                    self._db.execute("DELETE FROM spans WHERE trace = ?", (trace,))
+                    self._db.execute("DELETE FROM traces WHERE trace = ?", (trace,))
+                self._db.execute(
+                    "DELETE FROM traces WHERE state = 'closed' AND last <= ?", (now - REMEMBERED,)
+                )
+        return [Due(trace, 0, *rest) for trace, *rest in rows]
+
+    def waiting(self) -> Open:
+        """Return how much is in the journal."""
+        with faults(self.path):
+            traces = self._db.execute(
+                "SELECT count(*) FROM traces WHERE state <> 'closed'"
+            ).fetchone()[0]
+            spans = self._db.execute("SELECT count(*) FROM spans").fetchone()[0]
+        return Open(traces, spans)
+
+
+class _Trace:
+    """A row of `traces` while a batch is put in."""
+
+    def __init__(
+        self,
+        state: str = "open",
+        rooted: int = 0,
+        spans: int = 0,
+        size: int = 0,
+        again: int = 0,
+        refused: int = 0,
+        last: float | None = None,
+    ) -> None:
+        self.state, self.rooted = state, bool(rooted)
+        self.spans, self.bytes = spans, size
+        self.again, self.refused = again, refused
+        # None: now. What is only refused or known already keeps no trace open.
+        self.last = last
+
+    def row(self, name: str, now: float) -> tuple[object, ...]:
+        return (
+            name,
+            self.state,
+            self.rooted,
+            self.spans,
+            self.bytes,
+            self.again,
+            self.refused,
+            now if self.last is None else self.last,
+        )
