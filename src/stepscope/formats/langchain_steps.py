@@ -129,9 +129,8 @@ def _extra(value: dict[str, Json], inner: dict[str, Json], said: Message) -> dic
     if langchain.usage_of(inner.get("usage_metadata")) is not None:
         known.add("usage_metadata")
     about = inner.get("response_metadata")
-    told = [keys for keys in (_MODEL, _REASON) if ours and isinstance(about, dict)]
-    used = {next((key for key in keys if isinstance(about.get(key), str)), "") for keys in told}
     found = rest(inner, frozenset(known)) or {}
-    if isinstance(about, dict):
-        found["response_metadata"] = rest(about, frozenset(used))
+    if ours and isinstance(about, dict):
+        told = [next((k for k in keys if text_at(about, k)), "") for keys in (_MODEL, _REASON)]
+        found["response_metadata"] = rest(about, frozenset(told))
     return {k: v for k, v in found.items() if v not in (None, {})} or None

@@ -118,11 +118,10 @@ def _told(run: Trajectory, faults: tuple[Fault, ...], children: tuple[str, ...])
     if not faults and not children:
         return run
     here = {node.id for node in run.spans}
-    first: dict[str | None, int] = {}
-    for step in run.steps:
-        first.setdefault(step.span, step.index)
+    # What a model was given stands before what it said.
+    last = {step.span: step.index for step in run.steps}
     warnings = [
-        Warn(fault.code, fault.reason, first.get(fault.run_id))
+        Warn(fault.code, fault.reason, last.get(fault.run_id))
         for fault in faults
         if fault.run_id in here
     ]

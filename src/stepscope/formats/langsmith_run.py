@@ -102,7 +102,7 @@ class Runs:
         for run_id, trace in _traces(self._told).items():
             members.setdefault(trace, []).append(run_id)
         for trace, ids in members.items():
-            ids.sort(key=lambda run_id: text_at(self._told[run_id], "dotted_order") or "")
+            ids.sort(key=lambda run_id: _when(self._told[run_id]))
             spans = tuple([self._span(run_id, trace) for run_id in ids])
             yield Trace(spans, tuple(self._faults(ids)))
 
@@ -165,6 +165,13 @@ def _places(record: dict[str, Json]) -> list[tuple[str, str]]:
             moment = f"{day[:4]}-{day[4:6]}-{day[6:]}T{time[:2]}:{time[2:4]}:{time[4:]}"
             found.append((f"{moment}.{fraction or 0}Z", run_id))
     return found
+
+
+def _when(record: dict[str, Json]) -> tuple[int, str]:
+    """Return where a run stands among others: by its place, else by its beginning."""
+    places = _places(record)
+    start = instant(places[-1][0] if places else record.get("start_time"))
+    return 0 if start is None else start.ns, text_at(record, "dotted_order") or ""
 
 
 def _trace(record: dict[str, Json]) -> str | None:
