@@ -17,6 +17,8 @@ from tests.formats import test_agentrx_labels as agentrx
 from tests.formats import test_anthropic_messages as anthropic
 from tests.formats import test_atif, test_tau_bench
 from tests.formats import test_claude_code as claude
+from tests.formats import test_langchain_messages as langchain
+from tests.formats import test_google_adk as adk
 from tests.formats import test_mini_swe_agent as mini
 from tests.formats import test_openai_agents as agents
 from tests.formats import test_openai_messages as openai
@@ -24,6 +26,7 @@ from tests.formats import test_openai_responses as responses
 from tests.formats import test_swe_agent as swe
 from tests.formats import test_tau2 as tau2
 from tests.formats import test_whowhen as whowhen
+from tests.formats.langsmith_runs import ROUNDS, entries
 from tests.formats.reading import lines, written
 from tests.formats.spans import spoiling
 
@@ -48,6 +51,9 @@ SEEDS: list[tuple[str, Json]] = [
     ("openai_messages", openai.CHAT),
     ("openai_messages", {"messages": openai.CHAT, "tools": [{"function": {"name": "x"}}]}),
     ("openai_messages", {"request": {"messages": openai.CHAT}, "response": openai.COMPLETION}),
+    ("google_adk", adk.SESSION),
+    ("google_adk", adk.LEGACY),
+    ("google_adk", adk.RESULT),
     ("openai_agents", agents.SPANS),
     ("openai_agents", agents.STATE),
     ("openai_agents", agents.exports("error.jsonl")),
@@ -71,6 +77,11 @@ SEEDS: list[tuple[str, Json]] = [
     ("tau2", tau2.SIMULATION),
     ("spans", spoiling.FLAT),
     ("otlp", spoiling.OTLP),
+    ("langsmith", ROUNDS),
+    ("langsmith", entries("openai.jsonl")),
+    ("langsmith", {"post": ROUNDS[:2], "patch": ROUNDS[2:]}),
+    ("langchain_messages", langchain.PLAIN),
+    ("langchain_messages", {"values": {"messages": langchain.FORMS["lc"]}, "thread_id": "t"}),
 ]
 
 

@@ -26,7 +26,6 @@ _OWN_KEYS = frozenset({"additional_kwargs", "response_metadata", "invalid_tool_c
 _ROLES = frozenset("system developer user assistant tool function human ai".split())
 # Keys of lines that other recorders write under the same types.
 _FOREIGN = frozenset({"sessionId", "uuid", "parentUuid", "message"})
-_KNOWN = frozenset("type role content tool_calls id".split())
 _MODEL = ("model_name", "model", "model_id")
 _REASON = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 
@@ -83,7 +82,7 @@ def langchain_step(value: Json, index: int, limits: Limits) -> Step:
         usage=_usage(inner),
         finish_reason=langchain.reason_of(inner) if ours else None,
         id=text_at(inner, "id"),
-        extra=_extra(value, inner, said),
+        extra=_extra(inner, said),
     )
 
 
@@ -115,22 +114,28 @@ def _usage(inner: dict[str, Json]) -> Usage | None:
     return openai_usage(about.get("token_usage")) or anthropic_usage(about.get("usage"))
 
 
-def _extra(value: dict[str, Json], inner: dict[str, Json], said: Message) -> dict[str, Json] | None:
+def _extra(inner: dict[str, Json], said: Message) -> dict[str, Json] | None:
     """Return what a message says that its step has no field for."""
-    known = set(_KNOWN)
-    ours = said.actor == "agent"
-    if ours or said.results:
-        known.add("name")
-    if isinstance(inner.get("invalid_tool_calls"), list):
-        known.add("invalid_tool_calls")
-    if said.results:
-        known |= {"tool_call_id", "artifact"}
-        known |= {"status"} if said.results[0].source == "explicit" else set()
-    if langchain.usage_of(inner.get("usage_metadata")) is not None:
-        known.add("usage_metadata")
-    about = inner.get("response_metadata")
-    found = rest(inner, frozenset(known)) or {}
+    about, ours = inner.get("response_metadata"), said.actor == "agent"
+    found = rest(inner, _told(inner, said)) or {}
     if ours and isinstance(about, dict):
         told = [next((k for k in keys if text_at(about, k)), "") for keys in (_MODEL, _REASON)]
         found["response_metadata"] = rest(about, frozenset(told))
     return {k: v for k, v in found.items() if v not in (None, {})} or None
+
+
+def _told(inner: dict[str, Json], said: Message) -> frozenset[str]:
+    """Return the keys of a message that its step has told in full."""
+    known = {"type", "role", "content"}
+    texts = {"id"} | ({"name"} if said.results or said.actor == "agent" else set())
+    if said.results:
+        texts.add("tool_call_id")
+        known |= {"artifact"} | ({"status"} if said.results[0].source == "explicit" else set())
+    known |= {key for key in texts if isinstance(inner.get(key), str)}
+    listed = [inner.get(key) or [] for key in ("tool_calls", "invalid_tool_calls")]
+    counts = [len(calls) if isinstance(calls, list) else len(said.calls) + 1 for calls in listed]
+    if sum(counts) <= len(said.calls):
+        known |= {"tool_calls", "invalid_tool_calls"}
+    if langchain.usage_of(inner.get("usage_metadata")) is not None:
+        known.add("usage_metadata")
+    return frozenset(known)
