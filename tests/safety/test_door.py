@@ -154,6 +154,19 @@ def test_text_over_the_limit_is_cut_with_mark_and_hash_and_not_cut_again() -> No
     assert decode(json.dumps(value).encode(), limits=limits) == (value, ())
 
 
+@pytest.mark.parametrize("depth", [0, 12])
+@pytest.mark.parametrize("text", [b"%s", b'{"k": %s}', b"{%s: 1}", b"[1, %s]"])
+def test_a_long_record_of_short_texts_is_kept_and_one_long_text_in_it_is_cut(
+    text: bytes, depth: int
+) -> None:
+    limits = Limits(text_bytes=1000)
+    nested = b"[" * depth + text + b"]" * depth
+    record = b'["short", ' + nested + b", " + b", ".join([b'"%d"' % n for n in range(900)]) + b"]"
+    for length, codes in ((1000, []), (1001, ["truncated"])):
+        repairs = decode(record % (b'"' + b"a" * length + b'"'), limits=limits).repairs
+        assert [repair.code for repair in repairs] == codes
+
+
 @pytest.mark.parametrize(
     "raw",
     [b"NaN", b"[Infinity]", rb'"\ud800"', b"[1e400]", b"[18446744073709551616]", b"\xef\xbb\xbf1"],

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from stepscope.model import Quarantined, Trajectory
+from stepscope.model import Quarantined, Step, Trajectory
 from stepscope.safety.forgiving import REPAIR_CODES
 
 
@@ -90,19 +90,23 @@ class Counts(msgspec.Struct, array_like=True):
         self.runs += 1
         self.steps += len(found.steps)
         self.scores += len(found.scores)
-        _count_each(self.warned, [warning.code for warning in found.warnings])
-        _count_each(self.extra, found.extra or ())
+        for warning in found.warnings:
+            _count(self.warned, warning.code)
+        _count_each(self.extra, found.extra)
         for step in found.steps:
-            if step.extra:
+            if step.extra is not None:
                 _count_each(self.extra, step.extra, "step.")
-            if step.calls:
-                self.calls += len(step.calls)
-                for call in step.calls:
-                    if call.extra:
-                        _count_each(self.extra, call.extra, "call.")
-            for result in step.results:
-                if result.extra:
-                    _count_each(self.extra, result.extra, "result.")
+            if step.calls or step.results:
+                self._add_exchanges(step)
+
+    def _add_exchanges(self, step: Step) -> None:
+        self.calls += len(step.calls)
+        for call in step.calls:
+            if call.extra is not None:
+                _count_each(self.extra, call.extra, "call.")
+        for result in step.results:
+            if result.extra is not None:
+                _count_each(self.extra, result.extra, "result.")
 
     def merge(self, other: Counts) -> None:
         """Add what came out of another part."""
@@ -152,9 +156,10 @@ def _count(counted: dict[str, int], key: str, n: int = 1) -> None:
     counted[key] = counted.get(key, 0) + n
 
 
-def _count_each(counted: dict[str, int], keys: Iterable[str], prefix: str = "") -> None:
-    for key in keys:
-        _count(counted, prefix + key)
+def _count_each(counted: dict[str, int], keys: Iterable[str] | None, prefix: str = "") -> None:
+    for key in keys or ():
+        name = prefix + key
+        counted[name] = counted.get(name, 0) + 1
 
 
 def _number(n: int, noun: str) -> str:

@@ -61,10 +61,14 @@ def judge_text(text: str) -> Judged:
     >>> judge_text('{"error": null, "rows": []}').status
     'ok'
     """
-    code = _EXIT.search(text)
+    # Looking for a plain word is ten times faster than for what begins a line.
+    lowered = text.lower()
+    code = _EXIT.search(text) if "exit" in lowered or "return" in lowered else None
     if code is not None:
         return OK if int(code.group(1)) == 0 else error(text)
-    if _LEADING.match(text) or _TRACEBACK.search(text) or _RAISED.match(text):
+    if _LEADING.match(text) or _RAISED.match(text):
+        return error(text)
+    if "Traceback" in text and _TRACEBACK.search(text):
         return error(text)
     http = _HTTP.match(text)
     if http is not None:

@@ -27,11 +27,12 @@ _ACTORS: dict[str, Actor] = {
     "function": "environment",
 }
 ROLES = frozenset(_ACTORS)
+_SPEAKERS = frozenset({"system", "user", "assistant"})
 _PLAIN = frozenset({"role", "content"})
-_ASSISTANT = frozenset(
-    "role content name tool_calls function_call refusal reasoning_content reasoning".split()
-)
-_USUAL = frozenset({"role", "content", "tool_calls", "function_call"})
+_ASSISTANT = frozenset({"role", "content", "tool_calls", "function_call"})
+# What an assistant may say in a field of its own, in the order of its parts.
+_THOUGHTS = ("reasoning", "reasoning_content")
+_SPOKEN = frozenset({*_THOUGHTS, "refusal", "name"})
 _RESULT = frozenset({"role", "content", "name", "tool_call_id"})
 _CALL = frozenset({"id", "type", "function", "custom"})
 _FUNCTION = frozenset({"name", "arguments", "input"})
@@ -68,10 +69,15 @@ def step_of(message: Json, index: int, reading: Reading) -> Step:
     if actor == "environment":
         return _result(message, index, reading)
     content = message.get("content")
-    if len(message) == 2 and role != "developer" and type(content) is str and content:
-        # Most messages of most runs: a role and its text.
-        return Step(index=index, actor=actor, parts=(Part("text", content),))
-    parts = parts_of(content, index)
+    if type(content) is not str:
+        parts = parts_of(content, index)
+    elif not content:
+        parts = ()
+    else:
+        parts = (Part("text", content),)
+        if len(message) == 2 and role in _SPEAKERS:
+            # Most messages of most runs: a role and its text.
+            return Step(index=index, actor=actor, parts=parts)
     if actor == "agent":
         return _assistant(message, index, parts, reading)
     extra = rest(message, _PLAIN)
@@ -83,40 +89,31 @@ def step_of(message: Json, index: int, reading: Reading) -> Step:
 def _assistant(
     message: dict[str, Json], index: int, parts: tuple[Part, ...], reading: Reading
 ) -> Step:
-    calls = _calls(message, index, reading)
+    listed, legacy = message.get("tool_calls"), message.get("function_call")
+    calls = () if listed is None and legacy is None else _calls(listed, legacy, index, reading)
     kind: StepKind = "call" if calls else "message"
-    if message.keys() <= _USUAL:
-        return Step(index=index, actor="agent", kind=kind, parts=parts, calls=calls)
-    for key in ("reasoning_content", "reasoning"):
-        thought = message.get(key)
-        if thought is not None:
-            parts = (Part("reasoning", _text(thought, key, index)), *parts)
-    refusal = message.get("refusal")
-    if refusal is not None:
-        parts = (*parts, Part("refusal", _text(refusal, "refusal", index)))
-    name = message.get("name")
+    extra = rest(message, _ASSISTANT)
+    if extra is None or _SPOKEN.isdisjoint(extra):
+        return Step(index=index, actor="agent", kind=kind, parts=parts, calls=calls, extra=extra)
+    said = {key: _text(extra.pop(key), key, index) for key in _SPOKEN & extra.keys()}
+    thoughts = [Part("reasoning", said[key]) for key in _THOUGHTS if key in said]
+    refusals = [Part("refusal", said["refusal"])] if "refusal" in said else []
     return Step(
         index=index,
         actor="agent",
         kind=kind,
-        parts=parts,
+        parts=(*thoughts, *parts, *refusals),
         calls=calls,
-        agent=None if name is None else _text(name, "name", index),
-        extra=rest(message, _ASSISTANT),
+        agent=said.get("name"),
+        extra=extra or None,
     )
 
 
-def _calls(message: dict[str, Json], index: int, reading: Reading) -> tuple[ToolCall, ...]:
-    listed = message.get("tool_calls")
-    legacy = message.get("function_call")
-    if listed is None and legacy is None:
-        return ()
+def _calls(listed: Json, legacy: Json, index: int, reading: Reading) -> tuple[ToolCall, ...]:
     if listed is not None and type(listed) is not list:
         raise _unlike(index, "a list under `tool_calls`", listed)
     calls = tuple([_call(call, index, reading) for call in listed or ()])
-    if legacy is None:
-        return calls
-    return (*calls, _call({"function": legacy}, index, reading))
+    return calls if legacy is None else (*calls, _call({"function": legacy}, index, reading))
 
 
 def _call(call: Json, index: int, reading: Reading) -> ToolCall:

@@ -44,9 +44,10 @@ def leading(
         buffer = held + part
         first = None if beginning else _FIRST.match(buffer)
         beginning = first[1] if first else beginning
-        end = buffer.rfind(beginning) if beginning else 0
-        body = buffer[: max(end, 0)].rstrip(WHITESPACE)
-        elements = _plain(body[:-1]) if body.endswith(b",") else None
+        end = max(buffer.rfind(beginning), 0) if beginning else 0
+        comma = buffer.rfind(b",", 0, end)
+        held_apart = comma >= 0 and not buffer[comma + 1 : end].strip(WHITESPACE)
+        elements = _plain(memoryview(buffer)[:comma]) if held_apart else None
         if elements is None:
             return buffer, offset
         at = 0
@@ -61,10 +62,10 @@ def leading(
     return held, offset
 
 
-def _plain(body: bytes) -> list[bytes] | None:
+def _plain(body: memoryview) -> list[bytes] | None:
     """Return the elements of an array without its brackets; None where one is no container."""
     try:
-        elements = [bytes(element) for element in _array(b"[" + body + b"]")]
+        elements = [bytes(element) for element in _array(b"".join((b"[", body, b"]")))]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return elements if all(element[:1] in {b"{", b"["} for element in elements) else None

@@ -30,8 +30,9 @@ _COLON = 0x3A
 # Containers inside each other in nearly every record of every format. Types grow as two to this.
 _SHALLOW = 8
 _ODD = object()
-# NUL, which cannot be stored, and the colon, by which keys are counted.
-_ODD_ESCAPE = re.compile(rb"\\u00(?:00|3a)", re.IGNORECASE)
+_COLON_ESCAPE = re.compile(rb"\\u003a", re.IGNORECASE)
+# Below it, numpy costs more to call than it saves.
+_SHORT_BYTES = 2048
 
 
 class Decoded(NamedTuple):
@@ -55,43 +56,43 @@ def decode(raw: bytes, *, limits: Limits) -> Decoded:
         value = _plain(raw, limits)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return Decoded(*parse(raw, limits))
-    if (
-        value is _ODD
-        or len(raw) > limits.text_bytes
-        or (b"\\u00" in raw and _ODD_ESCAPE.search(raw))
-        or _colons(raw) != _colons(_write(value))
-    ):
+    if value is _ODD or b"\\u0000" in raw or drops_keys(raw, value):
         return Decoded(*parse(raw, limits))
     return Decoded(value)
 
 
 def _plain(raw: bytes, limits: Limits) -> Json:
-    """Return the value of a JSON text; `_ODD` where it is too deep, or holds too large a number.
+    """Return a JSON text's value; `_ODD` if too deep, or it holds too large a number or text.
 
     Raises:
         msgspec.MsgspecError, UnicodeDecodeError, RecursionError: it is no JSON.
     """
+    # A character is four bytes at most; no text is longer than the whole.
+    longest = None if len(raw) <= limits.text_bytes else limits.text_bytes // 4
     if limits.depth >= _SHALLOW:
         try:
-            return _shallow()(raw)
+            return _shallow(longest)(raw)
         except msgspec.ValidationError:
-            pass  # it is deeper, or holds a large number
+            pass  # it is deeper, or holds a large number or text
     value = _read(raw)
+    if longest is not None and _holds_longer(value, longest):
+        return _ODD
     return value if _is_ordinary(value, limits.depth) else _ODD
 
 
 @cache
-def _shallow() -> Callable[[bytes], Json]:
-    """Return what reads JSON of little depth, and whole numbers of 64 bits with a sign.
+def _shallow(longest: int | None) -> Callable[[bytes], Json]:
+    """Return what reads JSON of little depth, whole numbers of 64 bits with a sign, short texts.
 
     Types that say so are checked as the text is read, which costs nothing; a walk over the value
     costs as much as reading it. They take some milliseconds to make.
     """
     whole = Annotated[int, msgspec.Meta(ge=INT_LOW, le=-INT_LOW - 1)]
-    plain: Any = str | whole | float | bool | None
+    text: Any = str if longest is None else Annotated[str, msgspec.Meta(max_length=longest)]
+    plain: Any = text | whole | float | bool | None
     value: Any = plain
     for _ in range(_SHALLOW):
-        value = plain | GenericAlias(list, (value,)) | GenericAlias(dict, (str, value))
+        value = plain | GenericAlias(list, (value,)) | GenericAlias(dict, (text, value))
     return msgspec.json.Decoder(value).decode
 
 
@@ -142,15 +143,37 @@ def _is_ordinary(value: Json, depth: int) -> bool:
     return False
 
 
+def _holds_longer(value: Json, longest: int) -> bool:
+    """Whether a text or a key has more characters than `longest`."""
+    left = [value]
+    while left:
+        item = left.pop()
+        if type(item) is str:
+            if len(item) > longest:
+                return True
+        elif type(item) is dict:
+            if max(map(len, item), default=0) > longest:
+                return True
+            left.extend(item.values())
+        elif type(item) is list:
+            left.extend(item)
+    return False
+
+
 def drops_keys(raw: bytes, value: object) -> bool:
     """Whether writing `value` again may give fewer keys than the JSON that it was read from.
 
-    Every key has its colon, and our encoder writes the colons of text as they are: where as many
-    come out as went in, no key was lost. A colon written as an escape would upset the count, and is
-    taken for a loss.
+    What comes out as it was has lost none. Else: every key has its colon, and our encoder writes
+    the colons of text as they are: where as many come out as went in, no key was lost. A colon
+    written as an escape would upset the count, and is taken for a loss.
     """
-    return _ODD_ESCAPE.search(raw) is not None or _colons(raw) != _colons(_write(value))
+    written = _write(value)
+    return written != raw and (
+        _colons(raw) != _colons(written) or (b"\\u00" in raw and bool(_COLON_ESCAPE.search(raw)))
+    )
 
 
 def _colons(text: bytes) -> int:
+    if len(text) < _SHORT_BYTES:
+        return text.count(b":")
     return int(np.count_nonzero(np.frombuffer(text, np.uint8) == _COLON))
