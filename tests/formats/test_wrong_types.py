@@ -17,8 +17,8 @@ from tests.formats import test_agentrx_labels as agentrx
 from tests.formats import test_anthropic_messages as anthropic
 from tests.formats import test_atif, test_tau_bench
 from tests.formats import test_claude_code as claude
-from tests.formats import test_langchain_messages as langchain
 from tests.formats import test_google_adk as adk
+from tests.formats import test_langchain_messages as langchain
 from tests.formats import test_mini_swe_agent as mini
 from tests.formats import test_openai_agents as agents
 from tests.formats import test_openai_messages as openai

@@ -21,7 +21,7 @@ def gathered(
     *,
     is_part: Callable[[Json], bool],
     step: Callable[[Found, int], Step],
-    whole: Callable[[Found], Iterable[Trajectory]],
+    whole: Callable[[Found], Iterable[Trajectory | Quarantined]],
     run: Callable[[tuple[Step, ...], Found], Trajectory],
 ) -> Iterator[Trajectory | Quarantined]:
     """Yield the runs of whole records as they come, then the run that the parts make together."""

@@ -123,7 +123,7 @@ def each(runs_of: Callable[[Found, Ordinals], Iterable[Trajectory]]) -> One:
 
 
 def attempt(
-    record: Found, runs_of: Callable[[Found], Iterable[Trajectory]]
+    record: Found, runs_of: Callable[[Found], Iterable[Trajectory | Quarantined]]
 ) -> tuple[Trajectory | Quarantined, ...]:
     """Return the runs of one record, or the record itself, quarantined with the reason."""
     try:
