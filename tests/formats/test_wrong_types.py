@@ -13,6 +13,7 @@ import pytest
 from stepscope import registry
 from stepscope.formats import atif
 from stepscope.model import Json, Quarantined, Stream, Trajectory
+from tests.formats import inspect_made as inspect
 from tests.formats import test_agentrx_labels as agentrx
 from tests.formats import test_anthropic_messages as anthropic
 from tests.formats import test_atif, test_tau_bench
@@ -75,6 +76,8 @@ SEEDS: list[tuple[str, Json]] = [
     ("mini_swe_agent", mini.LIST),
     ("tau2", tau2.RESULTS),
     ("tau2", tau2.SIMULATION),
+    ("inspect_ai", inspect.LOG),
+    ("inspect_ai", inspect.AGENTS),
     ("spans", spoiling.FLAT),
     ("otlp", spoiling.OTLP),
     ("langsmith", ROUNDS),

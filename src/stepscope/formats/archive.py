@@ -4,8 +4,8 @@ Refused before a byte is unpacked: more members than `limits.zip_members`, more 
 `limits.zip_total_bytes`, a ratio above `limits.zip_ratio`, two members of one name, members that
 share bytes. Sizes are those that the archive declares: the standard library unpacks no more than
 it declares and compares the checksum, so a lie shows as damage. A member whose name leads out of
-the archive, that is encrypted, packed by another method than deflate, or a zip itself, is refused
-alone.
+the archive, that is encrypted, packed by another method than deflate or zstd, or a zip itself, is
+refused alone.
 Source: APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.12, 4.3.14 to 4.3.16; Fifield (2019), A better zip
 bomb, USENIX WOOT, for overlapping members.
 """
@@ -17,9 +17,11 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from typing import BinaryIO, cast
+from contextlib import contextmanager
+from typing import BinaryIO
 
 from stepscope.errors import LimitError, TraceError
+from stepscope.formats.packing import METHODS, MISSING, ZSTD, member, zstd
 from stepscope.formats.sources import Opened, Refused
 from stepscope.safety.limits import Limits
 from stepscope.safety.text import visible_line
@@ -35,11 +37,49 @@ _END_BYTES, _LOCATOR64_BYTES, _END64_BYTES = 22, 20, 56
 _COMMENT_BYTES = 65535
 # A central directory is read whole; an entry is 46 bytes, its name, and fields of a few bytes.
 _ENTRY_BYTES = 1024
-_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 
 def members(file: BinaryIO, uri: str, limits: Limits) -> Iterator[Opened | Refused]:
     """Yield the members of an archive in its order, each open until the next is asked for.
+
+    Raises:
+        TraceError: no readable zip, or two members of one name.
+        LimitError: the archive as a whole is beyond a limit, or members overlap.
+    """
+    with opened(file, uri, limits) as archive:
+        for entry in archive.entries:
+            found = archive.open(entry)
+            if isinstance(found, Refused):
+                yield found
+                continue
+            with found.file:
+                yield found
+
+
+class Archive:
+    """A zip whose directory was checked: its members, to be opened in any order."""
+
+    def __init__(self, file: BinaryIO, uri: str, archive: zipfile.ZipFile) -> None:
+        self.entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        self._file = file
+        self._uri = uri
+        self._archive = archive
+
+    def open(self, entry: zipfile.ZipInfo) -> Opened | Refused:
+        """Return a member open for reading, or why it is not read."""
+        name = f"{self._uri}!{visible_line(entry.filename)}"
+        problem = _problem(entry)
+        if problem is not None:
+            return Refused(name, problem, named=False)
+        try:
+            return Opened(name, member(self._archive, self._file, entry), named=False)
+        except (*DAMAGE, NotImplementedError, RuntimeError) as e:
+            return Refused(name, f"cannot be read: {e}", named=False)
+
+
+@contextmanager
+def opened(file: BinaryIO, uri: str, limits: Limits) -> Iterator[Archive]:
+    """Open an archive, its directory checked.
 
     Raises:
         TraceError: no readable zip, or two members of one name.
@@ -51,22 +91,10 @@ def members(file: BinaryIO, uri: str, limits: Limits) -> Iterator[Opened | Refus
     except (*DAMAGE, NotImplementedError, UnicodeDecodeError) as e:
         raise TraceError(f"{uri}: a zip that cannot be read: {e}") from e
     with archive:
-        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-        _refuse_bomb(entries, uri, limits)
-        _refuse_ambiguous(entries, uri, archive.start_dir)
-        for entry in entries:
-            name = f"{uri}!{visible_line(entry.filename)}"
-            problem = _problem(entry)
-            if problem is not None:
-                yield Refused(name, problem, named=False)
-                continue
-            try:
-                opened = archive.open(entry)
-            except (*DAMAGE, NotImplementedError, RuntimeError) as e:
-                yield Refused(name, f"cannot be read: {e}", named=False)
-                continue
-            with opened:
-                yield Opened(name, cast(BinaryIO, opened), named=False)
+        found = Archive(file, uri, archive)
+        _refuse_bomb(found.entries, uri, limits)
+        _refuse_ambiguous(found.entries, uri, archive.start_dir)
+        yield found
 
 
 def _refuse_many(file: BinaryIO, uri: str, limits: Limits) -> None:
@@ -132,6 +160,8 @@ def _problem(entry: zipfile.ZipInfo) -> str | None:
         return "a name that leads out of the archive; not read"
     if entry.flag_bits & 1:
         return "encrypted; not read"
-    if entry.compress_type not in _METHODS:
-        return f"packed by zip method {entry.compress_type}; only store and deflate are read"
+    if entry.compress_type not in METHODS:
+        return f"packed by zip method {entry.compress_type}; store, deflate and zstd are read"
+    if entry.compress_type == ZSTD and zstd() is None:
+        return MISSING
     return None

@@ -16,7 +16,8 @@ from stepscope.errors import TraceError, UsageError
 from stepscope.formats.account import Account, Tally
 from stepscope.formats.agentrx_labels import beside
 from stepscope.formats.archive import DAMAGE, MAGIC, members
-from stepscope.formats.detect import HEAD_BYTES, detect
+from stepscope.formats.detect import HEAD_BYTES, SURE, detect
+from stepscope.formats.parquet_file import seen
 from stepscope.formats.rejoined import from_start
 from stepscope.formats.sources import Opened, Refused, sources
 from stepscope.model import Format, Quarantined, Stream, Trajectory
@@ -118,13 +119,13 @@ def _readings(
         if isinstance(found, Refused):
             raise TraceError(f"{found.uri}: {found.problem}")
         head = found.file.read(HEAD_BYTES)
-        if head.startswith(MAGIC):
-            if nested or not found.file.seekable():
-                raise TraceError(f"{found.uri}: a zip within another file; unpack it first")
+        if head.startswith(MAGIC) and (nested or not found.file.seekable()):
+            raise TraceError(f"{found.uri}: a zip within another file; unpack it first")
+        if head.startswith(MAGIC) and not _is_one_trace(head, chosen):
             for member in members(found.file, found.uri, limits):
                 yield from _readings(member, chosen, limits, nested=True)
             return
-        format = chosen or detect(head, found.uri)
+        format = chosen or detect(seen(found.file, head), found.uri)
         reading = Reading(found, Stream(from_start(found.file, head), found.uri, limits), format)
         if head.startswith(BOM):
             reading.repaired("bom")
@@ -137,3 +138,9 @@ def _readings(
             raise
         raise TraceError(f"{found.uri}: cannot be read: {problem}") from e
     yield reading
+
+
+def _is_one_trace(head: bytes, chosen: Format | None) -> bool:
+    """Say whether a zip is a trace as a whole, rather than an archive of traces."""
+    asked = registry.formats() if chosen is None else (chosen,)
+    return any(format.sniff(head) >= SURE for format in asked)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from stepscope.model import Instant, Json, Step
 
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9})\d*)?\s*(Z|z|[+-]\d\d:?\d\d|)\Z"
 )
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+# Most times have six digits of a second and an offset, and Python reads those ten times as fast.
+_USUAL = len("2025-12-24T10:00:00.500000+01:00")
 # Which unit a bare number is in: seconds since 1970 have ten digits until 2286, and every finer
 # unit three more.
 _UNITS = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000), (1e20, 1))
@@ -37,6 +41,11 @@ def instant(value: Json) -> Instant | None:
 
 
 def _from_text(text: str) -> Instant | None:
+    if len(text) == _USUAL and text[0] == "2" and text[10:20:9] == "T." and text[26] in "+-":
+        try:
+            return Instant((datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND * 1000, text)
+        except ValueError:
+            return None
     match = _ISO.match(text)
     if match is None:
         return None
@@ -46,7 +55,7 @@ def _from_text(text: str) -> Instant | None:
         seconds = datetime.fromisoformat(moment + zone).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    whole = int((seconds - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
+    whole = int((seconds - _EPOCH).total_seconds())
     return Instant(whole * 1_000_000_000 + int((fraction or "0").ljust(9, "0")), text)
 
 
