@@ -20,6 +20,7 @@ from stepscope.formats.opening import Opening
 from stepscope.formats.plain import Found, PlainFormat, found, quarantine
 from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
 from stepscope.safety.door import Repair
+from stepscope.safety.limits import Limits
 
 NAME = "langsmith"
 # Keys under which the API and the client's pages hold their runs.
@@ -67,6 +68,28 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             else:
                 first = record.offset if first is None else first
     source = Source(format=NAME, uri=stream.uri, offset=first)
+    yield from out(
+        runs, source=source, limits=stream.limits, extra=beside or None, repairs=tuple(repairs)
+    )
+
+
+def out(
+    runs: Runs,
+    *,
+    source: Source,
+    limits: Limits,
+    extra: dict[str, Json] | None = None,
+    repairs: tuple[Repair, ...] = (),
+) -> Iterator[Trajectory | Quarantined]:
+    """Yield what was gathered, trace by trace; one that makes no run is quarantined whole.
+
+    Args:
+        runs: what a file, or several answers of the API, told.
+        source: where that was read.
+        limits: of what is decoded within runs.
+        extra: what is told beside the runs.
+        repairs: what the door repaired while decoding.
+    """
     ordinals = Ordinals()
     for trace in runs.traces():
         try:
@@ -74,13 +97,13 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
                 trace,
                 source=source,
                 ordinals=ordinals,
-                limits=stream.limits,
-                extra=beside or None,
-                repairs=tuple(repairs),
+                limits=limits,
+                extra=extra,
+                repairs=repairs,
             )
         except TraceError as e:
             raw = msgspec.json.encode(trace.spans)
-            yield Quarantined(reason=str(e), offset=first or 0, raw=raw, uri=stream.uri)
+            yield Quarantined(reason=str(e), offset=source.offset or 0, raw=raw, uri=source.uri)
 
 
 def _entries(value: Json) -> tuple[list[tuple[Json, bool]], dict[str, Json] | None]:
