@@ -18,6 +18,7 @@ from benchmarks.rounds import ROOT, machine
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 TITLES = {
+    "J1": "reading",
     "J2": "deterministic scoring",
     "J3": "shapes",
     "J5": "statistics",
