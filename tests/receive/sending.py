@@ -114,13 +114,33 @@ class Receiver:
         self.process.wait(PATIENCE)
 
 
+# A receiver that gives up after a third of a second, for tests of what comes slowly.
+IMPATIENT = """
+import msgspec
+from stepscope.receive.closings import Waits
+from stepscope.receive.listening import Plan, listen
+from stepscope.receive.patience import Patience
+from stepscope.receive.policy import Address
+from stepscope.settings import Settings
+
+patience = Patience(head_seconds=0.3, body_seconds=0.3, connections=8)
+plan = Plan(place=Address("127.0.0.1", 0), token=None, waits=Waits(0.1, 600), patience=patience)
+listen("runs.db", Settings(), plan, lambda e: print(msgspec.json.encode(e).decode(), flush=True))
+"""
+
+
 @contextmanager
 def receiver(
-    folder: Path, *options: str, env: Mapping[str, str] | None = None, listen: str = "127.0.0.1:0"
+    folder: Path,
+    *options: str,
+    env: Mapping[str, str] | None = None,
+    listen: str = "127.0.0.1:0",
+    code: str | None = None,
 ) -> Iterator[Receiver]:
     """A receiver at a free port, with the store `runs.db` of a folder; killed at the end."""
+    asked = command(listen, "--store", "runs.db", "--json", *options)
     process = subprocess.Popen(
-        command(listen, "--store", "runs.db", "--json", *options),
+        asked if code is None else [sys.executable, "-c", code],
         cwd=folder,
         env={**os.environ, **(env or {})},
         stdout=subprocess.PIPE,

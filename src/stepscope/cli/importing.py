@@ -130,7 +130,7 @@ def _refuse_beside_listen(**asked: object) -> None:
 
 def _refuse_without_listen(**asked: object) -> None:
     for name, value in asked.items():
-        if value not in {None, False}:
+        if value is not None and value is not False:
             raise UsageError(f"--{name.replace('_', '-')} is for runs that come in with --listen")
 
 

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from stepscope.errors import EnvironmentFault
 from stepscope.formats.otlp_request import JSON
 from stepscope.receive.answers import kept, refused
-from stepscope.receive.bodies import Reading, Room, pass_over
+from stepscope.receive.bodies import Coming, Reading, Room
 from stepscope.receive.intake import Intake
 from stepscope.receive.policy import Body, Policy, Refusal, body_of
 
@@ -42,36 +42,37 @@ class Door:
         if refusal is None:
             await self._app(scope, receive, send)
             return
-        await pass_over(receive)
+        await Coming(receive).pass_over()
         await refused(refusal, _kind(scope))(scope, receive, send)
 
 
 class Traces:
     """The route: reads one request and answers it."""
 
-    def __init__(self, intake: Intake, tell: Told) -> None:
-        """Hand what comes to `intake`, and tell of what is refused."""
+    def __init__(self, intake: Intake, tell: Told, seconds: float) -> None:
+        """Hand what comes within `seconds` to `intake`, and tell of what is refused."""
         self._intake = intake
+        self._seconds = seconds
         self._tell = tell
         self._room = Room()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        body = body_of(scope["headers"])
+        body, coming = body_of(scope["headers"]), Coming(receive)
         if isinstance(body, Refusal):
             answer: Response | Refusal = body
         else:
-            answer = await self._answer(body, receive)
+            answer = await self._answer(body, coming)
         if isinstance(answer, Refusal):
             self._tell(0, f"{answer.status}: {answer.said}")
-            await pass_over(receive)
+            await coming.pass_over()
             answer = refused(answer, body.kind if isinstance(body, Body) else JSON)
         await answer(scope, receive, send)
 
-    async def _answer(self, body: Body, receive: Receive) -> Response | Refusal:
+    async def _answer(self, body: Body, coming: Coming) -> Response | Refusal:
         reading = Reading(self._room, gzip=body.gzip)
         try:
-            whole = await reading.read(receive)
+            whole = await reading.read(coming, self._seconds)
             if isinstance(whole, Refusal):
                 return whole
             found = await self._intake.read(whole, body.kind)
@@ -90,12 +91,13 @@ class Traces:
         return kept(body.kind, refused=count, reason=reason)
 
 
-def make_app(intake: Intake, policy: Policy, tell: Told) -> Door:
+def make_app(intake: Intake, policy: Policy, tell: Told, *, body_seconds: float) -> Door:
     """Return the application, behind its door."""
     app = Starlette(
-        routes=[Route(PATH, Traces(intake, tell), methods=["POST"])],
+        routes=[Route(PATH, Traces(intake, tell, body_seconds), methods=["POST"])],
         exception_handlers={HTTPException: _http, Exception: _bug},
     )
+    app.router.redirect_slashes = False
     return Door(app, policy)
 
 
@@ -106,7 +108,7 @@ def _kind(scope: Scope) -> str:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    await pass_over(request.receive)
+    await Coming(request.receive).pass_over()
     said = f"spans are sent with POST to {PATH}"
     return refused(Refusal(error.status_code, said), _kind(request.scope))
 

@@ -18,8 +18,6 @@ from stepscope.safety.limits import MIB
 MAX_BODY = 20 * MIB
 # Of all bodies at once, decompressed: three of the largest, or thousands of usual ones.
 ROOM = 64 * MIB
-# Seconds for a whole body; exporters give up after ten.
-SECONDS = 30.0
 # A refused body is read to its end, so that the answer is: so much, for so long.
 _POLITE_BYTES = MAX_BODY
 _POLITE_SECONDS = 5.0
@@ -48,6 +46,36 @@ class Room:
         self._left += size
 
 
+class Coming:
+    """A body on its way: how far it has come."""
+
+    def __init__(self, receive: Receive) -> None:
+        """Take what `receive` gives."""
+        self._receive = receive
+        self.ended = False
+        self.gone = False
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield what is left of the body as it comes in; `gone` if its sender went away."""
+        while not self.ended:
+            message = await self._receive()
+            self.gone = message["type"] == "http.disconnect"
+            self.ended = self.gone or not message.get("more_body", False)
+            yield message.get("body", b"")
+
+    async def pass_over(self) -> None:
+        """Read the rest of a body that is refused, within reason: else its sender hears nothing."""
+        left = _POLITE_BYTES
+        try:
+            async with asyncio.timeout(_POLITE_SECONDS):
+                async for piece in self.pieces():
+                    left -= len(piece)
+                    if left < 0:
+                        return
+        except TimeoutError:
+            return
+
+
 class Reading:
     """One body being read; what it holds of the room is given back by `close`."""
 
@@ -65,18 +93,19 @@ class Reading:
         self._room.give(self._size)
         self._size = 0
 
-    async def read(self, receive: Receive, seconds: float = SECONDS) -> bytes | Refusal:
+    async def read(self, coming: Coming, seconds: float) -> bytes | Refusal:
         """Return the whole body, decompressed."""
         try:
             async with asyncio.timeout(seconds):
-                async for piece in pieces(receive):
-                    if piece is None:
-                        return _GONE
+                async for piece in coming.pieces():
                     refused = self._add(piece)
                     if refused is not None:
                         return refused
         except TimeoutError:
-            return Refusal(408, f"the body took longer than {seconds:.0f} seconds")
+            coming.ended = True  # no more of it is waited for
+            return Refusal(408, f"the body took longer than {seconds:g} seconds")
+        if coming.gone:
+            return _GONE
         if self._zip is not None and not self._zip.eof:
             return Refusal(400, "the gzip stream of the body has no end")
         whole = b"".join(self._parts)
@@ -106,28 +135,3 @@ class Reading:
         self._size += len(part)
         self._parts.append(part)
         return None
-
-
-async def pieces(receive: Receive) -> AsyncIterator[bytes | None]:
-    """Yield a body as it comes in; None last where the sender went away in the middle."""
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            yield None
-            return
-        more = message.get("more_body", False)
-        yield message.get("body", b"")
-
-
-async def pass_over(receive: Receive) -> None:
-    """Read the rest of a body that is refused, within reason: else its sender hears nothing."""
-    left = _POLITE_BYTES
-    try:
-        async with asyncio.timeout(_POLITE_SECONDS):
-            async for piece in pieces(receive):
-                left -= 0 if piece is None else len(piece)
-                if left < 0:
-                    return
-    except TimeoutError:
-        return

@@ -40,7 +40,7 @@ from stepscope.receive.events import (
 )
 from stepscope.receive.intake import Intake
 from stepscope.receive.journal import Bounds
-from stepscope.receive.patience import KEEP_SECONDS, PatientProtocol
+from stepscope.receive.patience import Patience, protocol
 from stepscope.receive.policy import Address, Policy, hosts
 from stepscope.settings import Settings
 from stepscope.store.connection import MEMORY, faults
@@ -66,6 +66,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         waits: when a trace ends.
         filling: what a run is given where its trace lacks it.
         keep_all: whether traces without an agent are runs too.
+        patience: with senders.
     """
 
     place: Address
@@ -73,6 +74,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     waits: Waits
     filling: Filling = Filling()
     keep_all: bool = False
+    patience: Patience = Patience()
 
 
 def listen(store: str, settings: Settings, plan: Plan, tell: Tell) -> Stopped:
@@ -85,10 +87,10 @@ def listen(store: str, settings: Settings, plan: Plan, tell: Tell) -> Stopped:
     """
     if store == MEMORY:
         raise UsageError("runs that are received need a store on disk; name one with --store")
+    with api.open(store, settings=settings) as notebook:
+        notebook.store.fix_weights(settings.weights)
     journal = f"{store}.journal"
     with _alone(journal), closing(_bound(plan.place)) as listening:
-        with api.open(store, settings=settings) as notebook:
-            notebook.store.fix_weights(settings.weights)
         start = Start(store, journal, settings, plan.filling, plan.keep_all)
         stopped = asyncio.run(_Receiver(start, plan, tell).run(listening))
     # The process that closes runs was killed when idle: its log is folded into the file.
@@ -118,26 +120,29 @@ class _Receiver:
         try:
             async with Intake(self._start.journal, limits, bounds).running() as intake:
                 closings = await self._in_pool(Closings, self._start, self._plan.waits)
-                server = _server(make_app(intake, policy, self._complaints.add))
+                patience = self._plan.patience
+                tell = self._complaints.add
+                app = make_app(intake, policy, tell, body_seconds=patience.body_seconds)
+                server = _server(app, patience)
+                serving = asyncio.create_task(server.serve(sockets=[listening]))
+                while not (server.started or serving.done()):
+                    await asyncio.sleep(0.01)  # until then a signal would not find us
                 found = await self._in_pool(closings.waiting)
-                self._tell(
-                    Listening(
-                        url=_url(host, port),
-                        store=self._start.store,
-                        traces=found.traces,
-                        spans=found.spans,
-                    )
-                )
-                await self._until_stopped(server, listening, closings, intake)
+                url, store = _url(host, port), self._start.store
+                self._tell(Listening(url=url, store=store, traces=found.traces, spans=found.spans))
+                await self._until_stopped(server, serving, closings, intake)
             # What was promised is on disk now, and nothing more comes in.
             return await self._last(closings)
         finally:
             self._pool.shutdown()
 
     async def _until_stopped(
-        self, server: uvicorn.Server, listening: socket.socket, closings: Closings, intake: Intake
+        self,
+        server: uvicorn.Server,
+        serving: asyncio.Task[None],
+        closings: Closings,
+        intake: Intake,
     ) -> None:
-        serving = asyncio.create_task(server.serve(sockets=[listening]))
         ending = asyncio.create_task(self._close_what_ends(closings))
         await asyncio.wait({serving, ending, intake.work}, return_when=asyncio.FIRST_COMPLETED)
         server.should_exit = True
@@ -214,11 +219,11 @@ class _Server(uvicorn.Server):
                 signal.signal(sig, handler)
 
 
-def _server(app: ASGIApp) -> _Server:
+def _server(app: ASGIApp, patience: Patience) -> _Server:
     return _Server(
         uvicorn.Config(
             app,
-            http=PatientProtocol,
+            http=protocol(patience),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -227,7 +232,7 @@ def _server(app: ASGIApp) -> _Server:
             server_header=False,
             proxy_headers=False,
             h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
-            timeout_keep_alive=KEEP_SECONDS,
+            timeout_keep_alive=patience.keep_seconds,
             timeout_graceful_shutdown=GRACE,
         )
     )

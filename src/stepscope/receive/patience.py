@@ -7,23 +7,42 @@ likes; whoever opens enough connections and says nothing would keep all others o
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
+import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-# Seconds for the head of a request, from the connection or its first byte.
-HEAD_SECONDS = 10.0
-# Seconds that a connection is kept for the next request: exporters send every five.
-KEEP_SECONDS = 65
-MOST_CONNECTIONS = 256
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
     b"Content-Length: 0\r\n\r\n"
 )
 
 
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
+    """How long is waited, and for how many.
+
+    Attributes:
+        head_seconds: for the head of a request, from the connection or its first byte.
+        body_seconds: for a whole body; exporters give up after ten.
+        keep_seconds: for the next request of a connection; exporters send every five.
+        connections: at once.
+    """
+
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    keep_seconds: int = 65
+    connections: int = 256
+
+
+def protocol(patience: Patience) -> type[H11Protocol]:
+    """Return what serves connections with such patience; uvicorn makes one for each."""
+    return type("Patient", (PatientProtocol,), {"patience": patience})
+
+
 class PatientProtocol(H11Protocol):
     """One connection."""
+
+    patience: ClassVar[Patience] = Patience()
 
     def __init__(self, *given: Any, **named: Any) -> None:  # uvicorn's own arguments
         super().__init__(*given, **named)
@@ -32,7 +51,7 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start to wait, or say that there are too many."""
         super().connection_made(transport)
-        if len(self.connections) > MOST_CONNECTIONS:
+        if len(self.connections) > self.patience.connections:
             transport.write(_FULL)
             transport.close()
         else:
@@ -63,7 +82,7 @@ class PatientProtocol(H11Protocol):
             self._wait()
 
     def _wait(self) -> None:
-        self._head = self.loop.call_later(HEAD_SECONDS, self._end)
+        self._head = self.loop.call_later(self.patience.head_seconds, self._end)
 
     def _stop(self) -> None:
         if self._head is not None:
