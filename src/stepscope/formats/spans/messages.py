@@ -8,6 +8,9 @@ message of text. Refuses nothing.
 
 from __future__ import annotations
 
+from collections import deque
+from typing import NamedTuple
+
 import msgspec
 
 from stepscope.formats.beliefs import judge_text
@@ -42,8 +45,55 @@ _BODIES = ("messages", "contents", "choices", "generations", "output", "candidat
 _ITEMS = frozenset("function_call function_call_output message reasoning custom_tool_call".split())
 
 
+class _Told(NamedTuple):
+    """A list of messages that was read: its text but for the closing bracket, what it says."""
+
+    head: str
+    actor: Actor
+    limits: Limits
+    messages: tuple[Message, ...]
+
+
+# Conversations may go on in turn: agents of a run, runs recorded side by side.
+_latest: deque[_Told] = deque(maxlen=8)
+# Reading a text shorter than this costs less than remembering it.
+_SHORT = 500
+
+
 def read(found: Json, actor: Actor, limits: Limits) -> tuple[Message, ...]:
-    """Return the messages that a value holds; `actor` said those that do not say who did."""
+    """Return the messages that a value holds; `actor` said those that do not say who did.
+
+    Every call of a model is recorded with all the messages before it. A list that begins with the
+    text of one that was read lately is read from there on: its elements are those, then the others.
+    """
+    if not isinstance(found, str) or len(found) < _SHORT or found[0] != "[" or found[-1] != "]":
+        return _read(found, actor, limits)
+    for told in tuple(_latest):
+        if found.startswith(told.head) and (told.actor, told.limits) == (actor, limits):
+            more = found[len(told.head) :].lstrip()
+            listed = decoded("[" + more.removeprefix(","), limits) if more[0] in ",]" else None
+            if _are_objects(listed) and (listed or more == "]"):
+                return _remembered(
+                    found, actor, limits, (*told.messages, *_read(listed, actor, limits))
+                )
+    listed = decoded(found, limits)
+    if _are_objects(listed):
+        return _remembered(found, actor, limits, _read(listed, actor, limits))
+    return _read(found, actor, limits)
+
+
+def _are_objects(value: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
+
+
+def _remembered(
+    found: str, actor: Actor, limits: Limits, messages: tuple[Message, ...]
+) -> tuple[Message, ...]:
+    _latest.appendleft(_Told(found[:-1].rstrip(), actor, limits, messages))
+    return messages
+
+
+def _read(found: Json, actor: Actor, limits: Limits) -> tuple[Message, ...]:
     value = decoded(found, limits)
     if value is None or value in ("", [], {}):
         return ()
@@ -51,9 +101,9 @@ def read(found: Json, actor: Actor, limits: Limits) -> tuple[Message, ...]:
         return _body(value, actor, limits)
     if isinstance(value, list):
         if all(isinstance(entry, dict | list) for entry in value):
-            return tuple([said for entry in value for said in read(entry, actor, limits)])
+            return tuple([said for entry in value for said in _read(entry, actor, limits)])
         if all(isinstance(entry, str) for entry in value):
-            return tuple([said for entry in value for said in read(entry, actor, limits)])
+            return tuple([said for entry in value for said in _read(entry, actor, limits)])
     return (Message(actor, (Part("text", plain(found)),)),)
 
 
