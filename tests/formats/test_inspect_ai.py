@@ -112,6 +112,17 @@ def test_a_context_cut_short_is_not_said_again_but_its_summary_is() -> None:
     assert found.steps[3].extra == {"event": "compaction", "type": "summary", "tokens_before": 9}
 
 
+def test_words_put_otherwise_later_stand_beside_those_that_were_said() -> None:
+    other = assistant("[helper] done", "b")
+    found = run(model([GO], DONE), model([GO, other], ASK), messages=[GO, other, ASK])
+    assert [step.text for step in found.steps] == ["go", "done", "look"]
+    assert found.steps[1].extra is not None
+    assert found.steps[1].extra["retold"] == [
+        {"parts": [{"kind": "text", "text": "[helper] done"}]}
+    ]
+    assert "retold" not in (found.steps[2].extra or {})
+
+
 def test_words_of_an_agent_that_no_model_said_are_context() -> None:
     shown = {"role": "assistant", "content": "", "tool_calls": [call("c0")]}
     found = run(model([GO, shown, tool("c0", "x"), user("so")], DONE))

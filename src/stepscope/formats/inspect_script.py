@@ -3,6 +3,7 @@
 A model's event has what the model was given, which repeats what was said before: only what is new
 in it makes a step. A tool's event and the message that tells the model of it are one step. A
 message with an agent's words that no model said in this sample is context, and marked as replayed.
+Words that were put otherwise later, under the same id, stand beside those said, as `retold`.
 What the sample's own list of messages has beyond that stands behind the message it follows there.
 Where there are no events, that list is all there is.
 """
@@ -48,6 +49,7 @@ class Script:
         self._told: dict[str, list[int]] = {}
         self._heard: dict[str, list[int]] = {}
         self._looked: dict[Key, int] = {}
+        self._retold: dict[int, list[Json]] = {}
         self._called: set[str] = set()
         self._given: dict[str | None, _Given] = {}
         self._between: dict[int, list[Step]] = {}
@@ -123,7 +125,30 @@ class Script:
         place = self._ids.get(own) if type(own) is str else None
         if place is not None and self._awaited(item):
             self._complete(said(item, self._texts))
+        elif place is not None:
+            self._retell(place, item)
         return place
+
+    def _retell(self, place: int, item: dict[str, Json]) -> None:
+        """Keep, beside its step, a message that was told in other words than it was said."""
+        step, content = self.steps[place], item.get("content")
+        first = step.results[0] if step.kind == "result" else step
+        calls = item.get("tool_calls")
+        same = (len(calls) if type(calls) is list else 0) == len(step.calls)
+        if same and type(content) is str and self._texts.of(content) == first.text:
+            return
+        told = said(item, self._texts).step
+        heard = told.results[0].parts if told.kind == "result" else told.parts
+        if heard == first.parts and told.calls == step.calls:
+            return
+        words: Json = {"parts": [msgspec.to_builtins(part) for part in heard]}
+        if told.calls:
+            words["calls"] = [msgspec.to_builtins(call) for call in told.calls]
+        before = self._retold.setdefault(place, [])
+        if words not in before:
+            before.append(words)
+            extra = {**(step.extra or {}), "retold": [*before]}
+            self.steps[place] = msgspec.structs.replace(step, extra=extra)
 
     def _by_words(self, message: Said, taken: set[int]) -> int | None:
         """Return where the same words were said that are no other message of the list."""
@@ -198,7 +223,7 @@ class Script:
     def _is_again(self, item: Json, seen: Counter[Key]) -> bool:
         """Say whether a message of this id was said, as often as it is heard here.
 
-        Its words need not be looked at: told to another agent, they may be put otherwise.
+        Told to another agent, its words may be put otherwise.
         """
         own = item.get("id") if type(item) is dict else None
         place = self._ids.get(own) if type(own) is str else None
@@ -208,6 +233,7 @@ class Script:
         if seen[key] >= len(self._said.get(key, (place,))):
             return False
         seen[key] += 1
+        self._retell(place, item)
         return True
 
     def _awaited(self, item: dict[str, Json]) -> bool:
