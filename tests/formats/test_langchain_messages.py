@@ -11,7 +11,7 @@ import pytest
 from stepscope import registry
 from stepscope.formats.detect import detect
 from stepscope.formats.langchain_messages import FORMAT
-from stepscope.model import Json, Trajectory
+from stepscope.model import Json, Part, Trajectory
 from tests.formats.reading import codes, lines, read, refused, run_of, written
 
 FORMS: dict[str, list[dict[str, Any]]] = json.loads(
@@ -201,3 +201,46 @@ def test_langchains_messages_are_told_from_everybody_elses(value: Json, name: st
         assert detect(head, "f").name == name
     if name == "langchain_messages":
         assert [other for other, how in sure.items() if how and other != name] == []
+
+
+@pytest.mark.parametrize(
+    ("block", "part"),
+    [
+        ({"type": "reasoning", "reasoning": "hm"}, Part("reasoning", "hm")),
+        ({"type": "thinking", "thinking": "hm"}, Part("reasoning", "hm")),
+        ({"type": "image", "url": "https://x/y.png"}, Part("image", uri="https://x/y.png")),
+        ({"type": "audio", "base64": "!"}, Part("audio", data="!")),
+        ({"type": "image", "file_id": "f"}, Part("data", extra={"type": "image", "file_id": "f"})),
+        ({"type": "video", "url": "u", "index": 1}, Part("file", uri="u", extra={"index": 1})),
+    ],
+)  # fmt: skip
+def test_blocks_of_content_are_parts_and_unknown_ones_stay_whole(block: Json, part: Part) -> None:
+    assert run_of(FORMAT, [ASKED, {**SAID, "content": [block]}]).steps[1].parts == (part,)
+
+
+def test_media_inside_blocks_have_a_type_a_size_and_a_hash() -> None:
+    inside = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    blocks = [
+        {"type": "image", "base64": "aGk=", "mime_type": "image/png"},
+        {"type": "image", "source_type": "base64", "data": "aGk=", "mime_type": "image/png"},
+        {"type": "image", "source": inside},
+    ]
+    parts = run_of(FORMAT, [ASKED, {**SAID, "content": blocks}]).steps[1].parts
+    assert {(part.kind, part.media_type, part.size, part.data) for part in parts} == {
+        ("image", "image/png", 2, "aGk=")
+    }
+    assert len({part.sha256 for part in parts}) == 1
+
+
+def test_a_tool_that_the_provider_ran_says_itself_whether_it_failed() -> None:
+    blocks = [
+        {"type": "server_tool_call", "id": "s1", "name": "web_search", "args": {"query": "x"}},
+        {"type": "server_tool_result", "tool_call_id": "s1", "status": "error", "output": "down"},
+    ]
+    step = run_of(FORMAT, [ASKED, {**SAID, "content": blocks}]).steps[1]
+    assert [(call.name, call.arguments, call.kind) for call in step.calls] == [
+        ("web_search", {"query": "x"}, "server")
+    ]
+    assert [(r.call_id, r.status, r.source, r.extra) for r in step.results] == [
+        ("s1", "error", "explicit", None)
+    ]

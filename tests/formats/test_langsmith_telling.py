@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from stepscope.formats.langsmith import FORMAT
+from stepscope.formats.spans.lists import FORMAT as SPANS
 from stepscope.model import Json, Label, figures
-from tests.formats.langsmith_runs import ROUNDS, Record, a_run, results, runs_of
+from tests.formats.langsmith_runs import ROUNDS, Record, a_run, recorded, results, runs_of
 from tests.formats.reading import run_of
 
 
@@ -210,3 +211,18 @@ def test_nothing_that_a_run_says_is_lost() -> None:
         {"time": "soon", "kwargs": 3}, {"value": "x"},
     ]  # fmt: skip
     assert run.tags == {}
+
+
+def test_spans_that_langsmith_sends_as_opentelemetry_say_the_same() -> None:
+    run = run_of(SPANS, recorded("otel.jsonl"))
+    assert [(step.actor, step.kind, step.agent) for step in run.steps] == [
+        ("system", "message", None),
+        ("user", "message", None),
+        ("agent", "call", "planner"),
+        ("environment", "result", None),
+        ("agent", "message", "planner"),
+    ]
+    assert results(run) == [("c1", "no rooms left", "error", "explicit")]
+    assert (run.workflow, run.tags) == ("scripted", {"session": "t-1"})
+    assert figures(run).tokens == 172
+    assert [tool.name for tool in run.tools or ()] == ["book"]

@@ -15,6 +15,7 @@ import msgspec
 from stepscope.formats.beliefs import Judged, judge_text
 from stepscope.formats.building import call_of, rest, text_at
 from stepscope.formats.media import data_part, url_part
+from stepscope.formats.spans import langchain
 from stepscope.model import Json, Part, PartKind, ToolCall, ToolResult
 from stepscope.safety.limits import Limits
 
@@ -31,7 +32,7 @@ _CALLS: dict[str, Literal["function", "server", "mcp"]] = {
 }
 _RESULTS = frozenset(
     "tool_call_response tool-result tool_result function_call_output server_tool_call_response "
-    "custom_tool_call_output".split()
+    "custom_tool_call_output server_tool_result".split()
 )
 _CALL_KEYS = frozenset(
     "type id call_id toolCallId name toolName arguments args input parameters function".split()
@@ -115,13 +116,14 @@ def result(entry: dict[str, Json]) -> ToolResult | None:
     parts = result_parts(held)
     said = "\n".join([part.text for part in parts if part.text is not None])
     flag = entry.get("is_error", entry.get("isError"))
-    judged = judge_text(said)
+    verdict = langchain.verdict(entry, said)
+    judged, known = verdict or judge_text(said), _RESULT_KEYS
+    if verdict is not None:
+        known |= {"status"}
     if isinstance(flag, bool):
         judged = Judged("error" if flag else "ok", "explicit", said[:200] if flag else None)
     name = text_at(entry, "name") or text_at(entry, "toolName")
-    return ToolResult(
-        call_id, name, parts, _structured(held), *judged, extra=rest(entry, _RESULT_KEYS)
-    )
+    return ToolResult(call_id, name, parts, _structured(held), *judged, extra=rest(entry, known))
 
 
 def _structured(held: Json) -> Json:
@@ -176,8 +178,9 @@ def block(entry: dict[str, Json]) -> Part:
     if said is not None and kind in {"text", "input_text", "output_text", None}:
         return Part("text", said, extra=rest(entry, known))
     if kind in _REASONING:
-        thought = said if said is not None else text_at(entry, "thinking")
-        return Part("reasoning", thought, extra=rest(entry, known | {"thinking"}))
+        thoughts = [said, text_at(entry, "thinking"), text_at(entry, "reasoning")]
+        thought = next((each for each in thoughts if each is not None), None)
+        return Part("reasoning", thought, extra=rest(entry, known | {"thinking", "reasoning"}))
     if kind == "refusal":
         return Part("refusal", text_at(entry, "refusal") or said)
     return _medium(entry, kind or "")
@@ -197,4 +200,4 @@ def _medium(entry: dict[str, Json], kind: str) -> Part:
         uri, sort = image, "image"
     if uri is not None:
         return url_part(sort, uri, extra=rest(entry, frozenset({"type", "uri", "image_url"})))
-    return Part("data", extra=entry)
+    return langchain.medium(entry) or Part("data", extra=entry)

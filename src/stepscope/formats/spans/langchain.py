@@ -11,8 +11,9 @@ from collections.abc import Mapping
 
 from stepscope.formats.beliefs import Judged
 from stepscope.formats.building import rest, text_at
+from stepscope.formats.media import data_part, url_part
 from stepscope.formats.spans.attributes import count, text, usage
-from stepscope.model import Json, ToolCall, Usage
+from stepscope.model import Json, Part, PartKind, ToolCall, Usage
 
 _INVALID = frozenset({"type", "id", "name", "args", "error", "index"})
 # Classes of messages, and the types that they write.
@@ -23,6 +24,14 @@ _CLASSES = {
     "ToolMessage": "tool",
     "FunctionMessage": "function",
 }
+_MEDIA: dict[str, PartKind] = {
+    "image": "image",
+    "audio": "audio",
+    "file": "file",
+    "video": "file",
+    "document": "file",
+}
+_MEDIUM = frozenset("type source source_type base64 data url mime_type media_type".split())
 # What is quoted of an error: enough to recognise it.
 _QUOTE = 200
 
@@ -85,6 +94,30 @@ def verdict(message: Mapping[str, Json], said: str) -> Judged | None:
         case "error":
             return Judged("error", "explicit", said.strip()[:_QUOTE])
     return None
+
+
+def medium(block: dict[str, Json]) -> Part | None:
+    """Return a block that holds a medium as a part, None where it holds none that is known.
+
+    The medium stands in the block, or under `source` as Anthropic has it.
+
+    >>> medium({"type": "image", "base64": "aGk=", "mime_type": "image/png"}).size
+    2
+    """
+    sort = _MEDIA.get(text_at(block, "type") or "")
+    source = block.get("source")
+    held = source if isinstance(source, dict) else block
+    data = text_at(held, "base64") or text_at(held, "data")
+    url = text_at(held, "url")
+    if sort is None or (data is None and url is None):
+        return None
+    extra = rest(block, _MEDIUM) or {}
+    if held is not block and (more := rest(held, _MEDIUM)):
+        extra["source"] = more
+    if data is not None:
+        kind = text_at(held, "mime_type") or text_at(held, "media_type")
+        return data_part(sort, kind, data, extra=extra or None)
+    return url_part(sort, url or "", extra=extra or None)
 
 
 def usage_of(told: Json) -> Usage | None:
