@@ -161,6 +161,9 @@ def _extra(value: dict[str, Json], step: _Step, *, told_time: bool) -> dict[str,
     more = rest(value.get("metrics") or {}, _METRICS)
     if more is not None:
         extra["metrics"] = more
+    seen = rest(value.get("observation") or {}, frozenset({"results"}))
+    if seen is not None:
+        extra["observation"] = seen
     if step.timestamp is not None and not told_time:
         extra["timestamp"] = step.timestamp
     return extra or None

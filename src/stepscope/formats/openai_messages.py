@@ -25,7 +25,7 @@ from stepscope.formats.gathering import gathered
 from stepscope.formats.items import is_item, item_step
 from stepscope.formats.opening import Opening
 from stepscope.formats.plain import Found, PlainFormat
-from stepscope.formats.tokens import openai_usage, total
+from stepscope.formats.tokens import openai_usage, total, uncounted
 from stepscope.model import Json, Quarantined, Source, Step, Stream, Trajectory
 
 NAME = "openai_messages"
@@ -182,6 +182,8 @@ def _answer(response: dict[str, Json], index: int, reading: Reading) -> Step:
             (step,) = steps_of([message], reading)
             extra = {**(step.extra or {}), "choices": others} if others else step.extra
             reason, model = more.get("finish_reason"), response.get("model")
+            if beside := uncounted(response.get("usage")):
+                extra = {**(extra or {}), "usage": beside}
         case _:
             raise TraceError("a response without `choices`")
     return msgspec.structs.replace(

@@ -140,7 +140,10 @@ def _split(stream: Stream) -> Iterator[RawRecord | Quarantined]:
             continue
         try:
             if record.raw.startswith(_HEADER_START):
-                schema = decode_strict(record.raw, limits=stream.limits).value.get("schema")
+                header = decode_strict(record.raw, limits=stream.limits).value
+                schema = header.get("schema")
+                if beside := sorted(header.keys() - _HEADER.keys()):
+                    raise TraceError(f"a header with {visible_line(beside[0])!r}; update stepscope")
             check_schema(schema)
             if not record.raw.startswith(_HEADER_START):
                 yield record

@@ -23,7 +23,7 @@ from stepscope.formats.items import item_step
 from stepscope.formats.plain import Found
 from stepscope.formats.provider_items import offered
 from stepscope.formats.times import bounds, instant
-from stepscope.formats.tokens import openai_usage, total
+from stepscope.formats.tokens import openai_usage, total, uncounted
 from stepscope.model import Json, Part, Source, Step, ToolDef, Trajectory
 
 NAME = "openai_responses"
@@ -149,8 +149,11 @@ def _answered(
     first, last = mine[0], mine[-1]
     start = instant(response.get("created_at"))
     steps[first] = msgspec.structs.replace(steps[first], start=start)
+    beside = uncounted(response.get("usage"))
+    extra = {**(steps[last].extra or {}), **({"usage": beside} if beside else {})}
     steps[last] = msgspec.structs.replace(
         steps[last],
+        extra=extra or None,
         usage=openai_usage(response.get("usage")),
         finish_reason=_reason(response),
         end=instant(response.get("completed_at")),

@@ -46,6 +46,14 @@ FOLDER = "simulations"
 # How a run ends that tau2 itself leaves out of its figures.
 NOT_EVALUABLE = frozenset({"infrastructure_error", "context_window_exceeded"})
 
+# What the user of a task is told, as tau2 lists it.
+_INSTRUCTIONS = (
+    "domain",
+    "reason_for_call",
+    "known_info",
+    "unknown_info",
+    "task_instructions",
+)
 _SIMULATION = frozenset(
     "id task_id trial start_time end_time termination_reason agent_cost messages".split()
 )
@@ -255,7 +263,10 @@ def _compared(action: _Action) -> dict[str, Json]:
 def _told(instructions: Json) -> str | None:
     """Return what the user was told to want: a text, or the texts of its parts."""
     if isinstance(instructions, dict):
-        return "\n".join([v for v in instructions.values() if isinstance(v, str)]) or None
+        # tau2's own order, then the alphabet's: that of the keys in the file says nothing.
+        parts = [*_INSTRUCTIONS, *sorted(instructions.keys() - set(_INSTRUCTIONS))]
+        told = [instructions[part] for part in parts if isinstance(instructions.get(part), str)]
+        return "\n".join(told) or None
     return instructions if isinstance(instructions, str) else None
 
 

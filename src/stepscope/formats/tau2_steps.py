@@ -15,7 +15,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.beliefs import UNKNOWN, Judged
 from stepscope.formats.building import call_of, rest, text_at
 from stepscope.formats.times import instant
-from stepscope.formats.tokens import openai_usage
+from stepscope.formats.tokens import openai_usage, uncounted
 from stepscope.model import Json, Part, Step, ToolCall, ToolResult
 from stepscope.safety.limits import Limits
 
@@ -65,6 +65,8 @@ def tau2_step(message: Json, index: int, limits: Limits) -> Step:
         )
     start = instant(message.get("timestamp"))
     extra = {**(step.extra or {})}
+    if step.usage is not None and (beside := uncounted(message.get("usage"))):
+        extra["usage"] = beside
     if start is None and message.get("timestamp") is not None:
         extra["timestamp"] = message["timestamp"]
     turn = message.get("turn_idx")

@@ -40,6 +40,7 @@ PASSING_REWARD = 1 - 1e-6
 _TITLE = re.compile(r"\s*#\s*(\w[\w -]*?) agent policy", re.IGNORECASE)
 _RUN = frozenset({"task_id", "reward", "info", "traj", "trial"})
 _TASK = frozenset({"user_id", "instruction", "actions", "outputs"})
+_ACTION = frozenset({"name", "kwargs"})
 
 
 class _Action(msgspec.Struct, gc=False):
@@ -133,6 +134,10 @@ def _case(info: dict[str, Json] | None, workflow: str, task_id: str | None) -> C
             nth = used[action.name]
             name = action.name if nth == 1 else f"{action.name} {nth}"
             subgoals.append(SubGoal(name, action.name, action.kwargs))
+    beside = [rest(action, _ACTION) for action in info["task"].get("actions") or ()]
+    extra = rest(info["task"], _TASK) or {}
+    if any(beside):
+        extra["actions"] = beside
     reference = [ReferenceCall(action.name, action.kwargs) for action in actions]
     return Case(
         workflow=workflow,
@@ -142,7 +147,7 @@ def _case(info: dict[str, Json] | None, workflow: str, task_id: str | None) -> C
         subgoals=tuple(subgoals),
         outputs=tuple(task.outputs or ()),
         reference=None if task.actions is None else tuple(reference),
-        extra=rest(info["task"], _TASK),
+        extra=extra or None,
     )
 
 

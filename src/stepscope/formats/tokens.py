@@ -11,6 +11,16 @@ from collections.abc import Iterable
 
 from stepscope.model import Json, Step, Usage
 
+# What an OpenAI usage counts, in its own object and in those of its details.
+_COUNTED = frozenset(
+    "prompt_tokens input_tokens completion_tokens output_tokens total_tokens".split()
+)
+_DETAILED = frozenset({"cached_tokens", "cache_write_tokens", "reasoning_tokens"})
+_DETAILS = frozenset(
+    "prompt_tokens_details input_tokens_details completion_tokens_details "
+    "output_tokens_details".split()
+)
+
 
 def openai_usage(usage: Json) -> Usage | None:
     """Return the usage of a Chat Completions or Responses body, None where it has none."""
@@ -27,6 +37,23 @@ def openai_usage(usage: Json) -> Usage | None:
             reasoning=_count(outputs, "reasoning_tokens"),
         )
     )
+
+
+def uncounted(usage: Json) -> dict[str, Json] | None:
+    """Return what an OpenAI usage says beyond what `openai_usage` reads, None for nothing.
+
+    >>> uncounted({"prompt_tokens": 3, "prompt_tokens_details": {"audio_tokens": 1}})
+    {'prompt_tokens_details': {'audio_tokens': 1}}
+    """
+    if not isinstance(usage, dict):
+        return None
+    found: dict[str, Json] = {}
+    for key, value in usage.items():
+        if key in _DETAILS and isinstance(value, dict):
+            value = {inner: n for inner, n in value.items() if inner not in _DETAILED} or None
+        if key not in _COUNTED and value is not None:
+            found[key] = value
+    return found or None
 
 
 def anthropic_usage(usage: Json) -> Usage | None:

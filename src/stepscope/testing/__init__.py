@@ -1,1 +1,26 @@
-"""For tests of agents: the pytest plugin, loaded by its entry point (`pytest_plugin`)."""
+"""For tests of agents and of plugins: the pytest plugin, and checks of what a plugin promises.
+
+The plugin (`pytest_plugin`) is loaded by its entry point in every pytest session, so this imports
+nothing: each name brings in the library when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stepscope.testing.format_check import check_format as check_format
+
+__all__ = ["check_format"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "check_format":
+        from stepscope.testing.format_check import check_format
+
+        return check_format
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
