@@ -6,6 +6,7 @@ of scipy, which is loaded by the first function that needs one of its special fu
 
 from __future__ import annotations
 
+from stepscope.stats.agreement import agreement, usage
 from stepscope.stats.bootstrap import resampled
 from stepscope.stats.clusters import codes, trials_per_task
 from stepscope.stats.comparison import Comparison, adjust, compare_paired
@@ -28,6 +29,7 @@ __all__ = [
     "JointTable",
     "TooLoose",
     "adjust",
+    "agreement",
     "codes",
     "compare_paired",
     "compare_unpaired",
@@ -54,5 +56,6 @@ __all__ = [
     "tolerable",
     "too_loose",
     "trials_per_task",
+    "usage",
     "worst_case",
 ]
