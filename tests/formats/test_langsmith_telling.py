@@ -50,6 +50,14 @@ def test_sums_that_langsmith_adds_up_for_chains_are_not_counted_again() -> None:
     assert figures(run_of(FORMAT, counted)).cost_usd == pytest.approx(0.03)
 
 
+def test_a_cost_that_the_client_told_with_its_tokens_is_reported() -> None:
+    told = {"input_tokens": 3, "output_tokens": 1, "total_cost": 0.5}
+    model = {**ROUNDS[1], "outputs": {**ROUNDS[1]["outputs"], "usage_metadata": told}}
+    assert figures(run_of(FORMAT, [ROUNDS[0], model])).cost_usd == pytest.approx(0.5)
+    model["total_cost"] = 0.25
+    assert figures(run_of(FORMAT, [ROUNDS[0], model])).cost_usd == pytest.approx(0.25)
+
+
 @pytest.mark.parametrize("told", ["n/a", "NaN", "-1", "Infinity", True, [1], None])
 def test_a_cost_that_is_no_amount_is_no_cost(told: Json) -> None:
     model = {**ROUNDS[1], "total_cost": told}
@@ -105,6 +113,23 @@ def test_arguments_printed_by_older_tracers_are_read_and_other_text_is_left(
     tool = a_run("look", "t", 3, run_type="tool", inputs=given, outputs={"output": "x"})
     run = run_of(FORMAT, [ROUNDS[0], tool])
     assert [call.arguments for step in run.steps for call in step.calls] == [arguments]
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ("ValueError('x')", "error"),
+        ("GraphInterrupt((Interrupt(value='sure?'),))", "unknown"),
+        ("ParentCommand(Command(goto='hotel'))", "unknown"),
+        ("not a GraphInterrupt()", "error"),
+    ],
+)
+def test_a_pause_for_a_person_and_a_handoff_are_no_errors(error: str, status: str) -> None:
+    tool = {**ROUNDS[2], "outputs": None, "error": error}
+    run = run_of(FORMAT, [*ROUNDS[:2], tool])
+    assert [found for _, _, found, _ in results(run)] == [status]
+    assert run.extra is not None
+    assert run.extra["span_facts"][2]["status_message"] == error
 
 
 ANSWER = {"type": "tool", "content": "x", "tool_call_id": "c1"}

@@ -24,6 +24,8 @@ RUN_TYPES = frozenset("llm chain tool retriever embedding prompt parser".split()
 _USUAL = frozenset({"id", "name", "start_time", "inputs"})
 # One step of the way to a run: when it began, to the microsecond, and its id.
 _PLACE = re.compile(r"(\d{8})T(\d{6})(\d{1,9})?Z(.+)\Z")
+# What LangGraph raises where nothing went wrong: a handoff, a pause for a person.
+_PASSING = ("ParentCommand(", "GraphInterrupt(", "NodeInterrupt(")
 _OWN = frozenset(
     "id name trace_id parent_run_id start_time end_time error events child_runs inputs outputs "
     "run_type metadata extra".split()
@@ -240,8 +242,13 @@ def span_of(
 
 
 def _status(record: dict[str, Json], *, ended: bool) -> SpanStatus:
-    """Return error or ok as LangSmith itself concludes them: ended without an error is ok."""
+    """Return error or ok as LangSmith itself concludes them: ended without an error is ok.
+
+    LangGraph passes control by raising; that is an end, and no error.
+    """
     said = (text_at(record, "status") or "").lower()
+    if (text_at(record, "error") or "").startswith(_PASSING):
+        return "unset"
     if record.get("error") is not None or said == "error":
         return "error"
     return "ok" if ended and said in {"", "success"} else "unset"

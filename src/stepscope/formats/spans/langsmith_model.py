@@ -12,7 +12,7 @@ import msgspec
 
 from stepscope.formats.envelope import tool_defs
 from stepscope.formats.spans import langchain
-from stepscope.formats.spans.attributes import text
+from stepscope.formats.spans.attributes import number, text
 from stepscope.formats.spans.langsmith_tool import lone
 from stepscope.formats.spans.messages import read
 from stepscope.formats.spans.said import Message, Said
@@ -29,7 +29,9 @@ def model(span: Span, base: Said, given: Json, made: Json, limits: Limits) -> Sa
     """Return what a model's run says."""
     about = span.attributes
     message, body = _first(made), made if isinstance(made, dict) else {}
-    counted = _usage(span, body, message)
+    counted, told = _usage(span, body, message), body.get("usage_metadata")
+    if base.cost_usd is None and isinstance(told, dict):
+        base = msgspec.structs.replace(base, cost_usd=number(told, "total_cost"))
     return msgspec.structs.replace(
         base,
         inputs=_inputs(given, limits),
