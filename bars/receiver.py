@@ -11,6 +11,7 @@ and at least 95 of 100 spans of the rate were sent; 3: one of these is missed.
 
 from __future__ import annotations
 
+import http.client
 import json
 import random
 import signal
@@ -21,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,17 +123,20 @@ def started(folder: Path, port: int, memory: Memory) -> subprocess.Popen[bytes]:
 
 
 def up(port: int) -> None:
-    """Return when something listens.
+    """Return when a receiver answers.
 
     Raises:
         TimeoutError: nothing does.
     """
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        with suppress(OSError, http.client.HTTPException), closing(connection):
+            connection.request("GET", "/")
+            connection.getresponse()
             return
         time.sleep(0.02)
-    raise TimeoutError(f"nothing listens at port {port}")
+    raise TimeoutError(f"nothing answers at port {port}")
 
 
 def free_port() -> int:
@@ -166,7 +170,7 @@ def measured(
     receiver.send_signal(signal.SIGTERM)
     if receiver.wait(_PATIENCE):
         raise RuntimeError(f"the receiver ended with code {receiver.returncode}")
-    return _kept(folder, memory.stop(), took, kills)
+    return kept(folder, peak_bytes=memory.stop(), seconds=took, kills=kills)
 
 
 def _sender(
@@ -177,28 +181,28 @@ def _sender(
     return subprocess.Popen(command, cwd=Path(__file__).resolve().parent.parent)
 
 
-def _kept(folder: Path, peak_bytes: int, seconds: float, kills: int) -> Outcome:
+def kept(folder: Path, *, peak_bytes: int, seconds: float, kills: int) -> Outcome:
     """Compare the ledgers with the store and the journal."""
     promised = {
         line for file in folder.glob("ledger.*") for line in file.read_text("ascii").splitlines()
     }
-    kept: Counter[str] = Counter()
+    found: Counter[str] = Counter()
     with api.open(folder / "runs.db", settings=Settings()) as notebook:
         runs = unscored = 0
         for run in notebook.trajectories():
             runs += 1
-            kept.update(f"{run.source.run_id} {span.id}" for span in run.spans)
+            found.update(f"{run.source.run_id} {span.id}" for span in run.spans)
         unscored = _unscored(notebook.store)
     with Journal(str(folder / "runs.db.journal")) as journal:
         waiting = 0
         for due in journal.due(quiet=-1, idle=-1e9, most=1_000_000, room=2**40):
             for one in journal.spans(due.trace, due.upto):
                 waiting += 1
-                kept[f"{one.span.trace_id} {one.span.span_id}"] += 1
+                found[f"{one.span.trace_id} {one.span.span_id}"] += 1
     return Outcome(
         acknowledged=len(promised),
-        lost=sum(name not in kept for name in promised),
-        twice=sum(count > 1 for count in kept.values()),
+        lost=sum(name not in found for name in promised),
+        twice=sum(count > 1 for count in found.values()),
         runs=runs,
         waiting=waiting,
         unscored=unscored,
