@@ -8,6 +8,7 @@ StepscopeError             code 2: the user can fix it; the CLI prints one line
 ├── DataError              too little data, or the wrong kind, for the statistic asked
 ├── StoreError             a store is of a newer version, not a store, or of mixed versions
 └── EnvironmentFault       code 5: disk, network or budget; the input is not at fault
+    └── ModelError         a judge model gave nothing usable
 
 Vocabulary: a bad *record* in a readable file is not an error but a `Quarantined` row; a measure
 that cannot answer is not an error but an `Unmeasured` verdict. An exception of any other type is a
@@ -56,3 +57,16 @@ class EnvironmentFault(StepscopeError):
     """Disk, network or budget gave out; the input is not at fault."""
 
     exit_code = 5
+
+
+class ModelError(EnvironmentFault):
+    """A judge model gave nothing usable: no answer, an error, or one past a limit."""
+
+    def __init__(
+        self, message: str, *, again: bool, after: float | None = None, status: int | None = None
+    ) -> None:
+        """Say whether asking `again` may help, `after` how many seconds, and the HTTP status."""
+        super().__init__(message)
+        self.again = again
+        self.after = after
+        self.status = status

@@ -19,6 +19,7 @@ from stepscope.model.case import (
     digest,
 )
 from stepscope.model.figures import Figures, figures
+from stepscope.model.judging import Model, Reply, Request, Stop, Structure
 from stepscope.model.plugins import Format, Measure, Quarantined, Stream
 from stepscope.model.step import (
     Actor,
@@ -64,6 +65,7 @@ __all__ = [
     "Json",
     "Label",
     "Measure",
+    "Model",
     "Outcome",
     "Part",
     "PartKind",
@@ -72,6 +74,8 @@ __all__ = [
     "Quarantined",
     "Record",
     "ReferenceCall",
+    "Reply",
+    "Request",
     "ResultStatus",
     "Scale",
     "Source",
@@ -79,7 +83,9 @@ __all__ = [
     "Step",
     "StepKind",
     "StepScore",
+    "Stop",
     "Stream",
+    "Structure",
     "SubGoal",
     "ToolCall",
     "ToolDef",

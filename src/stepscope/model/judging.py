@@ -1,0 +1,86 @@
+"""What a judge model is asked and what comes back; the third plugin point.
+
+A model gets three texts, in the order that lets providers cache the first two, and the schema that
+its answer must fit. It gives back everything that was received, whether it fits or not: believing a
+reply is the business of `stepscope.judges`, never of a model.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import msgspec
+
+from stepscope.model.step import Json, Usage
+
+# How structured output was asked for; what an endpoint can do is told, not assumed.
+Structure = Literal["json_schema", "json_object_schema", "forced_tool", "prompt_only"]
+# Why the model stopped. Only "end" can become a verdict.
+Stop = Literal["end", "length", "refusal", "filter", "tool", "other"]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One question to one model.
+
+    Attributes:
+        system: the rubric and how to answer; never text of a trace.
+        context: the trace as fenced data; the same for all axes of a run, so that it is cached.
+        question: what is asked of that context, last.
+        schema_name: name of the schema, letters and underscores.
+        schema: JSON schema of the answer; every field required, no others allowed.
+        max_output_tokens: where the answer is cut off.
+        temperature: of sampling; None leaves the provider's.
+        seed: where the provider takes one.
+        extra: further parameters of the provider, from the user's configuration alone.
+    """
+
+    system: str
+    context: str
+    question: str
+    schema_name: str
+    schema: dict[str, Json]
+    max_output_tokens: int = 2_048
+    temperature: float | None = None
+    seed: int | None = None
+    extra: dict[str, Json] = msgspec.field(default_factory=dict)
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back, whole.
+
+    Attributes:
+        text: the answer's text as the model wrote it, at most the byte cap of a reply.
+        stop: why the model stopped.
+        structure: how structured output was asked for.
+        usage: tokens; the input total includes what was cached. None where the provider says none.
+        model: the snapshot that answered, as the provider names it.
+        request_id: the provider's, for its support; "" where there is none.
+        seconds: from sending to the last byte, on the monotonic clock.
+        raw: the bytes of the reply, as received.
+        headers: rate limits and the like, names in lower case; never credentials.
+    """
+
+    text: str
+    stop: Stop
+    structure: Structure
+    usage: Usage | None = None
+    model: str = ""
+    request_id: str = ""
+    seconds: float = 0.0
+    raw: bytes = b""
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Model(Protocol):
+    """A judge model: asks a provider once, without retries; see `stepscope.judges.models`."""
+
+    @property
+    def name(self) -> str:
+        """Provider, slash, model: "openai/gpt-5"."""
+
+    async def complete(self, request: Request) -> Reply:
+        """Ask once.
+
+        Raises:
+            ModelError: nothing usable came back; it says whether asking again may help, and when.
+        """
