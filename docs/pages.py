@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from inspect import cleandoc
 from pathlib import Path
 
@@ -41,9 +42,35 @@ def formats() -> str:
     rows = []
     for point in sorted(entry_points(group="stepscope.formats"), key=lambda point: point.name):
         module = import_module(point.value.partition(":")[0])
-        writes = "yes" if hasattr(module, "write") else "no"
-        rows.append((f"`{point.name}`", _summary(module.__doc__), writes))
+        writes = hasattr(module, "write") or find_spec(f"{module.__name__}_write")
+        rows.append((f"`{point.name}`", _summary(module.__doc__), "yes" if writes else "no"))
     return _table(("format", "reads", "writes"), rows)
+
+
+def format_details() -> str:
+    """Every installed format: its traps in the words of its module, and what its sample gives."""
+    from stepscope.formats.importing import readings
+    from stepscope.testing.format_check import samples
+
+    found = {path.stem: path for path in samples()}
+    parts = []
+    for point in sorted(entry_points(group="stepscope.formats"), key=lambda point: point.name):
+        module = import_module(point.value.partition(":")[0])
+        parts.append(f"## {point.name}\n\n{_prose(module.__doc__)}\n")
+        if point.name in found:
+            for reading in readings([str(found[point.name])], format_name=point.name):
+                for _ in reading:
+                    pass
+                kept = ", ".join([f"`{key}`" for key in reading.account.kept_in_extra])
+            parts.append(f"Of the sample that comes with it, `extra` holds: {kept or 'nothing'}.\n")
+    return "\n".join(parts)
+
+
+def format_rules() -> str:
+    """Every rule of `check_format`, by its name and in the words of its docstring."""
+    from stepscope.testing.format_check import RULES
+
+    return "\n".join([f"- `{rule.__name__}`: {rule.__doc__}" for rule in RULES])
 
 
 def measures() -> str:
