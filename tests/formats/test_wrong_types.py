@@ -24,6 +24,7 @@ from tests.formats import test_mini_swe_agent as mini
 from tests.formats import test_openai_agents as agents
 from tests.formats import test_openai_messages as openai
 from tests.formats import test_openai_responses as responses
+from tests.formats import test_openhands as openhands
 from tests.formats import test_swe_agent as swe
 from tests.formats import test_tau2 as tau2
 from tests.formats import test_whowhen as whowhen
@@ -55,6 +56,8 @@ SEEDS: list[tuple[str, Json]] = [
     ("google_adk", adk.SESSION),
     ("google_adk", adk.LEGACY),
     ("google_adk", adk.RESULT),
+    ("openhands", openhands.TRAJECTORY),
+    ("openhands", openhands.EVENTS),
     ("openai_agents", agents.SPANS),
     ("openai_agents", agents.STATE),
     ("openai_agents", agents.exports("error.jsonl")),

@@ -20,7 +20,7 @@ def turns(steps: Iterable[Step]) -> list[Step]:
     made: list[Step] = []
     for step in steps:
         if made and _continues(made[-1], step):
-            made[-1] = _joined(made[-1], step)
+            made[-1] = joined_turn(made[-1], step)
         else:
             made.append(step)
     return made
@@ -53,7 +53,8 @@ def _thinks(parts: tuple[Part, ...]) -> bool:
     return bool(parts) and all(part.kind in {"reasoning", "data"} for part in parts)
 
 
-def _joined(turn: Step, step: Step) -> Step:
+def joined_turn(turn: Step, step: Step) -> Step:
+    """Return a turn with what was said next in the same breath."""
     return msgspec.structs.replace(
         turn,
         kind="call" if turn.calls or step.calls else "message",
@@ -61,7 +62,7 @@ def _joined(turn: Step, step: Step) -> Step:
         calls=(*turn.calls, *step.calls),
         results=step.results,
         model=turn.model if turn.model is not None else step.model,
-        usage=step.usage,
+        usage=step.usage if step.usage is not None else turn.usage,
         id=turn.id if turn.id is not None else step.id,
         extra={**(turn.extra or {}), **(step.extra or {})} or None,
     )

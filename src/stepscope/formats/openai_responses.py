@@ -23,13 +23,13 @@ from stepscope.formats.envelope import tool_defs
 from stepscope.formats.item_turns import placed, turns
 from stepscope.formats.items import is_item, item_step
 from stepscope.formats.opening import Opening
+from stepscope.formats.pieced import Pieced
 from stepscope.formats.plain import Found, PlainFormat, found, quarantine
 from stepscope.formats.provider_items import offered
 from stepscope.formats.response_chains import Chains, Held
 from stepscope.formats.response_records import NAME, items_of, told
 from stepscope.formats.tokens import total
-from stepscope.model import Json, Quarantined, Source, Step, Stream, Trajectory, Warn
-from stepscope.safety.door import Repair
+from stepscope.model import Json, Quarantined, Source, Step, Stream, Trajectory
 
 _WHOLE = frozenset({"input", "output", "messages", "request", "response", "body"})
 # What backends' exports with an `input` and an `output` say beside them.
@@ -77,30 +77,22 @@ def _is_part(record: Json) -> bool:
     return not isinstance(record, list)
 
 
-class _Loose:
+class _Loose(Pieced):
     """Items that stand by themselves in a file: together they are one run."""
 
     def __init__(self) -> None:
-        self.first: Found | None = None
-        self.repairs: list[Repair] = []
+        super().__init__()
         self.tools: list[Json] = []
-        self._spoken: list[list[Step]] = [[]]
 
-    def add(self, record: Found) -> None:
+    def take(self, record: Found) -> None:
         """Take the next item.
 
         Raises:
             TraceError: it is none.
         """
-        index = sum([len(steps) for steps in self._spoken])
-        self._spoken[-1].append(item_step(record.value, index, Reading(judge_text, record.limits)))
-        self.first = self.first or record
-        self.repairs += record.repairs
+        reading = Reading(judge_text, record.limits)
+        self.add(item_step(record.value, self.count, reading), record)
         self.tools += offered(record.value)
-
-    def lost(self) -> None:
-        """Note that an item stood here that could not be read; no turn goes over the gap."""
-        self._spoken.append([])
 
     def run(self, ordinals: Ordinals) -> Trajectory | None:
         """Return the run, None where no item stood by itself.
@@ -110,14 +102,9 @@ class _Loose:
         """
         if self.first is None:
             return None
-        steps: list[Step] = []
-        gaps: list[Warn] = []
-        for spoken in self._spoken:
-            steps += turns(spoken)
-            reason = "a record that stood here could not be read"
-            gaps.append(Warn("record_quarantined", reason, len(steps)))
+        steps, gaps = self.joined(turns)
         draft = _bare(steps, self.first, self.tools)
-        draft = msgspec.structs.replace(draft, warnings=tuple(gaps[:-1]))
+        draft = msgspec.structs.replace(draft, warnings=tuple(gaps))
         return finish(draft, ordinals, limits=self.first.limits, repairs=self.repairs)
 
 
@@ -143,7 +130,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             continue
         try:
             if _is_part(record.value):
-                loose.add(record)
+                loose.take(record)
             elif isinstance(record.value, list):
                 steps, tools = items_of(record.value, record)
                 run = msgspec.structs.replace(_bare(steps, record, []), tools=tools or None)
