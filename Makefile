@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 # A machine may forbid byte code, which doubles the time of every start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check unit bars bench bench-growth docs picture screenshots lock clean
+.PHONY: help demo test check unit test-servers bars bench bench-growth docs picture screenshots lock clean
 
 help: ## say what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,6 +28,9 @@ check: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	$(BIN)/pytest -n 2
+
+test-servers: $(VENV)/.dev ## real Phoenix and MLflow servers and SDKs for the tests (1.4 GB, two minutes)
+	$(BIN)/python -m tests.backends.environments
 
 bars: $(VENV)/.dev ## the same checks at full size (an hour); BAR=kills for one
 	$(BIN)/python -m bars.run $(BAR)

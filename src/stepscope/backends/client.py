@@ -45,7 +45,8 @@ class Patience:
         connect: for a connection.
         read: for the next bytes of a reply.
         whole: for one reply from its request to its end: a sender of single bytes is no server.
-        tries: how often a request is made.
+        tries: how often a request is made that a server puts off.
+        tries_broken: how often where the connection breaks, or there is none.
         wait: the longest pause between two tries; a server that asks for more is left for later.
         reply_bytes: one reply after decompression.
     """
@@ -54,6 +55,7 @@ class Patience:
     read: float = 60.0
     whole: float = 300.0
     tries: int = 6
+    tries_broken: int = 3
     wait: float = 120.0
     reply_bytes: int = 64 * MIB
 
@@ -148,7 +150,7 @@ class Client:
             except self._undecodable as e:
                 raise Rejected(self._said(path, "sends what it does not announce"), 200) from e
             except self._broken as e:
-                if last:
+                if last or attempt >= self._patience.tries_broken:
                     raise EnvironmentFault(self._unreached(e)) from e
                 self._sleep(self._pause(None, attempt))
                 continue

@@ -103,6 +103,10 @@ def _items(
 def _fetcher(backend: BackendName) -> Fetch:
     """Return what reads a backend; the others' modules are not loaded."""
     match backend:
+        case "mlflow":
+            from stepscope.backends import mlflow
+
+            return mlflow.fetch
         case "phoenix":
             from stepscope.backends import phoenix
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -9,11 +10,18 @@ import typer
 from stepscope.cli.options import Json, Offline, StorePath
 from stepscope.errors import UsageError
 
+# What names a backend; `stepscope.backends` is loaded only where one is named.
+_BACKEND = re.compile(r"(langfuse|langsmith|mlflow|phoenix):").match
+
 
 def import_(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PATHS", help="Files, folders, globs, zips; - is stdin."),
+        typer.Argument(
+            metavar="PATHS",
+            help="Files, folders, globs, zips; - is stdin. Or one of langfuse:[PROJECT], "
+            "langsmith:PROJECT, mlflow:EXPERIMENT, phoenix:PROJECT.",
+        ),
     ] = None,
     *,
     format_name: Annotated[
@@ -35,6 +43,15 @@ def import_(
     workers: Annotated[
         int | None,
         typer.Option("--workers", min=1, help="Processes. Default: one a core for many runs."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="WHEN",
+            help="With a backend: traces that began since then (7d, 12h, 2026-01-31), or last: "
+            "what came in since the previous pull. Default: all.",
+        ),
     ] = None,
     listen: Annotated[
         bool,
@@ -73,13 +90,16 @@ def import_(
 
     One line for each file says what was read, mended and set aside. A file imported twice
     changes nothing. A record that cannot be read is set aside and counted. With --listen runs come
-    in as they happen, over OTLP/HTTP, until Ctrl-C: each is kept and scored when it ends.
+    in as they happen, over OTLP/HTTP, until Ctrl-C: each is kept and scored when it ends. From a
+    tracing backend runs are pulled; the variables of its own SDK say where it is and hold the key.
 
     Example: stepscope import runs/ --agent gpt-4o --tag experiment=a
+
+    Example: stepscope import phoenix:my-project --since last
     """
     tags = _tags(tag or [])
     if listen:
-        _refuse_beside_listen(format_name=format_name, strict=strict, workers=workers)
+        _refuse_beside_listen(format_name=format_name, strict=strict, workers=workers, since=since)
         from stepscope.api.reading import Filling
         from stepscope.cli.listening import receive
 
@@ -100,6 +120,20 @@ def import_(
     from stepscope import api
     from stepscope.cli import terminal
 
+    if any(_BACKEND(path) for path in paths):
+        from stepscope.cli.pulling import pulled
+
+        files_only = {"format_name": format_name, "strict": strict, "workers": workers}
+        return pulled(
+            paths,
+            since=since,
+            store=store,
+            filling=(agent, agent_version, tags),
+            files_only=files_only,
+            as_json=as_json,
+        )
+    if since is not None:
+        raise UsageError("--since is for backends, as in: stepscope import phoenix:default")
     with api.open(store) as notebook, terminal.progress("reading runs") as step:
         added = notebook.add(
             paths,
