@@ -25,6 +25,8 @@ from stepscope.model import Format, Quarantined, Stream, Trajectory
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
+# Small files recorded for the tests.
+RECORDED = ROOT / "tests" / "formats" / "data"
 
 SMALL_BYTES = 64 * 1024
 _PLACES, _LAST = 1_500, 500
@@ -55,6 +57,10 @@ def samples(data: Path) -> Iterator[Sample]:
         ("whowhen", data / "whowhen" / "algorithm-generated", "10.json", True),
         ("anthropic_messages", data / "formats" / "anthropic", "*.json", True),
         ("agentrx_labels", data / "agentrx-retail", "failure_labels.json", True),
+        ("google_adk", RECORDED, "google_adk_session.json", False),
+        ("openai_agents", RECORDED, "openai_agents_chat.jsonl", False),
+        ("openai_responses", RECORDED, "openai_responses.jsonl", False),
+        ("openhands", RECORDED, "openhands_trajectory.json", False),
     ):
         for path in sorted(folder.glob(pattern))[:1]:
             yield Sample(name, path.read_bytes(), in_order)
