@@ -196,6 +196,14 @@ def test_a_patch_adds_to_its_run_even_if_only_its_place_names_it() -> None:
     assert run.end.ns == 1795320002000000000
 
 
+def test_what_a_patch_leaves_empty_stays_as_it_was_posted() -> None:
+    posted = a_model("m1", None, 1, [user("go")], {"content": "Hi."})
+    patch = {"id": "m1", "inputs": {}, "outputs": {}, "tags": [], "extra": {"metadata": {"a": 1}}}
+    run = run_of(FORMAT, {"post": [{**posted, "extra": {"metadata": {}}}], "patch": [patch]})
+    assert [step.text for step in run.steps] == ["go", "Hi."]
+    assert (codes(run), run.spans[0].attributes["langsmith.metadata.a"]) == ([], 1)
+
+
 def test_a_run_listed_twice_is_one_what_is_said_last_counts_and_a_warning_tells() -> None:
     pending = {**ROUNDS[3], "outputs": None, "end_time": None, "status": "pending"}
     done = {**ROUNDS[3], "status": "success", "name": "named"}
