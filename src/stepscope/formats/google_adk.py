@@ -83,6 +83,8 @@ def _runs(found: Found, ordinals: Ordinals) -> Iterator[Trajectory | Quarantined
         yield _finished(run(about, {}, found), found, ordinals)
     elif sort is not None:
         listed = "eval_cases" if sort == "set" else "eval_case_results"
+        if not about[listed]:
+            raise TraceError(f"nothing stands in `{listed}`")
         yield from _each(about[listed], rest(about, frozenset({listed})) or {}, found, ordinals)
     else:
         raise TraceError(f"no session, eval set or eval result: {str(found.value)[:60]!r}")

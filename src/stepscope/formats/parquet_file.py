@@ -77,7 +77,7 @@ def opened(stream: Stream) -> Iterator[Any]:
         raise TraceError(f"{stream.uri}: Parquet is read from a file, not from a stream")
     try:
         yield parquet.ParquetFile(stream.file)
-    except (pa.ArrowException, OSError) as e:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         reason = str(e).splitlines()[0] if str(e) else type(e).__name__
         raise TraceError(f"{stream.uri}: Parquet that cannot be read: {reason}") from e
 

@@ -22,7 +22,7 @@ from stepscope.effects import infer_effect
 from stepscope.errors import TraceError
 from stepscope.formats.building import Ordinals, finish, rest, text_at
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import Found, PlainFormat, attempt, found
+from stepscope.formats.plain import Found, PlainFormat, attempt, found, quarantine
 from stepscope.formats.tau2_steps import tau2_step
 from stepscope.formats.tau_bench import PASSING_REWARD
 from stepscope.formats.times import instant
@@ -135,7 +135,13 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             yield from attempt(record, partial(_runs, around=around, ordinals=ordinals))
             continue
         around, listed = _around(value), value.get("simulations")
-        for simulation in listed if isinstance(listed, list) else ():
+        if not isinstance(listed, list):
+            if listed is not None or "simulation_index" not in value:
+                yield quarantine(
+                    record, TraceError("`simulations` needs a list, or an index of it")
+                )
+            continue
+        for simulation in listed:
             # One that cannot be read is set aside without the others.
             one = record._replace(value=simulation, raw=msgspec.json.encode(simulation))
             yield from attempt(one, partial(_runs, around=around, ordinals=ordinals))

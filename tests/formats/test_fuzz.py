@@ -1,0 +1,74 @@
+"""Spoilt traces of every format, some of the million that `bars.fuzz` reads, and what it found."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bars import fuzz
+from bars._traces import traces
+from stepscope import registry
+from stepscope.errors import TraceError
+from stepscope.formats import ours_parquet
+from tests.formats.reading import read
+
+
+@pytest.mark.parametrize("first", [0, 1_000])
+def test_spoilt_traces_are_told_and_nothing_is_lost(first: int) -> None:
+    counts, faults = fuzz.chunk(range(first, first + 1_000))
+    assert faults == []
+    assert sum(counts.values()) == 1_000
+    verdicts = {verdict for _, verdict in counts}
+    assert verdicts >= {"runs", "both", "quarantined", "refused"}
+
+
+def test_a_fault_is_found_and_can_be_made_again() -> None:
+    assert fuzz.made(7) == fuzz.made(7)
+    assert len({fuzz.made(number)[0].content for number in range(50)}) > 40
+    _, faults = fuzz.chunk(range(0))
+    assert faults == []
+
+
+def test_every_format_has_a_trace_to_be_spoilt_or_is_told_missing() -> None:
+    known = {trace.format for trace in traces()}
+    assert {"tau_bench", "ours", "ours_parquet", "openai_responses", "langsmith_parquet"} <= known
+    assert known - {""} <= set(registry.names("formats"))
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "reason"),
+    [
+        ("otlp", {"resourceSpans": [{"resource": {}}]}, "an OTLP export without a span in it"),
+        ("tau2", {"tasks": [], "simulations": "x"}, "`simulations` needs a list"),
+        ("tau2", {"tasks": [], "info": {}}, "`simulations` needs a list"),
+        ("google_adk", {"eval_set_id": "s", "eval_cases": []}, "nothing stands in `eval_cases`"),
+    ],
+)
+def test_a_record_that_gives_no_run_says_why(name: str, file: object, reason: str) -> None:
+    (only,) = read(registry.format(name), json.dumps(file).encode())
+    assert reason in getattr(only, "reason", "")
+
+
+def test_an_export_of_nothing_is_nothing() -> None:
+    assert read(registry.format("otlp"), {"resourceSpans": []}) == []
+
+
+def test_a_parquet_file_whose_column_has_no_readable_name_is_refused_in_one_line() -> None:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"unreadable": [1]}), file)
+    spoilt = file.getvalue().replace(b"unreadable", b"unread\xf8ble")
+    with pytest.raises(TraceError, match="Parquet that cannot be read") as told:
+        read(ours_parquet.FORMAT, spoilt)
+    assert "\n" not in str(told.value)
+
+
+def test_a_hang_a_lie_and_a_loss_would_be_faults(tmp_path: Path) -> None:
+    what, verdict = fuzz.fault(b'{"tasks": []', "tau2", tmp_path / "input")
+    assert (what, verdict) == (None, "quarantined")
+    what, verdict = fuzz.fault(b"nothing here", None, tmp_path / "input")
+    assert (what, verdict) == (None, "refused")
