@@ -21,6 +21,7 @@ from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 from stepscope.cli.main import main
 from stepscope.model import Span, Trajectory
 from stepscope.store import Store
+from tests.docs.blocks import blocks
 from tests.receive.sending import PATIENCE, Receiver, receiver
 
 pytestmark = pytest.mark.slow
@@ -156,3 +157,19 @@ def test_an_instrumented_agent_is_a_run_of_calls_results_and_tokens(
     assert target.until("scored")["records"] > 0
     assert main(["report", "--store", str(target.store), "--where", f"name = '{told.stdout}'"]) == 0
     assert "1 run, 1 task, 4 steps, 1 call" in capsys.readouterr().out
+
+
+def test_the_agent_of_the_how_to_is_the_run_that_it_says(target: Receiver, tmp_path: Path) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "howto" / "listen.md"
+    (script,) = [b for b in blocks(page, "listen.md") if b.title == "agent.py"]
+    (tmp_path / "agent.py").write_text(script.text, encoding="utf-8")
+    subprocess.run(
+        [sys.executable, "agent.py"],
+        cwd=tmp_path,
+        env={**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": target.url},
+        timeout=PATIENCE,
+        check=True,
+    )
+    told = target.until("run")["closed"]
+    assert (told["agent"], told["spans"]) == ("weather", 3)
+    assert (told["account"]["steps"], told["account"]["calls"]) == (4, 1)

@@ -153,3 +153,10 @@ def test_a_reader_that_keeps_old_pages_is_named_and_a_second_purge_ends_it(tmp_p
         reader.close()
         store.purge()
         assert SECRET.encode() not in bytes_of(tmp_path)
+
+
+def test_the_journal_of_a_receiver_is_named_among_what_remains(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s.db") as store:
+        assert not any("journal" in line for line in store.purge().remains)
+        (tmp_path / "s.db.journal").touch()
+        assert any("s.db.journal" in line for line in store.purge().remains)

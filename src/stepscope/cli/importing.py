@@ -96,6 +96,8 @@ def import_(
     Example: stepscope import runs/ --agent gpt-4o --tag experiment=a
 
     Example: stepscope import phoenix:my-project --since last
+
+    Example: stepscope import --listen 127.0.0.1:4318
     """
     tags = _tags(tag or [])
     if listen:

@@ -19,7 +19,7 @@ from stepscope.safety.forgiving import Repair, cut, told
 from stepscope.safety.limits import Limits
 
 # Values and keys within one request: 20 MiB of the smallest would fill ten times that in memory.
-MAX_VALUES = 1_000_000
+MAX_VALUES = 500_000
 
 
 class Values:

@@ -8,7 +8,7 @@ same work twice, as after a kill, changes nothing.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import Literal
 
@@ -22,7 +22,7 @@ from stepscope.formats.otlp_recorded import spans_of
 from stepscope.formats.spans import Span, assemble
 from stepscope.model import Quarantined, Source, Trajectory, Warn
 from stepscope.processes import serve as serve_child
-from stepscope.receive.journal import Due, Journal, Kept, key
+from stepscope.receive.journal import CACHE_KIBIBYTES, Due, Journal, Kept, key
 from stepscope.safety.forgiving import REPAIR_CODES, Repair
 from stepscope.safety.limits import Limits
 from stepscope.settings import Settings
@@ -116,6 +116,7 @@ def _begin(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
         Journal(start.journal) as journal,
         closing(connect(start.store)) as db,
     ):
+        db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
         closer = Closer(notebook, journal, db, start)
         yield lambda frame: _encode(closer.close(frames.decode(frame)))
 
@@ -147,7 +148,7 @@ class Closer:
 
     def _close(self, due: Due) -> Closed:
         limits = self._notebook.settings.limits
-        kept = list(self._journal.spans(due.trace, due.upto))
+        kept = self._journal.spans(due.trace, due.upto)
         found = late_spans.current(self._db, FORMAT, due.trace)
         before = None if found is None else self._notebook.store.trajectory(found)
         known = [] if before is None else spans_of(before)
@@ -166,7 +167,7 @@ class Closer:
         try:
             run = _assembled(due, before, known, fresh, limits)
         except TraceError as e:
-            self._quarantine(due.trace, kept, str(e))
+            self._quarantine(due, str(e))
             return msgspec.structs.replace(about, became="aside", reason=str(e))
         if not run.steps and not self._keep_all and before is None:
             return msgspec.structs.replace(about, became="left")
@@ -191,17 +192,24 @@ class Closer:
         store.keep_account(account.uri, msgspec.to_builtins(account))
         return account
 
-    def _quarantine(self, trace: str, kept: list[Kept], reason: str) -> None:
-        raw = _encode([one.span for one in kept])
-        aside = Quarantined(reason=reason, offset=0, raw=raw, uri=_uri(trace))
+    def _quarantine(self, due: Due, reason: str) -> None:
+        kept = self._journal.spans(due.trace, due.upto)
+        raw = b"[" + b",".join([_encode(one.span) for one in kept]) + b"]"
+        aside = Quarantined(reason=reason, offset=0, raw=raw, uri=_uri(due.trace))
         self._notebook.store.quarantine([aside])
 
 
-def _fresh(known: list[Span], kept: list[Kept]) -> tuple[list[Kept], int]:
+def _fresh(known: list[Span], kept: Iterable[Kept]) -> tuple[list[Kept], int]:
     """Return what is in the journal and not in the store, and how much is in both."""
     held = {key(_encode(span)) for span in known}
-    fresh = [one for one in kept if key(_encode(one.span)) not in held]
-    return fresh, len(kept) - len(fresh)
+    fresh: list[Kept] = []
+    again = 0
+    for one in kept:
+        if held and key(_encode(one.span)) in held:
+            again += 1
+        else:
+            fresh.append(one)
+    return fresh, again
 
 
 def _assembled(

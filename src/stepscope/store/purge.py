@@ -143,6 +143,8 @@ def _remains(db: sqlite3.Connection, path: str) -> Iterable[str]:
     if path != MEMORY:
         for copy in sorted(Path(path).parent.glob(Path(path).name + ".v*.bak")):
             yield f"the backup {copy}, made before a migration, with everything it held then"
+        if Path(f"{path}.journal").exists():
+            yield f"{path}.journal: spans of runs that `import --listen` has not closed yet"
 
 
 def _count(db: sqlite3.Connection, of: str) -> int:
