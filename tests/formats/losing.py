@@ -70,12 +70,13 @@ def names(cell: str) -> set[str]:
 
 def all_runs(folders: Iterable[Path]) -> list[Trajectory]:
     """Every run under folders; what is no trace is another test's business."""
-    return [
-        run
-        for reading in readings([str(folder) for folder in folders])
-        for run in reading
-        if isinstance(run, Trajectory)
-    ]
+    return [run for runs in by_file(folders) for run in runs]
+
+
+def by_file(folders: Iterable[Path]) -> Iterator[list[Trajectory]]:
+    """The runs of each file under folders: within one, no two share an id."""
+    for reading in readings([str(folder) for folder in folders]):
+        yield [run for run in reading if isinstance(run, Trajectory)]
 
 
 def fullest() -> Trajectory:

@@ -174,7 +174,8 @@ def _mcp_belief(item: dict[str, Json]) -> Judged | None:
         told = failure.get("message", failure.get("content"))
         # The server reached its tool, and the tool failed; otherwise the tool was not reached.
         reached = failure.get("type") == "mcp_tool_execution_error"
-        said = told if isinstance(told, str) else msgspec.json.encode(failure).decode()
+        whole = msgspec.json.encode(failure, order="deterministic").decode()
+        said = told if isinstance(told, str) else whole
         return Judged("error", "explicit" if reached else "protocol", said[:200])
     if failure:
         return Judged("error", "protocol", str(failure)[:200])

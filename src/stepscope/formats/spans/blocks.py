@@ -158,7 +158,7 @@ def result_parts(held: Json) -> tuple[Part, ...]:
         return tuple([block(entry) for entry in held])
     if isinstance(held, dict) and held.keys() <= {"type", "value"} and "value" in held:
         return result_parts(held["value"])
-    return (Part("text", msgspec.json.encode(held).decode()),)
+    return (Part("text", msgspec.json.encode(held, order="deterministic").decode()),)
 
 
 def _is_block(entry: Json) -> bool:

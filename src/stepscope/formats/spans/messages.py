@@ -59,6 +59,9 @@ _latest: deque[_Told] = deque(maxlen=8)
 # Reading a text shorter than this costs less than remembering it.
 _SHORT = 500
 
+# The order of keys in a trace says nothing: two of one content are one text.
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
 
 def read(found: Json, actor: Actor, limits: Limits) -> tuple[Message, ...]:
     """Return the messages that a value holds; `actor` said those that do not say who did.
@@ -108,8 +111,8 @@ def _read(found: Json, actor: Actor, limits: Limits) -> tuple[Message, ...]:
 
 
 def plain(value: Json) -> str:
-    """Return a value as text: text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    """Return a value as text: text as it is, anything else as JSON, keys in their order."""
+    return value if isinstance(value, str) else _encode(value).decode()
 
 
 def _body(value: dict[str, Json], actor: Actor, limits: Limits) -> tuple[Message, ...]:
