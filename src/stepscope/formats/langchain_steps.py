@@ -12,7 +12,7 @@ from stepscope.formats.building import rest, text_at
 from stepscope.formats.spans import langchain
 from stepscope.formats.spans.messages import read
 from stepscope.formats.spans.said import Message
-from stepscope.formats.tokens import anthropic_usage, openai_usage
+from stepscope.formats.tokens import anthropic_usage, openai_usage, uncounted
 from stepscope.model import Json, Step, StepKind, Usage
 from stepscope.safety.limits import Limits
 
@@ -118,6 +118,8 @@ def _extra(inner: dict[str, Json], said: Message) -> dict[str, Json] | None:
     """Return what a message says that its step has no field for."""
     about, ours = inner.get("response_metadata"), said.actor == "agent"
     found = rest(inner, _told(inner, said)) or {}
+    if "usage_metadata" not in found:
+        found["usage_metadata"] = uncounted(inner.get("usage_metadata"))
     if ours and isinstance(about, dict):
         told = [next((k for k in keys if text_at(about, k)), "") for keys in (_MODEL, _REASON)]
         found["response_metadata"] = rest(about, frozenset(told))

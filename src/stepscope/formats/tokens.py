@@ -11,14 +11,17 @@ from collections.abc import Iterable
 
 from stepscope.model import Json, Step, Usage
 
-# What an OpenAI usage counts, in its own object and in those of its details.
+# What a usage of OpenAI's or LangChain's counts, in its own object and in those of its details.
 _COUNTED = frozenset(
     "prompt_tokens input_tokens completion_tokens output_tokens total_tokens".split()
 )
-_DETAILED = frozenset({"cached_tokens", "cache_write_tokens", "reasoning_tokens"})
+_DETAILED = frozenset(
+    "cached_tokens cache_write_tokens reasoning_tokens "
+    "cache_read cache_creation cache_write reasoning".split()
+)
 _DETAILS = frozenset(
-    "prompt_tokens_details input_tokens_details completion_tokens_details "
-    "output_tokens_details".split()
+    "prompt_tokens_details input_tokens_details completion_tokens_details output_tokens_details "
+    "input_token_details output_token_details".split()
 )
 
 
@@ -40,7 +43,7 @@ def openai_usage(usage: Json) -> Usage | None:
 
 
 def uncounted(usage: Json) -> dict[str, Json] | None:
-    """Return what an OpenAI usage says beyond what `openai_usage` reads, None for nothing.
+    """Return what a usage of OpenAI's or LangChain's says beyond its counts, None for nothing.
 
     >>> uncounted({"prompt_tokens": 3, "prompt_tokens_details": {"audio_tokens": 1}})
     {'prompt_tokens_details': {'audio_tokens': 1}}
