@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from stepscope.backends.asking import Asked, Found, aside, cursor, objects
-from stepscope.backends.client import Rejected, TooLarge
+from stepscope.backends.client import Client, Rejected, TooLarge
 from stepscope.errors import EnvironmentFault, UsageError
 from stepscope.formats.mlflow import runs_of
 from stepscope.formats.spans.attributes import count, decoded
@@ -22,6 +22,8 @@ from stepscope.formats.times import instant
 from stepscope.model import Json, Source, Trajectory
 
 FORMAT = "mlflow"
+# Of an assessment's metadata, where it was sent from here.
+KEY = "stepscope.key"
 # Traces on one page; servers refuse more than 500.
 _PAGE = 200
 # Milliseconds behind the newest trace of the previous pull in which late ones are looked for.
@@ -56,7 +58,10 @@ def fetch(asked: Asked) -> Iterator[Found]:
         listed.add(str(info.get("trace_id")))
         yield from _run(info, seen, asked)
     for trace_id in mark.get(_OPEN) or ():
-        if trace_id not in listed and (again := _info(str(trace_id), asked)) is not None:
+        if (
+            trace_id not in listed
+            and (again := trace_info(asked.client, str(trace_id))) is not None
+        ):
             yield from _run(again, seen, asked)
     dropped = len(seen.unfinished) - _OPEN_MOST
     if dropped > 0:
@@ -68,22 +73,34 @@ def fetch(asked: Asked) -> Iterator[Found]:
 
 
 def _experiment(asked: Asked) -> str:
+    found = experiment_id(asked.client, asked.place)
+    if found is None:
+        raise UsageError(
+            f"{asked.client.access.host} has no experiment {asked.place!r}; "
+            "names are as its page of experiments shows them"
+        )
+    return found
+
+
+def experiment_id(client: Client, name: str) -> str | None:
+    """Return the id of the experiment of that name, None where there is none.
+
+    Raises:
+        EnvironmentFault: the server cannot be reached, or is none of MLflow.
+    """
     path = "/api/2.0/mlflow/experiments/get-by-name"
     try:
-        reply = asked.client.get(path, {"experiment_name": asked.place})
+        value = client.get(path, {"experiment_name": name}).value
     except Rejected as e:
         if e.status == 404:
-            raise UsageError(
-                f"{asked.client.access.host} has no experiment {asked.place!r} ({e})"
-            ) from e
+            return None
         raise
-    value = reply.value
     found = value.get("experiment") if isinstance(value, dict) else None
     named = found.get("experiment_id") if isinstance(found, dict) else None
     if named is None:
         raise EnvironmentFault(
-            f"{asked.client.access.host} answers without an experiment; is "
-            f"{asked.client.access.host_variable} its address?"
+            f"{client.access.host} answers without an experiment; is "
+            f"{client.access.host_variable} its address?"
         )
     return str(named)
 
@@ -111,15 +128,15 @@ def _listed(experiment_id: str, first: int | None, asked: Asked) -> Iterator[dic
         body["page_token"] = following
 
 
-def _info(trace_id: str, asked: Asked) -> dict[str, Json] | None:
-    """Return what is known of one trace, None where it is no more."""
+def trace_info(client: Client, trace_id: str) -> dict[str, Json] | None:
+    """Return what is known of one trace beside its spans, None where there is none."""
     try:
-        reply = asked.client.get(f"/api/3.0/mlflow/traces/{quote(trace_id, safe='')}")
+        value = client.get(f"/api/3.0/mlflow/traces/{quote(trace_id, safe='')}").value
     except Rejected as e:
         if e.status == 404:
             return None
         raise
-    told = reply.value.get("trace") if isinstance(reply.value, dict) else None
+    told = value.get("trace") if isinstance(value, dict) else None
     info = told.get("trace_info") if isinstance(told, dict) else None
     return info if isinstance(info, dict) else None
 
@@ -138,11 +155,30 @@ def _run(info: dict[str, Json], seen: _Seen, asked: Asked) -> Iterator[Found]:
         yield aside(info, str(e), asked)
         return
     source = Source(format=FORMAT, uri=asked.uri)
+    info = _without_ours(info, asked)
     value = info if data is None else {"info": info, "data": data}
     for found in runs_of([value], source=source, limits=asked.limits):
         if isinstance(found, Trajectory):
             _note_missing(found, info, data, asked)
         yield found
+
+
+def _without_ours(info: dict[str, Json], asked: Asked) -> dict[str, Json]:
+    """Return what is known of a trace without the verdicts that were sent to it from here."""
+    listed = info.get("assessments")
+    if not isinstance(listed, list):
+        return info
+    others = [held for held in listed if not key_of(held)]
+    if len(others) == len(listed):
+        return info
+    asked.told.withheld["verdicts of ours, left there"] += len(listed) - len(others)
+    return {**info, "assessments": others}
+
+
+def key_of(assessment: Json) -> str:
+    """Return by what a verdict of ours is told from others; "" where it is none of ours."""
+    about = assessment.get("metadata") if isinstance(assessment, dict) else None
+    return str(about.get(KEY, "")) if isinstance(about, dict) else ""
 
 
 def _spans(trace_id: str, asked: Asked) -> dict[str, Json] | None:

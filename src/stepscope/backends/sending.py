@@ -1,0 +1,228 @@
+"""Send runs as OTLP, and verdicts as evaluations on their spans, to a tracing backend.
+
+Everything has an id that is the same whenever it is sent, so that sending twice changes nothing. A
+run that was pulled from the very place is there already and only its verdicts are sent. Spans go
+first, all of them: a backend may take a while to show a span that it has accepted.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from stepscope.api.adding import Progress
+from stepscope.api.exporting import scored
+from stepscope.api.notebook import Notebook
+from stepscope.backends.access import access
+from stepscope.backends.client import Client
+from stepscope.backends.evaluations import Evaluation, apart, evaluations, place_of
+from stepscope.backends.ledger import Ledger, digest
+from stepscope.backends.pulling import uri_of
+from stepscope.backends.target import BackendName, target
+from stepscope.errors import UsageError
+from stepscope.formats import otlp_write
+from stepscope.model import Record, Trajectory
+from stepscope.store.where import Where, parse, since
+
+What = Literal["both", "runs", "verdicts"]
+
+
+class Sender(Protocol):
+    """One backend that takes spans and evaluations."""
+
+    def spans(self, body: bytes) -> None:
+        """Send one request of OTLP as JSON."""
+
+    def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
+        """Send the verdicts of one run; return how many of them are about spans not there.
+
+        `fresh` says that spans were sent just now, and may take a while to be there.
+        """
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """What was sent.
+
+    Attributes:
+        target: where to.
+        runs: runs whose spans were sent.
+        spans: how many those are.
+        verdicts: verdicts that were sent.
+        runs_there: runs whose spans were there: sent before, or pulled from there.
+        verdicts_there: verdicts that were sent before, and are the same.
+        unmeasured: answers without a value or a label, which no backend has a place for.
+        absent: verdicts about spans that the backend does not have.
+    """
+
+    target: str
+    runs: int = 0
+    spans: int = 0
+    verdicts: int = 0
+    runs_there: int = 0
+    verdicts_there: int = 0
+    unmeasured: int = 0
+    absent: int = 0
+
+    def __str__(self) -> str:
+        """One line: how much of what, where, and what was not sent and why."""
+        said = f"sent {self.runs:,} runs as {self.spans:,} spans and {self.verdicts:,} verdicts"
+        parts = [f"{said} to {self.target}"]
+        if self.runs_there or self.verdicts_there:
+            parts.append(
+                f"there already: {self.runs_there:,} runs, {self.verdicts_there:,} verdicts"
+            )
+        if self.unmeasured:
+            parts.append(f"{self.unmeasured:,} unmeasured answers have no place there")
+        if self.absent:
+            parts.append(f"{self.absent:,} verdicts are about spans that are not there")
+        return "; ".join(parts)
+
+
+class _Counts:
+    """The fields of `Sent` while they grow."""
+
+    def __init__(self) -> None:
+        self.runs = self.spans = self.verdicts = 0
+        self.runs_there = self.verdicts_there = self.unmeasured = self.absent = 0
+
+
+def send(
+    notebook: Notebook,
+    place: str,
+    *,
+    what: What = "both",
+    where: str | None = None,
+    since: str | None = None,
+    again: bool = False,
+    progress: Progress | None = None,
+    variables: Mapping[str, str] | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Sent:
+    """Send the chosen runs and their verdicts.
+
+    When the backend gives up half way, sending again goes on where it stopped.
+
+    Args:
+        notebook: whose runs.
+        place: as `phoenix:my-project`.
+        what: runs, verdicts, or both.
+        where: a filter, as "agent = 'gpt-4o'".
+        since: a date or an age, as "7d".
+        again: also what was sent before.
+        progress: called with how many runs are done, and of how many.
+        variables: where hosts and keys are; the environment when left out.
+        sleep: waits so many seconds.
+
+    Raises:
+        UsageError: nothing is chosen, or no such backend or place.
+        ConfigError: a key is missing or refused; the variable is named.
+        EnvironmentFault: the backend cannot be reached, or gives up.
+    """
+    chosen, counts = target(place), _Counts()
+    to = access(chosen.backend, os.environ if variables is None else variables)
+    runs = _where(where, since)
+    total = len(notebook.store.keys(runs))
+    if total == 0:
+        raise UsageError("no run with its texts is chosen, so there is nothing to send")
+    uri = uri_of(chosen, to)
+    told = progress or _silent
+    passes = 2 if what == "both" else 1
+    with (
+        Client(to, notebook.settings.limits, sleep=sleep) as client,
+        Ledger(str(notebook.store.path), uri) as ledger,
+    ):
+        sender = _sender(chosen.backend, client, chosen.place, sleep)
+        done = 0
+        if what != "verdicts":
+            for run, _ in _chosen(notebook, runs):
+                _send_spans(run, sender, ledger, counts, there=run.source.uri == uri, again=again)
+                done += 1
+                told(done, passes * total)
+        if what != "runs":
+            fresh = counts.runs > 0
+            for run, records in _chosen(notebook, runs):
+                found = evaluations(records, place_of(run, chosen.backend))
+                counts.unmeasured += len(records) - len(found)
+                _send_verdicts(run, found, sender, ledger, counts, fresh=fresh, again=again)
+                done += 1
+                told(done, passes * total)
+    return Sent(target=uri, **vars(counts))
+
+
+def _chosen(
+    notebook: Notebook, where: Where | None
+) -> Iterator[tuple[Trajectory, Sequence[Record]]]:
+    """Yield runs with their records, in the same order and under the same ids each time."""
+    given = set[str]()
+    for run, records in scored(notebook.store, where):
+        yield apart(run, given), records
+
+
+def _send_spans(
+    run: Trajectory, sender: Sender, ledger: Ledger, counts: _Counts, *, there: bool, again: bool
+) -> None:
+    # A run without times has spans that begin when they are first sent; told apart without them.
+    bodies = [r.body for r in otlp_write.requests([(run, ())], verdicts="none")]
+    content = digest(bodies)
+    if there or (not again and ledger.holds(run.id, "spans", content)):
+        counts.runs_there += 1
+        return
+    timed = otlp_write.requests([(run, ())], verdicts="none", placed_at=time.time_ns())
+    for request in timed:
+        sender.spans(request.body)
+        counts.spans += request.spans
+    ledger.keep(run.id, "spans", content)
+    counts.runs += 1
+
+
+def _send_verdicts(
+    run: Trajectory,
+    found: Sequence[Evaluation],
+    sender: Sender,
+    ledger: Ledger,
+    counts: _Counts,
+    *,
+    fresh: bool,
+    again: bool,
+) -> None:
+    content = digest(msgspec.json.encode(each) for each in found)
+    if not again and ledger.holds(run.id, "verdicts", content):
+        counts.verdicts_there += len(found)
+        return
+    absent = sender.verdicts(found, fresh=fresh) if found else 0
+    counts.absent += absent
+    counts.verdicts += len(found) - absent
+    if not absent:
+        ledger.keep(run.id, "verdicts", content)
+
+
+def _sender(
+    backend: BackendName, client: Client, place: str, sleep: Callable[[float], None]
+) -> Sender:
+    """Return what sends to a backend; the others' modules are not loaded."""
+    match backend:
+        case "mlflow":
+            from stepscope.backends.mlflow_send import MlflowSender
+
+            return MlflowSender(client, place)
+        case "phoenix":
+            from stepscope.backends.phoenix_send import PhoenixSender
+
+            return PhoenixSender(client, place, sleep)
+        case _:
+            raise NotImplementedError(backend)
+
+
+def _where(text: str | None, after: str | None) -> Where | None:
+    first = parse(text) if text is not None else None
+    if after is None:
+        return first
+    return since(after) if first is None else first & since(after)
+
+
+def _silent(done: int, total: int) -> None:
+    pass
