@@ -18,6 +18,7 @@ from stepscope.errors import TraceError
 from stepscope.formats import inspect_eval, inspect_json
 from stepscope.formats.archive import MAGIC
 from stepscope.formats.building import Ordinals
+from stepscope.formats.inspect_door import decode_sample
 from stepscope.formats.inspect_log import taken_apart
 from stepscope.formats.inspect_sample import NAME, run_of
 from stepscope.formats.opening import Opening
@@ -25,7 +26,6 @@ from stepscope.formats.pieces import RawRecord
 from stepscope.formats.plain import Found, Place, RecordFormat, attempt
 from stepscope.formats.rejoined import from_start
 from stepscope.model import Quarantined, Stream, Trajectory
-from stepscope.safety.door import decode
 
 _SURE = 0.95
 # The first member of a log: that it was begun; or, where it was rewritten, any other.
@@ -70,7 +70,7 @@ def _split(stream: Stream) -> Iterator[RawRecord | Quarantined]:
 def _one(record: RawRecord, place: Place, ordinals: Ordinals) -> Iterable[Trajectory | Quarantined]:
     log, sample = taken_apart(record.raw)
     try:
-        value, repairs = decode(sample, limits=place.limits)
+        value, repairs = decode_sample(sample, limits=place.limits)
     except TraceError as e:
         return (Quarantined(reason=str(e), offset=record.offset, raw=sample, uri=place.uri),)
     found = Found(value, record.offset, place.uri, repairs, place.limits, sample)

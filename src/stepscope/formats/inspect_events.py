@@ -260,7 +260,7 @@ class Player:
                 raise TraceError(f"a tool offered is {str(value)[:60]!r}; expected one by `name`")
             if (value["name"], agent) in self._tools:
                 continue
-            told = self._texts.within(value)
+            told = self._texts.copied(value)
             schema = told.get("parameters")
             self._tools[value["name"], agent] = ToolDef(
                 value["name"],

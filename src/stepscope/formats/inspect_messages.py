@@ -93,6 +93,8 @@ _message: Callable[[Json, type[Message]], Message] = msgspec.convert
 def said(value: Json, texts: Texts) -> Said:
     """Return a message as a step; its index is the business of who adds it.
 
+    The message stays as it is: it is compared with what models are given later.
+
     Raises:
         msgspec.ValidationError: it is no message.
     """
@@ -159,7 +161,7 @@ def call_of(value: Json, texts: Texts) -> ToolCall:
     extra = rest(value, _CALL)
     if call.type not in {None, "function"}:
         extra = {"type": call.type, **(extra or {})}
-    arguments = texts.within(call.arguments)
+    arguments = texts.copied(call.arguments)
     if call.parse_error is None:
         return ToolCall(call.function, arguments, call.id, extra=extra)
     raw = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
@@ -177,7 +179,7 @@ def content_of(content: Json, texts: Texts) -> _Content:
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
     for block in blocks:
-        value = texts.within(block)
+        value = texts.copied(block)
         if isinstance(value, dict) and value.get("type") == "tool_use" and text_at(value, "name"):
             call, result = _served(value, texts.limits)
             calls.append(call)

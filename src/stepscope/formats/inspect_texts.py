@@ -31,6 +31,14 @@ class Texts:
             return text
         return found
 
+    def copied(self, value: Json) -> Json:
+        """Return a value with every pointer in it replaced; the value itself stays as it is."""
+        if type(value) is str:
+            return self.of(value)
+        if type(value) is dict:
+            return {key: self.copied(item) for key, item in value.items()}
+        return [self.copied(item) for item in value] if type(value) is list else value
+
     def within(self, value: Json) -> Json:
         """Return a value with every pointer in it replaced, in place where it is no text itself."""
         if type(value) is str:
