@@ -23,16 +23,22 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _CALL = frozenset({"id", "name", "args"})
 _SERVED = frozenset({"id", "tool_type", "args"})
 _RESPONSE = frozenset({"id", "name", "response"})
+_CONTENT = frozenset({"parts", "role"})
+_COUNTED = frozenset(
+    "prompt_token_count tool_use_prompt_token_count candidates_token_count thoughts_token_count "
+    "cached_content_token_count total_token_count".split()
+)
 # JSON of the API's own library has base64 in the alphabet that is safe in URLs.
 _URL_SAFE = str.maketrans("-_", "+/")
 
 
 class Content(NamedTuple):
-    """What a content holds, sorted by what it is."""
+    """What a content holds, sorted by what it is; `extra` is what it says beside its parts."""
 
     parts: tuple[Part, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
+    extra: dict[str, Json] | None = None
 
 
 def snaked(record: dict[str, Json]) -> dict[str, Json]:
@@ -62,7 +68,8 @@ def content_of(content: Json, where: str) -> Content:
         listed = []
     if not isinstance(listed, list):
         raise TraceError(f"{where} needs a list under `parts`; found {str(content)[:60]!r}")
-    return parts_of(listed, where)
+    beside = rest(content, _CONTENT) if isinstance(content, dict) else None
+    return parts_of(listed, where)._replace(extra=beside)
 
 
 def parts_of(listed: list[Json], where: str) -> Content:
@@ -193,3 +200,8 @@ def tokens(metadata: Json) -> Usage | None:
         reasoning=thought,
     )
     return None if usage == Usage() else usage
+
+
+def uncounted(metadata: Json) -> dict[str, Json] | None:
+    """Return what a usage says beyond the counts that `tokens` reads, None for nothing."""
+    return rest(snaked(metadata), _COUNTED) if isinstance(metadata, dict) else None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.adk_content import call, content_of, parts_of, response, snaked
+from stepscope.formats.adk_content import Content, call, content_of, parts_of, response, snaked
 from stepscope.formats.adk_events import declared, event_step
 from stepscope.formats.building import rest, text_at
 from stepscope.formats.item_turns import placed
@@ -23,6 +23,7 @@ from stepscope.formats.times import instant
 from stepscope.model import Case, Json, Outcome, ReferenceCall, Step, ToolCall, ToolDef, ToolResult
 
 _CASE = frozenset({"eval_id", "conversation", "session_input"})
+_BETWEEN = frozenset({"invocation_events", "tool_uses", "tool_responses", "intermediate_responses"})
 _INVOCATION = frozenset({"user_content", "final_response", "intermediate_data", "app_details"})
 _PASSED, _FAILED = (1, "1", "PASSED"), (2, "2", "FAILED")
 
@@ -58,7 +59,10 @@ def talk(conversation: Json, *, timed: bool) -> Talk:
         said, offered = _app(about.get("app_details"))
         for tool in offered:
             tools.setdefault((tool.name, tool.agent), tool)
-        turns.append({**(rest(about, _INVOCATION) or {}), **said})
+        between = about.get("intermediate_data")
+        beside = rest(snaked(between), _BETWEEN) if isinstance(between, dict) else None
+        kept = {} if beside is None else {"intermediate_data": beside}
+        turns.append({**(rest(about, _INVOCATION) or {}), **kept, **said})
     return Talk(placed(steps), tuple(tools.values()), turns)
 
 
@@ -66,7 +70,8 @@ def _turn(about: dict[str, Json], *, timed: bool) -> list[Step]:
     """Return the steps of one invocation, as yet without places."""
     asked = content_of(about.get("user_content"), "user_content")
     start = instant(about.get("creation_timestamp") or None) if timed else None
-    steps = [Step(index=0, actor="user", parts=asked.parts, results=asked.results, start=start)]
+    first = Step(index=0, actor="user", parts=asked.parts, results=asked.results, start=start)
+    steps = [msgspec.structs.replace(first, extra=_content(asked))]
     between = about.get("intermediate_data")
     held = snaked(between) if isinstance(between, dict) else {}
     events = held.get("invocation_events")
@@ -83,8 +88,14 @@ def _turn(about: dict[str, Json], *, timed: bool) -> list[Step]:
         if last is None:
             last = Step(index=0, actor="agent")
         kind = "call" if said.calls else last.kind
-        steps.append(msgspec.structs.replace(last, parts=said.parts, calls=said.calls, kind=kind))
+        extra = {**(last.extra or {}), **(_content(said) or {})} or None
+        last = msgspec.structs.replace(last, parts=said.parts, calls=said.calls, kind=kind)
+        steps.append(msgspec.structs.replace(last, extra=extra))
     return steps
+
+
+def _content(held: Content) -> dict[str, Json] | None:
+    return None if held.extra is None else {"content": held.extra}
 
 
 def _between(held: dict[str, Json]) -> list[Step]:

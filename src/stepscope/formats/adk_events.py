@@ -12,7 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.adk_content import Content, content_of, snaked, tokens
+from stepscope.formats.adk_content import Content, content_of, snaked, tokens, uncounted
 from stepscope.formats.building import rest, text_at
 from stepscope.formats.envelope import tool_defs
 from stepscope.formats.times import instant
@@ -64,7 +64,7 @@ def event_step(event: Json, index: int) -> Step:
         error=_failure(about),
         id=text_at(about, "id") or None,
         replayed=about.get("partial") is True,
-        extra=_extra(about, done, target),
+        extra=_extra(about, done, target, held.extra),
     )
 
 
@@ -108,9 +108,14 @@ def _failure(about: dict[str, Json]) -> str | None:
 
 
 def _extra(
-    about: dict[str, Json], done: dict[str, Json], target: str | None
+    about: dict[str, Json],
+    done: dict[str, Json],
+    target: str | None,
+    beside: dict[str, Json] | None,
 ) -> dict[str, Json] | None:
     found = _said(rest(about, _KNOWN) or {})
+    used = uncounted(about.get("usage_metadata"))
+    found |= {k: v for k, v in (("content", beside), ("usage_metadata", used)) if v is not None}
     acted = _said(done)
     acted.pop("transfer_to_agent", None)
     if isinstance(about.get("actions"), dict):

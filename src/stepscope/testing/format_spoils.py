@@ -148,7 +148,7 @@ def _storable(read: Read, where: str) -> Iterator[str]:
 def unknown_keys_are_kept(subject: Subject) -> Iterator[str]:
     """A key that the format does not know is kept, in `extra` or among the spans."""
     documents = copy.deepcopy(subject.documents or ())
-    found = [each for value in documents for each in objects(value) if not _is_typed_value(each[1])]
+    found = [each for value in documents for each in objects(value) if not _is_closed(each[1])]
     probed = found[:: max(1, len(found) // _PROBES)]
     for at, (_, held) in enumerate(probed):
         held[f"{_PROBE}_{at}"] = f"kept-{at}-kept"
@@ -160,11 +160,17 @@ def unknown_keys_are_kept(subject: Subject) -> Iterator[str]:
         yield f"an unknown key of {lost[0]} is lost, {len(lost)} of {len(probed)}; keep it in extra"
 
 
-def _is_typed_value(held: dict[str, Json]) -> bool:
-    """Whether an object is a value as OTLP writes it; readers must ignore what else is in it."""
+def _is_closed(held: dict[str, Json]) -> bool:
+    """Whether another key would say something else than an unknown one.
+
+    In a value as OTLP writes it readers must ignore what they do not know; where all values are
+    objects, keys are names, and another one names something of their kind.
+    """
     if held.keys() in ({"key", "value"}, {"values"}):
         return True
-    return len(held) == 1 and next(iter(held)).endswith("Value")
+    if len(held) == 1 and next(iter(held)).endswith("Value"):
+        return True
+    return bool(held) and all(isinstance(value, dict) for value in held.values())
 
 
 def bad_records_are_counted(subject: Subject) -> Iterator[str]:
