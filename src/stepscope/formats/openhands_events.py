@@ -41,6 +41,7 @@ _KINDS: dict[str, StepKind] = {
 }
 # What an action's arguments say that its step has a field for.
 _TEXTS = ("content", "final_thought", "summary", "query")
+_META = frozenset({"function_name", "tool_call_id", "model_response", "total_calls_in_response"})
 _EVENT = frozenset(
     "timestamp source message cause action observation args extras content success "
     "tool_call_metadata llm_metrics".split()
@@ -145,7 +146,9 @@ class Log:
     def _beside(self, event: dict[str, Json]) -> dict[str, Json]:
         """Return what is said of an event; its response, where no event before was of it."""
         found = rest(event, _EVENT) or {}
-        response = self._response(event)
+        meta, response = event.get("tool_call_metadata"), self._response(event)
+        if isinstance(meta, dict) and (more := rest(meta, _META)):
+            found["tool_call_metadata"] = more
         if response and text_at(response, "id") not in self._told:
             found["model_response"] = response
         return found
