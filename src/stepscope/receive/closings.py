@@ -56,6 +56,7 @@ class Closings:
     def end(self) -> None:
         """End the process, and close the journal."""
         self._exchange()
+        self._journal.shrink()
         self._journal.close()
 
     def sweep(self) -> None:

@@ -303,6 +303,12 @@ class Journal:
                 )
         return [Due(trace, 0, *rest) for trace, *rest in rows]
 
+    def shrink(self) -> None:
+        """Give the disk back what spans have left behind, where none is left."""
+        if not self.waiting().spans:
+            with faults(self.path):
+                self._db.execute("VACUUM")
+
     def waiting(self) -> Open:
         """Return how much is in the journal."""
         with faults(self.path):
