@@ -313,6 +313,69 @@ def test_only_runs_of_langsmith_are_taken_for_them(value: Json, sure: bool) -> N
     assert (FORMAT.sniff(written(value)) > 0.9) is sure
 
 
+def test_runs_of_one_millisecond_stand_in_the_order_of_their_places() -> None:
+    def placed(entry: Record, order: int) -> Record:
+        own = f"20261122T040001{order:06}Z{entry['id']}"
+        dotted = own if order == 0 else f"20261122T040001000000Zt.{own}"
+        return {
+            **entry,
+            "start_time": 1795320001000,
+            "end_time": 1795320001000,
+            "dotted_order": dotted,
+        }
+
+    listed = [placed(entry, order) for order, entry in enumerate(ROUNDS)]
+    for shape in (listed, listed[::-1]):
+        run = run_of(FORMAT, shape)
+        assert [step.kind for step in run.steps] == ["message", "call", "result", "message"]
+        assert codes(run) == []
+    assert (run.spans[1].start_ns, run.spans[1].end_ns) == (1795320001000001000,) * 2
+    assert run.spans[1].attributes["langsmith.start_time"] == 1795320001000
+
+
+def test_a_time_that_a_place_contradicts_is_taken_as_the_run_says_it() -> None:
+    late = {**ROUNDS[0], "dotted_order": "20261122T050000000000Zt"}
+    run = run_of(FORMAT, [late, *ROUNDS[1:]])
+    assert run.spans[0].start_ns == 1795320000000000000
+
+
+def test_scripts_that_export_traces_name_fields_anew_and_may_leave_out_times() -> None:
+    exported: list[Record] = []
+    for entry in ROUNDS:
+        made = {"run_id": entry["id"], "parent_run_id": None, "duration_ms": 500, **entry}
+        made |= {"token_usage": {"prompt_tokens": 7, "completion_tokens": 1}}
+        made |= {"costs": {"total_cost": 0.5}, "custom_metadata": {"thread_id": "th"}}
+        del made["id"]
+        exported.append(made)
+    run = run_of(FORMAT, {"trace_id": "t", "runs": exported})
+    assert [step.kind for step in run.steps] == ["message", "call", "result", "message"]
+    assert (run.tags, codes(run)) == ({"session": "th"}, [])
+    assert (figures(run).tokens, figures(run).cost_usd) == (16, 1.0)
+    for entry in exported:
+        del entry["start_time"], entry["end_time"]
+    bare = run_of(FORMAT, {"trace_id": "t", "runs": exported})
+    assert [code for code, _ in codes(bare)][-1] == "runs_without_times"
+    assert len(bare.spans) == 4
+
+
+def test_runs_without_times_stand_by_the_times_in_their_ids() -> None:
+    def named(entry: Record, second: int) -> Record:
+        own = {"id": f"019a{second:08x}7000800000000000000{second}"[:32]}
+        return {k: v for k, v in {**entry, **own}.items() if not k.endswith("_time")}
+
+    root, *others = [named(entry, second) for second, entry in enumerate(ROUNDS)]
+    listed = [root, *[{**entry, "parent_run_id": root["id"]} for entry in others]]
+    run = run_of(FORMAT, listed[::-1])
+    assert [step.kind for step in run.steps] == ["message", "call", "result", "message"]
+    assert [span.start_ns is None for span in run.spans] == [False] * 4
+
+
+def test_a_part_of_a_trace_with_what_is_nested_in_it_is_of_that_trace() -> None:
+    part = {**ROUNDS[1], "child_runs": [{"id": "p", "name": "p", "run_type": "parser"}]}
+    run = run_of(FORMAT, [ROUNDS[0], part])
+    assert [(span.id, span.parent) for span in run.spans if span.id == "p"] == [("p", "m1")]
+
+
 def test_a_trace_of_many_runs_takes_time_in_proportion() -> None:
     few, many = min(seconds(250) for _ in range(3)), seconds(2_500)
     assert many < 30 * few
