@@ -49,7 +49,9 @@ _CHUNK = 1_000
 # Labels are found from the runs that they lie beside; alone they are read and give no run.
 _RUNLESS = {"agentrx_labels"}
 # Files that offer nothing at all; tables of one line have no row.
-_EMPTY = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*\]|\{\s*"resourceSpans"\s*:\s*\[\s*\]\s*\})?\s*')
+_EMPTY = re.compile(
+    rb'(\xef\xbb\xbf)?[\s\[]*(\{\s*"resourceSpans"\s*:\s*\[\s*\]\s*\}[\s,]*)*[\s\]]*'
+)
 _UNTYPED = (
     ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, ImportError,
     LookupError, MemoryError, NameError, OSError, RuntimeError, StopIteration, TypeError,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ from bars._traces import traces
 from stepscope import registry
 from stepscope.errors import TraceError
 from stepscope.formats import ours_parquet
+from stepscope.formats.parquet_file import batches
+from stepscope.model import Stream
 from tests.formats.reading import read
 
 
@@ -47,6 +50,7 @@ def test_every_format_has_a_trace_to_be_spoilt_or_is_told_missing() -> None:
         ("tau2", {"tasks": [], "simulations": "x"}, "`simulations` needs a list"),
         ("tau2", {"tasks": [], "info": {}}, "`simulations` needs a list"),
         ("google_adk", {"eval_set_id": "s", "eval_cases": []}, "nothing stands in `eval_cases`"),
+        ("claude_code", {"type": "human", "content": "x"}, "no line of it is of a session"),
     ],
 )
 def test_a_record_that_gives_no_run_says_why(name: str, file: object, reason: str) -> None:
@@ -65,6 +69,33 @@ def test_a_parquet_file_whose_column_has_no_readable_name_is_refused_in_one_line
     with pytest.raises(TraceError, match="Parquet that cannot be read") as told:
         read(ours_parquet.FORMAT, spoilt)
     assert "\n" not in str(told.value)
+
+
+def test_a_parquet_file_that_gives_other_rows_than_it_claims_is_told() -> None:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"id": ["a"] * 3, "run_type": ["chain"] * 3}), file)
+    held = pq.ParquetFile(file)
+    stream = Stream(file, "f.parquet")
+    assert [batch.num_rows for batch in batches(held, stream, 2)] == [2, 1]
+
+    class Lying:
+        metadata = pq.ParquetFile(file).metadata
+
+        def iter_batches(self, rows: int, columns: object) -> Iterator[pa.RecordBatch]:
+            yield from list(held.iter_batches(rows))[:1]
+
+    with pytest.raises(TraceError, match=r"f\.parquet: damaged Parquet: 2 rows came of 3"):
+        list(batches(Lying(), stream, 2))
+
+
+@pytest.mark.parametrize("file", [{}, {"version": 2, "status": "error"}])
+def test_an_object_that_is_no_log_is_no_log_of_inspect(file: object) -> None:
+    with pytest.raises(TraceError, match="neither `eval` nor a sample"):
+        read(registry.format("inspect_ai"), json.dumps(file).encode())
+
+
+def test_a_session_of_nothing_but_summaries_is_nothing() -> None:
+    assert read(registry.format("claude_code"), {"type": "summary", "summary": "x"}) == []
 
 
 def test_a_hang_a_lie_and_a_loss_would_be_faults(tmp_path: Path) -> None:

@@ -100,7 +100,11 @@ def _finished(
 
 
 def _runs(session: Session, ordinals: Ordinals, at: Found) -> tuple[Trajectory, ...]:
-    """Return a session's run, then those of its subagents, linked both ways."""
+    """Return a session's run, then those of its subagents, linked both ways.
+
+    Raises:
+        TraceError: nothing in it is of Claude Code.
+    """
     main, *others = session.threads()
     run = _finish(draft_of(session, main, at), at, ordinals)
     at = at._replace(repairs=()) if run is not None else at
@@ -109,6 +113,8 @@ def _runs(session: Session, ordinals: Ordinals, at: Found) -> tuple[Trajectory, 
         drafts = [msgspec.structs.replace(draft, parent=run.id) for draft in drafts]
     finished = [_finish(draft, at, ordinals) for draft in drafts]
     children = [child for child in finished if child is not None]
+    if run is None and not children and not session.name and not session.is_quiet:
+        raise TraceError("no line of it is of a session, and none is a message")
     if run is None:
         return tuple(children)
     here = {child.source.run_id for child in children}

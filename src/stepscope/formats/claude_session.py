@@ -14,6 +14,7 @@ from stepscope.model import Json, Source, Step, Trajectory, Usage, Warn
 
 NAME = "claude_code"
 AGENT = "claude-code"
+_BESIDE = frozenset({"summary", "file-history-snapshot", "permission-mode", "queue-operation"})
 
 
 class Thread(NamedTuple):
@@ -35,6 +36,11 @@ class Session:
     def add(self, line: Line) -> None:
         """Take the next line."""
         self._lines.append(line)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether its lines are all of the kinds that are written beside a conversation."""
+        return all(line.type in _BESIDE for line in self._lines)
 
     def lose(self) -> None:
         """Note that a line here could not be read."""

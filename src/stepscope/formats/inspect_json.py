@@ -41,8 +41,8 @@ def samples(stream: Stream) -> Iterator[RawRecord | Quarantined]:
                 header = _header(stream, bytes(splitter.around))
             found = RawRecord(found.offset, inspect_log.framed(header, found.raw))
         yield found
-    if header is None:
-        _whole_header(stream, bytes(splitter.around))
+    if header is None and b'"eval"' not in _whole_header(stream, bytes(splitter.around)):
+        raise TraceError(f"{stream.uri}: no log of Inspect: neither `eval` nor a sample in it")
 
 
 def _header(stream: Stream, before: bytes) -> bytes:

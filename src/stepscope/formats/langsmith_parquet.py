@@ -17,7 +17,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.langsmith import out
 from stepscope.formats.langsmith_run import Runs
-from stepscope.formats.parquet_file import check_sizes, footer, opened, pyarrow_module
+from stepscope.formats.parquet_file import batches, check_sizes, footer, opened, pyarrow_module
 from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
 from stepscope.safety.door import Repair, decode
 from stepscope.safety.limits import Limits
@@ -60,7 +60,7 @@ class _LangSmithParquet:
                 raise TraceError(f"{stream.uri}: Parquet without the columns `id` and `run_type`")
             check_sizes(file, stream)
             number = 0
-            for batch in file.iter_batches(_BATCH_ROWS):
+            for batch in batches(file, stream, _BATCH_ROWS):
                 for row in _plain(batch):
                     yield from _add(runs, row, number, stream, repairs)
                     number += 1

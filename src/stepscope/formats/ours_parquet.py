@@ -16,7 +16,14 @@ from typing import Any, BinaryIO
 
 from stepscope.errors import LimitError, TraceError
 from stepscope.formats.ours import SCHEMA, check_schema, line_of, run_of
-from stepscope.formats.parquet_file import MAGIC, check_sizes, footer, opened, pyarrow_module
+from stepscope.formats.parquet_file import (
+    MAGIC,
+    batches,
+    check_sizes,
+    footer,
+    opened,
+    pyarrow_module,
+)
 from stepscope.model import Quarantined, Stream, Trajectory
 
 NAME = "ours_parquet"
@@ -95,7 +102,7 @@ class _OursParquet:
             _refuse_foreign(file, stream)
             check_sizes(file, stream)
             number = 0
-            for batch in file.iter_batches(_BATCH_RUNS, columns=["run"]):
+            for batch in batches(file, stream, _BATCH_RUNS, ["run"]):
                 for raw in batch.column(0).to_pylist():
                     yield _run(raw, number, stream)
                     number += 1

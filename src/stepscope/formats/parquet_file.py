@@ -95,3 +95,20 @@ def check_sizes(file: Any, stream: Stream) -> None:
                 f"{stream.uri}: row group {group} unpacks to {size} bytes; limits.zip_total_bytes "
                 f"is {stream.limits.zip_total_bytes}"
             )
+
+
+def batches(
+    file: Any, stream: Stream, rows: int, columns: list[str] | None = None
+) -> Iterator[Any]:
+    """Yield a file's rows, so many at a time, as `pyarrow.RecordBatch`; `file`: a `ParquetFile`.
+
+    Raises:
+        TraceError: fewer or more came than the file claims.
+    """
+    came = 0
+    for batch in file.iter_batches(rows, columns=columns):
+        came += batch.num_rows
+        yield batch
+    claimed = file.metadata.num_rows
+    if came != claimed:
+        raise TraceError(f"{stream.uri}: damaged Parquet: {came} rows came of {claimed}")
