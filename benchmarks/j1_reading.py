@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import reading_files
+from benchmarks import j1_inspect, reading_files
 from benchmarks.peers import Absent, peer
 from benchmarks.rounds import Row, Samples, Worker, table, workers
 
@@ -96,13 +96,15 @@ def main() -> int:
     """Print the table; return 1 when a limit is missed."""
     files = reading_files.files()
     answers, absent = in_turn(files)
-    found = rows(answers)
+    logs, no_inspect = j1_inspect.in_turn()
+    found = [*rows(answers), *j1_inspect.rows(logs)]
     print(table(found))
-    print(f"medians of {ROUNDS} rounds in turn after one to warm up; peer: pydantic")
+    print(f"medians of {ROUNDS} rounds in turn after one to warm up; peers: pydantic, Inspect")
     for path in files[-3:]:
         print(f"{path.name}: {path.stat().st_size / 1e6:.0f} MB")
-    if absent is not None:
-        print(f"not compared: {absent.name} cannot be installed here: {absent.reason}")
+    for missing in (absent, no_inspect):
+        if missing is not None:
+            print(f"not compared: {missing.name} cannot be installed here: {missing.reason}")
     return 0 if all(row.met for row in found) else 1
 
 
