@@ -196,12 +196,14 @@ def test_a_result_is_the_run_of_its_session_held_against_its_case() -> None:
     ]
     assert (passed.task, passed.workflow) == ("refund-12", "refunds")
     assert passed.source.run_id == RESULT["eval_case_results"][1]["session_id"]
-    assert [(tool.name, tool.agent) for tool in passed.tools or ()][2:] == [
+    assert [(tool.name, tool.agent) for tool in passed.tools or ()] == [
+        ("transfer_to_agent", "billing"),
         ("get_order", "billing"),
         ("refund", "billing"),
+        ("transfer_to_agent", "triage"),
     ]
     assert passed.tools is not None
-    assert passed.tools[2].schema is not None
+    assert passed.tools[1].schema is not None
     assert passed.extra is not None
     assert passed.extra["invocations"][0]["instructions"]["triage"] == "You route."
     assert passed.extra["invocations"][0]["duration"] >= 0

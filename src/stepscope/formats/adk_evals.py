@@ -25,6 +25,7 @@ from stepscope.model import Case, Json, Outcome, ReferenceCall, Step, ToolCall, 
 _CASE = frozenset({"eval_id", "conversation", "session_input"})
 _BETWEEN = frozenset({"invocation_events", "tool_uses", "tool_responses", "intermediate_responses"})
 _INVOCATION = frozenset({"user_content", "final_response", "intermediate_data", "app_details"})
+_AGENT = frozenset({"name", "instructions", "tool_declarations"})
 _PASSED, _FAILED = (1, "1", "PASSED"), (2, "2", "FAILED")
 
 
@@ -135,18 +136,32 @@ def _listed(held: dict[str, Json], key: str) -> list[dict[str, Json]]:
 
 
 def _app(details: Json) -> tuple[dict[str, Json], list[ToolDef]]:
-    """Return the instructions of an app's agents, and their tools."""
-    agents = snaked(details).get("agent_details") if isinstance(details, dict) else None
+    """Return the instructions of an app's agents and what else is said of them, and their tools."""
+    about = snaked(details) if isinstance(details, dict) else {}
+    agents = about.get("agent_details")
     if not isinstance(agents, dict):
         return {} if details is None else {"app_details": details}, []
     instructions: dict[str, Json] = {}
+    beside = rest(about, frozenset({"agent_details"})) or {}
     tools: list[ToolDef] = []
-    for name, agent in agents.items():
-        about = snaked(agent) if isinstance(agent, dict) else {}
-        if about.get("instructions"):
-            instructions[name] = about["instructions"]
-        tools += declared(about.get("tool_declarations"), name)
-    return {"instructions": instructions} if instructions else {}, tools
+    for name, agent in sorted(agents.items()):
+        held = snaked(agent) if isinstance(agent, dict) else {"value": agent}
+        if held.get("instructions"):
+            instructions[name] = held["instructions"]
+        tools += declared(held.get("tool_declarations"), name)
+        if more := {**(rest(held, _AGENT) or {}), **_undeclared(held.get("tool_declarations"))}:
+            beside[name] = more
+    found: dict[str, Json] = {"instructions": instructions} if instructions else {}
+    return {**found, "app_details": beside} if beside else found, tools
+
+
+def _undeclared(listed: Json) -> dict[str, Json]:
+    """Return tools that declare no functions, and what others say beside theirs."""
+    if not isinstance(listed, list):
+        return {} if listed is None else {"tool_declarations": listed}
+    known = frozenset({"function_declarations"})
+    left = [rest(snaked(tool), known) if isinstance(tool, dict) else tool for tool in listed]
+    return {"tool_declarations": left} if any(left) else {}
 
 
 def case_of(about: dict[str, Json], workflow: str, expected: Talk) -> Case:

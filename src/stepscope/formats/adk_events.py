@@ -70,12 +70,12 @@ def event_step(event: Json, index: int) -> Step:
 
 def _content(about: dict[str, Json], index: int) -> Content:
     held = content_of(about.get("content"), f"event {index}")
-    if held != Content():
+    if held.parts or held.calls or held.results:
         return held
     for key in _TRANSCRIPTS:
         spoken = about.get(key)
         if isinstance(spoken, dict) and isinstance(spoken.get("text"), str):
-            return Content(parts=(Part("text", spoken["text"]),))
+            return held._replace(parts=(Part("text", spoken["text"]),))
     return held
 
 

@@ -194,10 +194,7 @@ def _of_talk(told: Talk, case: Case, extra: dict[str, Json], found: Found) -> Tr
 
 
 def _result(about: dict[str, Json], around: dict[str, Json], found: Found) -> Trajectory:
-    """Return the run that was made for a case: the session's events, else what was kept of it.
-
-    What was kept repeats the events; of it only what they do not have is told beside them.
-    """
+    """Return the run that was made for a case: the session's events, else what was kept of it."""
     turns = [_object(turn) for turn in _listed(about, "eval_metric_result_per_invocation")]
     actual = talk([turn.get("actual_invocation", {}) for turn in turns], timed=True)
     expected = talk([turn[_HELD] for turn in turns if _HELD in turn], timed=False)
@@ -207,11 +204,13 @@ def _result(about: dict[str, Json], around: dict[str, Json], found: Found) -> Tr
     workflow = text_at(about, "eval_set_id") or text_at(around, "eval_set_id") or NAME
     task, run_id = text_at(about, "eval_id"), text_at(about, "session_id")
     draft = _draft(steps, found)
-    more = [rest(turn, frozenset({"actual_invocation", _HELD})) for turn in turns]
+    # Events tell the run; what was kept of them beside is kept beside.
+    told = {_HELD} if session.get("events") else {_HELD, "actual_invocation"}
+    more = [rest(turn, frozenset(told)) for turn in turns]
     notes = [{**turn, **(said or {})} for turn, said in zip(actual.turns, more, strict=True)]
     extra = {**around, **(rest(about, _RESULT) or {}), "invocations": notes}
-    if any(expected.turns):
-        extra["expected_invocations"] = expected.turns
+    if expected.steps:
+        extra["expected_invocations"] = [turn[_HELD] for turn in turns if _HELD in turn]
     if more_of_session := rest(session, _SESSION):
         extra["session"] = more_of_session
     return msgspec.structs.replace(

@@ -44,7 +44,7 @@ from stepscope.model import (
 )
 
 NAME = "openhands"
-_OUTPUT = frozenset({"instance_id", "attempt", "history", "metrics", "error"})
+_OUTPUT = frozenset({"instance_id", "attempt", "history", "error"})
 
 
 def _is_one(record: Json) -> bool:
@@ -143,7 +143,6 @@ class _Run(Pieced):
             start=start,
             end=end,
             warnings=tuple(gaps),
-            extra=None if self.spent.last is None else {"metrics": self.spent.last},
         )
 
     def _used(self, step: Step) -> Step:

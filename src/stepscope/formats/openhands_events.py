@@ -3,8 +3,8 @@
 An action of the agent is a call, with the arguments that the model wrote where its response is
 recorded; the observation names its cause. What others ran is not the agent's call. Exit codes,
 `success` and error events are explicit. Every event repeats the response it is of and the metrics
-so far: the response stays with its first event, the metrics with the run. `message` renders what an
-event says otherwise, and is not kept.
+so far: the response stays with its first event, and of the metrics what is new. `message` renders
+what an event says otherwise, and is not kept.
 Format: All-Hands-AI/OpenHands 0.59, `openhands/events/serialization`.
 """
 
@@ -66,9 +66,11 @@ class Log:
         self.spent = spent
         self._limits = limits
         self._calls: dict[int, ToolCall] = {}
-        self._told: set[str] = set()
+        self._told: dict[str, Json] = {}
         # Who acts: an agent that a task was delegated to, until it gives its answer.
         self._agents: list[str | None] = [None]
+        # What the metrics of the event at hand say that earlier ones did not.
+        self._spent_now: Json = None
 
     def step(self, event: dict[str, Json], index: int) -> Step:
         """Return one event as the step at `index`.
@@ -80,8 +82,8 @@ class Log:
         actor = _ACTORS.get(source or "")
         if actor is None:
             raise TraceError(f"event {index} needs a `source`; found {str(source)[:60]!r}")
-        if isinstance(event.get("llm_metrics"), dict):
-            self.spent.snapshot(event["llm_metrics"])
+        metrics = event.get("llm_metrics")
+        self._spent_now = self.spent.snapshot(metrics) if isinstance(metrics, dict) else metrics
         if isinstance(event.get("action"), str):
             return self._action(event, index, actor)
         return self._observation(event, index)
@@ -134,7 +136,7 @@ class Log:
         own = text_at(response, "id")
         if own is None or own in self._told:
             return None
-        self._told.add(own)
+        self._told[own] = response
         return self.spent.once(own) or openai_usage(response.get("usage"))
 
     def _extra(self, event: dict[str, Json], args: dict[str, Json]) -> dict[str, Json]:
@@ -144,13 +146,15 @@ class Log:
         return found
 
     def _beside(self, event: dict[str, Json]) -> dict[str, Json]:
-        """Return what is said of an event; its response, where no event before was of it."""
+        """Return what is said of an event; its response, where none before said the same."""
         found = rest(event, _EVENT) or {}
         meta, response = event.get("tool_call_metadata"), self._response(event)
         if isinstance(meta, dict) and (more := rest(meta, _META)):
             found["tool_call_metadata"] = more
-        if response and text_at(response, "id") not in self._told:
+        if response and self._told.get(text_at(response, "id") or "") != response:
             found["model_response"] = response
+        if self._spent_now is not None:
+            found["llm_metrics"] = self._spent_now
         return found
 
     def _call(self, event: dict[str, Json], args: dict[str, Json], actor: Actor) -> ToolCall:

@@ -1,6 +1,6 @@
 """What an OpenHands run used, as its metrics tell: tokens by response, and the sums.
 
-Metrics are repeated as they grow; the last that is seen holds. Prompt tokens include what was read
+Metrics are repeated as they grow; the last that are seen hold. Prompt tokens include what was read
 from and written to the cache.
 Format: All-Hands-AI/OpenHands 0.59, `openhands/llm/metrics.py`; the same in openhands-sdk 1.58.
 """
@@ -23,12 +23,14 @@ class Spent:
         self._by_response: dict[str, Usage] = {}
         self._read = 0
         self._final = False
+        self._seen: dict[str, Json] = {}
         if isinstance(metrics, dict):
             self.snapshot(metrics)
             self._final = True
 
-    def snapshot(self, metrics: dict[str, Json]) -> None:
-        """Take the metrics as far as they have come; only what is new in them is read."""
+    def snapshot(self, metrics: dict[str, Json]) -> dict[str, Json]:
+        """Take the metrics as far as they have come, and return what is new in them."""
+        before, self._seen = self._seen, metrics
         self.last = self.last if self._final else metrics
         listed = metrics.get("token_usages")
         told = listed if isinstance(listed, list) else []
@@ -38,6 +40,11 @@ class Spent:
             if own is not None and tokens is not None:
                 self._by_response[own] = tokens
         self._read = max(self._read, len(told))
+        return {
+            key: value[len(before[key]) :] if _grew(before.get(key), value) else value
+            for key, value in metrics.items()
+            if value is not None
+        }
 
     def once(self, response_id: str) -> Usage | None:
         """Return the tokens of one response to who asks first for them."""
@@ -52,6 +59,13 @@ class Spent:
     def cost_usd(self) -> float | None:
         """What the run cost, as reported; nothing at all is how an unknown price is written."""
         return None if self.last is None else number(self.last, "accumulated_cost") or None
+
+
+def _grew(before: Json, now: Json) -> bool:
+    """Say whether a list is an earlier one and more."""
+    if not isinstance(before, list) or not isinstance(now, list):
+        return False
+    return now[: len(before)] == before
 
 
 def _tokens(entry: Json) -> Usage | None:

@@ -81,7 +81,10 @@ def _action(event: dict[str, Json], index: int, actor: Actor, limits: Limits) ->
     call_id = text_at(event, "tool_call_id") or text_at(held, "id")
     made = held.get("arguments")
     call = call_of(name, {} if made is None else made, call_id, limits=limits)
-    call = msgspec.structs.replace(call, extra=rest(event, _ACTION))
+    extra = rest(event, _ACTION) or {}
+    if more := rest(held, frozenset({"id", "name", "arguments"})):
+        extra["tool_call"] = more
+    call = msgspec.structs.replace(call, extra=extra or None)
     return Step(
         index=index,
         actor="agent",

@@ -25,8 +25,7 @@ from stepscope.model import Json, Part, Source, Step, Trajectory, Usage
 _ITEM = frozenset({"type", "raw_item", "agent", "source_agent", "target_agent"})
 _STATE = frozenset(
     "$schemaVersion original_input generated_items session_items model_responses "
-    "last_model_response input_guardrail_results output_guardrail_results current_agent "
-    "generated_session_item_indexes".split()
+    "last_model_response input_guardrail_results output_guardrail_results".split()
 )
 
 
@@ -88,17 +87,24 @@ def _items(state: dict[str, Json]) -> list[Json]:
 
 
 def _beside(state: dict[str, Json], answers: _Answers) -> dict[str, Json]:
-    """Return what answers say of themselves, and generated items that are no session's."""
+    """Return what answers say of themselves, and items and answers that are told nowhere else."""
     session, made = _list(state, "session_items"), _list(state, "generated_items")
-    found: dict[str, Json] = {"model_responses": answers.about} if any(answers.about) else {}
-    return {**found, "generated_items": made} if session and made and session != made else found
+    about = answers.about()
+    found: dict[str, Json] = {"model_responses": about} if any(about) else {}
+    if session and made and session != made:
+        found["generated_items"] = made
+    last, listed = state.get("last_model_response"), _list(state, "model_responses")
+    if last is not None and (not listed or last != listed[-1]):
+        found["last_model_response"] = last
+    return found
 
 
 class _Answers:
     """The answers of the model, and which of them each item is of."""
 
     def __init__(self, listed: list[Json]) -> None:
-        self.about: list[Json] = []
+        self._about: list[dict[str, Json]] = []
+        self._items: dict[bytes, Json] = {}
         self._of: dict[bytes, deque[int]] = {}
         self._left: list[int] = []
         self._usages: list[Usage | None] = []
@@ -108,9 +114,18 @@ class _Answers:
                 raise TraceError(f"a model's response is {str(answer)[:60]!r}; expected `output`")
             for item in output:
                 self._of.setdefault(_encoded(item), deque()).append(at)
+                self._items[_encoded(item)] = item
             self._left.append(len(output))
             self._usages.append(_told(answer.get("usage")))
-            self.about.append(rest(answer, frozenset({"output"})))
+            self._about.append(rest(answer, frozenset({"output"})) or {})
+
+    def about(self) -> list[Json]:
+        """Return what answers say beyond their items, and the items that no step was made of."""
+        found = [dict(answer) for answer in self._about]
+        for key, places in self._of.items():
+            for at in places:
+                found[at].setdefault("output", []).append(self._items[key])
+        return [answer or None for answer in found]
 
     def of(self, step: Step, raw: dict[str, Json]) -> Step:
         """Return a step with its model, and, of an answer's last item, with the answer's tokens.
@@ -161,6 +176,11 @@ def _of_item(item: Json, reading: Reading, answers: _Answers) -> Step:
     if "output" in about and step.results:
         if about["output"] in (step.results[0].text, raw.get("output")):
             del about["output"]
+    for key in ("agent", "source_agent", "target_agent"):
+        agent = item.get(key)
+        more = rest(agent, frozenset({"name"})) if isinstance(agent, dict) else agent
+        if more is not None:
+            about[key] = more
     source, target = _name(item, "source_agent"), _name(item, "target_agent")
     if target is not None:
         step = _handed(step, target)
