@@ -14,12 +14,14 @@ import pytest
 from stepscope import api
 from stepscope.api.reading import Filling
 from stepscope.formats.otlp import decode_request
+from stepscope.formats.otlp_request import Received
+from stepscope.formats.otlp_request import read as read_request
 from stepscope.receive.closing import Closed, Closer, Start
 from stepscope.receive.journal import Bounds, Journal, Taken, entry
 from stepscope.safety.limits import Limits
 from stepscope.settings import Settings
 from stepscope.store.connection import connect
-from tests.receive.sending import export, plain, span
+from tests.receive.sending import attribute, export, plain, span
 
 T1, T2 = "1".rjust(32, "0"), "2".rjust(32, "0")
 
@@ -238,3 +240,40 @@ def test_a_file_of_more_spans_takes_over_a_run_of_the_same_steps(
             at.notebook.add(file)
         (run,) = at.runs()
         assert [one.name for one in run.spans] == ["chat", "GET /"]
+
+
+def test_a_new_span_keeps_a_trace_open_and_one_that_is_known_does_not(tmp_path: Path) -> None:
+    with desk(tmp_path) as at:
+        at.keep(span("1", "1"))
+
+        def waits() -> int:
+            return len(at.journal.due(quiet=50, idle=1e9, most=9, room=1))
+
+        with closing(connect(at.journal.path)) as db:
+            db.execute("UPDATE traces SET last = last - 100")
+        assert waits() == 1
+        at.keep(span("1", "1"))
+        assert waits() == 1
+        at.bounds = Bounds(1, 1_000_000)
+        at.keep(span("1", "2", parent="1"))
+        assert waits() == 1
+        at.bounds = Bounds(2, 1_000_000)
+        at.keep(span("1", "2", parent="1"))
+        assert waits() == 0
+
+
+def test_what_was_repaired_in_spans_is_told_in_every_version_of_their_run(tmp_path: Path) -> None:
+    with desk(tmp_path) as at:
+        odd = span("1", "1", attributes=[*span("1", "1")["attributes"], attribute("nul", "a\0b")])
+        read = list(read_request(export(odd), "application/json", Limits()))
+        assert all(isinstance(one, Received) for one in read)
+        entries = [entry(one.span, one.repairs) for one in read if isinstance(one, Received)]
+        at.journal.keep([entries], at.bounds)
+        at.close()
+        at.keep(span("1", "2", parent="1"))
+        at.close()
+        (run,) = at.runs()
+        assert [w.code for w in run.warnings if w.code in {"nul", "late_spans"}] == [
+            "nul",
+            "late_spans",
+        ]

@@ -148,10 +148,8 @@ class Stopped(Event, frozen=True, kw_only=True):
         if self.left:
             said += f", {_n(self.left, 'span')} without an agent"
         if self.traces:
-            said += (
-                f"; {_n(self.traces, 'trace')} ({_n(self.waiting, 'span')}) stay open in "
-                f"{self.journal}, and the next --listen goes on with them"
-            )
+            waiting = f"{_n(self.traces, 'trace')} ({_n(self.waiting, 'span')})"
+            said += f"; in {self.journal} wait {waiting} for the next --listen"
         return said + "."
 
 
