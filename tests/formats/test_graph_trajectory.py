@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from stepscope import registry
 from stepscope.formats.graph_trajectory import FORMAT
 from stepscope.model import Json, Trajectory
+from stepscope.testing import check_format
 from tests.formats.reading import lines, read, refused, run_of, written
 
 # As recorded, from a thread of two turns with a ready-made agent.
@@ -79,6 +81,19 @@ def test_turns_of_unequal_number_lose_nothing_and_records_are_runs_of_their_own(
         [2, 3, 2],
         False,
     )
+
+
+def test_what_stands_beside_messages_is_kept_and_every_rule_of_a_format_holds(
+    tmp_path: Path,
+) -> None:
+    given = {"__start__": {"messages": [{"role": "user", "content": "go"}], "plan": 1}, "at": 2}
+    steps = run_of(
+        FORMAT, {"inputs": [given], "results": [{"messages": [], "n": 3}], "steps": [["a"]]}
+    ).steps
+    assert [step.extra for step in steps[::2]] == [{"at": 2, "plan": 1}, {"n": 3}]
+    path = tmp_path / "thread.json"
+    path.write_bytes(written(THREAD))
+    assert check_format(FORMAT, path).runs == 1
 
 
 def test_what_is_no_trajectory_of_a_graph_is_set_aside() -> None:

@@ -12,6 +12,7 @@ from stepscope import registry
 from stepscope.formats.detect import detect
 from stepscope.formats.langchain_messages import FORMAT
 from stepscope.model import Json, Part, Trajectory
+from stepscope.testing import check_format
 from tests.formats.reading import codes, lines, read, refused, run_of, written
 
 FORMS: dict[str, list[dict[str, Any]]] = json.loads(
@@ -244,3 +245,10 @@ def test_a_tool_that_the_provider_ran_says_itself_whether_it_failed() -> None:
     assert [(r.call_id, r.status, r.source, r.extra) for r in step.results] == [
         ("s1", "error", "explicit", None)
     ]
+
+
+def test_every_rule_of_a_format_holds_on_each_form(tmp_path: Path) -> None:
+    for name, messages in FORMS.items():
+        path = tmp_path / name
+        path.write_bytes(written({"messages": messages}))
+        assert check_format(FORMAT, path).runs == 1

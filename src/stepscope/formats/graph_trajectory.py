@@ -91,15 +91,28 @@ def _runs(record: Found, ordinals: Ordinals) -> tuple[Trajectory]:
 def _turn(given: list[Json], graph: _Graph, turn: int, limits: Limits) -> Iterator[Step]:
     """Yield the steps of one turn, not yet numbered."""
     for entry in given:
-        asked = entry.get("__start__", entry) if isinstance(entry, dict) else entry
-        for message in read(asked, "user", limits):
-            yield _said(message)
+        began = isinstance(entry, dict) and "__start__" in entry
+        around = rest(entry, frozenset({"__start__"})) if began else None
+        yield from _spoken(entry["__start__"] if began else entry, "user", limits, around)
     for node in graph.steps[turn] if turn < len(graph.steps) else ():
         if node not in _EDGES:
             yield _visited(node)
     for result in graph.results[turn : turn + 1]:
-        for message in read(result, "agent", limits):
-            yield _said(message)
+        yield from _spoken(result, "agent", limits, None)
+
+
+def _spoken(
+    held: Json, actor: Actor, limits: Limits, around: dict[str, Json] | None
+) -> Iterator[Step]:
+    """Yield the messages of a state; the last keeps what else the state and what is around say."""
+    made = [_said(message) for message in read(held, actor, limits)]
+    listed = isinstance(held, dict) and isinstance(held.get("messages"), list)
+    beside = {**(around or {}), **((rest(held, frozenset({"messages"})) or {}) if listed else {})}
+    if beside and made:
+        made[-1] = msgspec.structs.replace(made[-1], extra={**beside, **(made[-1].extra or {})})
+    elif beside:
+        made = [Step(index=0, actor=actor, kind="other", extra=beside)]
+    yield from made
 
 
 def _said(message: Message) -> Step:

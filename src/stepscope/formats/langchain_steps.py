@@ -26,6 +26,7 @@ _OWN_KEYS = frozenset({"additional_kwargs", "response_metadata", "invalid_tool_c
 _ROLES = frozenset("system developer user assistant tool function human ai".split())
 # Keys of lines that other recorders write under the same types.
 _FOREIGN = frozenset({"sessionId", "uuid", "parentUuid", "message"})
+_WRAPPING = frozenset("lc type id kwargs data".split())
 _MODEL = ("model_name", "model", "model_id")
 _REASON = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 
@@ -82,7 +83,7 @@ def langchain_step(value: Json, index: int, limits: Limits) -> Step:
         usage=_usage(inner),
         finish_reason=langchain.reason_of(inner) if ours else None,
         id=text_at(inner, "id"),
-        extra=_extra(inner, said),
+        extra=_extra(value, inner, said),
     )
 
 
@@ -114,10 +115,11 @@ def _usage(inner: dict[str, Json]) -> Usage | None:
     return openai_usage(about.get("token_usage")) or anthropic_usage(about.get("usage"))
 
 
-def _extra(inner: dict[str, Json], said: Message) -> dict[str, Json] | None:
-    """Return what a message says that its step has no field for."""
+def _extra(value: dict[str, Json], inner: dict[str, Json], said: Message) -> dict[str, Json] | None:
+    """Return what a message says that its step has no field for, and what its wrapping says."""
     about, ours = inner.get("response_metadata"), said.actor == "agent"
-    found = rest(inner, _told(inner, said)) or {}
+    around = {} if inner is value else rest(value, _WRAPPING) or {}
+    found = {**around, **(rest(inner, _told(inner, said)) or {})}
     if "usage_metadata" not in found:
         found["usage_metadata"] = uncounted(inner.get("usage_metadata"))
     if ours and isinstance(about, dict):

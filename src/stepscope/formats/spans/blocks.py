@@ -194,10 +194,13 @@ def _medium(entry: dict[str, Json], kind: str) -> Part:
         extra = rest(entry, frozenset({"type", "content", "mime_type", "modality"}))
         return data_part(sort, text_at(entry, "mime_type"), content, extra=extra)
     image = entry.get("image_url", entry.get("image"))
+    more: dict[str, Json] = {}
     while isinstance(image, dict):
+        more.update(rest(image, frozenset({"url", "image"})) or {})
         image = image.get("url", image.get("image"))
     if uri is None and isinstance(image, str):
         uri, sort = image, "image"
     if uri is not None:
-        return url_part(sort, uri, extra=rest(entry, frozenset({"type", "uri", "image_url"})))
+        about = rest(entry, frozenset({"type", "uri", "image_url"})) or {}
+        return url_part(sort, uri, extra={**more, **about} or None)
     return langchain.medium(entry) or Part("data", extra=entry)
