@@ -18,11 +18,15 @@ _ANNOTATORS: dict[str, Annotator] = {"rules": "CODE", "human": "HUMAN"}
 
 
 class Place(NamedTuple):
-    """Where a run is in a backend: its trace, the trace's root, and the span of each step."""
+    """Where a run is in a backend: its trace, the trace's root, and the span of each step.
+
+    `at_ns` is when the run ended, or began; None where nothing is known of it.
+    """
 
     trace: str
     root: str
     steps: list[str]
+    at_ns: int | None
 
 
 class Evaluation(NamedTuple):
@@ -38,6 +42,7 @@ class Evaluation(NamedTuple):
         label: or None.
         reason: in words; may be "".
         annotator: who said it.
+        at_ns: when the run ended, nanoseconds since 1970; None where that is not known.
         about: provenance, for people and for us.
     """
 
@@ -50,6 +55,7 @@ class Evaluation(NamedTuple):
     label: str | None
     reason: str
     annotator: Annotator
+    at_ns: int | None
     about: dict[str, Json]
 
 
@@ -62,7 +68,7 @@ def place_of(run: Trajectory, backend: BackendName) -> Place:
     else:
         spans, homes = made(run, {}, None)
         root = 0
-    return Place(spans[root].trace_id, spans[root].span_id, homes)
+    return Place(spans[root].trace_id, spans[root].span_id, homes, _time(run))
 
 
 def _native(run: Trajectory, backend: BackendName) -> Place:
@@ -73,7 +79,13 @@ def _native(run: Trajectory, backend: BackendName) -> Place:
     told = (run.extra or {}).get("trace")
     if backend == "mlflow" and isinstance(told, dict):
         trace = str(told.get("trace_id") or told.get("request_id") or trace)
-    return Place(trace, root, [step.span if step.span in ids else root for step in run.steps])
+    steps = [step.span if step.span in ids else root for step in run.steps]
+    return Place(trace, root, steps, _time(run))
+
+
+def _time(run: Trajectory) -> int | None:
+    last = run.end or run.start
+    return None if last is None else last.ns
 
 
 def apart(run: Trajectory, given: set[str]) -> Trajectory:
@@ -118,5 +130,6 @@ def _evaluation(record: Record, answer: Verdict, place: Place) -> Evaluation:
         label=answer.label,
         reason=answer.reason,
         annotator=_ANNOTATORS.get(record.family, "LLM"),
+        at_ns=place.at_ns,
         about={key: value for key, value in about.items() if value is not None},
     )

@@ -79,7 +79,7 @@ def _traces(asked: Asked) -> Iterator[str]:
 def _began_since(asked: Asked) -> Iterator[str]:
     query: dict[str, QueryValue] = {"limit": _LISTED, "order": "asc"}
     if asked.since_ns is not None:
-        query["start_time"] = _iso(asked.since_ns)
+        query["start_time"] = iso(asked.since_ns)
     seen = set[str]()
     while True:
         page = asked.client.get(_path(asked, "traces"), query)
@@ -174,6 +174,7 @@ def _rejoined(attributes: dict[str, Json]) -> dict[str, Json]:
     return kept
 
 
-def _iso(ns: int) -> str:
+def iso(ns: int) -> str:
+    """Return nanoseconds since 1970 as a time with its offset, to the microsecond below."""
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ns // 1000)
     return moment.isoformat()

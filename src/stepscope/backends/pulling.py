@@ -103,6 +103,14 @@ def _items(
 def _fetcher(backend: BackendName) -> Fetch:
     """Return what reads a backend; the others' modules are not loaded."""
     match backend:
+        case "langfuse":
+            from stepscope.backends import langfuse
+
+            return langfuse.fetch
+        case "langsmith":
+            from stepscope.backends import langsmith
+
+            return langsmith.fetch
         case "mlflow":
             from stepscope.backends import mlflow
 
@@ -111,8 +119,6 @@ def _fetcher(backend: BackendName) -> Fetch:
             from stepscope.backends import phoenix
 
             return phoenix.fetch
-        case _:
-            raise NotImplementedError(backend)
 
 
 def _silent(done: int, total: int) -> None:

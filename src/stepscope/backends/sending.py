@@ -205,6 +205,14 @@ def _sender(
 ) -> Sender:
     """Return what sends to a backend; the others' modules are not loaded."""
     match backend:
+        case "langfuse":
+            from stepscope.backends.langfuse_send import LangfuseSender
+
+            return LangfuseSender(client)
+        case "langsmith":
+            from stepscope.backends.langsmith_send import LangsmithSender
+
+            return LangsmithSender(client, place)
         case "mlflow":
             from stepscope.backends.mlflow_send import MlflowSender
 
@@ -213,8 +221,6 @@ def _sender(
             from stepscope.backends.phoenix_send import PhoenixSender
 
             return PhoenixSender(client, place, sleep)
-        case _:
-            raise NotImplementedError(backend)
 
 
 def _where(text: str | None, after: str | None) -> Where | None:

@@ -1,0 +1,162 @@
+"""Pull traces from Langfuse, through its public API.
+
+Observations are listed by when they began; the traces that they are of are then read whole, with
+their scores. Nothing tells which observations changed: `last` looks back an hour behind the newest
+one of the previous pull. Values of metadata come cut to 200 characters unless their keys are named,
+so they are asked for once more by name.
+Source: langfuse 5.0.4, `api/observations/client.py`, `api/scores/client.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stepscope.backends.asking import Asked, Found, batched, cursor, objects
+from stepscope.backends.client import QueryValue, TooLarge
+from stepscope.backends.phoenix import iso
+from stepscope.formats.langfuse import runs_of
+from stepscope.formats.times import instant
+from stepscope.model import Json, Source, Trajectory
+from stepscope.safety.door import Decoded
+
+FORMAT = "langfuse"
+_OBSERVATIONS = "/api/public/v2/observations"
+_SCORES = "/api/public/v3/scores"
+# Every group of fields that there is.
+_FIELDS = "core,basic,time,io,metadata,model,usage,prompt,metrics,trace_context"
+_LISTED, _WHOLE, _SCORED = 1000, 200, 100
+_TRACES = 20
+_METADATA_CUT = 200
+_LOOK_BACK_NS = 3_600_000_000_000
+_NEWEST = "newest_ns"
+
+
+def fetch(asked: Asked) -> Iterator[Found]:
+    """Yield the runs of the traces that are asked for.
+
+    Raises:
+        EnvironmentFault: the server cannot be reached, or gives up half way.
+    """
+    newest = (asked.mark or {}).get(_NEWEST)
+    first = newest - _LOOK_BACK_NS if isinstance(newest, int) else asked.since_ns
+    began = [newest] if isinstance(newest, int) else []
+    for batch in batched(_traces(first, began, asked), _TRACES):
+        yield from _read(batch, asked)
+    asked.told.mark = {_NEWEST: max(began, default=None)}
+
+
+def _traces(first: int | None, began: list[int], asked: Asked) -> Iterator[str]:
+    """Yield the ids of traces of which an observation began at `first` or later, each once."""
+    query: dict[str, QueryValue] = {"fields": "core"}
+    if first is not None:
+        query["fromStartTime"] = iso(first)
+    known = set[str]()
+    for page in _pages(_OBSERVATIONS, query, _LISTED, asked):
+        for observation in objects(page, "data", asked):
+            start = instant(observation.get("startTime"))
+            if start is not None:
+                began.append(start.ns)
+                began[:] = [max(began)]
+            trace_id = observation.get("traceId")
+            if not isinstance(trace_id, str):
+                asked.told.withheld["observations of no trace"] += 1
+            elif trace_id not in known:
+                known.add(trace_id)
+                yield trace_id
+
+
+def _pages(path: str, query: dict[str, QueryValue], most: int, asked: Asked) -> Iterator[Decoded]:
+    """Yield pages; one that is too large is asked for in parts."""
+    query, limit, seen = dict(query), most, set[str]()
+    while True:
+        try:
+            page = asked.client.get(path, {**query, "limit": limit})
+        except TooLarge:
+            if limit == 1:
+                raise
+            limit = max(1, limit // 8)
+            continue
+        yield page
+        meta = page.value.get("meta") if isinstance(page.value, dict) else None
+        following = cursor(Decoded(meta), "cursor", seen, asked)
+        if following is None:
+            return
+        query["cursor"] = following
+
+
+def _read(batch: list[str], asked: Asked) -> Iterator[Found]:
+    """Yield the runs of whole traces, with what was said about them."""
+    values: list[Json] = []
+    for trace_id in batch:
+        query: dict[str, QueryValue] = {"traceId": trace_id, "fields": _FIELDS}
+        found = _whole(query, asked)
+        if not found:
+            asked.told.withheld["traces listed and not returned"] += 1
+        values += found
+    told = {observation.get("id") for observation in values}
+    named = {observation.get("parentObservationId") for observation in values} - {None, ""}
+    if missing := len(named - told):
+        asked.told.withheld["spans referenced and not returned"] += missing
+    values += _scores(batch, asked)
+    source = Source(format=FORMAT, uri=asked.uri)
+    for run in runs_of(values, source=source, limits=asked.limits):
+        if isinstance(run, Trajectory) and not any(step.parts or step.calls for step in run.steps):
+            asked.told.withheld["traces without inputs and outputs"] += 1
+        yield run
+
+
+def _whole(query: dict[str, QueryValue], asked: Asked) -> list[dict[str, Json]]:
+    """Return the observations of one trace, metadata whole."""
+    found = [
+        entry
+        for page in _pages(_OBSERVATIONS, query, _WHOLE, asked)
+        for entry in objects(page, "data", asked)
+    ]
+    keys = sorted({key for entry in found for key in _cut(entry)})
+    named = [key for key in keys if "," not in key]
+    if not named:
+        asked.told.withheld["metadata cut to 200 characters"] += len(keys)
+        return found
+    again = {**query, "expandMetadata": ",".join(named)}
+    asked.told.withheld["metadata cut to 200 characters"] += len(keys) - len(named)
+    return [
+        entry
+        for page in _pages(_OBSERVATIONS, again, _WHOLE, asked)
+        for entry in objects(page, "data", asked)
+    ]
+
+
+def _cut(observation: dict[str, Json]) -> Iterator[str]:
+    """Yield the keys of metadata whose values may have been cut."""
+    metadata = observation.get("metadata")
+    for key, value in metadata.items() if isinstance(metadata, dict) else ():
+        if isinstance(value, str) and len(value) >= _METADATA_CUT:
+            yield key
+
+
+def _scores(batch: list[str], asked: Asked) -> list[Json]:
+    """Return the scores of traces and of their observations; those sent from here stay there."""
+    query: dict[str, QueryValue] = {
+        "traceId": ",".join(batch),
+        "fields": "details,subject,annotation",
+    }
+    found: list[Json] = []
+    for page in _pages(_SCORES, query, _SCORED, asked):
+        for score in objects(page, "data", asked):
+            metadata = score.get("metadata")
+            if isinstance(metadata, dict) and "stepscope" in metadata:
+                asked.told.withheld["verdicts of ours, left there"] += 1
+            else:
+                found.append(_placed(score))
+    return found
+
+
+def _placed(score: dict[str, Json]) -> dict[str, Json]:
+    """Return a score with its subject as the ids of a trace and an observation."""
+    subject = score.get("subject")
+    if not isinstance(subject, dict):
+        return score
+    own, trace_id = subject.get("id"), subject.get("traceId")
+    if subject.get("kind") == "observation":
+        return {**score, "traceId": trace_id, "observationId": own}
+    return {**score, "traceId": trace_id or own}
