@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import random
 import struct
 import time
 import zipfile
@@ -12,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from stepscope.errors import LimitError, TraceError
+from stepscope.formats.archive import DAMAGE, members
 from stepscope.formats.importing import readings
+from stepscope.formats.sources import Opened
 from stepscope.model import Quarantined, Trajectory
 from stepscope.safety.limits import MIB, Limits
 
@@ -190,3 +194,19 @@ def test_a_damaged_member_does_not_hide_the_next(path: Path) -> None:
     lines = read(path, data[:at] + b"\xff\xff\xff" + data[at + 3 :])
     assert "cannot be read" in lines["a"] or "damaged" in lines["a"] or "Error" in lines["a"]
     assert lines["b"] == "tau_bench, 1 run, 0 steps, 0 calls"
+
+
+def test_an_archive_with_any_bytes_wrong_is_read_or_refused() -> None:
+    whole = zipped(("run.json", TAU), ("x/", ""), ("other.json", TAU * 20))
+    rng = random.Random(5)
+    read_whole = 0
+    for _ in range(1500):
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 1, 2, 5])):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        with contextlib.suppress(TraceError, *DAMAGE):
+            for member in members(io.BytesIO(data), "f", Limits()):
+                if isinstance(member, Opened):
+                    member.file.read()
+            read_whole += 1
+    assert 0 < read_whole < 1500

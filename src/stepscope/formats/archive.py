@@ -60,7 +60,7 @@ class Archive:
     """A zip whose directory was checked: its members, to be opened in any order."""
 
     def __init__(self, file: BinaryIO, uri: str, archive: zipfile.ZipFile) -> None:
-        self.entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        self.entries = [e for e in archive.infolist() if not e.filename.endswith("/")]
         self._file = file
         self._uri = uri
         self._archive = archive
@@ -73,7 +73,7 @@ class Archive:
             return Refused(name, problem, named=False)
         try:
             return Opened(name, member(self._archive, self._file, entry), named=False)
-        except (*DAMAGE, NotImplementedError, RuntimeError) as e:
+        except (*DAMAGE, NotImplementedError, RuntimeError, ValueError) as e:
             return Refused(name, f"cannot be read: {e}", named=False)
 
 
@@ -158,6 +158,8 @@ def _problem(entry: zipfile.ZipInfo) -> str | None:
     parts = name.replace("\\", "/").split("/")
     if ".." in parts or not parts[0] or ":" in parts[0] or "\0" in name:
         return "a name that leads out of the archive; not read"
+    if entry.header_offset < 0:
+        return "begins before its archive does; not read"
     if entry.flag_bits & 1:
         return "encrypted; not read"
     if entry.compress_type not in METHODS:
