@@ -11,6 +11,7 @@ import pytest
 
 from stepscope.formats.google_adk import FORMAT
 from stepscope.model import Json, Quarantined, Trajectory
+from stepscope.testing import check_format
 from tests.formats.reading import codes, lines, read, refused, run_of, written
 
 DATA = Path(__file__).parent / "data"
@@ -381,3 +382,8 @@ def test_an_event_that_cannot_be_read_is_quarantined_and_the_run_says_where() ->
 )
 def test_sniff_knows_adk_from_others(file: Json, confident: bool) -> None:
     assert (FORMAT.sniff(written(file)) >= 0.5) is confident
+
+
+@pytest.mark.parametrize("name", ["session", "evalset", "result"])
+def test_the_format_keeps_what_formats_promise(name: str) -> None:
+    assert check_format(FORMAT, DATA / f"google_adk_{name}.json").runs >= 1

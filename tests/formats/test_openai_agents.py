@@ -10,6 +10,7 @@ import pytest
 
 from stepscope.formats.openai_agents import FORMAT
 from stepscope.model import Json, Quarantined, Trajectory
+from stepscope.testing import check_format
 from tests.formats.reading import codes, lines, read, refused, run_of, written
 
 DATA = Path(__file__).parent / "data"
@@ -297,3 +298,8 @@ def test_a_span_that_is_none_is_quarantined_alone() -> None:
 )
 def test_sniff_knows_agents_exports_from_others(file: Json, confident: bool) -> None:
     assert (FORMAT.sniff(written(file)) >= 0.5) is confident
+
+
+@pytest.mark.parametrize("name", ["chat.jsonl", "state.json"])
+def test_the_format_keeps_what_formats_promise(name: str) -> None:
+    assert check_format(FORMAT, DATA / f"openai_agents_{name}").runs >= 1

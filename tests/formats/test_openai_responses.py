@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from stepscope.formats import openai_messages
 from stepscope.formats.openai_responses import FORMAT
 from stepscope.model import Json, Quarantined, Trajectory
+from stepscope.testing import check_format
 from tests.formats.reading import codes, lines, read, refused, run_of, written
 
 ASK = {"role": "user", "content": "Weather?"}
@@ -232,7 +234,70 @@ def test_a_longer_chain_says_its_instructions_once_and_others_when_they_change()
     run = run_of(FORMAT, lines(FIRST, SECOND, {**third, "output": [SAYS], "temperature": 1}))
     assert [step.text for step in run.steps if step.actor == "system"] == ["Be kind.", "Be brief."]
     assert run.extra is not None
-    assert run.extra["continued"] == [{"temperature": 1}]
+    assert run.extra["continued"] == [{"id": "r2"}, {"id": "r3", "temperature": 1}]
+
+
+def test_a_chain_ends_and_is_judged_as_its_last_answer_says() -> None:
+    ended = {**SECOND["response"], "status": "incomplete", "completed_at": 1_700_000_009}
+    tool = {"type": "function", "name": "x"}
+    last = {
+        "request": {"tools": [*FIRST["tools"], tool]},
+        "response": ended,
+        "task": "t",
+        "trial": 2,
+        "reward": 1,
+    }
+    (run,) = read(FORMAT, [{"response": FIRST, "reward": 0, "tags": {"a": "b"}}, last])
+    assert isinstance(run, Trajectory)
+    assert (run.termination, run.outcome.status, run.task, run.trial) == (
+        "incomplete",
+        "pass",
+        "t",
+        "2",
+    )
+    assert run.tags == {"a": "b"}
+    assert [found.name for found in run.tools or ()] == ["w", "x"]
+    assert run.start is not None
+    assert run.end is not None
+    assert (run.end.ns - run.start.ns) // 1_000_000_000 == 9
+
+
+def test_only_so_many_answers_are_held_for_others_to_continue() -> None:
+    answers_of_others = [{**FIRST, "id": f"o{n}"} for n in range(1000)]
+    found = read(FORMAT, lines(FIRST, *answers_of_others, SECOND))
+    assert len(found) == 1002
+    last = found[-1]
+    assert isinstance(last, Trajectory)
+    assert codes(last)[0] == ("earlier_response_missing", 0)
+    found = read(FORMAT, lines(FIRST, *answers_of_others[:999], SECOND))
+    assert len(found) == 1000
+
+
+def test_what_a_record_says_of_its_run_is_the_runs() -> None:
+    record = {
+        "id": 7,
+        "task_id": 3,
+        "trial": 1,
+        "workflow": "shop",
+        "agent": "a",
+        "agent_version": "2",
+        "model": "m",
+        "functions": [{"name": "f"}],
+        "input": "hi",
+        "output": [SAYS],
+        "seed": 5,
+    }
+    run = run_of(FORMAT, record)
+    assert (run.name, run.workflow, run.task, run.trial) == ("shop/3/1", "shop", "3", "1")
+    assert (run.agent, run.agent_version, run.source.run_id) == ("a", "2", "7")
+    assert (run.steps[1].model, run.extra) == ("m", {"seed": 5})
+    assert [tool.name for tool in run.tools or ()] == ["f"]
+    assert run_of(FORMAT, FIRST).name == "r1"
+
+
+def test_the_format_keeps_what_formats_promise() -> None:
+    file = Path(__file__).parent / "data" / "openai_responses.jsonl"
+    assert check_format(FORMAT, file).runs == 1
 
 
 @pytest.mark.parametrize(
@@ -272,179 +337,6 @@ def test_a_line_of_a_batch_is_its_answer_for_its_task() -> None:
     }
     run = run_of(FORMAT, lines(line))
     assert (run.task, run.source.run_id, run.steps[-1].model) == ("t7", "batch_1", "m")
-
-
-@pytest.mark.parametrize(
-    ("item", "kind", "call", "status", "source"),
-    [
-        (
-            {"type": "mcp_call", "id": "m", "name": "f", "output": "ok"},
-            "mcp",
-            "f",
-            "ok",
-            "protocol",
-        ),
-        (
-            {"type": "mcp_call", "id": "m", "name": "f", "error": "no"},
-            "mcp",
-            "f",
-            "error",
-            "protocol",
-        ),
-        (
-            {
-                "type": "mcp_call",
-                "id": "m",
-                "name": "f",
-                "error": {"type": "mcp_tool_execution_error", "content": "no"},
-            },
-            "mcp",
-            "f",
-            "error",
-            "explicit",
-        ),
-        ({"type": "mcp_call", "id": "m", "name": "f", "status": "calling"}, "mcp", "f", None, None),
-        (PROVIDED[0], "builtin", "web_search", "ok", "explicit"),
-        (PROVIDED[4], "builtin", "code_interpreter", "error", "explicit"),
-        (
-            {"type": "file_search_call", "id": "w", "status": "searching", "queries": ["x"]},
-            "builtin",
-            "file_search",
-            None,
-            None,
-        ),
-        (
-            {"type": "computer_call", "call_id": "w", "status": "completed"},
-            "builtin",
-            "computer",
-            None,
-            None,
-        ),
-    ],
-)
-def test_an_item_that_holds_its_own_result_is_call_and_result_in_one(
-    item: Json, kind: str, call: str, status: str | None, source: str | None
-) -> None:
-    step = run_of(FORMAT, [ASK, item]).steps[1]
-    assert (step.calls[0].kind, step.calls[0].name) == (kind, call)
-    assert [(r.status, r.source) for r in step.results] == ([(status, source)] if status else [])
-
-
-@pytest.mark.parametrize(
-    ("call", "answer", "status", "text"),
-    [
-        (PROVIDED[2], PROVIDED[3], "error", "ab\nno"),
-        (
-            {"type": "local_shell_call", "id": "x", "call_id": "s", "action": {"command": ["ls"]}},
-            {"type": "local_shell_call_output", "call_id": "s", "output": '{"error": "bad"}'},
-            "error",
-            '{"error": "bad"}',
-        ),
-        (
-            {"type": "local_shell_call", "id": "s", "action": {"command": ["ls"]}},
-            {"type": "local_shell_call_output", "id": "s", "output": "files"},
-            "unknown",
-            "files",
-        ),
-        (
-            {"type": "apply_patch_call", "call_id": "s", "operation": {"path": "a"}},
-            {
-                "type": "apply_patch_call_output",
-                "call_id": "s",
-                "status": "failed",
-                "output": "no a",
-            },
-            "error",
-            "no a",
-        ),
-        (
-            {"type": "computer_call", "call_id": "s", "action": {"type": "click"}},
-            {
-                "type": "computer_call_output",
-                "call_id": "s",
-                "output": {
-                    "type": "computer_screenshot",
-                    "image_url": "data:image/png;base64,aGk=",
-                },
-            },
-            "unknown",
-            "",
-        ),
-        (
-            {"type": "custom_tool_call", "call_id": "s", "name": "py", "input": "print("},
-            {"type": "custom_tool_call_output", "call_id": "s", "output": "Error: bad"},
-            "error",
-            "Error: bad",
-        ),
-        (
-            {"type": "program", "id": "p", "call_id": "s", "code": "f()"},
-            {
-                "type": "program_output",
-                "id": "q",
-                "call_id": "s",
-                "result": "done",
-                "status": "completed",
-            },
-            "ok",
-            "done",
-        ),
-    ],
-)
-def test_an_item_and_the_one_that_answers_it_pair(
-    call: Json, answer: Json, status: str, text: str
-) -> None:
-    run = run_of(FORMAT, [ASK, call, answer])
-    (exchange,) = run.exchanges
-    assert exchange.result is not None
-    assert (exchange.result.status, exchange.result.text, run.warnings) == (status, text, ())
-
-
-def test_what_provider_tools_were_asked_and_gave_is_read() -> None:
-    image = {
-        "type": "image_generation_call",
-        "id": "i",
-        "status": "completed",
-        "result": "aGk=",
-        "output_format": "webp",
-        "size": "1x1",
-    }
-    code = {
-        "type": "code_interpreter_call",
-        "id": "c",
-        "code": "1",
-        "container_id": "k",
-        "status": "completed",
-        "outputs": [{"type": "logs", "logs": "1"}, {"type": "novel"}],
-    }
-    search = {
-        "type": "web_search_call",
-        "id": "w",
-        "status": "completed",
-        "action": {"type": "search", "query": "x", "sources": [{"type": "url", "url": "u"}]},
-    }
-    steps = run_of(FORMAT, [ASK, image, code, search]).steps[1:]
-    (drawn,), (ran,), (found,) = (step.results for step in steps)
-    assert (drawn.parts[0].media_type, drawn.parts[0].size) == ("image/webp", 2)
-    assert steps[0].calls[0].arguments == {"output_format": "webp", "size": "1x1"}
-    assert [part.kind for part in ran.parts] == ["text", "data"]
-    assert (steps[1].calls[0].arguments, steps[1].calls[0].extra) == (
-        {"code": "1"},
-        {"container_id": "k", "status": "completed"},
-    )
-    assert found.structured == {"sources": [{"type": "url", "url": "u"}]}
-    assert steps[2].calls[0].arguments == {"type": "search", "query": "x"}
-
-
-def test_tools_listed_by_a_server_are_offered_and_unknown_items_are_kept_whole() -> None:
-    listing = {"type": "mcp_list_tools", "id": "l", "tools": [{"name": "f", "input_schema": {}}]}
-    novel = {"type": "brand_new_item", "a": 1}
-    for file in ([ASK, listing, novel], {"input": [ASK, listing, novel]}):
-        run = run_of(FORMAT, file)
-        assert [tool.name for tool in run.tools or ()] == ["f"]
-        assert [(s.actor, s.kind, s.extra) for s in run.steps[1:]] == [
-            ("environment", "other", listing),
-            ("agent", "other", novel),
-        ]
 
 
 def test_an_item_that_cannot_be_read_is_quarantined_and_the_run_says_where() -> None:

@@ -11,6 +11,7 @@ import pytest
 from stepscope.formats import swe_agent, whowhen
 from stepscope.formats.openhands import FORMAT
 from stepscope.model import Json, Quarantined, Trajectory
+from stepscope.testing import check_format
 from tests.formats.reading import codes, lines, read, refused, run_of, written
 
 DATA = Path(__file__).parent / "data"
@@ -354,3 +355,8 @@ def test_sniff_knows_openhands_from_others(file: Json, confident: bool) -> None:
     if confident:
         assert swe_agent.FORMAT.sniff(written(file)) < 0.5
         assert whowhen.FORMAT.sniff(written(file)) < 0.5
+
+
+@pytest.mark.parametrize("name", ["trajectory", "sdk_events"])
+def test_the_format_keeps_what_formats_promise(name: str) -> None:
+    assert check_format(FORMAT, DATA / f"openhands_{name}.json").runs >= 1

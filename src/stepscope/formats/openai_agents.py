@@ -132,9 +132,8 @@ def span_of(record: Json) -> Span:
     extra = rest(record, _SPAN) or {}
     if failure is not None:
         extra["error"] = failure
-    for key, time in (("started_at", start), ("ended_at", end)):
-        if time is None and record.get(key) is not None:
-            extra[key] = record[key]
+    # Spans have their times as numbers; here is the text that they were.
+    extra.update({k: record[k] for k in ("started_at", "ended_at") if record.get(k) is not None})
     kind = text_at(about, "type") or ""
     ended = "error" in record and end is not None
     return Span(

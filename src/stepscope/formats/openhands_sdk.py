@@ -30,8 +30,9 @@ _KINDS = frozenset(
     "UserRejectObservation Condensation CondensationRequest CondensationSummaryEvent".split()
 )
 _EVENT = frozenset({"timestamp", "source", "kind"})
-_ACTION = _EVENT | frozenset(
-    "thought reasoning_content thinking_blocks tool_name tool_call_id tool_call "
+# Each action's own time stays with its call: those of one response are one step.
+_ACTION = frozenset(
+    "source kind thought reasoning_content thinking_blocks tool_name tool_call_id tool_call "
     "llm_response_id".split()
 )
 _ANSWER = _EVENT | frozenset({"tool_name", "tool_call_id", "observation", "error"})

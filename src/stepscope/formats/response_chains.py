@@ -110,7 +110,7 @@ class Chains:
             usage=total(joined),
             start=start,
             end=end,
-            extra=_extra(before, after),
+            extra=_extra(before, after, told.answer),
         )
         held.raws.append(record.raw)
         held.repairs += record.repairs
@@ -133,10 +133,13 @@ def _tools(before: Trajectory, after: Trajectory) -> tuple[ToolDef, ...] | None:
     return (*before.tools, *[tool for tool in after.tools if tool not in before.tools])
 
 
-def _extra(before: Trajectory, after: Trajectory) -> dict[str, Json] | None:
-    """Return what the first answer says, and under `continued` what later ones say otherwise."""
+def _extra(before: Trajectory, after: Trajectory, answer: str | None) -> dict[str, Json]:
+    """Return what the first answer says, and under `continued` what each later one does otherwise.
+
+    A later answer's own id is told there too.
+    """
     told = before.extra or {}
     later = {key: value for key, value in (after.extra or {}).items() if told.get(key) != value}
-    if not later:
-        return before.extra
+    if answer is not None:
+        later = {"id": answer, **later}
     return {**told, "continued": [*told.get("continued", []), later]}
