@@ -198,6 +198,69 @@ def test_an_mcp_tool_is_told_from_a_function() -> None:
     assert (exchange.call.kind, exchange.call.extra) == ("mcp", {"mcp_data": {"server": "s"}})
 
 
+@pytest.mark.parametrize(
+    ("more", "status", "source"),
+    [
+        ({"error": None}, "ok", "protocol"),
+        ({"error": {"message": "no"}}, "error", "explicit"),
+        ({"error": None, "ended_at": None}, "unknown", "none"),
+    ],
+)
+def test_a_tool_that_ended_without_an_error_worked(
+    more: dict[str, Json], status: str, source: str
+) -> None:
+    (exchange,) = run_of(FORMAT, [{**SPANS[3], "parent_id": None, **more}]).exchanges
+    assert exchange.result is not None
+    assert (exchange.result.status, exchange.result.source) == (status, source)
+    bare = {key: value for key, value in SPANS[3].items() if key != "error"}
+    (exchange,) = run_of(FORMAT, [{**bare, "parent_id": None}]).exchanges
+    assert exchange.result is not None
+    assert exchange.result.status == "unknown"
+
+
+def test_what_generations_and_responses_used_stands_at_their_steps_else_with_their_frame() -> None:
+    chat = run_of(FORMAT, recorded("chat.jsonl"))
+    assert [step.model for step in chat.steps if step.usage is not None] == ["scripted"] * 5
+    held = {"model": "m", "id": "resp_2", "usage": {"input_tokens": 7}, "output": []}
+    body = span("r", None, 1, type="response", response=held, input="hi")
+    (asked, step) = run_of(FORMAT, [body]).steps
+    assert (asked.text, step.model, step.id) == ("hi", "m", "resp_2")
+    assert step.usage is not None
+    assert step.usage.input_total == 7
+    frames = [line for line in exports("chat.jsonl") if line.get("span_data", {})]
+    for line in frames:
+        line["span_data"].pop("usage", None)
+    total = run_of(FORMAT, frames).usage
+    assert total is not None
+    assert (total.input_total, total.cache_read, total.output_total) == (105, 20, 30)
+
+
+def test_what_a_trace_says_that_is_no_list_of_spans_is_kept() -> None:
+    run = run_of(FORMAT, [{**TRACE, "spans": "none"}, *SPANS[1:]])
+    assert run.extra is not None
+    assert run.extra["spans"] == "none"
+    assert (run.extra["span_facts"][0]["started_at"]) == "2026-11-22T04:00:00.5+00:00"
+
+
+def test_a_state_may_begin_with_items_and_have_a_trace() -> None:
+    asked = [{"role": "user", "content": "hi"}, {"role": "user", "content": "there"}]
+    trace = {"object": "trace", "id": "trace_1", "workflow_name": "shop"}
+    run = run_of(FORMAT, {**STATE, "original_input": asked, "trace": trace})
+    assert [step.text for step in run.steps[:2]] == ["hi", "there"]
+    assert (run.name, run.workflow, run.source.run_id) == ("trace_1", "shop", "trace_1")
+
+
+def test_an_answer_that_is_held_in_part_has_its_tokens_in_the_total_alone() -> None:
+    state = json.loads(json.dumps(STATE))
+    del state["session_items"][0]
+    run = run_of(FORMAT, state)
+    assert [step.usage is not None for step in run.steps if step.calls] == [False, True]
+    assert run.usage is not None
+    assert run.usage.input_total == 90
+    assert run.extra is not None
+    assert run.extra["model_responses"][0]["output"] == [STATE["session_items"][0]["raw_item"]]
+
+
 def test_a_saved_state_is_a_run_of_its_items_with_their_agents_and_tokens() -> None:
     run = run_of(FORMAT, recorded("state.json"))
     assert told(run) == [

@@ -28,7 +28,7 @@ from stepscope.safety.door import Repair
 
 NAME = "openai_agents"
 _SPAN = frozenset("object id trace_id parent_id started_at ended_at span_data error".split())
-_TRACE = frozenset({"object", "id", "spans"})
+_TRACE = frozenset({"object", "id", "workflow_name"})
 # Spans whose failure is the run's; a tool's or a model's may be got over.
 _FRAMES = frozenset({"agent", "custom"})
 # Where users' processors put what the SDK leaves out of a response's span.
@@ -103,10 +103,9 @@ def _members(value: Json, seen: _Seen) -> Iterable[Json]:
     if isinstance(value, dict) and "object" not in value and isinstance(value.get("data"), list):
         seen.beside.update(rest(value, frozenset({"data"})) or {})
         return list(value["data"])
-    if isinstance(value, dict) and value.get("object") == "trace":
-        inner = value.get("spans")
-        listed = inner if isinstance(inner, list) else []
-        return [value, *listed]
+    inner = value.get("spans") if isinstance(value, dict) else None
+    if isinstance(value, dict) and value.get("object") == "trace" and isinstance(inner, list):
+        return [{key: held for key, held in value.items() if key != "spans"}, *inner]
     return [value]
 
 
@@ -170,7 +169,7 @@ def _runs(seen: _Seen, stream: Stream, ordinals: Ordinals) -> Iterator[Trajector
     traces = by_trace(seen.spans)
     for trace_id in [*traces, *[named for named in seen.traces if named not in traces]]:
         spans, about = traces.get(trace_id, []), seen.traces.get(trace_id, {})
-        extra = {**seen.beside, **(rest(about, _TRACE | {"workflow_name"}) or {})} or None
+        extra = {**seen.beside, **(rest(about, _TRACE) or {})} or None
         try:
             if spans:
                 (run,) = assemble(
