@@ -82,7 +82,8 @@ class Runs:
         before = self._told.setdefault(run_id, told)
         if before is told:
             return
-        if not patch:
+        # Only what says what kind of run it is tells of a whole run.
+        if not patch and "run_type" in before and "run_type" in told:
             self._again[run_id] = self._again.get(run_id, 0) + 1
         lost = self._replaced.setdefault(run_id, {})
         for key, new in told.items():
