@@ -2,7 +2,8 @@
 
 `python -m bars._senders URL LEDGER SECONDS SPANS_A_SECOND SEED`. Batches that were not acknowledged
 are sent again until they are, as exporters do; a trace is spread over two batches, its root last.
-Odd seeds send protobuf with gzip, even ones JSON.
+Odd seeds send protobuf with gzip, even ones JSON. At 0 spans a second it is a hostile one, which
+sends the largest and densest bodies that it can and looks at no answer.
 """
 
 from __future__ import annotations
@@ -113,6 +114,47 @@ def send(url: str, ledger: Path, seconds: float, rate: float, seed: int) -> None
             batch = next(source)
             _until_acknowledged(place, batch, begin + seconds + PATIENCE)
             file.writelines(f"{name}\n" for name in batch.names)
+    took = time.monotonic() - begin
+    ledger.with_suffix(ledger.suffix + ".seconds").write_text(str(took), encoding="ascii")
+
+
+def attack(url: str, seconds: float, seed: int) -> None:
+    """Send what takes most memory for its size, as fast as it goes."""
+    begin, number = time.monotonic(), seed
+    while time.monotonic() - begin < seconds:
+        body = _dense(number)
+        number += 1
+        headers = {"Content-Type": "application/json"}
+        if number % 2:
+            body, headers["Content-Encoding"] = gzip.compress(body, 1), "gzip"
+        connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+        try:
+            connection.request("POST", "/v1/traces", body, headers)
+            connection.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            pass  # it was cut off, as it should be
+        connection.close()
+
+
+def _dense(number: int) -> bytes:
+    """Return a body of one of four kinds: small spans, many keys, many values, one long text."""
+    ids = f'"traceId": "{number:032x}", "spanId": "02", "parentSpanId": "01"'
+    match number % 4:
+        case 0:
+            small = f'{{"traceId": "{number:032x}", "spanId": "%016x"}}'
+            spans = ",".join([small % at for at in range(1, 20_000)])
+        case 1:
+            pairs = ",".join([f'{{"key": "{at}", "value": {{}}}}' for at in range(249_000)])
+            spans = f'{{{ids}, "attributes": [{pairs}]}}'
+        case 2:
+            values = ",".join(["{}"] * 499_000)
+            held = f'{{"arrayValue": {{"values": [{values}]}}}}'
+            spans = f'{{{ids}, "attributes": [{{"key": "k", "value": {held}}}]}}'
+        case _:
+            text = "\\u0041" * (3 * 1024 * 1024)
+            held = f'{{"stringValue": "{text}"}}'
+            spans = f'{{{ids}, "attributes": [{{"key": "k", "value": {held}}}]}}'
+    return f'{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{spans}]}}]}}]}}'.encode()
 
 
 _held: dict[str, http.client.HTTPConnection] = {}
@@ -139,4 +181,8 @@ def _until_acknowledged(place: str, batch: Batch, end: float) -> None:
 
 
 if __name__ == "__main__":
-    send(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5]))
+    _url, _ledger, _seconds, _rate, _seed = sys.argv[1:]
+    if float(_rate):
+        send(_url, Path(_ledger), float(_seconds), float(_rate), int(_seed))
+    else:
+        attack(_url, float(_seconds), int(_seed))

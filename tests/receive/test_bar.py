@@ -20,10 +20,10 @@ def test_what_senders_had_acknowledged_is_kept_once_through_kills(tmp_path: Path
     # The oracle sees a span that is nowhere, and a run without its verdicts.
     with (tmp_path / "ledger.0").open("a", encoding="ascii") as ledger:
         ledger.write("00 11\n")
-    assert kept(tmp_path, peak_bytes=1, seconds=1.0, kills=0).lost == 1
+    assert kept(tmp_path, peak_bytes=1, kills=0).lost == 1
     with Store.open(tmp_path / "runs.db") as store:
         store.purge()
-    assert kept(tmp_path, peak_bytes=1, seconds=1.0, kills=0).lost == 401
+    assert kept(tmp_path, peak_bytes=1, kills=0).lost == 401
 
 
 @pytest.mark.parametrize(("name", "count"), [("lost", 1), ("twice", 1), ("unscored", 1)])

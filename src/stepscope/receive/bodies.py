@@ -16,8 +16,8 @@ from stepscope.receive.policy import Refusal
 from stepscope.safety.limits import MIB
 
 MAX_BODY = 20 * MIB
-# Of all bodies at once, decompressed: three of the largest, or thousands of usual ones.
-ROOM = 64 * MIB
+# Of all bodies at once, decompressed: two of the largest, or hundreds of usual ones.
+ROOM = 48 * MIB
 # A refused body is read to its end, so that the answer is: so much, for so long.
 _POLITE_BYTES = MAX_BODY
 _POLITE_SECONDS = 5.0
