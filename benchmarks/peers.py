@@ -19,7 +19,7 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements"
 ENVIRONMENTS = HERE / ".envs"
-PEERS = ("agentevals", "deepeval", "inspect-ai", "pydantic-evals")
+PEERS = ("agentevals", "deepeval", "inspect-ai", "krippendorff", "pydantic-evals", "scikit-learn")
 # Seconds; the largest peer has some hundred packages.
 INSTALL_TIMEOUT = 1800
 
