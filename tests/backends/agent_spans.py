@@ -26,7 +26,9 @@ from opentelemetry.trace import (
 
 START = 1_767_000_000_000_000_000
 SECOND = 1_000_000_000
-FIRST, THEN = 0xA0A0A0A0A0A0A0A0A0A0A0A0A0A0A001, 0xA0A0A0A0A0A0A0A0A0A0A0A0A0A0A002
+FIRST = 0xA0A0A0A0A0A0A0A0A0A0A0A0A0A0A001
+THEN, LATER = FIRST + 1, FIRST + 2
+# All spans of both traces, or a third trace without its late span, or that span alone.
 Which = Literal["both", "early", "late"]
 Attributes = dict[str, str | int]
 
@@ -92,13 +94,13 @@ def spans() -> Iterator[Made]:
 
 
 def record(endpoint: str, headers: dict[str, str], which: Which) -> None:
-    """Send both traces, or the first one without its late span, or that span alone."""
+    """Send both traces, or a third one without its late span, or that span alone."""
     ids = Fixed()
     provider = TracerProvider(id_generator=ids, resource=Resource.create({"service.name": "shop"}))
     exporter = OTLPSpanExporter(endpoint=endpoint, headers=headers)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     tracer = provider.get_tracer("shop.instrumentation", "1.0")
-    for number, trace in enumerate([FIRST, THEN] if which == "both" else [FIRST]):
+    for number, trace in enumerate([FIRST, THEN] if which == "both" else [LATER]):
         for made in spans():
             if which != "both" and made.late != (which == "late"):
                 continue

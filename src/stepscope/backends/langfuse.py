@@ -16,7 +16,7 @@ from stepscope.backends.client import QueryValue, TooLarge
 from stepscope.backends.phoenix import iso
 from stepscope.formats.langfuse import runs_of
 from stepscope.formats.times import instant
-from stepscope.model import Json, Source, Trajectory
+from stepscope.model import Json, Source
 from stepscope.safety.door import Decoded
 
 FORMAT = "langfuse"
@@ -97,12 +97,12 @@ def _read(batch: list[str], asked: Asked) -> Iterator[Found]:
     named = {observation.get("parentObservationId") for observation in values} - {None, ""}
     if missing := len(named - told):
         asked.told.withheld["spans referenced and not returned"] += missing
+    bare = sum(_is_bare(observation) for observation in values)
+    if bare:
+        asked.told.withheld["observations without input and output"] += bare
     values += _scores(batch, asked)
     source = Source(format=FORMAT, uri=asked.uri)
-    for run in runs_of(values, source=source, limits=asked.limits):
-        if isinstance(run, Trajectory) and not any(step.parts or step.calls for step in run.steps):
-            asked.told.withheld["traces without inputs and outputs"] += 1
-        yield run
+    yield from runs_of(values, source=source, limits=asked.limits)
 
 
 def _whole(query: dict[str, QueryValue], asked: Asked) -> list[dict[str, Json]]:
@@ -124,6 +124,12 @@ def _whole(query: dict[str, QueryValue], asked: Asked) -> list[dict[str, Json]]:
         for page in _pages(_OBSERVATIONS, again, _WHOLE, asked)
         for entry in objects(page, "data", asked)
     ]
+
+
+def _is_bare(observation: dict[str, Json]) -> bool:
+    """Whether a model or a tool was recorded without what went in and came out."""
+    sides = (observation.get("input"), observation.get("output"))
+    return observation.get("type") in {"GENERATION", "TOOL"} and sides == (None, None)
 
 
 def _cut(observation: dict[str, Json]) -> Iterator[str]:
