@@ -38,6 +38,14 @@ _RESPONSES = (
     {"type": "function_call_output", "call_id": "c", "output": '{"error": null}'},
     {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Rain."}]},
 )
+_GRAPH = {
+    "inputs": [{"__start__": {"messages": [{"role": "user", "content": "Weather?"}]}}],
+    "outputs": {
+        "inputs": [],
+        "results": [{"messages": [{"role": "assistant", "content": "Rain."}]}],
+        "steps": [["__start__", "model", "tools", "model"]],
+    },
+}
 _EXPORTED = {
     "id": "a", "trace_id": "a", "parent_run_id": None, "dotted_order": "20260101T000000000000Za",
     "name": "agent", "run_type": "chain", "status": "success", "error": None, "is_root": True,
@@ -89,6 +97,7 @@ def _own() -> Iterator[Trace]:
         "usage": {"input_tokens": 3},
     }
     yield Trace("openai_responses", json.dumps(body).encode())
+    yield Trace("graph_trajectory", json.dumps(_GRAPH).encode())
     forms = json.loads((ROOT / "tests/formats/data/langchain_forms.json").read_bytes())
     for form in forms.values():
         yield Trace("langchain_messages", json.dumps(form).encode())

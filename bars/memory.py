@@ -1,8 +1,8 @@
-"""Memory stays bounded whatever the file: one line of a gigabyte, 20 GB of lines, a zip bomb.
+"""Memory stays bounded whatever the file: one line of a gigabyte, 20 GB of lines, bombs.
 
 `python -m bars.memory [GIGABYTES]`, 20 unless given. Each job runs in a process of its own, whose
 highest resident memory is what the table shows. Files are sparse or made while they are read.
-Code 0: every peak is at most 512 MiB and the bomb is refused within a second; 3: one is not.
+Code 0: every peak is at most 512 MiB and bombs are refused within a second; 3: one is not.
 """
 
 from __future__ import annotations
@@ -113,14 +113,42 @@ def long_runs(size: int) -> str:
 
 def zip_bomb(size: int) -> str:
     """Read a zip that unpacks to `size` bytes, about a thousand times its own."""
+    path = _packed({"bomb": size})
+    return _refusal(path)
+
+
+def eval_bomb(size: int) -> str:
+    """Read a log of Inspect, one sample of which unpacks to `size` bytes."""
+    return _refusal(_packed({"header.json": 0, "samples/1_epoch_1.json": size}))
+
+
+def eval_sample(size: int) -> str:
+    """Read the same where the user allowed any ratio: the sample is more than a record may be."""
+    path = _packed({"header.json": 0, "samples/1_epoch_1.json": size})
+    try:
+        return _counted(path, "inspect_ai", Limits(zip_ratio=1e9))
+    finally:
+        path.unlink()
+
+
+def _packed(members: dict[str, int]) -> Path:
+    """Return a zip of members that hold `{}`, or so many zeros."""
     path = Path(tempfile.mkstemp(suffix=".zip")[1])
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open("bomb", "w") as member:
-            for _ in range(size // MIB):
-                member.write(bytes(MIB))
+        for name, size in members.items():
+            with archive.open(name, "w", force_zip64=True) as member:
+                member.write(b"" if size else b'{"eval": {}}')
+                for _ in range(size // MIB):
+                    member.write(bytes(MIB))
+    return path
+
+
+def _refusal(path: Path) -> str:
+    """Return how a bomb was refused, and delete it."""
     start = time.monotonic()
     try:
-        list(readings([str(path)]))
+        for reading in readings([str(path)]):
+            list(reading)
     except LimitError:
         took = time.monotonic() - start
         return "refused" if took <= BOMB_SECONDS else f"refused after {took:.1f} s"
@@ -131,12 +159,16 @@ def zip_bomb(size: int) -> str:
 
 def _imported(path: Path) -> str:
     try:
-        for reading in readings([str(path)], format_name="tau_bench"):
-            for _ in reading:
-                pass
-            account = reading.account
+        return _counted(path, "tau_bench", Limits())
     finally:
         path.unlink()
+
+
+def _counted(path: Path, format_name: str, limits: Limits) -> str:
+    for reading in readings([str(path)], format_name=format_name, limits=limits):
+        for _ in reading:
+            pass
+        account = reading.account
     return f"{account.runs} runs, {account.quarantined} quarantined"
 
 
@@ -146,6 +178,8 @@ JOBS: tuple[tuple[Callable[[int], str], str], ...] = (
     (long_object, "0 runs, 1 quarantined"),
     (long_runs, "42 runs"),
     (zip_bomb, "refused"),
+    (eval_bomb, "refused"),
+    (eval_sample, "0 runs, 1 quarantined"),
 )
 
 
