@@ -6,6 +6,7 @@ of parts, calls and results too: right by construction, and small.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -51,13 +52,18 @@ def restored(value: T, residue: Json) -> T:
         raise TraceError(f"what is kept beside is {str(residue)[:60]!r}; expected an object")
     if not residue:
         return value
-    kinds = {field.name: field.type for field in msgspec.structs.fields(value)}
+    kinds = _kinds(type(value))
     if strange := [name for name in residue if name not in kinds]:
         raise TraceError(f"what is kept beside names {strange[0]!r}, a field that is none of ours")
     fields = {
         name: _put_back(getattr(value, name), kept, kinds[name]) for name, kept in residue.items()
     }
     return msgspec.structs.replace(value, **fields)
+
+
+@cache
+def _kinds(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(struct)}
 
 
 def _put_back(value: Any, kept: Json, kind: Any) -> Any:
