@@ -39,6 +39,10 @@ _RAISED = re.compile(r"(?:\A|\n)(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)(?:: |\Z
 _TRACEBACK = re.compile(r"(?:\A|\n)\s*Traceback \(most recent call last\):")
 _CODES = ("exit_code", "exitCode", "returncode", "return_code")
 _STATUSES = ("status_code", "statusCode")
+# Keys by which an object speaks of itself; most say nothing.
+_TELLING = frozenset(
+    {"error", "isError", "is_error", "success", "ok", "status", *_CODES, *_STATUSES}
+)
 
 
 class Judged(NamedTuple):
@@ -93,7 +97,7 @@ def _judge_json(text: str) -> Judged:
 
 def judge_object(value: Json, text: str) -> Judged:
     """Return what a decoded JSON result says of itself; `text` is what an error quotes."""
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or _TELLING.isdisjoint(value):
         return UNKNOWN
     flags = _flags(value)
     if False in flags:
