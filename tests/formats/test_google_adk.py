@@ -237,64 +237,6 @@ def test_the_outcome_is_what_the_evaluation_said(status: Json, outcome: str) -> 
     assert (run.outcome.status, (run.extra or {})["final_eval_status"]) == (outcome, status)
 
 
-@pytest.mark.parametrize(
-    ("part", "kind", "text"),
-    [
-        ({"text": "hm", "thought": True}, "reasoning", "hm"),
-        ({"text": "hi", "thought": False}, "text", "hi"),
-        ({"inlineData": {"mimeType": "image/png", "data": "_-8="}}, "image", None),
-        ({"file_data": {"mime_type": "audio/wav", "file_uri": "gs://x"}}, "audio", None),
-        ({"novel_thing": {"a": 1}}, "data", None),
-    ],
-)
-def test_parts_are_told_apart(part: dict[str, Json], kind: str, text: str | None) -> None:
-    (found,) = run_of(FORMAT, session(event(part))).steps[0].parts
-    assert (found.kind, found.text) == (kind, text)
-    if kind == "image":
-        assert (found.size, found.media_type) == (2, "image/png")
-    if kind == "data":
-        assert found.extra == part
-
-
-@pytest.mark.parametrize(
-    ("call", "answer", "status", "source"),
-    [
-        (
-            {"executable_code": {"code": "1", "language": "PYTHON"}},
-            {"code_execution_result": {"outcome": "OUTCOME_OK", "output": "Error: 1"}},
-            "ok",
-            "explicit",
-        ),
-        (
-            {"executable_code": {"code": "1"}},
-            {"codeExecutionResult": {"outcome": "OUTCOME_FAILED", "output": ""}},
-            "error",
-            "explicit",
-        ),
-        (
-            {"function_call": {"id": "a", "name": "f"}},
-            {"function_response": {"id": "a", "name": "f", "response": {"result": "Error: x"}}},
-            "error",
-            "heuristic",
-        ),
-        (
-            {"function_call": {"id": "a", "name": "f"}},
-            {"function_response": {"id": "a", "name": "f", "response": {}}},
-            "unknown",
-            "none",
-        ),
-    ],
-)
-def test_whether_a_call_worked_is_told_or_guessed(
-    call: dict[str, Json], answer: dict[str, Json], status: str, source: str
-) -> None:
-    run = run_of(FORMAT, session(event(call), event(answer)))
-    (exchange,) = run.exchanges
-    assert exchange.result is not None
-    assert (exchange.result.status, exchange.result.source) == (status, source)
-    assert run.steps[1].actor == "environment"
-
-
 def test_partial_events_are_replayed_and_make_no_calls() -> None:
     call: dict[str, Json] = {"function_call": {"id": "a", "name": "f"}}
     run = run_of(FORMAT, session(event(call, partial=True), event(call)))
