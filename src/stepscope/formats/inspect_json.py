@@ -35,14 +35,28 @@ def samples(stream: Stream) -> Iterator[RawRecord | Quarantined]:
     """
     splitter = _Splitter(stream)
     header: bytes | None = None
+    told = False
     for found in splitter.elements():
+        told = told or isinstance(found, Quarantined)
         if isinstance(found, RawRecord):
             if header is None:
                 header = _header(stream, bytes(splitter.around))
             found = RawRecord(found.offset, inspect_log.framed(header, found.raw))
         yield found
-    if header is None and b'"eval"' not in _whole_header(stream, bytes(splitter.around)):
+    around = bytes(splitter.around)
+    if header is None and b'"eval"' not in _whole_header(stream, around):
         raise TraceError(f"{stream.uri}: no log of Inspect: neither `eval` nor a sample in it")
+    if not told and not _is_whole(stream, around):
+        reason = "the log is broken outside its samples, or ends there"
+        yield Quarantined(reason=reason, offset=0, raw=around, uri=stream.uri)
+
+
+def _is_whole(stream: Stream, around: bytes) -> bool:
+    try:
+        inspect_log.header(around.removeprefix(BOM).strip(WHITESPACE), stream.limits)
+    except TraceError:
+        return False
+    return True
 
 
 def _header(stream: Stream, before: bytes) -> bytes:

@@ -201,6 +201,8 @@ def _extra(
     texts: Texts,
 ) -> dict[str, Json] | None:
     extra: dict[str, Json] = {"log": log.told, **(texts.within(rest(value, _SAMPLE)) or {})}
+    if output := _output(value):
+        extra["output"] = texts.within(output)
     if tree.loose:
         extra["events"] = tree.loose
     extra["clock"] = [{"step": places[place], **_object(told)} for place, told in player.clock]
@@ -213,6 +215,17 @@ def _extra(
         if named:
             extra["attachments"] = named
     return {key: told for key, told in extra.items() if told not in ({}, [])} or None
+
+
+def _output(value: dict[str, Json]) -> dict[str, Json] | None:
+    """Return what a sample's last answer says beside its message, where that is the last one."""
+    output, listed = value.get("output"), value.get("messages")
+    if not isinstance(output, dict) or not output.get("choices"):
+        return None
+    match output:
+        case {"choices": [{"message": message, **beside}]} if listed and message == listed[-1]:
+            return {**output, "choices": [beside]}
+    return output
 
 
 def _object(call: Json) -> dict[str, Json]:

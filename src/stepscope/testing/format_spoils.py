@@ -151,7 +151,9 @@ def unknown_keys_are_kept(subject: Subject) -> Iterator[str]:
     found = [each for value in documents for each in objects(value) if not _is_closed(each[1])]
     probed = found[:: max(1, len(found) // _PROBES)]
     for at, (_, held) in enumerate(probed):
-        held[f"{_PROBE}_{at}"] = f"kept-{at}-kept"
+        told = {f"{_PROBE}_{at}": f"kept-{at}-kept", **held}
+        held.clear()
+        held.update(told)
     read = subject.read(written(documents))
     yield from _told(read, len(written(documents)), "with unknown keys")
     whole = msgspec.json.encode(read.runs) + b"".join([item.raw for item in read.quarantined])
