@@ -17,7 +17,7 @@ messages = st.fixed_dictionaries(
         "role": st.sampled_from(["user", "assistant", "tool", "system"]),
         "content": st.sampled_from(["", "a", LONG, 'q"],', "]", [{"type": "text", "text": "t"}]]),
     },
-    optional={"tool_call_id": st.sampled_from(["c1", "c2"]), "odd": st.none() | st.integers()},
+    optional={"tool_call_id": st.sampled_from(["c1", "c2"]), "odd": st.none() | st.integers(-9, 9)},
 )
 separators = st.sampled_from([(",", ":"), (", ", ": "), (",\n", " : ")])
 
