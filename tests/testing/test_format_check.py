@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from stepscope import registry
 from stepscope.errors import ConfigError, TraceError, UsageError
+from stepscope.formats import ours_parquet
 from stepscope.formats.building import Ordinals, finish, rest
 from stepscope.formats.opening import opening
 from stepscope.formats.records import records
@@ -47,6 +50,47 @@ def test_every_built_in_format_keeps_what_formats_promise(name: str) -> None:
     checked = check_format(name, SAMPLES[name])
     assert (checked.format, checked.files, checked.rules) == (name, 1, len(RULES))
     assert checked.runs >= 1
+
+
+def of_sample(name: str) -> list[Trajectory]:
+    with SAMPLES[name].open("rb") as file:
+        found = list(registry.format(name).read(Stream(file, name)))
+    return [run for run in found if isinstance(run, Trajectory)]
+
+
+def as_ours(path: Path) -> None:
+    with path.open("wb") as file:
+        ours_parquet.write(of_sample("ours"), file)
+
+
+def as_langsmith(path: Path) -> None:
+    lines = SAMPLES["langsmith"].read_text(encoding="utf-8").splitlines()
+    rows = [msgspec.json.decode(line) for line in lines]
+    texts = [
+        {
+            k: msgspec.json.encode(v).decode() if isinstance(v, dict | list) else v
+            for k, v in row.items()
+        }
+        for row in rows
+    ]
+    pq.write_table(pa.Table.from_pylist(texts), path)
+
+
+# Formats of which no sample is bundled, because nobody could read it: it is made here.
+BINARY: dict[str, Callable[[Path], None]] = {
+    "langsmith_parquet": as_langsmith,
+    "ours_parquet": as_ours,
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_a_binary_format_keeps_the_same_promises(name: str, tmp_path: Path) -> None:
+    BINARY[name](tmp_path / "runs.parquet")
+    assert check_format(name, tmp_path / "runs.parquet").runs >= 1
+
+
+def test_every_built_in_format_has_a_sample() -> None:
+    assert set(registry.names("formats")) == {*SAMPLES, *NO_RUNS, *BINARY}
 
 
 def draft_of(value: dict[str, Json], stream: Stream, offset: int) -> Trajectory:

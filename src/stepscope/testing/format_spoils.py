@@ -19,7 +19,7 @@ _CUTS, _LAST = 240, 24
 # Objects of a file that are given a key that no format knows, values that are spoilt.
 _PROBES, _SPOILS = 60, 60
 _PROBE = "unheard_of"
-_STREAM_BYTES = 6 * 1024 * 1024
+_STREAM_BYTES = 4 * 1024 * 1024
 
 HOSTILE: tuple[bytes, ...] = (
     b"",
