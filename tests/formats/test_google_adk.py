@@ -120,6 +120,33 @@ def test_bare_events_one_a_line_or_in_a_list_are_one_run() -> None:
     assert one.id == other.id
 
 
+def test_older_sessions_tell_tokens_and_tools_in_a_log_beside_their_events() -> None:
+    log = {
+        "event_id": "e1",
+        "model_request": {"config": {"tools": [{"function_declarations": [{"name": "f"}]}]}},
+        "model_response": {
+            "usage_metadata": {"prompt_token_count": 3, "candidates_token_count": 2},
+            "model_version": "g",
+            "candidates": [{"finish_reason": "STOP"}],
+        },
+    }
+    events = [event({"text": "a"}, id="e1"), event({"text": "b"}, id="e2")]
+    run = run_of(FORMAT, session(*events, event_logs=[log, 3, {"event_id": "e9"}]))
+    first, second = run.steps
+    assert (first.model, first.finish_reason, second.model, second.usage) == (
+        "g",
+        "STOP",
+        None,
+        None,
+    )
+    assert first.usage is not None
+    assert (first.usage.input_total, first.usage.output_total) == (3, 2)
+    assert [tool.name for tool in run.tools or ()] == ["f"]
+    own = event({"text": "a"}, id="e1", model_version="own", usage_metadata={"promptTokenCount": 9})
+    (kept,) = run_of(FORMAT, session(own, event_logs=[log])).steps
+    assert (kept.model, kept.usage and kept.usage.input_total) == ("own", 9)
+
+
 def test_two_sessions_one_a_line_are_two_runs() -> None:
     found = read(FORMAT, lines(SESSION, {**SESSION, "id": "other"}))
     assert [item.source.run_id for item in found if isinstance(item, Trajectory)] == [

@@ -23,6 +23,7 @@ from stepscope.safety.limits import MIB
 # once has open, and a fraction of the memory that reading may take.
 _RUNS = 1000
 _BYTES = 64 * MIB
+_key = msgspec.json.Encoder(order="deterministic").encode
 
 
 @dataclass(slots=True)
@@ -30,20 +31,21 @@ class Held:
     """A run that may be continued.
 
     Attributes:
-        draft: the run so far.
+        tolds: what its records tell, in order.
         first: its first record.
         raws: the bytes of all of its records.
         repairs: of all of its records.
-        instructions: the step that says them last.
-        answer: the id that the next record of the run would name.
     """
 
-    draft: Trajectory
+    tolds: list[Told]
     first: Found
     raws: list[bytes]
     repairs: list[Repair]
-    instructions: Step | None
-    answer: str | None = None
+
+    @property
+    def draft(self) -> Trajectory:
+        """The whole run."""
+        return _joined(self.tolds) if len(self.tolds) > 1 else self.tolds[0].draft
 
 
 class Chains:
@@ -58,12 +60,14 @@ class Chains:
     def take(self, told: Told, record: Found) -> list[Held]:
         """Continue a run that is held, or begin one; return the runs that were let go for it."""
         at = None if told.earlier is None else self._latest.pop(told.earlier, None)
-        if at is None or at not in self._held:
+        if at is None:
             at = self._begin(told, record)
         else:
-            self._continue(self._held[at], told, record)
+            held = self._held[at]
+            held.tolds.append(told)
+            held.raws.append(record.raw)
+            held.repairs += record.repairs
         self._size += len(record.raw)
-        self._held[at].answer = told.answer
         if told.answer is not None:
             self._latest[told.answer] = at
         gone: list[Held] = []
@@ -76,70 +80,78 @@ class Chains:
         return [self._let_go(at) for at in list(self._held)]
 
     def _begin(self, told: Told, record: Found) -> int:
-        draft = told.draft
         if told.earlier is not None:
             reason = f"it continues response {told.earlier!r}, which is not open in this file"
             warn = Warn("earlier_response_missing", reason, 0)
+            draft = told.draft
             draft = msgspec.structs.replace(draft, warnings=(*draft.warnings, warn))
+            told = told._replace(draft=draft)
         self._count += 1
-        self._held[self._count] = Held(
-            draft, record, [record.raw], list(record.repairs), _instructions(draft.steps)
-        )
+        self._held[self._count] = Held([told], record, [record.raw], list(record.repairs))
         return self._count
-
-    def _continue(self, held: Held, told: Told, record: Found) -> None:
-        before, after = held.draft, told.draft
-        steps = list(after.steps)
-        system = _instructions(after.steps)
-        # Every request says the instructions again.
-        if system is not None and held.instructions is not None:
-            if system.parts == held.instructions.parts:
-                steps = steps[1:]
-        held.instructions = system or held.instructions
-        joined = (*before.steps, *placed(steps, len(before.steps)))
-        start, end = bounds(joined)
-        held.draft = msgspec.structs.replace(
-            before,
-            steps=joined,
-            task=before.task or after.task,
-            trial=before.trial or after.trial,
-            tags={**before.tags, **after.tags},
-            tools=_tools(before, after),
-            termination=after.termination,
-            outcome=after.outcome if after.outcome.status != "unknown" else before.outcome,
-            usage=total(joined),
-            start=start,
-            end=end,
-            extra=_extra(before, after, told.answer),
-        )
-        held.raws.append(record.raw)
-        held.repairs += record.repairs
 
     def _let_go(self, at: int) -> Held:
         held = self._held.pop(at)
-        if held.answer is not None and self._latest.get(held.answer) == at:
-            del self._latest[held.answer]
+        answer = held.tolds[-1].answer
+        if answer is not None and self._latest.get(answer) == at:
+            del self._latest[answer]
         self._size -= sum([len(raw) for raw in held.raws])
         return held
 
 
-def _instructions(steps: tuple[Step, ...]) -> Step | None:
-    return steps[0] if steps and steps[0].actor == "system" else None
+def _joined(tolds: list[Told]) -> Trajectory:
+    """Return one run of what its records tell; the last says how it ended."""
+    drafts = [told.draft for told in tolds]
+    first, last = drafts[0], drafts[-1]
+    steps = placed(_spoken(drafts))
+    start, end = bounds(steps)
+    outcomes = [draft.outcome for draft in drafts if draft.outcome.status != "unknown"]
+    tags = {key: value for draft in drafts for key, value in draft.tags.items()}
+    return msgspec.structs.replace(
+        first,
+        steps=steps,
+        task=next((draft.task for draft in drafts if draft.task is not None), None),
+        trial=next((draft.trial for draft in drafts if draft.trial is not None), None),
+        tags=tags,
+        tools=_tools(drafts),
+        termination=last.termination,
+        outcome=outcomes[-1] if outcomes else first.outcome,
+        usage=total(steps),
+        start=start,
+        end=end,
+        extra=_extra(tolds),
+    )
 
 
-def _tools(before: Trajectory, after: Trajectory) -> tuple[ToolDef, ...] | None:
-    if before.tools is None or after.tools is None:
-        return before.tools or after.tools
-    return (*before.tools, *[tool for tool in after.tools if tool not in before.tools])
+def _spoken(drafts: list[Trajectory]) -> list[Step]:
+    """Return all steps; every request says the instructions again, and only others are a step."""
+    steps: list[Step] = []
+    told: Step | None = None
+    for draft in drafts:
+        first = draft.steps[0]
+        again = told is not None and first.actor == "system" and first.parts == told.parts
+        steps += draft.steps[1:] if again else draft.steps
+        if first.actor == "system":
+            told = first
+    return steps
 
 
-def _extra(before: Trajectory, after: Trajectory, answer: str | None) -> dict[str, Json]:
+def _tools(drafts: list[Trajectory]) -> tuple[ToolDef, ...] | None:
+    """Return every tool that was offered, once; None where no record says which."""
+    listed = [draft.tools for draft in drafts if draft.tools is not None]
+    found = {_key(tool): tool for tools in listed for tool in tools}
+    return tuple(found.values()) if listed else None
+
+
+def _extra(tolds: list[Told]) -> dict[str, Json] | None:
     """Return what the first answer says, and under `continued` what each later one does otherwise.
 
     A later answer's own id is told there too.
     """
-    told = before.extra or {}
-    later = {key: value for key, value in (after.extra or {}).items() if told.get(key) != value}
-    if answer is not None:
-        later = {"id": answer, **later}
-    return {**told, "continued": [*told.get("continued", []), later]}
+    said = tolds[0].draft.extra or {}
+    continued: list[Json] = []
+    for told in tolds[1:]:
+        more = told.draft.extra or {}
+        later = {key: value for key, value in more.items() if said.get(key) != value}
+        continued.append({"id": told.answer, **later} if told.answer is not None else later)
+    return {**said, "continued": continued}
