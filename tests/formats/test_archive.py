@@ -196,6 +196,16 @@ def test_a_damaged_member_does_not_hide_the_next(path: Path) -> None:
     assert lines["b"] == "tau_bench, 1 run, 0 steps, 0 calls"
 
 
+def test_members_that_begin_before_the_archive_or_have_no_name_are_told(path: Path) -> None:
+    data = bytearray(zipped(("run.json", TAU)))
+    data[-6:-2] = (int.from_bytes(data[-6:-2], "little") + 90).to_bytes(4, "little")
+    assert read(path, bytes(data)) == {"run.json": "begins before its archive does; not read"}
+    named = bytearray(zipped(("r\u00fcn", TAU)))
+    named[32] = 0xFF  # in the name before the member only, said to be UTF-8
+    (line,) = read(path, bytes(named)).values()
+    assert line.startswith("cannot be read: 'utf-8' codec")
+
+
 def test_an_archive_with_any_bytes_wrong_is_read_or_refused() -> None:
     whole = zipped(("run.json", TAU), ("x/", ""), ("other.json", TAU * 20))
     rng = random.Random(5)

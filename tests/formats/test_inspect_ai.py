@@ -65,14 +65,16 @@ def test_what_a_model_is_given_again_is_said_once() -> None:
     assert found.warnings == ()
 
 
-def test_a_pool_has_equal_messages_once_and_each_time_is_a_step() -> None:
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_pool_has_equal_messages_once_and_each_time_is_a_step(*, listed: bool) -> None:
     more, first, second = user("more", "u"), assistant("one", "a"), assistant("two", "b")
     found = run(
         model([], first, refs=[[0, 1]]),
         model([], second, refs=[[0, 2], [0, 1]]),
         events_data={"messages": [more, first], "calls": []},
-        messages=[more, first, user("more", "u2"), second],
+        messages=[more, first, user("more", "u2"), second] if listed else [],
     )
+    assert [step.id for step in found.steps] == ["u", "a", None, "b"]
     assert script(found) == [
         "user message more",
         "agent message one",
@@ -141,6 +143,48 @@ def test_a_message_that_no_event_has_stands_behind_the_one_it_followed() -> None
     found = run(model([GO], DONE), model([GO, DONE], ASK), messages=[GO, DONE, own, ASK])
     assert [step.text for step in found.steps] == ["go", "done", "by hand", "look"]
     assert [step.index for step in found.steps] == [0, 1, 2, 3]
+
+
+def test_words_that_repeat_are_each_in_their_own_place() -> None:
+    more, one = user("more"), assistant("one")
+    found = run(
+        model([more], one),
+        model([more, one, more], one),
+        model([more, one, more, one, user("end")], DONE),
+        messages=[more, one, more, user("by hand"), one, user("end"), DONE],
+    )
+    assert [step.text for step in found.steps] == [
+        "more", "one", "more", "by hand", "one", "end", "done"
+    ]  # fmt: skip
+
+
+def test_a_result_is_one_step_whichever_of_message_and_event_is_first() -> None:
+    error = {"type": "timeout", "message": "x"}
+    calls = assistant("", "a", call("c1"), call("c1"))
+    given = [GO, calls, tool("c1", "first", "t1"), tool("c1", "second", "t2")]
+    found = run(
+        model([GO], calls),
+        model(given, DONE),
+        ran("c1", "first", error=error),
+        ran("c1", "second"),
+        messages=given,
+    )
+    assert script(found) == [
+        "user message go",
+        "agent call ls(c1) ls(c1)",
+        "environment result c1:error:first",
+        "environment result c1:ok:second",
+        "agent message done",
+    ]
+    assert [step.start is not None for step in found.steps[2:4]] == [True, True]
+
+
+def test_a_result_that_no_call_asked_for_is_context_where_models_were_asked() -> None:
+    asked = run(model([GO], DONE), messages=[GO, DONE, tool("c9", "x")])
+    assert [step.replayed for step in asked.steps] == [False, False, True]
+    alone = run(messages=[GO, tool("c9", "x")])
+    assert [step.replayed for step in alone.steps] == [False, False]
+    assert codes(alone) == [("result_without_call", 1)]
 
 
 def test_a_log_of_messages_alone_is_read() -> None:
@@ -273,6 +317,27 @@ def test_an_agent_within_another_is_a_handoff_and_answers_when_it_ends() -> None
         ("h", "t", "agent"),
     ]
     assert found.warnings == ()
+
+
+def test_a_tool_whose_agent_had_ended_or_never_ended_answers_all_the_same() -> None:
+    late = ran("c1", "found", span_id="m", agent_span_id="h")
+    asked = model([GO], assistant("", "a", call("c1")), span_id="m")
+    root, inner = begin("m", "agent", "boss"), begin("h", "agent", "helper", "m")
+    ended = run(root, asked, inner, end("h"), late, model([GO], DONE, span_id="m"))
+    assert [step.kind for step in ended.steps] == [
+        "message",
+        "call",
+        "handoff",
+        "result",
+        "message",
+    ]
+    cut = run(root, asked, late, inner)
+    assert [step.kind for step in cut.steps] == ["message", "call", "handoff", "result"]
+
+
+def test_a_span_that_names_no_parent_is_in_the_span_of_its_event() -> None:
+    found = run(begin("a", "agent", "x"), {**begin("b", None, "y"), "span_id": "a"})
+    assert [(span.id, span.parent) for span in found.spans] == [("a", None), ("b", "a")]
 
 
 def test_a_grader_is_not_the_agent_and_its_tokens_are_taken_off() -> None:
@@ -409,6 +474,11 @@ def test_the_scorer_that_the_log_names_first_is_the_first() -> None:
     about = log()["eval"] | {"scorers": [{"name": "m"}, {"name": "x"}]}
     found = run_of(FORMAT, log(sample(scores=scores), eval=about))
     assert found.outcome.status == "pass"
+    results = {"headline": {"scorer": "x"}}
+    assert (
+        run_of(FORMAT, log(sample(scores=scores), eval=about, results=results)).outcome.reason
+        == "x: I"
+    )
     assert [(lb.kind, lb.annotator, lb.category, lb.reason, lb.extra) for lb in found.labels] == [
         ("outcome", "x", "I", "", None),
         ("outcome", "m", "C", "it fits", {"answer": "4"}),

@@ -62,7 +62,7 @@ def test_what_is_not_as_inspect_reads_it_is_told(
 @pytest.mark.shared_data
 def test_the_real_logs_are_read_as_inspect_reads_them(shared: Path) -> None:
     if not (ENVIRONMENTS / "inspect-ai" / "built-from.txt").is_file():
-        pytest.skip("the environment of inspect-ai is not built: python -m benchmarks.peers")
+        pytest.skip("shared_data beside Inspect, which is not built: python -m benchmarks.peers")
     found = peer("inspect-ai")
     assert not isinstance(found, Absent)
     paths = [path for folder in FOLDERS for path in sorted((shared / folder).glob("*.eval"))]

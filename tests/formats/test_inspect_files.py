@@ -40,12 +40,13 @@ from tests.formats.inspect_made import (
 from tests.formats.reading import read, written
 
 GO, ASK, DONE = user("go", "u"), assistant("look", "a", call("c1")), assistant("done", "b")
-POOL = [GO, ASK, tool("c1", "attachment://0", "t"), DONE]
+BYE = user("bye", "e")
+POOL = [GO, ASK, tool("c1", "attachment://0", "t"), DONE, BYE]
 FIRST = sample(
     model([GO], ASK),
     ran("c1", "etc"),
     model([GO, ASK, tool("c1", "etc", "t")], DONE),
-    messages=[GO, ASK, tool("c1", "etc", "t"), DONE],
+    messages=[GO, ASK, tool("c1", "etc", "t"), DONE, BYE],
     metadata={"k": 1},
 )
 SECOND = sample(model([GO], DONE), id="other", epoch=2, uuid="V")
@@ -79,7 +80,7 @@ def chunked(found: Record) -> list[tuple[str, Any]]:
     one.pop("messages")
     return [
         ("header.json", header(found)),
-        (f"{folder}/sample.json", {**one, "message_refs": [[0, 4]]}),
+        (f"{folder}/sample.json", {**one, "message_refs": [[0, 5]]}),
         (f"{folder}/metadata.json", metadata),
         (f"{folder}/skeleton.json", {}),
         (f"{folder}/events/1.json", events[1:]),

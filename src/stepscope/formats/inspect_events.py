@@ -194,8 +194,7 @@ class Player:
             self._tree.keep(self._texts.within(event))
             return
         self._offer(asked.tools, node)
-        refs = () if asked.input else asked.input_refs or ()
-        self._script.given(asked.input, refs, text_at(event, "span_id"))
+        self._script.given(asked.input, asked.input_refs or (), text_at(event, "span_id"))
         self._reply(event, asked, output, node)
 
     def _reply(
