@@ -200,6 +200,45 @@ def test_an_older_case_has_its_tools_with_their_responses_and_what_agents_said()
     assert run.extra["invocations"] == [{"invocation_id": "i", "creation_timestamp": 1747340826.1}]
 
 
+def test_a_final_response_that_asks_for_a_tool_is_told_once() -> None:
+    asks: dict[str, Json] = {"parts": [{"function_call": {"id": "a", "name": "f", "args": {}}}]}
+    turn = {
+        "user_content": asked("Do it."),
+        "intermediate_data": {"invocation_events": [{"author": "bot", "content": asks}]},
+        "final_response": asks,
+    }
+    assert told(run_of(FORMAT, {"eval_id": "x", "conversation": [turn]})) == [
+        ("user", "message", None),
+        ("agent", "call", "bot"),
+    ]
+    bare = {**turn, "intermediate_data": None}
+    assert told(run_of(FORMAT, {"eval_id": "x", "conversation": [bare]})) == [
+        ("user", "message", None),
+        ("agent", "call", None),
+    ]
+
+
+def test_what_an_app_says_of_its_agents_is_read_and_the_rest_is_kept() -> None:
+    agents = {
+        "b": {"name": "b", "instructions": "Be.", "tool_declarations": [{"google_search": {}}]},
+        "a": {"name": "a", "toolDeclarations": [{"functionDeclarations": [{"name": "f"}]}]},
+        "c": 3,
+    }
+    turn = {"user_content": asked("hi"), "app_details": {"agentDetails": agents}}
+    run = run_of(FORMAT, {"eval_id": "x", "conversation": [turn]})
+    assert [(tool.name, tool.agent) for tool in run.tools or ()] == [("f", "a")]
+    assert run.extra is not None
+    assert run.extra["invocations"] == [
+        {
+            "instructions": {"b": "Be."},
+            "app_details": {
+                "b": {"tool_declarations": [{"google_search": {}}]},
+                "c": {"value": 3},
+            },
+        }
+    ]
+
+
 def test_a_case_alone_is_read_as_one_of_a_set() -> None:
     run = run_of(FORMAT, LEGACY["eval_cases"][0])
     assert (run.task, len(run.steps)) == ("case", 7)

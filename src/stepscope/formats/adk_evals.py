@@ -85,6 +85,9 @@ def _turn(about: dict[str, Json], *, timed: bool) -> list[Step]:
     else:
         steps += _between(held)
     said = content_of(about.get("final_response"), "final_response")
+    if said.calls and (said.parts, said.calls) == (steps[-1].parts, steps[-1].calls):
+        # A response that asks for a tool stands among the events too.
+        return steps
     if said.parts or said.calls or last is not None:
         if last is None:
             last = Step(index=0, actor="agent")
