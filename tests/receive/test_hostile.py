@@ -19,6 +19,9 @@ from stepscope.safety.limits import MIB
 from stepscope.store import Store
 from tests.receive.sending import IMPATIENT, JSON_TYPE, PATIENCE, Receiver, export, receiver, span
 
+# One receiver for all of them, and one process.
+pytestmark = pytest.mark.xdist_group("hostile senders")
+
 GOOD = export(span("1", "1"))
 # 100 MiB in a tenth of one.
 BOMB = gzip.compress(b" " * MIB, 1) * 100

@@ -40,6 +40,8 @@ def test_a_run_is_stored_scored_and_told_while_the_receiver_listens(tmp_path: Pa
         target.send(export(span("1", "3", "1")))
         late = target.until("run")["closed"]
         assert (late["late"], late["spans"]) == (1, 3)
+        assert target.send(b"", path="/v1/logs").status == 404
+        assert "404: POST /v1/logs" in target.until("refused")["reason"]
         target.send(export(plain("2", "1")))
         assert target.until("left")["closed"]["spans"] == 1
         code, last = target.stop()

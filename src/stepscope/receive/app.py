@@ -29,10 +29,11 @@ _NO_DISK_SECONDS = 30
 class Door:
     """An ASGI application around another: what may not ask gets no further."""
 
-    def __init__(self, app: ASGIApp, policy: Policy) -> None:
-        """Guard `app`."""
+    def __init__(self, app: ASGIApp, policy: Policy, tell: Told) -> None:
+        """Guard `app`, and tell of whom it turns away."""
         self._app = app
         self._policy = policy
+        self._tell = tell
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or pass on one request."""
@@ -42,6 +43,7 @@ class Door:
         if refusal is None:
             await self._app(scope, receive, send)
             return
+        self._tell(0, f"{refusal.status}: {refusal.said}")
         await Coming(receive).pass_over()
         await refused(refusal, _kind(scope))(scope, receive, send)
 
@@ -98,7 +100,8 @@ def make_app(intake: Intake, policy: Policy, tell: Told, *, body_seconds: float)
         exception_handlers={HTTPException: _http, Exception: _bug},
     )
     app.router.redirect_slashes = False
-    return Door(app, policy)
+    app.state.tell = tell
+    return Door(app, policy, tell)
 
 
 def _kind(scope: Scope) -> str:
@@ -110,6 +113,8 @@ async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     await Coming(request.receive).pass_over()
     said = f"spans are sent with POST to {PATH}"
+    asked = f"{request.method} {request.url.path}"
+    request.app.state.tell(0, f"{error.status_code}: {asked[:80]}: {said}")
     return refused(Refusal(error.status_code, said), _kind(request.scope))
 
 

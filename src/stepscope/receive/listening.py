@@ -12,6 +12,7 @@ import errno
 import signal
 import socket
 import sqlite3
+import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -50,6 +51,8 @@ BACKLOG = 128
 TICK = 0.25
 # Seconds until a disk that was full, or a store that was locked, is tried again.
 PATIENCE = 5.0
+# Seconds until it is told again that something is waited for.
+TELL_EVERY = 60.0
 # Seconds for requests that are under way when the receiver ends.
 GRACE = 5
 _MAX_HEAD_BYTES = 32 * 1024
@@ -108,6 +111,7 @@ class _Receiver:
         self._complaints = Complaints(tell)
         self._stopping = asyncio.Event()
         self._runs = self._spans = self._left = 0
+        self._troubled = ("", 0.0)
         # Closing has one thread: its connection to the journal belongs to it.
         self._pool = ThreadPoolExecutor(1, "closing")
 
@@ -163,9 +167,15 @@ class _Receiver:
                     continue
                 await self._in_pool(closings.sweep)
             except EnvironmentFault as e:
-                self._tell(Trouble(said=f"{e}; what came in is kept, and tried again"))
+                self._trouble(str(e))
                 wait = PATIENCE
             await self._pause(wait)
+
+    def _trouble(self, said: str) -> None:
+        """Tell what is waited for, once a minute while it stays the same."""
+        if said != self._troubled[0] or time.monotonic() - self._troubled[1] >= TELL_EVERY:
+            self._troubled = (said, time.monotonic())
+            self._tell(Trouble(said=f"{said}; what came in is kept, and tried again"))
 
     async def _pause(self, seconds: float) -> None:
         try:
