@@ -17,13 +17,16 @@ from stepscope.backends.asking import Asked, Found, aside, cursor, objects
 from stepscope.backends.client import Client, Rejected, TooLarge
 from stepscope.errors import EnvironmentFault, UsageError
 from stepscope.formats.mlflow import runs_of
-from stepscope.formats.spans.attributes import count, decoded
+from stepscope.formats.spans.attributes import count, decoded, parsed
 from stepscope.formats.times import instant
 from stepscope.model import Json, Source, Trajectory
+from stepscope.safety.limits import Limits
 
 FORMAT = "mlflow"
 # Of an assessment's metadata, where it was sent from here.
 KEY = "stepscope.key"
+_OWN_WORDS = "mlflow."
+_OTHER_WORDS = ("gen_ai.", "openinference.", "llm.", "ai.", "traceloop.", "langfuse.")
 # Traces on one page; servers refuse more than 500.
 _PAGE = 200
 # Milliseconds behind the newest trace of the previous pull in which late ones are looked for.
@@ -190,7 +193,24 @@ def _spans(trace_id: str, asked: Asked) -> dict[str, Json] | None:
         if e.status in {400, 404, 500}:  # recorded by searching only, or its file is gone
             return None
         raise
-    return value if isinstance(value, dict) and isinstance(value.get("spans"), list) else None
+    spans = value.get("spans") if isinstance(value, dict) else None
+    if not isinstance(spans, list):
+        return None
+    return {**value, "spans": [_as_recorded(span, asked.limits) for span in spans]}
+
+
+def _as_recorded(span: Json, limits: Limits) -> Json:
+    """Return a span that came over OTLP as it was sent.
+
+    The server keeps values as JSON text, and adds what it makes of other conventions in words of
+    its own: that stays beside, and the span speaks as it was recorded.
+    """
+    held = span.get("attributes") if isinstance(span, dict) else None
+    if not isinstance(held, dict) or not any(key.startswith(_OTHER_WORDS) for key in held):
+        return span
+    told = {key: parsed(v, limits) for key, v in held.items() if not key.startswith(_OWN_WORDS)}
+    added = {key: value for key, value in held.items() if key.startswith(_OWN_WORDS)}
+    return {**span, "attributes": told, "added_by_server": added}
 
 
 def _note_missing(
