@@ -161,6 +161,7 @@ def test_an_eval_case_is_a_reference_run_and_its_own_case() -> None:
     steps[2] = ("environment", "result", None)
     assert told(run) == steps
     assert (run.task, run.workflow, run.tags) == ("refund-12", "refunds", {"kind": "reference"})
+    assert (run.name, run.source.run_id) == ("refunds/refund-12/reference", "refunds/refund-12")
     assert run.case is not None
     assert [call.name for call in run.case.reference or ()] == [
         "transfer_to_agent",
@@ -261,7 +262,7 @@ def test_a_result_is_the_run_of_its_session_held_against_its_case() -> None:
         "get_order",
         "refund",
     ]
-    assert (passed.task, passed.workflow) == ("refund-12", "refunds")
+    assert (passed.name, passed.task) == ("refunds/refund-12", "refund-12")
     assert passed.source.run_id == RESULT["eval_case_results"][1]["session_id"]
     assert [(tool.name, tool.agent) for tool in passed.tools or ()] == [
         ("transfer_to_agent", "billing"),

@@ -182,7 +182,8 @@ def _of_talk(told: Talk, case: Case, extra: dict[str, Json], found: Found) -> Tr
     name = f"{case.workflow}/{case.task}"
     return msgspec.structs.replace(
         draft,
-        name=name,
+        # A run that was made for the case has its name without this.
+        name=f"{name}/reference",
         source=msgspec.structs.replace(draft.source, run_id=name),
         workflow=case.workflow,
         task=case.task,
