@@ -140,6 +140,23 @@ def test_without_a_models_response_the_cause_pairs_what_was_done_with_what_came(
     assert (exchange.result.status, exchange.result.source) == ("ok", "explicit")
 
 
+def test_what_is_said_is_told_in_parts_and_what_cannot_be_is_kept() -> None:
+    urls: Json = ["data:image/png;base64,aGk=", "https://example.org/a.png"]
+    shown = action(1, "message", "user", content="look", image_urls=urls, wait_for_response=True)
+    odd = action(2, "message", "user", content=3, tools=["x"], thought="hm")
+    first, second = run_of(FORMAT, [shown, odd]).steps
+    assert [(part.kind, part.text) for part in first.parts] == [
+        ("text", "look"),
+        ("image", None),
+        ("image", None),
+    ]
+    assert first.extra is not None
+    assert first.extra["args"] == {"wait_for_response": True}
+    assert (second.text, (second.extra or {})["args"]) == ("hm", {"content": 3, "tools": ["x"]})
+    assert first.start is not None
+    assert first.start.text == "2026-11-22T04:00:01"
+
+
 def test_what_a_delegate_does_is_the_delegates() -> None:
     run = run_of(
         FORMAT,
@@ -184,71 +201,6 @@ def test_whether_an_action_worked_is_told_or_guessed(
     (exchange,) = run.exchanges
     assert exchange.result is not None
     assert (exchange.result.status, exchange.result.source) == (status, source)
-
-
-def test_events_of_the_sdk_are_turns_with_explicit_results() -> None:
-    run = run_of(FORMAT, EVENTS)
-    assert [(step.actor, step.kind, len(step.calls)) for step in run.steps] == [
-        ("system", "message", 0),
-        ("user", "message", 0),
-        ("agent", "call", 2),
-        ("environment", "result", 0),
-        ("environment", "result", 0),
-        ("agent", "call", 1),
-        ("environment", "result", 0),
-        ("agent", "call", 1),
-        ("environment", "result", 0),
-        ("agent", "call", 1),
-        ("environment", "result", 0),
-    ]
-    assert [part.kind for part in run.steps[2].parts] == ["reasoning", "text"]
-    assert [(e.call.name, e.result.status, e.result.source) for e in run.exchanges if e.result] == [
-        ("terminal", "error", "explicit"),
-        ("file_editor", "error", "explicit"),
-        ("nosuchtool", "error", "explicit"),
-        ("terminal", "ok", "explicit"),
-        ("finish", "ok", "explicit"),
-    ]
-    assert [tool.name for tool in run.tools or ()] == ["terminal", "file_editor", "finish", "think"]
-    assert run.steps[2].calls[0].extra is not None
-    assert run.steps[2].calls[0].extra["action"]["kind"] == "TerminalAction"
-    assert (run.usage, run.cost_usd, run.warnings) == (None, None, ())
-
-
-def test_metrics_of_an_output_or_of_a_states_update_give_each_response_its_tokens() -> None:
-    update = {
-        "id": "u",
-        "timestamp": "2026-11-22T04:44:19",
-        "source": "environment",
-        "key": "stats",
-        "value": {"usage_to_metrics": {"agent": METRICS}},
-        "kind": "ConversationStateUpdateEvent",
-    }
-    output = {"instance_id": "a__b-1", "test_result": {}, "history": EVENTS, "metrics": METRICS}
-    for file in ([*EVENTS, update], output):
-        run = run_of(FORMAT, file)
-        told_tokens = [s.usage.input_total for s in run.steps if s.usage is not None]
-        assert told_tokens == [100, 100, 100, 100]
-        assert run.usage is not None
-        assert (run.usage.input_total, run.usage.cache_read) == (400, 160)
-        assert run.cost_usd == pytest.approx(0.000472)
-
-
-def test_a_rejected_call_a_condensation_and_a_failure_are_told() -> None:
-    time = {"timestamp": "2026-11-22T04:44:19", "source": "environment"}
-    rejected = {
-        **time,
-        "kind": "UserRejectObservation",
-        "tool_name": "terminal",
-        "tool_call_id": "t1",
-        "rejection_reason": "not now",
-    }
-    condensed = {**time, "kind": "Condensation", "summary": "so far", "forgotten_event_ids": ["a"]}
-    failed = {**time, "kind": "ConversationErrorEvent", "code": "LLM", "detail": "no answer"}
-    run = run_of(FORMAT, [EVENTS[2], rejected, condensed, failed])
-    assert [step.kind for step in run.steps] == ["call", "result", "compaction", "other"]
-    assert run.steps[1].results[0].error == "not now"
-    assert (run.steps[2].text, run.steps[3].error) == ("so far", "no answer")
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,9 @@ class Log:
 
     def _extra(self, event: dict[str, Json], args: dict[str, Json]) -> dict[str, Json]:
         found = {**self._beside(event), "action": event["action"]}
-        if more := {key: value for key, value in args.items() if _tells(key, value)}:
+        if more := {
+            key: value for key, value in args.items() if _tells(key, value, event["action"])
+        }:
             found["args"] = more
         return found
 
@@ -235,14 +237,13 @@ def _said(args: dict[str, Json], event: dict[str, Json], *, calls: bool) -> tupl
     return tuple(parts)
 
 
-def _tells(key: str, value: Json) -> bool:
+def _tells(key: str, value: Json, action: Json) -> bool:
     """Say whether an argument is told nowhere else, and is no default."""
-    return key not in {*_TEXTS, "thought", "image_urls", "tools"} and value not in (
-        None,
-        "",
-        {},
-        [],
-    )
+    if key in {*_TEXTS, "thought"}:
+        return not isinstance(value, str | None)
+    if key == "image_urls" or (key == "tools" and action == "system"):
+        return not isinstance(value, list | None)
+    return value not in (None, "", {}, [])
 
 
 def _written(response: dict[str, Json], own: str | None) -> str | None:
