@@ -17,8 +17,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.stats.agreement import agreement
 from stepscope.stats.coefficients import Metric, Name
+from stepscope.stats.interrater import agreement
 from stepscope.values import Estimate
 
 REPLICATIONS = 4_000

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 
 from benchmarks.workers.serve import serve
-from stepscope.stats.agreement import agreement
 from stepscope.stats.coefficients import Name
+from stepscope.stats.interrater import agreement
 from stepscope.values import Estimate
 
 

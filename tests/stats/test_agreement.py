@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from bars import agreement as bar
 from stepscope.errors import DataError
-from stepscope.stats.agreement import agreement, usage
 from stepscope.stats.coefficients import Metric, Name
+from stepscope.stats.interrater import agreement, usage
 from stepscope.values import Estimate, Unmeasured
 
 # Krippendorff (2011): four observers, twelve units, 0 where one gave none.

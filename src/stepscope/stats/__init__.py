@@ -6,11 +6,11 @@ of scipy, which is loaded by the first function that needs one of its special fu
 
 from __future__ import annotations
 
-from stepscope.stats.agreement import agreement, usage
 from stepscope.stats.bootstrap import resampled
 from stepscope.stats.clusters import codes, trials_per_task
 from stepscope.stats.comparison import Comparison, adjust, compare_paired
 from stepscope.stats.flips import Flip, rank_flips
+from stepscope.stats.interrater import agreement, usage
 from stepscope.stats.joint import JointTable, TooLoose, effective_count, joint_table, too_loose
 from stepscope.stats.means import mean, rate
 from stepscope.stats.medians import median_ratio

@@ -136,6 +136,8 @@ class _Asked:
         self._units, self._repeats = read.units(made.features(read.answers, q))
         pairs, self._mass = _pseudo_pairs(read.answers.shape[1], q)
         self._pairs = made.features(pairs, q)
+        if name == "alpha":  # an item weighs as many coincidences there as it has ratings
+            self._pairs = self._pairs * _ratings_an_item(read) / 2
 
     def value(self) -> float:
         """Return the coefficient itself, NaN where undefined."""
@@ -183,6 +185,13 @@ class _Asked:
         error = np.sqrt((n - 1) / n * spread)
         low, high = (self.value() + float(ndtri(tail)) * float(error) for tail in tails)
         return low, high
+
+
+def _ratings_an_item(read: Kinds) -> float:
+    """Mean number of ratings of the items that have two or more."""
+    ratings = (read.answers >= 0).sum(axis=1)
+    paired = ratings >= 2
+    return float(np.average(ratings[paired], weights=read.often[paired]))
 
 
 def _pseudo_pairs(raters: int, q: int) -> tuple[npt.NDArray[np.int64], Floats]:
