@@ -114,7 +114,7 @@ class Receiver:
         self.process.wait(PATIENCE)
 
 
-# A receiver that gives up after a third of a second, for tests of what comes slowly.
+# A receiver that gives up after a second, for tests of what comes slowly.
 IMPATIENT = """
 import msgspec
 from stepscope.receive.closings import Waits
@@ -123,7 +123,7 @@ from stepscope.receive.patience import Patience
 from stepscope.receive.policy import Address
 from stepscope.settings import Settings
 
-patience = Patience(head_seconds=0.3, body_seconds=0.3, connections=8)
+patience = Patience(head_seconds=0.6, body_seconds=1.0, connections=8)
 plan = Plan(place=Address("127.0.0.1", 0), token=None, waits=Waits(0.1, 600), patience=patience)
 listen("runs.db", Settings(), plan, lambda e: print(msgspec.json.encode(e).decode(), flush=True))
 """

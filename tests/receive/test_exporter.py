@@ -24,7 +24,7 @@ from stepscope.store import Store
 from tests.docs.blocks import blocks
 from tests.receive.sending import PATIENCE, Receiver, receiver
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("exporters")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
