@@ -95,6 +95,8 @@ class Langfuse:
         return {
             "projectId": "p1",
             "source": "API",
+            "dataType": "NUMERIC",
+            "timestamp": "2026-01-05T11:00:00Z",
             "environment": "default",
             "createdAt": "2026-01-05T11:00:00Z",
             "updatedAt": "2026-01-05T11:00:00Z",

@@ -78,19 +78,19 @@ class Langsmith:
 
     def _runs(self, asked: Asked) -> Answer:
         body = asked.json
-        if body["session"] != [PROJECT] or body["limit"] > 100:
+        if body["session"] != [PROJECT] or body.get("limit", 100) > 100:
             return Answer({"detail": "bad query"}, 422)
         chosen = [
             run
             for run in sorted(self.runs, key=lambda run: str(run["start_time"]), reverse=True)
-            if f"{run['start_time']}+00:00" >= body["start_time"]
+            if f"{run['start_time']}+00:00" >= body.get("start_time", "")
             and (not body.get("is_root") or run["parent_run_id"] is None)
             and run["trace_id"] == body.get("trace", run["trace_id"])
         ]
         first = int(body.get("cursor", 0))
-        last = first + min(body["limit"], self.page)
+        last = first + min(body.get("limit", 100), self.page)
         shown = [
-            {key: run[key] for key in body["select"]} if "select" in body else run
+            {key: run.get(key) for key in body["select"]} if "select" in body else run
             for run in chosen[first:last]
         ]
         following = str(last) if last < len(chosen) else None

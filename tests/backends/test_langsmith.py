@@ -66,7 +66,7 @@ def test_since_leaves_out_what_began_before() -> None:
 def test_what_is_kept_back_is_counted_and_no_address_is_fetched() -> None:
     with served(lambda asked: pytest.fail("an address of a trace was called")) as trap:
         whole = agent(1)
-        whole[0]["child_run_ids"] = [run_id(1, 1), run_id(1, 9)]
+        whole[3]["parent_run_id"] = run_id(1, 9)
         whole[1] |= {"inputs": None, "inputs_s3_urls": {"ROOT": {"presigned_url": trap.base}}}
         whole[2] |= {"s3_urls": {"attachment.a": {"presigned_url": trap.base}}}
         whole[3] |= {"feedback_stats": {"helpful": {"n": 1, "avg": 0.5}}}

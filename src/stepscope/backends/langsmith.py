@@ -31,6 +31,14 @@ _LOOK_BACK_NS = 3_600_000_000_000
 _EVER = "2020-01-01T00:00:00+00:00"
 _NEWEST, _OPEN = "newest_ns", "in_progress"
 _OPEN_MOST = 10_000
+# What is asked of a run: the server leaves out fields that are not named.
+_FIELDS = (
+    "app_path completion_cost completion_cost_details completion_token_details completion_tokens"
+    " dotted_order end_time error events extra feedback_stats first_token_time id inputs"
+    " inputs_s3_urls name outputs outputs_s3_urls parent_run_id prompt_cost prompt_cost_details"
+    " prompt_token_details prompt_tokens reference_example_id run_type s3_urls session_id"
+    " start_time status tags total_cost total_tokens trace_id"
+).split()
 _ELSEWHERE = ("inputs", "outputs")
 # Of a key of feedback that was sent from here.
 OURS = "stepscope."
@@ -121,7 +129,12 @@ def _pages(body: dict[str, Json], asked: Asked) -> Iterator[dict[str, Json]]:
 
 def _read(project: str, trace_id: str, asked: Asked) -> Iterator[Found]:
     """Yield the run of one whole trace."""
-    body: dict[str, Json] = {"session": [project], "trace": trace_id, "start_time": _EVER}
+    body: dict[str, Json] = {
+        "session": [project],
+        "trace": trace_id,
+        "start_time": _EVER,
+        "select": _FIELDS,
+    }
     listed = [_without_ours(run) for run in _pages(body, asked)]
     withheld = asked.told.withheld
     if not listed:
@@ -130,7 +143,6 @@ def _read(project: str, trace_id: str, asked: Asked) -> Iterator[Found]:
     ids = {run.get("id") for run in listed}
     named = {run.get("parent_run_id") for run in listed} - {None}
     for run in listed:
-        named |= set(run.get("child_run_ids") or ())
         for side in _ELSEWHERE:
             if run.get(f"{side}_s3_urls") and not run.get(side):
                 withheld[f"{side} kept in a file store, not fetched"] += 1
