@@ -170,6 +170,14 @@ def test_values_say_how_far_categories_are_apart() -> None:
     assert stretched == pytest.approx(ask(TWO, "kappa", "linear"))
 
 
+def test_one_pair_that_differs_has_an_alpha_and_wide_limits() -> None:
+    found = agreement([[0, 3], [1, -1]], "alpha", rng=np.random.default_rng(0))
+    assert isinstance(found, Estimate)
+    assert found.value == 0
+    assert found.high is not None
+    assert found.high > 0.6
+
+
 codes = st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 3)), max_size=25)
 
 

@@ -125,7 +125,9 @@ def _alpha(sums: Floats, distance: Floats) -> Floats:
     used = table.sum(axis=2)
     whole = used.sum(axis=1)
     by_chance = used[:, :, None] * used[:, None, :]
-    expected = _over(by_chance.reshape(len(sums), -1), whole * (whole - 1))
+    # A pair of ratings is the least that there is; light draws of weights may sum to less.
+    others = np.maximum(whole - 1, whole / 2)
+    expected = _over(by_chance.reshape(len(sums), -1), whole * others)
     observed = _over(sums, whole)
     return _chance_corrected(
         _apart(_square(observed), distance), _apart(_square(expected), distance)
