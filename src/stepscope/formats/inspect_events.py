@@ -48,13 +48,13 @@ _STEPS: dict[str, tuple[StepKind, tuple[str, ...]]] = {
 
 
 class _Choice(msgspec.Struct, gc=False):
-    message: dict[str, Any]
+    message: Any
     stop_reason: str | None = None
 
 
 class _Output(msgspec.Struct, gc=False):
     model: str | None = None
-    choices: list[dict[str, Any]] = []
+    choices: list[Any] = []
     usage: ModelUsage | None = None
     error: str | None = None
 

@@ -65,7 +65,7 @@ class Message(msgspec.Struct, gc=False):
     role: Literal["system", "user", "assistant", "tool"]
     content: str | list[Any] | None = None
     id: str | None = None
-    tool_calls: list[dict[str, Any]] | None = None
+    tool_calls: list[Any] | None = None
     tool_call_id: str | list[str] | None = None
     function: str | None = None
     error: Failure | None = None

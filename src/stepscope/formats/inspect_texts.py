@@ -7,10 +7,13 @@ Format: UKGovernmentBEIS/inspect_ai 0.3.285, `log/_condense.py`.
 
 from __future__ import annotations
 
+import re
+
 from stepscope.model import Json
 from stepscope.safety.limits import Limits
 
 _PROTOCOLS = ("attachment://", "tc://")
+_POINTER = re.compile(rb'"(?:attachment|tc)://([^"\\]*)"')
 
 
 class Texts:
@@ -62,7 +65,6 @@ class Texts:
                     waiting.append(item)
 
     def named(self, text: bytes) -> dict[str, str]:
-        """Return the attachments that a text, kept with its pointers, needs."""
-        if not self._attachments or not any(p.encode() in text for p in _PROTOCOLS):
-            return {}
-        return {name: kept for name, kept in self._attachments.items() if name.encode() in text}
+        """Return the attachments that a JSON text, kept with its pointers, needs."""
+        names = {found.decode() for found in _POINTER.findall(text)}
+        return {name: self._attachments[name] for name in sorted(names & self._attachments.keys())}
