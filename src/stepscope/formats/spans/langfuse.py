@@ -66,6 +66,7 @@ def said(span: Span, limits: Limits) -> Said | None:
         belief=found.belief,
         tools=_defined(about, limits) or tools,
         session=text(about, "langfuse.session.id", "session.id"),
+        workflow=text(about, "langfuse.trace.name"),
         failed=(text(about, f"{_OWN}status_message") or "ERROR") if failed else None,
     )
 

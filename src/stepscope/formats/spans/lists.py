@@ -40,6 +40,8 @@ _KNOWN = frozenset(
     "endTime end_time_unix_nano endTimeUnixNano status attributes span_events events resource "
     "scope instrumentationScope instrumentationLibrary links".split()
 )
+# Keys beside a list of spans that make it a trace of MLflow.
+_ELSEWHERE = frozenset({"trace_info", "trace_metadata", "request_metadata"})
 _STATUS = frozenset({"code", "status_code", "message", "description"})
 _EVENT = frozenset({"name", "event_name", "timestamp", "time", "attributes"})
 
@@ -49,7 +51,9 @@ def _likeness(seen: Opening) -> float:
 
 
 def _holds(record: Json) -> bool:
-    listed = record.get("spans") if isinstance(record, dict) else None
+    if not isinstance(record, dict) or record.keys() & _ELSEWHERE:
+        return False
+    listed = record.get("spans")
     return isinstance(listed, list) and bool(listed) and _is_span(listed[0])
 
 

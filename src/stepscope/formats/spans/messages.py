@@ -120,6 +120,8 @@ def _body(value: dict[str, Json], actor: Actor, limits: Limits) -> tuple[Message
         return (_message(value, actor, limits),)
     if (inner := langchain.unwrapped(value)) is not None:
         return read(inner, actor, limits)
+    if "toolCallId" in value and (made := call(value, limits)) is not None:
+        return (Message("agent", calls=(made,)),)
     for key in _BODIES:
         held = value.get(key)
         if isinstance(held, list) and held:

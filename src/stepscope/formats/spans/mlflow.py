@@ -38,7 +38,13 @@ def said(span: Span, limits: Limits) -> Said | None:
         model=text(about, "mlflow.llm.model"),
         usage=details(about.get("mlflow.chat.tokenUsage"), limits),
         cost_usd=number(cost, "total_cost", "total") if isinstance(cost, dict) else None,
-        call=tool_call(span.name, about.get("mlflow.spanInputs"), found.response_id, limits)
+        # MLflow 2 numbers spans of one name, so the function's is the tool's.
+        call=tool_call(
+            text(about, "mlflow.spanFunctionName") or span.name,
+            about.get("mlflow.spanInputs"),
+            found.response_id,
+            limits,
+        )
         if sort == "tool"
         else None,
         parts=found.parts,

@@ -93,7 +93,8 @@ def _listed(said: Said, at: int, end: int, tree: Graph, tools: dict[str, int]) -
     """
     messages = said.outputs or said.made
     found: list[Turn] = []
-    key = (end, _ENDING, -tree.depth[at], 0)
+    lasts = end > tree.start[at]
+    key = (end, _ENDING if lasts else _RANKS["made"], -tree.depth[at], 0)
     for count in reversed(range(len(messages))):
         times = [tools[c.id] for c in messages[count].calls if c.id is not None and c.id in tools]
         if times:

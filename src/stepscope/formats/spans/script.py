@@ -299,7 +299,7 @@ def _results(sayings: Sequence[Said]) -> dict[str, ToolResult]:
     return {
         result.call_id: result
         for said in sayings
-        for message in said.inputs
+        for message in said.inputs or said.given
         for result in message.results
         if result.call_id is not None
     }
