@@ -94,6 +94,8 @@ def test_hosts_and_keys_are_what_the_sdks_variables_say(
         ("langfuse", {"LANGFUSE_PUBLIC_KEY": "pk"}, "LANGFUSE_SECRET_KEY is not set"),
         ("mlflow", {}, "MLFLOW_TRACKING_URI is not set; expected the address"),
         ("mlflow", {"MLFLOW_TRACKING_URI": "./mlruns"}, "MLFLOW_TRACKING_URI is './mlruns'"),
+        ("langsmith", {"LANGSMITH_API_KEY": "pass\nx: y"}, "LANGSMITH_API_KEY cannot be sent"),
+        ("phoenix", {"PHOENIX_API_KEY": "pass\u00e9"}, "PHOENIX_API_KEY cannot be sent"),
         ("phoenix", {"PHOENIX_ENDPOINT": "ftp://px"}, "PHOENIX_ENDPOINT is 'ftp://px'"),
         ("phoenix", {"PHOENIX_ENDPOINT": "http://u:pass@px"}, "PHOENIX_ENDPOINT is 'px'"),
         ("phoenix", {"PHOENIX_ENDPOINT": "http://px:x"}, "PHOENIX_ENDPOINT is no address"),

@@ -50,6 +50,7 @@ def test_a_project_is_pulled_scored_and_its_verdicts_sent(
         (["import", "langfuse:", "--format", "otlp"], "--format is for files"),
         (["import", "langfuse:", "--since", "soon"], "--since: 'soon' is no time"),
         (["import", "runs.json", "--since", "7d"], "--since is for backends"),
+        (["import", "phoenix:a/b"], "its id, as the address"),
         (["export"], "name a file, or a backend with --to"),
         (["export", "a.json", "--to", "langfuse:"], "write to a file, or send to a backend"),
         (["export", "--to", "langfuse:", "--verdicts", "gen_ai"], "choose only or none"),

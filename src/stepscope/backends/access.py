@@ -7,7 +7,7 @@ it the host that a key is sent to. A key is never part of an error, a log line o
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
@@ -61,15 +61,13 @@ def access(backend: BackendName, variables: Mapping[str, str]) -> Access:
     Raises:
         ConfigError: a key or a host is missing, or is no address; the variable is named.
     """
-    match backend:
-        case "langfuse":
-            return _langfuse(variables)
-        case "langsmith":
-            return _langsmith(variables)
-        case "mlflow":
-            return _mlflow(variables)
-        case "phoenix":
-            return _phoenix(variables)
+    found = _READERS[backend](variables)
+    for name, value in found.headers.items():
+        if not (name + value).isascii() or not (name + value).isprintable():
+            raise ConfigError(
+                f"{found.key_variable} cannot be sent: a key holds printable ASCII characters only"
+            )
+    return found
 
 
 def _phoenix(variables: Mapping[str, str]) -> Access:
@@ -199,3 +197,11 @@ def _secrets(*texts: str) -> tuple[str, ...]:
     """Return what to cut out of messages, the longest first: with and without its scheme."""
     bare = [text.removeprefix("Bearer ").removeprefix("Basic ") for text in texts]
     return tuple(sorted({t for t in bare if len(t) >= _SECRET_CHARACTERS}, key=len, reverse=True))
+
+
+_READERS: dict[BackendName, Callable[[Mapping[str, str]], Access]] = {
+    "langfuse": _langfuse,
+    "langsmith": _langsmith,
+    "mlflow": _mlflow,
+    "phoenix": _phoenix,
+}

@@ -39,9 +39,14 @@ def fetch(asked: Asked) -> Iterator[Found]:
     """Yield the runs of the traces that are asked for.
 
     Raises:
-        UsageError: no such project.
+        UsageError: no such project, or it cannot be asked for by its name.
         EnvironmentFault: the server cannot be reached, or gives up half way.
     """
+    if any(character in asked.place for character in "/?#"):
+        raise UsageError(
+            f"{asked.place!r}: Phoenix finds no project by a name with / ? or #; name it by "
+            "its id, as the address of its page shows it"
+        )
     newest = _newest(asked)
     for batch in batched(_traces(asked), _TRACES):
         yield from _read(batch, asked)

@@ -203,7 +203,13 @@ def _send_verdicts(
 def _sender(
     backend: BackendName, client: Client, place: str, sleep: Callable[[float], None]
 ) -> Sender:
-    """Return what sends to a backend; the others' modules are not loaded."""
+    """Return what sends to a backend; the others' modules are not loaded.
+
+    Raises:
+        UsageError: the backend takes the name of a project in a header, where this one cannot be.
+    """
+    if backend in {"langsmith", "phoenix"} and not place.isascii():
+        raise UsageError(f"{place!r}: runs are sent to projects with ASCII names only")
     match backend:
         case "langfuse":
             from stepscope.backends.langfuse_send import LangfuseSender
