@@ -161,4 +161,5 @@ def joined(older: Record, newer: Record) -> tuple[Record, bool]:
     """Return what two forms of one record say, and whether they contradict each other."""
     told = {key: held for key, held in newer.items() if held not in _EMPTY}
     differ = any(key in told and held not in (*_EMPTY, told[key]) for key, held in older.items())
-    return {**newer, **older, **told}, differ
+    kept = {key: held for key, held in older.items() if held not in _EMPTY or key not in newer}
+    return {**newer, **kept, **told}, differ

@@ -101,7 +101,9 @@ def _read(found: Json, actor: Actor, limits: Limits) -> tuple[Message, ...]:
     if value is None or value in ("", [], {}):
         return ()
     if isinstance(value, dict):
-        return _body(value, actor, limits)
+        # The AI SDK lists what a model called without a word about who did.
+        made = call(value, limits) if "toolCallId" in value else None
+        return (Message("agent", calls=(made,)),) if made else _body(value, actor, limits)
     if isinstance(value, list):
         if all(isinstance(entry, dict | list) for entry in value):
             return tuple([said for entry in value for said in _read(entry, actor, limits)])
@@ -120,8 +122,6 @@ def _body(value: dict[str, Json], actor: Actor, limits: Limits) -> tuple[Message
         return (_message(value, actor, limits),)
     if (inner := langchain.unwrapped(value)) is not None:
         return read(inner, actor, limits)
-    if "toolCallId" in value and (made := call(value, limits)) is not None:
-        return (Message("agent", calls=(made,)),)
     for key in _BODIES:
         held = value.get(key)
         if isinstance(held, list) and held:
