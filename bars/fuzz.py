@@ -40,6 +40,8 @@ from stepscope.formats.plain import RecordFormat
 from stepscope.model import Quarantined, Stream, Trajectory
 
 INPUTS = 1_000_000
+# Inputs that show a fault, by number.
+KEPT = Path(tempfile.gettempdir()) / "stepscope-fuzz"
 SEED = 20261122
 # CPU seconds: an input is some kilobytes, and takes milliseconds.
 SECONDS = 5.0
@@ -50,7 +52,7 @@ _CHUNK = 1_000
 _RUNLESS = {"agentrx_labels"}
 # Files that offer nothing at all; tables of one line have no row.
 _EMPTY = re.compile(
-    rb'(\xef\xbb\xbf)?[\s\[]*(\{\s*"resourceSpans"\s*:\s*\[\s*\]\s*\}[\s,]*)*[\s\]]*'
+    rb'(\xef\xbb\xbf)?[\s\[]*(\{\s*"resource_?[sS]pans"\s*:\s*\[\s*\]\s*\}[\s,]*)*[\s\]]*'
 )
 _UNTYPED = (
     ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, ImportError,
@@ -151,6 +153,9 @@ def chunk(numbers: range) -> tuple[Counter[tuple[str, str]], list[Fault]]:
             what, verdict = fault(trace.content, forced, path)
             counts[trace.format, verdict] += 1
             if what is not None:
+                # The same number gives another input when there are other traces.
+                KEPT.mkdir(parents=True, exist_ok=True)
+                (KEPT / str(number)).write_bytes(trace.content)
                 faults.append(Fault(number, forced or f"({trace.format})", way, what))
         faulthandler.cancel_dump_traceback_later()
     return counts, faults
@@ -172,6 +177,8 @@ def main(inputs: str = str(INPUTS), first: str = "0") -> int:
     for name in sorted({name for name, _ in counts}):
         print(f"{name:<20}" + "".join(f"{counts[name, verdict]:>12,}" for verdict in verdicts))
     print(f"{sum(counts.values()):,} inputs, {time.monotonic() - begin:.0f} s")
+    if faults:
+        print(f"inputs with a fault are in {KEPT}")
     for found in sorted(faults)[:40]:
         print(f"{found.number}: {found.format}, {found.way}: {found.what}")
     absent = sorted(set(registry.names("formats")) - {trace.format for trace in traces()})

@@ -71,6 +71,9 @@ def _runs(found: Found, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
     if type(record) is not dict or type(record.get("trajectory")) is not list:
         raise TraceError(f"a SWE-agent run has a `trajectory` list; found {str(record)[:60]!r}")
+    history = record.get("history")
+    if history is not None and type(history) is not list:
+        raise TraceError(f"`history` is {str(history)[:60]!r}; expected a list or null")
     info = record.get("info")
     typed = _Info() if info is None else msgspec.convert(info, _Info)
     settings = settings_of(record.get("replay_config"), found.limits)
