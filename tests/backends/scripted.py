@@ -30,9 +30,9 @@ class Asked(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One reply; text and bytes are sent as they are, all else as JSON."""
+    """One reply: bytes are sent as they are, an iterator as long as it lasts, all else as JSON."""
 
-    body: Json | bytes = None
+    body: Json | bytes | Iterator[bytes] = None
     status: int = 200
     headers: Mapping[str, str] = MappingProxyType({})
 
@@ -72,6 +72,9 @@ def served(script: Script) -> Iterator[Served]:
             ledger.append(asked)
             answer = script(asked)
             held = answer.body
+            if isinstance(held, Iterator):
+                self._stream(held)
+                return
             body = held if isinstance(held, bytes) else json.dumps(held).encode()
             self.send_response(answer.status)
             headers = {"content-type": "application/json", **answer.headers}
@@ -79,6 +82,14 @@ def served(script: Script) -> Iterator[Served]:
                 self.send_header(key, value)
             self.end_headers()
             self.wfile.write(body)
+
+        def _stream(self, chunks: Iterator[bytes]) -> None:
+            self.send_response(200)
+            self.send_header("connection", "close")
+            self.end_headers()
+            for chunk in chunks:
+                self.wfile.write(chunk)
+                self.wfile.flush()
 
         do_GET = do_POST = do_PATCH = do_PUT = _answer
 

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import gzip
 import socket
+import time
 from collections.abc import Iterator
+from itertools import repeat
 
 import pytest
 
@@ -114,6 +116,25 @@ def test_a_reply_is_read_to_the_cap_and_no_further(packed: bool) -> None:
         assert len(client.get("/a", {"n": 9_998}).value) == 9_998
         with pytest.raises(TooLarge, match=r"GET /a"):
             client.get("/a", {"n": 10_000})
+
+
+def test_a_reply_without_end_is_left_at_the_cap() -> None:
+    with served(lambda asked: Answer(repeat(b"x" * 1000))) as server:
+        with opened(server.base, [], reply_bytes=10_000, whole=2.0) as client:
+            with pytest.raises(TooLarge):
+                client.get("/a")
+
+
+def test_a_sender_of_single_bytes_is_given_up() -> None:
+    def slow() -> Iterator[bytes]:
+        while True:
+            yield b"x"
+            time.sleep(0.01)
+
+    with served(lambda asked: Answer(slow())) as server:
+        with opened(server.base, [], whole=0.2) as client:
+            with pytest.raises(EnvironmentFault, match=r"the reply took over 0\.2 s"):
+                client.get("/a")
 
 
 def test_a_server_that_says_nothing_is_given_up() -> None:

@@ -47,6 +47,8 @@ def test_pulling_again_changes_nothing_and_last_takes_late_runs_and_unfinished_t
         assert (again.new, again.known, again.superseded) == (0, 1, 0)
         for late in then:  # a day later, so that the first trace is out of sight
             late["start_time"] = late["start_time"].replace("01-05", "01-06")
+        langsmith.runs += then
+        backends.pull(notebook, "langsmith:shop", since="last", variables=told)
         langsmith.runs = [*first, *then]
         backends.pull(notebook, "langsmith:shop", since="last", variables=told)
         last = backends.pull(notebook, "langsmith:shop", since="last", variables=told)
