@@ -49,6 +49,7 @@ def test_every_format_has_a_trace_to_be_spoilt_or_is_told_missing() -> None:
         ("otlp", {"resourceSpans": [{"resource": {}}]}, "an OTLP export without a span in it"),
         ("otlp", {"resourceSpans": [], "more": {"a": 1}}, "an OTLP export without a span in it"),
         ("swe_agent", {"trajectory": [], "history": 5}, "`history` is '5'; expected a list"),
+        ("mlflow", {"request_id": {}, "spans": {"0": []}, "status": {"0": "OK"}}, "without a row"),
         ("tau2", {"tasks": [], "simulations": "x"}, "`simulations` needs a list"),
         ("tau2", {"tasks": [], "info": {}}, "`simulations` needs a list"),
         ("google_adk", {"eval_set_id": "s", "eval_cases": []}, "nothing stands in `eval_cases`"),

@@ -48,10 +48,18 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             continue
         source = Source(format=_NAME, uri=stream.uri, offset=record.offset)
         try:
+            came = 0
             for trace in traces(record.value, stream.limits):
+                came += 1
                 yield from _runs(trace, source, ordinals, stream.limits, record.repairs)
+            if not came and isinstance(record.value, dict) and not _is_empty_page(record.value):
+                raise TraceError("columns of traces without a row")
         except TraceError as e:
             yield quarantine(record, e)
+
+
+def _is_empty_page(value: Record) -> bool:
+    return value.get("traces") == []
 
 
 def runs_of(
