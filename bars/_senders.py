@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 # Spans of a batch and of a trace: a trace of an agent with a dozen calls, in two exports.
 BATCH = 25
 TRACE = 50
-# Seconds after the end for which a batch is still tried.
+# Seconds for which one batch is tried.
 PATIENCE = 60.0
 _BEGIN = 1_700_000_000_000_000_000
 _SECOND = 1_000_000_000
@@ -112,7 +112,7 @@ def send(url: str, ledger: Path, seconds: float, rate: float, seed: int) -> None
             if wait > 0:
                 time.sleep(wait)
             batch = next(source)
-            _until_acknowledged(place, batch, begin + seconds + PATIENCE)
+            _until_acknowledged(place, batch)
             file.writelines(f"{name}\n" for name in batch.names)
     took = time.monotonic() - begin
     ledger.with_suffix(ledger.suffix + ".seconds").write_text(str(took), encoding="ascii")
@@ -160,7 +160,8 @@ def _dense(number: int) -> bytes:
 _held: dict[str, http.client.HTTPConnection] = {}
 
 
-def _until_acknowledged(place: str, batch: Batch, end: float) -> None:
+def _until_acknowledged(place: str, batch: Batch) -> None:
+    end = time.monotonic() + PATIENCE
     while True:
         connection = _held.setdefault(place, http.client.HTTPConnection(place, timeout=10))
         try:

@@ -166,7 +166,7 @@ def measured(
         receiver = started(folder, port, memory)
         up(port)
     for process in sending:
-        if process.wait(seconds + 2 * _PATIENCE):
+        if process.wait(seconds + 10 * _PATIENCE):
             raise RuntimeError("a sender ended with an error")
     receiver.send_signal(signal.SIGTERM)
     if receiver.wait(_PATIENCE):
