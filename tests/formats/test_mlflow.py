@@ -16,6 +16,7 @@ from tests.formats.reading import codes, lines, read, refused, run_of
 
 DATA = Path(__file__).parent / "data"
 TRACE: Json = json.loads((DATA / "mlflow_trace.json").read_bytes())
+PAGE: Json = json.loads((DATA / "mlflow_batch.json").read_bytes())
 OF = "f89b35e55e21ffe84584349d4e7738df"
 
 
@@ -166,8 +167,7 @@ def test_what_is_no_trace_is_set_aside_with_what_one_needs() -> None:
 
 
 def test_decoded_answers_of_the_server_are_runs_too() -> None:
-    page = json.loads(bytes_of("mlflow_batch.json"))
-    found = list(runs_of([page, {"no": 1}], source=Source(format="mlflow", uri="mlflow:trips")))
+    found = list(runs_of([PAGE, {"no": 1}], source=Source(format="mlflow", uri="mlflow:trips")))
     assert [type(each) for each in found] == [Trajectory, Trajectory, Quarantined]
     assert isinstance(found[1], Trajectory)
     assert (found[1].id, found[1].source.uri) == (run_of(FORMAT, TRACE).id, "mlflow:trips")

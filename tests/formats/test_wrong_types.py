@@ -20,7 +20,9 @@ from tests.formats import test_atif, test_tau_bench
 from tests.formats import test_claude_code as claude
 from tests.formats import test_google_adk as adk
 from tests.formats import test_langchain_messages as langchain
+from tests.formats import test_langfuse as langfuse
 from tests.formats import test_mini_swe_agent as mini
+from tests.formats import test_mlflow as mlflow
 from tests.formats import test_openai_agents as agents
 from tests.formats import test_openai_messages as openai
 from tests.formats import test_openai_responses as responses
@@ -50,6 +52,8 @@ SESSION = [
 TAU = [test_tau_bench.record(test_tau_bench.call("f"), test_tau_bench.answer("Error: x"))]
 SEEDS: list[tuple[str, Json]] = [
     ("tau_bench", TAU),
+    ("langfuse", langfuse.WHOLE),
+    ("mlflow", mlflow.TRACE),
     ("openai_messages", openai.CHAT),
     ("openai_messages", {"messages": openai.CHAT, "tools": [{"function": {"name": "x"}}]}),
     ("openai_messages", {"request": {"messages": openai.CHAT}, "response": openai.COMPLETION}),

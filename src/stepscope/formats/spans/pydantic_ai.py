@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 from stepscope.formats.building import rest, text_at
 from stepscope.formats.envelope import tool_defs
-from stepscope.formats.spans.attributes import decoded, value
+from stepscope.formats.spans import gen_ai
+from stepscope.formats.spans.attributes import decoded, text, value
 from stepscope.formats.spans.messages import read
 from stepscope.formats.spans.said import Said
 from stepscope.formats.spans.span import Span
@@ -34,6 +35,8 @@ def said(span: Span, limits: Limits) -> Said | None:
     choices = [event for event in events if _is_choice(event)]
     asked = [event for event in events if not _is_choice(event)]
     return Said(
+        sort="agent" if gen_ai.sort(about) == "agent" else None,
+        agent=text(about, "agent_name"),
         inputs=read([_plain(event) for event in asked], "user", limits),
         outputs=read([_plain(event) for event in choices or whole], "agent", limits),
         made=read(about.get("final_result"), "agent", limits),
