@@ -135,8 +135,7 @@ def send(
         Client(to, notebook.settings.limits, sleep=sleep) as client,
         Ledger(str(notebook.store.path), uri) as ledger,
     ):
-        sender = _sender(chosen.backend, client, chosen.place, sleep)
-        done = 0
+        sender, done = _sender(chosen.backend, client, chosen.place, sleep), 0
         if what != "verdicts":
             for run, _ in _chosen(notebook, runs):
                 _send_spans(run, sender, ledger, counts, there=run.source.uri == uri, again=again)
