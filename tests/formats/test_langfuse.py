@@ -289,3 +289,11 @@ def test_a_plain_text_given_as_json_and_arguments_printed_by_python_are_read() -
     calls = [call for step in run.steps for call in step.calls]
     assert [call.arguments for call in calls] == [{"q": "x"}, {"q": 1}]
     assert [r.text for step in run.steps for r in step.results] == ["warm", "y"]
+
+
+def test_an_empty_object_that_one_form_says_is_not_lost_to_the_nothing_of_another() -> None:
+    full = {**OBSERVATIONS[2], "input": "{}", "parentObservationId": None}
+    inside = {**TRACE, "observations": [{**full, "input": None}]}
+    run = run_of(FORMAT, {"trace": inside, "observations": [full]})
+    assert (run.spans[0].attributes or {})["langfuse.observation.input"] == "{}"
+    assert codes(run) == []

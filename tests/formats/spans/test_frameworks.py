@@ -170,3 +170,17 @@ def test_an_event_of_beeai_is_not_a_step_of_its_own() -> None:
         ("agent", "message", "Rain."),
     ]
     assert (run.agent, len(run.spans)) == ("ReActAgent", 8)
+
+
+def test_an_answer_told_again_with_other_blanks_is_the_same_answer() -> None:
+    history = [
+        said("user", text="Oslo?"),
+        said("assistant", asks("sky", None)),
+        {"role": "tool", "content": '{"sky":"rain","of":"Oslo"}'},
+    ]
+    run = run_of(
+        span("m1", chat(history[:1], history[1:2])),
+        span("t", tool("sky", {}, '{"of": "Oslo", "sky": "rain"}'), at=(1, 2)),
+        span("m2", chat(history, [said("assistant", text="Rain.")]), at=(2, 3)),
+    )
+    assert [step.kind for step in run.steps] == ["message", "call", "result", "message"]
