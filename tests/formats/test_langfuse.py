@@ -244,6 +244,8 @@ def test_an_observation_that_contradicts_itself_is_told_and_the_later_form_holds
     run = run_of(FORMAT, twice)
     assert run.steps[3].text == "It rains."
     assert codes(run) == [("duplicate_span_id", None)]
+    told = (run.extra or {})["span_facts"][3]
+    assert told["earlier"] == {"output": "It failed."}
 
 
 def test_what_is_none_of_them_is_set_aside_alone() -> None:

@@ -176,3 +176,10 @@ def test_decoded_answers_of_the_server_are_runs_too() -> None:
 def test_a_trace_still_being_recorded_says_so() -> None:
     file = {**TRACE, "info": {**TRACE["info"], "state": "IN_PROGRESS"}}
     assert codes(run_of(FORMAT, file)) == [("trace_in_progress", None)]
+
+
+def test_what_stands_around_traces_and_values_is_kept() -> None:
+    page = {"traces": [TRACE], "next_page_token": "n", "served_by": "a"}
+    run = run_of(FORMAT, page)
+    assert (run.extra or {})["served_by"] == "a"
+    assert "next_page_token" not in (run.extra or {})

@@ -158,8 +158,17 @@ def spelled(record: Json) -> Record:
 
 
 def joined(older: Record, newer: Record) -> tuple[Record, bool]:
-    """Return what two forms of one record say, and whether they contradict each other."""
+    """Return what two forms of one record say, and whether they contradict each other.
+
+    What the older one said otherwise stays under `earlier`.
+    """
     told = {key: held for key, held in newer.items() if held not in _EMPTY}
-    differ = any(key in told and held not in (*_EMPTY, told[key]) for key, held in older.items())
+    against = {
+        key: held for key, held in older.items() if key in told and held not in (*_EMPTY, told[key])
+    }
     kept = {key: held for key, held in older.items() if held not in _EMPTY or key not in newer}
-    return {**newer, **kept, **told}, differ
+    found = {**newer, **kept, **told}
+    if against:
+        before = older.get("earlier")
+        found["earlier"] = {**(before if isinstance(before, dict) else {}), **against}
+    return found, bool(against)

@@ -74,7 +74,8 @@ def _told(record: Record, limits: Limits) -> tuple[Json, Record]:
         written = held.get("serialized_value")
         if isinstance(written, dict):
             value = parsed(written.get("value"), limits)
-            return value, rest(held, frozenset({"serialized_value"})) or {}
+            more = rest(written, frozenset({"value", "serialization_format"})) or {}
+            return value, {**more, **(rest(held, frozenset({"serialized_value"})) or {})}
         return held.get("value"), rest(held, frozenset({"value"})) or {}
     return record.get("value"), {}
 

@@ -27,6 +27,8 @@ _COLUMNS = frozenset(
     "execution_duration execution_time_ms trace_metadata request_metadata tags assessments "
     "request response".split()
 )
+# The traces of a page, and where the next one begins.
+_PAGE = frozenset({"traces", "next_page_token"})
 
 
 class Trace(NamedTuple):
@@ -71,7 +73,7 @@ def traces(value: Json, limits: Limits) -> Iterator[Trace]:
     listed = value.get("traces")
     if isinstance(listed, list):
         for entry in listed:
-            yield from traces(entry, limits)
+            yield from _besides(traces(entry, limits), rest(value, _PAGE))
         return
     rows = _turned(value)
     if rows is not None:
@@ -83,9 +85,15 @@ def traces(value: Json, limits: Limits) -> Iterator[Trace]:
     whole = held if "spans" not in value else None
     whole = decoded(held, limits) if isinstance(held, str) else whole
     if isinstance(whole, dict):
-        yield from traces(whole, limits)
+        yield from _besides(traces(whole, limits), rest(value, _COLUMNS | {"trace", "spans"}))
         return
     yield _trace(value, limits)
+
+
+def _besides(found: Iterator[Trace], more: Record | None) -> Iterator[Trace]:
+    """Yield traces with what else stood around them."""
+    for trace in found:
+        yield trace._replace(beside={**(more or {}), **(trace.beside or {})} or None)
 
 
 def _trace(value: Record, limits: Limits) -> Trace:
@@ -102,7 +110,9 @@ def _trace(value: Record, limits: Limits) -> Trace:
         told = {key: decoded(value[key], limits) for key in _COLUMNS & value.keys()}
         spans = decoded(value.get("spans"), limits)
         about = {key: held for key, held in told.items() if held is not None}
-        beside = rest(value, _COLUMNS | {"spans", "trace"}) or {}
+        beside = rest(value, _COLUMNS | {"spans"}) or {}
+        if "trace" in beside:
+            beside["column"] = beside.pop("trace")
         return Trace(about, _listed(spans), beside or None)
     raise TraceError(
         "a trace needs `info` and `data.spans`, or a row's `trace_id` and `spans`; "
