@@ -12,16 +12,15 @@ from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
     from stepscope.api.reading import Filling
+    from stepscope.cli.import_options import OfListening
 
 
 def receive(
     places: Sequence[str],
+    asked: OfListening,
     *,
     store: Path | None,
     filling: Filling,
-    quiet: float | None,
-    idle: float | None,
-    keep_all: bool,
     as_json: bool,
 ) -> int:
     """Receive until Ctrl-C, a line for each run; with `as_json` an object a line.
@@ -51,10 +50,10 @@ def receive(
         sys.stdout.flush()
 
     waits = Waits(
-        settings.listen.quiet_seconds if quiet is None else quiet,
-        settings.listen.idle_seconds if idle is None else idle,
+        settings.listen.quiet_seconds if asked.quiet is None else asked.quiet,
+        settings.listen.idle_seconds if asked.idle is None else asked.idle,
     )
     path = settings.store if store is None else str(store)
-    plan = Plan(place=place, token=token, waits=waits, filling=filling, keep_all=keep_all)
+    plan = Plan(place=place, token=token, waits=waits, filling=filling, keep_all=asked.keep_all)
     listen(path, settings, plan, tell)
     return 0

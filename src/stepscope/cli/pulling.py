@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from stepscope import api, backends
+from stepscope.api.reading import Filling
 from stepscope.cli import terminal
 from stepscope.errors import UsageError
 
@@ -15,30 +16,24 @@ def pulled(
     *,
     since: str | None,
     store: Path | None,
-    filling: tuple[str | None, str | None, Mapping[str, str]],
-    files_only: Mapping[str, object],
+    filling: Filling,
     as_json: bool,
 ) -> int:
     """Pull one project into the store; return the exit code.
 
     Raises:
-        UsageError: more than one place, or an option that is for files.
+        UsageError: more than one place.
     """
     if len(paths) > 1:
         raise UsageError(f"{len(paths)} places are named; one command pulls from one backend")
-    for name, value in files_only.items():
-        if value:
-            option = name.removesuffix("_name")
-            raise UsageError(f"--{option} is for files; a backend says itself what its traces are")
-    agent, agent_version, tags = filling
     with api.open(store) as notebook, terminal.progress("pulling runs") as step:
         added = backends.pull(
             notebook,
             paths[0],
             since=since,
-            agent=agent,
-            agent_version=agent_version,
-            tags=tags,
+            agent=filling.agent,
+            agent_version=filling.agent_version,
+            tags=filling.tags,
             progress=step,
         )
     if as_json:
