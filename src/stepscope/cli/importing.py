@@ -28,6 +28,7 @@ from stepscope.cli.options import Json, Offline, StorePath
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from stepscope.api.adding import Added
     from stepscope.api.reading import Filling
 
 # What names a backend; `stepscope.backends` is loaded only where one is named.
@@ -84,24 +85,31 @@ def import_(
         from stepscope.cli.listening import receive
 
         return receive(paths or [], listening, store=store, filling=filling, as_json=as_json)
+    from stepscope.cli import terminal
+
     if any(_BACKEND(path) for path in paths or ()):
         refuse(files, "is for files; a backend says itself what its traces are")
         from stepscope.cli.pulling import pulled
 
-        return pulled(paths or [], since=since, store=store, filling=filling, as_json=as_json)
-    if since is not None:
+        added = pulled(paths or [], since=since, store=store, filling=filling)
+    elif since is not None:
         raise UsageError("--since is for backends, as in: stepscope import phoenix:default")
-    return _from_files(paths or [], files, store=store, filling=filling, as_json=as_json)
+    else:
+        added = _from_files(paths or [], files, store=store, filling=filling)
+    if as_json:
+        terminal.out_json(added)
+    else:
+        terminal.out(str(added))
+        terminal.hint("stepscope score", store)
+    return 0
 
 
-def _from_files(
-    paths: list[str], asked: OfFiles, *, store: Path | None, filling: Filling, as_json: bool
-) -> int:
+def _from_files(paths: list[str], asked: OfFiles, *, store: Path | None, filling: Filling) -> Added:
     from stepscope import api
     from stepscope.cli import terminal
 
     with api.open(store) as notebook, terminal.progress("reading runs") as step:
-        added = notebook.add(
+        return notebook.add(
             paths,
             agent=filling.agent,
             agent_version=filling.agent_version,
@@ -111,9 +119,3 @@ def _from_files(
             workers=asked.workers,
             progress=step,
         )
-    if as_json:
-        terminal.out_json(added)
-    else:
-        terminal.out(str(added))
-        terminal.hint("stepscope score", store)
-    return 0

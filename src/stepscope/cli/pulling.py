@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stepscope import api, backends
+from stepscope.api.adding import Added
 from stepscope.api.reading import Filling
 from stepscope.cli import terminal
 from stepscope.errors import UsageError
@@ -17,9 +18,8 @@ def pulled(
     since: str | None,
     store: Path | None,
     filling: Filling,
-    as_json: bool,
-) -> int:
-    """Pull one project into the store; return the exit code.
+) -> Added:
+    """Pull one project into the store; return what came.
 
     Raises:
         UsageError: more than one place.
@@ -27,7 +27,7 @@ def pulled(
     if len(paths) > 1:
         raise UsageError(f"{len(paths)} places are named; one command pulls from one backend")
     with api.open(store) as notebook, terminal.progress("pulling runs") as step:
-        added = backends.pull(
+        return backends.pull(
             notebook,
             paths[0],
             since=since,
@@ -36,9 +36,3 @@ def pulled(
             tags=filling.tags,
             progress=step,
         )
-    if as_json:
-        terminal.out_json(added)
-    else:
-        terminal.out(str(added))
-        terminal.hint("stepscope score", store)
-    return 0
