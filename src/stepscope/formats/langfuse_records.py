@@ -115,7 +115,8 @@ def _trace(record: Record) -> Iterator[Entry]:
     listed = {key: record.get(key) for key in ("observations", "scores")}
     about = {key: held for key, held in record.items() if key not in listed}
     for key, held in listed.items():
-        named = [entry for entry in held if isinstance(entry, str)] if _is_list(held) else held
+        ids = isinstance(held, list)
+        named = [entry for entry in held or () if isinstance(entry, str)] if ids else held
         if named:
             about[key] = named  # ids, as a list of traces gives them, or no list at all
     if text_at(about, "id") is None:
@@ -129,10 +130,6 @@ def _trace(record: Record) -> Iterator[Entry]:
                 yield Entry(kind, {"traceId": about["id"], **spelled(entry)})
             elif not isinstance(entry, str):
                 raise TraceError(f"a trace's `{key}` needs objects; found {str(entry)[:60]!r}")
-
-
-def _is_list(value: Json) -> bool:
-    return isinstance(value, list)
 
 
 def _kind(record: Record) -> Kind | None:
@@ -154,7 +151,7 @@ def spelled(record: Json) -> Record:
         return {}
     if not record.keys() & _SPELLINGS.keys():
         return record
-    return {_SPELLINGS.get(key, key): held for key, held in record.items()}
+    return {_SPELLINGS.get(key) or key: held for key, held in record.items()}
 
 
 def joined(older: Record, newer: Record) -> tuple[Record, bool]:

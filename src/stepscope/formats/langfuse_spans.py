@@ -111,7 +111,7 @@ def _counts(record: Record) -> dict[str, Json]:
     if isinstance(usage, dict):
         unit = usage.get("unit")
         if unit in (None, "TOKENS"):
-            found = {_COUNTS.get(key, key): held for key, held in usage.items()}
+            found = {_COUNTS.get(key) or key: held for key, held in usage.items()}
     for key, name in _COUNTS.items():
         found.setdefault(name, record.get(key))
     counts = {key: held for key, held in found.items() if isinstance(held, int)}

@@ -72,4 +72,4 @@ def _passed(opinion: Opinion) -> bool | None:
         return None
     if name == "reward":
         return value >= PASSING_REWARD
-    return {0: False, 1: True}.get(value)
+    return bool(value) if value in (0, 1) else None
