@@ -120,7 +120,7 @@ def test_the_sample_holds_with_and_without_its_comments(tmp_path: Path) -> None:
     assert settings.load(written(tmp_path, text)).tools == {}
     keys = [line.removeprefix("# ") for line in text.split("\n") if " = " in line or "[[" in line]
     tables = [line for line in text.split("\n") if line.startswith("[")]
-    assert tables == ["[tools]", "[alternatives]", "[limits]", "[listen]"]
+    assert tables == ["[tools]", "[alternatives]", "[limits]", "[listen]", "[redaction]"]
     full = []
     for line in text.split("\n"):
         bare = line.removeprefix("# ").removeprefix("#")

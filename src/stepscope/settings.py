@@ -23,6 +23,8 @@ from stepscope.measures.facts import Declared
 from stepscope.measures.preconditions import refuse_contradictions
 from stepscope.model import PolicyRule, Precondition
 from stepscope.safety.limits import Limits
+from stepscope.safety.secrets.form import Form
+from stepscope.safety.secrets.own import OwnSecret
 from stepscope.shape.weights import SCALE
 
 FILE = "stepscope.toml"
@@ -71,6 +73,28 @@ class Listen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     idle_seconds: float = 600.0
 
 
+class Redaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is hidden besides the known forms of secrets, table `[redaction]`.
+
+    Attributes:
+        shown: whether secrets are hidden in what is shown of runs, too; what is logged, sent or
+            filed never has them.
+        secret: forms of the user's own.
+    """
+
+    shown: bool = True
+    secret: tuple[OwnSecret, ...] = ()
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """What finds the user's own; checked when the settings were loaded.
+
+        Raises:
+            ConfigError: the settings were made by hand, and one makes no sense.
+        """
+        return _own_forms(self.secret, "settings")
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the user has set; every field has a default.
 
@@ -80,6 +104,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         offline: refuse every connection that is not loopback.
         limits: how large a trace may be.
         listen: when a run that is received ends.
+        redaction: what is hidden besides the known forms of secrets.
         tools: tool -> whether it changes the world; the others are inferred from their names.
         alternatives: tool -> tools that serve the same purpose.
         policy: rules of conduct.
@@ -94,6 +119,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     offline: bool = False
     limits: Limits = Limits()
     listen: Listen = Listen()
+    redaction: Redaction = Redaction()
     tools: dict[str, Literal["read", "write"]] = msgspec.field(default_factory=dict)
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     policy: tuple[Rule, ...] = ()
@@ -189,6 +215,11 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     _refuse_unknown(table, Settings, where)
     _refuse_unknown(table.get("limits"), Limits, f"{where}, [limits]")
     _refuse_unknown(table.get("listen"), Listen, f"{where}, [listen]")
+    redaction = table.get("redaction")
+    _refuse_unknown(redaction, Redaction, f"{where}, [redaction]")
+    own = redaction.get("secret") if isinstance(redaction, dict) else None
+    for number, secret in enumerate(own if isinstance(own, list) else (), 1):
+        _refuse_unknown(secret, OwnSecret, f"{where}, [[redaction.secret]] number {number}")
     rules = table.get("policy")
     for number, rule in enumerate(rules if isinstance(rules, list) else (), 1):
         _refuse_unknown(rule, Rule, f"{where}, [[policy]] number {number}")
@@ -264,6 +295,7 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
     for name, seconds in msgspec.structs.asdict(settings.listen).items():
         if not 0 <= seconds < float("inf"):
             raise ConfigError(f"{where}, [listen]: {name} is {seconds}; expected 0 or more")
+    _own_forms(settings.redaction.secret, where)
     names = [rule.name for rule in settings.policy]
     for name in names:
         if names.count(name) > 1:
@@ -273,6 +305,13 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
     needs = _preconditions(settings.precondition)
     for workflow in needs:
         refuse_contradictions((*needs.get("", ()), *needs[workflow]), where)
+
+
+def _own_forms(own: tuple[OwnSecret, ...], where: str) -> tuple[Form, ...]:
+    return tuple(
+        secret.form(f"{where}, [[redaction.secret]] number {number}")
+        for number, secret in enumerate(own, 1)
+    )
 
 
 def _preconditions(needs: tuple[Needs, ...]) -> dict[str, tuple[Precondition, ...]]:

@@ -181,7 +181,9 @@ def test_a_store_of_version_1_is_led_up_with_a_copy_beside_it(tmp_path: Path) ->
     with Store.open(path) as store:
         store.put([run(user("a"), agent("b"))])
     db = sqlite3.connect(path)
-    db.executescript("DROP TABLE weights; DROP TABLE noise; PRAGMA user_version = 1;")
+    db.executescript(
+        "DROP TABLE weights; DROP TABLE noise; DROP TABLE keys; PRAGMA user_version = 1;"
+    )
     db.close()
     with Store.open(path) as store:
         store.put([scored("shop/1/0", score(0, 0.5))])

@@ -15,6 +15,7 @@ from stepscope.effects import infer_effect
 from stepscope.errors import UsageError
 from stepscope.model import Effect, Record, Trajectory
 from stepscope.report import show
+from stepscope.safety.redact import look_also_for
 from stepscope.score import Scored, score
 from stepscope.settings import Settings, load
 from stepscope.store import Store
@@ -55,6 +56,9 @@ class Notebook:
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
         self.settings = settings
+        own = settings.redaction.forms
+        store.redact(own, shown=settings.redaction.shown)
+        look_also_for(own)
 
     def __enter__(self) -> Self:
         return self

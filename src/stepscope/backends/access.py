@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from stepscope.backends.target import BackendName
 from stepscope.errors import ConfigError
+from stepscope.safety import redact
 
 _LANGFUSE = "https://cloud.langfuse.com"
 _LANGSMITH = "https://api.smith.langchain.com"
@@ -45,10 +46,10 @@ class Access:
         return urlsplit(self.base).netloc
 
     def scrubbed(self, text: str) -> str:
-        """Return a text without the secrets."""
+        """Return a text without the secrets: these, and whatever else looks like one."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
-        return text
+        return redact.scrubbed(text)
 
 
 def access(backend: BackendName, variables: Mapping[str, str]) -> Access:

@@ -34,6 +34,7 @@ def receive(
     from stepscope.receive.closings import Waits
     from stepscope.receive.events import Event
     from stepscope.receive.listening import Plan, listen
+    from stepscope.safety.redact import scrubbed
     from stepscope.safety.text import visible_line
     from stepscope.settings import load
 
@@ -46,7 +47,7 @@ def receive(
     def tell(event: Event) -> None:
         # Lines are read while they come, also through a pipe.
         said = msgspec.json.encode(event).decode() if as_json else visible_line(event.line())
-        sys.stdout.write(said + "\n")
+        sys.stdout.write(scrubbed(said) + "\n")
         sys.stdout.flush()
 
     waits = Waits(

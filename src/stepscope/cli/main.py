@@ -159,9 +159,10 @@ def _usage(error: Exception) -> str:
 
 def _complain(message: str, code: int) -> int:
     from stepscope.safety.logs import calm
+    from stepscope.safety.redact import scrubbed
     from stepscope.safety.text import visible_line
 
-    sys.stderr.write(f"error: {calm(visible_line(message))}\n")
+    sys.stderr.write(f"error: {calm(visible_line(scrubbed(message)))}\n")
     return code
 
 
@@ -181,7 +182,9 @@ def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType |
     import tempfile
     import traceback
 
-    text = "".join(traceback.format_exception(kind, error, trace))
+    from stepscope.safety.redact import scrubbed
+
+    text = scrubbed("".join(traceback.format_exception(kind, error, trace)))
     if os.environ.get("STEPSCOPE_DEBUG") == "1":
         sys.stderr.write(text)
         return

@@ -45,7 +45,9 @@ def deliver(text: str, path: Path | None) -> None:
 
 def note(text: str) -> None:
     """Print a remark to standard error, so that it never mixes with what was asked for."""
-    sys.stderr.write(text + "\n")
+    from stepscope.safety.redact import scrubbed
+
+    sys.stderr.write(scrubbed(text) + "\n")
 
 
 def hint(command: str, store: Path | None) -> None:

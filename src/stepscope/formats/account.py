@@ -8,6 +8,7 @@ import msgspec
 
 from stepscope.model import Quarantined, Step, Trajectory
 from stepscope.safety.forgiving import REPAIR_CODES
+from stepscope.safety.redact import scrubbed
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -148,7 +149,7 @@ class Tally:
             flagged={code: n for code, n in warned if code not in REPAIR_CODES},
             quarantined=counts.quarantined,
             kept_in_extra=dict(sorted(counts.extra.items())),
-            problem=self.problem,
+            problem=None if self.problem is None else scrubbed(self.problem),
         )
 
 

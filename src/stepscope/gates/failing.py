@@ -15,6 +15,7 @@ from stepscope.gates.sample import Run, Sample
 from stepscope.gates.sides import Side
 from stepscope.gates.types import CaseFailure
 from stepscope.model import Verdict
+from stepscope.safety.redact import scrubbed
 from stepscope.store.columns import Rows
 
 # More cases than this are counted, not listed.
@@ -101,7 +102,7 @@ def _failure(gate: GatePolicy, runs: Sequence[Run], said: str, rows: Rows) -> Ca
         runs=tuple(run.name for run in runs),
         ids=tuple(run.id for run in runs),
         steps=steps,
-        evidence="; ".join(part for part in (said, reason) if part),
+        evidence=scrubbed("; ".join(part for part in (said, reason) if part)),
     )
 
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from stepscope.formats.otlp_request import JSON, PROTOBUF
 from stepscope.receive.policy import Refusal
+from stepscope.safety.redact import scrubbed
 
 # google.rpc.Code: INVALID_ARGUMENT, DEADLINE_EXCEEDED, PERMISSION_DENIED, RESOURCE_EXHAUSTED,
 # UNIMPLEMENTED, UNAVAILABLE, UNAUTHENTICATED.
@@ -21,6 +22,7 @@ _MAX_SAID = 500
 
 def kept(kind: str, *, refused: int, reason: str) -> Response:
     """Return the answer to spans that were kept, but for `refused` of them."""
+    reason = scrubbed(reason)
     if kind == JSON:
         said = {"partialSuccess": {"rejectedSpans": str(refused), "errorMessage": reason}}
         return Response(msgspec.json.encode(said if refused else {}), 200, media_type=JSON)
@@ -33,11 +35,12 @@ def kept(kind: str, *, refused: int, reason: str) -> Response:
 def refused(refusal: Refusal, kind: str) -> Response:
     """Return the answer to a request that was refused whole; the connection ends with it."""
     code = _CODES.get(refusal.status, 2)
+    said = scrubbed(refusal.said)
     if kind == PROTOBUF:
-        body = b"\x08" + varint(code) + _text(2, refusal.said)
+        body = b"\x08" + varint(code) + _text(2, said)
     else:
         kind = JSON
-        body = msgspec.json.encode({"code": code, "message": refusal.said})
+        body = msgspec.json.encode({"code": code, "message": said})
     answer = Response(body, refusal.status, media_type=kind)
     answer.headers["Connection"] = "close"
     if refusal.retry_seconds is not None:

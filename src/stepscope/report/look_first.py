@@ -18,6 +18,7 @@ from stepscope.errors import StoreError
 from stepscope.report.curve_suspects import with_curve
 from stepscope.report.curves import Weights, curve_of
 from stepscope.report.fleet_shapes import FleetShapes
+from stepscope.report.hiding import hidden
 from stepscope.report.joint import outcomes
 from stepscope.report.rows import Table
 from stepscope.report.suspects import suspects
@@ -117,6 +118,7 @@ def _read(
     except StoreError as e:  # its texts were purged; its records still speak in the figures
         return (), str(e)
     records = list(store.records(trajectory=key))
+    trajectory, records = hidden(store.redactor, trajectory, records)
     found = suspects(trajectory, trajectory.case, records)
     if given is None:
         return found, ""

@@ -12,6 +12,7 @@ from stepscope.report.curve_suspects import with_curve
 from stepscope.report.curve_types import Curve
 from stepscope.report.curves import curve_of
 from stepscope.report.findings import findings
+from stepscope.report.hiding import hidden
 from stepscope.report.run_axes import at_step
 from stepscope.report.run_text import pretty, render, result_text, suspect_lines
 from stepscope.report.suspects import suspects
@@ -74,11 +75,14 @@ def show_json(store: Store, run: str) -> str:
 
 
 def read(store: Store, run: str) -> tuple[Trajectory, Case | None, list[Record]]:
-    """Return a run with its case and its records, in the order of measures and steps."""
+    """Return a run with its case and its records, in the order of measures and steps.
+
+    Secrets in them are hidden, unless the store shows runs as they are.
+    """
     key = store.find(run)
     records = list(store.records(trajectory=key))
     records.sort(key=lambda r: (r.family, r.answer.measure, _step(r), r.version))
-    trajectory = store.trajectory(key)
+    trajectory, records = hidden(store.redactor, store.trajectory(key), records)
     return trajectory, trajectory.case, records
 
 

@@ -43,8 +43,16 @@ CREATE TABLE noise (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[Migration, ...] = (Migration(2, _WEIGHTS_AND_NOISE),)
-VERSION = 2
+_KEYS = """
+CREATE TABLE keys (
+    name TEXT PRIMARY KEY,
+    body BLOB NOT NULL
+) WITHOUT ROWID;
+INSERT INTO keys (name, body) VALUES ('redaction', randomblob(32));
+"""
+
+MIGRATIONS: tuple[Migration, ...] = (Migration(2, _WEIGHTS_AND_NOISE), Migration(3, _KEYS))
+VERSION = 3
 
 
 def bring_up(

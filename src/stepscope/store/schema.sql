@@ -150,3 +150,10 @@ CREATE TABLE accounts (
     body        BLOB NOT NULL,  -- JSON
     imported_ns INTEGER NOT NULL
 );
+
+-- What placeholders for secrets are hashed with: random, and never shown.
+CREATE TABLE keys (
+    name TEXT PRIMARY KEY,
+    body BLOB NOT NULL
+) WITHOUT ROWID;
+INSERT INTO keys (name, body) VALUES ('redaction', randomblob(32));

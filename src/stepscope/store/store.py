@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 import msgspec
 
 from stepscope.model import Case, Facts, Figures, Json, Quarantined, Record, Trajectory, digest
+from stepscope.safety.redact import Redactor
+from stepscope.safety.secrets.form import Form
 from stepscope.store import media, parquet, reading, records, steps, trajectories, weights
 from stepscope.store.columns import Column, Runs, StepColumn, Texts
 from stepscope.store.connection import MEMORY, connect, faults, transaction
@@ -52,9 +54,13 @@ class Store:
         self._db = connect(path)
         self._names = Names()
         self._aligned: tuple[Runs, reading.Places] | None = None
+        self._redactor: Redactor
+        # What runs are shown through; None where they are shown as they are.
+        self.redactor: Redactor | None
         with ExitStack() as unless_ready:
             unless_ready.callback(self._db.close)
             bring_up(self._db, path)
+            self.redact()
             unless_ready.pop_all()
 
     @classmethod
@@ -66,6 +72,17 @@ class Store:
             EnvironmentFault: it cannot be opened or made durable.
         """
         return cls(str(path))
+
+    def redact(self, own: Iterable[Form] = (), *, shown: bool = True) -> None:
+        """Hide `own` forms of secrets, too, in what is kept of reasons and shown of runs.
+
+        `shown` False shows runs as they are. Placeholders have the key of the store, so they stay
+        the same for its life.
+        """
+        with faults(self.path):
+            found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
+        self._redactor = Redactor(found[0], own)
+        self.redactor = self._redactor if shown else None
 
     def close(self) -> None:
         """Close the file; a second close does nothing."""
@@ -367,7 +384,10 @@ class Store:
             self._db.executemany(
                 "INSERT INTO quarantine (uri, place, reason, raw, imported_ns)"
                 " VALUES (?, ?, ?, ?, ?) ON CONFLICT (uri, place, reason) DO NOTHING",
-                ((q.uri, q.offset, q.reason, q.raw, now) for q in items),
+                (
+                    (q.uri, q.offset, self._redactor.redact(q.reason).text, q.raw, now)
+                    for q in items
+                ),
             )
             return self._db.total_changes - before
 

@@ -19,6 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
 from stepscope.report.pages.page import Empty
+from stepscope.safety.redact import scrubbed
 from stepscope.settings import Settings
 from stepscope.web import data, pages
 from stepscope.web.door import Door
@@ -53,7 +54,8 @@ def make_app(
         settings: of the store; the defaults when left out.
         gates: files that `stepscope gate --json` wrote, the latest last.
     """
-    reader = Reader(store_path)
+    held = settings or Settings()
+    reader = Reader(store_path, held.redaction)
 
     @asynccontextmanager
     async def living(app: Starlette) -> AsyncIterator[None]:
@@ -73,7 +75,7 @@ def make_app(
         },
     )
     app.state.reader = reader
-    app.state.settings = settings or Settings()
+    app.state.settings = held
     app.state.files = static_files()
     app.state.gates = tuple(gates)
     policy = Policy(
@@ -88,10 +90,12 @@ def make_app(
 async def _said(request: Request, error: Exception) -> Response:
     # The first page of a new store is no error: it says what to run.
     if request.url.path == "/" and not request.url.query and isinstance(error, UsageError):
-        said = Empty(said=str(error), commands=("stepscope import PATHS", "stepscope score"))
+        said = Empty(
+            said=scrubbed(str(error)), commands=("stepscope import PATHS", "stepscope score")
+        )
         return pages.message(request, 200, "Nothing to see yet", said)
     status = 503 if isinstance(error, EnvironmentFault) else 400
-    return pages.message(request, status, "This cannot be shown", Empty(said=str(error)))
+    return pages.message(request, status, "This cannot be shown", Empty(said=scrubbed(str(error))))
 
 
 async def _http(request: Request, error: Exception) -> Response:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
 from stepscope.errors import UsageError
+from stepscope.settings import Redaction
 from stepscope.store import Store
 
 T = TypeVar("T")
@@ -35,9 +36,10 @@ class State(NamedTuple):
 class Reader:
     """One store, asked by the server; `close` it."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, redaction: Redaction | None = None) -> None:
         """Read the store at `path`, which is opened when it is first asked."""
         self.path = Path(path)
+        self._redaction = redaction or Redaction()
         self.version = 0
         self._thread = ThreadPoolExecutor(1, "stepscope-store")
         self._store: Store | None = None
@@ -91,6 +93,7 @@ class Reader:
                 return self._store
             self._shut()
         self._store = Store.open(self.path)
+        self._store.redact(self._redaction.forms, shown=self._redaction.shown)
         self._seen = (file.st_dev, file.st_ino, self._store.changes())
         self.version += 1
         return self._store
