@@ -60,11 +60,19 @@ def test_ids_are_never_touched() -> None:
         "It begins with -----BEGIN PRIVATE KEY----- and goes on in words",
         "src/stepscope/formats/inspect_messages.py::test_something_Long_With_Names_2024",
         "password: ********",
+        "API_KEY=xxxxxxxxxxxx1111",
         "Total: 10 % off, 50%25 and 100%ABC",
     ],
 )
 def test_what_only_resembles_a_secret_stays(text: str) -> None:
     assert REDACTOR.redact(text).text == text
+
+
+@pytest.mark.parametrize("before", ["a/", "ab/", "abc/", "abcd/"])
+def test_base64_is_found_wherever_it_begins_in_a_run(before: str) -> None:
+    secret = made("groq")
+    found = REDACTOR.redact(f"https://h.example/{before}{ENCODINGS['base64'](secret)}")
+    assert found.found == {"groq": 1}
 
 
 def test_one_secret_has_one_placeholder_in_every_encoding() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bars._secrets import samples
+from bars._secrets import ENCODINGS, samples
 from bars.secrets import real, recall
 from stepscope.api.notebook import Notebook
 from stepscope.backends.access import access
@@ -72,6 +72,17 @@ def test_the_beginning_of_a_secret_before_a_cut_is_hidden() -> None:
         found = read(store, given.name)[2][0].answer.reason
     assert SECRET[:12] not in found
     assert re.fullmatch(rf"push failed: x+ {PLACEHOLDER.pattern}…; then {SECRET[:9]} stays", found)
+
+
+def test_one_line_of_a_secret_in_several_is_hidden() -> None:
+    lines = ENCODINGS["base64 lines"](next(s.text for s in samples(random.Random(4))) * 4)
+    first = lines.splitlines()[1]
+    told = Record(trajectory="r1", answer=Verdict("errors", 1.0, reason=f"no {first}"), version="1")
+    with Store.open(":memory:") as store:
+        store.put([run(user(f"use {lines}"))])
+        store.append([told])
+        found = read(store, "shop/1/0")[2][0].answer.reason
+    assert re.fullmatch(r"no \[secret:openai:[0-9a-f]{4}\]", found)
 
 
 def test_a_run_is_shown_without_secrets_and_cites_the_same_steps() -> None:

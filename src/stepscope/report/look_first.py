@@ -118,7 +118,7 @@ def _read(
     except StoreError as e:  # its texts were purged; its records still speak in the figures
         return (), str(e)
     records = list(store.records(trajectory=key))
-    trajectory, records = hidden(store.redactor, trajectory, records)
+    trajectory, records = hidden(store.shown, trajectory, records)
     found = suspects(trajectory, trajectory.case, records)
     if given is None:
         return found, ""

@@ -82,7 +82,7 @@ def read(store: Store, run: str) -> tuple[Trajectory, Case | None, list[Record]]
     key = store.find(run)
     records = list(store.records(trajectory=key))
     records.sort(key=lambda r: (r.family, r.answer.measure, _step(r), r.version))
-    trajectory, records = hidden(store.redactor, store.trajectory(key), records)
+    trajectory, records = hidden(store.shown, store.trajectory(key), records)
     return trajectory, trajectory.case, records
 
 

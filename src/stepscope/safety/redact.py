@@ -19,12 +19,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from typing import Any
 
-from stepscope.safety.forgiving import Json
 from stepscope.safety.secrets.contexts import CONTEXTS, aws_pairs
 from stepscope.safety.secrets.decoded import View, base64_runs, json_view, percent_view
 from stepscope.safety.secrets.form import Form, Hit, by_mark
 from stepscope.safety.secrets.providers import PROVIDERS
+
+# Anything that JSON can say. `Any` is the trace's own freedom, not ours.
+Json = Any
 
 # Encodings around each other that are looked through.
 DEPTH = 3

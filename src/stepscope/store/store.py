@@ -54,9 +54,10 @@ class Store:
         self._db = connect(path)
         self._names = Names()
         self._aligned: tuple[Runs, reading.Places] | None = None
-        self._redactor: Redactor
-        # What runs are shown through; None where they are shown as they are.
-        self.redactor: Redactor | None
+        # What is kept of reasons, sent or filed passes through the first; what is shown of runs
+        # through the second, which is None where they are shown as they are.
+        self.redactor: Redactor
+        self.shown: Redactor | None
         with ExitStack() as unless_ready:
             unless_ready.callback(self._db.close)
             bring_up(self._db, path)
@@ -81,8 +82,8 @@ class Store:
         """
         with faults(self.path):
             found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
-        self._redactor = Redactor(found[0], own)
-        self.redactor = self._redactor if shown else None
+        self.redactor = Redactor(found[0], own)
+        self.shown = self.redactor if shown else None
 
     def close(self) -> None:
         """Close the file; a second close does nothing."""
@@ -384,10 +385,7 @@ class Store:
             self._db.executemany(
                 "INSERT INTO quarantine (uri, place, reason, raw, imported_ns)"
                 " VALUES (?, ?, ?, ?, ?) ON CONFLICT (uri, place, reason) DO NOTHING",
-                (
-                    (q.uri, q.offset, self._redactor.redact(q.reason).text, q.raw, now)
-                    for q in items
-                ),
+                ((q.uri, q.offset, self.redactor.redact(q.reason).text, q.raw, now) for q in items),
             )
             return self._db.total_changes - before
 
