@@ -11,6 +11,7 @@ Code 0: no fault; 3: one is; what to repeat is its number. 4: the real runs are 
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import io
 import multiprocessing
@@ -50,7 +51,8 @@ HANG_SECONDS = 300
 _CHUNK = 1_000
 # Labels are found from the runs that they lie beside; alone they are read and give no run.
 _RUNLESS = {"agentrx_labels"}
-# Files that offer nothing at all; tables of one line have no row.
+# Files that offer nothing at all, besides exports whose every list is empty; tables of one line
+# have no row, and Claude Code writes files that hold notes beside a session alone.
 _EMPTY = re.compile(
     rb'(\xef\xbb\xbf)?[\s\[]*(\{\s*"resource_?[sS]pans"\s*:\s*\[\s*\]\s*\}[\s,]*)*[\s\]]*'
 )
@@ -112,6 +114,27 @@ def _verdict(items: Sequence[object]) -> str:
     return "both" if runs and broken else "runs" if runs else "quarantined" if broken else ""
 
 
+def _is_empty(content: bytes) -> bool:
+    """Whether a file is an export without anything, or notes beside a session."""
+    if _EMPTY.fullmatch(content):
+        return True
+    values = _values(content)
+    if values and all(isinstance(v, dict) and v.get("type") == "summary" for v in values):
+        return True
+    if len(values) != 1 or not isinstance(values[0], dict):
+        return False
+    lists = [held for held in values[0].values() if isinstance(held, list)]
+    return bool(lists) and not any(lists)
+
+
+def _values(content: bytes) -> list[object]:
+    """Return a file as JSON, whole or by lines; empty where it is neither."""
+    for parts in ([content], content.splitlines()):
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return [msgspec.json.decode(part) for part in parts if part.strip()]
+    return []
+
+
 def _wrong(
     reading: Reading, items: Sequence[Trajectory | Quarantined], content: bytes
 ) -> str | None:
@@ -123,7 +146,7 @@ def _wrong(
         return None
     if isinstance(reading.format, RecordFormat):
         return _missing(reading.format, items, content)
-    offers = reading.format.name not in _RUNLESS and not _EMPTY.fullmatch(content)
+    offers = reading.format.name not in _RUNLESS and not _is_empty(content)
     if reading.format.name == "step_scores":
         offers = offers and b"\n" in content.strip()
     if not items and offers:

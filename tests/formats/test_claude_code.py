@@ -396,3 +396,11 @@ def test_the_id_ignores_the_files_name_and_the_order_of_keys() -> None:
     turned = dict(reversed(list(record.items())))
     one = run_of(FORMAT, written(record), uri="a.jsonl")
     assert one.id == run_of(FORMAT, written(turned), uri="b.jsonl").id
+
+
+def test_a_session_of_notes_is_no_run_and_one_without_messages_is_set_aside() -> None:
+    note = {"type": "summary", "summary": "s", "leafUuid": "u"}
+    assert read(FORMAT, lines(note)) == []
+    (aside,) = read(FORMAT, lines(note, {"type": "user", "sessionId": "s", "cwd": "d"}))
+    assert isinstance(aside, Quarantined)
+    assert "no line of it is a message" in aside.reason

@@ -48,6 +48,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
         >>> Account(uri="a.json", format="atif", runs=1, steps=9, quarantined=2).line()
         'a.json: atif, 1 run, 9 steps, 0 calls; quarantined 2'
+        >>> Account(uri="b.json", format="mlflow").line()
+        'b.json: mlflow, 0 runs, 0 steps, 0 calls; nothing in it is a run'
         """
         said = [f"{self.uri}:"]
         if self.format is not None:
@@ -65,6 +67,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             if counts:
                 told = ", ".join(f"{name} {n:,}" for name, n in counts.items())
                 said.append(f"{word}: {told};")
+        if self.format is not None and not (self.runs or self.scores or self.quarantined):
+            said.append("nothing in it is a run;")
         if self.quarantined:
             said.append(f"quarantined {self.quarantined:,};")
         if self.problem is not None:

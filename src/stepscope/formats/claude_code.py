@@ -113,8 +113,8 @@ def _runs(session: Session, ordinals: Ordinals, at: Found) -> tuple[Trajectory, 
         drafts = [msgspec.structs.replace(draft, parent=run.id) for draft in drafts]
     finished = [_finish(draft, at, ordinals) for draft in drafts]
     children = [child for child in finished if child is not None]
-    if run is None and not children and not session.name and not session.is_quiet:
-        raise TraceError("no line of it is of a session, and none is a message")
+    if run is None and not children and not session.is_quiet:
+        raise TraceError("no line of it is a message, and some are no notes beside a session")
     if run is None:
         return tuple(children)
     here = {child.source.run_id for child in children}
