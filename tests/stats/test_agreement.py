@@ -83,6 +83,8 @@ def test_a_coefficient_is_the_published_one(
     [
         ([[1, 1]] * 9, "kappa", "undefined"),
         ([[1, 1]] * 9, "alpha", "undefined"),
+        ([[0, 0]] * 9, "pabak", "undefined"),
+        ([[0, 0]] * 9, "gwet", "undefined"),
         ([[1, -1]] * 9, "alpha", "insufficient_data"),
         (np.empty((0, 2), dtype=int), "kappa", "insufficient_data"),
     ],

@@ -166,8 +166,8 @@ def _raw(sums: Floats, distance: Floats) -> Floats:
 def _pabak(sums: Floats, distance: Floats) -> Floats:
     agreement, _ = _split(sums)
     q = agreement.shape[1]
-    by_chance = float(distance.sum()) / q**2
-    return np.asarray(1 - _apart(agreement, distance) / by_chance)
+    by_chance = np.full(len(agreement), distance.sum() / q**2)
+    return _chance_corrected(_apart(agreement, distance), by_chance)
 
 
 COEFFICIENTS: dict[Name, Coefficient] = {
