@@ -19,7 +19,7 @@ import msgspec
 from stepscope.model import Case, Facts, Figures, Json, Quarantined, Record, Trajectory, digest
 from stepscope.safety.redact import Redactor
 from stepscope.safety.secrets.form import Form
-from stepscope.store import media, parquet, reading, records, steps, trajectories, weights
+from stepscope.store import aside, media, parquet, reading, records, steps, trajectories, weights
 from stepscope.store.columns import Column, Runs, StepColumn, Texts
 from stepscope.store.connection import MEMORY, connect, faults, transaction
 from stepscope.store.migrations import bring_up
@@ -379,36 +379,20 @@ class Store:
 
     def quarantine(self, items: Iterable[Quarantined]) -> int:
         """Keep records that could not be read, their bytes included; return how many were new."""
-        now = time.time_ns()
         with self._writing():
-            before = self._db.total_changes
-            self._db.executemany(
-                "INSERT INTO quarantine (uri, place, reason, raw, imported_ns)"
-                " VALUES (?, ?, ?, ?, ?) ON CONFLICT (uri, place, reason) DO NOTHING",
-                ((q.uri, q.offset, self.redactor.redact(q.reason).text, q.raw, now) for q in items),
-            )
-            return self._db.total_changes - before
+            return aside.put_quarantined(self._db, items, self.redactor)
 
     def quarantined(self) -> Iterator[Quarantined]:
         """Yield what could not be read, by file and offset."""
         with faults(self.path):
-            for uri, offset, reason, raw in self._db.execute(
-                "SELECT uri, place, reason, raw FROM quarantine ORDER BY uri, place, reason"
-            ):
-                yield Quarantined(reason=reason, offset=offset, raw=raw, uri=uri)
+            yield from aside.quarantined(self._db)
 
     def keep_account(self, uri: str, account: Mapping[str, Json]) -> None:
         """Keep what the import of one file found; a later import of it replaces the account."""
         with self._writing():
-            self._db.execute(
-                "INSERT INTO accounts (uri, body, imported_ns) VALUES (?, ?, ?)"
-                " ON CONFLICT (uri) DO UPDATE SET body = excluded.body,"
-                " imported_ns = excluded.imported_ns",
-                (uri, msgspec.json.encode(account), time.time_ns()),
-            )
+            aside.put_account(self._db, uri, account)
 
     def accounts(self) -> Iterator[dict[str, Json]]:
         """Yield the accounts of all imported files, by file."""
         with faults(self.path):
-            for (body,) in self._db.execute("SELECT body FROM accounts ORDER BY uri"):
-                yield msgspec.json.decode(body)
+            yield from aside.accounts(self._db)
