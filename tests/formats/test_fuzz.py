@@ -53,7 +53,7 @@ def test_every_format_has_a_trace_to_be_spoilt_or_is_told_missing() -> None:
         ("tau2", {"tasks": [], "simulations": "x"}, "`simulations` needs a list"),
         ("tau2", {"tasks": [], "info": {}}, "`simulations` needs a list"),
         ("google_adk", {"eval_set_id": "s", "eval_cases": []}, "nothing stands in `eval_cases`"),
-        ("claude_code", {"type": "human", "content": "x"}, "no line of it is of a session"),
+        ("claude_code", {"type": "human", "content": "x"}, "no line of it is a message"),
     ],
 )
 def test_a_record_that_gives_no_run_says_why(name: str, file: object, reason: str) -> None:
