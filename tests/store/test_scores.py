@@ -182,11 +182,13 @@ def test_a_store_of_version_1_is_led_up_with_a_copy_beside_it(tmp_path: Path) ->
         store.put([run(user("a"), agent("b"))])
     db = sqlite3.connect(path)
     db.executescript(
-        "DROP TABLE weights; DROP TABLE noise; DROP TABLE keys; PRAGMA user_version = 1;"
+        "DROP TABLE weights; DROP TABLE noise; DROP TABLE keys; DROP TABLE samples;"
+        " PRAGMA user_version = 1;"
     )
     db.close()
     with Store.open(path) as store:
         store.put([scored("shop/1/0", score(0, 0.5))])
         assert store.weights() == {}
+        assert store.sampled("axes.termination") == {}
         assert len(store.runs()) == 1
     assert backup_path(str(path), 1).exists()

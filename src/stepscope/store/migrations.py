@@ -51,8 +51,23 @@ CREATE TABLE keys (
 INSERT INTO keys (name, body) VALUES ('redaction', randomblob(32));
 """
 
-MIGRATIONS: tuple[Migration, ...] = (Migration(2, _WEIGHTS_AND_NOISE), Migration(3, _KEYS))
-VERSION = 3
+_SAMPLES = """
+CREATE TABLE samples (
+    rubric      TEXT NOT NULL,
+    run         INTEGER NOT NULL REFERENCES runs (seq),
+    probability REAL NOT NULL CHECK (probability > 0 AND probability <= 1),
+    chosen      INTEGER NOT NULL CHECK (chosen IN (0, 1)),
+    drawn_ns    INTEGER NOT NULL,
+    PRIMARY KEY (rubric, run)
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(2, _WEIGHTS_AND_NOISE),
+    Migration(3, _KEYS),
+    Migration(4, _SAMPLES),
+)
+VERSION = 4
 
 
 def bring_up(

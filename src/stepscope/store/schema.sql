@@ -133,6 +133,16 @@ CREATE TABLE noise (
     measured_ns INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- Runs that could have been drawn for a rubric, and those that were.
+CREATE TABLE samples (
+    rubric      TEXT NOT NULL,
+    run         INTEGER NOT NULL REFERENCES runs (seq),
+    probability REAL NOT NULL CHECK (probability > 0 AND probability <= 1),
+    chosen      INTEGER NOT NULL CHECK (chosen IN (0, 1)),
+    drawn_ns    INTEGER NOT NULL,
+    PRIMARY KEY (rubric, run)
+) WITHOUT ROWID;
+
 -- Records that could not be read: where they stand, why, and their bytes.
 CREATE TABLE quarantine (
     id          INTEGER PRIMARY KEY,

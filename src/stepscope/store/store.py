@@ -8,24 +8,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
 from stepscope.model import Case, Facts, Figures, Json, Quarantined, Record, Trajectory, digest
-from stepscope.safety.redact import Redactor
-from stepscope.safety.secrets.form import Form
-from stepscope.store import aside, media, parquet, reading, records, steps, trajectories, weights
+from stepscope.store import (
+    aside,
+    media,
+    parquet,
+    reading,
+    records,
+    samples,
+    steps,
+    trajectories,
+    weights,
+)
 from stepscope.store.columns import Column, Runs, StepColumn, Texts
-from stepscope.store.connection import MEMORY, connect, faults, transaction
-from stepscope.store.migrations import bring_up
+from stepscope.store.connection import faults
+from stepscope.store.opened import OpenStore
 from stepscope.store.prepared import Prepared, batches, prepared
 from stepscope.store.purge import Purged, purge
-from stepscope.store.records import Line, Names, Question
+from stepscope.store.records import Line, Question
+from stepscope.store.samples import Drawn
 from stepscope.store.trajectories import PutCounts, Stored
 from stepscope.store.where import Where
 from stepscope.values import Estimate
@@ -45,73 +52,8 @@ class Current(NamedTuple):
     facts: str
 
 
-class Store:
+class Store(OpenStore):
     """Runs and records on disk; use as a context manager, or `close` it."""
-
-    def __init__(self, path: str) -> None:
-        """Open the store at `path`; `Store.open` is the door that takes any path."""
-        self.path = path
-        self._db = connect(path)
-        self._names = Names()
-        self._aligned: tuple[Runs, reading.Places] | None = None
-        # What is kept of reasons, sent or filed passes through the first; what is shown of runs
-        # through the second, which is None where they are shown as they are.
-        self.redactor: Redactor
-        self.shown: Redactor | None
-        with ExitStack() as unless_ready:
-            unless_ready.callback(self._db.close)
-            bring_up(self._db, path)
-            self.redact()
-            unless_ready.pop_all()
-
-    @classmethod
-    def open(cls, path: str | Path) -> Self:
-        """Open a store, making it where there is none; ":memory:" lives as long as the object.
-
-        Raises:
-            StoreError: no store, or of a newer version.
-            EnvironmentFault: it cannot be opened or made durable.
-        """
-        return cls(str(path))
-
-    def redact(self, own: Iterable[Form] = (), *, shown: bool = True) -> None:
-        """Hide `own` forms of secrets, too, in what is kept of reasons and shown of runs.
-
-        `shown` False shows runs as they are. Placeholders have the key of the store, so they stay
-        the same for its life.
-        """
-        with faults(self.path):
-            found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
-        self.redactor = Redactor(found[0], own)
-        self.shown = self.redactor if shown else None
-
-    def close(self) -> None:
-        """Close the file; a second close does nothing."""
-        self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    @property
-    def blobs(self) -> Path | None:
-        """The folder of images, audio and files; None in memory, where they stay in the run."""
-        return None if self.path == MEMORY else Path(self.path + ".blobs")
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        with ExitStack() as unless_written:
-            unless_written.callback(self._names.forget)
-            with transaction(self._db, self.path):
-                yield
-            unless_written.pop_all()
 
     def put(self, runs: Iterable[Trajectory]) -> PutCounts:
         """Store runs, in durable batches; known ones take over what came late.
@@ -192,6 +134,23 @@ class Store:
                 " measured_ns = excluded.measured_ns",
                 [(judge, msgspec.json.encode(found), now) for judge, found in measured.items()],
             )
+
+    def put_sample(
+        self, rubric: str, population: Iterable[str], probability: float, drawn: Iterable[str]
+    ) -> None:
+        """Keep which of `population`, by id, were drawn for a rubric, each with `probability`."""
+        with self._writing():
+            samples.put(self._db, rubric, population, probability, frozenset(drawn))
+
+    def sampled(self, rubric: str) -> dict[str, Drawn]:
+        """Return what is known of each run that could have been drawn for a rubric, by id."""
+        with faults(self.path):
+            return samples.held(self._db, rubric)
+
+    def drawn(self, rubric: str) -> dict[str, float]:
+        """Return the inclusion probability of each run that was drawn for a rubric, by id."""
+        held = self.sampled(rubric)
+        return {run: one.probability for run, one in held.items() if one.chosen}
 
     def tag(self, key: str, runs: Runs) -> Texts:
         """Return the value of one tag of each of the runs, None where a run has no such tag."""
