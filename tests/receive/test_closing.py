@@ -20,7 +20,7 @@ from stepscope.receive.closing import Closed, Closer, Start
 from stepscope.receive.journal import Bounds, Journal, Taken, entry
 from stepscope.safety.limits import Limits
 from stepscope.settings import Settings
-from stepscope.store.connection import connect
+from stepscope.sqlite import connect
 from tests.receive.sending import attribute, export, plain, span
 
 T1, T2 = "1".rjust(32, "0"), "2".rjust(32, "0")

@@ -13,7 +13,7 @@ from hashlib import sha256
 from types import TracebackType
 from typing import Literal, Self
 
-from stepscope.store.connection import MEMORY, faults
+from stepscope.sqlite import MEMORY, faults
 
 Part = Literal["spans", "verdicts"]
 

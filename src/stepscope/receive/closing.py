@@ -26,8 +26,8 @@ from stepscope.receive.journal import CACHE_KIBIBYTES, Due, Journal, Kept, key
 from stepscope.safety.forgiving import REPAIR_CODES, Repair
 from stepscope.safety.limits import Limits
 from stepscope.settings import Settings
+from stepscope.sqlite import connect
 from stepscope.store import Store, late_spans
-from stepscope.store.connection import connect
 
 FORMAT = "otlp"
 _encode = msgspec.json.Encoder().encode

@@ -20,7 +20,7 @@ import msgspec
 from stepscope.errors import StoreError
 from stepscope.formats.spans import Span
 from stepscope.safety.door import Repair
-from stepscope.store.connection import connect, faults, transaction
+from stepscope.sqlite import connect, faults, transaction
 
 # "STPJ": tells a journal from any other SQLite file.
 APPLICATION_ID = 0x5354504A

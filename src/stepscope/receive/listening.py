@@ -44,7 +44,7 @@ from stepscope.receive.journal import Bounds
 from stepscope.receive.patience import Patience, protocol
 from stepscope.receive.policy import Address, Policy, hosts
 from stepscope.settings import Settings
-from stepscope.store.connection import MEMORY, faults
+from stepscope.sqlite import MEMORY, faults
 
 BACKLOG = 128
 # Seconds between two looks for traces that end.

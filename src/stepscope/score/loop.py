@@ -18,8 +18,8 @@ from stepscope.measures.preconditions import Use, uses
 from stepscope.model import Facts, Measure
 from stepscope.score.asking import Asker, Batch, Plan, Task
 from stepscope.score.workers import answered, score_chunk
+from stepscope.sqlite import MEMORY
 from stepscope.store import Store
-from stepscope.store.connection import MEMORY
 from stepscope.store.store import Current
 from stepscope.store.where import Where, parse
 

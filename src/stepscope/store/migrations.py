@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stepscope.errors import StoreError
-from stepscope.store.connection import MEMORY, faults, transaction
+from stepscope.sqlite import MEMORY, faults, transaction
 
 # "STPS": tells a store from any other SQLite file.
 APPLICATION_ID = 0x53545053

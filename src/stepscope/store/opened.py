@@ -10,9 +10,9 @@ from typing import Self
 
 from stepscope.safety.redact import Redactor
 from stepscope.safety.secrets.form import Form
+from stepscope.sqlite import MEMORY, connect, faults, transaction
 from stepscope.store import reading
 from stepscope.store.columns import Runs
-from stepscope.store.connection import MEMORY, connect, faults, transaction
 from stepscope.store.migrations import bring_up
 from stepscope.store.records import Names
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from stepscope.errors import EnvironmentFault
-from stepscope.store.connection import MEMORY, faults, transaction
+from stepscope.sqlite import MEMORY, faults, transaction
 from stepscope.store.where import Where
 
 # A quarantined record is chosen like a run of which nothing but the time of import is known.

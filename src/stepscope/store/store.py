@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from stepscope.model import Case, Facts, Figures, Json, Quarantined, Record, Trajectory, digest
+from stepscope.sqlite import faults
 from stepscope.store import (
     aside,
     media,
@@ -27,7 +28,6 @@ from stepscope.store import (
     weights,
 )
 from stepscope.store.columns import Column, Runs, StepColumn, Texts
-from stepscope.store.connection import faults
 from stepscope.store.opened import OpenStore
 from stepscope.store.prepared import Prepared, batches, prepared
 from stepscope.store.purge import Purged, purge

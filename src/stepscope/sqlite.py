@@ -1,6 +1,6 @@
-"""Open SQLite the way the store needs it, and tell its faults apart.
+"""Open SQLite the way stores and ledgers need it, and tell its faults apart.
 
-Every pragma is set and then read back: a store that cannot be durable is refused, not used. Faults
+Every pragma is set and then read back: a file that cannot be durable is refused, not used. Faults
 of disk, permission and lock are the environment's (`EnvironmentFault`); a file that is no database
 is the user's (`StoreError`); anything else is a bug and stays an sqlite3 error.
 """
