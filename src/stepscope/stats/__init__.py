@@ -21,6 +21,7 @@ from stepscope.stats.proportions import proportion, ratio, share
 from stepscope.stats.quantiles import quantile
 from stepscope.stats.repeatability import sigma, tolerable
 from stepscope.stats.unpaired import compare_unpaired
+from stepscope.stats.weighted import weighted_proportion
 from stepscope.stats.worstcase import losses, worst_case
 
 __all__ = [
@@ -57,5 +58,6 @@ __all__ = [
     "too_loose",
     "trials_per_task",
     "usage",
+    "weighted_proportion",
     "worst_case",
 ]

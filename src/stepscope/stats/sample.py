@@ -25,7 +25,10 @@ WEAK_CLUSTERS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """What an Estimate says of itself besides its numbers; see `Estimate` for each field."""
+    """What an Estimate says of itself besides its numbers; see `Estimate` for each field.
+
+    `bounds` is the worst case where counting what was not measured does not give it.
+    """
 
     target: Target = "tasks like these"
     level: float = 0.95
@@ -33,6 +36,7 @@ class Frame:
     unit: str = "share"
     unit_of_n: str = "runs"
     scale: tuple[float, float] | None = None
+    bounds: tuple[float, float] | None = None
     n_tasks: int = 0
     diagnostics: tuple[str, ...] = field(default=())
 
@@ -110,7 +114,7 @@ def conclude(
     if value is None or not all(math.isfinite(x) for x in (value, low, high) if x is not None):
         return Unmeasured("undefined", "the values are too large or too far apart for a number")
     weak = frame.target == "tasks like these" and frame.n_tasks < WEAK_CLUSTERS
-    bounds: tuple[float | None, float | None] = (None, None)
+    bounds: tuple[float | None, float | None] = frame.bounds or (None, None)
     if frame.scale is not None:
         bounds = worst_case(value, n, frame.unmeasured, low=frame.scale[0], high=frame.scale[1])
     return Estimate(
