@@ -63,10 +63,20 @@ class ModelError(EnvironmentFault):
     """A judge model gave nothing usable: no answer, an error, or one past a limit."""
 
     def __init__(
-        self, message: str, *, again: bool, after: float | None = None, status: int | None = None
+        self,
+        message: str,
+        *,
+        again: bool,
+        after: float | None = None,
+        status: int | None = None,
+        reached: bool = True,
     ) -> None:
-        """Say whether asking `again` may help, `after` how many seconds, and the HTTP status."""
+        """Say whether asking `again` may help, `after` how many seconds, and the HTTP status.
+
+        `reached` is False only where no connection was made: then nothing can have been paid.
+        """
         super().__init__(message)
         self.again = again
         self.after = after
         self.status = status
+        self.reached = reached
