@@ -132,3 +132,34 @@ def transaction(db: sqlite3.Connection, path: str) -> Iterator[None]:
         finally:
             if db.in_transaction:
                 db.execute("ROLLBACK")
+
+
+def statements(sql: str) -> Iterator[str]:
+    """Yield the statements of a script one by one, so that they fit into one transaction.
+
+    >>> list(statements("SELECT 1; SELECT ';';"))
+    ['SELECT 1;', " SELECT ';';"]
+    """
+    start = 0
+    for at, character in enumerate(sql):
+        if character == ";" and sqlite3.complete_statement(sql[start : at + 1]):
+            yield sql[start : at + 1]
+            start = at + 1
+
+
+def rewrite(db: sqlite3.Connection, path: str) -> None:
+    """Write the file anew, so that what was deleted is gone from it and from its log.
+
+    Raises:
+        EnvironmentFault: another process keeps old pages alive; doing it again ends the work.
+    """
+    with faults(path):
+        db.execute("VACUUM")
+        if path == MEMORY:
+            return
+        busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    if busy:
+        raise EnvironmentFault(
+            f"{path}: erased, but another process still reads the store and keeps old pages in "
+            "its log; end it and purge again"
+        )

@@ -12,9 +12,9 @@ import pytest
 
 from stepscope.errors import EnvironmentFault, StepscopeError, StoreError
 from stepscope.model import Quarantined, Trajectory
-from stepscope.sqlite import connect
+from stepscope.sqlite import connect, statements
 from stepscope.store import Store
-from stepscope.store.migrations import APPLICATION_ID, Migration, backup_path, bring_up, statements
+from stepscope.store.migrations import APPLICATION_ID, Migration, backup_path, bring_up
 from tests.factories import run, user
 from tests.store.made import record
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
 from stepscope.errors import StoreError
-from stepscope.sqlite import MEMORY, faults, transaction
+from stepscope.sqlite import MEMORY, faults, statements, transaction
 
 # "STPS": tells a store from any other SQLite file.
 APPLICATION_ID = 0x53545053
@@ -123,19 +123,6 @@ def _step(db: sqlite3.Connection, path: str, migration: Migration, expected: int
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {APPLICATION_ID:d}")
         db.execute(f"PRAGMA user_version = {migration.to:d}")
-
-
-def statements(sql: str) -> Iterator[str]:
-    """Yield the statements of a script one by one, so that they fit into one transaction.
-
-    >>> list(statements("SELECT 1; SELECT ';';"))
-    ['SELECT 1;', " SELECT ';';"]
-    """
-    start = 0
-    for at, character in enumerate(sql):
-        if character == ";" and sqlite3.complete_statement(sql[start : at + 1]):
-            yield sql[start : at + 1]
-            start = at + 1
 
 
 def backup(db: sqlite3.Connection, path: str, version: int) -> Path | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from stepscope.errors import EnvironmentFault
-from stepscope.sqlite import MEMORY, faults, transaction
+from stepscope.sqlite import MEMORY, faults, rewrite, transaction
 from stepscope.store.where import Where
 
 # A quarantined record is chosen like a run of which nothing but the time of import is known.
@@ -78,7 +78,7 @@ def purge(db: sqlite3.Connection, path: str, blobs: Path | None, where: Where | 
         _erase(db)
         db.execute("DROP TABLE temp.doomed")
     deleted = _sweep(db, path, blobs)
-    _rewrite(db, path)
+    rewrite(db, path)
     return Purged(
         runs=runs, blobs=deleted, quarantined=quarantined, remains=tuple(_remains(db, path))
     )
@@ -114,19 +114,6 @@ def _sweep(db: sqlite3.Connection, path: str, blobs: Path | None) -> int:
         except OSError as e:
             raise EnvironmentFault(f"{file}: cannot be deleted ({e.strerror}); purge again") from e
     return len(doomed)
-
-
-def _rewrite(db: sqlite3.Connection, path: str) -> None:
-    with faults(path):
-        db.execute("VACUUM")
-        if path == MEMORY:
-            return
-        busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-    if busy:
-        raise EnvironmentFault(
-            f"{path}: erased, but another process still reads the store and keeps old pages in "
-            "its log; end it and purge again"
-        )
 
 
 def _remains(db: sqlite3.Connection, path: str) -> Iterable[str]:

@@ -1,0 +1,243 @@
+"""The ledger: every reply that was paid for, committed before anything is made of it.
+
+A file of its own beside the store, so that a reply outlives whatever happens to what it says. Many
+runs and processes may buy at once: a key is bought by one of them, and the others wait for it. What
+was received is read again, never bought again. Refuses ledgers of a newer version.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from importlib.resources import files
+from sqlite3 import Connection
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+import msgspec
+
+from stepscope.errors import StoreError
+from stepscope.judges.budget import Budget, nano, usd
+from stepscope.judges.ledger_owners import Watch, here
+from stepscope.judges.ledger_rows import STOPPED, Buyer, erase, join, leave, open_budget
+from stepscope.model import Reply
+from stepscope.sqlite import MEMORY, connect, faults, rewrite, statements, transaction
+
+T = TypeVar("T")
+Work = Callable[[Connection], T]
+
+# "STPJ": tells a ledger from any other SQLite file.
+APPLICATION_ID = 0x5354504A
+VERSION = 1
+# Replies are a few KiB and read once; a store's cache would only take memory.
+_CACHE_KIBIBYTES = 4 * 1024
+_LISTED = 500
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Reply).decode
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of which nobody knows what became: perhaps paid, and bought again.
+
+    Attributes:
+        key: of the ask.
+        trajectory: id of the run that was judged.
+        judge: who was asked.
+        attempt: the how-manieth sending it was, from 1.
+        usd: what it cost at worst, which counts as spent.
+        why: what happened.
+    """
+
+    key: str
+    trajectory: str
+    judge: str
+    attempt: int
+    usd: float
+    why: str
+
+
+class Money(NamedTuple):
+    """What was spent of a budget, and what calls under way may still cost, in USD."""
+
+    spent: float
+    reserved: float
+
+
+def beside(store: str) -> str:
+    """Return where the ledger of a store lies.
+
+    >>> beside("runs.db"), beside(":memory:")
+    ('runs.db.judges.db', ':memory:')
+    """
+    return MEMORY if store == MEMORY else f"{store}.judges.db"
+
+
+def packed(reply: Reply) -> bytes:
+    """Return a reply as the ledger keeps it."""
+    return zlib.compress(_encode(reply), 1)
+
+
+def unpacked(body: bytes) -> Reply:
+    """Return a reply that the ledger kept."""
+    return _decode(zlib.decompress(body))
+
+
+class Ledger:
+    """The file of replies; a context manager that closes it. One thread does all that it does."""
+
+    def __init__(self, path: str) -> None:
+        """Open the ledger at `path`, making it where there is none; see `beside`.
+
+        Raises:
+            StoreError: no ledger, or of a newer version.
+            EnvironmentFault: it cannot be opened or made durable.
+        """
+        self.path = path
+        self.watch = Watch()
+        self._closed = False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
+        with ExitStack() as unless_ready:
+            unless_ready.callback(self._thread.shutdown)
+            self._db = self._thread.submit(_opened, path).result()
+            unless_ready.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; a second close does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._thread.submit(self._db.close).result()
+            self._thread.shutdown()
+
+    def batch(self, works: Sequence[Work[T]]) -> Future[list[T]]:
+        """Do several things in one transaction; what they return is on disk when it comes."""
+        return self._thread.submit(self._together, works)
+
+    def _together(self, works: Sequence[Work[T]]) -> list[T]:
+        with transaction(self._db, self.path):
+            return [work(self._db) for work in works]
+
+    def _now(self, work: Work[T]) -> T:
+        return self.batch([work]).result()[0]
+
+    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        def read() -> list[tuple[Any, ...]]:
+            with faults(self.path):
+                return self._db.execute(sql, values).fetchall()
+
+        return self._thread.submit(read).result()
+
+    def join(self, budget: Budget) -> Buyer:
+        """Enter a run, and settle what dead ones have left behind."""
+        owner = here()
+        name = budget.name or owner.token
+        most = None if budget.limit_usd is None else nano(budget.limit_usd)
+
+        def enter(db: Connection) -> Buyer:
+            open_budget(db, name, most)
+            return Buyer(join(db, owner, self.watch.lives), owner.token, name)
+
+        return self._now(enter)
+
+    def leave(self, buyer: Buyer) -> None:
+        """End a run: what it has sent without an answer is listed as of unknown outcome."""
+        self._now(partial(leave, owner=buyer.owner, finder=buyer.token, why=STOPPED))
+
+    def money(self, budget: str) -> Money:
+        """Return what was spent of a budget by everybody, and what is reserved."""
+        rows = self._rows("SELECT spent, reserved FROM budgets WHERE name = ?", (budget,))
+        return Money(*map(usd, rows[0])) if rows else Money(0.0, 0.0)
+
+    def unknown(self, run: str | None = None) -> list[Unknown]:
+        """Return the calls of unknown outcome, all or those that one run found, oldest first."""
+        rows = self._rows(
+            "SELECT key, trajectory, judge, attempt, worst, why FROM unknown"
+            " WHERE ?1 IS NULL OR run = ?1 ORDER BY id",
+            (run,),
+        )
+        return [
+            Unknown(key=key, trajectory=of, judge=judge, attempt=n, usd=usd(worst), why=why)
+            for key, of, judge, n, worst, why in rows
+        ]
+
+    def states(self) -> dict[str, int]:
+        """Return how many asks are in which state."""
+        return dict(self._rows("SELECT state, count(*) FROM asks GROUP BY state ORDER BY state"))
+
+    def holds(self, keys: Iterable[str]) -> set[str]:
+        """Return those of the keys whose replies are here."""
+        asked = json.dumps(list(keys))
+        return {
+            row[0]
+            for row in self._rows(
+                "SELECT key FROM replies WHERE key IN (SELECT value FROM json_each(?))", (asked,)
+            )
+        }
+
+    def replies(self) -> Iterator[tuple[str, Reply]]:
+        """Yield the hash of each request and its reply, in the order of their keys."""
+        last = ""
+        while rows := self._rows(
+            "SELECT asks.key, request, body FROM asks JOIN replies ON replies.key = asks.key"
+            " WHERE asks.key > ? ORDER BY asks.key LIMIT ?",
+            (last, _LISTED),
+        ):
+            for last, request, body in rows:  # noqa: B007 (the last key is where to go on)
+                yield request, unpacked(body)
+
+    def erase(self, trajectories: Iterable[str]) -> int:
+        """Erase the replies about these runs for good; return how many there were.
+
+        Raises:
+            EnvironmentFault: another process keeps old pages alive; erasing again ends the work.
+        """
+        ids = json.dumps(list(trajectories))
+        erased = self._now(partial(erase, trajectories=ids))
+        self._thread.submit(rewrite, self._db, self.path).result()
+        return erased
+
+
+def _opened(path: str) -> Connection:
+    db = connect(path)
+    with ExitStack() as unless_ready:
+        unless_ready.callback(db.close)
+        with transaction(db, path):
+            _bring_up(db, path)
+        db.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
+        unless_ready.pop_all()
+    return db
+
+
+def _bring_up(db: Connection, path: str) -> None:
+    """Make the tables of a new ledger; two processes may try at once."""
+    application = db.execute("PRAGMA application_id").fetchone()[0]
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if application == APPLICATION_ID:
+        if version > VERSION:
+            raise StoreError(
+                f"{path}: a ledger of version {version}; this stepscope reads up to {VERSION}: "
+                "upgrade stepscope"
+            )
+        return
+    if application or db.execute("SELECT 1 FROM sqlite_master").fetchone():
+        raise StoreError(f"{path}: an SQLite database of another program, no ledger of judges")
+    schema = files("stepscope.judges").joinpath("ledger.sql").read_text(encoding="utf-8")
+    for statement in statements(schema):
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID:d}")
+    db.execute(f"PRAGMA user_version = {VERSION:d}")
