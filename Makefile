@@ -29,8 +29,9 @@ check: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(BIN)/pytest -n 2
 
-test-servers: $(VENV)/.dev ## real Phoenix and MLflow servers and SDKs for the tests (1.4 GB, two minutes)
+test-servers: $(VENV)/.dev ## real Phoenix, MLflow and llama.cpp servers and SDKs for the tests (1.6 GB, two minutes)
 	$(BIN)/python -m tests.backends.environments
+	$(BIN)/python -m tests.llama.environment
 
 bars: $(VENV)/.dev ## the same checks at full size (an hour); BAR=kills for one
 	$(BIN)/python -m bars.run $(BAR)
