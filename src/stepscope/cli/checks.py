@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import webbrowser
 from importlib.util import find_spec
@@ -125,19 +124,15 @@ def _keys() -> Check:
 
 
 def _sandbox() -> Check:
-    path = shutil.which("bwrap")
-    if path is None:
-        advice = "only replays need it; Debian: apt-get install bubblewrap"
-        return Check(name="sandbox", state="warn", found="no bubblewrap", advice=advice)
-    trial = [path, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true"]
+    from stepscope.safety.sandbox import bubblewrap
+    from stepscope.safety.sandbox_check import check
+
     try:
-        works = subprocess.run(trial, capture_output=True, timeout=5, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        works = False
-    if works:
-        return Check(name="sandbox", state="ok", found=path)
-    advice = "only replays need it; user namespaces may be switched off here"
-    return Check(name="sandbox", state="warn", found=f"{path} does not start", advice=advice)
+        check()
+    except StepscopeError as e:
+        advice = "only judges that run commands need it"
+        return Check(name="sandbox", state="warn", found=str(e), advice=advice)
+    return Check(name="sandbox", state="ok", found=f"{bubblewrap()} holds what it promises")
 
 
 def _browser() -> Check:

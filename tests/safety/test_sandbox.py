@@ -1,0 +1,297 @@
+"""The sandbox: what it holds, what its probes see where it does not, and what it copies."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stepscope.errors import EnvironmentFault, UsageError
+from stepscope.safety import sandbox_probe
+from stepscope.safety.sandbox import DEFAULT, MIB, confined, run
+from stepscope.safety.sandbox_calls import program
+from stepscope.safety.sandbox_check import check, probe
+from stepscope.safety.sandbox_workspace import copied
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "here").write_text("one\ntwo\n", "utf-8")
+    with copied(tmp_path / "ws") as copy:
+        yield copy.path
+
+
+def test_no_probe_gets_out() -> None:
+    found = probe()
+    assert len(found) >= 40
+    assert {name: said for name, said in found.items() if said} == {}
+
+
+def test_the_probes_see_a_machine_without_a_sandbox(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    for folder in tmp_path.parents[:2]:
+        folder.chmod(0o755)
+    secret = tmp_path / "secret"
+    secret.write_text("s3cr3t", "utf-8")
+    secret.chmod(0o666)
+    name = f"stepscope-test-{os.getpid()}"
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.socket(socket.AF_UNIX) as abstract,
+    ):
+        abstract.bind("\0" + name)
+        abstract.listen()
+        outside = {
+            "secret": "s3cr3t",
+            "secret_file": str(secret),
+            "home": "/usr",
+            "port": server.getsockname()[1],
+            "abstract": name,
+            "socket_file": "/nowhere",
+            "process": os.getpid(),
+            "processes": 3,
+            "memory": MIB,
+        }
+        code = (
+            "import json, sys; names = {'__name__': 'probe'}; exec(sys.argv[1], names);"
+            "print(json.dumps({n: names['_' + n](json.loads(sys.argv[2])) for n in sys.argv[3:]}))"
+        )
+        seen = (
+            *("write_host", "read_etc", "read_home", "read_host", "loopback", "abstract_socket"),
+            *("environment", "other_processes", "symbolic_link", "memory", "raise_limits"),
+        )
+        script = Path(sandbox_probe.__file__).read_text("utf-8")
+        command = ["/usr/bin/python3", "-I", "-S", "-c", code, script, json.dumps(outside), *seen]
+        root = os.geteuid() == 0
+        done = subprocess.run(
+            command,
+            cwd="/",
+            env={"PATH": "/usr/bin", "KEY": "s3cr3t"},
+            user=65534 if root else None,
+            capture_output=True,
+            check=True,
+        )
+    Path("/tmp/link").unlink()
+    assert [name for name, said in json.loads(done.stdout).items() if not said] == []
+
+
+def test_programs_are_seen_and_other_files_are_not(workspace: Path) -> None:
+    shown = confined(["head", "-c", "4", "/usr/bin/env"], workspace=workspace)
+    assert (shown.code, shown.out) == (0, b"\x7fELF")
+    hidden = confined(["cat", __file__], workspace=workspace)
+    assert (hidden.code, hidden.out) == (1, b"")
+    assert b"No such file" in hidden.err
+
+
+def test_a_command_reads_its_copy_and_says_how_it_ended(workspace: Path) -> None:
+    done = run(["grep", "-n", "two", "here"], workspace=workspace)
+    assert (done.code, done.out, done.err, done.cut, done.late) == (
+        0,
+        b"2:two\n",
+        b"",
+        False,
+        False,
+    )
+    assert run(["grep", "three", "here"], workspace=workspace).code == 1
+    absent = run(["no-such-program"], workspace=workspace)
+    assert absent.code != 0
+    assert b"no-such-program" in absent.err
+
+
+def test_no_shell_reads_the_arguments(workspace: Path) -> None:
+    done = run(["printf", "%s", "$(cat here); `id` | x > y"], workspace=workspace)
+    assert done.out == b"$(cat here); `id` | x > y"
+
+
+def test_nothing_that_a_command_writes_reaches_the_copy(workspace: Path) -> None:
+    done = run(["sh", "-c", "echo more >> here; rm here; echo x > new"], workspace=workspace)
+    assert done.code != 0
+    assert sorted(path.name for path in workspace.iterdir()) == ["here"]
+    assert (workspace / "here").read_text("utf-8") == "one\ntwo\n"
+
+
+def test_a_flood_is_cut_at_its_bound_and_fast(workspace: Path) -> None:
+    for stream in ("", " >&2"):
+        done = run(["sh", "-c", f"yes{stream}"], workspace=workspace)
+        assert done.cut
+        assert len(done.out) + len(done.err) == 10 * MIB
+        assert done.seconds < 3
+
+
+def test_a_command_that_takes_too_long_ends_with_its_children(workspace: Path) -> None:
+    word = f"8{os.getpid()}77"
+    script = f"sleep {word} & sleep {word}"
+    done = run(["sh", "-c", script], workspace=workspace, bounds=replace(DEFAULT, seconds=0.3))
+    assert done.late
+    assert done.seconds < 3
+    _until(lambda: not _running(word))
+
+
+def test_a_command_that_closes_its_streams_is_waited_for_no_longer(workspace: Path) -> None:
+    word = f"7{os.getpid()}77"
+    script = f"exec >&- 2>&-; sleep {word}"
+    done = run(["sh", "-c", script], workspace=workspace, bounds=replace(DEFAULT, seconds=0.3))
+    assert done.late
+    _until(lambda: not _running(word))
+
+
+def test_a_command_dies_with_the_process_that_started_it(workspace: Path) -> None:
+    word = f"6{os.getpid()}77"
+    code = (
+        "import sys; from pathlib import Path; from stepscope.safety.sandbox import confined\n"
+        "confined(['sleep', sys.argv[2]], workspace=Path(sys.argv[1]))"
+    )
+    caller = subprocess.Popen([sys.executable, "-c", code, str(workspace), word])
+    _until(lambda: _running(word, "sleep"))
+    caller.kill()
+    caller.wait()
+    _until(lambda: not _running(word, "sleep"))
+
+
+def test_computing_has_a_limit_of_its_own(workspace: Path) -> None:
+    bounds = replace(DEFAULT, cpu_seconds=1, seconds=20)
+    done = run(["sh", "-c", "while :; do :; done"], workspace=workspace, bounds=bounds)
+    assert done.code != 0
+    assert not done.late
+    assert done.seconds < 10
+
+
+def test_without_bubblewrap_nothing_runs_and_the_package_is_named(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentFault, match=r"no bubblewrap .* apt-get install bubblewrap"):
+        confined(["true"], workspace=workspace)
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("echo 'bwrap: Unknown option --disable-userns' >&2; exit 1", "it is too old; install"),
+        ("echo 'bwrap: No permissions to create new namespace' >&2; exit 1", "in many containers"),
+    ],
+)
+def test_a_bubblewrap_that_does_not_start_says_why(script: str, says: str, tmp_path: Path) -> None:
+    tool = tmp_path / "bwrap"
+    tool.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+    tool.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    assert says in _checked(tmp_path)
+
+
+def test_a_bubblewrap_that_lets_something_through_is_found_out(tmp_path: Path) -> None:
+    tool = tmp_path / "bwrap"
+    tool.write_text('#!/bin/sh\nexec /usr/bin/bwrap --ro-bind /etc /etc "$@"\n', "utf-8")
+    tool.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    said = _checked(tmp_path)
+    assert said.startswith("the sandbox does not hold on this machine: ")
+    assert "read_etc (opened /etc/passwd" in said
+
+
+def _checked(path: Path) -> str:
+    """Return what a new process says of the sandbox that it finds on a path."""
+    code = (
+        "from stepscope.errors import EnvironmentFault\n"
+        "from stepscope.safety.sandbox_check import check\n"
+        "try: check(); print('holds')\n"
+        "except EnvironmentFault as e: print(e)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": f"{path}:/usr/bin:/bin", "HOME": "/nowhere"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    return done.stdout
+
+
+def test_the_filter_knows_two_machines_and_refuses_the_others() -> None:
+    for machine in ("x86_64", "aarch64"):
+        assert len(program(machine)) % 8 == 0
+    with pytest.raises(EnvironmentFault, match="no list of system calls for 'riscv64'"):
+        program("riscv64")
+
+
+def test_what_leads_out_of_a_workspace_is_left_out_and_counted(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.write_text("secret", "utf-8")
+    source = tmp_path / "ws"
+    (source / "deep").mkdir(parents=True)
+    (source / "a.txt").write_text("a", "utf-8")
+    (source / "deep" / "run.sh").write_text("#!/bin/sh\n", "utf-8")
+    (source / "deep" / "run.sh").chmod(0o4755)
+    (source / "deep" / "inside").symlink_to("../a.txt")
+    (source / "absolute").symlink_to(out)
+    (source / "relative").symlink_to("../out")
+    (source / "deep" / "folder").symlink_to("../..")
+    (source / "circle").symlink_to("circle")
+    (source / "linked").hardlink_to(out)
+    (source / "twin").hardlink_to(source / "a.txt")
+    os.mkfifo(source / "pipe")
+    with socket.socket(socket.AF_UNIX) as one, copied(source) as copy:
+        one.bind(str(source / "late-socket"))
+        names = {str(path.relative_to(copy.path)) for path in copy.path.rglob("*")}
+        assert names == {"a.txt", "twin", "deep", "deep/run.sh", "deep/inside"}
+        assert copy.dropped == {"link_out": 5, "special": 1}
+        assert (copy.files, copy.size) == (3, 12)
+        assert (copy.path / "deep" / "inside").read_text("utf-8") == "a"
+        assert (copy.path / "deep" / "run.sh").stat().st_mode & 0o7777 == 0o700
+        assert copy.path.stat().st_mode & 0o777 == 0o700
+    assert not copy.path.exists()
+    assert out.read_text("utf-8") == "secret"
+
+
+def test_what_is_too_much_is_left_out_and_counted(tmp_path: Path) -> None:
+    for name, size in (("a", 60), ("b", 60), ("c", 30)):
+        (tmp_path / name).write_bytes(bytes(size))
+    with copied(tmp_path, most_bytes=100) as copy:
+        assert sorted(path.name for path in copy.path.iterdir()) == ["a", "c"]
+        assert (copy.size, copy.dropped) == (90, {"too_large": 1})
+    with copied(tmp_path, most_files=2) as copy:
+        assert (copy.files, copy.dropped) == (2, {"too_many": 1})
+
+
+def test_a_workspace_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="absent: no such folder"), copied(tmp_path / "absent"):
+        pass
+
+
+def test_the_check_is_made_once_a_process() -> None:
+    check()
+    start = time.monotonic()
+    check()
+    assert time.monotonic() - start < 0.05
+    assert shutil.which("bwrap")
+
+
+def _running(word: str, program: str = "") -> bool:
+    """Say whether a process with this word in its command line is there, of a program."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                words = (folder / "cmdline").read_bytes().decode().split("\0")
+            except OSError:
+                continue
+            if word in words and words[0].endswith(program):
+                return True
+    return False
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end
