@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal, cast
 
 from stepscope.errors import ConfigError
-from stepscope.model import Format, Measure
+from stepscope.model import Format, Measure, Model, Opener
 
-Group = Literal["formats", "measures"]
+Group = Literal["formats", "measures", "models"]
 
 _loaded: dict[tuple[Group, str], object] = {}
 
@@ -37,6 +37,15 @@ def measure(name: str) -> Measure:
         ConfigError: unknown, claimed twice, or its module fails to import.
     """
     return cast(Measure, _load("measures", name))
+
+
+def model(name: str) -> Model | Opener:
+    """Return what opens the models of protocol `name`; of `FILE.py:NAME`, maybe a model itself.
+
+    Raises:
+        ConfigError: unknown, claimed twice, or its module fails to import.
+    """
+    return cast("Model | Opener", _load("models", name))
 
 
 def formats() -> tuple[Format, ...]:

@@ -1,8 +1,9 @@
 """Settings: `stepscope.toml` in the working directory, or `[tool.stepscope]` in `pyproject.toml`.
 
 A key that nobody knows is an error, never ignored: a typing error in a policy would otherwise pass
-as a clean run. Keys of providers are read from the environment and from `.env`; only the names of
-those that are set ever leave this module. The sample with comments is `examples/stepscope.toml`.
+as a clean run. Keys of providers are read from the environment and from `.env`; what opens a judge
+model gets their values, everybody else their names. The sample with comments is
+`examples/stepscope.toml`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import msgspec
 from stepscope.errors import ConfigError
 from stepscope.gates import reading
 from stepscope.gates.policy import WorkflowPolicy
+from stepscope.judges.models import configured
+from stepscope.judges.models.keys import Keys
 from stepscope.measures.facts import Declared
 from stepscope.measures.preconditions import refuse_contradictions
 from stepscope.model import PolicyRule, Precondition
@@ -110,6 +113,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         policy: rules of conduct.
         precondition: which tool needs which other first.
         workflow: workflow -> its baseline and its gates.
+        judges: the models that judge, and what they may cost.
         weights: workflow -> task, or "*" for every task -> a weight of 1, 2 or 3 for each step that
             is scored; fixed before the first score comes in.
     """
@@ -125,6 +129,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     policy: tuple[Rule, ...] = ()
     precondition: tuple[Needs, ...] = ()
     workflow: dict[str, reading.WorkflowTable] = msgspec.field(default_factory=dict)
+    judges: configured.JudgesTable = configured.JudgesTable()
     weights: dict[str, dict[str, tuple[float, ...]]] = msgspec.field(default_factory=dict)
 
     @property
@@ -185,7 +190,7 @@ def keys_set(directory: str | Path = ".") -> dict[str, Literal["environment", ".
     Raises:
         ConfigError: `.env` is there and cannot be read as text.
     """
-    in_file = _dotenv_names(Path(directory) / ".env")
+    in_file = _dotenv(Path(directory) / ".env")
     found: dict[str, Literal["environment", ".env"]] = {}
     for name in KEY_VARIABLES:
         if os.environ.get(name):
@@ -193,6 +198,15 @@ def keys_set(directory: str | Path = ".") -> dict[str, Literal["environment", ".
         elif name in in_file:
             found[name] = ".env"
     return found
+
+
+def keys(directory: str | Path = ".") -> Keys:
+    """Return the variables of the environment and of `.env`, for those who open judge models.
+
+    Raises:
+        ConfigError: `.env` is there and cannot be read as text.
+    """
+    return Keys(os.environ, _dotenv(Path(directory) / ".env"))
 
 
 def _project_table(path: Path) -> dict[str, Any] | None:
@@ -226,6 +240,7 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     needs = table.get("precondition")
     for number, one in enumerate(needs if isinstance(needs, list) else (), 1):
         _refuse_unknown(one, Needs, f"{where}, [[precondition]] number {number}")
+    _refuse_unknown_judges(table.get("judges"), where)
     workflows = table.get("workflow")
     for name, one in workflows.items() if isinstance(workflows, dict) else ():
         _refuse_unknown(one, reading.WorkflowTable, f"{where}, [workflow.{name}]")
@@ -285,6 +300,16 @@ def _refuse_unknown(table: object, known: type[msgspec.Struct], where: str) -> N
             raise ConfigError(f"{where}: unknown key {key!r}; {hint}")
 
 
+def _refuse_unknown_judges(table: object, where: str) -> None:
+    _refuse_unknown(table, configured.JudgesTable, f"{where}, [judges]")
+    models = table.get("model") if isinstance(table, dict) else None
+    for name, one in models.items() if isinstance(models, dict) else ():
+        place = f'{where}, [judges.model."{name}"]'
+        _refuse_unknown(one, configured.JudgeTable, place)
+        price = one.get("price") if isinstance(one, dict) else None
+        _refuse_unknown(price, configured.PriceTable, f"{place}, price")
+
+
 def _refuse_senseless(settings: Settings, where: str) -> None:
     if settings.seed < 0:
         raise ConfigError(f"{where}: seed is {settings.seed}; expected 0 or more")
@@ -296,6 +321,7 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
         if not 0 <= seconds < float("inf"):
             raise ConfigError(f"{where}, [listen]: {name} is {seconds}; expected 0 or more")
     _own_forms(settings.redaction.secret, where)
+    configured.refuse_senseless(settings.judges, where)
     names = [rule.name for rule in settings.policy]
     for name in names:
         if names.count(name) > 1:
@@ -332,19 +358,21 @@ def _rules(rules: tuple[Rule, ...], workflow: str) -> tuple[PolicyRule, ...]:
     )
 
 
-def _dotenv_names(path: Path) -> set[str]:
+def _dotenv(path: Path) -> dict[str, str]:
+    """Return the variables of a file that are set: `NAME=value`, quoted or not."""
     if not path.is_file():
-        return set()
+        return {}
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, ValueError) as e:
         raise ConfigError(f"{path}: cannot be read as UTF-8 text ({type(e).__name__})") from e
-    names = set()
+    found = {}
     for line in lines:
-        name, equals, value = line.strip().removeprefix("export ").partition("=")
-        if equals and value.strip().strip("'\"") and not name.startswith("#"):
-            names.add(name.strip())
-    return names
+        name, _, value = line.strip().removeprefix("export ").partition("=")
+        value = value.strip().strip("'\"")
+        if value and not name.startswith("#"):
+            found[name.strip()] = value
+    return found
 
 
 def _one_line(error: Exception) -> str:

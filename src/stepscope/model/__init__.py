@@ -19,7 +19,15 @@ from stepscope.model.case import (
     digest,
 )
 from stepscope.model.figures import Figures, figures
-from stepscope.model.judging import Model, Reply, Request, Stop, Structure
+from stepscope.model.judging import (
+    Endpoint,
+    Model,
+    Opener,
+    Reply,
+    Request,
+    Stop,
+    Structure,
+)
 from stepscope.model.plugins import Format, Measure, Quarantined, Stream
 from stepscope.model.step import (
     Actor,
@@ -57,6 +65,7 @@ __all__ = [
     "Belief",
     "Case",
     "Effect",
+    "Endpoint",
     "Exchange",
     "Facts",
     "Figures",
@@ -66,6 +75,7 @@ __all__ = [
     "Label",
     "Measure",
     "Model",
+    "Opener",
     "Outcome",
     "Part",
     "PartKind",

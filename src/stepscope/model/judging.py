@@ -7,6 +7,7 @@ reply is the business of `stepscope.judges`, never of a model.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import msgspec
@@ -84,3 +85,34 @@ class Model(Protocol):
         Raises:
             ModelError: nothing usable came back; it says whether asking again may help, and when.
         """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where a judge model is and what opens it, as the operator configured it.
+
+    Attributes:
+        name: provider, slash, model.
+        base_url: its address, without a slash at its end.
+        key: what opens it; "" where it needs none. Never part of a message or a `repr`.
+        own: whether the address is the provider's own, not one that speaks its protocol.
+        structure: how structured output is asked for; None finds out.
+    """
+
+    name: str
+    base_url: str
+    key: str = field(default="", repr=False)
+    own: bool = False
+    structure: Structure | None = None
+
+    @property
+    def model(self) -> str:
+        """The model's name, as its provider knows it."""
+        return self.name.partition("/")[2]
+
+
+class Opener(Protocol):
+    """Opens the models that speak one protocol: what the entry point of a model plugin names."""
+
+    def __call__(self, endpoint: Endpoint) -> Model:
+        """Return the model at an endpoint; nothing is sent yet."""

@@ -1,0 +1,152 @@
+"""Models that speak Anthropic's Messages, at its own address or another.
+
+The rubric and the trace carry cache marks, the question after them does not. A `seed` is not sent:
+there is no such parameter.
+Source: anthropic 2.12, types/message.py and types/message_create_params.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.errors import ConfigError
+from stepscope.judges.models.dialect import Dialect, Read, count, instructed
+from stepscope.judges.models.faults import unusable
+from stepscope.model import Endpoint, Json, Model, Request, Stop, Structure, Usage
+
+if TYPE_CHECKING:
+    from stepscope.judges.models.sdk import Sdk
+
+_STOPS: dict[str, Stop] = {
+    "end_turn": "end",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+    "tool_use": "tool",
+}
+_CACHED = {"type": "ephemeral"}
+
+
+class _Block(msgspec.Struct, frozen=True):
+    type: str = ""
+    text: str | None = None
+    input: msgspec.Raw = msgspec.Raw()
+
+
+class _Answered(msgspec.Struct, frozen=True):
+    content: list[_Block]
+    stop_reason: str | None = None
+    model: str | None = None
+    usage: Json = None
+
+
+_message = msgspec.json.Decoder(_Answered)
+
+
+def open_endpoint(endpoint: Endpoint) -> Model:
+    """Return the model at an endpoint that speaks Messages.
+
+    Raises:
+        ConfigError: the SDK is not installed.
+    """
+    try:
+        import anthropic
+    except ImportError as e:
+        raise ConfigError(
+            f"judge {endpoint.name!r} needs the anthropic SDK; pip install 'stepscope[anthropic]'"
+        ) from e
+    from stepscope.judges.models.sdk import SdkModel, Words, http_client
+
+    def client() -> Sdk:
+        # Without a key of its own the SDK looks for one in the environment and on disk.
+        return anthropic.AsyncAnthropic(
+            api_key=endpoint.key or "none",
+            webhook_key="",
+            base_url=endpoint.base_url,
+            max_retries=0,
+            open_telemetry=False,
+            http_client=http_client(endpoint, anthropic.DefaultAioHttpClient),
+        )
+
+    words = Words(anthropic.APIStatusError, anthropic.APIConnectionError)
+    return SdkModel(endpoint, DIALECT, client, words)
+
+
+def parameters(endpoint: Endpoint, request: Request, structure: Structure) -> dict[str, Json]:
+    """Return what is sent: rubric and trace with cache marks, then the question."""
+    system = instructed(request) if structure == "prompt_only" else request.system
+    content = [_text(request.question)]
+    if request.context:
+        content.insert(0, {**_text(request.context), "cache_control": _CACHED})
+    asked: dict[str, Json] = {
+        **request.extra,
+        "model": endpoint.model,
+        "max_tokens": request.max_output_tokens,
+        "system": [{**_text(system), "cache_control": _CACHED}],
+        "messages": [{"role": "user", "content": content}],
+    }
+    if request.temperature is not None:
+        asked["temperature"] = request.temperature
+    if structure == "json_schema":
+        more = request.extra.get("output_config")
+        form = {"type": "json_schema", "schema": request.schema}
+        asked["output_config"] = {**(more if isinstance(more, dict) else {}), "format": form}
+    elif structure == "forced_tool":
+        asked["tools"] = [{"name": request.schema_name, "input_schema": request.schema}]
+        asked["tool_choice"] = {"type": "tool", "name": request.schema_name}
+    return asked
+
+
+def read(endpoint: Endpoint, body: bytes, structure: Structure) -> Read:
+    """Return the answer in a message.
+
+    Raises:
+        ModelError: the body is no message.
+    """
+    try:
+        found = _message.decode(body)
+        text = "".join([block.text or "" for block in found.content if block.type == "text"])
+        stop = _STOPS.get(found.stop_reason or "", "other")
+        if structure == "forced_tool":
+            used = [bytes(block.input) for block in found.content if block.type == "tool_use"]
+            text = used[0].decode() if used else text
+            stop = "end" if stop == "tool" else stop
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise unusable(endpoint, f"the reply is no message ({e})", again=True) from e
+    return Read(text, stop, usage(found.usage), found.model or "")
+
+
+def usage(told: Json) -> Usage | None:
+    """Return the tokens of a message, what was cached counted into the input; None if not said.
+
+    >>> usage({"input_tokens": 2, "cache_read_input_tokens": 7, "output_tokens": 1}).input_total
+    9
+    """
+    if not isinstance(told, dict):
+        return None
+    fresh, written = count(told.get("input_tokens")), count(told.get("output_tokens"))
+    if fresh is None or written is None:
+        return None
+    hit = count(told.get("cache_read_input_tokens"))
+    put = count(told.get("cache_creation_input_tokens"))
+    return Usage(
+        input_total=fresh + (hit or 0) + (put or 0),
+        cache_read=hit,
+        cache_write=put,
+        output_total=written,
+    )
+
+
+def _text(text: str) -> dict[str, Json]:
+    return {"type": "text", "text": text}
+
+
+DIALECT = Dialect(
+    path="/v1/messages",
+    request_id="request-id",
+    structures=("json_schema", "forced_tool", "prompt_only"),
+    parameters=parameters,
+    read=read,
+)

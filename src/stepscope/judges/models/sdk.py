@@ -1,0 +1,194 @@
+"""A model behind an official SDK: one question, one HTTP exchange, everything kept that came.
+
+The SDK brings the address, the credentials and the connections; its own retries are off, since
+one loop decides about them for all (`patience`). An endpoint that does not take the way in which
+structured output was asked for is asked in the next one from then on: the error that says so is
+worth asking again at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+
+from stepscope.errors import ModelError
+from stepscope.judges.models import faults
+from stepscope.judges.models.dialect import Dialect, Read
+from stepscope.judges.models.http import client
+from stepscope.model import Endpoint, Reply, Request, Structure
+from stepscope.safety.offline import is_loopback
+
+# Headers that are kept: limits, ids, times. Everything else may hold a cookie or a key.
+_KEPT = re.compile(
+    r"(?:x-|anthropic-)?ratelimit-.+|x-ratelimit.*|retry-after(?:-ms)?|x-should-retry|date|server"
+    r"|(?:x-)?request-id|openai-processing-ms|openai-version|content-type|cf-ray"
+)
+
+
+class Sdk(Protocol):
+    """What is used of an SDK's client."""
+
+    async def post(
+        self, path: str, *, cast_to: type[httpx2.Response], content: bytes
+    ) -> httpx2.Response:
+        """Send bytes with the credentials of the client."""
+
+    async def close(self) -> None:
+        """Close its connections."""
+
+
+class Words(NamedTuple):
+    """The errors of an SDK: of a reply with a status that is none of success, of no reply."""
+
+    status: type[Exception]
+    connection: type[Exception]
+
+
+class _Came(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    seconds: float
+
+
+def http_client(endpoint: Endpoint, base: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
+    """Return what an SDK sends with."""
+    return client(base, loopback=is_loopback(urlsplit(endpoint.base_url).hostname))
+
+
+class SdkModel:
+    """One model; its connections belong to the event loop that asks, and are closed by `close`."""
+
+    def __init__(
+        self, endpoint: Endpoint, dialect: Dialect, opens: Callable[[], Sdk], words: Words
+    ) -> None:
+        self.endpoint = endpoint
+        self.dialect = dialect
+        self._opens = opens
+        self._words = words
+        self._structures = (endpoint.structure,) if endpoint.structure else dialect.structures
+        self._at = 0
+        self._client: Sdk | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def name(self) -> str:
+        """Provider, slash, model."""
+        return self.endpoint.name
+
+    @property
+    def structure(self) -> Structure:
+        """How structured output is asked for, as far as is known."""
+        return self._structures[self._at]
+
+    async def complete(self, request: Request) -> Reply:
+        """Ask once; what is raised says whether asking again may help.
+
+        Raises:
+            ModelError: no answer came.
+        """
+        structure = self.structure
+        asked = self.dialect.parameters(self.endpoint, request, structure)
+        came = await self._post(msgspec.json.encode(asked))
+        if came.status >= 300:
+            said = faults.said(came.body)
+            if said.code in faults.FILTERED:
+                return self._reply(Read("", "filter", None, ""), came, structure)
+            raise self._refused(came, structure, said.message)
+        read = self.dialect.read(self.endpoint, came.body, structure)
+        return self._reply(read, came, structure)
+
+    async def close(self) -> None:
+        """Close the connections; the next question opens others."""
+        if self._client is not None:
+            await self._client.close()
+        self._client = self._loop = None
+
+    async def _post(self, body: bytes) -> _Came:
+        began = time.monotonic()
+        try:
+            reply = await self._opened().post(
+                self.dialect.path, cast_to=httpx2.Response, content=body
+            )
+        except self._words.status as e:
+            reply = _response(e)
+        except self._words.connection as e:
+            if isinstance(e.__cause__, ModelError):  # one SDK wraps what its client raises
+                raise self._named(e.__cause__) from e
+            raise faults.broken(self.endpoint, e, reached=_reached(e)) from e
+        except httpx2.HTTPError as e:
+            raise faults.broken(self.endpoint, e, reached=_reached(e)) from e
+        except ModelError as e:
+            raise self._named(e) from e
+        return _Came(reply.status_code, reply.headers, reply.content, time.monotonic() - began)
+
+    def _opened(self) -> Sdk:
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._client, self._loop = self._opens(), loop
+        return self._client
+
+    def _refused(self, came: _Came, used: Structure, message: str) -> ModelError:
+        if faults.rejects_structure(came.status, message):
+            place = self._structures.index(used)
+            if place + 1 < len(self._structures):
+                # Others in flight may have found out already.
+                self._at = max(self._at, place + 1)
+                return faults.falls(self.endpoint, came.status, used, self.structure)
+        return faults.refused(self.endpoint, came.status, came.headers, came.body)
+
+    def _reply(self, read: Read, came: _Came, structure: Structure) -> Reply:
+        return Reply(
+            text=read.text,
+            stop=read.stop,
+            structure=structure,
+            usage=read.usage,
+            model=read.model,
+            request_id=came.headers.get(self.dialect.request_id, ""),
+            seconds=came.seconds,
+            raw=self._without_key(came.body),
+            headers={name: value for name, value in came.headers.items() if _KEPT.fullmatch(name)},
+        )
+
+    def _without_key(self, body: bytes) -> bytes:
+        """Return a body that does not repeat the key, as some servers do."""
+        key = self.endpoint.key.encode()
+        return body.replace(key, b"***") if key and key in body else body
+
+    def _named(self, error: ModelError) -> ModelError:
+        return ModelError(
+            f"{self.name}: {error}", again=error.again, after=error.after, status=error.status
+        )
+
+
+def _response(error: Exception) -> httpx2.Response:
+    found = getattr(error, "response", None)
+    assert isinstance(found, httpx2.Response)
+    return found
+
+
+def _reached(error: Exception) -> bool:
+    """Whether a request can have been sent before its connection failed.
+
+    The bridge from aiohttp to httpx2 calls every broken connection one that timed out while it was
+    made, so that what aiohttp itself said decides.
+    """
+    chain: list[BaseException] = []
+    at: BaseException | None = error
+    while at is not None and at not in chain:
+        chain.append(at)
+        at = at.__cause__
+    of_aiohttp = [type(one).__name__ for one in chain if type(one).__module__.startswith("aiohttp")]
+    if of_aiohttp:
+        return not any(
+            name.startswith(("ClientConnector", "ConnectionTimeout")) for name in of_aiohttp
+        )
+    unmade = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+    return not any(isinstance(one, unmade) for one in chain)
