@@ -19,6 +19,7 @@ from stepscope.stats.passk import pass_at_k, pass_hat_k
 from stepscope.stats.power import detectable, runs_needed, runs_to_tell
 from stepscope.stats.proportions import proportion, ratio, share
 from stepscope.stats.quantiles import quantile
+from stepscope.stats.rankings import rank_correlation
 from stepscope.stats.repeatability import sigma, tolerable
 from stepscope.stats.unpaired import compare_unpaired
 from stepscope.stats.weighted import weighted_proportion
@@ -46,6 +47,7 @@ __all__ = [
     "pass_hat_k",
     "proportion",
     "quantile",
+    "rank_correlation",
     "rank_flips",
     "rate",
     "ratio",

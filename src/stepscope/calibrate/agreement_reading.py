@@ -1,0 +1,216 @@
+"""Who said what about which run or step: the raters of a rubric, read from rows.
+
+A judge is one rater whatever snapshot of its model answered; of several versions of a rubric the
+latest counts, and what is left out is counted: repeats (they are a judge's own noise), older
+versions, variants of a version (its name has a plus sign). The rules are a rater where they know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from stepscope.calibrate.agreement_types import Unit
+from stepscope.judges.judgement import PREFIX, SCORES
+from stepscope.measures.axes.axis import UNCERTAIN
+from stepscope.model import Answer, Record, Verdict
+from stepscope.store.columns import Column, Rows, Runs
+from stepscope.store.where import Where
+
+RULES = "rules"
+HUMAN = "human"
+IMPORTED = "imported"
+# Of a measure: verdicts of the same rubric given without context, and how windows fit together.
+ISOLATED, SEAMS = ".isolated", ".seams"
+# Families whose names are nobody's snapshot: an e-mail address keeps its sign.
+_NAMED = frozenset({RULES, HUMAN, IMPORTED})
+_PARTS = re.compile(r"\d+|\D+")
+
+# A run's id, and the step, None for the whole run.
+Item = tuple[str, int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voice:
+    """What one rater said.
+
+    Attributes:
+        name: the rater.
+        family: its family.
+        said: its answers under the latest version of the rubric.
+        version: that version.
+        before: its answers under the version before, and that version; empty without one.
+        snapshots: of the model, as told by the records in `said`.
+        prompts: under which these were given.
+        silent: answers of the rules that they cannot know.
+        left_out: records that are not in `said`, by why.
+    """
+
+    name: str
+    family: str
+    said: dict[Item, Answer]
+    version: str
+    before: tuple[str, dict[Item, Answer]]
+    snapshots: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+    silent: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rated:
+    """One rubric at one granularity: its raters, by family and name, and what runs are called."""
+
+    aspect: str
+    unit: Unit
+    voices: tuple[Voice, ...]
+    names: Mapping[str, str]
+
+
+def read(rows: Rows, *, where: Where | None = None, rubric: str | None = None) -> list[Rated]:
+    """Return every rubric that somebody but the rules rated, by name, whole runs before steps.
+
+    Args:
+        rows: a store, or an exported folder.
+        where: which runs.
+        rubric: a rubric, or a set of them; None for all.
+    """
+    runs = rows.runs(where)
+    names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
+    found = []
+    for aspect in aspects(rows.measures(), rubric):
+        given = [r for r in rows.records(where, measure=measure_of(aspect)) if r.family != RULES]
+        rules = _rules(rows, runs, where, aspect)
+        for unit in ("runs", "steps"):
+            voices = voices_of([*given, *rules], unit)
+            if any(voice.family != RULES and _labelled(voice) for voice in voices):
+                found.append(Rated(aspect=aspect, unit=unit, voices=voices, names=names))
+    return found
+
+
+def aspects(measures: Iterable[str], rubric: str | None) -> list[str]:
+    """Return the rubrics among the names of measures, the one asked for or those of its set.
+
+    >>> aspects(["axes.termination", "judge.axes.termination", "judge.step_labels.seams"], "axes")
+    ['axes.termination']
+    """
+    kept = [name for name in measures if not name.endswith((ISOLATED, SEAMS))]
+    named = [name.removeprefix(PREFIX) for name in kept if name.startswith(PREFIX)]
+    named += [SCORES] if SCORES in kept else []
+    if rubric is None:
+        return sorted(named)
+    return sorted(name for name in named if name == rubric or name.startswith(f"{rubric}."))
+
+
+def measure_of(aspect: str) -> str:
+    """Return the measure that judges' records of a rubric carry."""
+    return aspect if aspect == SCORES else PREFIX + aspect
+
+
+def voices_of(records: Iterable[Record], unit: Unit) -> tuple[Voice, ...]:
+    """Return what each rater said of runs, or of steps: by family and name, the rules last."""
+    return tuple(_voices(record for record in records if _is_rating(record, unit)))
+
+
+def _is_rating(record: Record, unit: Unit) -> bool:
+    answer = record.answer
+    if (answer.step is None) != (unit == "runs"):
+        return False
+    return not isinstance(answer, Verdict) or answer.label is not None or _is_score(answer)
+
+
+def _is_score(answer: Verdict) -> bool:
+    return answer.measure == SCORES and answer.value is not None
+
+
+def _labelled(voice: Voice) -> bool:
+    return any(isinstance(answer, Verdict) for answer in voice.said.values())
+
+
+def _rules(rows: Rows, runs: Runs, where: Where | None, aspect: str) -> Iterator[Record]:
+    """Yield the current records of the rules: of each run those that its column was read from."""
+    if aspect == SCORES:
+        return
+    column: Column | None = None
+    at: dict[str, int] = {}
+    sets: dict[str, dict[tuple[str, str, str], list[Record]]] = {}
+    for record in rows.records(where, measure=aspect):
+        if record.family == RULES:
+            key = (record.version, record.facts, record.case)
+            sets.setdefault(record.trajectory, {}).setdefault(key, []).append(record)
+    for run, by_key in sets.items():
+        if column is None:
+            column = rows.column(aspect, runs)
+            at = {id_: place for place, id_ in enumerate(runs.id.tolist())}
+        current = [found for found in by_key.values() if _is_current(found, column, at[run])]
+        yield from current[-1] if current else ()
+
+
+def _is_current(records: Iterable[Record], column: Column, at: int) -> bool:
+    whole = next((r.answer for r in records if r.answer.step is None), None)
+    if not isinstance(whole, Verdict):
+        return whole is not None and bool(column.state[at] < 0)
+    # A value that is absent is NaN in its column, and equals nothing there.
+    same = whole.value is None or whole.value == column.value[at]
+    return bool(column.answered[at]) and whole.label == column.label[at] and same
+
+
+def _voices(records: Iterable[Record]) -> Iterator[Voice]:
+    by_rater: dict[tuple[bool, str, str], list[Record]] = {}
+    for record in records:
+        judge = record.judge
+        name = judge if record.family in _NAMED else judge.partition("@")[0]
+        key = (record.family == RULES, record.family, name or record.family)
+        by_rater.setdefault(key, []).append(record)
+    for (_, family, name), given in sorted(by_rater.items()):
+        yield _voice(family, name, given)
+
+
+def _voice(family: str, name: str, given: Iterable[Record]) -> Voice:
+    versions: dict[str, dict[Item, Record]] = {}
+    left = {"repeats": 0, "older versions": 0, "variants": 0}
+    silent = 0
+    for record in given:
+        answer = record.answer
+        if record.repeat:
+            left["repeats"] += 1
+        elif "+" in record.version:
+            left["variants"] += 1
+        elif family == RULES and isinstance(answer, Verdict) and answer.label == UNCERTAIN:
+            silent += 1
+        else:
+            item = (record.trajectory, answer.step)
+            told = versions.setdefault(record.version, {})
+            if item not in told or _preferred(record) >= _preferred(told[item]):
+                told[item] = record
+    ordered = sorted(versions, key=natural)
+    latest = ordered[-1] if ordered else ""
+    left["older versions"] = sum(len(versions[version]) for version in ordered[:-1])
+    kept = versions.get(latest, {})
+    before = ordered[-2] if len(ordered) > 1 else ""
+    marks = {r.judge.partition("@")[2] for r in kept.values()} if family not in _NAMED else set()
+    return Voice(
+        name=name,
+        family=family,
+        said={item: record.answer for item, record in kept.items()},
+        version=latest,
+        before=(before, {item: r.answer for item, r in versions.get(before, {}).items()}),
+        snapshots=tuple(sorted(marks - {""})),
+        prompts=tuple(sorted({record.prompt for record in kept.values()})),
+        silent=silent,
+        left_out={why: n for why, n in left.items() if n},
+    )
+
+
+def _preferred(record: Record) -> tuple[str, str, bool]:
+    return record.prompt, record.judge, record.case != ""
+
+
+def natural(version: str) -> list[tuple[int, int, str]]:
+    """Return what versions are ordered by: numbers in them count as numbers.
+
+    >>> sorted(["10", "9", "1.2"], key=natural)
+    ['1.2', '9', '10']
+    """
+    return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in _PARTS.findall(version)]
