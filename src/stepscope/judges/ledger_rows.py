@@ -19,8 +19,9 @@ from stepscope.judges.ledger_owners import Owner
 
 # mine: claimed, and to be sent by whoever asked. bought: the reply is there. elsewhere: another
 # run is about to buy it, or this one under way. full: the money is reserved for other calls, some
-# of which may come back. over: the budget does not hold it.
-Standing = Literal["mine", "bought", "elsewhere", "full", "over"]
+# of which may come back. over: the budget does not hold it. unpriced: a budget holds, and nobody
+# knows what it costs.
+Standing = Literal["mine", "bought", "elsewhere", "full", "over", "unpriced"]
 Lives = Callable[[Owner], bool]
 
 DIED = "the process ended before the answer was kept"
@@ -29,12 +30,15 @@ STOPPED = "the run was stopped before the answer came"
 
 
 class Wanted(NamedTuple):
-    """An ask as the ledger knows it; `worst` is what it costs at worst, in billionths of a USD."""
+    """An ask as the ledger knows it; `worst` is what it costs at worst, None where nobody knows.
+
+    In billionths of a USD.
+    """
 
     key: str
     trajectory: str
     judge: str
-    worst: int
+    worst: int | None
 
 
 class Buyer(NamedTuple):
@@ -124,7 +128,7 @@ def claim(db: sqlite3.Connection, wanted: Wanted, buyer: Buyer, lives: Lives) ->
             wanted.judge,
             buyer.owner,
             buyer.budget,
-            wanted.worst,
+            wanted.worst or 0,
             time.time_ns(),
         ),
     )
@@ -142,9 +146,12 @@ def _held(db: sqlite3.Connection, owner: int, finder: str, lives: Lives) -> bool
     return False
 
 
-def _reserve(db: sqlite3.Connection, worst: int, buyer: Buyer, lives: Lives) -> Standing:
+def _reserve(db: sqlite3.Connection, known: int | None, buyer: Buyer, lives: Lives) -> Standing:
     """Reserve the worst that a call can cost, where the budget holds it."""
     most, spent, reserved = _budget(db, buyer.budget)
+    if known is None and most is not None:
+        return "unpriced"
+    worst = known or 0
     if most is not None and spent + reserved + worst > most and bury(db, buyer.token, lives):
         most, spent, reserved = _budget(db, buyer.budget)
     if most is not None and (most == 0 or spent + reserved + worst > most):
