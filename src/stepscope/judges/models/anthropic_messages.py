@@ -57,7 +57,9 @@ def open_endpoint(endpoint: Endpoint) -> Model:
         raise ConfigError(
             f"judge {endpoint.name!r} needs the anthropic SDK; pip install 'stepscope[anthropic]'"
         ) from e
-    from stepscope.judges.models.sdk import SdkModel, Words, http_client
+    from stepscope.judges.models.sdk import SdkModel, Words, http_client, refuse_headers
+
+    refuse_headers(endpoint, "ANTHROPIC_CUSTOM_HEADERS")
 
     def client() -> Sdk:
         # Without a key of its own the SDK looks for one in the environment and on disk.

@@ -76,19 +76,23 @@ def open_endpoint(endpoint: Endpoint) -> Model:
         raise ConfigError(
             f"judge {endpoint.name!r} needs the openai SDK; pip install 'stepscope[openai]'"
         ) from e
-    from stepscope.judges.models.sdk import SdkModel, Words, http_client
+    from stepscope.judges.models.sdk import SdkModel, Words, http_client, refuse_headers
+
+    refuse_headers(endpoint, "OPENAI_CUSTOM_HEADERS")
 
     def client() -> Sdk:
         # Whatever is left out here, the SDK looks for in the environment.
-        return openai.AsyncOpenAI(
+        made = openai.AsyncOpenAI(
             api_key=endpoint.key or "none",
             admin_api_key="",
-            organization="" if not endpoint.own else None,
-            project="" if not endpoint.own else None,
+            webhook_secret="",
             base_url=endpoint.base_url,
             max_retries=0,
             http_client=http_client(endpoint, openai.DefaultAioHttpClient),
         )
+        if not endpoint.own:
+            made.organization = made.project = None
+        return made
 
     words = Words(openai.APIStatusError, openai.APIConnectionError)
     return SdkModel(endpoint, DIALECT, client, words)

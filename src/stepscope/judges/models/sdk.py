@@ -9,6 +9,7 @@ worth asking again at once.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
-from stepscope.errors import ModelError
+from stepscope.errors import ConfigError, ModelError
 from stepscope.judges.models import faults
 from stepscope.judges.models.dialect import Dialect, Read
 from stepscope.judges.models.http import client
@@ -61,6 +62,19 @@ class _Came(NamedTuple):
 def http_client(endpoint: Endpoint, base: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
     """Return what an SDK sends with."""
     return client(base, loopback=is_loopback(urlsplit(endpoint.base_url).hostname))
+
+
+def refuse_headers(endpoint: Endpoint, variable: str) -> None:
+    """Check that headers of the environment, which an SDK sends everywhere, go to its provider.
+
+    Raises:
+        ConfigError: they would go to another host.
+    """
+    if os.environ.get(variable) and not endpoint.own:
+        raise ConfigError(
+            f"judge {endpoint.name!r} is at {endpoint.base_url}, where the headers in {variable} "
+            "do not belong; unset it"
+        )
 
 
 class SdkModel:
