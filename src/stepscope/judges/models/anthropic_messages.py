@@ -89,6 +89,8 @@ def parameters(endpoint: Endpoint, request: Request, structure: Structure) -> di
         "system": [{**_text(system), "cache_control": _CACHED}],
         "messages": [{"role": "user", "content": content}],
     }
+    if endpoint.own:
+        asked["service_tier"] = "standard_only"  # the one whose price is known
     if request.temperature is not None:
         asked["temperature"] = request.temperature
     if structure == "json_schema":

@@ -118,6 +118,7 @@ def parameters(endpoint: Endpoint, request: Request, structure: Structure) -> di
         asked["seed"] = request.seed
     if endpoint.own and _is_openai(endpoint):
         asked["prompt_cache_key"] = _cache_key(request)
+        asked["service_tier"] = "default"  # the one whose price is known, whatever the project says
     if structure == "json_schema":
         asked["response_format"] = {"type": structure, "json_schema": {**schema, "strict": True}}
     elif structure == "json_object_schema":
@@ -175,6 +176,8 @@ def usage(told: Json) -> Usage | None:
     of_input, of_output = told.get("prompt_tokens_details"), told.get("completion_tokens_details")
     of_input = of_input if isinstance(of_input, dict) else {}
     of_output = of_output if isinstance(of_output, dict) else {}
+    # Where reasoning is left out of what was written, the total has it.
+    written = max(written, (count(told.get("total_tokens")) or 0) - total)
     hit = of_input.get("cached_tokens", told.get("prompt_cache_hit_tokens"))
     return Usage(
         input_total=total,
