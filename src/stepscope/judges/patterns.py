@@ -1,0 +1,257 @@
+"""What the labels of a run's steps look like together: whip, detour, cascade, healthy recovery.
+
+Pure and deterministic, from `step_labels` verdicts alone; thresholds are the constants below.
+
+Whip: one or two REDUNDANT steps, none of them first or last, in a run that passed. Detour: the one
+DETOUR of a run, not its first step, with PROGRESS right after it. Cascade: an ERROR that no later
+step addresses, with PROGRESS behind it: labels cannot say that it builds on the error, only that
+nobody looked back. Healthy recovery: an ERROR that a step within two addresses without being an
+ERROR itself. A recovery that comes later, or fails, is neither of the last two.
+
+Steps are counted among those that were labelled. A step without a label can hide a pattern: where
+one could, the answer is Unmeasured, not "none".
+Source: the verdict patterns of trajectory judges; the numbers are ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
+
+from stepscope.model import Answer, Verdict
+from stepscope.values import Unmeasured
+
+PatternName = Literal["whip", "detour", "cascade", "healthy_recovery"]
+NAMES: tuple[PatternName, ...] = get_args(PatternName)
+# What became of an error; "unknown" where a step without a label could have addressed it.
+Fate = Literal["recovered", "late", "attempted", "unaddressed", "unknown"]
+
+# Labelled steps after an error within which it counts as recovered: one to look, one to mend.
+WITHIN = 2
+# With more REDUNDANT steps than this a run is not whipping back once, it is going round.
+MOST_REDUNDANT = 2
+
+ADVICE: Mapping[PatternName, str] = {
+    "whip": (
+        "Mostly a tool that says too little the first time: tighten its description or its answer, "
+        "so that nobody has to try again to be sure."
+    ),
+    "detour": (
+        "Mostly a tool whose description promises what it does not do: say in it what it is for "
+        "and what it is not for."
+    ),
+    "cascade": (
+        "Read this run first: what follows rests on an uncorrected error, and the end can look "
+        "right all the same."
+    ),
+    "healthy_recovery": (
+        "Nothing to mend behind the error; look at what caused it if it comes up in many runs."
+    ),
+}
+
+_ADDRESSES = re.compile(r"addresses (\d{1,9}): ")
+
+
+class Pattern(NamedTuple):
+    """One pattern in one run: its name, the step where it begins, all its steps, and why."""
+
+    name: PatternName
+    step: int
+    cites: tuple[int, ...]
+    reason: str
+
+
+class Mishap(NamedTuple):
+    """One ERROR of a run: its step, what became of it, and the step that dealt with it."""
+
+    step: int
+    fate: Fate
+    by: int | None
+
+
+class Comparison(NamedTuple):
+    """The judge's errors beside those that tools reported, as counts.
+
+    Attributes:
+        both: recovered by the judge's labels and by the rules.
+        judge: by the judge's labels alone.
+        rules: by the rules alone.
+        neither: by neither.
+        unknown: named by both; the judge left a step open that could have addressed it.
+        judge_only: errors that no tool reported.
+        rules_only: tool errors in steps that the judge did not label ERROR.
+    """
+
+    both: int
+    judge: int
+    rules: int
+    neither: int
+    unknown: int
+    judge_only: int
+    rules_only: int
+
+
+Found = dict[PatternName, tuple[Pattern, ...] | Unmeasured]
+
+
+def patterns(answers: Iterable[Answer], *, passed: bool | None = None) -> Found:
+    """Return the patterns of one run, every name with what was found of it.
+
+    Args:
+        answers: what one judge said of the steps of one run; answers about the run are left out.
+        passed: whether the run's outcome was fine, None where nobody knows.
+    """
+    steps = _in_order(answers)
+    if not any(isinstance(step, Verdict) for step in steps):
+        nothing = Unmeasured("missing_input", "no step of this run has a label")
+        return dict.fromkeys(NAMES, nothing)
+    fates = mishaps(steps)
+    return {
+        "whip": () if passed is False else _or_open(_whip(steps, passed), steps),
+        "detour": _or_open(_detour(steps), steps),
+        "cascade": _or_open(tuple(_cascades(steps, fates)), steps),
+        "healthy_recovery": _or_open(tuple(_recoveries(fates)), steps),
+    }
+
+
+def addressed(verdict: Verdict) -> int | None:
+    """Return the earlier step whose error a step addresses, None where it addresses none.
+
+    >>> addressed(Verdict("judge.step_labels", step=7, cites=(7, 5), reason="addresses 5: mends"))
+    5
+    """
+    found = _ADDRESSES.match(verdict.reason)
+    if found is None or verdict.step is None:
+        return None
+    step = int(found[1])
+    return step if step < verdict.step and step in verdict.cites else None
+
+
+def mishaps(answers: Iterable[Answer]) -> tuple[Mishap, ...]:
+    """Return every ERROR of a run with what became of it, in order."""
+    steps = _in_order(answers)
+    return tuple(
+        _fate(step.step, steps[at + 1 :])
+        for at, step in enumerate(steps)
+        if isinstance(step, Verdict) and step.label == "ERROR" and step.step is not None
+    )
+
+
+def compared(answers: Iterable[Answer], recovery: Iterable[Answer]) -> Comparison:
+    """Return how a judge's recoveries agree with those that results show (measure `recovery`).
+
+    An error of the rules is one of the judge's where the judge labels the step of its call, or of
+    its result, ERROR. What no tool reported (a false statement, an unwanted act) is the judge's
+    alone.
+    """
+    named = {mishap.step: mishap.fate for mishap in mishaps(answers)}
+    told = [
+        ({*verdict.cites[:1], verdict.step}, verdict.label == "recovered")
+        for verdict in recovery
+        if isinstance(verdict, Verdict) and verdict.step is not None
+    ]
+    counts = dict.fromkeys(Comparison._fields, 0)
+    for places, mended in told:
+        step = next((place for place in sorted(named) if place in places), None)
+        fate = None if step is None else named.pop(step)
+        counts[_cell(fate, mended)] += 1
+    counts["judge_only"] = len(named)
+    return Comparison(**counts)
+
+
+def _cell(fate: Fate | None, mended: bool) -> str:
+    if fate is None:
+        return "rules_only"
+    if fate == "unknown":
+        return "unknown"
+    if fate == "recovered":
+        return "both" if mended else "judge"
+    return "rules" if mended else "neither"
+
+
+def _in_order(answers: Iterable[Answer]) -> list[Answer]:
+    about = [answer for answer in answers if answer.step is not None]
+    return sorted(about, key=lambda answer: -1 if answer.step is None else answer.step)
+
+
+def _label(step: Answer) -> str | None:
+    return step.label if isinstance(step, Verdict) else None
+
+
+def _or_open(
+    found: tuple[Pattern, ...] | Unmeasured, steps: Sequence[Answer]
+) -> tuple[Pattern, ...] | Unmeasured:
+    """Return what was found; where that is nothing, only if every step has a label."""
+    unlabelled = sum(_label(step) is None for step in steps)
+    if found == () and unlabelled:
+        return Unmeasured(
+            "insufficient_data", f"{unlabelled} of {len(steps)} steps have no label of this judge"
+        )
+    return found
+
+
+def _whip(steps: Sequence[Answer], passed: bool | None) -> tuple[Pattern, ...] | Unmeasured:
+    at = [place for place, step in enumerate(steps) if _label(step) == "REDUNDANT"]
+    whole = all(_label(step) is not None for step in steps)
+    inside = all(0 < place < len(steps) - 1 for place in at)
+    if not whole or not inside or not 1 <= len(at) <= MOST_REDUNDANT:
+        return ()
+    if passed is None:
+        return Unmeasured("missing_input", "nobody says whether this run's outcome was fine")
+    cites = tuple(_index(steps[place]) for place in at)
+    return (Pattern("whip", cites[0], cites, f"{len(cites)} REDUNDANT in a run that passed"),)
+
+
+def _detour(steps: Sequence[Answer]) -> tuple[Pattern, ...]:
+    at = [place for place, step in enumerate(steps) if _label(step) == "DETOUR"]
+    whole = all(_label(step) is not None for step in steps)
+    if not whole or len(at) != 1 or not 0 < at[0] < len(steps) - 1:
+        return ()
+    here, behind = _index(steps[at[0]]), steps[at[0] + 1]
+    if _label(behind) != "PROGRESS":
+        return ()
+    back = _index(behind)
+    return (Pattern("detour", here, (here, back), f"left at {here}, back at {back}"),)
+
+
+def _cascades(steps: Sequence[Answer], fates: Iterable[Mishap]) -> Iterator[Pattern]:
+    progress = [_index(step) for step in steps if _label(step) == "PROGRESS"]
+    for mishap in fates:
+        behind = [step for step in progress if step > mishap.step]
+        if mishap.fate == "unaddressed" and behind:
+            why = f"the error at {mishap.step} is never addressed, {len(behind)} PROGRESS behind it"
+            yield Pattern("cascade", mishap.step, (mishap.step, behind[0]), why)
+
+
+def _recoveries(fates: Iterable[Mishap]) -> Iterator[Pattern]:
+    for mishap in fates:
+        if mishap.fate == "recovered" and mishap.by is not None:
+            why = f"the error at {mishap.step} is addressed at {mishap.by}"
+            yield Pattern("healthy_recovery", mishap.step, (mishap.step, mishap.by), why)
+
+
+def _fate(error: int, later: Sequence[Answer]) -> Mishap:
+    """Return what became of an error, the steps after it given in order."""
+    dealt = [
+        (place, step)
+        for place, step in enumerate(later, 1)
+        if isinstance(step, Verdict) and addressed(step) == error
+    ]
+    mended = [(place, _index(step)) for place, step in dealt if step.label != "ERROR"]
+    unlabelled = [place for place, step in enumerate(later, 1) if _label(step) is None]
+    if mended and mended[0][0] <= WITHIN:
+        return Mishap(error, "recovered", mended[0][1])
+    if unlabelled and unlabelled[0] <= WITHIN:
+        return Mishap(error, "unknown", None)
+    if mended:
+        return Mishap(error, "late", mended[0][1])
+    if unlabelled:
+        return Mishap(error, "unknown", None)
+    if dealt:
+        return Mishap(error, "attempted", _index(dealt[0][1]))
+    return Mishap(error, "unaddressed", None)
+
+
+def _index(step: Answer) -> int:
+    return -1 if step.step is None else step.step
