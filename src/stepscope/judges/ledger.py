@@ -78,8 +78,24 @@ def beside(store: str) -> str:
 
 
 def packed(reply: Reply) -> bytes:
-    """Return a reply as the ledger keeps it."""
-    return zlib.compress(_encode(reply), 1)
+    """Return a reply as the ledger keeps it; lone surrogates, which no UTF-8 holds, are escaped."""
+    try:
+        return zlib.compress(_encode(reply), 1)
+    except UnicodeEncodeError:
+        return zlib.compress(_encode(_escaped(reply)), 1)
+
+
+def _escaped(reply: Reply) -> Reply:
+    def escape(text: str) -> str:
+        return text.encode("utf-8", "backslashreplace").decode()
+
+    return msgspec.structs.replace(
+        reply,
+        text=escape(reply.text),
+        model=escape(reply.model),
+        request_id=escape(reply.request_id),
+        headers={escape(name): escape(value) for name, value in reply.headers.items()},
+    )
 
 
 def unpacked(body: bytes) -> Reply:

@@ -132,12 +132,13 @@ class Purchase:
     async def _keep(self, reply: Reply) -> Reply:
         known = self._pricing.cost(self._ask.judge, reply.usage, model=reply.model)
         cost = None if known is None else nano(known)
-        self.bought = Bought(reply, cost, fresh=True)
-        first = await self._desk.receive(self._ask.key, packed(reply), cost)
+        body = packed(reply)
+        # What is read now is what would be read again.
+        self.bought = Bought(unpacked(body), cost, fresh=True)
+        first = await self._desk.receive(self._ask.key, body, cost)
         if first is not None:
-            reply = unpacked(first)
-            self.bought = Bought(reply, cost, fresh=True)
-        return reply
+            self.bought = Bought(unpacked(first), cost, fresh=True)
+        return self.bought.reply
 
 
 def perhaps_paid(error: ModelError) -> bool:
