@@ -6,6 +6,9 @@ refuses to mix versions of a measure, and it never folds the vector into one num
 
 from __future__ import annotations
 
+import msgspec
+import numpy as np
+
 from stepscope.errors import UsageError
 from stepscope.report import step_agents
 from stepscope.report.curve_types import Shapes
@@ -14,6 +17,9 @@ from stepscope.report.flips import rank_flips
 from stepscope.report.joint import disagreement, tables
 from stepscope.report.keys import NOT_SCORED
 from stepscope.report.look_first import look_first as choose
+from stepscope.report.panels import panels
+from stepscope.report.panels_shares import Group
+from stepscope.report.panels_types import Panels
 from stepscope.report.rows import Table, fields_of, groups, read
 from stepscope.report.types import LookFirst, Profile, Provenance, Report
 from stepscope.report.vector import vector
@@ -93,6 +99,13 @@ def build_from(
     if not profiles:
         group, _ = parts[0]
         profiles = [_named(whole, group)]
+    found = panels(
+        rows,
+        table,
+        _places(table, profiles, [] if within else [part for _, part in parts]),
+        where=both(where, since),
+        seed=seed,
+    )
     return Report(
         whole=whole,
         profiles=tuple(profiles),
@@ -107,10 +120,26 @@ def build_from(
             since=since,
             by=by,
             seed=seed,
-            judges=("rules",),
+            judges=("rules", *_judges(found)),
             measures=table.versions(),
         ),
+        panels=msgspec.UNSET if found is None else found,
     )
+
+
+def _places(table: Table, profiles: list[Profile], parts: list[Table]) -> list[Group]:
+    """Return where the runs of each group stand; judges of runs know nothing of step agents."""
+    if len(parts) < 2:
+        return [Group(title=profiles[0].title if parts else "", places=np.arange(len(table)))]
+    place = {key: at for at, key in enumerate(table.runs.key.tolist())}
+    return [
+        Group(title=one.title, places=np.array([place[key] for key in part.runs.key.tolist()]))
+        for one, part in zip(profiles, parts, strict=True)
+    ]
+
+
+def _judges(found: Panels | None) -> tuple[str, ...]:
+    return () if found is None else found.judges
 
 
 def profile(table: Table, group: dict[str, str | None], *, seed: int = 0) -> Profile:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stepscope.report import lines, shapes_text
+from stepscope.report import lines, panels_markdown, shapes_text
 from stepscope.report.cutting import cut
 from stepscope.report.text import evidence, flipped, headline
 from stepscope.report.types import JointTable, Profile, Report
@@ -33,6 +33,8 @@ def render(report: Report) -> str:
     shapes = list(_shapes(report))
     if shapes:
         blocks.append(shapes)
+    if report.panels:
+        blocks += panels_markdown.blocks(report.panels, plain)
     if report.look_first:
         blocks.append(list(_look_first(report)))
     if report.not_claimed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from stepscope.report import axes_text, lines, shapes_text
+from stepscope.report import axes_text, lines, panels_text, shapes_text
 from stepscope.report.cutting import shorten
 from stepscope.report.types import JointTable, LookFirst, Profile, RankFlip, Report, RunLine
 from stepscope.safety.text import visible_line
@@ -29,6 +29,8 @@ def render(report: Report, width: int = 100) -> str:
         blocks.append(flips)
     blocks.append(axes_text.block(report.profiles, width))
     blocks.append(shapes_text.block(report.profiles, width))
+    if report.panels:
+        blocks += panels_text.blocks(report.panels, width)
     if report.look_first:
         blocks.append(_look_first(report, width))
     blocks.append(list(_closing(report, width)))

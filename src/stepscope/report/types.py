@@ -13,6 +13,7 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.report.curve_types import NO_CURVES, Shapes, ShapesDifference
+from stepscope.report.panels_types import Panels
 from stepscope.values import Decision, Estimate, Unmeasured
 
 Figure = Estimate | Unmeasured
@@ -207,6 +208,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         look_first: runs selected for reading; people's labels on them are marked so.
         not_claimed: what this report does not say, one line each.
         next: commands to run next.
+        panels: what judges say of the runs; absent where none was asked.
     """
 
     schema: int = 1
@@ -217,6 +219,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     not_claimed: tuple[str, ...]
     next: tuple[str, ...]
     provenance: Provenance
+    # Unset, not None: a report without judges has the bytes that it always had.
+    panels: Panels | msgspec.UnsetType = msgspec.UNSET
 
     def __getitem__(self, key: str) -> Figure:
         """Return one figure over all chosen runs; `profile` gives those of one group.

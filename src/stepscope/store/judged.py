@@ -24,8 +24,8 @@ PREFIX = "judge."
 SNAPSHOT = "@"
 # Between the version of a rubric and the mode in which it was asked.
 MODE = "+"
-# Families of records that no judge made: rules have columns of their own, people label.
-_NO_JUDGES = ("rules", "human", "imported")
+# Families whose names are nobody's snapshot (an address keeps its sign); no judge of these scores.
+_NAMED = ("rules", "human", "imported")
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -95,13 +95,26 @@ class Sampled(Protocol):
         """Return the inclusion probability of each run that was drawn, by id; none without draw."""
 
 
-def name_and_snapshot(judge: str) -> tuple[str, str]:
-    """Return a judge's name as it was asked for, and the snapshot that answered.
+@runtime_checkable
+class Known(Protocol):
+    """Rows that know who answered a measure without reading the answers."""
 
-    >>> name_and_snapshot("openai/gpt-5@gpt-5-2026-08-07")
-    ('openai/gpt-5', 'gpt-5-2026-08-07')
+    def families(self, measure: str) -> tuple[str, ...]:
+        """Return the families of everyone who answered a measure."""
+
+
+def name_and_snapshot(record: Record) -> tuple[str, str]:
+    """Return a judge's name as it was asked for, and the snapshot that answered, "" for the same.
+
+    >>> from stepscope.model import Verdict
+    >>> answer = Verdict("judge.axes.termination", label="correct")
+    >>> one = Record(trajectory="r", answer=answer, version="1", family="openai", judge="a/b@c")
+    >>> name_and_snapshot(one)
+    ('a/b', 'c')
     """
-    name, _, snapshot = judge.partition(SNAPSHOT)
+    if record.family in _NAMED:
+        return record.judge, ""
+    name, _, snapshot = record.judge.partition(SNAPSHOT)
     return name, snapshot
 
 
@@ -110,10 +123,10 @@ def asked(record: Record) -> Asked | None:
     measure = record.answer.measure
     if measure.startswith(PREFIX):
         measure = measure.removeprefix(PREFIX)
-    elif measure != SCORES or record.family in _NO_JUDGES:
+    elif measure != SCORES or record.family in _NAMED:
         return None
     mode = record.version.partition(MODE)[2]
-    name = name_and_snapshot(record.judge)[0] or record.family
+    name = name_and_snapshot(record)[0] or record.family
     return Asked(measure, name, record.family, mode)
 
 
@@ -122,13 +135,20 @@ def judged(rows: Rows, runs: Runs, where: Where | None = None) -> tuple[Judged, 
     place = {id_: at for at, id_ in enumerate(runs.id.tolist())}
     held: dict[Asked, list[tuple[int, Record]]] = {}
     for measure in rows.measures():
-        if not measure.startswith(PREFIX) and measure != SCORES:
+        if not _by_judges(rows, measure):
             continue
         for record in rows.records(where, measure=measure):
             at, key = place.get(record.trajectory), asked(record)
             if at is not None and key is not None:
                 held.setdefault(key, []).append((at, record))
     return tuple(_current(key, held[key]) for key in sorted(held))
+
+
+def _by_judges(rows: Rows, measure: str) -> bool:
+    """Tell whether judges may have answered a measure; the many scores of files are no judge's."""
+    if measure == SCORES:
+        return not isinstance(rows, Known) or not set(rows.families(measure)) <= set(_NAMED)
+    return measure.startswith(PREFIX)
 
 
 def current(records: Iterable[Record]) -> Iterator[Record]:
@@ -152,11 +172,11 @@ def _current(key: Asked, all_: list[tuple[int, Record]]) -> Judged:
     kept = [(at, record) for at, record in all_ if _question(record) == latest]
     last: dict[int, str] = {}
     for at, record in kept:
-        last[at] = max(last.get(at, ""), name_and_snapshot(record.judge)[1])
+        last[at] = max(last.get(at, ""), name_and_snapshot(record)[1])
     runs: dict[int, OfRun] = {}
     # In the order of cases: an answer against a case takes the place of one against none.
     for at, record in sorted(kept, key=lambda one: (one[0], one[1].case)):
-        if name_and_snapshot(record.judge)[1] == last[at]:
+        if name_and_snapshot(record)[1] == last[at]:
             runs.setdefault(at, OfRun()).put(record)
     snapshots: dict[str, int] = {}
     for snapshot in last.values():

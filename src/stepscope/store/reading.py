@@ -327,3 +327,11 @@ def measures(db: sqlite3.Connection) -> tuple[str, ...]:
         " WHERE EXISTS (SELECT 1 FROM records AS r WHERE r.question = q.id) ORDER BY measure"
     )
     return tuple(row[0] for row in rows)
+
+
+def families(db: sqlite3.Connection, measure: str) -> tuple[str, ...]:
+    """Return the families of everyone who was asked a measure, sorted."""
+    rows = db.execute(
+        "SELECT DISTINCT family FROM questions WHERE measure = ? ORDER BY family", (measure,)
+    )
+    return tuple(row[0] for row in rows)

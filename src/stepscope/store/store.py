@@ -157,6 +157,11 @@ class Store(OpenStore):
         with faults(self.path):
             return reading.tag(self._db, key, runs)
 
+    def families(self, measure: str) -> tuple[str, ...]:
+        """Return the families of everyone who answered a measure, sorted."""
+        with faults(self.path):
+            return reading.families(self._db, measure)
+
     def measures(self) -> tuple[str, ...]:
         """Return the full names of all measures that have records, sorted."""
         with faults(self.path):

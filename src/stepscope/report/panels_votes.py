@@ -1,0 +1,217 @@
+"""What each judge says of each run, as a yes, a no, or why neither: the votes of a panel.
+
+A vote is about one aspect: of an axis whether it is incorrect, of step labels whether any step has
+a label that speaks against the agent, of a behaviour whether it shows at any step. Uncertain is no
+vote, and neither is a favourable answer about a run whose state check failed: that outranks it.
+Rules vote on axes alone: of step labels they can say yes and never no, which is no vote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.measures.step_labels import NAME as STEP_LABELS
+from stepscope.model import Record, Verdict
+from stepscope.report.axes import INCORRECT
+from stepscope.report.keys import AXES, UNCERTAIN
+from stepscope.report.panels_types import Member
+from stepscope.report.rows import Table
+from stepscope.store.columns import ANSWERED, NO_RECORD, Texts, kind_of
+from stepscope.store.judged import Judged, OfRun
+
+RULES = "rules"
+NOT_APPLICABLE = "not_applicable"
+OUTRANKED = "outranked"
+PRESENT = "present"
+# The answers of an axis; a rubric with other answers is counted, not put before a panel.
+AXIS_ANSWERS = frozenset({INCORRECT, "correct", UNCERTAIN, NOT_APPLICABLE})
+# The step labels that speak against the agent.
+AGAINST = ("ERROR", "REDUNDANT", "DETOUR")
+# What a reason may begin with that is counted by that word, not by the kind of the absence.
+WORDS = frozenset({
+    "hallucinated_citation", "evidence_not_found", "refused", "filtered", "truncated", "off_menu",
+    "out_of_range", "not_json", "missing_step", "duplicate_step", "extra_step", "wrong_type",
+    "missing_field", "too_long", "budget", "no_answer", "canary_missed", OUTRANKED,
+})  # fmt: skip
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Votes:
+    """One judge on one aspect of the runs, aligned with them.
+
+    Attributes:
+        member: who.
+        failing: the fault was found.
+        answered: there is a yes or a no.
+        why: why there is neither, None where there is, or where the judge was not asked.
+        asked: the judge was asked about the run.
+    """
+
+    member: Member
+    failing: Flags
+    answered: Flags
+    why: Texts
+    asked: Flags
+
+    def take(self, places: npt.NDArray[np.int64]) -> Votes:
+        """Return the votes on the runs at these places."""
+        return replace(
+            self,
+            failing=self.failing[places],
+            answered=self.answered[places],
+            why=self.why[places],
+            asked=self.asked[places],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aspect:
+    """One question of a rubric with all votes on it, models by name, then the rules."""
+
+    rubric: str
+    failing: str
+    votes: tuple[Votes, ...]
+
+
+def word(reason: str, kind: str) -> str:
+    """Return what an absence is counted by: the word that its reason begins with, or its kind.
+
+    >>> word("hallucinated_citation: step 99 of 26", "invalid_evidence"), word("why", "error")
+    ('hallucinated_citation', 'error')
+    """
+    first = reason.partition(":")[0]
+    return first if first in WORDS else kind
+
+
+def aspects(table: Table, judged: Sequence[Judged]) -> Iterator[Aspect]:
+    """Yield every aspect that a judge was asked about, by rubric, with the rules' votes beside."""
+    by_rubric: dict[str, list[Judged]] = {}
+    for one in judged:
+        if not one.asked.mode:
+            by_rubric.setdefault(one.asked.measure, []).append(one)
+    for rubric, judges in sorted(by_rubric.items()):
+        labels = {label for one in judges for label in _labels(one)}
+        if rubric == STEP_LABELS:
+            for label in AGAINST:
+                votes = [_votes(table, one, _labelled(label)) for one in judges]
+                yield Aspect(rubric=rubric, failing=label, votes=tuple(votes))
+        elif rubric.partition(".")[0] == "behaviour":
+            votes = [_votes(table, one, _present) for one in judges]
+            yield Aspect(rubric=rubric, failing=PRESENT, votes=tuple(votes))
+        elif labels <= AXIS_ANSWERS:
+            votes = [_votes(table, one, _axis) for one in judges]
+            yield Aspect(
+                rubric=rubric, failing=INCORRECT, votes=(*votes, *_rules_axis(table, rubric))
+            )
+
+
+def _labels(one: Judged) -> Iterator[str]:
+    for of_run in one.runs.values():
+        record = of_run.verdict
+        if record is not None and isinstance(record.answer, Verdict) and record.answer.label:
+            yield record.answer.label
+
+
+# What a judge's answers about a run come to: a yes, a no, or why neither.
+Reading = Callable[[OfRun], bool | str]
+
+
+def _votes(table: Table, one: Judged, read: Reading) -> Votes:
+    n = len(table)
+    failing, answered, asked = (np.zeros(n, np.bool_) for _ in range(3))
+    why = np.full(n, None, np.object_)
+    for at, of_run in one.runs.items():
+        if not of_run.whole and not of_run.steps:
+            continue
+        asked[at] = True
+        found = read(of_run)
+        if isinstance(found, str):
+            why[at] = found
+        else:
+            answered[at], failing[at] = True, found
+    return Votes(member=member(one), failing=failing, answered=answered, why=why, asked=asked)
+
+
+def member(one: Judged) -> Member:
+    """Return who judged, and which answers are current."""
+    return Member(
+        judge=one.asked.judge,
+        family=one.asked.family,
+        version=one.version,
+        prompt=one.prompt,
+        snapshots=dict(one.snapshots),
+        older=dict(one.older),
+    )
+
+
+def _no_answer(record: Record | None) -> str | None:
+    if record is None:
+        return "missing_step"
+    answer = record.answer
+    return None if isinstance(answer, Verdict) else word(answer.reason, answer.kind)
+
+
+def _axis(of_run: OfRun) -> bool | str:
+    record = of_run.verdict
+    lost = _no_answer(record)
+    if record is None or lost is not None or not isinstance(record.answer, Verdict):
+        return lost or "error"
+    label = record.answer.label or UNCERTAIN
+    if label in (UNCERTAIN, NOT_APPLICABLE):
+        return label
+    if label != INCORRECT and record.answer.reason.startswith(f"{OUTRANKED}:"):
+        return OUTRANKED
+    return label == INCORRECT
+
+
+def _labelled(wanted: str) -> Reading:
+    """Return what reads whether any step has a label; unread steps leave a no open."""
+
+    def read(of_run: OfRun) -> bool | str:
+        return _over_steps(of_run, wanted)
+
+    return read
+
+
+def _present(of_run: OfRun) -> bool | str:
+    return _over_steps(of_run, PRESENT)
+
+
+def _over_steps(of_run: OfRun, wanted: str) -> bool | str:
+    steps = of_run.steps.get(0, {})
+    if any(isinstance(r.answer, Verdict) and r.answer.label == wanted for r in steps.values()):
+        return True
+    lost = _no_answer(of_run.verdict) if of_run.verdict is not None or not steps else None
+    if lost is not None:
+        return lost
+    missing = (_no_answer(record) for record in steps.values())
+    return next((why for why in missing if why is not None), False)
+
+
+def _rules_axis(table: Table, rubric: str) -> Iterator[Votes]:
+    """Yield what the rules say of an axis: where they are uncertain, they have no vote."""
+    if rubric not in AXES or not table.scored(rubric):
+        return
+    column = table.columns[rubric]
+    decided = np.isin(column.label.astype(str), (INCORRECT, "correct")) & column.answered
+    why = np.full(len(table), None, np.object_)
+    for at in np.flatnonzero(~decided & (column.state != NO_RECORD)).tolist():
+        state = int(column.state[at])
+        why[at] = str(column.label[at]) if state == ANSWERED else kind_of(state)
+    yield Votes(
+        member=_rules(column.versions),
+        failing=decided & (column.label == INCORRECT),
+        answered=decided,
+        why=why,
+        asked=column.state != NO_RECORD,
+    )
+
+
+def _rules(versions: Iterable[str]) -> Member:
+    return Member(judge=RULES, family=RULES, version=", ".join(versions))
