@@ -86,7 +86,7 @@ class SdkModel:
         self.endpoint = endpoint
         self.dialect = dialect
         self._opens = opens
-        self._words = words
+        self.words = words
         self._structures = (endpoint.structure,) if endpoint.structure else dialect.structures
         self._at = 0
         self._client: Sdk | None = None
@@ -112,10 +112,9 @@ class SdkModel:
         asked = self.dialect.parameters(self.endpoint, request, structure)
         came = await self._post(msgspec.json.encode(asked))
         if came.status >= 300:
-            said = faults.said(came.body)
-            if said.code in faults.FILTERED:
+            if faults.said(came.body).code in faults.FILTERED:
                 return self._reply(Read("", "filter", None, ""), came, structure)
-            raise self._refused(came, structure, said.message)
+            raise self.refused(came.status, came.headers, came.body, structure)
         read = self.dialect.read(self.endpoint, came.body, structure)
         return self._reply(read, came, structure)
 
@@ -128,12 +127,12 @@ class SdkModel:
     async def _post(self, body: bytes) -> _Came:
         began = time.monotonic()
         try:
-            reply = await self._opened().post(
+            reply = await self.opened().post(
                 self.dialect.path, cast_to=httpx2.Response, content=body
             )
-        except self._words.status as e:
+        except self.words.status as e:
             reply = _response(e)
-        except self._words.connection as e:
+        except self.words.connection as e:
             if isinstance(e.__cause__, ModelError):  # one SDK wraps what its client raises
                 raise self._named(e.__cause__) from e
             raise faults.broken(self.endpoint, e, reached=_reached(e)) from e
@@ -143,20 +142,24 @@ class SdkModel:
             raise self._named(e) from e
         return _Came(reply.status_code, reply.headers, reply.content, time.monotonic() - began)
 
-    def _opened(self) -> Sdk:
+    def opened(self) -> Sdk:
+        """Return the client of the SDK for this event loop."""
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             self._client, self._loop = self._opens(), loop
         return self._client
 
-    def _refused(self, came: _Came, used: Structure, message: str) -> ModelError:
-        if faults.rejects_structure(came.status, message):
+    def refused(
+        self, status: int, headers: Mapping[str, str], body: bytes, used: Structure
+    ) -> ModelError:
+        """Return the error of a refusal; the next question goes another way where that may help."""
+        if faults.rejects_structure(status, faults.said(body).message):
             place = self._structures.index(used)
             if place + 1 < len(self._structures):
                 # Others in flight may have found out already.
                 self._at = max(self._at, place + 1)
-                return faults.falls(self.endpoint, came.status, used, self.structure)
-        return faults.refused(self.endpoint, came.status, came.headers, came.body)
+                return faults.falls(self.endpoint, status, used, self.structure)
+        return faults.refused(self.endpoint, status, headers, body)
 
     def _reply(self, read: Read, came: _Came, structure: Structure) -> Reply:
         return Reply(
