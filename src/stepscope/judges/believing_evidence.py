@@ -1,0 +1,124 @@
+"""Whether what a judge points at is there: steps that exist, and words that stand in them.
+
+A citation is the index of a step that the judge saw. A quotation must stand in the step that it is
+said to be of, blanks, JSON escapes, marks and typographic signs aside. An answer whose words stand
+in the run was not given by the judge but copied from the run, and is no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepscope.judges.believing_json import Disbelief, Fields, shown
+from stepscope.judges.fence import Fence
+from stepscope.judges.normal import folded
+from stepscope.judges.rendering import Copy
+from stepscope.model import Json, Reply
+
+# A quotation shorter than this is found in too many steps to be evidence of anything.
+SHORTEST_QUOTE = 8
+# A rationale of this length that stands in the run word for word was not thought of by chance.
+COPIED_CHARACTERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What a judge saw: the copy of the run, and the fence around it."""
+
+    copy: Copy
+    fence: Fence
+
+    @property
+    def steps(self) -> int:
+        """How many steps the run has."""
+        return len(self.copy.steps)
+
+    def cites(self, value: Sequence[Json]) -> tuple[int, ...]:
+        """Return cited steps, sorted, each once.
+
+        Raises:
+            Disbelief: one is no whole number, or no step of the run.
+        """
+        return tuple(sorted({self.step(one) for one in value}))
+
+    def step(self, value: Json) -> int:
+        """Return a cited step. Raises Disbelief, as `cites` does."""
+        if type(value) is not int:
+            raise hallucinated(f"{shown(value)} is not the index of a step")
+        if not 0 <= value < self.steps:
+            raise hallucinated(f"step {value} of a run of {self.steps} steps")
+        return value
+
+    def evidence(self, value: Sequence[Json]) -> int:
+        """Return how many quotations are long enough to count; all of them stand where they should.
+
+        Raises:
+            Disbelief: one is of no step, or does not stand in its step.
+        """
+        counted = 0
+        for number, item in enumerate(value):
+            fields = Fields(item, ("step", "quote"), f"evidence {number}")
+            quote = fields.text("quote")
+            step = self.step(fields.value["step"])
+            counted += self.quoted(step, quote)
+        return counted
+
+    def quoted(self, step: int, quote: str) -> bool:
+        """Tell whether a quotation counts as evidence.
+
+        Raises:
+            Disbelief: it does not stand in the step.
+        """
+        words = _bare(self.fence.cleared(quote))
+        if words and words not in self.copy.folded(step):
+            what = f"{shown(self.fence.cleared(quote))} does not stand in step {step}"
+            raise Disbelief("invalid_evidence", f"evidence_not_found: {what}")
+        return len(words) >= SHORTEST_QUOTE
+
+    def refuse_copied(self, reply: Reply) -> None:
+        """Refuse a reply that stands in the run as it is.
+
+        Raises:
+            Disbelief: it does.
+        """
+        self._refuse(folded(self.fence.cleared(reply.text)), "the answer")
+
+    def own_words(self, rationale: str) -> str:
+        """Return what a judge gives as its reason, without fence and marks.
+
+        Raises:
+            Disbelief: the words are the run's.
+        """
+        cleared = self.fence.cleared(rationale)
+        words = _bare(cleared).rstrip(".!?")
+        if len(words) >= COPIED_CHARACTERS:
+            self._refuse(words, "the rationale")
+        return cleared
+
+    def _refuse(self, words: str, what: str) -> None:
+        for step in range(self.steps):
+            if words in self.copy.folded(step):
+                reason = f"copied_from_trace: {what} stands word for word in step {step}"
+                raise Disbelief("invalid_evidence", reason)
+
+
+def hallucinated(what: str) -> Disbelief:
+    """Return the disbelief of a citation that points nowhere."""
+    return Disbelief("invalid_evidence", f"hallucinated_citation: {what}")
+
+
+def _bare(text: str) -> str:
+    """Return a quotation without the signs that judges put around one.
+
+    >>> _bare('"... refund of $5 ..."')
+    'refundof$5'
+    """
+    words = folded(text)
+    while True:
+        bare = words.removeprefix("...").removesuffix("...")
+        if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "\"'`":
+            bare = bare[1:-1]
+        if bare == words:
+            return bare
+        words = bare
