@@ -24,6 +24,7 @@ from stepscope.store.where import Where, before, parse, since
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from stepscope.api.agreements import AgreementView, ModesView, QueueView
     from stepscope.calibrate.noise import Noise
     from stepscope.report.curve_types import Shapes
     from stepscope.store import Purged
@@ -256,6 +257,57 @@ class Notebook:
                 found = noise.of_file(stream, quantum=quantum)
         noise.keep(self.store, found)
         return found
+
+    def agreement(
+        self,
+        rubric: str | None = None,
+        *,
+        where: str | None = None,
+        since: str | None = None,
+        by: str | None = None,
+        seed: int | None = None,
+        threshold: float = 0.5,
+    ) -> AgreementView:
+        """Return how far judges, the rules and people agree on a rubric or a set of them.
+
+        Args:
+            rubric: "axes.termination", or "axes" for its set; all when left out.
+            where: a filter, as "agent = 'gpt-4o'".
+            since: a date or an age, as "7d".
+            by: one group for each value of this field.
+            seed: where random draws start; when left out that of the settings.
+            threshold: kappa below which a rubric is to be sharpened.
+
+        Raises:
+            UsageError: nobody rated this rubric, or no such field.
+        """
+        from stepscope.api.agreements import agreement
+
+        return agreement(
+            self.store,
+            rubric,
+            where=_where(where, since),
+            by=by,
+            seed=self.settings.seed if seed is None else seed,
+            threshold=threshold,
+        )
+
+    def disputes(
+        self, rubric: str | None = None, *, where: str | None = None, since: str | None = None
+    ) -> QueueView:
+        """Return the runs and steps on which families disagree, the most telling first."""
+        from stepscope.api.agreements import queue
+
+        return queue(self.store, rubric, where=_where(where, since))
+
+    def modes(
+        self, *, where: str | None = None, since: str | None = None, seed: int | None = None
+    ) -> ModesView:
+        """Return how judges' answers to single steps differ from those with the run in view."""
+        from stepscope.api.agreements import both_modes
+
+        drawn = self.settings.seed if seed is None else seed
+        return both_modes(self.store, where=_where(where, since), seed=drawn)
 
     def trajectories(
         self, *, where: str | None = None, since: str | None = None

@@ -13,7 +13,7 @@ from itertools import combinations
 from types import MappingProxyType
 
 from stepscope.calibrate.agreement_confidence import changes, curves, weighted
-from stepscope.calibrate.agreement_decision import DISPUTED, THRESHOLD, decide
+from stepscope.calibrate.agreement_decision import DISPUTED, THRESHOLD, decide, deciding
 from stepscope.calibrate.agreement_figures import (
     NOMINAL,
     Drawing,
@@ -23,7 +23,7 @@ from stepscope.calibrate.agreement_figures import (
 )
 from stepscope.calibrate.agreement_queue import disputes
 from stepscope.calibrate.agreement_ratings import Ratings, ratings
-from stepscope.calibrate.agreement_reading import HUMAN, IMPORTED, RULES, read
+from stepscope.calibrate.agreement_reading import HUMAN, IMPORTED, RULES, WHAT_ENTERS, read
 from stepscope.calibrate.agreement_types import Agreement, Aspect, Curve, Dispute, Together
 from stepscope.errors import UsageError
 from stepscope.store import Store
@@ -33,10 +33,6 @@ from stepscope.store.where import FIELDS, Where, parse
 from stepscope.values import Unmeasured
 
 TAG = "tag."
-WHAT_ENTERS = (
-    "uncertain and not_applicable of judges and people are labels; where the rules are uncertain "
-    "they have not rated; unmeasured verdicts are counted and are no labels"
-)
 
 
 def agreement(
@@ -61,13 +57,14 @@ def agreement(
     """
     found = [ratings(rated) for rated in read(rows, where=where, rubric=rubric)]
     drawing = Drawing(seed)
+    decided = sum(len(deciding(one)) > 1 for one in found)
     return Agreement(
         aspects=tuple(
             aspect(
                 one,
                 drawing,
                 threshold=threshold,
-                at_once=len(found),
+                at_once=max(decided, 1),
                 drawn=rows.sampled(one.rated.aspect) if isinstance(rows, Store) else {},
             )
             for one in found

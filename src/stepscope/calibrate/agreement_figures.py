@@ -80,6 +80,8 @@ def of_raters(ratings: Ratings, columns: Sequence[int]) -> Asked:
     """Return the ratings of some raters; of a pair, what both rated."""
     codes = ratings.codes[:, columns]
     kept = (codes >= 0).sum(axis=1) >= 2
+    # Who never cites was not asked to: people, files from elsewhere.
+    citing = [at for at in columns if any(v.cites for v in ratings.verdicts(at))]
     places = np.flatnonzero(kept).tolist()
     return Asked(
         codes=codes[kept],
@@ -88,7 +90,7 @@ def of_raters(ratings: Ratings, columns: Sequence[int]) -> Asked:
         cites=tuple(
             (row, overlap)
             for row, place in enumerate(places)
-            for first, second in combinations(columns, 2)
+            for first, second in combinations(citing, 2)
             for overlap in _overlap(ratings, place, first, second)
         ),
         labels=ratings.labels,
@@ -210,7 +212,7 @@ def _interval(asked: Asked, drawing: Drawing) -> Figure:
 
 def _jaccard(asked: Asked, drawing: Drawing) -> Figure:
     if not asked.cites:
-        return Unmeasured("not_applicable", "nobody cites a step on what both rated")
+        return Unmeasured("not_applicable", "no two raters cite steps of what both rated")
     rows = np.array([row for row, _ in asked.cites], np.int64)
     found = stats.share(
         [overlap for _, overlap in asked.cites],

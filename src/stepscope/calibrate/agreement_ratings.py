@@ -6,7 +6,7 @@ are labels like any other; an item that a rater has no verdict on is -1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,12 @@ class Ratings:
         """Return the verdict of one rater on one item; None where it has none."""
         answer = self.voices[at].said.get(item)
         return answer if isinstance(answer, Verdict) else None
+
+    def verdicts(self, at: int) -> Iterator[Verdict]:
+        """Yield the verdicts of one rater."""
+        for answer in self.voices[at].said.values():
+            if isinstance(answer, Verdict):
+                yield answer
 
     def answers(self, item: Item) -> tuple[Answer, ...]:
         """Return what each rater said of one item."""

@@ -21,6 +21,11 @@ from stepscope.store.where import Where
 RULES = "rules"
 HUMAN = "human"
 IMPORTED = "imported"
+# Which answers are ratings, as reports say it.
+WHAT_ENTERS = (
+    "uncertain and not_applicable of judges and people are labels; where the rules are uncertain "
+    "they have not rated; unmeasured verdicts are counted and are no labels"
+)
 # Of a measure: verdicts of the same rubric given without context, and how windows fit together.
 ISOLATED, SEAMS = ".isolated", ".seams"
 # Families whose names are nobody's snapshot: an e-mail address keeps its sign.

@@ -18,6 +18,7 @@ from types import TracebackType
 import typer
 
 from stepscope.cli import (
+    agree,
     baseline,
     calibrate,
     compare,
@@ -82,6 +83,7 @@ for _command in (
     report.report,
     show.show,
     compare.compare,
+    agree.agree,
     shape.shape,
     view.view,
     gate.gate,

@@ -1,0 +1,167 @@
+"""Agreement in a notebook: figures by rubric, the disputes, and itself as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+import msgspec
+
+from stepscope.calibrate import agreement as raters
+from stepscope.calibrate import agreement_queue
+from stepscope.calibrate.agreement_figures import Drawing
+from stepscope.calibrate.agreement_modes import Modes, modes
+from stepscope.calibrate.agreement_reading import aspects
+from stepscope.calibrate.agreement_types import Agreement, Aspect, Dispute
+from stepscope.errors import UsageError
+from stepscope.report import agreement_modes_text, agreement_text
+from stepscope.store.columns import Rows
+from stepscope.store.where import Where
+
+
+class AgreementView:
+    """Agreement of raters; `value` holds it as a pure value, one entry a group of runs."""
+
+    def __init__(self, value: tuple[Agreement, ...]) -> None:
+        self.value = value
+
+    def __getitem__(self, rubric: str) -> Aspect:
+        """Return the agreement on one rubric over all chosen runs.
+
+        Raises:
+            UsageError: no such rubric was rated, or runs were grouped; look into `value` then.
+        """
+        if len(self.value) != 1:
+            raise UsageError(f"{len(self.value)} groups of runs; take one of .value by its number")
+        return self.value[0][rubric]
+
+    @property
+    def measured(self) -> bool:
+        """Whether anything was decided."""
+        return any(
+            aspect.decision.outcome != "undecided"
+            for group in self.value
+            for aspect in group.aspects
+        )
+
+    def text(self, width: int = 100) -> str:
+        """Return the agreement as text, no wider than `width` columns."""
+        return agreement_text.render(self.value, width)
+
+    def json(self) -> str:
+        """Return the agreement as JSON; the same rows give the same bytes."""
+        return _json({"groups": self.value})
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+class QueueView(Sequence[Dispute]):
+    """Runs and steps that families disagree on, the most telling first; a list that prints."""
+
+    def __init__(self, disputes: tuple[Dispute, ...]) -> None:
+        self._disputes = disputes
+
+    def __len__(self) -> int:
+        return len(self._disputes)
+
+    @overload
+    def __getitem__(self, at: int) -> Dispute: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Dispute, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Dispute | tuple[Dispute, ...]:
+        """Return one dispute, or several."""
+        return self._disputes[at]
+
+    def text(self, first: int = 10, width: int = 100) -> str:
+        """Return the first disputes as text."""
+        return agreement_text.queue_text(self._disputes[:first], len(self), width)
+
+    def csv(self, first: int | None = None) -> str:
+        """Return the first disputes as CSV, a row an answer."""
+        return agreement_queue.as_csv(self._disputes[:first])
+
+    def json(self, first: int | None = None) -> str:
+        """Return the first disputes as JSON."""
+        return _json({"total": len(self), "queue": self._disputes[:first]})
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+class ModesView:
+    """Isolated against contextual judging; `value` holds one entry a judge and rubric."""
+
+    def __init__(self, value: tuple[Modes, ...]) -> None:
+        self.value = value
+
+    def text(self, width: int = 100) -> str:
+        """Return what differs as text."""
+        return agreement_modes_text.render(self.value, width)
+
+    def json(self) -> str:
+        """Return what differs as JSON."""
+        return _json({"modes": self.value})
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+def agreement(
+    rows: Rows,
+    rubric: str | None,
+    *,
+    where: Where | None,
+    by: str | None,
+    seed: int,
+    threshold: float,
+) -> AgreementView:
+    """Return the agreement of the chosen runs' raters.
+
+    Raises:
+        UsageError: the threshold is no kappa to decide on, no such field, or nobody rated the
+            rubric while others were rated.
+    """
+    if not 0 < threshold < 1:
+        raise UsageError(f"--min {threshold:g}: expected a kappa between 0 and 1, such as .5")
+    found: tuple[Agreement, ...]
+    if by is None:
+        whole = raters.agreement(rows, rubric=rubric, where=where, seed=seed, threshold=threshold)
+        found = (whole,)
+    else:
+        found = raters.agreement_by(
+            rows, by, rubric=rubric, where=where, seed=seed, threshold=threshold
+        )
+    if rubric is not None and not any(group.aspects for group in found):
+        _refuse_unknown(rows, rubric)
+    return AgreementView(found)
+
+
+def _refuse_unknown(rows: Rows, rubric: str) -> None:
+    known = aspects(rows.measures(), None)
+    if known and not aspects(rows.measures(), rubric):
+        raise UsageError(f"nobody rated {rubric!r}; rated here: {', '.join(known)}")
+
+
+def queue(rows: Rows, rubric: str | None, *, where: Where | None) -> QueueView:
+    """Return the disputes of the chosen runs.
+
+    Raises:
+        UsageError: nobody rated the rubric while others were rated.
+    """
+    found = raters.queue(rows, rubric=rubric, where=where)
+    if rubric is not None and not found:
+        _refuse_unknown(rows, rubric)
+    return QueueView(found)
+
+
+def both_modes(rows: Rows, *, where: Where | None, seed: int) -> ModesView:
+    """Return how judges' isolated answers differ from their contextual ones."""
+    return ModesView(modes(rows, Drawing(seed), where=where))
+
+
+def _json(value: object) -> str:
+    raw = msgspec.json.encode(value, order="deterministic")
+    return msgspec.json.format(raw, indent=2).decode() + "\n"
