@@ -26,6 +26,8 @@ from stepscope.values import Unmeasured
 from tests.factories import agent, did, failed, run, user
 
 NAME = "judge.step_labels"
+# The agent's steps of the runs with results below.
+ACTED = (1, 3, 5, 7, 8, 10)
 LABELS = {"P": "PROGRESS", "R": "REDUNDANT", "D": "DETOUR", "E": "ERROR"}
 
 
@@ -52,7 +54,7 @@ def labelled(text: str, *, first: int = 2, every: int = 2) -> list[Answer]:
 def found(text: str, *, passed: bool | None = True) -> dict[PatternName, tuple[int, ...] | str]:
     return {
         name: said.kind if isinstance(said, Unmeasured) else tuple(one.step for one in said)
-        for name, said in patterns(labelled(text), passed=passed).items()
+        for name, said in patterns(labelled(text), range(99), passed=passed).items()
         if said != ()
     }
 
@@ -137,16 +139,29 @@ def test_a_step_without_a_label_leaves_open_what_it_could_hide(
     ],
 )
 def test_what_becomes_of_an_error(labels: str, expected: list[tuple[int, str, int | None]]) -> None:
-    assert [tuple(one) for one in mishaps(labelled(labels))] == expected
+    assert [tuple(one) for one in mishaps(labelled(labels), range(99))] == expected
+
+
+def test_steps_that_are_not_the_agents_are_left_out() -> None:
+    # 2 calls, 3 is the result, 4 mends it, 5 its result: within two of the agent's steps.
+    answers = labelled("E P P P P>0 P R", every=1)
+    acted = (2, 4, 6)
+    assert mishaps(answers, acted) == (Mishap(2, "recovered", 6),)
+    assert mishaps(answers, range(99)) == (Mishap(2, "late", 6),)
+    assert patterns(answers, acted, passed=True)["whip"] == ()
+    detour = labelled("P D P P", every=1)
+    assert patterns(detour, (2, 3, 5))["detour"] == (
+        Pattern("detour", 3, (3, 5), "left at 3, back at 5"),
+    )
 
 
 def test_a_pattern_says_where_it_begins_what_it_is_made_of_and_why() -> None:
-    said = patterns(labelled("P E P P R P"), passed=True)
+    said = patterns(labelled("P E P P R P"), range(99), passed=True)
     assert said["cascade"] == (
         Pattern("cascade", 4, (4, 6), "the error at 4 is never addressed, 3 PROGRESS behind it"),
     )
     assert said["whip"] == (Pattern("whip", 10, (10,), "1 REDUNDANT in a run that passed"),)
-    assert patterns(labelled("P D P"))["detour"] == (
+    assert patterns(labelled("P D P"), range(99))["detour"] == (
         Pattern("detour", 4, (4, 6), "left at 4, back at 6"),
     )
     assert set(ADVICE) == set(NAMES)
@@ -182,11 +197,11 @@ def test_patterns_do_not_depend_on_the_order_or_the_numbers_of_steps(
         letter if about is None or letter == "?" or about >= place else f"{letter}>{about}"
         for place, (letter, about) in enumerate(words)
     )
-    said = patterns(labelled(text), passed=passed)
+    said = patterns(labelled(text), range(99), passed=passed)
     mixed = labelled(text)
     seed.shuffle(mixed)
-    assert patterns(mixed, passed=passed) == said
-    apart = patterns(labelled(text, first=0, every=5), passed=passed)
+    assert patterns(mixed, range(99), passed=passed) == said
+    apart = patterns(labelled(text, first=0, every=5), range(99), passed=passed)
     for name, one in said.items():
         other = apart[name]
         if isinstance(one, Unmeasured) or isinstance(other, Unmeasured):
@@ -205,7 +220,7 @@ def test_an_error_is_in_one_pattern_at_most_and_every_recovery_has_its_step(
     )
     answers = labelled(text)
     labels = {a.step: a.label for a in answers if isinstance(a, Verdict)}
-    said = patterns(answers, passed=True)
+    said = patterns(answers, range(99), passed=True)
     cascade, healthy = said["cascade"], said["healthy_recovery"]
     if isinstance(cascade, Unmeasured) or isinstance(healthy, Unmeasured):
         return
@@ -236,10 +251,10 @@ def test_the_judges_recoveries_stand_beside_those_that_results_show() -> None:
         Verdict(NAME, 0.1, "ERROR", 8, (8,), "no such order"),
         Verdict(NAME, 0.9, "PROGRESS", 10, (10,), "looks it up"),
     ]
-    assert compared(said, recovery) == Comparison(
+    assert compared(said, ACTED, recovery) == Comparison(
         both=1, judge=0, rules=1, neither=0, unknown=0, judge_only=1, rules_only=1
     )
-    assert mishaps(said)[0] == Mishap(1, "recovered", 3)
+    assert mishaps(said, ACTED)[0] == Mishap(1, "recovered", 3)
 
 
 def test_an_error_that_the_judge_left_open_is_counted_apart() -> None:
@@ -249,8 +264,8 @@ def test_an_error_that_the_judge_left_open_is_counted_apart() -> None:
         Verdict(NAME, 0.1, "ERROR", 1, (1,), "no such order"),
         Unmeasured("unparsable", "missing_step: 3", NAME, 3),
     ]
-    assert compared(said, recovery).unknown == 1
+    assert compared(said, ACTED, recovery).unknown == 1
     addressing = Verdict(NAME, 0.5, "PROGRESS", 3, (3, 1), "addresses 1: tells of it")
-    assert compared([said[0], addressing], recovery).judge == 1
+    assert compared([said[0], addressing], ACTED, recovery).judge == 1
     silent = Verdict(NAME, 0.5, "PROGRESS", 3, (3,), "goes on")
-    assert compared([said[0], silent], recovery).neither == 1
+    assert compared([said[0], silent], ACTED, recovery).neither == 1

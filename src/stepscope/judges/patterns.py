@@ -8,15 +8,16 @@ step addresses, with PROGRESS behind it: labels cannot say that it builds on the
 nobody looked back. Healthy recovery: an ERROR that a step within two addresses without being an
 ERROR itself. A recovery that comes later, or fails, is neither of the last two.
 
-Steps are counted among those that were labelled. A step without a label can hide a pattern: where
-one could, the answer is Unmeasured, not "none".
+Steps are the agent's alone: what users and tools did is labelled for nobody, and "right after" and
+"within two" count the agent's steps. One without a label can hide a pattern: where it could, the
+answer is Unmeasured, not "none".
 Source: the verdict patterns of trajectory judges; the numbers are ours.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from stepscope.model import Answer, Verdict
@@ -27,7 +28,7 @@ NAMES: tuple[PatternName, ...] = get_args(PatternName)
 # What became of an error; "unknown" where a step without a label could have addressed it.
 Fate = Literal["recovered", "late", "attempted", "unaddressed", "unknown"]
 
-# Labelled steps after an error within which it counts as recovered: one to look, one to mend.
+# Steps of the agent after an error within which it counts as recovered: one to look, one to mend.
 WITHIN = 2
 # With more REDUNDANT steps than this a run is not whipping back once, it is going round.
 MOST_REDUNDANT = 2
@@ -95,18 +96,21 @@ class Comparison(NamedTuple):
 Found = dict[PatternName, tuple[Pattern, ...] | Unmeasured]
 
 
-def patterns(answers: Iterable[Answer], *, passed: bool | None = None) -> Found:
+def patterns(
+    answers: Iterable[Answer], acted: Collection[int], *, passed: bool | None = None
+) -> Found:
     """Return the patterns of one run, every name with what was found of it.
 
     Args:
-        answers: what one judge said of the steps of one run; answers about the run are left out.
+        answers: what one judge said of one run and its steps.
+        acted: indexes of the agent's steps; answers about others are left out.
         passed: whether the run's outcome was fine, None where nobody knows.
     """
-    steps = _in_order(answers)
+    steps = _in_order(answers, acted)
     if not any(isinstance(step, Verdict) for step in steps):
         nothing = Unmeasured("missing_input", "no step of this run has a label")
         return dict.fromkeys(NAMES, nothing)
-    fates = mishaps(steps)
+    fates = _mishaps(steps)
     return {
         "whip": () if passed is False else _or_open(_whip(steps, passed), steps),
         "detour": _or_open(_detour(steps), steps),
@@ -128,9 +132,12 @@ def addressed(verdict: Verdict) -> int | None:
     return step if step < verdict.step and step in verdict.cites else None
 
 
-def mishaps(answers: Iterable[Answer]) -> tuple[Mishap, ...]:
-    """Return every ERROR of a run with what became of it, in order."""
-    steps = _in_order(answers)
+def mishaps(answers: Iterable[Answer], acted: Collection[int]) -> tuple[Mishap, ...]:
+    """Return every ERROR of the agent with what became of it, in order; arguments of `patterns`."""
+    return _mishaps(_in_order(answers, acted))
+
+
+def _mishaps(steps: Sequence[Answer]) -> tuple[Mishap, ...]:
     return tuple(
         _fate(step.step, steps[at + 1 :])
         for at, step in enumerate(steps)
@@ -138,24 +145,23 @@ def mishaps(answers: Iterable[Answer]) -> tuple[Mishap, ...]:
     )
 
 
-def compared(answers: Iterable[Answer], recovery: Iterable[Answer]) -> Comparison:
+def compared(
+    answers: Iterable[Answer], acted: Collection[int], recovery: Iterable[Answer]
+) -> Comparison:
     """Return how a judge's recoveries agree with those that results show (measure `recovery`).
 
-    An error of the rules is one of the judge's where the judge labels the step of its call, or of
-    its result, ERROR. What no tool reported (a false statement, an unwanted act) is the judge's
-    alone.
+    An error of the rules is one of the judge's where the judge labels the step of its call ERROR.
+    What no tool reported (a false statement, an unwanted act) is the judge's alone.
     """
-    named = {mishap.step: mishap.fate for mishap in mishaps(answers)}
+    named = {mishap.step: mishap.fate for mishap in mishaps(answers, acted)}
     told = [
-        ({*verdict.cites[:1], verdict.step}, verdict.label == "recovered")
+        (verdict.cites[0], verdict.label == "recovered")
         for verdict in recovery
-        if isinstance(verdict, Verdict) and verdict.step is not None
+        if isinstance(verdict, Verdict) and verdict.step is not None and verdict.cites
     ]
     counts = dict.fromkeys(Comparison._fields, 0)
-    for places, mended in told:
-        step = next((place for place in sorted(named) if place in places), None)
-        fate = None if step is None else named.pop(step)
-        counts[_cell(fate, mended)] += 1
+    for call, mended in told:
+        counts[_cell(named.pop(call, None), mended)] += 1
     counts["judge_only"] = len(named)
     return Comparison(**counts)
 
@@ -170,8 +176,8 @@ def _cell(fate: Fate | None, mended: bool) -> str:
     return "rules" if mended else "neither"
 
 
-def _in_order(answers: Iterable[Answer]) -> list[Answer]:
-    about = [answer for answer in answers if answer.step is not None]
+def _in_order(answers: Iterable[Answer], acted: Collection[int]) -> list[Answer]:
+    about = [answer for answer in answers if answer.step in acted]
     return sorted(about, key=lambda answer: -1 if answer.step is None else answer.step)
 
 
