@@ -22,19 +22,15 @@ FILTERED = frozenset({"content_filter", "content_policy_violation"})
 _SHOWN = 300
 # Statuses and words of a server that does not know how structured output was asked for.
 _REJECTS = frozenset({400, 404, 415, 422, 500, 501})
-_WORDS = (
-    "response_format",
-    "json_schema",
-    "json_object",
-    "output_config",
-    "output_format",
-    "structured output",
-    "tool_choice",
-    "grammar",
-    "schema",
-    "support tools",
-    "strict",
-)
+_WORDS: dict[Structure, tuple[str, ...]] = {
+    "json_schema": (
+        *("response_format", "json_schema", "json_object", "output_config", "output_format"),
+        *("structured output", "schema", "grammar", "strict"),
+    ),
+    "json_object_schema": ("response_format", "json_object", "schema", "grammar"),
+    "forced_tool": ("tool", "function"),
+    "prompt_only": (),
+}
 # Words of one that knows very well, and was asked for too much.
 _OTHERWISE = ("context length", "context window", "context size", "too long", "too many tokens")
 
@@ -94,12 +90,12 @@ def unusable(endpoint: Endpoint, what: str, *, again: bool, status: int = 200) -
     return ModelError(f"{endpoint.name}: {shown(endpoint, what)}", again=again, status=status)
 
 
-def rejects_structure(status: int | None, message: str) -> bool:
+def rejects(structure: Structure, status: int, message: str) -> bool:
     """Whether an error says that structured output cannot be asked for in this way."""
     text = message.lower()
     if status not in _REJECTS or any(word in text for word in _OTHERWISE):
         return False
-    return any(word in text for word in _WORDS)
+    return any(word in text for word in _WORDS[structure])
 
 
 def falls(endpoint: Endpoint, status: int, before: Structure, after: Structure) -> ModelError:

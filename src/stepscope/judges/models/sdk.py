@@ -140,7 +140,8 @@ class SdkModel:
             raise faults.broken(self.endpoint, e, reached=_reached(e)) from e
         except ModelError as e:
             raise self._named(e) from e
-        return _Came(reply.status_code, reply.headers, reply.content, time.monotonic() - began)
+        seconds = time.monotonic() - began
+        return _Came(reply.status_code, reply.headers, self._without_key(reply.content), seconds)
 
     def opened(self) -> Sdk:
         """Return the client of the SDK for this event loop."""
@@ -153,7 +154,7 @@ class SdkModel:
         self, status: int, headers: Mapping[str, str], body: bytes, used: Structure
     ) -> ModelError:
         """Return the error of a refusal; the next question goes another way where that may help."""
-        if faults.rejects_structure(status, faults.said(body).message):
+        if faults.rejects(used, status, faults.said(body).message):
             place = self._structures.index(used)
             if place + 1 < len(self._structures):
                 # Others in flight may have found out already.
@@ -170,7 +171,7 @@ class SdkModel:
             model=read.model,
             request_id=came.headers.get(self.dialect.request_id, ""),
             seconds=came.seconds,
-            raw=self._without_key(came.body),
+            raw=came.body,
             headers={name: value for name, value in came.headers.items() if _KEPT.fullmatch(name)},
         )
 
