@@ -66,9 +66,7 @@ def said(
     )
 
 
-def axis(
-    judge: str, label: str, *cites: int, rubric: str = SELECTION, sure: float = 0.9
-) -> Answer:
+def axis(judge: str, label: str, *cites: int, rubric: str = SELECTION, sure: float = 0.9) -> Answer:
     """Return an answer about an axis; a word and a colon make it the reason of an absence."""
     measure = rubric if judge == "rules" else f"judge.{rubric}"
     if ":" in label and not label.startswith("outranked"):
@@ -77,10 +75,14 @@ def axis(
     if label.startswith("outranked"):
         return Verdict(measure, label=RIGHT, cites=cites, reason=label, confidence=sure)
     confidence = None if judge == "rules" else sure
-    return Verdict(measure, label=label, cites=cites, reason=f"{label} it is", confidence=confidence)
+    return Verdict(
+        measure, label=label, cites=cites, reason=f"{label} it is", confidence=confidence
+    )
 
 
-def axes(judge: str, held: Sequence[Trajectory], labels: str, rubric: str = SELECTION) -> list[Record]:
+def axes(
+    judge: str, held: Sequence[Trajectory], labels: str, rubric: str = SELECTION
+) -> list[Record]:
     """Return one answer a run: `x` incorrect, `.` correct, `?` uncertain, `-` none at all."""
     words = {"x": WRONG, ".": RIGHT, "?": OPEN, "n": "not_applicable",
              "h": "hallucinated_citation: step 99 of 6", "e": "evidence_not_found: 'no'",
@@ -93,7 +95,7 @@ def axes(judge: str, held: Sequence[Trajectory], labels: str, rubric: str = SELE
 
 
 def labelled(judge: str, of: Trajectory, labels: str) -> list[Record]:
-    """Return labels of steps: P, R, D, E; `e` followed by `+` repairs the error two steps before."""
+    """Return labels of steps by their first letters: P, R, D, E; any other mark is no label."""
     names = {"P": "PROGRESS", "R": "REDUNDANT", "D": "DETOUR", "E": "ERROR"}
     measure = "judge.step_labels"
     steps = [
@@ -108,9 +110,7 @@ def labelled(judge: str, of: Trajectory, labels: str) -> list[Record]:
 def repaired(judge: str, of: Trajectory, *, error: int, by: int) -> Record:
     """Return a step label that addresses an earlier error."""
     why = f"addresses {error}: it undoes it"
-    answer = Verdict(
-        "judge.step_labels", 0.9, "PROGRESS", step=by, cites=(by, error), reason=why
-    )
+    answer = Verdict("judge.step_labels", 0.9, "PROGRESS", step=by, cites=(by, error), reason=why)
     return said(judge, of, answer)
 
 
@@ -156,5 +156,3 @@ def seat(of: PanelGroup, judge: str) -> Seat:
     """Return a judge's seat."""
     (found,) = [one for one in of.seats if one.judge == judge]
     return found
-
-
