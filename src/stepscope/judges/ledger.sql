@@ -66,3 +66,16 @@ CREATE TABLE unknown (
     at_ns      INTEGER NOT NULL
 );
 CREATE INDEX unknown_by_run ON unknown (run);
+
+-- Batches that were sent, or were about to be. While one is open it owns its asks, by a row of its
+-- own in `owners` that outlives every process.
+CREATE TABLE batches (
+    token     TEXT PRIMARY KEY,          -- random, ours
+    judge     TEXT NOT NULL,
+    owner     INTEGER,                   -- NULL when it is over
+    structure TEXT NOT NULL,             -- how structured output is asked for in it
+    remote    TEXT NOT NULL DEFAULT '',  -- the provider's name for it; '' until that is known
+    keeper    INTEGER,                   -- the run that looks after it
+    asks      INTEGER NOT NULL,
+    at_ns     INTEGER NOT NULL
+) WITHOUT ROWID;

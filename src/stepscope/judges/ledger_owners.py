@@ -20,6 +20,8 @@ from typing import NamedTuple
 # Ten beats: a machine that swaps is slow, not dead.
 BEAT_SECONDS = 5.0
 DEAD_SECONDS = 50.0
+# In place of a machine's: an owner that is no process but a batch at a provider (`batching`).
+BATCH = "batch"
 _START = 19  # of the fields behind the name in /proc/PID/stat: the start, in ticks since boot
 
 
@@ -48,6 +50,8 @@ class Watch:
 
     def lives(self, owner: Owner) -> bool:
         """Tell whether a run may still be under way."""
+        if owner.place == BATCH:
+            return True
         if owner.place == _place():
             return _start(owner.pid) == owner.start
         now = self._now()

@@ -33,24 +33,15 @@ class Prices:
         """Read nothing yet; the table of prices is loaded when the first one is asked for."""
         self._table = table
 
-    def worst(self, judge: str, request: Request) -> float | None:
+    def worst(self, judge: str, request: Request, *, batch: bool = False) -> float | None:
         """Return what a request can cost at most, USD; None where its price is unknown.
 
         Every token is at least one byte of what is sent, and no answer is longer than its limit.
         """
         read = input_bound(request)
-        written = request.max_output_tokens
-        return _dearest(
-            [
-                self._usd(judge, "", Usage(input_total=read, output_total=written), batch=False),
-                self._usd(
-                    judge,
-                    "",
-                    Usage(input_total=read, cache_write=read, output_total=written),
-                    batch=False,
-                ),
-            ]
-        )
+        plain = Usage(input_total=read, output_total=request.max_output_tokens)
+        cached = msgspec.structs.replace(plain, cache_write=read)
+        return _dearest([self._usd(judge, "", usage, batch=batch) for usage in (plain, cached)])
 
     def cost(
         self, judge: str, usage: Usage | None, *, model: str = "", batch: bool = False
