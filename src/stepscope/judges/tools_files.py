@@ -1,0 +1,190 @@
+"""Tools over what a run left behind: files, tables, commands, and the environment's own look-ups.
+
+Files and commands go through the sandbox, on a copy of the folder that the user named. Where the
+sandbox does not hold they are off and the judge is told so; there is no way around it. Paths and
+arguments are a judge's, and it has read the trace: none of them is an option, and none leads out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+import msgspec
+
+from stepscope.effects import infer_effect
+from stepscope.errors import EnvironmentFault
+from stepscope.judges.tools import Call, Refused, Tool, Toolbox, searched
+from stepscope.judges.tools_tables import query
+from stepscope.model import Effect, Json
+from stepscope.safety.sandbox import DEFAULT, MIB, Finished, run
+from stepscope.safety.sandbox_check import check
+from stepscope.safety.sandbox_workspace import Workspace, copied
+
+# A look is not worth more: replies of other judges wait meanwhile.
+BOUNDS = replace(DEFAULT, seconds=5.0, cpu_seconds=5, output_bytes=MIB)
+# Of a command that is a look, and not a program that a judge writes.
+_ARGUMENTS = 32
+_ARGUMENT_CHARACTERS = 1_000
+_PATH_CHARACTERS = 500
+NAMES = ("list_files", "read_file", "grep", "query", "run")
+
+_decode = msgspec.json.Decoder(dict[str, Json]).decode
+
+
+class LookUps(Protocol):
+    """The environment of a run, as far as it can be asked without changing it."""
+
+    @property
+    def effects(self) -> Mapping[str, Effect]:
+        """Return its tools, each with what is declared of it; "unknown" where nothing is."""
+
+    def look_up(self, name: str, arguments: Mapping[str, Json]) -> str:
+        """Return what a tool that only reads answers, as text."""
+
+
+@contextmanager
+def with_files(toolbox: Toolbox, folder: Path) -> Iterator[Toolbox]:
+    """Give a toolbox the tools over a folder, or say in it why they are off.
+
+    Raises:
+        UsageError: there is no such folder.
+    """
+    with copied(folder) as workspace:
+        try:
+            check()
+        except EnvironmentFault as e:
+            yield toolbox.with_more((), off=dict.fromkeys(NAMES, str(e)), state="no sandbox")
+            return
+        files = _Files(workspace)
+        tools = (
+            Tool("list_files", "files below the folder `path` (all: empty)", files.listed),
+            Tool("read_file", "the file `path`, from line `start` on", files.read),
+            Tool("grep", "lines that hold `text`, to the letter, below `path`", files.grep),
+            Tool("query", "rows of the SELECT in `text`, of the SQLite file `path`", files.query),
+            Tool("run", "`command`, a program and its arguments; it can write nothing", files.run),
+        )
+        yield toolbox.with_more(tools, off={}, state=state_of(workspace))
+
+
+def with_look_ups(toolbox: Toolbox, environment: LookUps) -> Toolbox:
+    """Return a toolbox that can ask the environment's own tools that change nothing.
+
+    A tool is asked where it is declared to read; where nothing is declared, by its name.
+    """
+    reads = sorted(
+        name
+        for name, effect in environment.effects.items()
+        if effect == "read" or (effect == "unknown" and infer_effect(name) == "read")
+    )
+
+    def look_up(call: Call) -> str:
+        if call.text not in reads:
+            raise Refused(f"only tools that change nothing may be asked: {', '.join(reads)}")
+        try:
+            arguments = _decode(call.command[0]) if call.command else {}
+        except msgspec.DecodeError:
+            raise Refused("`command` holds one text, the arguments as a JSON object") from None
+        return environment.look_up(call.text, arguments)
+
+    if not reads:
+        return toolbox
+    manual = f"the tool `text`, arguments in `command` as one JSON object: {', '.join(reads)}"
+    tool = Tool("look_up", manual, look_up)
+    return toolbox.with_more((tool,), off={}, state=f"look-ups {reads}")
+
+
+def state_of(workspace: Workspace) -> str:
+    """Return a hash over the names and contents of all files of a workspace."""
+    seen = sha256()
+    for path in sorted(workspace.path.rglob("*")):
+        seen.update(f"{path.relative_to(workspace.path)}\0".encode("utf-8", "surrogateescape"))
+        if path.is_symlink():
+            seen.update(str(path.readlink()).encode("utf-8", "surrogateescape"))
+        elif path.is_file():
+            with path.open("rb") as file:
+                while piece := file.read(MIB):
+                    seen.update(piece)
+        seen.update(b"\0")
+    return seen.hexdigest()
+
+
+class _Files:
+    """The tools over one workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+
+    def listed(self, call: Call) -> str:
+        done = self._run("find", _path(call), "-mindepth", "1", "-printf", "%y %10s %p\\n")
+        left = "".join(f"({n} left out: {why})\n" for why, n in self.workspace.dropped.items())
+        return left + _sorted(done)
+
+    def read(self, call: Call) -> str:
+        start = 1 if call.start is None else call.start
+        if start < 1:
+            raise Refused(f"`start` is {start}; lines count from 1")
+        return _shown(self._run("tail", "-n", f"+{start}", "--", _path(call)))
+
+    def grep(self, call: Call) -> str:
+        wanted = searched(call)
+        if "\n" in wanted:
+            raise Refused("`text` has more than one line; grep looks for one")
+        found = self._run("grep", "-rnIF", "--max-count=50", "-e", wanted, "--", _path(call))
+        return _sorted(found) if found.out or found.code != 1 else "no line holds that text"
+
+    def query(self, call: Call) -> str:
+        path = self.workspace.path / _path(call)
+        if not (path.is_file() and path.resolve().is_relative_to(self.workspace.path.resolve())):
+            raise Refused(f"there is no file {call.path}")
+        return query(path, searched(call))
+
+    def run(self, call: Call) -> str:
+        command = call.command
+        if not command or not command[0]:
+            raise Refused("run needs `command`: a program and its arguments")
+        if len(command) > _ARGUMENTS or max(map(len, command)) > _ARGUMENT_CHARACTERS:
+            raise Refused(
+                f"at most {_ARGUMENTS} arguments of at most {_ARGUMENT_CHARACTERS} characters"
+            )
+        if any("\0" in word for word in command):
+            raise Refused("an argument holds a NUL")
+        return _shown(self._run(*command))
+
+    def _run(self, *command: str) -> Finished:
+        words = [word.encode("utf-8", "replace").decode() for word in command]
+        return run(words, workspace=self.workspace.path, bounds=BOUNDS)
+
+
+def _path(call: Call) -> str:
+    """Return a path that starts with ./ and stays inside.
+
+    Raises:
+        Refused: it leads out, or is none.
+    """
+    path = PurePosixPath(call.path or ".")
+    if path.is_absolute() or ".." in path.parts or "\0" in call.path:
+        raise Refused("`path` stays within the workspace: no leading slash, no `..`")
+    if len(call.path) > _PATH_CHARACTERS:
+        raise Refused(f"`path` has more than {_PATH_CHARACTERS} characters")
+    return "." if path == PurePosixPath() else f"./{path}"
+
+
+def _shown(done: Finished) -> str:
+    text = done.out.decode("utf-8", "replace")
+    errors = done.err.decode("utf-8", "replace")
+    notes = [f"(it exited with {done.code})\n"] if done.code and not (done.cut or done.late) else []
+    notes += ["(it wrote too much and was ended)\n"] if done.cut else []
+    notes += ["(it took too long and was ended)\n"] if done.late else []
+    return "".join(notes) + text + (f"\nerrors:\n{errors}" if errors else "")
+
+
+def _sorted(done: Finished) -> str:
+    if done.code or done.cut or done.late:
+        return _shown(done)
+    # Folders are listed in the order of the disk, which another copy does not have.
+    return "\n".join(sorted(done.out.decode("utf-8", "replace").splitlines()))
