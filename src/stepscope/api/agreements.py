@@ -12,9 +12,11 @@ from stepscope.calibrate import agreement_queue
 from stepscope.calibrate.agreement_figures import Drawing
 from stepscope.calibrate.agreement_modes import Modes, modes
 from stepscope.calibrate.agreement_reading import aspects
-from stepscope.calibrate.agreement_types import Agreement, Aspect, Dispute
+from stepscope.calibrate.agreement_types import Agreement, Answer, Aspect, Dispute
 from stepscope.errors import UsageError
 from stepscope.report import agreement_modes_text, agreement_text
+from stepscope.safety.redact import Redactor
+from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
 
@@ -136,7 +138,31 @@ def agreement(
         )
     if rubric is not None and not any(group.aspects for group in found):
         _refuse_unknown(rows, rubric)
-    return AgreementView(found)
+    redactor = rows.shown if isinstance(rows, Store) else None
+    return AgreementView(found if redactor is None else _without_secrets(found, redactor))
+
+
+def _without_secrets(found: tuple[Agreement, ...], redactor: Redactor) -> tuple[Agreement, ...]:
+    replace = msgspec.structs.replace
+    return tuple(
+        replace(
+            group,
+            aspects=tuple(
+                replace(aspect, disputed=tuple(_hidden(one, redactor) for one in aspect.disputed))
+                for aspect in group.aspects
+            ),
+        )
+        for group in found
+    )
+
+
+def _hidden(dispute: Dispute, redactor: Redactor) -> Dispute:
+    said = tuple(_clean(answer, redactor) for answer in dispute.answers)
+    return msgspec.structs.replace(dispute, answers=said)
+
+
+def _clean(answer: Answer, redactor: Redactor) -> Answer:
+    return msgspec.structs.replace(answer, reason=redactor.redact(answer.reason).text)
 
 
 def _refuse_unknown(rows: Rows, rubric: str) -> None:
@@ -154,12 +180,33 @@ def queue(rows: Rows, rubric: str | None, *, where: Where | None) -> QueueView:
     found = raters.queue(rows, rubric=rubric, where=where)
     if rubric is not None and not found:
         _refuse_unknown(rows, rubric)
-    return QueueView(found)
+    redactor = rows.shown if isinstance(rows, Store) else None
+    return QueueView(found if redactor is None else tuple(_hidden(d, redactor) for d in found))
 
 
 def both_modes(rows: Rows, *, where: Where | None, seed: int) -> ModesView:
     """Return how judges' isolated answers differ from their contextual ones."""
-    return ModesView(modes(rows, Drawing(seed), where=where))
+    found = modes(rows, Drawing(seed), where=where)
+    redactor = rows.shown if isinstance(rows, Store) else None
+    if redactor is None:
+        return ModesView(found)
+    replace = msgspec.structs.replace
+    return ModesView(
+        tuple(
+            replace(
+                one,
+                most=tuple(
+                    replace(
+                        gap,
+                        isolated=_clean(gap.isolated, redactor),
+                        contextual=_clean(gap.contextual, redactor),
+                    )
+                    for gap in one.most
+                ),
+            )
+            for one in found
+        )
+    )
 
 
 def _json(value: object) -> str:

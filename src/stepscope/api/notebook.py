@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from stepscope.api.adding import Added, Progress, add
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stepscope.api.agreements import AgreementView, ModesView, QueueView
+    from stepscope.api.verdicts import AddedVerdicts
     from stepscope.calibrate.noise import Noise
     from stepscope.report.curve_types import Shapes
     from stepscope.store import Purged
@@ -308,6 +309,43 @@ class Notebook:
 
         drawn = self.settings.seed if seed is None else seed
         return both_modes(self.store, where=_where(where, since), seed=drawn)
+
+    def add_verdicts(
+        self,
+        file: str | Path,
+        *,
+        columns: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        rubric: str | None = None,
+        rater: str | None = None,
+        human: bool = False,
+    ) -> AddedVerdicts:
+        """Read other people's verdicts on runs of the store; they become a rater like any other.
+
+        Args:
+            file: CSV, JSON lines or Parquet, "-" for standard input.
+            columns: field -> column: run, step, label, value, judge, axis, confidence, cites,
+                reason, repeat; "n-1" for a step's column n that counts from 1.
+            labels: label in the file -> label of the rubric.
+            rubric: the rubric, or the set that the axis column names one of.
+            rater: who rated, where no column says it.
+            human: people rated.
+
+        Raises:
+            UsageError: no such file or column.
+            TraceError: the file cannot be read.
+        """
+        from stepscope.api.score_file import opened
+        from stepscope.api.verdict_cells import Columns
+        from stepscope.api.verdicts import add_verdicts
+
+        said = Columns(
+            of=dict(columns or {}), labels=dict(labels or {}), rubric=rubric, rater=rater
+        )
+        stream = opened(str(file), self.settings)
+        with stream.file:
+            family: Literal["human", "imported"] = "human" if human else "imported"
+            return add_verdicts(self.store, stream, said, family=family)
 
     def trajectories(
         self, *, where: str | None = None, since: str | None = None

@@ -1,4 +1,4 @@
-"""The options of `import`: those of files, those of backends, and those of --listen."""
+"""The options of `import`: those of files, those of backends, of --listen, of --verdicts."""
 
 from __future__ import annotations
 
@@ -69,6 +69,47 @@ Idle = Annotated[
 KeepAll = Annotated[
     bool, typer.Option("--keep-all", help="With --listen: traces without an agent are runs.")
 ]
+Verdicts = Annotated[
+    str | None,
+    typer.Option(
+        "--verdicts",
+        metavar="FILE",
+        help="Read other people's verdicts on runs of the store: CSV, JSON lines, Parquet.",
+    ),
+]
+Mapped = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="FIELD=COLUMN",
+        help="With --verdicts: which column is run, step, label, value, judge, axis, confidence, "
+        "cites, reason, repeat. step=n-1 where n counts from 1.",
+    ),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels", metavar="THEIRS=OURS", help="With --verdicts: translate labels, as yes=correct."
+    ),
+]
+RubricName = Annotated[
+    str | None,
+    typer.Option("--rubric", metavar="NAME", help="With --verdicts: what was rated, as axes."),
+]
+Rater = Annotated[
+    str | None, typer.Option("--rater", metavar="NAME", help="With --verdicts: who rated.")
+]
+Human = Annotated[bool, typer.Option("--human", help="With --verdicts: people rated.")]
+
+
+class OfVerdicts(NamedTuple):
+    """What is asked of verdicts alone; `map`, `labels` as they were given."""
+
+    map: list[str] | None
+    labels: list[str] | None
+    rubric: str | None
+    rater: str | None
+    human: bool
 
 
 class OfFiles(NamedTuple):
@@ -87,7 +128,7 @@ class OfListening(NamedTuple):
     keep_all: bool
 
 
-def refuse(given: OfFiles | OfListening, why: str) -> None:
+def refuse(given: OfFiles | OfListening | OfVerdicts, why: str) -> None:
     """Refuse the first option that was given, saying why.
 
     Raises:

@@ -10,16 +10,23 @@ from stepscope.cli.import_options import (
     Agent,
     AgentVersion,
     FormatName,
+    Human,
     Idle,
     KeepAll,
+    Labels,
     Listen,
+    Mapped,
     OfFiles,
     OfListening,
+    OfVerdicts,
     Paths,
     Quiet,
+    Rater,
+    RubricName,
     Since,
     Strict,
     Tags,
+    Verdicts,
     Workers,
     refuse,
     tags_of,
@@ -49,6 +56,12 @@ def import_(
     quiet: Quiet = None,
     idle: Idle = None,
     keep_all: KeepAll = False,
+    verdicts: Verdicts = None,
+    mapped: Mapped = None,
+    labels: Labels = None,
+    rubric: RubricName = None,
+    rater: Rater = None,
+    human: Human = False,
     store: StorePath = None,
     offline: Offline = False,
     as_json: Json = False,
@@ -59,15 +72,30 @@ def import_(
     changes nothing. A record that cannot be read is set aside and counted. With --listen runs come
     in as they happen, over OTLP/HTTP, until Ctrl-C: each is kept and scored when it ends. From a
     tracing backend runs are pulled; the variables of its own SDK say where it is and hold the key.
+    With --verdicts what other people or judges said of runs of the store becomes a rater of agree.
 
     Example: stepscope import runs/ --agent gpt-4o --tag experiment=a
 
     Example: stepscope import phoenix:my-project --since last
 
     Example: stepscope import --listen 127.0.0.1:4318
+
+    Example: stepscope import --verdicts labels.csv --map run=id,label=verdict --rubric axes
     """
     tags = tags_of(tag or [])
     files, listening = OfFiles(format_name, strict, workers), OfListening(quiet, idle, keep_all)
+    of_verdicts = OfVerdicts(mapped, labels, rubric, rater, human)
+    if verdicts is not None:
+        refuse(files, "is for runs; --verdicts reads what was said of runs of the store")
+        refuse(listening, "is for runs that come in with --listen")
+        if paths or listen or since is not None or tags or agent or agent_version:
+            raise UsageError(
+                "--verdicts FILE reads verdicts alone; import runs by a command before"
+            )
+        from stepscope.cli.import_verdicts import import_verdicts
+
+        return import_verdicts(verdicts, of_verdicts, store=store, as_json=as_json)
+    refuse(of_verdicts, "is for --verdicts FILE")
     if listen:
         refuse(files, "is for files; --listen reads nothing but OTLP, as it comes")
         if since is not None:
