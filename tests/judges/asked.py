@@ -146,6 +146,14 @@ class Prices:
     ) -> float | None:
         return self.paid
 
+    def saved(
+        self, judge: str, usage: Usage | None, *, model: str = "", batch: bool = False
+    ) -> float | None:
+        return None if self.paid is None else 0.0625
+
+    def advice(self, judge: str) -> str:
+        return f"write the price of {judge}"
+
 
 def patience(*, tries: int = 3, most: int = 32) -> Patience:
     """Return the retry loop, without its pauses."""

@@ -12,7 +12,7 @@ from stepscope.errors import ConfigError, EnvironmentFault, ModelError
 from stepscope.judges.budget import Budget
 from stepscope.judges.judgement import Judgement
 from stepscope.judges.ledger import Ledger
-from stepscope.judges.running import run
+from stepscope.judges.running import Progress, run
 from stepscope.judges.running_buying import Bought
 from stepscope.judges.running_records import judge_name
 from stepscope.judges.running_tally import Ran
@@ -46,7 +46,7 @@ def judged(
     keep: Callable[[Sequence[Record]], None] = lambda records: None,
     concurrency: int = 8,
     tries: int = 3,
-    **more: object,
+    progress: Progress | None = None,
 ) -> Ran:
     """Run to the end; a model that is None is not open."""
     return asyncio.run(
@@ -59,7 +59,7 @@ def judged(
             budget=budget,
             keep=keep,
             concurrency=concurrency,
-            **more,  # type: ignore[arg-type]
+            progress=progress,
         )
     )
 
@@ -84,7 +84,13 @@ def test_replies_become_records_with_their_price(ledger: Ledger) -> None:
     assert (ran.judgements, ran.records, ran.bought, ran.from_ledger) == (1, 1, 1, 0)
     assert (ran.usd, ran.spent_usd, ran.reserved_usd, ran.unpriced) == (0.125, 0.125, 0.0, 0)
     assert (ran.input_tokens, ran.output_tokens, ran.cached_tokens) == (100, 10, 40)
+    assert (ran.saved_usd, ran.ignored_schema) == (0.0625, {})
     assert ledger.states() == {"verdict": 1}
+
+
+def test_an_endpoint_that_ignores_the_schema_is_told(ledger: Ledger) -> None:
+    model = Answering(lambda number, request: reply(label="who knows"))
+    assert judged(judgements(2), ledger, model=model).ignored_schema == {"local/tiny": 4}
 
 
 def test_a_second_run_buys_nothing_and_says_the_same(ledger: Ledger) -> None:
@@ -182,7 +188,7 @@ def test_a_budget_of_zero_sends_nothing(ledger: Ledger) -> None:
 
 def test_an_unknown_price_fails_closed_and_says_what_to_write(ledger: Ledger) -> None:
     model = Answering()
-    with pytest.raises(ConfigError, match=r'no price is known for .*\[judges.model."local/tiny"\]'):
+    with pytest.raises(ConfigError, match="write the price of local/tiny"):
         judged(judgements(2), ledger, model=model, prices=Prices(None, None))
     assert model.asked == []
     ran = judged(

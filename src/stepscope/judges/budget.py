@@ -52,11 +52,3 @@ def usd(amount: int) -> float:
     1.5
     """
     return amount / NANO
-
-
-def no_price(judge: str) -> ConfigError:
-    """Return what is raised when the price of a judge is not known and a budget holds."""
-    return ConfigError(
-        f"no price is known for {judge!r}, so no budget can hold it: write, USD for a million "
-        f'tokens, [judges.model."{judge}"] price = {{ input = 0, output = 0 }}'
-    )

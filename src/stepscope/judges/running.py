@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from stepscope.errors import ConfigError
-from stepscope.judges.budget import Budget, nano, no_price
+from stepscope.judges.budget import Budget, nano
 from stepscope.judges.judgement import Ask, Judgement, Outcome
 from stepscope.judges.ledger import Ledger, unpacked
 from stepscope.judges.ledger_desk import Desk
@@ -91,7 +91,6 @@ async def run(
             pricing=prices,
             concurrency=concurrency,
             stopped=stopped,
-            priced=budget.limit_usd is not None,
         )
         loop = _Loop(buying, keep, progress)
         start = time.monotonic()
@@ -118,6 +117,8 @@ def _ran(tally: Tally, desk: Desk, ledger: Ledger, seconds: float, *, stopped: b
         input_tokens=tally.tokens["input"],
         output_tokens=tally.tokens["output"],
         cached_tokens=tally.tokens["cached"],
+        saved_usd=tally.saved_usd,
+        ignored_schema=dict(sorted(tally.ignored.items())),
         seconds=seconds,
         stopped=stopped,
     )
@@ -135,15 +136,13 @@ class _Buying:
         pricing: Pricing,
         concurrency: int,
         stopped: asyncio.Event,
-        priced: bool,
     ) -> None:
         self.desk = desk
         self.stopped = stopped
         self.window = asyncio.Semaphore(concurrency * _AHEAD)
         self._models = models
         self._patience = patience
-        self._pricing = pricing
-        self._priced = priced
+        self.pricing = pricing
         self._slots = asyncio.Semaphore(concurrency)
         self._most_warm = concurrency * _AHEAD * 2
         self._warm: OrderedDict[tuple[str, str, str], asyncio.Event] = OrderedDict()
@@ -170,7 +169,7 @@ class _Buying:
             warm.set()
 
     async def _reply(self, ask: Ask, trajectory: str) -> Bought | Lost:
-        worst = self._pricing.worst(ask.judge, ask.request)
+        worst = self.pricing.worst(ask.judge, ask.request)
         known = None if worst is None else nano(worst)
         wanted = Wanted(ask.key, trajectory, ask.judge, known)
         while not self.stopped.is_set():
@@ -188,7 +187,7 @@ class _Buying:
         if claim.body is not None:
             return Bought(unpacked(claim.body), claim.cost, fresh=False)
         if claim.standing == "unpriced":
-            raise no_price(ask.judge)
+            raise ConfigError(self.pricing.advice(ask.judge))
         if claim.standing == "over":
             return Lost("budget", "the budget does not hold it")
         if claim.standing != "mine":
@@ -196,7 +195,7 @@ class _Buying:
         model = self._models.get(ask.judge)
         if model is None:
             raise ConfigError(f"no model is open for the judge {ask.judge!r}, and nothing recorded")
-        purchase = Purchase(ask, model, desk=self.desk, pricing=self._pricing, stopped=self.stopped)
+        purchase = Purchase(ask, model, desk=self.desk, pricing=self.pricing, stopped=self.stopped)
         try:
             return await buy(ask, purchase, patience=self._patience, desk=self.desk)
         except Halted:
@@ -287,10 +286,16 @@ class _Loop:
             async with asyncio.TaskGroup() as group:
                 replies = [group.create_task(self._buying.reply(ask, trajectory)) for ask in asks]
             found = [task.result() for task in replies]
-        for reply in found:
+        for ask, reply in zip(asks, found, strict=True):
             if isinstance(reply, Bought):
-                self.tally.replied(reply)
+                self.tally.replied(ask.judge, reply, self._saved(ask.judge, reply))
         return found
+
+    def _saved(self, judge: str, bought: Bought) -> float | None:
+        if not bought.fresh:
+            return None
+        reply = bought.reply
+        return self._buying.pricing.saved(judge, reply.usage, model=reply.model)
 
     async def _flush(self) -> None:
         """Keep records, then say in the ledger that they are kept."""

@@ -17,6 +17,7 @@ from stepscope.judges.judgement import Ask, request_hash
 from stepscope.judges.ledger import packed, unpacked
 from stepscope.judges.ledger_desk import Desk
 from stepscope.judges.ledger_rows import NO_ANSWER
+from stepscope.judges.models.fitting import ignored
 from stepscope.model import Model, Reply, Request, Usage
 
 # A gateway gave up; the model behind it may have answered.
@@ -43,6 +44,14 @@ class Pricing(Protocol):
     ) -> float | None:
         """Return what a call did cost."""
 
+    def saved(
+        self, judge: str, usage: Usage | None, *, model: str = "", batch: bool = False
+    ) -> float | None:
+        """Return what the provider's cache saved; below 0 where filling it cost more."""
+
+    def advice(self, judge: str) -> str:
+        """Return what to write where the price of a judge is unknown, one line."""
+
 
 class Bought(NamedTuple):
     """A reply that is committed.
@@ -51,11 +60,13 @@ class Bought(NamedTuple):
         reply: as it was received.
         cost: in billionths of a USD; None where nobody knows.
         fresh: whether this run has paid for it.
+        ignored: whether its endpoint let the model ignore the schema that it accepted.
     """
 
     reply: Reply
     cost: int | None
     fresh: bool
+    ignored: bool = False
 
 
 class Lost(NamedTuple):
@@ -134,7 +145,8 @@ class Purchase:
         cost = None if known is None else nano(known)
         body = packed(reply)
         # What is read now is what would be read again.
-        self.bought = Bought(unpacked(body), cost, fresh=True)
+        ignores = ignored(self._ask.request, reply)
+        self.bought = Bought(unpacked(body), cost, fresh=True, ignored=ignores)
         first = await self._desk.receive(self._ask.key, body, cost)
         if first is not None:
             self.bought = Bought(unpacked(first), cost, fresh=True)

@@ -37,6 +37,10 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
         input_tokens: read by the judges, what was cached included.
         output_tokens: written by them.
         cached_tokens: of those read, from the provider's cache.
+        saved_usd: what that saved, as far as prices are known; below 0 where filling the cache
+            cost more than it brought.
+        ignored_schema: judge -> replies of an endpoint that let the model ignore the schema that it
+            accepted; another `structure` in the settings is the cure.
         seconds: from start to end, on a clock that never goes back.
         stopped: whether the run was stopped before its end.
     """
@@ -56,6 +60,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: int
     output_tokens: int
     cached_tokens: int
+    saved_usd: float
+    ignored_schema: dict[str, int]
     seconds: float
     stopped: bool
 
@@ -76,17 +82,22 @@ class Tally:
         self.from_ledger = 0
         self.unpriced = 0
         self.nano = 0
+        self.saved_usd = 0.0
+        self.ignored: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
         self.unmeasured: Counter[str] = Counter()
         self.tokens: Counter[str] = Counter()
         self.reasons: dict[str, None] = {}
 
-    def replied(self, bought: Bought) -> None:
-        """Count a reply."""
+    def replied(self, judge: str, bought: Bought, saved: float | None) -> None:
+        """Count a reply, and what the provider's cache saved of its price."""
         if not bought.fresh:
             self.from_ledger += 1
             return
         self.bought += 1
+        self.saved_usd += saved or 0.0
+        if bought.ignored:
+            self.ignored[judge] += 1
         if bought.cost is None:
             self.unpriced += 1
         else:

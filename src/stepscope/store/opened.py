@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -56,6 +58,12 @@ class OpenStore:
             found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
         self.redactor = Redactor(found[0], own)
         self.shown = self.redactor if shown else None
+
+    def secret(self, purpose: str) -> bytes:
+        """Return 32 bytes that only this store knows, others for each purpose, for all its life."""
+        with faults(self.path):
+            found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
+        return hmac.new(found[0], purpose.encode(), sha256).digest()
 
     def close(self) -> None:
         """Close the file; a second close does nothing."""

@@ -39,7 +39,12 @@ _INSERT = (
     " confidence, at_ns, usage, cost_usd, seconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6,"
     " CASE WHEN ?6 = 1 THEN ?7 END, nullif(?8, ''), ?9, ?10, nullif(?11, -1.0), ?12,"
     " nullif(?13, ''), nullif(?14, -1.0), nullif(?15, -1.0))"
-    " ON CONFLICT (question, run, case_id, repeat, step) DO NOTHING"
+    # Why nobody was asked gives way to an answer of somebody who was; nothing else does.
+    " ON CONFLICT (question, run, case_id, repeat, step) DO UPDATE SET state = excluded.state,"
+    " value = excluded.value, label = excluded.label, cites = excluded.cites,"
+    " reason = excluded.reason, confidence = excluded.confidence, usage = excluded.usage,"
+    " cost_usd = excluded.cost_usd, seconds = excluded.seconds, at_ns = excluded.at_ns"
+    " WHERE records.state < 0 AND records.seconds IS NULL AND excluded.seconds IS NOT NULL"
 )
 # Rules cost nothing: three columns fewer to bind.
 _INSERT_LINES = (

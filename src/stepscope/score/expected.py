@@ -1,0 +1,196 @@
+"""What judging would cost: the plan as it would be bought, and nothing sent.
+
+The worst is what a budget reserves: every byte a token, every answer as long as it may be. The
+likely is a guess from usual texts and answers, and says so. Repairs of unreadable answers and
+further looks of a judge with tools are in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import msgspec
+
+from stepscope.judges.judgement import Ask
+from stepscope.judges.ledger import Ledger
+from stepscope.judges.rubric import Kind
+from stepscope.judges.running_buying import Pricing
+from stepscope.model import Request, Usage
+from stepscope.score.planned import Asking, Plan
+from stepscope.store import Store
+
+# English text and JSON in the tokenisers of the large providers: 3.5 to 4.5.
+_BYTES_PER_TOKEN = 4
+# Answers of the length that the rubrics ask for: tokens of one, and of each step's part in it.
+_WHOLE_TOKENS: dict[Kind, int] = {
+    "axis": 350,
+    "attribution": 350,
+    "score": 100,
+    "labels": 40,
+    "presence": 60,
+}
+_STEP_TOKENS: dict[Kind, int] = {"labels": 50, "presence": 25}
+_LOOKED_UP = 200
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What one judge would be asked by one rubric.
+
+    Attributes:
+        judge: who.
+        rubric: by what.
+        judgements: questions about runs, steps and sub-goals.
+        calls: requests that they need, repairs not counted.
+        bought: of these, with a reply in the ledger.
+        input_tokens: what the others would read, likely.
+        worst_usd: what they can cost; None where the price is not known.
+        likely_usd: what they probably cost.
+    """
+
+    judge: str
+    rubric: str
+    judgements: int = 0
+    calls: int = 0
+    bought: int = 0
+    input_tokens: int = 0
+    worst_usd: float | None = 0.0
+    likely_usd: float | None = 0.0
+
+
+class DryRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What judging would ask and cost; nothing was sent.
+
+    Attributes:
+        rows: one a judge and rubric, in the order they are asked.
+        runs: runs that would be asked about.
+        purged: runs that were chosen and whose texts are erased.
+        unasked: questions that no judge would be asked, by the first word of why.
+        budget_usd: the most that may be spent; None without a limit.
+    """
+
+    rows: tuple[Expected, ...]
+    runs: int
+    purged: int
+    unasked: dict[str, int]
+    budget_usd: float | None
+
+    @property
+    def calls(self) -> int:
+        """Requests that would be sent."""
+        return sum(row.calls - row.bought for row in self.rows)
+
+    @property
+    def worst_usd(self) -> float | None:
+        """What all of it can cost; None where a price is not known."""
+        return _sum([row.worst_usd for row in self.rows])
+
+    @property
+    def likely_usd(self) -> float | None:
+        """What all of it probably costs; None where a price is not known."""
+        return _sum([row.likely_usd for row in self.rows])
+
+    def __str__(self) -> str:
+        """Say it as a table."""
+        return "\n".join(_lines(self))
+
+
+def dry_run(
+    store: Store,
+    asking: Asking,
+    *,
+    prices: Pricing,
+    ledger: Ledger | None,
+    budget_usd: float | None,
+) -> DryRun:
+    """Return what judging would ask and cost; sends nothing, keeps nothing.
+
+    Args:
+        store: read from.
+        asking: as for `judge`.
+        prices: what calls cost.
+        ledger: of what is bought already; None where there is none yet.
+        budget_usd: told beside what it would cost.
+    """
+    plan = Plan(store, asking)
+    rows: dict[tuple[str, str], Expected] = {
+        (judge.name, rubric.name): Expected(judge=judge.name, rubric=rubric.name)
+        for judge in asking.judges
+        for rubric in asking.rubrics
+    }
+    kinds = {rubric.name: rubric.kind for rubric in asking.rubrics}
+    planned = plan.with_steps()
+    while batch := list(islice(planned, _LOOKED_UP)):
+        held = _held(ledger, [ask for judgement, _ in batch for ask in judgement.asks])
+        for judgement, steps in batch:
+            place = (judgement.judge.name, judgement.rubric)
+            row = rows[place]
+            row = msgspec.structs.replace(row, judgements=row.judgements + 1)
+            for ask in judgement.asks:
+                written = _written(kinds[judgement.rubric], steps, len(judgement.asks), ask.request)
+                row = _with(row, ask, written, prices, bought=ask.key in held)
+            rows[place] = row
+        plan.take()
+    return DryRun(
+        rows=tuple(rows.values()),
+        runs=plan.seen.runs,
+        purged=plan.purged,
+        unasked=dict(sorted(plan.seen.unasked.items())),
+        budget_usd=budget_usd,
+    )
+
+
+def _held(ledger: Ledger | None, asks: Sequence[Ask]) -> set[str]:
+    return set() if ledger is None else ledger.holds(ask.key for ask in asks)
+
+
+def _with(row: Expected, ask: Ask, written: int, prices: Pricing, *, bought: bool) -> Expected:
+    """Return a row with one more call."""
+    if bought:
+        return msgspec.structs.replace(row, calls=row.calls + 1, bought=row.bought + 1)
+    request = ask.request
+    texts = (request.system, request.context, request.question)
+    read = sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_PER_TOKEN
+    usage = Usage(input_total=read, output_total=written, source="estimated")
+    return msgspec.structs.replace(
+        row,
+        calls=row.calls + 1,
+        input_tokens=row.input_tokens + read,
+        worst_usd=_sum([row.worst_usd, prices.worst(ask.judge, request)]),
+        likely_usd=_sum([row.likely_usd, prices.cost(ask.judge, usage)]),
+    )
+
+
+def _written(kind: Kind, steps: int, asks: int, request: Request) -> int:
+    """Return how many tokens an answer probably has; windows share the steps of a run."""
+    tokens = _WHOLE_TOKENS[kind] + _STEP_TOKENS.get(kind, 0) * steps // asks
+    return min(tokens, request.max_output_tokens)
+
+
+def _sum(amounts: Sequence[float | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if len(known) == len(amounts) else None
+
+
+def _lines(dry: DryRun) -> Iterator[str]:
+    yield f"{'judge':<32} {'rubric':<28} {'calls':>7} {'bought':>7} {'likely':>10} {'worst':>10}"
+    for row in dry.rows:
+        likely, worst = _money(row.likely_usd), _money(row.worst_usd)
+        yield (
+            f"{row.judge:<32} {row.rubric:<28} {row.calls:>7,} {row.bought:>7,} "
+            f"{likely:>10} {worst:>10}"
+        )
+    likely, worst = _money(dry.likely_usd), _money(dry.worst_usd)
+    budget = "none" if dry.budget_usd is None else f"${dry.budget_usd:.2f}"
+    yield (
+        f"{dry.runs:,} runs, {dry.calls:,} calls to buy; likely {likely}, at worst {worst}; "
+        f"budget {budget}; nothing was sent"
+    )
+    if dry.unasked:
+        yield "not asked: " + ", ".join(f"{n:,} {word}" for word, n in dry.unasked.items())
+    if dry.purged:
+        yield f"{dry.purged:,} runs left out: their texts are erased"
+
+
+def _money(usd: float | None) -> str:
+    return "unknown" if usd is None else f"${usd:.4f}"
