@@ -1,0 +1,202 @@
+"""Canaries watch the judge: asked like any run, never counted, and believed before it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope import registry
+from stepscope.judges.canaries import (
+    Watched,
+    canaries,
+    is_canary,
+    missed,
+    quarantined,
+    watched,
+    without_canaries,
+)
+from stepscope.judges.judgement import Judge, Judgement
+from stepscope.judges.known import known
+from stepscope.judges.planning import Options, plan
+from stepscope.judges.rubric import Rubric
+from stepscope.judges.rubrics import BUILT_IN, FOLDER, read, rubric
+from stepscope.model import Answer, Record, Verdict
+from stepscope.safety.redact import Redactor
+from stepscope.values import Unmeasured
+
+JUDGE = Judge(name="openai/gpt-5", family="openai")
+NAME = "axes.result_interpretation"
+
+
+def record(
+    answer: Answer,
+    run: str = "canary:misread",
+    *,
+    rubric: str = NAME,
+    judge: str = "openai/gpt-5",
+    repeat: int = 0,
+) -> Record:
+    return Record(
+        trajectory=run,
+        answer=answer,
+        version="1",
+        family="openai",
+        judge=judge,
+        rubric=rubric,
+        repeat=repeat,
+        cost_usd=0.25,
+    )
+
+
+def said(label: str, *cites: int, step: int | None = None) -> Verdict:
+    return Verdict(f"judge.{NAME}", label=label, step=step, cites=cites)
+
+
+def test_every_rubric_of_ours_has_a_canary_against_the_agent_and_one_that_is_not() -> None:
+    for name in BUILT_IN:
+        one = rubric(name)
+        asked = [run.expected[name] for run in canaries(one)]
+        assert len(asked) >= 2
+        labels = [set(e.label) | {x for found in e.steps.values() for x in found} for e in asked]
+        failing = set(one.failing)
+        if one.kind == "score":
+            assert min(e.high for e in asked) <= 0.3 < 0.7 <= max(e.low for e in asked)
+            continue
+        assert any(found & failing for found in labels)
+        # Whoever is asked to attribute a failure is told that there is one.
+        assert one.kind == "attribution" or any(found - failing for found in labels)
+
+
+def test_a_rubric_of_ones_own_has_no_canaries() -> None:
+    text = (FOLDER / "axes.termination.md").read_text(encoding="utf-8")
+    mine = read(text.replace("axes.termination", "axes.tone", 1).encode(), "mine.md")
+    assert canaries(mine) == ()
+
+
+@pytest.mark.parametrize("file", ["canary", "worked"])
+def test_what_is_expected_is_on_the_menu_and_within_the_run(file: str) -> None:
+    for run in known(file):
+        steps = range(len(run.trajectory.steps))
+        for name, expected in run.expected.items():
+            one: Rubric = rubric(name)
+            menu = {"present", "absent"} if one.kind == "presence" else set(one.answers)
+            assert set(expected.label) <= menu
+            assert all(set(labels) <= menu for labels in expected.steps.values())
+            assert all(step in steps for step in (*expected.cites, *expected.steps, expected.at))
+            acted = [step.index for step in run.trajectory.steps if step.actor == "agent"]
+            assert all(step in acted for step in expected.steps)
+            assert bool(expected.whose) == (one.kind == "attribution")
+            assert bool(expected.goal) == (one.kind == "score")
+            assert expected.label or expected.steps or expected.goal
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_canary_is_asked_like_any_run_and_does_not_say_what_it_is(name: str) -> None:
+    one = rubric(name)
+    for run in canaries(one):
+        planned = list(
+            plan(
+                run.trajectory,
+                None,
+                rubric=one,
+                judge=JUDGE,
+                options=Options(goals=run.goals),
+                key=b"k",
+                redactor=Redactor(b"k"),
+            )
+        )
+        assert planned
+        for judgement in planned:
+            assert isinstance(judgement, Judgement)
+            assert is_canary(judgement.trajectory)
+            for ask in judgement.asks:
+                assert "canary" not in ask.request.context + ask.request.question
+
+
+def test_the_rules_contradict_no_canary_and_hold_on_those_they_can_know() -> None:
+    sure = {
+        ("canary:misread", "axes.result_interpretation"),
+        ("canary:promised", "axes.termination"),
+        ("canary:clean", "axes.argument_validity"),
+        ("canary:clean", "axes.termination"),
+    }
+    found = set()
+    for run in known("canary"):
+        for name, expected in run.expected.items():
+            if not name.startswith("axes."):
+                continue
+            answers = registry.measure(name)(run.trajectory, None, None)
+            whole = next(answer for answer in answers if answer.step is None)
+            if isinstance(whole, Verdict) and whole.label != "uncertain":
+                assert whole.label in expected.label, (run.trajectory.id, name)
+                found.add((run.trajectory.id, name))
+    assert found == sure
+
+
+@pytest.mark.parametrize(
+    ("answers", "result", "what"),
+    [
+        ([said("incorrect", 4)], "held", ""),
+        ([said("incorrect", 3, 4)], "held", ""),
+        ([said("correct", 4)], "missed", "says correct, it is incorrect"),
+        ([said("uncertain")], "missed", "says uncertain, it is incorrect"),
+        ([said("incorrect", 1)], "missed", "cites 1, it shows at 3, 4"),
+        ([said("incorrect")], "missed", "cites nothing, it shows at 3, 4"),
+        ([Unmeasured("refused", "refused: no", f"judge.{NAME}")], "unanswered", ""),
+    ],
+)
+def test_a_canary_is_held_missed_or_unanswered(
+    answers: list[Answer], result: str, what: str
+) -> None:
+    (one,) = watched([record(answer) for answer in answers])
+    assert (one.said, one.what) == (result, what)
+    assert (one.judge, one.rubric, one.canary) == ("openai/gpt-5", NAME, "canary:misread")
+
+
+def test_labels_scores_and_whose_are_compared_where_they_are_known() -> None:
+    labels = "judge.step_labels"
+    circles = [
+        record(Verdict(labels, 9.0), "canary:in_circles", rubric="step_labels"),
+        record(
+            Verdict(labels, 0.5, "PROGRESS", 4, (4,)), "canary:in_circles", rubric="step_labels"
+        ),
+        record(Verdict(labels, 0.5, "ERROR", 3, (3,)), "canary:in_circles", rubric="step_labels"),
+    ]
+    (one,) = watched(circles)
+    assert one.what == "says PROGRESS of step 4, it is REDUNDANT"
+    score = Verdict("scores", 0.9, step=1, cites=(1,))
+    (one,) = watched([record(score, "canary:beside_the_point", rubric="no_look")])
+    assert one.what == "scores 0.9, it is 0 to 0.2"
+    part = Verdict("judge.attribution", label="tool_selection", cites=(4,))
+    whose = Verdict("judge.attribution.whose", label="user")
+    both = [record(a, "canary:wrong_tool", rubric="attribution") for a in (part, whose)]
+    (one,) = watched(both)
+    assert one.what == "says user failed, it was the agent"
+
+
+def test_a_judge_that_misses_a_canary_loses_its_batch_by_that_rubric_alone() -> None:
+    bad = record(said("correct"), judge="openai/gpt-5@gpt-5-2026-08-07")
+    misses = missed([bad, record(said("incorrect", 4), judge="qwen/q3")])
+    assert misses == (Watched("openai/gpt-5", NAME, "canary:misread", 0, "missed", bad_words()),)
+    batch = [
+        record(said("incorrect", 2), "r1"),
+        record(said("correct", step=2), "r1", judge="openai/gpt-5@gpt-5-2026-08-07"),
+        record(said("incorrect", 2), "r1", rubric="axes.termination"),
+        record(said("incorrect", 2), "r1", judge="qwen/q3"),
+        record(Unmeasured("refused", "refused: no"), "r1"),
+    ]
+    after = list(quarantined(batch, misses))
+    why = "canary_missed: canary:misread: says correct, it is incorrect"
+    assert after[0].answer == Unmeasured("invalid_evidence", why, f"judge.{NAME}")
+    assert after[1].answer == Unmeasured("invalid_evidence", why, f"judge.{NAME}", 2)
+    assert after[2:] == batch[2:]
+    assert after[0].cost_usd == 0.25
+
+
+def bad_words() -> str:
+    return "says correct, it is incorrect"
+
+
+def test_no_canary_enters_what_is_kept() -> None:
+    real = record(said("correct"), "r1")
+    assert list(without_canaries([record(said("correct")), real])) == [real]
+    assert watched([real]) == ()

@@ -1,0 +1,65 @@
+"""The worked run: two faults, found by the rules at their steps, and expected of any judge."""
+
+from __future__ import annotations
+
+from stepscope import registry
+from stepscope.judges.known import differences, worked_checks
+from stepscope.judges.rubrics import SETS
+from stepscope.model import Verdict
+
+AXES = {name.removeprefix("axes."): name for name in SETS["axes"]}
+
+
+def test_the_worked_run_has_its_26_steps_and_its_two_faults() -> None:
+    steps = worked_checks().trajectory.steps
+    assert len(steps) == 26
+    assert [call.name for call in steps[15].calls][-1] == "cancel_pending_order"
+    assert steps[15].calls[-1].arguments["order_id"] == "#W2575533"
+    assert '"transaction_type": "refund", "amount": 1619.34' in steps[19].results[0].text
+    assert "cancellation refund: $95.08" in steps[22].text
+    assert '"price": 95.08' in steps[10].results[0].text
+
+
+def test_every_call_of_the_worked_run_is_answered_by_the_step_behind_it() -> None:
+    found = [(x.step, x.call.name, x.result_step) for x in worked_checks().trajectory.exchanges]
+    assert found == [
+        (4, "find_user_id_by_name_zip", 5),
+        (6, "get_user_details", 7),
+        (8, "get_order_details", 9),
+        (8, "get_order_details", 10),
+        (15, "calculate", 16),
+        (15, "think", 17),
+        (15, "get_product_details", 18),
+        (15, "cancel_pending_order", 19),
+        (20, "return_delivered_order_items", 21),
+    ]
+
+
+def test_the_evidence_judge_finds_the_misread_refund_and_calls_nothing_else_incorrect() -> None:
+    run = worked_checks()
+    whole = {}
+    for aspect, name in AXES.items():
+        answers = registry.measure(name)(run.trajectory, run.trajectory.case, None)
+        found = next(answer for answer in answers if answer.step is None)
+        assert isinstance(found, Verdict)
+        whole[aspect] = found
+    assert [aspect for aspect, found in whole.items() if found.label == "incorrect"] == [
+        "result_interpretation"
+    ]
+    assert whole["result_interpretation"].cites == (19, 22)
+    assert whole["tool_selection"].label == "uncertain"
+    assert differences(run.expected[AXES["result_interpretation"]], list(whole.values())[3:4]) == ()
+
+
+def test_live_judges_are_expected_to_find_both_faults() -> None:
+    expected = worked_checks().expected
+    labels = {aspect: expected[name].label for aspect, name in AXES.items()}
+    assert labels == {
+        "tool_selection": ("incorrect",),
+        "argument_validity": ("correct",),
+        "sequencing": ("correct",),
+        "result_interpretation": ("incorrect",),
+        "termination": ("correct",),
+    }
+    assert expected["axes.tool_selection"].cites == (15,)
+    assert expected["axes.result_interpretation"].cites == (19, 22)
