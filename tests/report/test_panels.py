@@ -24,6 +24,7 @@ from tests.report.made_panels import (
     labelled,
     only,
     panels_of,
+    repaired,
     reported,
     runs,
     said,
@@ -112,13 +113,30 @@ def test_two_models_are_summed_up_without_the_rules_and_then_with_them() -> None
     assert isinstance(everyone.any, Unmeasured)  # one run: nothing is known of the spread
 
 
-def test_a_favourable_answer_that_the_state_check_outranks_is_no_vote() -> None:
-    found = panels_of(store_of(HELD, axes(ONE, HELD, "xxooo.....")))
-    one = seat(only(found).groups[0], ONE)
-    assert share(one.failing) == (2 / 7, 7)
-    assert one.lost == {"outranked": 3}
+@pytest.mark.parametrize(
+    ("rubric", "expected", "lost"),
+    [
+        # A part of a run can be right though the run fails.
+        (SELECTION, (0.2, 10), {}),
+        ("quality.final_answer", (2 / 7, 7), {"outranked": 3}),
+        ("own.success", (2 / 7, 7), {"outranked": 3}),
+    ],
+)
+def test_praise_of_a_failed_run_is_no_vote_but_on_a_part_of_it(
+    rubric: str, expected: tuple[float, int], lost: dict[str, int]
+) -> None:
+    found = panels_of(store_of(HELD, axes(ONE, HELD, "xxooo.....", rubric)))
+    one = seat(only(found, rubric).groups[0], ONE)
+    assert share(one.failing) == expected
+    assert one.lost == lost
+
+
+def test_a_judge_that_finds_no_fault_at_all_in_a_failed_run_is_flagged() -> None:
+    found = panels_of(
+        store_of(HELD, axes(ONE, HELD, "oooooooooo"), axes(ONE, HELD, "xxxxxxxxoo", TERMINATION))
+    )
     (flag,) = flags(found, "outranked")
-    assert (flag.judge, flag.n, flag.runs[0]) == (ONE, 3, "shop/2/gpt-4o")
+    assert (flag.judge, flag.n, flag.runs) == (ONE, 2, ("shop/8/gpt-4o", "shop/9/gpt-4o"))
 
 
 def test_groups_are_before_the_same_panel_and_their_claims_pass_holm() -> None:
@@ -182,17 +200,51 @@ def test_a_draw_for_a_set_holds_for_its_rubrics() -> None:
 
 def test_step_labels_speak_against_a_run_that_has_such_a_step() -> None:
     held = runs(4)
-    records = [r for of, marks in zip(held, ("PPEPPP", "PRPPPP", "PPPPPP", "PPPPPE"), strict=True)
+    records = [r for of, marks in zip(held, ("PPPEPP", "PRPPPP", "EPPPPP", "PPPPPE"), strict=True)
                for r in labelled(ONE, of, marks)]  # fmt: skip
     broken = said(
-        TWO, held[0], Unmeasured("unparsable", "off_menu: 'Error'", "judge.step_labels", 2)
+        TWO, held[0], Unmeasured("unparsable", "off_menu: 'Error'", "judge.step_labels", 3)
     )
     whole = said(TWO, held[0], Verdict("judge.step_labels", 5.0))
     found = panels_of(store_of(held, records, [whole, broken]))
     assert share(seat(only(found, "step_labels", "ERROR").groups[0], ONE).failing) == (0.5, 4)
     assert share(seat(only(found, "step_labels", "REDUNDANT").groups[0], ONE).failing) == (0.25, 4)
-    # A step that could not be read leaves open whether the run has an error.
+    # The third run's error is at a step of the user's. What could not be read leaves a no open.
     assert seat(only(found, "step_labels", "ERROR").groups[0], TWO).lost == {"off_menu": 1}
+
+
+def test_patterns_of_steps_are_counted_by_judge_over_the_runs_with_labels() -> None:
+    held = runs(8)
+    mended = [r for r in labelled(ONE, held[0], "PEPPPP") if r.answer.step != 3]
+    records = [
+        *mended, repaired(ONE, held[0], error=1, by=3),
+        *labelled(ONE, held[1], "PEPPPP"),
+        *labelled(ONE, held[2], "PPPDPP"),
+        *labelled(ONE, held[3], "PPP PP"),
+        *(r for of in held[4:] for r in labelled(ONE, of, "PPPPPP")),
+    ]  # fmt: skip
+    found = panels_of(store_of(held, records))
+    by_name = {one.name: one for one in found.patterns}
+    assert share(by_name["healthy_recovery"].share) == (1 / 7, 7)
+    assert by_name["healthy_recovery"].runs == ("shop/0/gpt-4o",)
+    assert share(by_name["cascade"].share) == (1 / 7, 7)
+    assert by_name["cascade"].runs == ("shop/1/gpt-4o",)
+    assert by_name["detour"].runs == ("shop/2/gpt-4o",)
+    # A step without a label can hide a pattern.
+    assert isinstance(by_name["detour"].share, Estimate)
+    assert by_name["detour"].share.unmeasured == {"insufficient_data": 1}
+    assert by_name["whip"].n == 0
+    shown = text.render(build(store_of(held, records)))
+    assert "  cascade           claude-sonnet-4-5  .143 [.026, .513] of 7  shop/1/gpt-4o" in shown
+    assert "none in any labelled run: whip" in shown
+
+
+def test_whose_steps_they_are_rules_have_said_where_they_scored() -> None:
+    held = runs(2)
+    steps = [said("rules", of, Verdict("step_labels.steps", 2.0, cites=(1, 3))) for of in held]
+    records = [r for of in held for r in labelled(ONE, of, "PPPPPE")]
+    found = panels_of(store_of(held, records, steps))
+    assert share(seat(only(found, "step_labels", "ERROR").groups[0], ONE).failing) == (0.0, 2)
 
 
 def test_a_behaviour_has_a_place_where_it_begins_and_a_spread_over_the_run() -> None:
@@ -329,16 +381,19 @@ def test_a_missed_canary_sets_answers_aside_and_says_so() -> None:
 
 
 def test_every_answer_that_was_paid_for_counts_in_what_judges_took() -> None:
-    usage = Usage(input_total=1_000, cache_read=400, output_total=20)
+    usage = Usage(input_total=1_000_000, cache_read=400_000, output_total=20)
     old = said(ONE, HELD[0], axis(ONE, "correct", 3), version="0", usage=usage, cost_usd=0.02)
     new = said(ONE, HELD[0], axis(ONE, "correct", 3), usage=usage, cost_usd=0.01)
     free = said(ONE, HELD[1], axis(ONE, "correct", 3), usage=usage)
     (cost,) = panels_of(store_of(HELD, [old, new, free])).costs
     assert (cost.calls, cost.input_tokens, cost.cached_tokens, cost.output_tokens) == (
-        3, 3_000, 1_200, 60,
+        3, 3_000_000, 1_200_000, 60,
     )  # fmt: skip
     assert cost.usd == pytest.approx(0.03)
     assert cost.unpriced == 1
+    # What was paid for two of the three; the listed price of the snapshot says how it splits.
+    assert cost.usd_saved is not None
+    assert 0.005 < cost.usd_saved < 0.03
 
 
 # -- What is shown.

@@ -13,17 +13,21 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepscope.errors import ConfigError
+from stepscope.judges.models.configured import JudgesTable
 from stepscope.judges.models.family import family as family_of
-from stepscope.model import Usage, Verdict
+from stepscope.judges.models.prices import Prices
+from stepscope.measures.step_labels import NAME as STEP_LABELS
+from stepscope.model import Verdict
 from stepscope.report.keys import AXES
 from stepscope.report.panels_agreement import agreed, disputed
 from stepscope.report.panels_costs import costs
 from stepscope.report.panels_flags import flags
 from stepscope.report.panels_onset import onsets
+from stepscope.report.panels_patterns import acted, counted
 from stepscope.report.panels_shares import Bench, Drawn, Group, adjusted, claims, group
 from stepscope.report.panels_trace import worked
-from stepscope.report.panels_types import Answers, Flag, Panel, Panels
-from stepscope.report.panels_votes import aspects, word
+from stepscope.report.panels_types import Answers, Flag, Panel, Panels, Pattern
+from stepscope.report.panels_votes import Acted, aspects, word
 from stepscope.report.rows import Table
 from stepscope.store import Store
 from stepscope.store.columns import Rows
@@ -52,7 +56,8 @@ def panels(
         return None
     asked = [one for one in found if one.asked.measure != SCORES]
     asked = [one for one in asked if not one.asked.measure.endswith(_BESIDE)]
-    all_ = sorted(aspects(table, asked), key=lambda aspect: _place(aspect.rubric))
+    steps = acted(rows, table, asked)
+    all_ = sorted(aspects(table, asked, steps), key=lambda aspect: _place(aspect.rubric))
     ids = table.runs.id.tolist()
     benches = [
         Bench(
@@ -71,13 +76,14 @@ def panels(
     return Panels(
         panels=tuple(whole),
         answers=tuple(_answers(table, [o for o in asked if o.asked.measure not in spoken], groups)),
+        patterns=tuple(_patterns(table, asked, groups, benches, steps)),
         onsets=tuple(onsets(table, asked, groups, benches)),
         agreement=tuple(agreed(rows, sorted(measures, key=_place), where=where, seed=seed)),
         queue=apart,
         n_disputed=n_disputed,
         trace=worked(rows, table, all_) if isinstance(rows, Store) else None,
         flags=(*flags(table, found, whole, family=agent_family), *_not_drawn(table, benches)),
-        costs=costs(found, _price),
+        costs=costs(found, Prices(JudgesTable())),
         judges=tuple(sorted({one.asked.judge for one in found})),
     )
 
@@ -107,8 +113,16 @@ def agent_family(agent: str) -> str | None:
         return None
 
 
-def _price(judge: str, usage: Usage) -> float | None:
-    return None
+def _patterns(
+    table: Table,
+    judged: Sequence[Judged],
+    groups: Sequence[Group],
+    benches: Sequence[Bench],
+    steps: Acted,
+) -> Iterator[Pattern]:
+    bench = next((one for one in benches if one.aspect.rubric == STEP_LABELS), None)
+    if bench is not None:
+        yield from counted(table, judged, groups, bench, steps)
 
 
 def _panel(bench: Bench, groups: Sequence[Group]) -> Panel:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from stepscope.model import Record, Verdict
+from stepscope.report.axes import INCORRECT
 from stepscope.report.panels_types import Flag, FlagKind, Panel
-from stepscope.report.panels_votes import OUTRANKED, word
+from stepscope.report.panels_votes import outranked, word
 from stepscope.report.rows import Table
 from stepscope.store.judged import Judged, OfRun
 from stepscope.values import Unmeasured
@@ -40,6 +41,7 @@ def flags(
             found.append(_dependent(table, by_mode[key], one))
         if not one.asked.mode:
             found += _of_one(table, one)
+    found += _outranked(table, judged)
     found += _ignored(table, judged)
     found += _unequal(panels)
     kept = [flag for flag in found if flag.n]
@@ -72,8 +74,6 @@ def _of_one(table: Table, one: Judged) -> Iterator[Flag]:
     runs = {at: str(name[at]) for at in sorted(one.runs)}
     turned = [runs[at] for at in runs if _flips(one.runs[at])]
     yield _flag("flips", one, "turns when it is asked again", turned)
-    over = [runs[at] for at in runs if _begins(one.runs[at].verdict, OUTRANKED)]
-    yield _flag("outranked", one, "favourable, and the state check failed", over)
     missed = [runs[at] for at in runs if _begins(one.runs[at].verdict, "canary_missed")]
     yield _flag("canary_missed", one, "set aside: it missed a planted step", missed)
     if len(one.snapshots) > 1:
@@ -82,6 +82,23 @@ def _of_one(table: Table, one: Judged) -> Iterator[Flag]:
     for made, n in one.older.items():
         said = f"{one.asked.measure}: answers of version {made} stand aside"
         yield Flag(kind="older_answers", judge=one.asked.judge, said=said, n=n)
+
+
+def _outranked(table: Table, judged: Sequence[Judged]) -> Iterator[Flag]:
+    """Yield the judges that find no fault at all in runs that are known to have failed."""
+    praised: dict[str, set[int]] = {}
+    faulted: dict[str, set[int]] = {}
+    for one in judged:
+        for at, of_run in one.runs.items():
+            if outranked(of_run.verdict):
+                praised.setdefault(one.asked.judge, set()).add(at)
+            elif _label(of_run.verdict) == INCORRECT:
+                faulted.setdefault(one.asked.judge, set()).add(at)
+    for judge, places in sorted(praised.items()):
+        left = sorted(places - faulted.get(judge, set()))
+        names = tuple(str(table.runs.name[at]) for at in left[:NAMED])
+        said = "finds no fault in runs whose state check failed: the check stands"
+        yield Flag(kind="outranked", judge=judge, said=said, n=len(left), runs=names)
 
 
 def _begins(record: Record | None, with_word: str) -> bool:

@@ -19,7 +19,7 @@ FlagKind = Literal[
     "self_family",  # a judge of the family that the agent is of
     "narration_dependent",  # a verdict that turns when the agent's own words are left out
     "flips",  # a verdict that turns when the same question is asked again
-    "outranked",  # a favourable verdict about a run whose state check failed
+    "outranked",  # no fault found in a run whose state check failed
     "canary_missed",  # answers set aside because the judge missed a planted step
     "unequal_panels",  # groups judged by other judges, or in few common runs
     "snapshots_mixed",  # answers of several snapshots of one model
@@ -27,8 +27,6 @@ FlagKind = Literal[
     "schema_ignored",  # an endpoint whose answers often do not have the form that was asked for
     "not_drawn",  # judged runs outside of the sample that the estimates speak from
 ]
-
-PatternName = Literal["whip", "detour", "cascade", "healthy_recovery"]
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,7 +210,7 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
     what to do about it.
     """
 
-    name: PatternName
+    name: str
     judge: str
     group: str
     share: Figure

@@ -2,8 +2,9 @@
 
 A vote is about one aspect: of an axis whether it is incorrect, of step labels whether any step has
 a label that speaks against the agent, of a behaviour whether it shows at any step. Uncertain is no
-vote, and neither is a favourable answer about a run whose state check failed: that outranks it.
-Rules vote on axes alone: of step labels they can say yes and never no, which is no vote.
+vote. A state check outranks a judge: praise of a run that failed is no vote either, but where the
+question is about a part of the run, which can be right in a run that fails as a whole. Rules vote
+on axes alone: of step labels they can say yes and never no, which is no vote.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ WORDS = frozenset({
     "out_of_range", "not_json", "missing_step", "duplicate_step", "extra_step", "wrong_type",
     "missing_field", "too_long", "budget", "no_answer", "canary_missed", OUTRANKED,
 })  # fmt: skip
+
+# Rubrics that ask about a part of the run, and the one among them that asks about its end.
+PARTS, THE_END = ("axes.", "quality."), "quality.final_answer"
+# The agent's steps of each run, None where they are not known.
+Acted = Sequence[frozenset[int] | None]
 
 Flags = npt.NDArray[np.bool_]
 
@@ -89,8 +95,11 @@ def word(reason: str, kind: str) -> str:
     return first if first in WORDS else kind
 
 
-def aspects(table: Table, judged: Sequence[Judged]) -> Iterator[Aspect]:
-    """Yield every aspect that a judge was asked about, by rubric, with the rules' votes beside."""
+def aspects(table: Table, judged: Sequence[Judged], acted: Acted) -> Iterator[Aspect]:
+    """Yield every aspect that a judge was asked about, by rubric, with the rules' votes beside.
+
+    Labels of steps that are not the agent's, as `acted` knows them, speak against nobody.
+    """
     by_rubric: dict[str, list[Judged]] = {}
     for one in judged:
         if not one.asked.mode:
@@ -99,13 +108,14 @@ def aspects(table: Table, judged: Sequence[Judged]) -> Iterator[Aspect]:
         labels = {label for one in judges for label in _labels(one)}
         if rubric == STEP_LABELS:
             for label in AGAINST:
-                votes = [_votes(table, one, _labelled(label)) for one in judges]
+                votes = [_votes(table, one, _labelled(label, acted)) for one in judges]
                 yield Aspect(rubric=rubric, failing=label, votes=tuple(votes))
         elif rubric.partition(".")[0] == "behaviour":
             votes = [_votes(table, one, _present) for one in judges]
             yield Aspect(rubric=rubric, failing=PRESENT, votes=tuple(votes))
         elif labels <= AXIS_ANSWERS:
-            votes = [_votes(table, one, _axis) for one in judges]
+            of = _of_a_part if _about_a_part(rubric) else _of_the_whole
+            votes = [_votes(table, one, of) for one in judges]
             yield Aspect(
                 rubric=rubric, failing=INCORRECT, votes=(*votes, *_rules_axis(table, rubric))
             )
@@ -118,8 +128,12 @@ def _labels(one: Judged) -> Iterator[str]:
             yield record.answer.label
 
 
-# What a judge's answers about a run come to: a yes, a no, or why neither.
-Reading = Callable[[OfRun], bool | str]
+def _about_a_part(rubric: str) -> bool:
+    return rubric.startswith(PARTS) and rubric != THE_END
+
+
+# What a judge's answers about a run, at its place, come to: a yes, a no, or why neither.
+Reading = Callable[[int, OfRun], bool | str]
 
 
 def _votes(table: Table, one: Judged, read: Reading) -> Votes:
@@ -130,7 +144,7 @@ def _votes(table: Table, one: Judged, read: Reading) -> Votes:
         if not of_run.whole and not of_run.steps:
             continue
         asked[at] = True
-        found = read(of_run)
+        found = read(at, of_run)
         if isinstance(found, str):
             why[at] = found
         else:
@@ -157,34 +171,41 @@ def _no_answer(record: Record | None) -> str | None:
     return None if isinstance(answer, Verdict) else word(answer.reason, answer.kind)
 
 
-def _axis(of_run: OfRun) -> bool | str:
+def _of_a_part(at: int, of_run: OfRun) -> bool | str:
     record = of_run.verdict
     lost = _no_answer(record)
     if record is None or lost is not None or not isinstance(record.answer, Verdict):
         return lost or "error"
     label = record.answer.label or UNCERTAIN
-    if label in (UNCERTAIN, NOT_APPLICABLE):
-        return label
-    if label != INCORRECT and record.answer.reason.startswith(f"{OUTRANKED}:"):
-        return OUTRANKED
-    return label == INCORRECT
+    return label if label in (UNCERTAIN, NOT_APPLICABLE) else label == INCORRECT
 
 
-def _labelled(wanted: str) -> Reading:
-    """Return what reads whether any step has a label; unread steps leave a no open."""
-
-    def read(of_run: OfRun) -> bool | str:
-        return _over_steps(of_run, wanted)
-
-    return read
+def _of_the_whole(at: int, of_run: OfRun) -> bool | str:
+    found = _of_a_part(at, of_run)
+    return OUTRANKED if found is False and outranked(of_run.verdict) else found
 
 
-def _present(of_run: OfRun) -> bool | str:
-    return _over_steps(of_run, PRESENT)
+def outranked(record: Record | None) -> bool:
+    """Tell whether a verdict praises a run that is known to have failed."""
+    return record is not None and record.answer.reason.startswith(f"{OUTRANKED}:")
 
 
-def _over_steps(of_run: OfRun, wanted: str) -> bool | str:
-    steps = of_run.steps.get(0, {})
+def _labelled(wanted: str, acted: Acted) -> Reading:
+    """Return what reads whether any of the agent's steps has a label."""
+    return lambda at, of_run: _over_steps(of_run, wanted, acted[at])
+
+
+def _present(at: int, of_run: OfRun) -> bool | str:
+    return _over_steps(of_run, PRESENT, None)
+
+
+def _over_steps(of_run: OfRun, wanted: str, within: frozenset[int] | None) -> bool | str:
+    """Tell whether a step has a label; a step that could not be read leaves a no open."""
+    steps = {
+        at: record
+        for at, record in of_run.steps.get(0, {}).items()
+        if within is None or at in within
+    }
     if any(isinstance(r.answer, Verdict) and r.answer.label == wanted for r in steps.values()):
         return True
     lost = _no_answer(of_run.verdict) if of_run.verdict is not None or not steps else None
