@@ -54,11 +54,12 @@ def windows(copy: Copy, *, fence: Fence, room: int, most_steps: int) -> tuple[Wi
         if whole is not None and (whole.left_out == 0 or steps <= _FEWEST_STEPS):
             return (Window(0, steps, whole),)
     sizes = [_size(block, fence) for block in copy.steps]
+    around = len(f"{fence.opening()}\n{fence.closing()}".encode())
     made: list[Window] = []
     first = 0
     while True:
         before = digest(copy, first, int(room * _DIGEST_SHARE))
-        taken = sum(_size(block, fence) for block in (*copy.tools, *before))
+        taken = around + sum(_size(block, fence) for block in (*copy.tools, *before))
         end = _end(sizes, first, room - taken, most)
         blocks = (*copy.tools, *before, *copy.steps[first:end])
         context = fitted(blocks, fence=fence, room=room)

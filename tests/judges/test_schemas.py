@@ -1,0 +1,105 @@
+"""Schemas that the strict modes of all providers take, and limits for servers that want them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from stepscope.judges.rubrics import BUILT_IN, rubric
+from stepscope.judges.schemas import bounded, schema_name, schema_of
+from stepscope.model import Json
+
+# What strict modes refuse, or SDKs move out of the schema in silence.
+LIMITS = {
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "default",
+    "oneOf",
+    "allOf",
+    "not",
+    "$ref",
+}
+
+
+def inside(schema: Json) -> Iterator[dict[str, Json]]:
+    """Yield every schema within a schema, itself first."""
+    yield schema
+    for part in (*schema.get("properties", {}).values(), *schema.get("anyOf", ())):
+        yield from inside(part)
+    if "items" in schema:
+        yield from inside(schema["items"])
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_schema_is_strict_and_has_no_limits(name: str) -> None:
+    schema = schema_of(rubric(name))
+    assert schema["type"] == "object"
+    for part in inside(schema):
+        assert not LIMITS & set(part)
+        assert {"type", "anyOf"} & set(part)
+        if part.get("type") == "object":
+            assert part["required"] == list(part["properties"])
+            assert part["additionalProperties"] is False
+    assert json.loads(json.dumps(schema)) == schema
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        (
+            "axes.termination",
+            ["evidence", "cited_step_indices", "rationale", "label", "confidence"],
+        ),
+        ("step_labels", ["step", "explanation", "label", "score", "addresses"]),
+        ("no_look", ["rationale", "score"]),
+        ("behaviour.sycophancy", ["step", "quote", "present"]),
+        ("attribution", ["evidence", "rationale", "part", "step", "whose", "confidence"]),
+    ],
+)
+def test_reasons_come_before_what_they_are_for(name: str, fields: list[str]) -> None:
+    schema = schema_of(rubric(name))
+    entries = schema["properties"].get("steps")
+    assert list((entries["items"] if entries else schema)["properties"]) == fields
+
+
+def test_menus_are_those_of_the_rubric() -> None:
+    axis = schema_of(rubric("axes.termination"))
+    assert axis["properties"]["label"]["enum"] == list(rubric("axes.termination").answers)
+    blame = schema_of(rubric("attribution"))["properties"]
+    assert blame["part"]["enum"] == ["plan", "tool_selection", "argument", "recovery"]
+    assert blame["whose"]["enum"] == ["agent", "user", "environment"]
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_bounded_schema_ends_every_text_and_list_and_leaves_the_other_alone(name: str) -> None:
+    plain = schema_of(rubric(name))
+    before = json.dumps(plain)
+    for part in inside(bounded(plain)):
+        if part.get("type") == "array":
+            assert part["maxItems"] == 40
+        if part.get("type") == "string":
+            assert ("maxLength" in part) != ("enum" in part)
+    assert json.dumps(plain) == before
+
+
+def test_a_name_of_a_schema_is_letters_and_underscores() -> None:
+    names = {schema_name(rubric(name).kind) for name in BUILT_IN}
+    assert names == {
+        "axis_answer",
+        "labels_answer",
+        "presence_answer",
+        "attribution_answer",
+        "score_answer",
+    }

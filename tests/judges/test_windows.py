@@ -1,0 +1,117 @@
+"""Long runs are judged in parts that overlap, and each part is told what was done before it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepscope.judges.fence import Fence
+from stepscope.judges.rendering import Block, Copy, Piece
+from stepscope.judges.windows import Window, digest, windows
+
+FENCE = Fence("0123456789abcdef")
+
+
+def copy(sizes: list[int]) -> Copy:
+    return Copy(
+        (),
+        tuple(
+            Block(
+                f"step {at}: agent, call",
+                (Piece("text", f"thinking {at}"), Piece("call 0", f"tool{at} " + "x" * size)),
+                at,
+                "agent",
+            )
+            for at, size in enumerate(sizes)
+        ),
+    )
+
+
+def planned(sizes: list[int], room: int, most: int = 1_000) -> tuple[Window, ...]:
+    made = windows(copy(sizes), fence=FENCE, room=room, most_steps=most)
+    assert made is not None
+    return made
+
+
+def ranges(made: tuple[Window, ...]) -> list[tuple[int, int]]:
+    return [(window.first, window.end) for window in made]
+
+
+def test_a_run_that_fits_is_one_window() -> None:
+    made = planned([100] * 10, 100_000)
+    assert ranges(made) == [(0, 10)]
+    assert "digest" not in made[0].context.text
+
+
+def test_a_run_is_divided_where_the_judge_reads_no_more() -> None:
+    made = planned([500] * 40, 12_000)
+    assert ranges(made) == [(0, 19), (15, 31), (27, 40)]
+    assert all(window.context.left_out == 0 for window in made)
+
+
+def test_a_run_is_divided_where_the_judge_answers_no_more() -> None:
+    assert ranges(planned([10] * 25, 100_000, most=12)) == [(0, 12), (8, 20), (16, 25)]
+
+
+def test_a_window_is_told_what_was_done_before_it() -> None:
+    text = planned([10] * 25, 100_000, most=12)[1].context.text
+    assert "digest of steps 0 to 7, each text cut]]" in text
+    assert "step 3, call 0:\n\u00a6 tool3 xxxxxxxxxx\n" in text
+    assert "thinking 3" not in text
+    assert "thinking 8" in text
+
+
+def test_a_digest_drops_the_oldest_and_counts_them() -> None:
+    (block,) = digest(copy([400] * 30), 30, 2_400)
+    assert block.words == "digest of steps 0 to 29, each text cut, 20 earlier texts left out"
+    assert [piece.label for piece in block.pieces] == [f"step {at}, call 0" for at in range(20, 30)]
+    assert all(len(piece.text) <= 160 for piece in block.pieces)
+
+
+def test_a_digest_keeps_every_text_on_one_line() -> None:
+    hostile = Copy((), (Block("step 0: user, message", (Piece("text", "a\nb\n\nc"),), 0, "user"),))
+    (block,) = digest(hostile, 1, 1_000)
+    assert block.pieces == (Piece("step 0, text", "a b c"),)
+
+
+def test_a_step_too_long_for_any_window_is_cut_in_it() -> None:
+    made = planned([100] * 12 + [200_000] + [100] * 12, 9_000)
+    assert sum(window.context.left_out > 0 for window in made) >= 1
+    assert all(len(window.context.text.encode()) <= 9_000 for window in made)
+
+
+def test_a_judge_that_reads_nearly_nothing_is_not_asked() -> None:
+    assert windows(copy([500] * 40), fence=FENCE, room=1_000, most_steps=100) is None
+    assert windows(copy([500] * 40), fence=FENCE, room=-5, most_steps=100) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, 3_000), min_size=1, max_size=60),
+    st.integers(6_000, 60_000),
+    st.integers(1, 40),
+)
+def test_windows_hold_every_step_in_order_and_overlap(
+    sizes: list[int], room: int, most: int
+) -> None:
+    made = windows(copy(sizes), fence=FENCE, room=room, most_steps=most)
+    assert made is not None
+    assert made[0].first == 0
+    assert made[-1].end == len(sizes)
+    for before, after in pairwise(made):
+        assert before.end - after.first == 4
+        assert after.end > before.end
+    for window in made:
+        assert window.end - window.first <= max(most, 5)
+        assert len(window.context.text.encode()) <= room
+        for step in range(window.first, window.end):
+            assert f" step {step}: agent, call]]" in window.context.text
+
+
+def test_an_edge_that_is_an_end_of_the_run_is_no_edge() -> None:
+    (first, last) = planned([10] * 16, 100_000, most=12)
+    assert (first.first, first.end, last.first, last.end) == (0, 12, 8, 16)
+    assert [first.inside(step, 16) for step in (0, 8, 11)] == [11, 3, 0]
+    assert [last.inside(step, 16) for step in (8, 11, 15)] == [0, 3, 7]
