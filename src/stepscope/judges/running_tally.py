@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -15,6 +16,7 @@ from stepscope.values import Unmeasured
 
 # Reasons told in full; the others are counted.
 _TOLD = 5
+_WORD = re.compile("([a-z_]+):")
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +73,16 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
         return sum(one.usd for one in self.unknown)
 
 
+def word_of(absent: Unmeasured) -> str:
+    """Return the word that a reason begins with, where it has one, else its kind.
+
+    >>> word_of(Unmeasured("unparsable", "not_json: it is prose"))
+    'not_json'
+    """
+    found = _WORD.match(absent.reason)
+    return absent.kind if found is None else found[1]
+
+
 class Tally:
     """The counts of a run while it goes on."""
 
@@ -118,8 +130,7 @@ class Tally:
         self.judgements += 1
         for answer in answers:
             if isinstance(answer, Unmeasured):
-                word, colon, _ = answer.reason.partition(":")
-                self.unmeasured[word if colon else answer.kind] += 1
+                self.unmeasured[word_of(answer)] += 1
 
     @property
     def done(self) -> int:

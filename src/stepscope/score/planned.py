@@ -16,6 +16,7 @@ from itertools import islice
 from stepscope.judges.judgement import Judge, Judgement
 from stepscope.judges.planning import Options, measure_of, plan, prompt_of
 from stepscope.judges.rubric import Rubric
+from stepscope.judges.running_tally import word_of
 from stepscope.model import Record, Trajectory
 from stepscope.store import Store
 from stepscope.store.where import Where
@@ -135,8 +136,7 @@ class Plan:
         rubric: Rubric,
         options: Options,
     ) -> None:
-        word, colon, _ = absent.reason.partition(":")
-        self.seen.unasked[word if colon else absent.kind] += 1
+        self.seen.unasked[word_of(absent)] += 1
         # A run without sub-goals has no scores, and a curve of none; it is no scored run.
         if rubric.kind == "score" and absent.step is None:
             return

@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Container, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from stepscope.errors import EnvironmentFault
+from stepscope.judges.budget import Budget
+from stepscope.judges.goals import Goal, Goals
+from stepscope.judges.judgement import Judge
+from stepscope.judges.ledger import Ledger
+from stepscope.judges.planning import Options
+from stepscope.judges.rendering import Narration
+from stepscope.judges.rubric import Rubric
+from stepscope.judges.rubrics import rubric, rubric_set
+from stepscope.model import Model, Record, Reply, Request, Trajectory, Usage, Verdict
+from stepscope.score.expected import dry_run
+from stepscope.score.judging import Access, Judged, judge
+from stepscope.score.planned import Asking
+from stepscope.store import Store
+from stepscope.store.where import Where, parse
+from stepscope.values import Unmeasured
+from tests.factories import FAILED, PASSED, agent, did, run, user
+from tests.judges.asked import JUDGE, Answering, Prices, patience
+
+AXES = rubric_set("axes")
+TERMINATION = (rubric("axes.termination"),)
+SAID = {
+    "evidence": [],
+    "cited_step_indices": [],
+    "rationale": "the recording does not say",
+    "label": "uncertain",
+    "confidence": 0.5,
+}
+
+
+def said(number: int, request: Request) -> Reply:
+    text = msgspec.json.encode(SAID).decode()
+    usage = Usage(input_total=50, output_total=20)
+    return Reply(text=text, stop="end", structure="json_schema", usage=usage, model="tiny")
+
+
+def runs(count: int) -> Iterator[Trajectory]:
+    for at in range(count):
+        steps = (user("cancel my order please"), *did("cancel", "cancelled", id=f"A{at}"))
+        outcome = FAILED if at % 2 else PASSED
+        yield run(*steps, agent("done"), id=f"r{at}", name=f"shop/{at}/0", outcome=outcome)
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store.open(":memory:") as opened:
+        opened.put(runs(4))
+        yield opened
+
+
+@pytest.fixture
+def ledger() -> Iterator[Ledger]:
+    with Ledger(":memory:") as opened:
+        yield opened
+
+
+def access(
+    ledger: Ledger,
+    model: Model | None = None,
+    *,
+    budget: Budget = Budget(limit_usd=100.0),  # noqa: B008 (frozen)
+    concurrency: int = 4,
+) -> Access:
+    models = {} if model is None else {"local/tiny": model}
+    return Access(models, patience(), Prices(), ledger, budget, concurrency, grace_seconds=1.0)
+
+
+def asking(
+    rubrics: Sequence[Rubric] = TERMINATION,
+    *,
+    where: Where | None = None,
+    repeats: int = 1,
+    options: Options = Options(),  # noqa: B008 (frozen)
+    drawn: Mapping[str, Container[str]] = {},
+) -> Asking:
+    return Asking(
+        rubrics=tuple(rubrics),
+        judges=(JUDGE,),
+        where=where,
+        repeats=repeats,
+        options=options,
+        drawn=drawn,
+    )
+
+
+def test_every_rubric_is_asked_of_every_run_and_kept(store: Store, ledger: Ledger) -> None:
+    model = Answering(said)
+    found = judge(store, asking(AXES), access(ledger, model))
+    assert (found.runs, found.ran.judgements, found.ran.records) == (4, 20, 20)
+    kept = list(store.records(measure="judge.axes.termination"))
+    assert [record.trajectory for record in kept] == ["r0", "r1", "r2", "r3"]
+    assert {record.family for record in kept} == {"qwen"}
+    assert {record.judge for record in kept} == {"local/tiny"}
+    assert {record.cost_usd for record in kept} == {0.125}
+
+
+def test_what_was_said_is_not_asked_again(store: Store, ledger: Ledger) -> None:
+    judge(store, asking(AXES), access(ledger, Answering(said)))
+    before = list(store.records())
+    again = judge(store, asking(AXES), access(ledger, None))
+    assert (again.ran.bought, again.ran.from_ledger) == (0, 20)
+    assert list(store.records()) == before
+
+
+def test_a_store_that_lost_its_records_gets_them_back_unpaid(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    path = tmp_path / "runs.db"
+    with Store.open(path) as store:
+        store.put(runs(2))
+        judge(store, asking(), access(ledger, Answering(said)))
+        before = list(store.records())
+        lost = sqlite3.connect(path)
+        lost.execute("DELETE FROM records")
+        lost.commit()
+        lost.close()
+        found = judge(store, asking(), access(ledger, None))
+        assert (found.ran.bought, found.ran.records) == (0, 2)
+        assert list(store.records()) == before
+
+
+def test_axes_of_one_run_share_one_beginning_and_stand_together(
+    store: Store, ledger: Ledger
+) -> None:
+    model = Answering(said)
+    judge(store, asking(AXES), access(ledger, model, concurrency=1))
+    contexts = [request.context for request in model.asked]
+    assert len(set(contexts)) == 4
+    for at in range(0, 20, 5):
+        assert len(set(contexts[at : at + 5])) == 1
+    assert len({request.system for request in model.asked}) == 1
+
+
+def test_repeats_differ_by_repeat_alone(store: Store, ledger: Ledger) -> None:
+    judge(store, asking(repeats=3), access(ledger, Answering(said)))
+    kept = [record for record in store.records() if record.trajectory == "r0"]
+    assert [record.repeat for record in kept] == [0, 1, 2]
+    assert len({record.prompt for record in kept}) == 1
+
+
+def test_attribution_is_asked_of_failed_runs_alone(store: Store, ledger: Ledger) -> None:
+    model = Answering(said)
+    found = judge(store, asking([rubric("attribution")]), access(ledger, model))
+    assert found.unasked == {"not_applicable": 2}
+    assert {request.question[:4] for request in model.asked} == {"The "}
+    asked = {record.trajectory: record.answer for record in store.records()}
+    for passed in ("r0", "r2"):
+        answer = asked[passed]
+        assert isinstance(answer, Unmeasured)
+        assert answer.kind == "not_applicable"
+
+
+def test_why_nobody_was_asked_gives_way_to_an_answer(store: Store, ledger: Ledger) -> None:
+    short = Judge(name="local/tiny", family="qwen", context_tokens=100, max_output_tokens=50)
+    narrow = Asking(rubrics=TERMINATION, judges=(short,))
+    found = judge(store, narrow, access(ledger, Answering(said)))
+    assert (found.unasked, found.ran.bought) == ({"too_long": 4}, 0)
+    answers = [record.answer for record in store.records()]
+    assert [answer.kind for answer in answers if isinstance(answer, Unmeasured)] == [
+        "missing_input"
+    ] * 4
+    judge(store, asking(), access(ledger, Answering(said)))
+    answers = [record.answer for record in store.records()]
+    assert [answer.label for answer in answers if isinstance(answer, Verdict)] == ["uncertain"] * 4
+    assert len(answers) == 4
+
+
+def test_a_run_without_goals_is_counted_and_is_no_scored_run(store: Store, ledger: Ledger) -> None:
+    confirmed = Goal(goal="The order is cancelled.", steps=(2,), confirmed=True)
+    goals = Goals("goals.toml", {"shop/0/0": (confirmed,)}, {})
+
+    def score(number: int, request: Request) -> Reply:
+        text = '{"rationale": "it says so", "score": 0.9}'
+        return msgspec.structs.replace(said(number, request), text=text)
+
+    options = Options(goals=goals)
+    asked = asking([rubric("no_look")], options=options)
+    found = judge(store, asked, access(ledger, Answering(score)))
+    assert found.unasked == {"no_goals": 3}
+    (kept,) = store.records(measure="scores")
+    assert (kept.trajectory, kept.answer.step) == ("r0", 2)
+
+
+def test_narration_off_is_another_version(store: Store, ledger: Ledger) -> None:
+    modes: tuple[Narration, ...] = ("on", "off")
+    for narration in modes:
+        options = Options(narration=narration)
+        judge(store, asking(options=options), access(ledger, Answering(said)))
+    kept = [record for record in store.records() if record.trajectory == "r0"]
+    assert [record.version for record in kept] == ["1", "1+narration-off"]
+    assert len({record.prompt for record in kept}) == 2
+
+
+def test_a_sample_asks_of_the_runs_that_were_drawn(store: Store, ledger: Ledger) -> None:
+    drawn = {"axes.termination": {"r1", "r3"}}
+    judge(store, asking(AXES[-1:], drawn=drawn), access(ledger, Answering(said)))
+    assert {record.trajectory for record in store.records()} == {"r1", "r3"}
+
+
+def test_purged_runs_are_left_out_and_counted(store: Store, ledger: Ledger) -> None:
+    store.purge(parse("name = 'shop/1/0'"))
+    found = judge(store, asking(), access(ledger, Answering(said)))
+    assert (found.runs, found.purged) == (3, 1)
+    assert "1 runs left out: their texts are erased" in str(found)
+
+
+def test_it_works_within_a_running_loop(store: Store, ledger: Ledger) -> None:
+    async def notebook() -> Judged:
+        return judge(store, asking(), access(ledger, Answering(said)))
+
+    assert asyncio.run(notebook()).ran.records == 4
+
+
+class Full(Store):
+    """A store on a disk that is full."""
+
+    def append(self, batch: Sequence[Record]) -> int:
+        if batch:
+            raise EnvironmentFault("the disk is full")
+        return 0
+
+
+def test_a_store_that_fails_ends_the_run_with_its_error(ledger: Ledger) -> None:
+    with Full.open(":memory:") as store:
+        store.put(runs(4))
+        with pytest.raises(EnvironmentFault, match="the disk is full"):
+            judge(store, asking(AXES), access(ledger, Answering(said)))
+    assert ledger.states() == {"received": 20}
+
+
+def test_a_dry_run_says_what_would_be_bought_and_sends_nothing(
+    store: Store, ledger: Ledger
+) -> None:
+    first = asking(where=parse("name = 'shop/0/0'"))
+    judge(store, first, access(ledger, Answering(said)))
+    found = dry_run(store, asking(), prices=Prices(), ledger=ledger, budget_usd=5.0)
+    (row,) = found.rows
+    assert (row.judge, row.rubric) == ("local/tiny", "axes.termination")
+    assert (row.judgements, row.calls, row.bought) == (4, 4, 1)
+    assert (row.worst_usd, row.likely_usd) == (0.75, 0.375)
+    assert (found.calls, found.worst_usd, found.budget_usd) == (3, 0.75, 5.0)
+    assert "3 calls to buy; likely $0.3750, at worst $0.7500; budget $5.00" in str(found)
+    unknown = dry_run(store, asking(), prices=Prices(None, None), ledger=None, budget_usd=None)
+    assert (unknown.worst_usd, unknown.calls) == (None, 4)
+    assert "likely unknown" in str(unknown)
+
+
+def _stopped(path: Path, interrupts: int) -> list[str]:
+    told = subprocess.run(
+        [sys.executable, "-m", "tests.score.interrupted", str(path), str(interrupts)],
+        cwd=Path(__file__).resolve().parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert told.stderr == ""
+    return told.stdout.splitlines()
+
+
+def test_ctrl_c_keeps_what_was_sent_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    assert _stopped(path, 1) == [
+        "stopping",
+        "stopped: True, everything sent kept: True",
+        "stopped; run the same command again to go on: what was received is kept",
+    ]
+    with Store.open(path) as store, Ledger(f"{path}.judges.db") as ledger:
+        kept = sum(ledger.states().get(state, 0) for state in ("received", "verdict"))
+        found = judge(store, asking(AXES), access(ledger, Answering(said)))
+        assert (found.ran.from_ledger, found.ran.bought) == (kept, 100 - kept)
+        assert found.ran.unknown == ()
+        assert len(list(store.records())) == 100
+
+
+def test_ctrl_c_twice_leaves_at_once_and_lists_what_was_sent(tmp_path: Path) -> None:
+    assert _stopped(tmp_path / "runs.db", 2) == ["stopping", "aborted, 4 of unknown outcome"]
+
+
+def test_the_handler_of_ctrl_c_is_put_back(store: Store, ledger: Ledger) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    judge(store, asking(), access(ledger, Answering(said)))
+    assert signal.getsignal(signal.SIGINT) is before
