@@ -187,6 +187,17 @@ def test_an_account_without_credit_is_not_asked_again() -> None:
     assert "no credit" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("code", "status", "again"), [("429", 429, True), ("401", 401, False), ('"odd"', 502, True)]
+)
+def test_an_error_under_status_200_is_an_error(code: str, status: int, again: bool) -> None:
+    body = f'{{"error": {{"code": {code}, "message": "the provider behind it failed"}}}}'
+    with serving(Script(always=Fault(body=body))) as provider:
+        error = fault_of(model_at(provider, "openai"))
+    assert (error.status, error.again) == (status, again)
+    assert "the provider behind it failed" in str(error)
+
+
 @pytest.mark.parametrize("protocol", BOTH)
 @pytest.mark.parametrize(
     "fault",

@@ -30,7 +30,7 @@ _STOPS: dict[str, Stop] = {
 
 
 class _Function(msgspec.Struct, frozen=True):
-    arguments: str | msgspec.Raw = ""
+    arguments: msgspec.Raw = msgspec.Raw(b'""')
 
 
 class _Call(msgspec.Struct, frozen=True):
@@ -155,8 +155,7 @@ def read(endpoint: Endpoint, body: bytes, structure: Structure) -> Read:
     if structure == "forced_tool":
         calls = choice.message.tool_calls
         if calls:
-            arguments = calls[0].function.arguments
-            text = arguments if isinstance(arguments, str) else bytes(arguments).decode()
+            text = _arguments(bytes(calls[0].function.arguments))
         if stop == "tool":
             stop = "end"
     return Read(text, stop, usage(found.usage), found.model or "")
@@ -195,6 +194,11 @@ def _turn(request: Request) -> str:
 def _cache_key(request: Request) -> str:
     """Return what sends all questions about one trace to the machine that has it cached."""
     return sha256(f"{request.system}\0{request.context}".encode()).hexdigest()[:32]
+
+
+def _arguments(raw: bytes) -> str:
+    """Return the arguments of a call as text; some servers send them as an object."""
+    return msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
 
 
 def _is_openai(endpoint: Endpoint) -> bool:

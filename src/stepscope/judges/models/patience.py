@@ -116,7 +116,7 @@ class Patience:
                 return reply
             if error.status in _RATE:
                 lane.refused(began, clock(), error.after)
-            if not error.again or number + 1 == self._limits.tries:
+            if not error.again or number + 1 == self._limits.tries or clock() >= end:
                 raise error
             await self._pause(number, error, end)
         raise AssertionError("the last try returns or raises")
