@@ -147,18 +147,10 @@ def read(endpoint: Endpoint, body: bytes, structure: Structure) -> Read:
         raise refused(endpoint, status, {}, body)
     if not found.choices:
         raise unusable(endpoint, "the reply holds no choice", again=True)
-    choice = found.choices[0]
-    stop: Stop = _STOPS.get(choice.finish_reason or "", "other")
-    text, refusal = _written(choice.message)
-    if refusal:
-        return Read(refusal, "refusal", usage(found.usage), found.model or "")
-    if structure == "forced_tool":
-        calls = choice.message.tool_calls
-        if calls:
-            text = _arguments(bytes(calls[0].function.arguments))
-        if stop == "tool":
-            stop = "end"
-    return Read(text, stop, usage(found.usage), found.model or "")
+    try:
+        return _answer(found, found.choices[0], structure)
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise unusable(endpoint, f"the tool call is no text ({e})", again=True) from e
 
 
 def usage(told: Json) -> Usage | None:
@@ -185,6 +177,20 @@ def usage(told: Json) -> Usage | None:
         output_total=written,
         reasoning=count(of_output.get("reasoning_tokens")),
     )
+
+
+def _answer(found: _Completion, choice: _Choice, structure: Structure) -> Read:
+    stop: Stop = _STOPS.get(choice.finish_reason or "", "other")
+    text, refusal = _written(choice.message)
+    if refusal:
+        return Read(refusal, "refusal", usage(found.usage), found.model or "")
+    if structure == "forced_tool":
+        calls = choice.message.tool_calls
+        if calls:
+            text = _arguments(bytes(calls[0].function.arguments))
+        if stop == "tool":
+            stop = "end"
+    return Read(text, stop, usage(found.usage), found.model or "")
 
 
 def _turn(request: Request) -> str:
