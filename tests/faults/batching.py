@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tests.faults.chat import Refused
 from tests.faults.script import Script
 from tests.faults.wire import Asked
 
@@ -40,6 +41,7 @@ class Item(NamedTuple):
     custom: str
     ended: str
     reply: Body | None = None
+    words: str = "scripted"
 
 
 class Batch:
@@ -68,6 +70,11 @@ class Batching:
         self.openai: dict[str, Batch] = {}
         self.anthropic: dict[str, Batch] = {}
         self.made = 0
+
+    def finish(self) -> None:
+        """End every batch now."""
+        for batch in [*self.openai.values(), *self.anthropic.values()]:
+            batch.left = -1
 
     def file(self, asked: Asked) -> Body:
         """Take an uploaded file; return the provider's word for it."""
@@ -197,7 +204,7 @@ class Batching:
             if item.reply is not None:
                 result = {"type": "succeeded", "message": item.reply}
             elif item.ended == "errored":
-                error = {"type": "invalid_request_error", "message": "scripted"}
+                error = {"type": "invalid_request_error", "message": item.words}
                 held = {"type": "error", "error": error, "request_id": "req_scripted"}
                 result = {"type": "errored", "error": held}
             lines.append(json.dumps({"custom_id": item.custom, "result": result}))
@@ -215,7 +222,10 @@ class Batching:
             ends += ["canceled"] * how.canceled + ["missing"] * how.missing
         items = [Item(custom, end) for (custom, _), end in zip(asks, ends, strict=False)]
         for custom, body in asks[len(items) :]:
-            items.append(Item(custom, "succeeded", answering(custom, body)))
+            try:
+                items.append(Item(custom, "succeeded", answering(custom, body)))
+            except Refused as refused:
+                items.append(Item(custom, "errored", words=str(refused)))
         return items
 
 
@@ -253,7 +263,7 @@ def _openai_line(item: Item) -> Body:
         response = {"status_code": 200, "request_id": "req_scripted", "body": item.reply}
         return {**line, "response": response}
     if item.ended == "errored":
-        error = {"error": {"message": "scripted", "type": "invalid_request_error"}}
+        error = {"error": {"message": item.words, "type": "invalid_request_error"}}
         return {**line, "response": {"status_code": 400, "request_id": "req", "body": error}}
     code = "batch_expired" if item.ended == "expired" else "batch_cancelled"
     return {**line, "response": None, "error": {"code": code, "message": "not executed"}}

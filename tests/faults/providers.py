@@ -107,6 +107,10 @@ class Threaded(Provider):
         """The largest number of requests to models that were open at once."""
         return self._server.most_in_flight
 
+    def finish(self) -> None:
+        """End every batch now."""
+        self._server.finish()
+
     @property
     def script(self) -> Script:
         """What it does."""

@@ -78,6 +78,8 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         refused: the whole batch fails at once, with this message.
         doubled: every result comes twice, the second time with another answer.
         rounds: in how many batches, from the first, items go wrong; 0 in all.
+        faults: of the first requests about batches and files, in the order they come; the request
+            is carried out all the same.
     """
 
     polls: int = 0
@@ -89,6 +91,7 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     refused: str = ""
     doubled: bool = False
     rounds: int = 1
+    faults: tuple[Fault, ...] = ()
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

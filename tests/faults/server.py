@@ -92,6 +92,7 @@ class Server:
         """Do what this script says from now on; numbers begin at 0 again."""
         self.script = script
         self._number = 0
+        self._about_batches = 0
         self._times = [0] * len(script.where)
 
     async def serve(self, held: socket.socket, stop: asyncio.Event) -> None:
@@ -111,13 +112,25 @@ class Server:
         if asked.path.startswith("/_"):
             return self._control(asked), _nothing
         dialect = ANTHROPIC if asked.path.startswith(MESSAGES) else OPENAI
+        how = self._batch_fault()
         try:
             body = self._batch(asked)
         except Wrong as wrong:
-            return _told(dialect, wrong.status, str(wrong), Fault()), _nothing
+            return _told(dialect, wrong.status, str(wrong), how), _nothing
+        if how.status:
+            return _told(dialect, how.status, how.message, how), _nothing
         held = body if isinstance(body, bytes) else _encode(body)
         kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
-        return Answer(held, 200, {**dialect.headers, "content-type": kind}), _nothing
+        return Answer(held, 200, {**dialect.headers, "content-type": kind}, how), _nothing
+
+    def _batch_fault(self) -> Fault:
+        number, self._about_batches = self._about_batches, self._about_batches + 1
+        faults = self.script.batches.faults
+        return faults[number] if number < len(faults) else Fault()
+
+    def finish(self) -> None:
+        """End every batch now."""
+        self._batching.finish()
 
     def _model(self, asked: Asked) -> tuple[Answer, Sent]:
         dialect = OPENAI if asked.path == CHAT else ANTHROPIC
@@ -239,11 +252,11 @@ class Server:
         def answer(custom: str, body: Body) -> Body:
             number, self._number = self._number, self._number + 1
             how = self._fault(number, asked._replace(body=_encode(body)))
+            asking = dialect.read(body, self.script)
             if self._oracle.kept:
                 line = self._told_of(asked.path, custom, body)
                 self._oracle.add("received", line)
                 self._oracle.add("answered", line, status=200)
-            asking = dialect.read(body, self.script)
             return dialect.reply(asking, body, how, script=self.script, cache=self._cache)
 
         return answer

@@ -7,7 +7,7 @@ Source: openai 3.54, resources/batches.py, files.py; anthropic 2.12, resources/m
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple, Protocol
 
 from stepscope.errors import ConfigError
@@ -106,7 +106,7 @@ class Batch(Protocol):
     async def state(self, remote: str) -> State:
         """Say how far a batch is."""
 
-    def results(self, remote: str, structure: Structure) -> AsyncIterator[Item]:
+    def results(self, remote: str, structure: Structure) -> AsyncGenerator[Item]:
         """Yield what came of its asks, in any order."""
 
     async def close(self) -> None:

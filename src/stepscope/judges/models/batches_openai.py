@@ -6,7 +6,7 @@ Source: openai 3.54, types/batch.py; at most 50,000 requests and 200 MB a file.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import httpx2
@@ -154,7 +154,7 @@ class OpenAIBatches:
             why = faults.shown(self._model.endpoint, said)
         return State(batch.status in _ENDED, counts.completed + counts.failed, why)
 
-    async def results(self, remote: str, structure: Structure) -> AsyncIterator[Item]:
+    async def results(self, remote: str, structure: Structure) -> AsyncGenerator[Item]:
         """Yield what came of its asks, in any order.
 
         Raises:
