@@ -6,8 +6,7 @@ from stepscope import registry
 from stepscope.judges.known import differences, worked_checks
 from stepscope.judges.rubrics import SETS
 from stepscope.model import Verdict
-
-AXES = {name.removeprefix("axes."): name for name in SETS["axes"]}
+from tests.measures.answers import label
 
 
 def test_the_worked_run_has_its_26_steps_and_its_two_faults() -> None:
@@ -37,29 +36,33 @@ def test_every_call_of_the_worked_run_is_answered_by_the_step_behind_it() -> Non
 
 def test_the_evidence_judge_finds_the_misread_refund_and_calls_nothing_else_incorrect() -> None:
     run = worked_checks()
-    whole = {}
-    for aspect, name in AXES.items():
-        answers = registry.measure(name)(run.trajectory, run.trajectory.case, None)
-        found = next(answer for answer in answers if answer.step is None)
-        assert isinstance(found, Verdict)
-        whole[aspect] = found
-    assert [aspect for aspect, found in whole.items() if found.label == "incorrect"] == [
-        "result_interpretation"
-    ]
-    assert whole["result_interpretation"].cites == (19, 22)
-    assert whole["tool_selection"].label == "uncertain"
-    assert differences(run.expected[AXES["result_interpretation"]], list(whole.values())[3:4]) == ()
+    said = {
+        name: list(registry.measure(name)(run.trajectory, run.trajectory.case, None))
+        for name in SETS["axes"]
+    }
+    assert {name: label(answers[0]) for name, answers in said.items()} == {
+        "axes.tool_selection": "uncertain",
+        "axes.argument_validity": "correct",
+        "axes.sequencing": "correct",
+        "axes.result_interpretation": "incorrect",
+        "axes.termination": "correct",
+    }
+    found, at_step = said["axes.result_interpretation"]
+    assert isinstance(found, Verdict)
+    assert found.cites == (19, 22)
+    assert found.reason == "tells 95.08 as refund, the result at 19 says 1,619.34"
+    assert (at_step.step, label(at_step)) == (22, "incorrect")
+    assert differences(run.expected["axes.result_interpretation"], [found]) == ()
 
 
 def test_live_judges_are_expected_to_find_both_faults() -> None:
     expected = worked_checks().expected
-    labels = {aspect: expected[name].label for aspect, name in AXES.items()}
-    assert labels == {
-        "tool_selection": ("incorrect",),
-        "argument_validity": ("correct",),
-        "sequencing": ("correct",),
-        "result_interpretation": ("incorrect",),
-        "termination": ("correct",),
+    assert {name: expected[name].label for name in SETS["axes"]} == {
+        "axes.tool_selection": ("incorrect",),
+        "axes.argument_validity": ("correct",),
+        "axes.sequencing": ("correct",),
+        "axes.result_interpretation": ("incorrect",),
+        "axes.termination": ("correct",),
     }
     assert expected["axes.tool_selection"].cites == (15,)
     assert expected["axes.result_interpretation"].cites == (19, 22)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from stepscope import registry
-from stepscope.formats.importing import readings
 from stepscope.measures.axes.result_interpretation import MEASURE, NAME
-from stepscope.model import Step, Trajectory, Verdict
+from stepscope.model import Step, Verdict
 from tests.factories import agent, calls, did, failed, result, run, user
-from tests.measures.answers import label, labels, whole
+from tests.measures.answers import label, whole
 
-RUN = Path(__file__).resolve().parents[2] / "data" / "cancelled-order.json"
 LOOKED = (user("what of my order?"), *did("get_order", '{"price": 20.5, "id": "W1234567"}'))
 TWO_REFUNDS = '[{"refund": 3}, {"refund": 4}, {"item": 51}]'
 REFUND = '{"items": [{"price": 95.08}], "history": [{"type": "refund", "amount": 1619.34}]}'
@@ -27,31 +22,6 @@ def answer(*steps: Step) -> Verdict:
 
 def told(text: str, said: str) -> Verdict:
     return answer(user("cancel it"), *did("cancel_order", said), agent(text), user("thanks"))
-
-
-def the_26_steps() -> Trajectory:
-    (made,) = [one for reading in readings([str(RUN)]) for one in reading]
-    assert isinstance(made, Trajectory)
-    return made
-
-
-def test_the_refund_told_as_the_price_of_one_item_is_cited_and_nothing_else_is_incorrect() -> None:
-    made = the_26_steps()
-    said = {
-        name: whole(registry.measure(name), made, made.case)[name]
-        for name in registry.names("measures")
-        if name.startswith("axes.")
-    }
-    wrong = {name for name, found in said.items() if label(found) == "incorrect"}
-    assert wrong == {NAME}
-    assert len(made.steps) == 26
-    found = said[NAME]
-    assert isinstance(found, Verdict)
-    assert found.cites == (19, 22)
-    assert found.reason == "tells 95.08 as refund, the result at 19 says 1,619.34"
-    assert label(said["axes.tool_selection"]) == "uncertain"
-    assert label(said["axes.termination"]) == "correct"
-    assert labels(MEASURE, made) == {22: "incorrect"}
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 Incorrect: an amount or an identifier told to the user that no result, user or policy said and that
 follows by no simple arithmetic; a quantity told under the name of a result's field with another
-value (`labelled`); a tool error followed by a message that claims success. What the agent says to
-nobody, or to other agents, is not judged; nor is what it does with a result (argument_validity).
+value (`labelled`); a status that is not the thing's latest (`statuses`); a tool error followed by a
+message that claims success. What the agent says to nobody, or to other agents, is not judged; nor
+is what it does with a result (argument_validity).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from stepscope.measures.axes.axis import (
 )
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.labelled import Results, misnamed, misplaced
+from stepscope.measures.axes.statuses import misstated
 from stepscope.measures.axes.told import Amount, Message, amounts, identifiers, messages
 from stepscope.measures.calls import agent_calls, effect_of
 from stepscope.measures.errors import error_step, gist
@@ -72,7 +74,9 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     for message in told:
         found = amounts(message.text)
         things = identifiers(message.text)
-        checked += len(found) + len(things)
+        stated = misstated(message, results)
+        faults += stated.faults
+        checked += len(found) + len(things) + stated.checked
         if not found and not things:
             continue
         evidence = evidence_of(trajectory)
@@ -88,7 +92,8 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     if not checked:
         return judged(NAME, UNCERTAIN, "nothing told to the user can be checked against a result")
     why = (
-        f"{checked} amounts and identifiers told in {len(told)} messages follow from what was said"
+        f"{checked} amounts, identifiers and statuses told in {len(told)} messages follow from "
+        "what was said"
     )
     return judged(NAME, CORRECT, why)
 
@@ -197,4 +202,4 @@ def _unless_courtesy(sentence: re.Match[str]) -> str:
     return " " if _COURTESY.search(sentence[0]) else sentence[0]
 
 
-MEASURE = Rule(NAME, "1", SCALE, ("alternatives", "effects"), _run)
+MEASURE = Rule(NAME, "2", SCALE, ("alternatives", "effects"), _run)

@@ -1,0 +1,74 @@
+"""A status told to the user is the thing's latest, or the rule says which result it contradicts."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.measures.axes.result_interpretation import MEASURE, NAME
+from stepscope.model import Verdict
+from tests.factories import agent, did, run, user
+from tests.measures.answers import whole
+
+PENDING = '{"order_id": "#W1234567", "status": "pending (item modified)", "items": [{"price": 3}]}'
+DELIVERED = '{"order_id": "#W7654321", "status": "delivered"}'
+NESTED = '{"orders": {"#W1234567": {"order_status": "return requested"}}}'
+
+
+def told(text: str, *results: str) -> Verdict:
+    looked = [step for said in results for step in did("get_order", said)]
+    made = run(user("what of #W1234567 and #W7654321?"), *looked, agent(text), user("thanks"))
+    found = whole(MEASURE, made)[NAME]
+    assert isinstance(found, Verdict)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # by name
+        ("Order #W1234567 is in a pending status.", "correct"),
+        ('Order #W1234567 is in "delivered" status, so it cannot be changed.', "incorrect"),
+        ("- #W7654321 (Status: **Delivered**)", "correct"),
+        ("- #W7654321 (Status: **Cancelled**)", "incorrect"),
+        ("The status of order #W7654321 is now: lost", "incorrect"),
+        ("#W7654321: the status has been changed to return requested", "incorrect"),
+        # without a name only what no result ever said is misread
+        ("The order's status is delivered.", "correct"),
+        ("The order's status is cancelled.", "incorrect"),
+        # no statement of how it stands
+        ("If #W1234567 is in delivered status, you can return it.", "correct"),
+        ("#W1234567 is not in delivered status.", "correct"),
+        ("Only orders in cancelled status can go.", "uncertain"),
+        ("Is your order's status cancelled?", "uncertain"),
+        ("Once the status is cancelled, I can help.", "uncertain"),
+        ("The status of your order matters.", "uncertain"),
+        ("In a word: the status quo.", "uncertain"),
+    ],
+)
+def test_a_status_is_held_against_the_latest_result(text: str, expected: str) -> None:
+    found = told(text, PENDING, DELIVERED)
+    assert found.label == expected, found.reason
+
+
+def test_a_misread_status_cites_the_result_and_the_message() -> None:
+    found = told("Order #W1234567 is in cancelled status.", PENDING, DELIVERED)
+    assert found.cites == (2, 5)
+    assert found.reason == (
+        "tells status 'cancelled', the result at 2 says 'pending (item modified)'"
+    )
+
+
+def test_the_latest_status_of_a_thing_counts_and_not_an_earlier_one() -> None:
+    later = PENDING.replace("pending (item modified)", "cancelled")
+    assert told("#W1234567 has the status pending.", PENDING, later).label == "incorrect"
+    assert told("#W1234567 has the status cancelled.", PENDING, later).label == "correct"
+
+
+def test_a_status_below_the_things_own_key_is_its_own() -> None:
+    assert told("#W1234567 has status return requested.", NESTED).label == "correct"
+    assert told("#W1234567 has status exchange requested.", NESTED).label == "incorrect"
+
+
+def test_nothing_is_said_where_no_result_has_a_status() -> None:
+    found = told("The status is delivered.", '{"state": "delivered"}')
+    assert found.label == "uncertain"
