@@ -12,10 +12,11 @@ Nothing is computed here: traces are read by `formats`, verdicts made by `score`
 from __future__ import annotations
 
 from stepscope.api.adding import Added
+from stepscope.api.choosing import Records
 from stepscope.api.exporting import Exported
 from stepscope.api.folders import report_folder
 from stepscope.api.matching import match
-from stepscope.api.notebook import Notebook, Records, open
+from stepscope.api.notebook import Notebook, open
 from stepscope.api.score_file import shapes
 from stepscope.api.views import ComparisonView, ReportView, RunView, Text
 

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING
 
 from stepscope.api.adding import Added, Progress, add
+from stepscope.api.choosing import Records, filter_of
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export
+from stepscope.api.judging_notebook import JudgingNotebook
 from stepscope.api.reading import Filling
 from stepscope.api.views import ComparisonView, CurveView, ReportView, Source, Text
 from stepscope.effects import infer_effect
 from stepscope.errors import UsageError
-from stepscope.model import Effect, Record, Trajectory
+from stepscope.model import Effect, Trajectory
 from stepscope.report import show
-from stepscope.safety.redact import look_also_for
 from stepscope.score import Scored, score
 from stepscope.settings import Settings, load
 from stepscope.store import Store
-from stepscope.store.where import Where, before, parse, since
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from stepscope.api.agreements import AgreementView, ModesView, QueueView
-    from stepscope.api.verdicts import AddedVerdicts
     from stepscope.calibrate.noise import Noise
     from stepscope.report.curve_types import Shapes
     from stepscope.store import Purged
@@ -52,30 +47,8 @@ def open(path: str | Path | None = None, *, settings: Settings | None = None) ->
     return Notebook(Store.open(place), held)
 
 
-class Notebook:
+class Notebook(JudgingNotebook):
     """A store with the settings that hold for it; a context manager that closes it."""
-
-    def __init__(self, store: Store, settings: Settings) -> None:
-        self.store = store
-        self.settings = settings
-        own = settings.redaction.forms
-        store.redact(own, shown=settings.redaction.shown)
-        look_also_for(own)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the store."""
-        self.store.close()
 
     def add(
         self,
@@ -136,7 +109,7 @@ class Notebook:
         return score(
             self.store,
             measures=measures,
-            where=_where(where, since),
+            where=filter_of(where, since),
             declared=self.settings.declared,
             workers=workers,
             progress=progress,
@@ -167,7 +140,7 @@ class Notebook:
         # Statistics load slowly, and reading runs into the store has no use for them.
         from stepscope.report.build import build
 
-        chosen = _where(where)
+        chosen = filter_of(where)
         value = build(
             self.store,
             where=chosen,
@@ -194,7 +167,7 @@ class Notebook:
         from stepscope.report.compare import compare
 
         drawn = self.settings.seed if seed is None else seed
-        chosen = _where(where, since)
+        chosen = filter_of(where, since)
         return ComparisonView(compare(self.store, a, b, by=by, where=chosen, seed=drawn))
 
     def show(
@@ -231,7 +204,7 @@ class Notebook:
         from stepscope.report.build import read_chosen
         from stepscope.report.fleet_shapes import shapes
 
-        table = read_chosen(self.store, where=_where(where), since=since, by=None)
+        table = read_chosen(self.store, where=filter_of(where), since=since, by=None)
         return shapes(table.shapes, table.clusters, self.settings.seed)
 
     def calibrate_sigma(
@@ -259,103 +232,15 @@ class Notebook:
         noise.keep(self.store, found)
         return found
 
-    def agreement(
-        self,
-        rubric: str | None = None,
-        *,
-        where: str | None = None,
-        since: str | None = None,
-        by: str | None = None,
-        seed: int | None = None,
-        threshold: float = 0.5,
-    ) -> AgreementView:
-        """Return how far judges, the rules and people agree on a rubric or a set of them.
-
-        Args:
-            rubric: "axes.termination", or "axes" for its set; all when left out.
-            where: a filter, as "agent = 'gpt-4o'".
-            since: a date or an age, as "7d".
-            by: one group for each value of this field.
-            seed: where random draws start; when left out that of the settings.
-            threshold: kappa below which a rubric is to be sharpened.
-
-        Raises:
-            UsageError: nobody rated this rubric, or no such field.
-        """
-        from stepscope.api.agreements import agreement
-
-        return agreement(
-            self.store,
-            rubric,
-            where=_where(where, since),
-            by=by,
-            seed=self.settings.seed if seed is None else seed,
-            threshold=threshold,
-        )
-
-    def disputes(
-        self, rubric: str | None = None, *, where: str | None = None, since: str | None = None
-    ) -> QueueView:
-        """Return the runs and steps on which families disagree, the most telling first."""
-        from stepscope.api.agreements import queue
-
-        return queue(self.store, rubric, where=_where(where, since))
-
-    def modes(
-        self, *, where: str | None = None, since: str | None = None, seed: int | None = None
-    ) -> ModesView:
-        """Return how judges' answers to single steps differ from those with the run in view."""
-        from stepscope.api.agreements import both_modes
-
-        drawn = self.settings.seed if seed is None else seed
-        return both_modes(self.store, where=_where(where, since), seed=drawn)
-
-    def add_verdicts(
-        self,
-        file: str | Path,
-        *,
-        columns: Mapping[str, str] | None = None,
-        labels: Mapping[str, str] | None = None,
-        rubric: str | None = None,
-        rater: str | None = None,
-        human: bool = False,
-    ) -> AddedVerdicts:
-        """Read other people's verdicts on runs of the store; they become a rater like any other.
-
-        Args:
-            file: CSV, JSON lines or Parquet, "-" for standard input.
-            columns: field -> column: run, step, label, value, judge, axis, confidence, cites,
-                reason, repeat; "n-1" for a step's column n that counts from 1.
-            labels: label in the file -> label of the rubric.
-            rubric: the rubric, or the set that the axis column names one of.
-            rater: who rated, where no column says it.
-            human: people rated.
-
-        Raises:
-            UsageError: no such file or column.
-            TraceError: the file cannot be read.
-        """
-        from stepscope.api.score_file import opened
-        from stepscope.api.verdict_cells import Columns
-        from stepscope.api.verdicts import add_verdicts
-
-        said = Columns(
-            of=dict(columns or {}), labels=dict(labels or {}), rubric=rubric, rater=rater
-        )
-        stream = opened(str(file), self.settings)
-        with stream.file:
-            family: Literal["human", "imported"] = "human" if human else "imported"
-            return add_verdicts(self.store, stream, said, family=family)
-
     def trajectories(
         self, *, where: str | None = None, since: str | None = None
     ) -> Iterator[Trajectory]:
         """Yield the chosen runs."""
-        return self.store.trajectories(_where(where, since))
+        return self.store.trajectories(filter_of(where, since))
 
     def records(self, *, where: str | None = None) -> Records:
         """Return the verdicts of the chosen runs."""
-        return Records(self.store, _where(where))
+        return Records(self.store, filter_of(where))
 
     def tools(self) -> dict[str, Effect]:
         """Return every tool that was called, and its effect: as declared, or as its name says."""
@@ -365,11 +250,16 @@ class Notebook:
 
     def count(self, *, where: str | None = None, older_than: str | None = None) -> int:
         """Return how many runs are chosen."""
-        return len(self.store.runs(_where(where, older_than=older_than)))
+        return len(self.store.runs(filter_of(where, older_than=older_than)))
 
     def purge(self, *, where: str | None = None, older_than: str | None = None) -> Purged:
         """Erase texts, raw replies, blobs and quarantine of the chosen runs; numbers stay."""
-        return self.store.purge(_where(where, older_than=older_than))
+        from stepscope.api.judging import existing, without_replies
+
+        purged = self.store.purge(filter_of(where, older_than=older_than))
+        if self._ledger is None and existing(self.store) is None:
+            return purged
+        return without_replies(self.store, purged, self.ledger)
 
     def export(
         self,
@@ -397,44 +287,9 @@ class Notebook:
             format=format,
             verdicts=verdicts,
             force=force,
-            where=_where(where, since),
+            where=filter_of(where, since),
             progress=progress or _silent,
         )
-
-
-class Records:
-    """The verdicts of the chosen runs: iterate, or take them as an Arrow table."""
-
-    def __init__(self, store: Store, where: Where | None) -> None:
-        self._store = store
-        self._where = where
-
-    def __iter__(self) -> Iterator[Record]:
-        return self._store.records(self._where)
-
-    def to_arrow(self) -> pa.Table:
-        """Return the records as a table that polars, pandas and DuckDB read.
-
-        Raises:
-            ConfigError: pyarrow is not installed.
-        """
-        return self._store.to_arrow(self._where)
-
-
-def _where(
-    text: str | None, after: str | None = None, *, older_than: str | None = None
-) -> Where | None:
-    conditions = [
-        *([parse(text)] if text is not None else []),
-        *([since(after)] if after is not None else []),
-        *([before(older_than)] if older_than is not None else []),
-    ]
-    if not conditions:
-        return None
-    whole, *others = conditions
-    for other in others:
-        whole &= other
-    return whole
 
 
 def _silent(done: int, total: int) -> None:

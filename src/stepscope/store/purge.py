@@ -35,19 +35,22 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
         runs: runs whose texts were erased now.
         blobs: files of images, audio and other media deleted.
         quarantined: records deleted that had never been readable.
+        replies: raw replies of judges deleted.
         remains: what is still in the store or beside it, one line each.
     """
 
     runs: int
     blobs: int
     quarantined: int
+    replies: int = 0
     remains: tuple[str, ...]
 
     def __str__(self) -> str:
         """Say it in a few lines."""
+        replies = f", {self.replies:,} replies of judges" if self.replies else ""
         head = (
             f"erased the texts of {self.runs:,} runs, {self.blobs:,} blobs, "
-            f"{self.quarantined:,} quarantined records; what remains:"
+            f"{self.quarantined:,} quarantined records{replies}; what remains:"
         )
         return "\n".join((head, *("  " + line for line in self.remains)))
 

@@ -341,6 +341,12 @@ class Store(OpenStore):
         self._names.forget()
         return purge(self._db, self.path, self.blobs, where)
 
+    def purged(self) -> list[str]:
+        """Return the ids of the runs whose texts were erased."""
+        with faults(self.path):
+            rows = self._db.execute("SELECT id FROM runs WHERE purged_ns IS NOT NULL ORDER BY seq")
+            return [row[0] for row in rows]
+
     def quarantine(self, items: Iterable[Quarantined]) -> int:
         """Keep records that could not be read, their bytes included; return how many were new."""
         with self._writing():

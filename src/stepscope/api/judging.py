@@ -1,0 +1,162 @@
+"""Judges for a notebook: names become models, prices and a ledger; what they said is kept.
+
+Nothing is opened and nothing is sent before it is asked for; `dry_run` needs no key.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from stepscope.errors import UsageError
+from stepscope.judges import goals as goals_file
+from stepscope.judges.budget import Budget
+from stepscope.judges.judgement import Judge
+from stepscope.judges.ledger import Ledger, beside
+from stepscope.judges.models.opening import judge_of, open_model
+from stepscope.judges.models.patience import Patience
+from stepscope.judges.models.prices import Prices
+from stepscope.judges.planning import Mode, Options
+from stepscope.judges.rendering import Narration
+from stepscope.judges.rubrics import rubrics
+from stepscope.model import Model
+from stepscope.score.judging import Access
+from stepscope.score.planned import Asking
+from stepscope.settings import Settings, keys
+from stepscope.store import Purged, Store
+from stepscope.store.samples import draw
+from stepscope.store.where import Where
+
+
+class How(msgspec.Struct, frozen=True, kw_only=True):
+    """How runs are judged; every field has a default.
+
+    Attributes:
+        repeats: how often each question is asked, to see the judge's own noise.
+        narration: "off" leaves out what the agent says and thinks; calls and results stay.
+        mode: "isolated" labels each step without any other.
+        goals: file of sub-goals that people confirmed, for `no_look`.
+        sample: how many of the chosen runs are drawn for each rubric; None asks about all.
+    """
+
+    repeats: int = 1
+    narration: Narration = "on"
+    mode: Mode = "contextual"
+    goals: str | Path | None = None
+    sample: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that ask for nothing.
+
+        Raises:
+            UsageError: repeats or sample is less than 1.
+        """
+        for name, number in (("repeats", self.repeats), ("sample", self.sample)):
+            if number is not None and number < 1:
+                raise UsageError(f"{name} is {number}; expected 1 or more")
+
+
+AS_USUAL = How()
+
+
+def several(given: str | Sequence[str], what: str) -> tuple[str, ...]:
+    """Return one or several names as names, each once.
+
+    Raises:
+        UsageError: there is none.
+    """
+    names = tuple(dict.fromkeys([given] if isinstance(given, str) else given))
+    if not names:
+        raise UsageError(f"no {what} is named")
+    return names
+
+
+def asking(
+    store: Store,
+    settings: Settings,
+    judges: Sequence[str],
+    asked: Sequence[str],
+    *,
+    where: Where | None,
+    how: How,
+) -> Asking:
+    """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept.
+
+    Raises:
+        ConfigError: no such rubric, no judge, or one of unknown family.
+        DataError: a sample of no run.
+    """
+    chosen = rubrics(asked)
+    goals = None if how.goals is None else goals_file.load(Path(how.goals))
+    drawn: dict[str, Container[str]] = {}
+    if how.sample is not None:
+        runs = [str(run) for run in store.runs(where).id]
+        for one in chosen:
+            drawn[one.name] = frozenset(
+                draw(runs, how.sample, seed=settings.seed, rubric=one.name)[0]
+            )
+    return Asking(
+        rubrics=chosen,
+        judges=tuple(judge_of(name, settings.judges) for name in judges),
+        where=where,
+        repeats=how.repeats,
+        options=Options(narration=how.narration, mode=how.mode, goals=goals),
+        drawn=drawn,
+    )
+
+
+def keep_sample(store: Store, settings: Settings, asked: Asking, sample: int) -> None:
+    """Keep which runs were drawn, of which, so that estimates can speak of all of them."""
+    runs = [str(run) for run in store.runs(asked.where).id]
+    for one in asked.rubrics:
+        chosen, probability = draw(runs, sample, seed=settings.seed, rubric=one.name)
+        store.put_sample(one.name, runs, probability, chosen)
+
+
+def access(
+    settings: Settings,
+    ledger: Ledger,
+    names: Sequence[str],
+    judges: Sequence[Judge],
+    *,
+    budget: Budget,
+    models: Mapping[str, Model] | None,
+) -> Access:
+    """Return what calls go through; models are opened unless they are given.
+
+    Raises:
+        ConfigError: a key is missing (says which variable), or an SDK.
+    """
+    table = settings.judges
+    if models is None:
+        values = keys()
+        models = {
+            judge.name: open_model(name, table, keys=values, offline=settings.offline)
+            for name, judge in zip(names, judges, strict=True)
+        }
+    return Access(
+        models=models,
+        patience=Patience(random.Random(settings.seed), most=table.concurrency),
+        prices=Prices(table),
+        ledger=ledger,
+        budget=budget,
+        # One provider bears so many; several bear them each.
+        concurrency=table.concurrency * len({name.partition("/")[0] for name in models}),
+    )
+
+
+def existing(store: Store) -> str | None:
+    """Return where the ledger of a store lies; None where there is none."""
+    path = beside(store.path)
+    return path if Path(path).is_file() else None
+
+
+def without_replies(store: Store, purged: Purged, ledger: Ledger) -> Purged:
+    """Erase the replies about purged runs, too; return what was erased and what remains."""
+    erased = ledger.erase(store.purged())
+    left = sum(ledger.states().values())
+    line = f"{ledger.path}: {left:,} questions to judges, their prices and states"
+    return msgspec.structs.replace(purged, replies=erased, remains=(*purged.remains, line))

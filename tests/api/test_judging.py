@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope import api
+from stepscope.api.judging import How
+from stepscope.api.notebook import Notebook
+from stepscope.errors import ConfigError, UsageError
+from stepscope.judges.models.configured import JudgesTable, JudgeTable, PriceTable
+from stepscope.settings import Settings
+from tests.judges.asked import Answering
+from tests.score.test_judging import runs, said
+
+TABLE = JudgesTable(
+    model={
+        "local/tiny": JudgeTable(
+            family="qwen",
+            base_url="http://127.0.0.1:9/v1",
+            price=PriceTable(input=1_000.0, output=1_000.0),
+        )
+    }
+)
+NAME = "local/tiny"
+
+
+def opened(path: Path) -> Notebook:
+    notebook = api.open(path, settings=Settings(judges=TABLE))
+    notebook.store.put(runs(4))
+    return notebook
+
+
+def test_a_notebook_judges_and_its_ledger_lies_beside_the_store(tmp_path: Path) -> None:
+    with opened(tmp_path / "runs.db") as notebook:
+        models = {NAME: Answering(said)}
+        found = notebook.judge(NAME, models=models, budget_usd=5_000.0)
+        assert found.ran.records == 20
+        # 70 tokens at a thousand dollars a million.
+        assert found.ran.usd == pytest.approx(1.4)
+        assert len(list(notebook.records())) == 20
+    assert (tmp_path / "runs.db.judges.db").is_file()
+
+
+def test_the_budget_of_the_settings_holds(tmp_path: Path) -> None:
+    model = Answering(said)
+    with opened(tmp_path / "runs.db") as notebook:
+        found = notebook.judge(NAME, models={NAME: model}).ran
+        assert (model.asked, found.failed) == ([], {"budget": 20})
+
+
+def test_what_it_would_cost_needs_no_key_and_makes_no_ledger(tmp_path: Path) -> None:
+    with opened(tmp_path / "runs.db") as notebook:
+        found = notebook.judge_cost(NAME, ["axes.termination", "axes.sequencing"])
+    assert (found.calls, found.budget_usd) == (8, 5.0)
+    assert not (tmp_path / "runs.db.judges.db").exists()
+
+
+def test_a_sample_is_drawn_once_and_kept(tmp_path: Path) -> None:
+    model = Answering(said)
+    with opened(tmp_path / "runs.db") as notebook:
+        for sample in (2, 3):
+            notebook.judge(
+                NAME,
+                "axes.termination",
+                models={NAME: model},
+                how=How(sample=sample),
+                budget_usd=5_000.0,
+            )
+        # The larger sample holds the smaller one.
+        assert len(model.asked) == 3
+        assert set(notebook.store.drawn("axes.termination").values()) == {0.75}
+        judged = {record.trajectory for record in notebook.records()}
+        assert set(notebook.store.drawn("axes.termination")) == judged
+
+
+def test_purging_a_run_erases_its_replies(tmp_path: Path) -> None:
+    with opened(tmp_path / "runs.db") as notebook:
+        notebook.judge(NAME, models={NAME: Answering(said)}, budget_usd=5_000.0)
+        purged = notebook.purge(where="name = 'shop/1/0'")
+        assert purged.replies == 5
+        assert "5 replies of judges" in str(purged)
+        assert purged.remains[-1].endswith("20 questions to judges, their prices and states")
+        assert len(list(notebook.ledger.replies())) == 15
+
+
+def test_nobody_and_nothing_and_no_times_make_no_sense(tmp_path: Path) -> None:
+    with opened(tmp_path / "runs.db") as notebook:
+        with pytest.raises(UsageError, match="no judge is named"):
+            notebook.judge([])
+        with pytest.raises(UsageError, match="no rubric is named"):
+            notebook.judge(NAME, [])
+        with pytest.raises(UsageError, match="repeats is 0; expected 1 or more"):
+            notebook.judge(NAME, how=How(repeats=0))
+        with pytest.raises(ConfigError, match="family"):
+            notebook.judge("nobody/knows-this")
