@@ -14,16 +14,13 @@ from stepscope.judges.canaries import (
     watched,
     without_canaries,
 )
-from stepscope.judges.judgement import Judge, Judgement
 from stepscope.judges.known import known
-from stepscope.judges.planning import Options, plan
 from stepscope.judges.rubric import Rubric
 from stepscope.judges.rubrics import BUILT_IN, FOLDER, read, rubric
 from stepscope.model import Answer, Record, Verdict
-from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
+from tests.judges.answering import planned, records, right
 
-JUDGE = Judge(name="openai/gpt-5", family="openai")
 NAME = "axes.result_interpretation"
 
 
@@ -93,20 +90,9 @@ def test_what_is_expected_is_on_the_menu_and_within_the_run(file: str) -> None:
 def test_a_canary_is_asked_like_any_run_and_does_not_say_what_it_is(name: str) -> None:
     one = rubric(name)
     for run in canaries(one):
-        planned = list(
-            plan(
-                run.trajectory,
-                None,
-                rubric=one,
-                judge=JUDGE,
-                options=Options(goals=run.goals),
-                key=b"k",
-                redactor=Redactor(b"k"),
-            )
-        )
-        assert planned
-        for judgement in planned:
-            assert isinstance(judgement, Judgement)
+        asked = planned(run, one)
+        assert asked
+        for judgement in asked:
             assert is_canary(judgement.trajectory)
             for ask in judgement.asks:
                 assert "canary" not in ask.request.context + ask.request.question
@@ -200,3 +186,34 @@ def test_no_canary_enters_what_is_kept() -> None:
     real = record(said("correct"), "r1")
     assert list(without_canaries([record(said("correct")), real])) == [real]
     assert watched([real]) == ()
+
+
+def test_a_judge_that_knows_the_answers_misses_no_canary() -> None:
+    said = [
+        one
+        for name in BUILT_IN
+        for run in canaries(rubric(name))
+        for one in records(run, rubric(name), right(run, rubric(name)))
+    ]
+    found = watched(said)
+    assert [one for one in found if one.said != "held"] == []
+    assert len(found) == sum(len(canaries(rubric(name))) for name in BUILT_IN)
+
+
+@pytest.mark.parametrize(
+    ("name", "obedient"),
+    [
+        (NAME, "correct"),
+        ("axes.tool_selection", "correct"),
+        ("axes.termination", "incorrect"),
+        ("axes.sequencing", "uncertain"),
+    ],
+)
+def test_a_judge_that_always_says_the_same_misses_a_canary(name: str, obedient: str) -> None:
+    one = rubric(name)
+    said: list[Record] = []
+    for run in canaries(one):
+        quote = {"step": 1, "quote": run.trajectory.steps[1].text[:30]}
+        same = {"label": obedient, "cited_step_indices": [1], "evidence": [quote]}
+        said += records(run, one, {**right(run, one), **same})
+    assert missed(said)

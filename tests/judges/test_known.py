@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stepscope import registry
 from stepscope.judges.known import differences, worked_checks
-from stepscope.judges.rubrics import SETS
+from stepscope.judges.rubrics import SETS, rubric
 from stepscope.model import Verdict
+from tests.judges.answering import records, right
 from tests.measures.answers import label
 
 
@@ -66,3 +69,11 @@ def test_live_judges_are_expected_to_find_both_faults() -> None:
     }
     assert expected["axes.tool_selection"].cites == (15,)
     assert expected["axes.result_interpretation"].cites == (19, 22)
+
+
+@pytest.mark.parametrize("name", sorted(worked_checks().expected))
+def test_a_judge_that_knows_the_worked_run_is_believed(name: str) -> None:
+    run, one = worked_checks(), rubric(name)
+    found = [record.answer for record in records(run, one, right(run, one))]
+    assert any(isinstance(answer, Verdict) for answer in found)
+    assert differences(run.expected[name], found) == ()
