@@ -150,10 +150,11 @@ def _earned() -> alt.LayerChart:
     return _dressed(alt.LayerChart(layer=[agree, points]), height=260)
 
 
-def _axes() -> alt.LayerChart:
+def _axes(order: str | None = None) -> alt.LayerChart:
     """The failure profile: axes down, groups across, the share of faulty runs in words too."""
+    across = alt.X("group:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=180))
     base = _base().encode(
-        x=alt.X("group:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=180)),
+        x=across if order is None else across.sort(alt.EncodingSortField(field=order, op="min")),
         y=_labels(),
         tooltip=[
             alt.Tooltip("label:N", title="axis"),
@@ -274,6 +275,7 @@ CHARTS: dict[str, Callable[[], alt.LayerChart | alt.VConcatChart]] = {
     "earned": _earned,
     "shapes": _shapes,
     "axes": _axes,
+    "panel": partial(_axes, "column"),
     "effects": _effects,
     "gates": _gates,
     **{

@@ -123,7 +123,7 @@ def _many_groups(
             cells.append("-" if figure is None else share(figure))
         rows.append((panel.title, *cells))
     title = f"Panel: {how} judge{'s' if how == 'all' else ''} found at fault"
-    notes = tuple(_notes(panels, names)) if how == "all" else ()
+    notes = (*_notes(panels, names), "each judge alone: --json") if how == "all" else ()
     return Sheet(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
 
 
@@ -212,11 +212,14 @@ def agreement(found: Panels) -> Sheet:
     """Return how far each pair of judges agrees."""
     names = _names(found)
     rows = tuple(_agreed(one, names) for one in found.agreement)
-    head = ("", "judges", "same answer", "kappa", "AC1", "common cites")
+    head = ("", "judges", "same", "kappa", "AC1", "cites")
     notes = tuple(
         f"{_words(one.rubric)}: {one.sentence}" for one in found.agreement if one.sentence
     )
-    return Sheet("agreement", "Agreement", head, rows, notes)
+    same = "same: share of equal answers; cites: of the steps that either cites, those that both do"
+    return Sheet(
+        "agreement", "Agreement", head, rows, (same, *dict.fromkeys(notes)) if rows else ()
+    )
 
 
 def _agreed(one: Agreed, names: Mapping[str, str]) -> tuple[str, ...]:

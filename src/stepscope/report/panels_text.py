@@ -16,8 +16,6 @@ from stepscope.report.panels_types import Panels
 from stepscope.safety.text import visible_line
 
 GAP = 2
-# A column of words keeps at least this much of the line, as long as figures need no room.
-LEAST = 12
 # Shares by judge or by group: columns that do not fit stand below.
 _WIDE = "panel"
 
@@ -75,14 +73,15 @@ def _wrapped(cell: str, room: int) -> list[str]:
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return the width of each column: columns of words give way, the widest of them first."""
-    wide = [max(map(len, column)) or 1 for column in zip(*rows, strict=True)]
-    words = [any(_told(row[at]) for row in rows[1:]) for at in range(len(wide))]
+    """Return the width of each column: words give way to figures, the widest column first."""
+    columns = list(zip(*rows, strict=True))
+    wide = [max(map(len, column)) or 1 for column in columns]
+    words = [any(_told(cell) for cell in column[1:]) for column in columns]
     room = width - GAP * (len(wide) - 1)
     for among in (words, [True] * len(wide)):
-        least = LEAST if among is words else 1
+        least = [max(map(len, " ".join(c).split())) if among is words else 1 for c in columns]
         while sum(wide) > room:
-            may = [at for at, n in enumerate(wide) if among[at] and n > least]
+            may = [at for at, n in enumerate(wide) if among[at] and n > least[at]]
             if not may:
                 break
             widest = max(may, key=lambda at: wide[at])

@@ -20,6 +20,7 @@ from stepscope.report.curve_text import curve_lines
 from stepscope.report.curve_types import Curve
 from stepscope.report.cutting import first_lines
 from stepscope.report.findings import Findings, findings
+from stepscope.report.panels_run import judge_lines
 from stepscope.report.run_axes import axis_lines, remarks
 from stepscope.report.suspects import suspects
 from stepscope.report.text import clip, fold
@@ -123,6 +124,7 @@ def render(
     out += suspect_lines(marked, width)
     out += axis_lines(found, width)
     out += _verdicts(trajectory, found, records, width)
+    out += judge_lines(trajectory, records, width)
     return "\n".join(out) + "\n"
 
 

@@ -7,6 +7,7 @@ import msgspec
 from stepscope.errors import UsageError
 from stepscope.measures.per_agent import per_agent
 from stepscope.model import Case, Record, Trajectory
+from stepscope.report import panels_run
 from stepscope.report.agents_text import agent_lines
 from stepscope.report.curve_suspects import with_curve
 from stepscope.report.curve_types import Curve
@@ -119,8 +120,8 @@ def one_step(
         out.append(f"error {visible(whole.error)}")
     every = with_curve(curve, suspects(trajectory, case, records))
     said = [suspect for suspect in every if suspect.first <= step <= suspect.last]
-    axes = at_step(findings(records), step, width)
-    return "\n".join([*out, *suspect_lines(said, width), *axes]) + "\n"
+    spoken = [*at_step(findings(records), step, width), *panels_run.at_step(records, step, width)]
+    return "\n".join([*out, *suspect_lines(said, width), *spoken]) + "\n"
 
 
 def _step(record: Record) -> int:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from stepscope.report import lines
 from stepscope.report.keys import AXES, SCORE_FIRST, UNCERTAIN
+from stepscope.report.pages import panels
 from stepscope.report.pages.figures import largest, title
 from stepscope.report.pages.links import Links
 from stepscope.report.pages.page import Cell, Chart, Column, Empty, Interval, Page, Row, Table
+from stepscope.report.pages.panels import PanelsView
 from stepscope.report.types import Figure, Profile, Report
 from stepscope.values import Estimate, Unmeasured
 
@@ -26,6 +28,7 @@ class ProfileContent:
     table: Table
     empty: Empty | None
     about: str
+    judges: PanelsView | None = None
 
 
 def profile(report: Report, *, links: Links) -> Page:
@@ -36,6 +39,8 @@ def profile(report: Report, *, links: Links) -> Page:
     empty = None
     if not keys:
         empty = Empty(said=f"No axis is scored: {SCORE_FIRST}.", commands=("stepscope score",))
+    judges = panels.view(report.panels, links) if report.panels else None
+    drawn = [*([] if chart is None else [chart]), *(() if judges is None else judges.charts)]
     return Page(
         name="profile",
         title="Profile",
@@ -46,8 +51,9 @@ def profile(report: Report, *, links: Links) -> Page:
             table=table,
             empty=empty,
             about="judges: " + (", ".join(report.provenance.judges) or "none"),
+            judges=judges,
         ),
-        charts=() if chart is None else (chart,),
+        charts=tuple(drawn),
     )
 
 

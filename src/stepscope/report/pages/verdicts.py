@@ -1,7 +1,8 @@
 """What was said of a run, by whom: a table whose rows cite steps, and chips that lead back.
 
 Verdicts of rules, of judges of any family and labels of people stand side by side; nothing is
-merged. The colour of a step's edge is that of the gravest thing said of it.
+merged. Of a judge its current answers are told, its repeats and other modes only where they turn
+them. The colour of a step's edge is that of the gravest thing said of it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from stepscope.judges.patterns import ADVICE
 from stepscope.model import Record, Verdict
+from stepscope.report import panels_run, panels_tables
 from stepscope.report.axes import INCORRECT
 from stepscope.report.cutting import cut
 from stepscope.report.keys import AXES
 from stepscope.report.pages.links import verdict_anchor
 from stepscope.report.pages.page import Tone
 from stepscope.report.pages.run_data import RunData
+from stepscope.report.panels_run import told
+from stepscope.report.panels_votes import PRESENT
+from stepscope.store.judged import asked, current
 from stepscope.values import Unmeasured
 
 # Verdicts of one run that a page lists; the rest are counted, and `show --json` has all.
@@ -35,6 +41,7 @@ _LABELS = {
     "DETOUR": "detour",
     "PROGRESS": "progress",
     INCORRECT: "fault",
+    PRESENT: "fault",
 }
 PEOPLE = "human"
 # The address of a step; None where the page does not hold it.
@@ -42,10 +49,13 @@ To = Callable[[int], str | None]
 
 
 class Answered(NamedTuple):
-    """A record and its verdict."""
+    """A record and its verdict, what it is called, and what turns it."""
 
     record: Record
     verdict: Verdict
+    lane: str
+    called: str
+    turns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +94,17 @@ class VerdictRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PatternView:
+    """A pattern of step labels: by whose, where, why, and what to do about it."""
+
+    name: str
+    judge: str
+    cites: tuple[Citation, ...]
+    reason: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
     """Everything said of a run, by row and by step.
 
@@ -95,6 +116,7 @@ class Said:
         categories: the gravest category by step.
         by_judge: category by step for each judge, in the order of the strip.
         labels: what people said, by step.
+        patterns: what the labels of steps look like together.
     """
 
     rows: tuple[VerdictRow, ...]
@@ -104,6 +126,7 @@ class Said:
     categories: dict[int, str]
     by_judge: dict[str, dict[int, str]]
     labels: dict[int, tuple[str, ...]]
+    patterns: tuple[PatternView, ...] = ()
 
     def at(self, step: int) -> tuple[Chip, ...]:
         """Return the remarks on one step."""
@@ -112,23 +135,16 @@ class Said:
 
 def said(data: RunData, to: To) -> Said:
     """Sort what was said of a run; `to` gives the address of a step."""
-    answered = [
-        Answered(record, record.answer)
-        for record in data.records
-        if isinstance(record.answer, Verdict)
-        and record.family != PEOPLE
-        # A number about a step is a point of a curve, not a remark.
-        and (record.answer.step is None or record.answer.label is not None)
-    ]
+    answered = list(_answered(data.records))
     answered.sort(key=_order)
     shown = answered[:MOST]
     rows = tuple(_row(data.trajectory.id, at, one, to) for at, one in enumerate(shown))
     by_judge: dict[str, dict[int, str]] = {}
-    for record, verdict in answered:
-        for step in _speaks_of(verdict):
-            category = _category(verdict)
+    for one in answered:
+        for step in _speaks_of(one.verdict):
+            category = _category(one.verdict)
             if category:
-                steps = by_judge.setdefault(record.family, {})
+                steps = by_judge.setdefault(one.lane, {})
                 steps[step] = _gravest(steps.get(step, ""), category)
     categories: dict[int, str] = {}
     for suspect in data.suspects:
@@ -140,16 +156,48 @@ def said(data: RunData, to: To) -> Said:
     return Said(
         rows=rows,
         left=len(answered) - len(shown),
-        unmeasured=tuple(_absent(data.records)),
+        unmeasured=tuple(_absent(list(current(data.records)))),
         chips=_chips(shown, rows),
         categories=categories,
         by_judge=by_judge,
         labels=_people(data),
+        patterns=tuple(_patterns(data, to)),
     )
 
 
+def _answered(records: Sequence[Record]) -> Iterator[Answered]:
+    """Yield the verdicts that a page tells, those of judges only where they are current."""
+    judges = told(records)
+    short = panels_tables.called(dict.fromkeys(one.asked.judge for one in judges))
+    turns = {id(one.record): one.turns for one in judges}
+    for record in records:
+        answer, key = record.answer, asked(record)
+        # A number about a step is a point of a curve, not a remark.
+        if not isinstance(answer, Verdict) or (record.family == PEOPLE and key is None):
+            continue
+        if answer.step is not None and answer.label is None:
+            continue
+        if key is None:
+            called = AXES.get(answer.measure, answer.measure)
+            yield Answered(record, answer, record.family, called)
+        elif id(record) in turns:
+            called = panels_run.called(key.measure)
+            yield Answered(record, answer, short[key.judge], called, turns[id(record)])
+
+
+def _patterns(data: RunData, to: To) -> Iterator[PatternView]:
+    for judge, pattern in panels_run.seen(data.trajectory, data.records):
+        yield PatternView(
+            name=pattern.name.replace("_", " "),
+            judge=judge,
+            cites=tuple(Citation(step=s, href=to(s)) for s in pattern.cites),
+            reason=pattern.reason,
+            advice=ADVICE[pattern.name],
+        )
+
+
 def _order(answered: Answered) -> tuple[bool, bool, int, str, str]:
-    record, answer = answered
+    record, answer = answered.record, answered.verdict
     step = -1 if answer.step is None else answer.step
     return (not _category(answer), not answer.cites, step, answer.measure, record.family)
 
@@ -174,14 +222,14 @@ def _gravest(one: str, other: str) -> str:
 
 
 def _row(run: str, at: int, answered: Answered, to: To) -> VerdictRow:
-    record, answer = answered
+    record, answer = answered.record, answered.verdict
     category = _category(answer)
     return VerdictRow(
         anchor=verdict_anchor(run, at),
         judge=judge_of(record),
-        measure=AXES.get(answer.measure, answer.measure),
+        measure=answered.called,
         at=None if answer.step is None else Citation(step=answer.step, href=to(answer.step)),
-        label=answer.label or "",
+        label=", ".join([answer.label or "", *answered.turns]),
         value="" if answer.value is None else f"{answer.value:.3g}",
         cites=tuple(Citation(step=s, href=to(s)) for s in answer.cites[:NAMED]),
         more=max(len(answer.cites) - NAMED, 0),
@@ -203,8 +251,9 @@ def _chips(answered: Sequence[Answered], rows: Sequence[VerdictRow]) -> dict[int
     up verdicts about steps adds nothing to them: none is a remark on a step.
     """
     found: dict[int, dict[str, Chip]] = {}
-    of_step = {(answer.measure, answer.step) for _, answer in answered if answer.step is not None}
-    for (_, answer), row in zip(answered, rows, strict=True):
+    answers = [one.verdict for one in answered]
+    of_step = {(answer.measure, answer.step) for answer in answers if answer.step is not None}
+    for answer, row in zip(answers, rows, strict=True):
         about = _speaks_of(answer)
         telling = bool(answer.reason or answer.label) and len(answer.cites) <= NAMED
         cited = answer.cites if telling else ()
