@@ -30,6 +30,7 @@ from stepscope.cli import (
     init,
     lab,
     purge,
+    redteam,
     report,
     score,
     shape,
@@ -104,6 +105,7 @@ _lab = typer.Typer(
     help="Measure the instrument on runs whose truth is planted.", rich_markup_mode=None
 )
 _add(_lab, lab.envelope)
+_add(_lab, redteam.redteam)
 app.add_typer(_lab, name="lab", epilog="Example: stepscope lab envelope --n 10 --sigma 0.06")
 
 
