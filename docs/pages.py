@@ -87,6 +87,24 @@ def measures() -> str:
     return "\n".join(parts)
 
 
+def rubrics() -> str:
+    """Every built-in rubric: what it asks, what counts, what does not and whose that is."""
+    from stepscope.judges.rubrics import SETS, rubric_set
+
+    parts = []
+    for names in SETS.values():
+        for one in (rubric for name in names for rubric in rubric_set(name)):
+            answers = ", ".join(
+                f"`{answer}` ({sum(example.answer == answer for example in one.examples)})"
+                for answer in one.answers
+            )
+            head = f"Version {one.version}, `{one.hash}`. Kind: {one.kind}. Answers: {answers}."
+            scope = "\n".join(f"- {what}" for what in one.in_scope)
+            others = _table(("not here", "but"), one.out_of_scope.items())
+            parts.append(f"## {one.name}\n\n{one.question}\n\n{head}\n\n{scope}\n\n{others}")
+    return "\n".join(parts)
+
+
 def fields(types: Iterable[type[msgspec.Struct]]) -> str:
     """Every field of published structs, with the words of their docstrings."""
     return "\n".join(_fields(kind) for kind in types)
