@@ -10,7 +10,9 @@ import email.message
 import email.parser
 import email.policy
 import json
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from tests.faults.chat import Refused
@@ -20,10 +22,8 @@ from tests.faults.wire import Asked
 Body = dict[str, Any]
 # One item: its custom id and what it asks; gives the provider's reply to it.
 Answering = Callable[[str, Body], Body]
-# 2026-09-21 14:13:20, when everything here was made.
-_AT = 1_790_000_000
-_TIME = "2026-09-21T14:13:20Z"
-_LATER = "2026-09-22T14:13:20Z"
+# Seconds until a batch runs out of time.
+_DAY = 86_400
 
 
 class Wrong(Exception):
@@ -52,6 +52,7 @@ class Batch:
         self.name = name
         self.items = items
         self.left = polls
+        self.at = time.time()
         self.cancelled = False
         self.more = more
 
@@ -93,7 +94,7 @@ class Batching:
             "id": name,
             "object": "file",
             "bytes": len(self.files[name]),
-            "created_at": _AT,
+            "created_at": int(time.time()),
             "filename": "requests.jsonl",
             "purpose": "batch",
             "status": "processed",
@@ -127,7 +128,7 @@ class Batching:
             "completion_window": batch.more["completion_window"],
             "input_file_id": batch.more["input_file_id"],
             "metadata": batch.more.get("metadata"),
-            "created_at": _AT,
+            "created_at": int(batch.at),
             "request_counts": _counts(batch, ended),
             "errors": None,
             "output_file_id": None,
@@ -186,10 +187,10 @@ class Batching:
             "type": "message_batch",
             "processing_status": "ended" if ended else working,
             "request_counts": counts,
-            "created_at": _TIME,
-            "expires_at": _LATER,
-            "ended_at": _TIME if ended else None,
-            "cancel_initiated_at": _TIME if batch.cancelled else None,
+            "created_at": _rfc3339(batch.at),
+            "expires_at": _rfc3339(batch.at + _DAY),
+            "ended_at": _rfc3339(time.time()) if ended else None,
+            "cancel_initiated_at": _rfc3339(batch.at) if batch.cancelled else None,
             "archived_at": None,
             "results_url": f"/v1/messages/batches/{name}/results" if ended else None,
         }
@@ -227,6 +228,10 @@ class Batching:
             except Refused as refused:
                 items.append(Item(custom, "errored", words=str(refused)))
         return items
+
+
+def _rfc3339(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat()
 
 
 def page(told: list[Body], query: Asked, after: str) -> Body:

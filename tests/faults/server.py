@@ -217,7 +217,8 @@ class Server:
             case "POST", ["batches"]:
                 return held.make_openai(asked.json(), self.script, self._item(asked, OPENAI))
             case "GET", ["batches"]:
-                told = [held.openai_told(name, self.script) for name in reversed(held.openai)]
+                names = reversed(held.openai)
+                told = [held.openai_told(name, self.script, look=True) for name in names]
                 return batching.page(told, asked, "after")
             case "GET", ["batches", name]:
                 return held.openai_told(name, self.script, look=True)
@@ -233,7 +234,8 @@ class Server:
             case "POST", []:
                 return held.make_anthropic(asked.json(), self.script, self._item(asked, ANTHROPIC))
             case "GET", []:
-                told = [held.anthropic_told(name) for name in reversed(held.anthropic)]
+                names = reversed(held.anthropic)
+                told = [held.anthropic_told(name, look=True) for name in names]
                 return batching.page(told, asked, "after_id")
             case "GET", [name]:
                 return held.anthropic_told(name, look=True)
