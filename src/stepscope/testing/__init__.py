@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stepscope.testing.format_check import check_format as check_format
+    from stepscope.testing.model_check import check_model as check_model
 
-__all__ = ["check_format"]
+__all__ = ["check_format", "check_model"]
 
 
 def __getattr__(name: str) -> object:
@@ -19,6 +20,10 @@ def __getattr__(name: str) -> object:
         from stepscope.testing.format_check import check_format
 
         return check_format
+    if name == "check_model":
+        from stepscope.testing.model_check import check_model
+
+        return check_model
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -7,7 +7,9 @@ the memory. Imported when a model is opened: httpx2 takes a tenth of a second.
 
 from __future__ import annotations
 
+import ssl
 import zlib
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -64,6 +66,7 @@ def client(base: type[httpx2.AsyncClient], *, loopback: bool) -> httpx2.AsyncCli
     over = (Capped, base) if find_spec("aiohttp") is not None else (Capped,)
     made: type[httpx2.AsyncClient] = type("CappedClient", over, {})
     return made(
+        verify=_certificates(),
         timeout=_TIMES,
         limits=httpx2.Limits(
             max_connections=CONNECTIONS,
@@ -74,6 +77,12 @@ def client(base: type[httpx2.AsyncClient], *, loopback: bool) -> httpx2.AsyncCli
         follow_redirects=False,
         trust_env=not loopback,
     )
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Return what servers are checked against; reading it takes as long as ten calls."""
+    return httpx2.create_ssl_context()
 
 
 def _unpacked(body: bytearray, packing: str, reply: httpx2.Response) -> bytes:
