@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stepscope import registry
 from stepscope.errors import ConfigError
@@ -286,3 +288,22 @@ def test_a_score_names_its_own_bands() -> None:
     bands: Rubric = rubric("no_look")
     assert MENUS["score"] == ()
     assert bands.answers == ("not_achieved", "partial", "with_caveats", "full")
+
+
+REAL = (FOLDER / "axes.termination.md").read_bytes()
+
+
+@given(
+    at=st.integers(0, len(REAL)),
+    cut=st.integers(0, 200),
+    put=st.one_of(st.binary(max_size=40), st.sampled_from([b"+++\n", b"[[examples]]\n", b'"""'])),
+)
+def test_spoilt_bytes_are_a_rubric_or_one_line(at: int, cut: int, put: bytes) -> None:
+    try:
+        found = read(REAL[:at] + put + REAL[at + cut :], WHERE)
+    except ConfigError as e:
+        assert "\n" not in str(e)  # noqa: PT017 (either outcome is right)
+    else:
+        shown = {example.answer for example in found.examples}
+        assert shown >= {"correct", "incorrect"}
+        assert found.body
