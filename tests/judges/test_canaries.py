@@ -10,16 +10,19 @@ from stepscope.judges.canaries import (
     canaries,
     is_canary,
     missed,
+    planned,
     quarantined,
     watched,
     without_canaries,
 )
 from stepscope.judges.known import known
+from stepscope.judges.planning import Options
 from stepscope.judges.rubric import Rubric
 from stepscope.judges.rubrics import BUILT_IN, FOLDER, read, rubric
 from stepscope.model import Answer, Record, Verdict
+from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
-from tests.judges.answering import planned, records, right
+from tests.judges.answering import JUDGE, records, right
 
 NAME = "axes.result_interpretation"
 
@@ -88,14 +91,14 @@ def test_what_is_expected_is_on_the_menu_and_within_the_run(file: str) -> None:
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_a_canary_is_asked_like_any_run_and_does_not_say_what_it_is(name: str) -> None:
-    one = rubric(name)
-    for run in canaries(one):
-        asked = planned(run, one)
-        assert asked
-        for judgement in asked:
-            assert is_canary(judgement.trajectory)
-            for ask in judgement.asks:
-                assert "canary" not in ask.request.context + ask.request.question
+    asked = list(
+        planned(rubric(name), judge=JUDGE, options=Options(), key=b"k", redactor=Redactor(b"k"))
+    )
+    assert len(asked) == len(canaries(rubric(name)))
+    for judgement in asked:
+        assert is_canary(judgement.trajectory)
+        for ask in judgement.asks:
+            assert "canary" not in ask.request.context + ask.request.question
 
 
 def test_the_rules_contradict_no_canary_and_hold_on_those_they_can_know() -> None:

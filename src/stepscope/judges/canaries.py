@@ -9,14 +9,18 @@ Rubrics of users' own have no canaries: nobody but they know the answers.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 import msgspec
 
+from stepscope.judges.judgement import Judge, Judgement
 from stepscope.judges.known import Known, differences, known
+from stepscope.judges.planning import Options, plan
 from stepscope.judges.rubric import Rubric
 from stepscope.model import Record, Verdict
+from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
 
 FILE = "canary"
@@ -46,6 +50,27 @@ class Watched(NamedTuple):
 def canaries(rubric: Rubric) -> tuple[Known, ...]:
     """Return the canaries that a rubric is asked of: two or more of ours, none of a user's own."""
     return tuple(one for one in known(FILE) if rubric.name in one.expected)
+
+
+def planned(
+    rubric: Rubric, *, judge: Judge, options: Options, key: bytes, redactor: Redactor
+) -> Iterator[Judgement]:
+    """Yield what a judge is asked about the canaries of a rubric, under the options of its batch.
+
+    Asked before the batch, so that what the judge then says is kept or set aside as it comes:
+    `missed` over the records of these, `quarantined` over those of the others.
+    """
+    for one in canaries(rubric):
+        asked = plan(
+            one.trajectory,
+            None,
+            rubric=rubric,
+            judge=judge,
+            options=dataclasses.replace(options, goals=one.goals),
+            key=key,
+            redactor=redactor,
+        )
+        yield from (item for item in asked if isinstance(item, Judgement))
 
 
 def is_canary(trajectory: str) -> bool:
