@@ -8,7 +8,7 @@ import pytest
 from stepscope.cli.main import main
 
 COMMANDS = (
-    "demo init doctor import score report show compare shape view gate export purge baseline"
+    "demo init doctor import score report show compare agree shape view gate export purge baseline"
     " calibrate lab"
 ).split()
 GROUPS = ("baseline", "calibrate", "lab")
@@ -49,7 +49,9 @@ def test_the_laboratory_needs_no_store(capsys: pytest.CaptureFixture[str]) -> No
     assert "--offline" in text
 
 
-@pytest.mark.parametrize("command", ["score", "report", "compare", "gate", "export", "purge"])
+@pytest.mark.parametrize(
+    "command", ["score", "report", "compare", "agree", "gate", "export", "purge"]
+)
 def test_commands_that_read_runs_take_where(
     capsys: pytest.CaptureFixture[str], command: str
 ) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from stepscope.errors import ConfigError, TraceError, UsageError
 from stepscope.judges.judgement import PREFIX, SCORES
 from stepscope.judges.rubrics import BUILT_IN, rubric
+from stepscope.judges.schemas import WHOSE
 from stepscope.model import Json, Verdict
 from stepscope.safety.text import visible_line
 
@@ -34,6 +35,8 @@ USUAL: dict[str, tuple[str, ...]] = {
 # A message quotes no more than this of a cell.
 _QUOTED = 40
 NO_LOOK = "no_look"
+# The second question of attribution, whose answers are records of their own.
+WHOSE_FAILURE = "attribution.whose"
 
 
 class Refused(TraceError):
@@ -144,6 +147,8 @@ def menu(name: str) -> tuple[str, ...] | None:
     """Return what a rubric may be answered with; None where nothing here knows the rubric."""
     if name == SCORES:
         return ()
+    if name == WHOSE_FAILURE:
+        return WHOSE
     try:
         return rubric(name).answers
     except ConfigError:

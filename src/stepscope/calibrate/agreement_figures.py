@@ -45,10 +45,11 @@ TWO_ONLY = Unmeasured("not_applicable", "kappa is of two raters; fleiss and alph
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """How intervals are drawn: where random draws start, and what they cover."""
+    """How intervals are drawn: where random draws start, what they cover, how many there are."""
 
     seed: int = 0
     level: float = 0.95
+    draws: int = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +189,7 @@ def figure(asked: Asked, name: str, drawing: Drawing) -> Figure:
         categories=max(len(asked.labels), 2 if name == "raw" else 1),
         clusters=asked.runs,
         level=drawing.level,
+        draws=drawing.draws,
         unmeasured=asked.unmeasured,
     )
     if name != "raw" or not two or isinstance(found, Unmeasured):

@@ -1,0 +1,322 @@
+"""Raters against raters: what enters a table, what is counted beside it, and the figures."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from stepscope.calibrate.agreement import agreement, agreement_by
+from stepscope.calibrate.agreement_types import Aspect, Figure
+from stepscope.errors import UsageError
+from stepscope.model import Record, Verdict
+from stepscope.store import Store
+from stepscope.store.store import Current
+from stepscope.store.where import parse
+from stepscope.values import Estimate, Unmeasured
+from tests.calibrate.made import AXIS, by_step, said, store, whole
+
+C, I, U, N = "correct", "incorrect", "uncertain", "not_applicable"  # noqa: E741
+# Twenty runs: both incorrect 2, one of them 1 and 1, both correct 16.
+FIRST = [I, I, I, *[C] * 17]
+SECOND = [I, I, *[C] * 17, I]
+
+
+def asked(*records: list[Record], runs: int = 20, **more: str) -> Aspect:
+    with store(runs) as made:
+        for batch in records:
+            made.append(batch)
+        return agreement(made, **more)[more.get("rubric", AXIS)]  # type: ignore[arg-type]
+
+
+def value(figure: Figure) -> float:
+    assert isinstance(figure, Estimate), figure
+    return figure.value
+
+
+def rules(labels: list[str], *, version: str = "2", facts: str = "") -> list[Record]:
+    return [
+        Record(trajectory=f"r{n}", answer=Verdict(AXIS, label=label), version=version, facts=facts)
+        for n, label in enumerate(labels)
+    ]
+
+
+def test_the_figures_of_two_judges_are_those_worked_out_by_hand() -> None:
+    """p_o = .9, each rater's share of incorrect .15: p_e = .745 for kappa, .255 for AC1."""
+    found = asked(whole("openai/a", FIRST), whole("anthropic/b", SECOND)).pair(
+        "openai/a", "anthropic/b"
+    )
+    expected = {
+        "raw": 0.9,
+        "kappa": 0.155 / 0.255,
+        "fleiss": 0.155 / 0.255,
+        "alpha": 1 - 0.1 / (408 / 1560),
+        "gwet": 0.645 / 0.745,
+        "pabak": 0.8,
+    }
+    assert {name: value(found[name]) for name in expected} == pytest.approx(expected)
+    assert (found.n, found.bias) == (20, 0.0)
+    assert found.prevalence == pytest.approx(0.7)
+    for name in expected:
+        figure = found[name]
+        assert isinstance(figure, Estimate)
+        assert figure.low is not None
+        assert figure.high is not None
+        assert figure.low < figure.value < figure.high < 1
+        assert (figure.n, figure.n_tasks) == (20, 20)
+
+
+def test_a_rater_who_uses_a_label_more_often_has_that_bias() -> None:
+    found = asked(whole("openai/a", [I] * 8 + [C] * 12), whole("anthropic/b", [I] * 3 + [C] * 17))
+    assert found.pairs[0].bias == pytest.approx(0.25)
+
+
+def test_uncertain_and_not_applicable_of_a_judge_are_labels() -> None:
+    found = asked(whole("openai/a", [C, I, U, N]), whole("anthropic/b", [C, I, U, C]), runs=4)
+    assert found.labels == (C, I, N, U)
+    assert value(found.raw) == 0.75
+    assert found.raters[1].labels == {C: 1, I: 1, N: 1, U: 1}
+
+
+def test_where_the_rules_are_uncertain_they_have_not_rated() -> None:
+    found = asked(whole("openai/a", [C, I, C, C]), rules([C, U, U, I]), runs=4)
+    judge, ruled = found.raters
+    assert (ruled.name, ruled.labels, ruled.silent) == ("rules", {C: 1, I: 1}, 2)
+    assert judge.labels == {C: 3, I: 1}
+    assert (found.together.n, value(found.raw)) == (2, 0.5)
+
+
+def test_what_a_judge_could_not_answer_is_counted_and_bounds_the_raw_share() -> None:
+    refused = said("openai/a", 3, Unmeasured("refused", "refused: no", f"judge.{AXIS}"))
+    found = asked([*whole("openai/a", [C, C, I]), refused], whole("anthropic/b", [C] * 4), runs=4)
+    assert found.raters[1].unmeasured == {"refused": 1}
+    raw = found.pairs[0]["raw"]
+    assert isinstance(raw, Estimate)
+    assert (raw.n, raw.unmeasured) == (3, {"refused": 1})
+    assert (raw.worst_low, raw.worst_high) == (0.5, 0.75)
+
+
+def test_one_answer_throughout_is_undefined_and_said_in_a_sentence() -> None:
+    found = asked(whole("openai/a", [C] * 20), whole("anthropic/b", [C] * 20))
+    for figure in (found.kappa, found.alpha, found.ac1, found.pabak):
+        assert isinstance(figure, Unmeasured)
+        assert figure.kind == "undefined"
+    raw = found.raw
+    assert isinstance(raw, Estimate)
+    assert raw.low is not None
+    assert raw.low < 0.95
+    assert found.pairs[0].sentence.startswith("every answer is 'correct': kappa has no value")
+    assert found.decision.outcome == "undecided"
+
+
+def test_kappa_and_ac1_that_disagree_are_explained_by_prevalence() -> None:
+    found = asked(whole("openai/a", [I, *[C] * 39]), whole("anthropic/b", [C, I, *[C] * 38]),
+                  runs=40)  # fmt: skip
+    assert value(found.kappa) == pytest.approx(-1 / 39)
+    assert value(found.ac1) == pytest.approx((0.95 - 0.04875) / (1 - 0.04875))
+    assert found.pairs[0].sentence == (
+        "kappa -0.03 and AC1 0.95 disagree because 98% of the answers are 'correct': chance alone "
+        "would agree on 95% of the runs, which leaves kappa little to go by; look at the other "
+        "answers"
+    )
+
+
+def test_a_pair_that_agrees_by_either_count_needs_no_sentence() -> None:
+    half = [I] * 10 + [C] * 10
+    assert asked(whole("openai/a", half), whole("anthropic/b", half)).pairs[0].sentence == ""
+
+
+def test_kappa_of_more_than_two_raters_is_not_applicable_and_fleiss_is_there() -> None:
+    found = asked(*(whole(judge, FIRST) for judge in ("openai/a", "anthropic/b", "qwen/c")))
+    assert isinstance(found.kappa, Unmeasured)
+    assert found.kappa.kind == "not_applicable"
+    assert value(found.fleiss) == 1.0
+    assert [pair.raters for pair in found.pairs] == [
+        ("anthropic/b", "openai/a"),
+        ("anthropic/b", "qwen/c"),
+        ("openai/a", "qwen/c"),
+    ]
+    assert found.families == ()
+
+
+def test_families_are_compared_over_every_pair_of_their_judges() -> None:
+    found = asked(
+        whole("openai/a", FIRST), whole("openai/d", [C] * 20), whole("anthropic/b", SECOND)
+    )
+    (families,) = found.families
+    assert (families.raters, families.of, families.n) == (("anthropic", "openai"), "families", 40)
+    # 18 of 20 with one judge, 17 of 20 with the other; 20 runs, not 40, stand behind it.
+    raw = families["raw"]
+    assert isinstance(raw, Estimate)
+    assert (raw.value, raw.n_tasks) == (0.875, 20)
+
+
+def test_the_overlap_of_cited_steps_is_jaccards_and_leaves_out_who_never_cites() -> None:
+    found = asked(
+        whole("openai/a", [I, I, C], cites=[(1, 2), (3,), ()]),
+        whole("anthropic/b", [I, I, C], cites=[(2,), (4,), ()]),
+        whole("ann", [I, I, C], family="human"),
+        runs=3,
+    )
+    assert value(found.pair("openai/a", "anthropic/b")["jaccard"]) == 0.25
+    absent = found.pair("openai/a", "ann")["jaccard"]
+    assert isinstance(absent, Unmeasured)
+    assert absent.kind == "not_applicable"
+
+
+def test_steps_are_items_and_runs_are_what_the_interval_is_over() -> None:
+    rows = ["PPEPPP"] * 12
+    other = ["PPEPPP"] * 6 + ["PPPRPP"] * 6
+    found = asked(by_step("openai/a", rows), by_step("anthropic/b", other), rubric="step_labels")
+    assert (found.unit, found.items, found.runs) == ("steps", 72, 12)
+    kappa = found.kappa
+    assert isinstance(kappa, Estimate)
+    assert (kappa.n, kappa.n_tasks) == (72, 12)
+
+
+def test_the_count_of_labelled_steps_is_no_rating_of_the_run() -> None:
+    count = [said("openai/a", 0, Verdict("judge.step_labels", value=6.0))]
+    with store(2) as made:
+        made.append([*count, *by_step("openai/a", ["PPEPPP"])])
+        assert [aspect.unit for aspect in agreement(made).aspects] == ["steps"]
+
+
+def test_scores_are_compared_in_bands_and_by_distance() -> None:
+    def scores(judge: str, values: list[float]) -> list[Record]:
+        return [said(judge, n, Verdict("scores", value=v, step=0)) for n, v in enumerate(values)]
+
+    found = asked(
+        scores("openai/a", [0.1, 0.4, 0.7, 0.95]),
+        scores("anthropic/b", [0.2, 0.7, 0.7, 1.0]),
+        runs=4,
+        rubric="scores",
+    )
+    assert found.labels == ("0-.2", ".3-.5", ".6-.8", ".9-1")
+    assert value(found.raw) == 0.75
+    # Bands 0 1 2 3 against 0 2 2 3: one of four is off by one band; by chance a band and a quarter.
+    assert value(found.together["kappa.linear"]) == pytest.approx(1 - 0.25 / 1.25)
+    assert value(found.together["alpha.interval"]) > 0.8
+
+
+def test_a_judge_is_one_rater_whatever_its_snapshot_and_several_are_told() -> None:
+    found = asked(
+        [*whole("openai/a@2026-01", FIRST)[:10], *whole("openai/a@2026-05", FIRST)[10:]],
+        whole("anthropic/b", SECOND),
+    )
+    assert [rater.name for rater in found.raters] == ["anthropic/b", "openai/a"]
+    assert found.raters[1].snapshots == ("2026-01", "2026-05")
+    assert "openai/a answered as 2 snapshots, taken as one: 2026-01, 2026-05" in found.notes
+
+
+def test_an_annotators_address_is_no_snapshot() -> None:
+    found = asked(
+        whole("ann@lab.org", FIRST, family="human"), whole("bob@lab.org", FIRST, family="human")
+    )
+    assert [rater.name for rater in found.raters] == ["ann@lab.org", "bob@lab.org"]
+
+
+def test_the_latest_version_counts_and_what_is_left_out_is_told() -> None:
+    repeat = [msgspec.structs.replace(r, repeat=1) for r in whole("openai/a", [I] * 20)]
+    found = asked(
+        whole("openai/a", [I] * 20, version="9"),
+        whole("openai/a", FIRST, version="10"),
+        whole("openai/a", [I] * 20, version="10+narration-off"),
+        [msgspec.structs.replace(one, version="10") for one in repeat],
+        whole("anthropic/b", SECOND, version="10"),
+    )
+    judge = found.raters[1]
+    assert (judge.version, judge.labels) == ("10", {C: 17, I: 3})
+    assert judge.left_out == {"repeats": 20, "older versions": 20, "variants": 20}
+    assert "left out of openai/a: 20 repeats, 20 older versions, 20 variants" in found.notes
+
+
+def test_judges_of_two_versions_of_a_rubric_are_told() -> None:
+    found = asked(whole("openai/a", FIRST, version="1"), whole("anthropic/b", SECOND, version="2"))
+    assert "judges read different versions of the rubric: 1, 2" in found.notes
+
+
+def test_only_the_rules_current_answer_is_a_rating() -> None:
+    with store(4) as made:
+        made.append(whole("openai/a", [C] * 4))
+        made.append(rules([I] * 4, version="1"))
+        made.append(rules([C] * 4, version="2"))
+        made.append(rules([I] * 4, version="3", facts="f"))
+        made.put_facts([], [Current(AXIS, "shop", "2", "")])
+        found = agreement(made)[AXIS]
+    assert found.raters[1].labels == {C: 4}
+
+
+def test_rules_alone_are_no_panel() -> None:
+    with store(4) as made:
+        made.append(rules([C, I, C, I]))
+        assert agreement(made).aspects == ()
+
+
+def test_one_rater_alone_agrees_with_nobody_and_is_not_an_error() -> None:
+    found = asked(whole("openai/a", FIRST))
+    assert isinstance(found.raw, Unmeasured)
+    assert found.raw.reason == "one rater (openai/a): agreement needs two"
+    assert found.decision.outcome == "undecided"
+
+
+def test_a_set_chooses_its_rubrics_and_a_name_finds_its_end() -> None:
+    with store(4) as made:
+        for axis in ("axes.termination", "axes.sequencing", "quality.plan"):
+            made.append(whole("openai/a", [C, I, C, I], axis=axis))
+        made.append(by_step("openai/a", ["PPP"], axis="step_labels.isolated"))
+        found = agreement(made, rubric="axes")
+        assert [one.name for one in found.aspects] == ["axes.sequencing", "axes.termination"]
+        assert found["sequencing"].name == "axes.sequencing"
+        with pytest.raises(UsageError, match=r"rated here: axes\.sequencing, axes\.termination"):
+            found["plan"]
+        assert len(agreement(made).aspects) == 3
+
+
+def test_groups_are_by_field_or_tag_and_hold_their_own_runs() -> None:
+    with store(20) as made:
+        made.append(whole("openai/a", FIRST))
+        made.append(whole("anthropic/b", SECOND))
+        found = agreement_by(made, "agent", where=parse("steps = 6"))
+        assert [group.group for group in found] == [{"agent": "a"}, {"agent": "b"}]
+        assert [value(group[AXIS].raw) for group in found] == [0.9, 0.9]
+        assert [group[AXIS].items for group in found] == [10, 10]
+        with pytest.raises(UsageError, match="--by 'colour' is no field"):
+            agreement_by(made, "colour")
+
+
+def test_runs_that_were_drawn_are_told() -> None:
+    with store(20) as made:
+        made.append(whole("openai/a", FIRST[:5]))
+        made.append(whole("anthropic/b", SECOND[:5]))
+        ids = [f"r{n}" for n in range(20)]
+        made.put_sample(AXIS, ids, 0.25, ids[:5])
+        notes = agreement(made)[AXIS].notes
+    assert "runs were drawn, alike, of 20: figures are of those that were rated" in notes
+
+
+def test_the_same_rows_give_the_same_bytes() -> None:
+    def once() -> bytes:
+        with store(20) as made:
+            made.append(whole("openai/a", FIRST))
+            made.append(whole("anthropic/b", SECOND))
+            return msgspec.json.encode(agreement(made, seed=3))
+
+    assert once() == once()
+
+
+def test_an_exported_folder_gives_what_its_store_gives(tmp_path: object) -> None:
+    from pathlib import Path
+
+    from stepscope.store import ParquetRows
+
+    folder = Path(str(tmp_path)) / "out"
+    with store(20) as made:
+        made.append(whole("openai/a", FIRST))
+        made.append(rules(SECOND))
+        made.to_parquet(folder)
+        here = agreement(made)
+    assert msgspec.json.encode(agreement(ParquetRows(folder))) == msgspec.json.encode(here)
+
+
+def test_an_empty_store_has_no_aspects() -> None:
+    with Store.open(":memory:") as made:
+        assert agreement(made).aspects == ()

@@ -1,0 +1,100 @@
+"""Isolated against contextual: how much, where, and on which steps they differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.calibrate.agreement_figures import Drawing
+from stepscope.calibrate.agreement_modes import Modes, modes
+from stepscope.model import Record, Verdict
+from stepscope.values import Estimate, Unmeasured
+from tests.calibrate.made import by_step, said, store
+
+ISOLATED = "step_labels.isolated"
+
+
+def asked(*records: list[Record], runs: int = 6) -> tuple[Modes, ...]:
+    with store(runs) as made:
+        for batch in records:
+            made.append(batch)
+        return modes(made, Drawing())
+
+
+def scored(judge: str, values: list[list[float]], *, family: str = "openai") -> list[Record]:
+    return [
+        said(judge, n, Verdict("scores", value=value, step=step), family=family)
+        for n, row in enumerate(values)
+        for step, value in enumerate(row)
+    ]
+
+
+def test_labels_of_one_judge_are_compared_step_by_step() -> None:
+    (found,) = asked(
+        by_step("openai/a", ["PPRPPE"] * 6),
+        by_step("openai/a", ["PPPPPE"] * 6, axis=ISOLATED),
+        by_step("anthropic/b", ["PPPPPP"] * 6),
+    )
+    assert (found.judge, found.of, found.n, found.runs) == ("openai/a", "labels", 36, 6)
+    raw = found.figures["raw"]
+    assert isinstance(raw, Estimate)
+    assert raw.value == pytest.approx(5 / 6)
+    # A repetition is seen in its run alone.
+    assert found.table == {
+        "ERROR": {"ERROR": 6},
+        "PROGRESS": {"PROGRESS": 24},
+        "REDUNDANT": {"PROGRESS": 6},
+    }
+    parts = {p.part: p.difference.value for p in found.where if isinstance(p.difference, Estimate)}
+    assert parts == {
+        "first third": 0.0, "middle third": 0.5, "last third": 0.0, "ERROR": 0.0, "PROGRESS": 0.0,
+        "REDUNDANT": 1.0,
+    }  # fmt: skip
+    assert len(found.most) == 5
+    gap = found.most[0]
+    assert (gap.name, gap.step) == ("shop/0/0", 2)
+    assert (gap.isolated.label, gap.contextual.label) == ("PROGRESS", "REDUNDANT")
+
+
+def test_no_look_scores_are_compared_with_the_scores_in_context() -> None:
+    """Contextual scores are all .5; isolated minus contextual is what is shown."""
+    values = [[0.5, 0.5, 0.5, 0.5, 0.9, 0.7], [0.5, 0.5, 0.5, 0.5, 0.7, 0.1]]
+    (found,) = asked(scored("openai/a", values), by_step("openai/a", ["PPPPPP"] * 2))
+    assert (found.isolated, found.contextual, found.of) == (
+        "scores",
+        "judge.step_labels",
+        "scores",
+    )
+    difference, distance = found.figures["difference"], found.figures["distance"]
+    assert isinstance(difference, Estimate)
+    assert isinstance(distance, Estimate)
+    assert difference.value == pytest.approx(0.4 / 12)
+    assert distance.value == pytest.approx(1.2 / 12)
+    rank = found.figures["rank"]
+    assert isinstance(rank, Unmeasured)
+    assert rank.kind == "undefined"
+    assert [(g.name, g.step, round(g.difference or 0, 2)) for g in found.most] == [
+        ("shop/0/0", 4, 0.4),
+        ("shop/1/0", 5, -0.4),
+        ("shop/0/0", 5, 0.2),
+        ("shop/1/0", 4, 0.2),
+    ]
+
+
+def test_steps_judged_in_one_mode_alone_are_not_compared() -> None:
+    (found,) = asked(
+        by_step("openai/a", ["PPP", "PPP"]), by_step("openai/a", ["PP.", ".PP"], axis=ISOLATED)
+    )
+    assert found.n == 4
+
+
+def test_two_judges_are_no_two_modes() -> None:
+    assert asked(by_step("openai/a", ["PP"]), by_step("qwen/c", ["PP"], axis=ISOLATED)) == ()
+    assert asked(scored("qwen/c", [[0.1]], family="qwen"), by_step("openai/a", ["PP"])) == ()
+
+
+def test_what_one_mode_could_not_answer_is_left_out() -> None:
+    lost = said("openai/a", 0, Unmeasured("refused", "refused: no", f"judge.{ISOLATED}", 2))
+    (found,) = asked(
+        by_step("openai/a", ["PPP"]), [*by_step("openai/a", ["PP."], axis=ISOLATED), lost]
+    )
+    assert found.n == 2

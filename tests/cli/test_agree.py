@@ -1,0 +1,188 @@
+"""`stepscope agree` and `import --verdicts`: what they print, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import stepscope
+from stepscope.cli.main import main
+from stepscope.model import Verdict
+from stepscope.settings import Settings
+from stepscope.store import Store
+from stepscope.values import Estimate, Unmeasured
+from tests.calibrate.made import by_step, said, whole
+from tests.factories import agent, run
+
+C, I = "correct", "incorrect"  # noqa: E741
+HALF = [C, I] * 15
+
+
+@pytest.fixture
+def rated(tmp_path: Path) -> str:
+    """A store of 30 runs: two judges alike on one axis and unlike on another, and steps."""
+    path = tmp_path / "rated.db"
+    with Store.open(path) as made:
+        made.put(
+            run(*[agent("x")] * 6, id=f"r{n}", name=f"shop/{n}/0", task=str(n), agent="a")
+            for n in range(30)
+        )
+        apart = [*HALF[:15], *(C if x == I else I for x in HALF[15:])]
+        for judge, sequence in (("openai/a", HALF), ("anthropic/b", apart)):
+            made.append(whole(judge, HALF, axis="axes.termination"))
+            made.append(whole(judge, sequence, axis="axes.sequencing"))
+        made.append(by_step("openai/a", ["PPRPPE"] * 30))
+        made.append(by_step("openai/a", ["PPPPPE"] * 30, axis="step_labels.isolated"))
+    return str(path)
+
+
+def test_agreement_is_a_table_a_decision_and_the_counts(
+    rated: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["agree", "--rubric", "axes", "--store", rated]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[0] == (
+        "axes.sequencing   30 runs, whole   2 raters   labels: correct, incorrect"
+    )
+    assert "anthropic/b, openai/a  .500   .000  [" in shown
+    assert "Decision: sharpen. Kappa 0.00" in shown
+    assert "Most disputed:" in shown
+    assert "    shop/15/0\n      anthropic/b  correct: anthropic/b on 15\n" in shown
+    assert "Decision: proceed. Kappa 1.00" in shown
+    assert "openai/a (openai): correct 15, incorrect 15." in shown
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_json_has_every_figure_and_the_same_bytes_twice(
+    rated: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["agree", "--json", "--store", rated]) == 0
+    first = capsys.readouterr().out
+    assert main(["agree", "--json", "--store", rated]) == 0
+    assert capsys.readouterr().out == first
+    (group,) = json.loads(first)["groups"]
+    named = {one["name"]: one for one in group["aspects"]}
+    assert sorted(named) == ["axes.sequencing", "axes.termination", "step_labels"]
+    assert named["axes.termination"]["together"]["figures"]["gwet"]["value"] == 1.0
+
+
+def test_a_threshold_decides_and_nothing_decided_is_code_4(
+    rated: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["agree", "--rubric", "axes.sequencing", "--store", rated]
+    assert main([*arguments, "--min", ".1"]) == 4
+    assert "Decision: undecided." in capsys.readouterr().out
+    assert main(["agree", "--rubric", "step_labels", "--store", rated]) == 4
+    assert "One rater (openai/a): agreement needs two." in capsys.readouterr().out
+
+
+def test_nothing_rated_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "empty.db"
+    Store.open(path).close()
+    assert main(["agree", "--store", str(path)]) == 4
+    assert "stepscope import --verdicts FILE" in " ".join(capsys.readouterr().out.split())
+    assert main(["agree", "--modes", "--store", str(path)]) == 4
+
+
+def test_groups_have_their_own_tables(rated: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["agree", "--by", "agent", "--rubric", "axes", "--store", rated]) == 0
+    assert capsys.readouterr().out.startswith("agent = a   2 rubrics rated\n")
+
+
+def test_the_queue_is_a_list_csv_or_json(rated: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["agree", "--queue", "2", "--store", rated]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("axes.sequencing: shop/15/0\n  anthropic/b  correct")
+    assert "15 in all. Labels on these tune a rubric" in shown
+    assert main(["agree", "--queue", "1", "--csv", "--store", rated]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert main(["agree", "--queue", "1", "--json", "--store", rated]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["total"], len(found["queue"]), found["queue"][0]["use"]) == (15, 1, "tuning")
+
+
+def test_modes_tell_where_steps_alone_are_seen_otherwise(
+    rated: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["agree", "--modes", "--store", rated]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("openai/a: judge.step_labels.isolated against judge.step_labels   180")
+    assert "REDUNDANT in context, alone: PROGRESS 30" in shown
+    assert "shop/0/0 step 2  alone PROGRESS .50, in context REDUNDANT .50" in shown
+
+
+def test_a_secret_in_a_reason_is_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    path = tmp_path / "s.db"
+    with Store.open(path) as made:
+        made.put([run(agent("x"), id="r0", name="shop/0/0")])
+        for judge, label in (("openai/a", C), ("anthropic/b", I)):
+            answer = Verdict("judge.axes.termination", label=label, reason=f"saw {secret}")
+            made.append([said(judge, 0, answer)])
+    for form in ([], ["--csv"], ["--json"]):
+        assert main(["agree", "--queue", "5", *form, "--store", str(path)]) == 0
+        assert secret not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["agree", "--rubric", "axes.tone"], "nobody rated 'axes.tone'; rated here: axes.seq"),
+        (["agree", "--min", "1.5"], "--min 1.5: expected a kappa between 0 and 1"),
+        (["agree", "--modes", "--queue", "3"], "two lists; ask for one"),
+        (["agree", "--modes", "--rubric", "axes"], "leave --rubric out"),
+        (["agree", "--by", "agent", "--queue", "3"], "choose runs with --where"),
+        (["agree", "--csv"], "--csv is a form of --queue N"),
+        (["agree", "--by", "colour"], "--by 'colour' is no field"),
+        (["agree", "--where", "colour = 1"], "colour"),
+        (["import", "--map", "run=id"], "--map is for --verdicts FILE"),
+        (["import", "--human", "x.json"], "--human is for --verdicts FILE"),
+        (["import", "x.json", "--verdicts", "v.csv"], "reads verdicts alone"),
+        (["import", "--verdicts", "nowhere.csv", "--rater", "a"], "nowhere.csv: cannot be read"),
+        (["import", "--verdicts", "v.csv", "--map", "run"], "--map 'run': expected A=B"),
+        (["import", "--verdicts", "v.csv", "--strict"], "--strict is for runs"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_code_2(
+    rated: str, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    assert main([*arguments, "--store", rated]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert says in shown.err
+    assert shown.err.count("\n") == 1
+
+
+def test_imported_verdicts_become_a_rater(
+    rated: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"shop/{n}/0,{'yes' if n % 2 == 0 else 'no'}\n" for n in range(30))
+    path = tmp_path / "labels.csv"
+    path.write_text("run,fine\n" + rows, encoding="utf-8")
+    asked = ["import", "--verdicts", str(path), "--map", "label=fine", "--rater", "ann", "--human",
+             "--labels", "yes=correct,no=incorrect", "--rubric", "axes.termination",
+             "--store", rated]  # fmt: skip
+    assert main(asked) == 0
+    assert "30 new verdicts, 0 known; 0 quarantined" in capsys.readouterr().out
+    assert main([*asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["known"] == 30
+    assert main(["agree", "--rubric", "axes.termination", "--store", rated]) == 0
+    assert "ann (human): correct 15, incorrect 15." in capsys.readouterr().out
+
+
+def test_the_notebook_says_what_the_command_says() -> None:
+    with stepscope.open(":memory:", settings=Settings()) as notebook:
+        notebook.store.put(
+            run(agent("x"), id=f"r{n}", name=f"shop/{n}/0", task=str(n)) for n in range(20)
+        )
+        notebook.store.append(whole("openai/a", HALF[:20], axis="axes.tool_selection"))
+        notebook.store.append(whole("anthropic/b", HALF[:20], axis="axes.tool_selection"))
+        ac1 = notebook.agreement("axes")["tool_selection"].ac1
+        assert isinstance(ac1, Estimate | Unmeasured)
+        assert str(notebook.agreement()).startswith("axes.tool_selection   20 runs")
+        assert list(notebook.disputes()) == []
+        assert "Nothing to compare" in repr(notebook.modes())
