@@ -150,11 +150,10 @@ def _earned() -> alt.LayerChart:
     return _dressed(alt.LayerChart(layer=[agree, points]), height=260)
 
 
-def _axes(order: str | None = None) -> alt.LayerChart:
+def _axes() -> alt.LayerChart:
     """The failure profile: axes down, groups across, the share of faulty runs in words too."""
-    across = alt.X("group:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=180))
     base = _base().encode(
-        x=across if order is None else across.sort(alt.EncodingSortField(field=order, op="min")),
+        x=alt.X("group:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=180)),
         y=_labels(),
         tooltip=[
             alt.Tooltip("label:N", title="axis"),
@@ -174,6 +173,35 @@ def _axes(order: str | None = None) -> alt.LayerChart:
     absent = base.transform_filter("!isValid(datum.value)").mark_text(color=GREY, fontSize=11)
     layers = [cells, words.encode(text="text:N"), absent.encode(text="text:N")]
     return _dressed(alt.LayerChart(layer=layers), height=alt.Step(44))
+
+
+def _judges() -> alt.LayerChart:
+    """A panel: aspects down, judges across; where there is little room, shares alone in words."""
+    column = alt.EncodingSortField(field="column", op="min")
+    room = alt.ExprRef("max(bandwidth('x') - 4, 24)")
+    head = alt.Axis(orient="top", labelAngle=0, labelLimit=room)
+    base = _base().encode(
+        x=alt.X("group:N", title=None, sort=column, axis=head),
+        y=_labels(),
+        tooltip=[
+            alt.Tooltip("label:N", title="aspect"),
+            alt.Tooltip("group:N", title="judge"),
+            alt.Tooltip("text:N", title="at fault"),
+            alt.Tooltip("judged:N", title="judged"),
+        ],
+    )
+    scale = alt.Scale(domain=[0, 1], range=["#f5f1e8", RED])
+    legend = alt.Legend(title="share at fault", orient="bottom")
+    cells = base.mark_rect(stroke="#888", strokeWidth=0.5).encode(
+        color=alt.Color("value:Q", scale=scale, legend=legend)
+    )
+    wide, narrow = (alt.ExprRef(f"bandwidth('x') {than} 84 ? 1 : 0") for than in (">=", "<"))
+    text: Spec = {"lineBreak": "\n", "fontSize": 12, "color": "#111"}
+    there = base.transform_filter("isValid(datum.value)")
+    whole = there.mark_text(opacity=wide, dy=-7, **text).encode(text="text:N")
+    short = there.mark_text(opacity=narrow, **text).encode(text="short:N")
+    absent = base.transform_filter("!isValid(datum.value)").mark_text(color=GREY, text="-")
+    return _dressed(alt.LayerChart(layer=[cells, whole, short, absent]), height=alt.Step(36))
 
 
 def _curve(*panels: str, labels: bool = False) -> alt.VConcatChart:
@@ -275,7 +303,7 @@ CHARTS: dict[str, Callable[[], alt.LayerChart | alt.VConcatChart]] = {
     "earned": _earned,
     "shapes": _shapes,
     "axes": _axes,
-    "panel": partial(_axes, "column"),
+    "panel": _judges,
     "effects": _effects,
     "gates": _gates,
     **{

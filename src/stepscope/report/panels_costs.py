@@ -47,6 +47,8 @@ def _total(counts: Sequence[int | None]) -> int | None:
 
 
 def _saved(record: Record, prices: Prices) -> float | None:
+    if record.usage is None or not record.usage.cache_read:
+        return None
     judge, snapshot = name_and_snapshot(record)
     listed = prices.cost(judge, record.usage, model=snapshot)
     saved = prices.saved(judge, record.usage, model=snapshot)

@@ -15,6 +15,8 @@ from stepscope.values import Unmeasured
 
 # Disputed runs and flags that people are shown; JSON has all.
 SHOWN = 5
+# Remarks on coefficients that people are shown; most repeat each other.
+SENTENCES = 2
 MOST_FLAGS = 12
 # Steps named of one verdict.
 CITED = 6
@@ -213,13 +215,13 @@ def agreement(found: Panels) -> Sheet:
     names = _names(found)
     rows = tuple(_agreed(one, names) for one in found.agreement)
     head = ("", "judges", "same", "kappa", "AC1", "cites")
-    notes = tuple(
-        f"{_words(one.rubric)}: {one.sentence}" for one in found.agreement if one.sentence
-    )
+    said = [f"{_words(one.rubric)}: {one.sentence}" for one in found.agreement if one.sentence]
+    notes = list(dict.fromkeys(said))
+    if len(notes) > SENTENCES:
+        more = f"and {len(notes) - SENTENCES:,} more such remarks: stepscope agree"
+        notes = [*notes[:SENTENCES], more]
     same = "same: share of equal answers; cites: of the steps that either cites, those that both do"
-    return Sheet(
-        "agreement", "Agreement", head, rows, (same, *dict.fromkeys(notes)) if rows else ()
-    )
+    return Sheet("agreement", "Agreement", head, rows, (same, *notes) if rows else ())
 
 
 def _agreed(one: Agreed, names: Mapping[str, str]) -> tuple[str, ...]:

@@ -91,12 +91,13 @@ def _cells(group: PanelGroup, names: Mapping[str, str]) -> Iterator[dict[str, ob
             "column": place,
             "value": figure.value if isinstance(figure, Estimate) else None,
             "text": _words(figure),
+            "short": lines.score(figure.value) if isinstance(figure, Estimate) else "-",
             "judged": figure.n if isinstance(figure, Estimate) else 0,
         }
 
 
 def _first(votes: Sequence[Vote]) -> list[tuple[str, Figure]]:
-    return [("any judge", votes[0].any), ("all judges", votes[0].all)] if votes else []
+    return [("any", votes[0].any), ("all", votes[0].all)] if votes else []
 
 
 def _called(found: Panels) -> dict[str, str]:

@@ -44,6 +44,7 @@ _LABELS = {
     PRESENT: "fault",
 }
 PEOPLE = "human"
+ABSENT = "absent"
 # The address of a step; None where the page does not hold it.
 To = Callable[[int], str | None]
 
@@ -168,7 +169,8 @@ def said(data: RunData, to: To) -> Said:
 def _answered(records: Sequence[Record]) -> Iterator[Answered]:
     """Yield the verdicts that a page tells, those of judges only where they are current."""
     judges = told(records)
-    short = panels_tables.called(dict.fromkeys(one.asked.judge for one in judges))
+    names = {one.asked.judge: one.asked.family for one in judges}
+    short = panels_tables.called(names)
     turns = {id(one.record): one.turns for one in judges}
     for record in records:
         answer, key = record.answer, asked(record)
@@ -182,7 +184,9 @@ def _answered(records: Sequence[Record]) -> Iterator[Answered]:
             yield Answered(record, answer, record.family, called)
         elif id(record) in turns:
             called = panels_run.called(key.measure)
-            yield Answered(record, answer, short[key.judge], called, turns[id(record)])
+            alone = list(names.values()).count(key.family) == 1
+            lane = key.family if alone else short[key.judge]
+            yield Answered(record, answer, lane, called, turns[id(record)])
 
 
 def _patterns(data: RunData, to: To) -> Iterator[PatternView]:
@@ -240,7 +244,12 @@ def _row(run: str, at: int, answered: Answered, to: To) -> VerdictRow:
 
 
 def judge_of(record: Record) -> str:
-    """Return who says so: the family, and the model where one is named."""
+    """Return who says so: the family, and the model where one is named.
+
+    A model of a provider of its family's name says both by itself.
+    """
+    if record.judge.startswith(f"{record.family}/"):
+        return record.judge
     return f"{record.family}: {record.judge}" if record.judge else record.family
 
 
@@ -257,7 +266,8 @@ def _chips(answered: Sequence[Answered], rows: Sequence[VerdictRow]) -> dict[int
         about = _speaks_of(answer)
         telling = bool(answer.reason or answer.label) and len(answer.cites) <= NAMED
         cited = answer.cites if telling else ()
-        for step in dict.fromkeys((*about, *cited)):
+        # That a behaviour does not show at a step is no remark on it.
+        for step in dict.fromkeys((*about, *cited)) if answer.label != ABSENT else ():
             summed = any(answer.measure.startswith(name) for name, at in of_step if at == step)
             if step in about or not summed:
                 chip = _chip(row, step in about)
