@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from stepscope.errors import ModelError
+from stepscope.judges import running
 from stepscope.judges.agentic import LIMITS, Limits, agentic, reserved
+from stepscope.judges.budget import Budget
 from stepscope.judges.judgement import Ask, Judge, Judgement, Outcome
+from stepscope.judges.ledger import Ledger
 from stepscope.judges.planning import Options, plan
 from stepscope.judges.rubrics import rubric
+from stepscope.judges.running_tally import Ran
 from stepscope.judges.tools import Toolbox, run_tools
 from stepscope.judges.tools_files import with_files
-from stepscope.model import Answer, Json, Reply, Request, Trajectory, Usage, Verdict
+from stepscope.model import Answer, Json, Record, Reply, Request, Trajectory, Usage, Verdict
 from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
 from tests.factories import agent, did, run, user
+from tests.judges.asked import Answering, Prices, patience
 
 KEY, REDACTOR = b"key", Redactor(b"test")
 JUDGE = Judge(name="local/tiny", family="qwen", tools=True)
@@ -369,3 +376,43 @@ def test_what_is_looked_up_fits_what_the_judge_can_read() -> None:
         request = ask.request
         sent = request.system + request.context + request.question + json.dumps(request.schema)
         assert len(sent.encode()) / 3 + request.max_output_tokens <= judge.context_tokens
+
+
+def test_a_judge_with_tools_is_resumed_from_the_ledger_look_by_look(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "order.json").write_text('{"id": "#W2", "state": "cancelled"}', "utf-8")
+    looks = [look("grep", text="#W2"), look("read_step", step=2), answer()]
+
+    def ask(stop_at: int) -> tuple[int, Ran, list[Record]]:
+        def said(number: int, request: Request) -> Reply | ModelError:
+            turn = request.question.count("\nasked:\n")
+            if turn == stop_at:
+                return ModelError("the endpoint is gone", again=False)
+            return Reply(text=json.dumps(looks[turn]), stop="end", structure="json_schema")
+
+        model, records = Answering(said), list[Record]()
+        with with_files(run_tools(RUN, redactor=REDACTOR), tmp_path / "ws") as files:
+            ran = asyncio.run(
+                running.run(
+                    [judgement(files)],
+                    models={"local/tiny": model},
+                    patience=patience(),
+                    ledger=ledger,
+                    prices=Prices(),
+                    budget=Budget(limit_usd=None),
+                    keep=records.extend,
+                )
+            )
+        return len(model.asked), ran, records
+
+    with Ledger(str(tmp_path / "ledger.db")) as ledger:
+        done = [ask(stop_at) for stop_at in (2, 9, 9)]
+    bought = [(asked, ran.bought, ran.from_ledger) for asked, ran, _ in done]
+    kept = [[record.answer.measure for record in records] for _, _, records in done]
+    records = done[-1][2]
+    # Two looks and a failure; then the rest alone; then nothing at all.
+    assert bought == [(3, 2, 0), (1, 1, 2), (0, 0, 3)]
+    measures = ["judge.axes.result_interpretation", "judge.axes.result_interpretation.looks"]
+    assert kept == [[], measures, measures]
+    assert isinstance(records[0].answer, Verdict)
+    assert records[0].answer.label == "incorrect"
