@@ -191,6 +191,15 @@ class Ledger:
             for key, of, judge, n, worst, why in rows
         ]
 
+    def costs(self) -> list[int | None]:
+        """Return what each reply cost, in billionths of a USD; None where nobody knows."""
+        return [
+            row[0]
+            for row in self._rows(
+                "SELECT cost FROM asks JOIN replies ON replies.key = asks.key ORDER BY asks.key"
+            )
+        ]
+
     def states(self) -> dict[str, int]:
         """Return how many asks are in which state."""
         return dict(self._rows("SELECT state, count(*) FROM asks GROUP BY state ORDER BY state"))
