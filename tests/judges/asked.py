@@ -138,7 +138,7 @@ class Prices:
     most: float | None = 0.25
     paid: float | None = 0.125
 
-    def worst(self, judge: str, request: Request) -> float | None:
+    def worst(self, judge: str, request: Request, *, batch: bool = False) -> float | None:
         return self.most
 
     def cost(

@@ -18,7 +18,7 @@ from stepscope.lab.redteam_asking import asking
 from stepscope.lab.redteam_attacks import attacks
 from stepscope.model import Outcome, Reply, Request, Trajectory, Usage
 from stepscope.safety.redact import Redactor
-from stepscope.score.judging import Access
+from stepscope.score.judging_loop import Access
 from tests.factories import agent, did, run, user
 from tests.judges.asked import Prices, patience
 

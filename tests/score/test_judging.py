@@ -22,7 +22,8 @@ from stepscope.judges.rubric import Rubric
 from stepscope.judges.rubrics import rubric, rubric_set
 from stepscope.model import Model, Record, Reply, Request, Trajectory, Usage, Verdict
 from stepscope.score.expected import dry_run
-from stepscope.score.judging import Access, Judged, judge
+from stepscope.score.judging import Judged, judge
+from stepscope.score.judging_loop import Access
 from stepscope.score.planned import Asking
 from stepscope.store import Store
 from stepscope.store.where import Where, parse

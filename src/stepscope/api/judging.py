@@ -6,16 +6,19 @@ Nothing is opened and nothing is sent before it is asked for; `dry_run` needs no
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from stepscope.errors import UsageError
+from stepscope.errors import ConfigError, UsageError
 from stepscope.judges import goals as goals_file
 from stepscope.judges.budget import Budget
 from stepscope.judges.judgement import Judge
 from stepscope.judges.ledger import Ledger, beside
+from stepscope.judges.models.batches import open_batches
+from stepscope.judges.models.family import agent_family
 from stepscope.judges.models.opening import judge_of, open_model
 from stepscope.judges.models.patience import Patience
 from stepscope.judges.models.prices import Prices
@@ -23,7 +26,7 @@ from stepscope.judges.planning import Mode, Options
 from stepscope.judges.rendering import Narration
 from stepscope.judges.rubrics import rubrics
 from stepscope.model import Model
-from stepscope.score.judging import Access
+from stepscope.score.judging_loop import Access
 from stepscope.score.planned import Asking
 from stepscope.settings import Settings, keys
 from stepscope.store import Purged, Store
@@ -40,6 +43,13 @@ class How(msgspec.Struct, frozen=True, kw_only=True):
         mode: "isolated" labels each step without any other.
         goals: file of sub-goals that people confirmed, for `no_look`.
         sample: how many of the chosen runs are drawn for each rubric; None asks about all.
+        only: rubric -> ids of the runs that it is asked of; a rubric without an entry, of all.
+        canaries: whether runs with known answers are asked about first; a judge that gets one
+            wrong has its answers to that rubric set aside.
+        tools: whether judges may look things up before they answer.
+        workspace: folder whose files they may look at, too.
+        batch: whether questions are sent in batches, at half the price, answered within a day.
+        strict_families: refuse a judge of the family of an agent that it would judge.
     """
 
     repeats: int = 1
@@ -47,6 +57,12 @@ class How(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "contextual"
     goals: str | Path | None = None
     sample: int | None = None
+    only: dict[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    canaries: bool = False
+    tools: bool = False
+    workspace: str | Path | None = None
+    batch: bool = False
+    strict_families: bool = False
 
     def __post_init__(self) -> None:
         """Refuse numbers that ask for nothing.
@@ -57,6 +73,10 @@ class How(msgspec.Struct, frozen=True, kw_only=True):
         for name, number in (("repeats", self.repeats), ("sample", self.sample)):
             if number is not None and number < 1:
                 raise UsageError(f"{name} is {number}; expected 1 or more")
+        if self.workspace is not None and not self.tools:
+            raise UsageError("a workspace is looked at with tools; ask for both")
+        if self.sample is not None and self.only:
+            raise UsageError("a sample is drawn of all runs, not of those of `only`")
 
 
 AS_USUAL = How()
@@ -91,21 +111,46 @@ def asking(
     """
     chosen = rubrics(asked)
     goals = None if how.goals is None else goals_file.load(Path(how.goals))
-    drawn: dict[str, Container[str]] = {}
+    drawn: dict[str, Container[str]] = dict(how.only)
     if how.sample is not None:
         runs = [str(run) for run in store.runs(where).id]
         for one in chosen:
             drawn[one.name] = frozenset(
                 draw(runs, how.sample, seed=settings.seed, rubric=one.name)[0]
             )
+    named = tuple(judge_of(name, settings.judges) for name in judges)
+    if how.strict_families:
+        _refuse_kin(store, named, where, settings)
     return Asking(
         rubrics=chosen,
-        judges=tuple(judge_of(name, settings.judges) for name in judges),
+        judges=named,
         where=where,
         repeats=how.repeats,
         options=Options(narration=how.narration, mode=how.mode, goals=goals),
         drawn=drawn,
+        tools=how.tools,
+        workspace=None if how.workspace is None else Path(how.workspace),
+        canaries=how.canaries,
     )
+
+
+def _refuse_kin(
+    store: Store, judges: Sequence[Judge], where: Where | None, settings: Settings
+) -> None:
+    """Check that no judge is of the family of an agent; a name that says none is no kin.
+
+    Raises:
+        ConfigError: one is.
+    """
+    families = settings.judges.families
+    for agent in sorted({str(one) for one in store.runs(where).agent if one is not None}):
+        kin = agent_family(agent, families)
+        for judge in judges:
+            if kin is not None and judge.family == kin:
+                raise ConfigError(
+                    f"judge {judge.name!r} is of the family of agent {agent!r} ({kin}); name "
+                    "another judge, leave these runs out, or leave out --strict-families"
+                )
 
 
 def keep_sample(store: Store, settings: Settings, asked: Asking, sample: int) -> None:
@@ -124,11 +169,12 @@ def access(
     *,
     budget: Budget,
     models: Mapping[str, Model] | None,
+    batch: bool = False,
 ) -> Access:
     """Return what calls go through; models are opened unless they are given.
 
     Raises:
-        ConfigError: a key is missing (says which variable), or an SDK.
+        ConfigError: a key is missing (says which variable), or an SDK; or there are no batches.
     """
     table = settings.judges
     if models is None:
@@ -142,9 +188,11 @@ def access(
         patience=Patience(random.Random(settings.seed), most=table.concurrency),
         prices=Prices(table),
         ledger=ledger,
-        budget=budget,
+        # A name of its own, where it has none: canaries and runs are paid from one budget.
+        budget=Budget(budget.name or secrets.token_hex(16), budget.limit_usd),
         # One provider bears so many; several bear them each.
         concurrency=table.concurrency * len({name.partition("/")[0] for name in models}),
+        batches={name: open_batches(one) for name, one in models.items()} if batch else None,
     )
 
 

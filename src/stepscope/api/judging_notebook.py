@@ -106,6 +106,7 @@ class JudgingNotebook:
             asked.judges,
             budget=Budget(budget, most),
             models=models,
+            batch=how is not None and how.batch,
         )
         if how is not None and how.sample is not None:
             judging.keep_sample(self.store, self.settings, asked, how.sample)

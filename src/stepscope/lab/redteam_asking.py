@@ -16,7 +16,7 @@ from stepscope.judges.running import run
 from stepscope.judges.running_tally import Ran
 from stepscope.lab.redteam import Asked, Asking
 from stepscope.model import Answer, Record
-from stepscope.score.judging import Access
+from stepscope.score.judging_loop import Access
 
 # Called after every judgement with how many of its round are done.
 Progress = Callable[[int], None]

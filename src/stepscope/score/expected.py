@@ -17,6 +17,7 @@ from stepscope.judges.ledger import Ledger
 from stepscope.judges.rubric import Kind
 from stepscope.judges.running_buying import Pricing
 from stepscope.model import Request, Usage
+from stepscope.score.looking import looking
 from stepscope.score.planned import Asking, Plan
 from stepscope.store import Store
 
@@ -112,7 +113,21 @@ def dry_run(
         ledger: of what is bought already; None where there is none yet.
         budget_usd: told beside what it would cost.
     """
-    plan = Plan(store, asking)
+    with looking(asking.workspace, store.redactor) as tools:
+        plan = Plan(store, asking, tools if asking.tools else None)
+        rows = _rows(plan, asking, prices, ledger)
+    return DryRun(
+        rows=rows,
+        runs=plan.seen.runs,
+        purged=plan.purged,
+        unasked=dict(sorted(plan.seen.unasked.items())),
+        budget_usd=budget_usd,
+    )
+
+
+def _rows(
+    plan: Plan, asking: Asking, prices: Pricing, ledger: Ledger | None
+) -> tuple[Expected, ...]:
     rows: dict[tuple[str, str], Expected] = {
         (judge.name, rubric.name): Expected(judge=judge.name, rubric=rubric.name)
         for judge in asking.judges
@@ -131,13 +146,7 @@ def dry_run(
                 row = _with(row, ask, written, prices, bought=ask.key in held)
             rows[place] = row
         plan.take()
-    return DryRun(
-        rows=tuple(rows.values()),
-        runs=plan.seen.runs,
-        purged=plan.purged,
-        unasked=dict(sorted(plan.seen.unasked.items())),
-        budget_usd=budget_usd,
-    )
+    return tuple(rows.values())
 
 
 def _held(ledger: Ledger | None, asks: Sequence[Ask]) -> set[str]:

@@ -12,12 +12,16 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 
+from stepscope.judges.agentic import agentic, reserved
+from stepscope.judges.canaries import canaries
 from stepscope.judges.judgement import Judge, Judgement
 from stepscope.judges.planning import Options, measure_of, plan, prompt_of
 from stepscope.judges.rubric import Rubric
 from stepscope.judges.running_tally import word_of
 from stepscope.model import Record, Trajectory
+from stepscope.score.looking import Tools
 from stepscope.store import Store
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured
@@ -37,6 +41,9 @@ class Asking:
         repeats: how often each question is asked, to see the judge's own noise.
         options: how; its `repeat` and `beside` are set here.
         drawn: rubric -> ids of the runs that it is asked of; a rubric without an entry, of all.
+        tools: whether judges may look things up before they answer.
+        workspace: folder that they may look at, besides the run.
+        canaries: whether runs with known answers are asked about before the others.
     """
 
     rubrics: tuple[Rubric, ...]
@@ -45,6 +52,9 @@ class Asking:
     repeats: int = 1
     options: Options = _AS_IT_IS
     drawn: Mapping[str, Container[str]] = field(default_factory=dict)
+    tools: bool = False
+    workspace: Path | None = None
+    canaries: bool = False
 
 
 @dataclass(slots=True)
@@ -58,9 +68,10 @@ class Seen:
 class Plan:
     """Judgements of the runs of a store, made a few at a time; nothing else is held."""
 
-    def __init__(self, store: Store, asking: Asking) -> None:
-        """Plan nothing yet."""
+    def __init__(self, store: Store, asking: Asking, tools: Tools | None = None) -> None:
+        """Plan nothing yet; `tools` are those of judges that may look things up."""
         self.seen = Seen()
+        self._tools = tools
         self._store = store
         self._asking = asking
         self._key = store.secret("fence")
@@ -109,19 +120,47 @@ class Plan:
                 continue
             for repeat in range(asking.repeats):
                 options = self.options(rubric, repeat)
-                for item in plan(
-                    trajectory,
-                    trajectory.case,
-                    rubric=rubric,
-                    judge=judge,
-                    options=options,
-                    key=self._key,
-                    redactor=self._store.redactor,
-                ):
+                for item in self._planned_of(trajectory, judge, rubric, options):
                     if isinstance(item, Unmeasured):
                         self._note(item, trajectory, judge, rubric, options)
                     else:
                         yield dataclasses.replace(item, version=version_of(rubric, options))
+
+    def _planned_of(
+        self, trajectory: Trajectory, judge: Judge, rubric: Rubric, options: Options
+    ) -> Iterator[Judgement | Unmeasured]:
+        planned = plan(
+            trajectory,
+            trajectory.case,
+            rubric=rubric,
+            judge=judge if self._tools is None else reserved(judge),
+            options=options,
+            key=self._key,
+            redactor=self._store.redactor,
+        )
+        if self._tools is None:
+            yield from planned
+            return
+        toolbox = self._tools.of(trajectory, options)
+        for item in planned:
+            if isinstance(item, Unmeasured):
+                yield item
+            else:
+                yield agentic(item, toolbox, judge=judge, key=self._key)
+
+    def canaries(self) -> list[Judgement]:
+        """Return the judgements of runs with known answers; they never enter the store."""
+        if not self._asking.canaries:
+            return []
+        return [
+            dataclasses.replace(item, version=version_of(rubric, options))
+            for judge in self._asking.judges
+            for rubric in self._asking.rubrics
+            for one in canaries(rubric)
+            for options in (dataclasses.replace(self.options(rubric, 0), goals=one.goals),)
+            for item in self._planned_of(one.trajectory, judge, rubric, options)
+            if not isinstance(item, Unmeasured)
+        ]
 
     def options(self, rubric: Rubric, repeat: int) -> Options:
         """Return how a rubric is asked: with those of its set that are asked, one beginning."""

@@ -73,3 +73,15 @@ def family(judge: str, overrides: Mapping[str, str]) -> str:
         f"the family of judge {judge!r} {problem}; write who trained it, as "
         f'[judges.families] "{judge}" = "NAME"'
     )
+
+
+def agent_family(agent: str, overrides: Mapping[str, str] | None = None) -> str | None:
+    """Return the family of the model that an agent is named by; None where its name tells none.
+
+    >>> agent_family("gpt-4o"), agent_family("our agent")
+    ('openai', None)
+    """
+    try:
+        return family(f"agent/{agent}", overrides or {})
+    except ConfigError:
+        return None
