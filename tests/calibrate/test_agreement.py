@@ -214,6 +214,16 @@ def test_an_annotators_address_is_no_snapshot() -> None:
     assert [rater.name for rater in found.raters] == ["ann@lab.org", "bob@lab.org"]
 
 
+def test_a_judge_whose_verdicts_were_imported_too_is_two_raters() -> None:
+    elsewhere = [
+        msgspec.structs.replace(one, prompt="")
+        for one in whole("openai/a", SECOND, family="imported")
+    ]
+    found = asked(whole("openai/a", FIRST), elsewhere)
+    assert [rater.name for rater in found.raters] == ["openai/a (imported)", "openai/a (openai)"]
+    assert value(found.raw) == 0.9
+
+
 def test_the_latest_version_counts_and_what_is_left_out_is_told() -> None:
     repeat = [msgspec.structs.replace(r, repeat=1) for r in whole("openai/a", [I] * 20)]
     found = asked(

@@ -21,7 +21,7 @@ from stepscope.values import Decision, Estimate, Unmeasured
 THRESHOLD = 0.5
 # Limits further out than 95 % are held a little less often than they say: at 99 % the truth is
 # outside in 1.0 to 1.5 % of samples. This much of the error each rubric may make makes up for it.
-SHY = 0.7
+SHY = 0.6
 # Draws for such limits: the two-hundredth part of two thousand is ten.
 MANY_DRAWS = 10_000
 # More runs than this nobody labels: a kappa so near the threshold is not decided by labels.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stepscope.calibrate.agreement_types import Unit
 from stepscope.judges.judgement import PREFIX, SCORES
@@ -115,7 +115,14 @@ def measure_of(aspect: str) -> str:
 
 def voices_of(records: Iterable[Record], unit: Unit) -> tuple[Voice, ...]:
     """Return what each rater said of runs, or of steps: by family and name, the rules last."""
-    return tuple(_voices(record for record in records if _is_rating(record, unit)))
+    found = tuple(_voices(record for record in records if _is_rating(record, unit)))
+    names = [voice.name for voice in found]
+    # A judge that judged here and whose verdicts came from elsewhere too is two raters.
+    return tuple(
+        replace(voice, name=f"{voice.name} ({voice.family})") if names.count(voice.name) > 1
+        else voice
+        for voice in found
+    )  # fmt: skip
 
 
 def _is_rating(record: Record, unit: Unit) -> bool:
