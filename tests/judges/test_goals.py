@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.errors import ConfigError
-from stepscope.judges.goals import Goal, load, propose, written
+from stepscope.judges.goals import MOST_BYTES, Goal, load, propose, written
 from stepscope.model import Case, ToolCall, Trajectory
 from stepscope.values import Unmeasured
 from tests.factories import agent, calls, did, failed, goal, result, run, user
@@ -109,29 +109,43 @@ def test_a_slip_in_the_file_is_one_line_that_says_where(
     assert "\n" not in str(caught.value)
 
 
+def test_a_file_that_people_did_not_write_is_refused_by_its_size(tmp_path: Path) -> None:
+    path = held(tmp_path, "#" * MOST_BYTES + "\n")
+    with pytest.raises(ConfigError, match="larger than 4194304 bytes; split it by workflow"):
+        load(path)
+
+
 def test_a_draft_covers_the_calls_that_meet_the_sub_goals_and_confirms_nothing() -> None:
     case = Case(
         workflow="shop",
         task="1",
         subgoals=(
             goal("get_order", id="A1"),
-            goal("refund", name="money back", id="A1", amount=5),
+            goal("refund", name="money back", id="A1", amount=1),
+            goal("refund", id="A1"),
             goal("refund", id="A1"),
             goal("close"),
+            goal("note"),
         ),
     )
     made = run(
         user("A1, please"),
         *failed("get_order", id="A1"),
         *did("get_order", id="A1", fast=True),
+        *did("refund", id="B2", amount=1),
         *did("refund", id="A1", amount=True),
-        *did("refund", id="A1", amount=5),
+        *did("refund", id="A1", amount=1),
+        *did("refund", id="A1"),
+        calls(ToolCall("note")),
+        result("ok"),
     )
     assert propose(made, case) == (
         Goal(goal='Calls get_order with id "A1".', steps=(3,)),
-        Goal(goal='money back: calls refund with id "A1", amount 5.', steps=(7,)),
-        Goal(goal='Calls refund with id "A1".', steps=(5,)),
+        Goal(goal='money back: calls refund with id "A1", amount 1.', steps=(9,)),
+        Goal(goal='Calls refund with id "A1".', steps=(7,)),
+        Goal(goal='Calls refund with id "A1".', steps=(11,)),
         Goal(goal="Calls close.", steps=()),
+        Goal(goal="Calls note.", steps=(13,)),
     )
 
 
