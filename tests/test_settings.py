@@ -120,14 +120,18 @@ def test_the_sample_holds_with_and_without_its_comments(tmp_path: Path) -> None:
     assert settings.load(written(tmp_path, text)).tools == {}
     keys = [line.removeprefix("# ") for line in text.split("\n") if " = " in line or "[[" in line]
     tables = [line for line in text.split("\n") if line.startswith("[")]
-    assert tables == ["[tools]", "[alternatives]", "[limits]", "[listen]", "[redaction]"]
+    expected = ["[tools]", "[alternatives]", "[limits]", "[listen]", "[redaction]", "[judges]"]
+    assert tables == expected
+    tables_in_comments = ("[[", "[weights", "[judges.")
     full = []
     for line in text.split("\n"):
         bare = line.removeprefix("# ").removeprefix("#")
-        full.append(bare if bare in keys or bare.startswith(("[[", "[weights")) else line)
+        full.append(bare if bare in keys or bare.startswith(tables_in_comments) else line)
     found = settings.load(written(tmp_path, "\n".join(full)))
     assert found.tools == {"get_user_details": "read", "book_reservation": "write"}
     assert len(found.policy) == 3
+    assert found.judges.families == {"local/*": "qwen"}
+    assert found.judges.model["local/tiny"].structure == "json_schema"
     assert found.weights == {"airline": {"*": (3, 2, 1, 1), "17": (1, 3, 1, 1)}}
 
 
