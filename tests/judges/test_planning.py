@@ -267,6 +267,8 @@ def test_a_step_in_isolation_is_shown_alone() -> None:
     for step, ask in enumerate(made.asks):
         assert not _shared(ask.request, RUN, step)
         assert f"Answer about step {step} and no other." in ask.request.question
+    # Both modes stand side by side in a store, and are compared there.
+    assert made.measure == "judge.step_labels.isolated"
 
 
 @pytest.mark.parametrize("name", ["axes.termination", "no_look", "behaviour.sycophancy"])

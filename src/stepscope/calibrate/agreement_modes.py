@@ -17,9 +17,9 @@ import numpy as np
 from stepscope import stats
 from stepscope.calibrate.agreement_figures import Asked, Drawing, figure
 from stepscope.calibrate.agreement_ratings import Floats, Ints, label_of
-from stepscope.calibrate.agreement_reading import ISOLATED, Item, voices_of
+from stepscope.calibrate.agreement_reading import Item, voices_of
 from stepscope.calibrate.agreement_types import Answer, Figure
-from stepscope.judges.judgement import PREFIX, SCORES
+from stepscope.judges.judgement import ISOLATED, PREFIX, SCORES
 from stepscope.model import Answer as AnyAnswer
 from stepscope.model import Verdict
 from stepscope.stats.clusters import codes

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from stepscope.calibrate.agreement_types import Unit
-from stepscope.judges.judgement import PREFIX, SCORES
+from stepscope.judges.judgement import ISOLATED, PREFIX, SCORES
 from stepscope.measures.axes.axis import UNCERTAIN
 from stepscope.model import Answer, Record, Verdict
 from stepscope.store.columns import Column, Rows, Runs
@@ -26,8 +26,8 @@ WHAT_ENTERS = (
     "uncertain and not_applicable of judges and people are labels; where the rules are uncertain "
     "they have not rated; unmeasured verdicts are counted and are no labels"
 )
-# Of a measure: verdicts of the same rubric given without context, and how windows fit together.
-ISOLATED, SEAMS = ".isolated", ".seams"
+# Behind measures that rate nothing: how windows fit together, and what a judge looked up.
+SEAMS, LOOKS = ".seams", ".looks"
 # Families whose names are nobody's snapshot: an e-mail address keeps its sign.
 _NAMED = frozenset({RULES, HUMAN, IMPORTED})
 _PARTS = re.compile(r"\d+|\D+")
@@ -100,7 +100,7 @@ def aspects(measures: Iterable[str], rubric: str | None) -> list[str]:
     >>> aspects(["axes.termination", "judge.axes.termination", "judge.step_labels.seams"], "axes")
     ['axes.termination']
     """
-    kept = [name for name in measures if not name.endswith((ISOLATED, SEAMS))]
+    kept = [name for name in measures if not name.endswith((ISOLATED, SEAMS, LOOKS))]
     named = [name.removeprefix(PREFIX) for name in kept if name.startswith(PREFIX)]
     named += [SCORES] if SCORES in kept else []
     if rubric is None:

@@ -21,6 +21,8 @@ from stepscope.values import Unmeasured
 PREFIX = "judge."
 # But scores of single steps are what curves are made of, whoever gives them.
 SCORES = "scores"
+# Behind the name where each step was judged without its run: both modes stand side by side.
+ISOLATED = ".isolated"
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 

@@ -14,7 +14,7 @@ import msgspec
 
 from stepscope.errors import ConfigError
 from stepscope.judges.goals import Goals
-from stepscope.judges.judgement import PREFIX, SCORES
+from stepscope.judges.judgement import ISOLATED, PREFIX, SCORES
 from stepscope.judges.prompts import prompt, prompt_hash, system
 from stepscope.judges.rendering import Narration
 from stepscope.judges.rubric import Rubric
@@ -51,9 +51,10 @@ class Options:
     beside: tuple[Rubric, ...] = ()
 
 
-def measure_of(rubric: Rubric) -> str:
-    """Return the name that the records of a rubric carry."""
-    return SCORES if rubric.name == "no_look" else PREFIX + rubric.name
+def measure_of(rubric: Rubric, mode: Mode = "contextual") -> str:
+    """Return the name that the records of a rubric carry; each mode has its own."""
+    name = SCORES if rubric.name == "no_look" else PREFIX + rubric.name
+    return name + (ISOLATED if mode == "isolated" else "")
 
 
 def prompt_of(rubric: Rubric, options: Options) -> str:

@@ -79,7 +79,7 @@ def plan(
     """
     del case
     refuse_senseless(rubric, options)
-    measure = measure_of(rubric)
+    measure = measure_of(rubric, options.mode)
     if not trajectory.steps:
         yield Unmeasured("not_applicable", "the run has no steps", measure)
         return
@@ -114,7 +114,7 @@ class _Planning:
         self.redactor = redactor
         self.fence = Fence(nonce_of(key, trajectory.id, judge.name))
         self.copy: Copy = copy_of(trajectory, redactor=redactor, narration=options.narration)
-        self.measure = measure_of(rubric)
+        self.measure = measure_of(rubric, options.mode)
         self.schema: Schema = schema_of(rubric)
         self.system = system_of(rubric, options)
         self.witness = Witness(self.copy, self.fence)

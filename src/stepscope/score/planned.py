@@ -182,7 +182,9 @@ class Plan:
         self._absent.append(
             Record(
                 trajectory=trajectory.id,
-                answer=Unmeasured(absent.kind, absent.reason, measure_of(rubric), absent.step),
+                answer=Unmeasured(
+                    absent.kind, absent.reason, measure_of(rubric, options.mode), absent.step
+                ),
                 version=version_of(rubric, options),
                 family=judge.family,
                 judge=judge.name,
