@@ -34,7 +34,10 @@ def told(text: str, *results: str) -> Verdict:
         ("#W7654321: the status has been changed to return requested", "incorrect"),
         # without a name only what no result ever said is misread
         ("The order's status is delivered.", "correct"),
+        ("The order's status is pending.", "correct"),
         ("The order's status is cancelled.", "incorrect"),
+        # nor where two are named
+        ("#W1234567 and #W7654321 are in cancelled status.", "correct"),
         # no statement of how it stands
         ("If #W1234567 is in delivered status, you can return it.", "correct"),
         ("#W1234567 is not in delivered status.", "correct"),
@@ -67,6 +70,21 @@ def test_the_latest_status_of_a_thing_counts_and_not_an_earlier_one() -> None:
 def test_a_status_below_the_things_own_key_is_its_own() -> None:
     assert told("#W1234567 has status return requested.", NESTED).label == "correct"
     assert told("#W1234567 has status exchange requested.", NESTED).label == "incorrect"
+
+
+def test_a_record_in_a_list_is_the_things_own() -> None:
+    listed = f"[{PENDING}, {DELIVERED}]"
+    assert told("#W7654321 is in delivered status.", listed).label == "correct"
+    assert told("#W7654321 is in pending status.", listed).label == "incorrect"
+
+
+def test_what_a_result_says_later_was_not_known() -> None:
+    later = PENDING.replace("pending (item modified)", "cancelled")
+    steps = (user("#W1234567?"), *did("get_order", PENDING), agent("Its status is cancelled."))
+    made = run(*steps, user("ok"), *did("get_order", later), agent("Yes."), user("bye"))
+    found = whole(MEASURE, made)[NAME]
+    assert isinstance(found, Verdict)
+    assert found.cites == (2, 3)
 
 
 def test_nothing_is_said_where_no_result_has_a_status() -> None:
