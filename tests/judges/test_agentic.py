@@ -6,16 +6,18 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from stepscope.errors import ModelError
 from stepscope.judges import running
-from stepscope.judges.agentic import LIMITS, Limits, agentic, reserved
+from stepscope.judges.agentic import LIMITS, Limits, agentic, may_look, reserved
 from stepscope.judges.budget import Budget
 from stepscope.judges.judgement import Ask, Judge, Judgement, Outcome
 from stepscope.judges.ledger import Ledger
-from stepscope.judges.planning import Options, plan
+from stepscope.judges.options import Mode, Options
+from stepscope.judges.planning import plan
 from stepscope.judges.rubrics import rubric
 from stepscope.judges.running_tally import Ran
 from stepscope.judges.tools import Toolbox, run_tools
@@ -280,6 +282,20 @@ def test_a_stop_ends_the_looking(box: Toolbox, stop: str, kind: str, word: str) 
     assert isinstance(first, Unmeasured)
     assert first.kind == kind
     assert first.reason.startswith(word)
+
+
+def test_what_sees_one_step_has_no_tools() -> None:
+    asked = [
+        (name, mode)
+        for name in ("no_look", "step_labels", "axes.termination", "attribution")
+        for mode in get_args(Mode)
+        if may_look(rubric(name), Options(mode=mode))
+    ]
+    assert asked == [
+        ("step_labels", "contextual"),
+        ("axes.termination", "contextual"),
+        ("attribution", "contextual"),
+    ]
 
 
 def test_no_reply_is_no_verdict(box: Toolbox) -> None:

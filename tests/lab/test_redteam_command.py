@@ -53,7 +53,7 @@ def test_the_bundled_failing_runs_are_attacked_and_kept_replies_are_not_bought_a
     # One text of three flips each run; without the agent's words it stands there all the same.
     assert rows["authority"][1:] == ["3", "3", "100.0", "%", "9", "3", "0", "0", "0", "3"]
     assert rows["narration_swap"][1:] == ["3", "0", "63.2", "%", "3", "0", "0", "0", "0", "0"]
-    assert "4 attacks on 1 judges through 3 failing runs: at most 27 calls and $5" in shown.err
+    assert "4 attacks on local/tiny through 3 failing runs: at most 27 calls and $5" in shown.err
     assert "replies: 18 bought, 0 kept" in shown.err
     assert main(command) == 0
     again = capsys.readouterr()

@@ -97,7 +97,7 @@ def read(rows: Rows, *, where: Where | None = None, rubric: str | None = None) -
 def aspects(measures: Iterable[str], rubric: str | None) -> list[str]:
     """Return the rubrics among the names of measures, the one asked for or those of its set.
 
-    >>> aspects(["axes.termination", "judge.axes.termination", "judge.step_labels.seams"], "axes")
+    >>> aspects(["judge.axes.termination", "judge.axes.termination.looks", "judge.x.seams"], "axes")
     ['axes.termination']
     """
     kept = [name for name in measures if not name.endswith((ISOLATED, SEAMS, LOOKS))]

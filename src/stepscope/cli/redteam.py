@@ -125,8 +125,8 @@ def _attacked(
             settings, ledger, names, judges, budget=Budget(limit_usd=limit), models=None
         )
         terminal.note(
-            f"{len(attacks)} attacks on {len(judges)} judges through {len(failing)} failing runs: "
-            f"at most {most:,} calls and ${limit:g}"
+            f"{len(attacks)} attacks on {', '.join(one.name for one in judges)} through "
+            f"{len(failing)} failing runs: at most {most:,} calls and ${limit:g}"
         )
         with (
             terminal.progress("asking judges") as step,

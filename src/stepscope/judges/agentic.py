@@ -23,7 +23,9 @@ import msgspec
 from stepscope.judges.believing_json import Disbelief, Fields, object_of
 from stepscope.judges.fence import Fence, nonce_of
 from stepscope.judges.judgement import Ask, Belief, Judge, Judgement, Outcome, key_of
+from stepscope.judges.options import Options
 from stepscope.judges.rendering import BYTES_PER_TOKEN, tokens_of
+from stepscope.judges.rubric import Rubric
 from stepscope.judges.tools import Call, Look, Toolbox
 from stepscope.model import Answer, Json, Reply, Verdict
 from stepscope.safety.text import visible
@@ -61,6 +63,11 @@ class Limits:
 
 
 LIMITS = Limits()
+
+
+def may_look(rubric: Rubric, options: Options) -> bool:
+    """Tell whether a rubric may be asked with tools: not where it sees one step and no other."""
+    return rubric.kind != "score" and options.mode == "contextual"
 
 
 def reserved(judge: Judge, limits: Limits = LIMITS) -> Judge:

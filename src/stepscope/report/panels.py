@@ -35,8 +35,9 @@ from stepscope.store.judged import Judged, Sampled, judged
 from stepscope.store.scores import MEASURE as SCORES
 from stepscope.store.where import Where
 
-# Measures about other measures: of a rubric asked without context, and of how windows fit.
-_BESIDE = (".isolated", ".seams")
+# Measures about other measures: of a rubric asked without context, of how windows fit, of what was
+# looked up.
+_BESIDE = (".isolated", ".seams", ".looks")
 
 
 def panels(

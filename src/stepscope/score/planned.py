@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from stepscope.judges.agentic import agentic, reserved
+from stepscope.judges.agentic import agentic, may_look, reserved
 from stepscope.judges.canaries import canaries
 from stepscope.judges.judgement import Judge, Judgement
 from stepscope.judges.planning import Options, measure_of, plan, prompt_of
@@ -129,19 +129,20 @@ class Plan:
     def _planned_of(
         self, trajectory: Trajectory, judge: Judge, rubric: Rubric, options: Options
     ) -> Iterator[Judgement | Unmeasured]:
+        tools = self._tools if may_look(rubric, options) else None
         planned = plan(
             trajectory,
             trajectory.case,
             rubric=rubric,
-            judge=judge if self._tools is None else reserved(judge),
+            judge=judge if tools is None else reserved(judge),
             options=options,
             key=self._key,
             redactor=self._store.redactor,
         )
-        if self._tools is None:
+        if tools is None:
             yield from planned
             return
-        toolbox = self._tools.of(trajectory, options)
+        toolbox = tools.of(trajectory, options)
         for item in planned:
             if isinstance(item, Unmeasured):
                 yield item
