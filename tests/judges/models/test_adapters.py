@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -32,6 +35,7 @@ def ignore(number: int, error: ModelError | None) -> None:
     pass
 
 
+ROOT = Path(__file__).resolve().parents[3]
 BOTH: tuple[Protocol, ...] = ("openai", "anthropic")
 
 
@@ -396,3 +400,29 @@ def test_text_beside_the_schema_is_handed_on_as_it_came(structure: str) -> None:
     with serving(Script(always=Fault(text="the verdict is: correct"))) as provider:
         reply = ask(model_at(provider, "openai", structure=structure))
     assert reply.text == "the verdict is: correct"
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+def test_offline_nothing_is_asked_and_nothing_is_tried_again(protocol: Protocol) -> None:
+    code = f"""
+import asyncio
+from stepscope.errors import EnvironmentFault
+from stepscope.judges.models.configured import JudgesTable, JudgeTable
+from stepscope.judges.models.opening import closing, open_model
+from stepscope.safety.offline import refuse_network
+from tests.judges.models.scripted import REQUEST
+async def asked():
+    async with closing([model]):
+        await model.complete(REQUEST)
+table = JudgeTable(protocol={protocol!r}, base_url="http://10.255.255.1:1/v1")
+model = open_model("far/away", JudgesTable(model={{"far/away": table}}), keys={{}})
+refuse_network()
+try:
+    asyncio.run(asked())
+except EnvironmentFault as e:
+    print(type(e).__name__, e)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.startswith("EnvironmentFault offline: refused to connect to '10.255.255.1'")

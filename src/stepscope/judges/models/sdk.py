@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
-from stepscope.errors import ConfigError, ModelError
+from stepscope.errors import ConfigError, EnvironmentFault, ModelError
 from stepscope.judges.models import faults
 from stepscope.judges.models.dialect import Dialect, Read
 from stepscope.judges.models.http import client
@@ -135,6 +135,8 @@ class SdkModel:
         except self.words.connection as e:
             if isinstance(e.__cause__, ModelError):  # one SDK wraps what its client raises
                 raise self._named(e.__cause__) from e
+            if isinstance(e.__cause__, EnvironmentFault):  # offline: nothing mends that
+                raise e.__cause__ from e
             raise faults.broken(self.endpoint, e, reached=_reached(e)) from e
         except httpx2.HTTPError as e:
             raise faults.broken(self.endpoint, e, reached=_reached(e)) from e
