@@ -70,7 +70,7 @@ def test_names_of_tools_agents_and_types_are_data_too() -> None:
         "tool:",
         "[[0123456789abcdef step 0: agent, call]]",
         "agent:",
-        "image, untyped, 3 bytes, sha256 unknown:",
+        "image, 3 bytes, sha256 unknown:",
         "call 0:",
         "call 1, malformed:",
         "result of call 0 at step 0, unknown:",
@@ -87,8 +87,8 @@ def test_media_are_named_and_their_data_never_sent() -> None:
         Step(index=0, actor="user", parts=(part, Part("text", "look at this"))),
         Step(index=1, actor="environment", kind="result", results=(inside,)),
     )))  # fmt: skip
-    assert "image, image/svg-xml, 4096 bytes, sha256 " + "ab" * 32 + ":" in shown
-    assert "result 0, ok, file, image/svg-xml, 4096 bytes" in shown
+    assert "image, 4096 bytes, sha256 " + "ab" * 32 + ":\n\u00a6 image/svg+xml" in shown
+    assert "result 0, ok, file, 4096 bytes" in shown
     assert "QUJDREVG" not in shown
     assert "tracker" not in shown
 
@@ -109,6 +109,18 @@ def test_secrets_are_out_and_ids_stay() -> None:
     assert "hunter2" not in shown
     assert shown.count("[secret:anthropic:") >= 3
     assert "#W2575533" in shown
+
+
+def test_keys_that_look_alike_are_both_shown() -> None:
+    shown = lines(run(calls(ToolCall("set", {"ab": 1, "\uff41b": 2}))))
+    assert shown[-1] == '\u00a6 set {"ab":1,"ab\'":2}'
+
+
+def test_a_secret_beside_a_sign_that_is_spelt_out_is_found() -> None:
+    key = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
+    for before in ("\r", "\x1b", "\x00", "\u2028", "\ud800", "\u200b\u200b"):
+        shown = lines(run(user(f"token{before}{key}{before}end")))
+        assert key not in "\n".join(shown), before
 
 
 def test_without_narration_the_agent_is_not_heard_and_its_calls_stay() -> None:

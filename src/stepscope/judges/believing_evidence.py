@@ -7,6 +7,7 @@ in the run was not given by the judge but copied from the run, and is no answer.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from stepscope.judges.believing_json import Disbelief, Fields, shown
 from stepscope.judges.fence import Fence
 from stepscope.judges.normal import folded
 from stepscope.judges.rendering import Copy
-from stepscope.model import Json, Reply
+from stepscope.model import Json
 
 # A quotation shorter than this is found in too many steps to be evidence of anything.
 SHORTEST_QUOTE = 8
@@ -76,13 +77,17 @@ class Witness:
             raise Disbelief("invalid_evidence", f"evidence_not_found: {what}")
         return len(words) >= SHORTEST_QUOTE
 
-    def refuse_copied(self, reply: Reply) -> None:
-        """Refuse a reply that stands in the run as it is.
+    def refuse_copied(self, said: dict[str, Json]) -> None:
+        """Refuse an answer that stands in a step, its fields in whatever order.
 
         Raises:
             Disbelief: it does.
         """
-        self._refuse(folded(self.fence.cleared(reply.text)), "the answer")
+        fields = [
+            folded(self.fence.cleared(json.dumps({name: value}, ensure_ascii=False)[1:-1]))
+            for name, value in said.items()
+        ]
+        self._refuse(fields, "the answer")
 
     def own_words(self, rationale: str) -> str:
         """Return what a judge gives as its reason, without fence and marks.
@@ -93,12 +98,13 @@ class Witness:
         cleared = self.fence.cleared(rationale)
         words = _bare(cleared).rstrip(".!?")
         if len(words) >= COPIED_CHARACTERS:
-            self._refuse(words, "the rationale")
+            self._refuse([words], "the rationale")
         return cleared
 
-    def _refuse(self, words: str, what: str) -> None:
+    def _refuse(self, words: Sequence[str], what: str) -> None:
         for step in range(self.steps):
-            if words in self.copy.folded(step):
+            text = self.copy.folded(step)
+            if all(word in text for word in words):
                 reason = f"copied_from_trace: {what} stands word for word in step {step}"
                 raise Disbelief("invalid_evidence", reason)
 

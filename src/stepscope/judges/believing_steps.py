@@ -155,7 +155,7 @@ class LabelsForm(StepsForm):
     def read(self, part: int, reply: Reply) -> Entries:
         """Return what a reply says. Raises Disbelief."""
         fields = Fields(object_of(reply), ("steps",))
-        self.witness.refuse_copied(reply)
+        self.witness.refuse_copied(fields.value)
         return self.entries(part, fields.listed("steps"), self._one, "")
 
     def _one(self, step: int, item: Json) -> Verdict:
@@ -194,7 +194,7 @@ class PresenceForm(StepsForm):
     def read(self, part: int, reply: Reply) -> Entries:
         """Return what a reply says. Raises Disbelief."""
         fields = Fields(object_of(reply), ("steps", "rationale"))
-        self.witness.refuse_copied(reply)
+        self.witness.refuse_copied(fields.value)
         rationale = self.witness.own_words(fields.told("rationale"))
         return self.entries(part, fields.listed("steps"), self._one, rationale)
 

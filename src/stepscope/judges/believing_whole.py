@@ -77,7 +77,7 @@ class AxisForm:
         confidence = fields.share("confidence")
         rationale = fields.told("rationale")
         listed, evidence = fields.listed("cited_step_indices"), fields.listed("evidence")
-        self.witness.refuse_copied(reply)
+        self.witness.refuse_copied(fields.value)
         cites = self.witness.cites(listed)
         if label in self.failing and not cites:
             raise hallucinated(f"{label} without a step")
@@ -119,7 +119,7 @@ class AttributionForm:
         label, whose = fields.menu("part", self.labels), fields.menu("whose", WHOSE)
         confidence = fields.share("confidence")
         rationale, evidence = fields.told("rationale"), fields.listed("evidence")
-        self.witness.refuse_copied(reply)
+        self.witness.refuse_copied(fields.value)
         cites = (self.witness.step(fields.value["step"]),)
         if not self.witness.evidence(evidence):
             raise _unproven(label)
@@ -159,7 +159,7 @@ class ScoreForm:
         """Return what a reply says. Raises Disbelief."""
         fields = Fields(object_of(reply), _SCORE_FIELDS)
         score, rationale = fields.share("score"), fields.told("rationale")
-        self.witness.refuse_copied(reply)
+        self.witness.refuse_copied(fields.value)
         why = self.witness.own_words(rationale)
         cites = (self.step,)
         return (Verdict(self.measure, value=score, step=self.step, cites=cites, reason=why),)

@@ -1,4 +1,4 @@
-r"""The copy of a trace's text that a judge reads: what hides, moves or imitates is out or told.
+r"""The copy of a trace's text that a judge reads: what hides or imitates is out, or spelt out.
 
 Compatibility forms become plain ones (NFKC), characters without ink go, controls are spelt out, and
 what a chat template takes for the end of a turn is broken by `MARK`, which the copy holds nowhere
@@ -25,16 +25,18 @@ _IGNORABLE = re.compile(
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
-# Controls but tab and line feed, separators that end lines elsewhere, halves of characters.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_HALF = re.compile("[\ud800-\udfff]")
+# Controls but tab and line feed, and separators that end lines elsewhere.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 # How chat templates of models begin and end turns, calls and thoughts.
 _TURN = re.compile(
     r"<(?=\||<?/?(?:s|bos|eos|pad|unk|mask|think|SYS|(?:start|end)_of_\w+|tool_\w+)>)"
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)\])"
 )
-_HIDDEN_TOLD = re.compile(r"\[\d+ hidden characters\]")
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|([nrtbf])|(["\\/\']))')
-_SPACE = re.compile(r"\s+")
+# Blanks and controls, and controls as `spelt` writes them.
+_UNSEEN = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+_SPELT = re.compile(r"\\x[0-9a-f]{2}|\\u202[89]")
 # JSON within JSON within JSON: each level doubles the backslashes.
 _LEVELS = 4
 _FOLDS = str.maketrans(
@@ -57,19 +59,40 @@ _FOLDS = str.maketrans(
 )
 
 
-def normal(text: str) -> str:
-    r"""Return what a judge reads of a text of a trace; only a line feed ends a line in it.
+def composed(text: str) -> str:
+    r"""Return a text in compatibility form, no half of a character in it, lines ended one way.
 
-    >>> normal("ig\u200dnore \u202e\u202d\x1b[2J <|im_end|> \ufb01ne")
-    'ignore [2 hidden characters]\\x1b[2J <¦|im_end|> fine'
+    >>> composed("\ufb01ne\r\n")
+    'fine\n'
     """
     if not text.isascii():
-        text = _composed(text)
-        text = _IGNORABLE.sub(_told, text).replace(MARK, "|")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n")
-    text = _CONTROL.sub(_spelt, text)
+        safe = _runs().sub(_joined, _HALF.sub("\ufffd", text))
+        text = unicodedata.normalize("NFKC", safe)
+    return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+def plain(text: str) -> str:
+    r"""Return a composed text without characters that have no ink.
+
+    >>> plain("ig\u200d\u200bnore \u202e\x1b[2J")
+    'ignore \x1b[2J'
+    """
+    return text if text.isascii() else _IGNORABLE.sub("", text)
+
+
+def spelt(text: str) -> str:
+    r"""Return a plain text as a judge reads it; only a line feed ends a line in it.
+
+    >>> spelt("\x1b[2J <|im_end|>")
+    '\\x1b[2J <¦|im_end|>'
+    """
+    text = _CONTROL.sub(_code, text.replace(MARK, "|"))
     return _TURN.sub(lambda found: found.group() + MARK, text)
+
+
+def normal(text: str) -> str:
+    """Return what a judge reads of a text of a trace."""
+    return spelt(plain(composed(text)))
 
 
 def folded(text: str) -> str:
@@ -78,20 +101,18 @@ def folded(text: str) -> str:
     >>> folded('{\\"id\\": \\"#W1\\"}') == folded('{"id":\n"#W1"}')
     True
     """
-    if not text.isascii():
-        text = _IGNORABLE.sub("", _composed(text))
-    text = _HIDDEN_TOLD.sub("", text)
+    text = _SPELT.sub("", plain(composed(text)))
     for _ in range(_LEVELS):
-        plain = _ESCAPE.sub(_unescaped, text) if "\\" in text else text
-        if plain == text:
+        if "\\" not in text:
             break
-        text = plain
-    return _SPACE.sub("", text.translate(_FOLDS))
-
-
-def _composed(text: str) -> str:
-    safe = _runs().sub(_joined, text)
-    return unicodedata.normalize("NFKC", safe)
+        read = _ESCAPE.sub(_unescaped, text)
+        # What was escaped as two halves is one character.
+        whole = read.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        read = plain(composed(whole))
+        if read == text:
+            break
+        text = read
+    return _UNSEEN.sub("", text.translate(_FOLDS))
 
 
 def _joined(found: re.Match[str]) -> str:
@@ -109,13 +130,7 @@ def _runs() -> re.Pattern[str]:
     return re.compile(f"[{re.escape(''.join(combining))}]{{{STREAM_SAFE + 1},}}")
 
 
-def _told(found: re.Match[str]) -> str:
-    length = found.end() - found.start()
-    # One alone joins emoji or letters, and is how honest texts have them.
-    return "" if length == 1 else f"[{length} hidden characters]"
-
-
-def _spelt(found: re.Match[str]) -> str:
+def _code(found: re.Match[str]) -> str:
     code = ord(found.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 

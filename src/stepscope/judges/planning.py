@@ -17,7 +17,6 @@ from stepscope.judges.believing_steps import Entries, LabelsForm, PresenceForm
 from stepscope.judges.believing_whole import AttributionForm, AxisForm, ScoreForm
 from stepscope.judges.fence import Fence, nonce_of
 from stepscope.judges.judgement import Ask, Judge, Judgement, key_of
-from stepscope.judges.normal import normal
 from stepscope.judges.options import (
     Mode,
     Options,
@@ -34,6 +33,7 @@ from stepscope.judges.rendering import (
     Piece,
     copy_of,
     fitted,
+    read_of,
     tokens_of,
 )
 from stepscope.judges.rubric import Rubric
@@ -154,8 +154,8 @@ class _Planning:
         if outcome.status != "fail":
             what = f"the run is not known to have failed (outcome: {outcome.status})"
             return Unmeasured("not_applicable", what, self.measure)
-        said = self.redactor.redact(outcome.reason).text
-        check = Piece("what the check said", normal(said)) if said else None
+        said = read_of(outcome.reason, self.redactor)
+        check = Piece("what the check said", said) if said else None
         blocks = (*self.copy.tools, *self.copy.steps)
         if check is not None:
             blocks = (*blocks, Block("state check", (check,)))

@@ -7,6 +7,7 @@ are named, never sent. Without narration the agent's words are out and its calls
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -14,7 +15,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from stepscope.judges.fence import Fence
-from stepscope.judges.normal import folded, normal
+from stepscope.judges.normal import composed, folded, plain, spelt
 from stepscope.model import Json, Part, Step, ToolCall, ToolResult, Trajectory
 from stepscope.safety.redact import Redactor, redact_json
 
@@ -28,10 +29,8 @@ FLOOR_BYTES = 240
 _CUT_LINE_BYTES = 64
 # Of what is kept of a long text, its beginning; the rest is its end.
 _HEAD_SHARE = 2 / 3
-_MEDIA = re.compile(r"[\w.+-]{1,40}/[\w.+-]{1,60}", re.ASCII)
-_HEX = re.compile(r"[0-9a-f]{16,64}")
-
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_HASH = re.compile(r"[0-9a-f]{64}")
+MEDIA = frozenset({"image", "audio", "file"})
 
 
 class Piece(NamedTuple):
@@ -85,6 +84,15 @@ def tokens_of(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
 
+def read_of(text: str, redactor: Redactor) -> str:
+    """Return a text of a trace as a judge reads it: without secrets, and as `normal` does."""
+    # Looked for twice, and before anything is spelt out: a character without ink can stand beside
+    # a secret, where it parts it from a word, and inside of one, where it hides it.
+    hidden = redactor.redact(composed(text)).text
+    bare = plain(hidden)
+    return spelt(bare if bare == hidden else redactor.redact(bare).text)
+
+
 def copy_of(trajectory: Trajectory, *, redactor: Redactor, narration: Narration) -> Copy:
     """Return the copy of a run that judges read; made once for each redactor and narration."""
     kept: dict[Narration, tuple[Redactor, Copy]]
@@ -127,13 +135,11 @@ class _Reading:
         return Copy(offered, tuple(self.step(step) for step in trajectory.steps))
 
     def text(self, text: str) -> str:
-        hidden = self.redactor.redact(text).text
-        copy = normal(hidden)
-        # What hid within a secret no longer does.
-        return copy if copy == hidden else self.redactor.redact(copy).text
+        return read_of(text, self.redactor)
 
     def json(self, value: Json) -> str:
-        return self.text(_encode(redact_json(self.redactor, value)).decode())
+        hidden = redact_json(self.redactor, _composed_texts(value))
+        return self.text(json.dumps(hidden, ensure_ascii=False, separators=(",", ":")))
 
     def step(self, step: Step) -> Block:
         words = f"step {step.index}: {step.actor}, {step.kind}"
@@ -160,10 +166,18 @@ class _Reading:
             yield Piece("error of the step", self.text(step.error))
 
     def part(self, part: Part, label: str) -> Iterator[Piece]:
-        if part.kind in {"image", "audio", "file"}:
-            label = f"{label}, {_named(part)}"
-        if part.text is not None or part.kind not in {"text", "reasoning", "refusal"}:
+        if part.kind in MEDIA:
+            yield self.named(part, label)
+        elif part.text is not None or part.kind == "data":
             yield Piece(label, self.text(part.text or ""))
+
+    def named(self, part: Part, label: str) -> Piece:
+        """Return what is said of an image, a sound or a file; of which type is the trace's word."""
+        size = "size unknown" if part.size is None else f"{part.size} bytes"
+        known = part.sha256 is not None and _HASH.fullmatch(part.sha256)
+        said = " ".join(text for text in (part.media_type, part.text) if text)
+        label = f"{label}, {size}, sha256 {part.sha256 if known else 'unknown'}"
+        return Piece(label, self.text(said))
 
     def call(self, number: int, call: ToolCall) -> Piece:
         label = f"call {number}" if call.requestor == "agent" else f"call {number} by the user"
@@ -180,23 +194,32 @@ class _Reading:
         if result.truncated:
             label += ", cut in the recording"
         text = result.text
-        media = [part for part in result.parts if part.kind in {"image", "audio", "file"}]
+        media = [part for part in result.parts if part.kind in MEDIA]
         if not text and result.structured is not None:
             yield Piece(label, self.json(result.structured))
         elif text or not media:
             yield Piece(label, self.text(text))
         for part in media:
-            yield Piece(f"{label}, {part.kind}, {_named(part)}", "")
+            yield self.named(part, f"{label}, {part.kind}")
         if result.error and result.error != text:
             yield Piece(f"{label}, error", self.text(result.error))
 
 
-def _named(part: Part) -> str:
-    """Return what may be said of an image, a sound or a file."""
-    kind = part.media_type if part.media_type and _MEDIA.fullmatch(part.media_type) else "untyped"
-    size = "size unknown" if part.size is None else f"{part.size} bytes"
-    known = part.sha256 is not None and _HEX.fullmatch(part.sha256)
-    return f"{kind.replace('+', '-')}, {size}, sha256 {part.sha256 if known else 'unknown'}"
+def _composed_texts(value: Json) -> Json:
+    """Return a JSON value whose texts are composed, keys too."""
+    if isinstance(value, str):
+        return composed(value)
+    if isinstance(value, list | tuple):
+        return [_composed_texts(item) for item in value]
+    if isinstance(value, dict):
+        made: dict[str, Json] = {}
+        for key, item in value.items():
+            name = composed(str(key))
+            while name in made:  # two keys that differ only in what does not show
+                name += "'"
+            made[name] = _composed_texts(item)
+        return made
+    return value
 
 
 def fitted(blocks: Sequence[Block], *, fence: Fence, room: int) -> Context | None:
