@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ _CHECKPOINT_PAGES = 4_000
 # Answers go to as many places of the file as there are measures; SQLite's 2 MiB would thrash.
 _CACHE_KIBIBYTES = 64 * 1024
 _LOG_BYTES = 64 * 1024 * 1024
+# A new file is made within a few milliseconds.
+_AGAIN_SECONDS = 0.01
 _ENVIRONMENT = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space and run the command again",
     sqlite3.SQLITE_IOERR: "the disk failed or is full; nothing written is lost, run it again",
@@ -85,7 +88,7 @@ def _prepare(db: sqlite3.Connection, path: str) -> None:
         f"PRAGMA journal_size_limit = {_LOG_BYTES}",
         "PRAGMA trusted_schema = OFF",
     ):
-        db.execute(statement).fetchall()
+        _patiently(db, statement)
     for name, value in expected.items():
         found = db.execute("PRAGMA " + name).fetchone()[0]
         if found != value:
@@ -93,6 +96,24 @@ def _prepare(db: sqlite3.Connection, path: str) -> None:
                 f"{path}: SQLite gives {name} = {found!r}, the store needs {value!r}; "
                 "keep it on a local disk"
             )
+
+
+def _patiently(db: sqlite3.Connection, statement: str) -> None:
+    """Execute a statement that SQLite gives up at once where two processes make one new file.
+
+    Both have it open for reading and want to write its first page: neither would ever wait for the
+    other's end, so SQLite does not wait at all.
+    """
+    end = time.monotonic() + BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            db.execute(statement).fetchall()
+        except sqlite3.OperationalError as e:
+            if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(_AGAIN_SECONDS)
+        else:
+            return
 
 
 @contextmanager

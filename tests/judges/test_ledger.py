@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -301,3 +302,14 @@ def test_two_processes_may_make_one_ledger(path: str) -> None:
 def test_a_budget_is_a_number_from_zero(limit: float) -> None:
     with pytest.raises(ConfigError, match="expected zero or more"):
         Budget(limit_usd=limit)
+
+
+def test_a_new_file_that_another_process_is_making_is_waited_for(tmp_path: Path) -> None:
+    path = str(tmp_path / "new.db")
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    # As a process that has begun to make the file: whoever reads it too cannot write.
+    other.execute("BEGIN IMMEDIATE")
+    ending = threading.Timer(0.2, other.close)
+    ending.start()
+    Ledger(path).close()
+    ending.join()
