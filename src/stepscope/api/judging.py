@@ -178,11 +178,7 @@ def access(
     """
     table = settings.judges
     if models is None:
-        values = keys()
-        models = {
-            judge.name: open_model(name, table, keys=values, offline=settings.offline)
-            for name, judge in zip(names, judges, strict=True)
-        }
+        models = _opened(settings, names, judges)
     return Access(
         models=models,
         patience=Patience(random.Random(settings.seed), most=table.concurrency),
@@ -194,6 +190,25 @@ def access(
         concurrency=table.concurrency * len({name.partition("/")[0] for name in models}),
         batches={name: open_batches(one) for name, one in models.items()} if batch else None,
     )
+
+
+def _opened(
+    settings: Settings, names: Sequence[str], judges: Sequence[Judge]
+) -> dict[str, Model]:
+    """Return the models by their judges' names; every one that cannot be opened is told of."""
+    values = keys()
+    opened: dict[str, Model] = {}
+    missing: list[str] = []
+    for name, judge in zip(names, judges, strict=True):
+        try:
+            opened[judge.name] = open_model(
+                name, settings.judges, keys=values, offline=settings.offline
+            )
+        except ConfigError as e:
+            missing.append(str(e))
+    if missing:
+        raise ConfigError("; ".join(missing))
+    return opened
 
 
 def existing(store: Store) -> str | None:

@@ -15,7 +15,9 @@ from stepscope.store.where import Where
 
 if TYPE_CHECKING:
     from stepscope.api.agreements import AgreementView, ModesView, QueueView
+    from stepscope.api.goal_drafts import GoalDraft
     from stepscope.api.judging import How
+    from stepscope.api.rejudging import Rejudged
     from stepscope.api.verdicts import AddedVerdicts
     from stepscope.judges.ledger import Ledger
     from stepscope.model import Model
@@ -137,6 +139,60 @@ class JudgingNotebook:
             ledger=self.ledger if known else None,
             budget_usd=table.budget_usd if budget_usd is None else budget_usd,
         )
+
+    def rejudge(
+        self,
+        judges: str | Sequence[str] = (),
+        rubrics: str | Sequence[str] = "axes",
+        *,
+        where: str | None = None,
+        since: str | None = None,
+        how: How | None = None,
+        budget_usd: float | None = None,
+        budget: str = "",
+        models: Mapping[str, Model] | None = None,
+        progress: Callable[[int, float], None] | None = None,
+        stopping: Callable[[], None] | None = None,
+    ) -> Rejudged:
+        """Ask about the runs that were judged before, by today's rubrics; say what turned.
+
+        The arguments are those of `judge`; without `judges` those that were asked before are asked.
+        Records that are there stay. What was asked in the very same words is not asked again.
+
+        Raises:
+            UsageError: no judge was asked by these rubrics about these runs.
+        """
+        import msgspec
+
+        from stepscope.api import judging, rejudging
+        from stepscope.judges import rubrics as of_files
+
+        asked = judging.several(rubrics, "rubric")
+        chosen = filter_of(where, since)
+        files = of_files.rubrics(asked)
+        only, before = rejudging.judged_before(self.store, files, chosen)
+        earlier = rejudging.answers(self.store, files, chosen)
+        judged = self.judge(
+            judges or before,
+            asked,
+            where=where,
+            since=since,
+            how=msgspec.structs.replace(how or judging.AS_USUAL, only=only),
+            budget_usd=budget_usd,
+            budget=budget,
+            models=models,
+            progress=progress,
+            stopping=stopping,
+        )
+        now = rejudging.answers(self.store, files, chosen)
+        turned = rejudging.turned(self.store, earlier, now)
+        return rejudging.Rejudged(judged=judged, turned=turned)
+
+    def propose_goals(self, *, where: str | None = None, since: str | None = None) -> GoalDraft:
+        """Return a draft of sub-goals for a person to confirm, from the cases of the runs."""
+        from stepscope.api.goal_drafts import drafted
+
+        return drafted(self.store, filter_of(where, since))
 
     def _asking(
         self,

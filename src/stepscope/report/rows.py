@@ -127,13 +127,14 @@ def read(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> Table:
     return Table(
         runs=runs,
         columns=columns,
-        clusters=_clusters(runs),
+        clusters=clusters(runs),
         tags=tags,
         shapes=fleet_shapes(rows, runs),
     )
 
 
-def _clusters(runs: Runs) -> npt.NDArray[np.int64]:
+def clusters(runs: Runs) -> npt.NDArray[np.int64]:
+    """Return the task of each run as a number; a run without a task is its own."""
     known: dict[tuple[str, str], int] = {}
     out = np.empty(len(runs), np.int64)
     for at, (workflow, task, key) in enumerate(

@@ -91,6 +91,15 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
         """What all of it probably costs; None where a price is not known."""
         return _sum([row.likely_usd for row in self.rows])
 
+    def line(self) -> str:
+        """Say it in a line."""
+        likely, worst = _money(self.likely_usd), _money(self.worst_usd)
+        budget = "none" if self.budget_usd is None else f"${self.budget_usd:.2f}"
+        return (
+            f"{self.runs:,} runs, {self.calls:,} calls to buy; likely {likely}, at worst {worst}; "
+            f"budget {budget}"
+        )
+
     def __str__(self) -> str:
         """Say it as a table."""
         return "\n".join(_lines(self))
@@ -189,12 +198,7 @@ def _lines(dry: DryRun) -> Iterator[str]:
             f"{row.judge:<32} {row.rubric:<28} {row.calls:>7,} {row.bought:>7,} "
             f"{likely:>10} {worst:>10}"
         )
-    likely, worst = _money(dry.likely_usd), _money(dry.worst_usd)
-    budget = "none" if dry.budget_usd is None else f"${dry.budget_usd:.2f}"
-    yield (
-        f"{dry.runs:,} runs, {dry.calls:,} calls to buy; likely {likely}, at worst {worst}; "
-        f"budget {budget}; nothing was sent"
-    )
+    yield f"{dry.line()}; nothing was sent"
     if dry.unasked:
         yield "not asked: " + ", ".join(f"{n:,} {word}" for word, n in dry.unasked.items())
     if dry.purged:
