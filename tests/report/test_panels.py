@@ -361,8 +361,31 @@ def test_mixed_snapshots_and_older_answers_are_named() -> None:
     assert mixed.said == f"{SELECTION}: answered by as asked 1, s2 1"
     (older,) = flags(found, "older_answers")
     assert (older.n, older.said) == (
-        1, f"{SELECTION}: answers of version 1 0123456789abcdef stand aside",
+        1, f"{SELECTION}: answers of version 1 stand aside",
     )  # fmt: skip
+
+
+def test_a_judge_asked_without_narration_alone_sits_on_the_panel_and_says_so() -> None:
+    off = [
+        msgspec.structs.replace(r, version="1+narration-off") for r in axes(ONE, HELD, "xx........")
+    ]
+    found = panels_of(store_of(HELD, off))
+    (member,) = only(found).members
+    assert (member.mode, member.version) == ("narration-off", "1")
+    assert share(seat(only(found).groups[0], ONE).failing) == (0.2, 10)
+    assert flags(found, "narration_dependent") == []
+
+
+def test_a_judge_with_a_prompt_a_run_keeps_every_answer_and_is_flagged() -> None:
+    records = [
+        msgspec.structs.replace(r, prompt=f"{at:016x}")
+        for at, r in enumerate(axes(ONE, HELD, "xx........"))
+    ]
+    found = panels_of(store_of(HELD, records))
+    assert share(seat(only(found).groups[0], ONE).failing) == (0.2, 10)
+    assert only(found).members[0].n_prompts == 10
+    (flag,) = flags(found, "prompts_mixed")
+    assert flag.said == f"{SELECTION}: judged under 10 prompts of version 1"
 
 
 @pytest.mark.parametrize(("broken", "flagged"), [(1, False), (2, True)])

@@ -58,15 +58,17 @@ def test_judges_are_apart_and_their_snapshots_are_one_judge() -> None:
 
 def test_the_latest_version_is_current_and_the_others_are_counted() -> None:
     (found,) = held(said("correct", version="9"), said("incorrect", version="10", prompt="b"))
-    assert (found.version, found.prompt, labels(found)) == ("10", "b", {0: "incorrect"})
-    assert found.older == {"9 a": 1}
+    assert (found.version, found.prompts, labels(found)) == ("10", {"b": 1}, {0: "incorrect"})
+    assert found.older == {"9": 1}
     assert len(found.all) == 2
 
 
-def test_a_later_prompt_of_one_version_sets_the_earlier_aside() -> None:
-    (found,) = held(said("correct", prompt="b"), said("incorrect", prompt="a"))
-    assert labels(found) == {0: "correct"}
-    assert found.older == {"1 a": 1}
+def test_a_run_has_the_answer_of_its_last_prompt_and_prompts_are_counted() -> None:
+    (found,) = held(
+        said("correct", prompt="b"), said("incorrect", prompt="a"), said("correct", at="r2"), runs=2
+    )
+    assert labels(found) == {0: "correct", 1: "correct"}
+    assert (found.prompts, found.older) == ({"a": 1, "b": 1}, {})
 
 
 def test_of_two_snapshots_a_run_has_the_answer_of_the_later() -> None:
@@ -80,7 +82,13 @@ def test_another_mode_is_another_question() -> None:
     plain, off = held(said("correct"), said("incorrect", version="1+narration-off"))
     assert (plain.asked.mode, off.asked.mode) == ("", "narration-off")
     assert (plain.version, off.version) == ("1", "1")
+    assert (plain.main, off.main) == (True, False)
     assert (labels(plain), labels(off)) == ({0: "correct"}, {0: "incorrect"})
+
+
+def test_a_judge_that_was_asked_in_another_mode_alone_says_that() -> None:
+    (found,) = held(said("incorrect", version="1+narration-off"))
+    assert found.main
 
 
 def test_repeats_and_steps_stand_beside_the_verdict() -> None:

@@ -150,7 +150,7 @@ def _not_drawn(table: Table, benches: Sequence[Bench]) -> Iterator[Flag]:
 def _answers(table: Table, judged: Sequence[Judged], groups: Sequence[Group]) -> Iterator[Answers]:
     """Yield the answers to rubrics that have none against the agent, counted by group."""
     for one in judged:
-        if one.asked.mode:
+        if not one.main:
             continue
         for of in groups:
             counts: Counter[str] = Counter()

@@ -33,13 +33,13 @@ def flags(
     table: Table, judged: Sequence[Judged], panels: Sequence[Panel], *, family: Family
 ) -> tuple[Flag, ...]:
     """Return every flag, by kind; `family` says which family an agent is of, if it is known."""
-    by_mode = {(one.asked.measure, one.asked.judge): one for one in judged if not one.asked.mode}
+    by_mode = {(one.asked.measure, one.asked.judge): one for one in judged if one.main}
     found: list[Flag] = list(_kin(table, judged, family))
     for one in judged:
         key = one.asked.measure, one.asked.judge
-        if one.asked.mode == NARRATION_OFF and key in by_mode:
+        if one.asked.mode == NARRATION_OFF and not one.main:
             found.append(_dependent(table, by_mode[key], one))
-        if not one.asked.mode:
+        if one.main:
             found += _of_one(table, one)
     found += _outranked(table, judged)
     found += _ignored(table, judged)
@@ -79,8 +79,11 @@ def _of_one(table: Table, one: Judged) -> Iterator[Flag]:
     if len(one.snapshots) > 1:
         counts = ", ".join(f"{name or 'as asked'} {n:,}" for name, n in one.snapshots.items())
         yield _flag("snapshots_mixed", one, f"answered by {counts}", list(runs.values()))
-    for made, n in one.older.items():
-        said = f"{one.asked.measure}: answers of version {made} stand aside"
+    if len(one.prompts) > 1:
+        said = f"judged under {len(one.prompts):,} prompts of version {one.version}"
+        yield _flag("prompts_mixed", one, said, list(runs.values()))
+    for version, n in one.older.items():
+        said = f"{one.asked.measure}: answers of version {version} stand aside"
         yield Flag(kind="older_answers", judge=one.asked.judge, said=said, n=n)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from stepscope.report.panels_tables import Sheet, sheets
+from stepscope.report.panels_profile import Sheet
+from stepscope.report.panels_tables import sheets
 from stepscope.report.panels_types import Panels
 
 # What figures are written with; a cell of nothing else can neither end a cell nor name anybody.

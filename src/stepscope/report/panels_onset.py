@@ -31,7 +31,7 @@ def onsets(
     by_rubric = {bench.aspect.rubric: bench for bench in benches}
     for one in judged:
         bench = by_rubric.get(one.asked.measure)
-        if one.asked.mode or bench is None or bench.aspect.failing != PRESENT:
+        if not one.main or bench is None or bench.aspect.failing != PRESENT:
             continue
         first, present, told = _places(table, one)
         votes = next(v for v in bench.aspect.votes if v.member.judge == one.asked.judge)

@@ -64,7 +64,7 @@ def counted(
 ) -> Iterator[Pattern]:
     """Yield each pattern, by judge and group; `bench` says how the runs were drawn."""
     for one in judged:
-        if one.asked.measure != STEP_LABELS or one.asked.mode:
+        if one.asked.measure != STEP_LABELS or not one.main:
             continue
         of_run = {at: found for at in one.runs if (found := _of(table, one, at, steps)) is not None}
         for of in groups:

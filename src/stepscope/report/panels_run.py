@@ -20,7 +20,7 @@ from stepscope.report.panels_patterns import of_agent
 from stepscope.report.panels_votes import PRESENT, word
 from stepscope.report.text import fold
 from stepscope.safety.text import visible_line
-from stepscope.store.judged import Asked, asked, current
+from stepscope.store.judged import Asked, asked, current, mains
 from stepscope.store.scores import MEASURE as SCORES
 
 # Lines that the evidence of one verdict may take, and steps named of it.
@@ -51,13 +51,12 @@ def told(records: Iterable[Record]) -> list[Told]:
         if isinstance(answer, Verdict) and answer.label is not None:
             place = (key.judge, key.measure, answer.step)
             labels.setdefault(place, {})[key.mode, record.repeat] = answer.label
-    found = [
-        Told(
-            key, record, tuple(_turns(labels.get((key.judge, key.measure, record.answer.step), {})))
-        )
-        for key, record in held
-        if not key.mode and not record.repeat
-    ]
+    first = mains(key for key, _ in held)
+    found = []
+    for key, record in held:
+        if key in first and not record.repeat:
+            given = labels.get((key.judge, key.measure, record.answer.step), {})
+            found.append(Told(key, record, tuple(_turns(given, key.mode))))
     return sorted(found, key=_order)
 
 
@@ -68,8 +67,8 @@ def _order(one: Told) -> tuple[str, int, str, int]:
     return one.asked.judge, place, measure, -1 if step is None else step
 
 
-def _turns(labels: dict[tuple[str, int], str]) -> Iterator[str]:
-    if len({label for (mode, _), label in labels.items() if not mode}) > 1:
+def _turns(labels: dict[tuple[str, int], str], own: str) -> Iterator[str]:
+    if len({label for (mode, _), label in labels.items() if mode == own}) > 1:
         yield AGAIN
     if len({label for (_, repeat), label in labels.items() if not repeat}) > 1:
         yield SILENT

@@ -6,11 +6,11 @@ renderer makes them harmless in its own way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from stepscope.report import lines
-from stepscope.report.panels_types import Agreed, Figure, Onset, Panel, PanelGroup, Panels
+from stepscope.report.panels_profile import Sheet, counted, names_of, share, shares
+from stepscope.report.panels_types import Agreed, Figure, Onset, Panels
 from stepscope.values import Unmeasured
 
 # Disputed runs and flags that people are shown; JSON has all.
@@ -20,16 +20,6 @@ SENTENCES = 2
 MOST_FLAGS = 12
 # Steps named of one verdict.
 CITED = 6
-
-
-class Sheet(NamedTuple):
-    """A table of words: its heading, its columns, its rows, and what stands below it."""
-
-    key: str
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
 
 
 def sheets(found: Panels) -> list[Sheet]:
@@ -47,134 +37,6 @@ def sheets(found: Panels) -> list[Sheet]:
         costs(found),
     )
     return [sheet for sheet in all_ if sheet.rows or sheet.notes]
-
-
-def called(judges: Iterable[str]) -> dict[str, str]:
-    """Return what judges are called where there is little room: their model, if that tells them.
-
-    >>> called(["openai/gpt-5", "a/qwen3", "b/qwen3", "rules"])
-    {'openai/gpt-5': 'gpt-5', 'a/qwen3': 'a/qwen3', 'b/qwen3': 'b/qwen3', 'rules': 'rules'}
-    """
-    names = list(judges)
-    ends = [name.rpartition("/")[2] for name in names]
-    return {
-        name: end if ends.count(end) == 1 and end else name
-        for name, end in zip(names, ends, strict=True)
-    }
-
-
-class _Names(dict[str, str]):
-    """What judges are called; who is no judge of the report keeps its name."""
-
-    def __missing__(self, name: str) -> str:
-        return name
-
-
-def _names(found: Panels) -> _Names:
-    sitting = dict.fromkeys(m.judge for panel in found.panels for m in panel.members)
-    raters = dict.fromkeys(name for one in found.agreement for name in one.judges)
-    return _Names(called(dict.fromkeys([*found.judges, *sitting, *raters])))
-
-
-def share(figure: Figure) -> str:
-    """Return a share with its interval and how many it is of; of what is absent, the kind."""
-    if isinstance(figure, Unmeasured):
-        return f"- {figure.kind}"
-    return f"{lines.share(figure.value)} {lines.interval('share', figure)} of {figure.n:,}"
-
-
-def shares(found: Panels) -> Iterator[Sheet]:
-    """Yield the failure profile: of one group by judge, of several by group, any and all."""
-    titles = [group.title for group in found.panels[0].groups] if found.panels else []
-    if len(titles) == 1:
-        yield _one_group(found.panels, _names(found))
-    elif titles:
-        yield _many_groups(found.panels, titles, "any", _names(found))
-        yield _many_groups(found.panels, titles, "all", _names(found))
-
-
-def _one_group(panels: Sequence[Panel], names: Mapping[str, str]) -> Sheet:
-    judges = list(dict.fromkeys(m.judge for panel in panels for m in panel.members))
-    judges.sort(key=lambda judge: judge == "rules")
-    summed = any(panel.groups[0].votes for panel in panels)
-    rows = []
-    for panel in panels:
-        group = panel.groups[0]
-        seats = {seat.judge: share(seat.failing) for seat in group.seats}
-        votes = _both(group) if summed else ()
-        rows.append((panel.title, *votes, *(seats.get(judge, "-") for judge in judges)))
-    both = ("any judge", "all judges") if summed else ()
-    head = ("", *both, *(names[judge] for judge in judges))
-    return Sheet("panel", "Panel: found at fault", head, tuple(rows), tuple(_notes(panels, names)))
-
-
-def _both(group: PanelGroup) -> tuple[str, str]:
-    if not group.votes:
-        return "-", "-"
-    return share(group.votes[0].any), share(group.votes[0].all)
-
-
-def _many_groups(
-    panels: Sequence[Panel], titles: Sequence[str], how: str, names: Mapping[str, str]
-) -> Sheet:
-    rows = []
-    for panel in panels:
-        cells = []
-        for group in panel.groups:
-            figure = _summed(group, how)
-            cells.append("-" if figure is None else share(figure))
-        rows.append((panel.title, *cells))
-    title = f"Panel: {how} judge{'s' if how == 'all' else ''} found at fault"
-    notes = (*_notes(panels, names), "each judge alone: --json") if how == "all" else ()
-    return Sheet(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
-
-
-def _summed(group: PanelGroup, how: str) -> Figure | None:
-    if group.votes:
-        return group.votes[0].any if how == "any" else group.votes[0].all
-    return group.seats[0].failing if group.seats and how == "any" else None
-
-
-def _notes(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
-    """Yield whose verdicts are summed up, what they left open, and what the shares speak of."""
-    sitting = [group.votes[0] for p in panels for group in p.groups if group.votes]
-    for judges in dict.fromkeys(vote.judges for vote in sitting):
-        part = sum(vote.incomplete for vote in sitting if vote.judges == judges)
-        left = f"; {part:,} run verdicts left out" if part else ""
-        yield f"any, all: over the runs that {_and([names[j] for j in judges])} answered{left}"
-    yield from _lost(panels, names)
-    if any(panel.drawn for panel in panels):
-        yield "runs were drawn: each share is weighed, and speaks of all that could have been"
-    left_out = sum(seat.not_judged for p in panels for group in p.groups for seat in group.seats)
-    if left_out:
-        yield "shares are of the judged runs; others are in no share"
-
-
-def _lost(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
-    by_judge: dict[str, dict[str, int]] = {}
-    for panel in panels:
-        for group in panel.groups:
-            for seat in group.seats:
-                held = by_judge.setdefault(seat.judge, {})
-                for why, n in seat.lost.items():
-                    held[why] = held.get(why, 0) + n
-    for judge, lost in by_judge.items():
-        if lost:
-            yield f"no yes or no from {names[judge]}: {counted(lost)}"
-
-
-def counted(counts: Mapping[str, int]) -> str:
-    """Return counts as words, the largest first.
-
-    >>> counted({"refused": 1, "uncertain": 3})
-    '3 uncertain, 1 refused'
-    """
-    order = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    return ", ".join(f"{n:,} {name}" for name, n in order)
-
-
-def _and(names: Sequence[str]) -> str:
-    return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]
 
 
 def claims(found: Panels) -> Sheet:
@@ -212,7 +74,7 @@ def _p(p: float | None) -> str:
 
 def agreement(found: Panels) -> Sheet:
     """Return how far each pair of judges agrees."""
-    names = _names(found)
+    names = names_of(found)
     rows = tuple(_agreed(one, names) for one in found.agreement)
     head = ("", "judges", "same", "kappa", "AC1", "cites")
     said = [f"{_words(one.rubric)}: {one.sentence}" for one in found.agreement if one.sentence]
@@ -248,7 +110,7 @@ def _value(figure: Figure) -> str:
 
 def queue(found: Panels) -> Sheet:
     """Return the runs on which families disagree: material for the rubric, no sample."""
-    names = _names(found)
+    names = names_of(found)
     rows = tuple(
         (
             one.name if one.step is None else f"{one.name} step {one.step}",
@@ -276,7 +138,7 @@ def trace(found: Panels) -> Sheet:
     head = ("about", "answers", "cited by two or more")
     if worked is None:
         return Sheet("trace", "", head, ())
-    names = _names(found)
+    names = names_of(found)
     rows = [
         (
             _words(line.rubric),
@@ -328,7 +190,7 @@ def _who(found: Panels) -> tuple[str, ...]:
 
 
 def _whose(judge: str, group: str, found: Panels) -> tuple[str, ...]:
-    name = _names(found)[judge]
+    name = names_of(found)[judge]
     return (name, group) if _several(found) else (name,)
 
 
@@ -374,7 +236,7 @@ def answers(found: Panels) -> Sheet:
 
 def flags(found: Panels) -> Sheet:
     """Return what weakens these verdicts."""
-    names = _names(found)
+    names = names_of(found)
     rows = tuple(
         (one.kind, names[one.judge] or "-", f"{one.n:,}", one.said, ", ".join(one.runs[:2]) or "-")
         for one in found.flags[:MOST_FLAGS]

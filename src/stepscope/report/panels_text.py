@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from stepscope.report.axes_text import LONGEST_NAME, side_by_side
 from stepscope.report.cutting import cut
-from stepscope.report.panels_tables import Sheet, sheets
+from stepscope.report.panels_profile import Sheet
+from stepscope.report.panels_tables import sheets
 from stepscope.report.panels_types import Panels
 from stepscope.safety.text import visible_line
 

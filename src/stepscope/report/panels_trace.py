@@ -18,6 +18,7 @@ from stepscope.report.axes import INCORRECT
 from stepscope.report.calls import words
 from stepscope.report.cutting import cut
 from stepscope.report.findings import findings
+from stepscope.report.panels_run import told
 from stepscope.report.panels_types import TraceAnswer, TraceLine, TraceStep, WorkedTrace
 from stepscope.report.panels_votes import RULES, Aspect
 from stepscope.report.rows import Table
@@ -25,7 +26,6 @@ from stepscope.report.run_text import result_text
 from stepscope.report.show import read
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
-from stepscope.store.judged import PREFIX, asked, current
 
 # Characters of a step's line, and steps that are told.
 TOLD, MOST_STEPS = 160, 8
@@ -68,19 +68,16 @@ def _order(table: Table, axes: Sequence[Aspect]) -> Iterator[int]:
 
 def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[TraceLine]:
     answers: dict[str, list[TraceAnswer]] = {}
-    for record in current(records):
-        key = asked(record)
-        answer = record.answer
-        if key is None or key.mode or record.repeat or answer.step is not None:
-            continue
-        if isinstance(answer, Verdict) and answer.label is not None:
-            told = TraceAnswer(
-                judge=key.judge,
+    for one in told(records):
+        answer = one.record.answer
+        if isinstance(answer, Verdict) and answer.step is None and answer.label is not None:
+            said = TraceAnswer(
+                judge=one.asked.judge,
                 label=answer.label,
                 confidence=answer.confidence,
                 cites=answer.cites,
             )
-            answers.setdefault(answer.measure.removeprefix(PREFIX), []).append(told)
+            answers.setdefault(one.asked.measure, []).append(said)
     rules = findings(records).whole
     for rubric in rubrics:
         told_here = answers.get(rubric, [])

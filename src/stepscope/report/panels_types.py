@@ -23,7 +23,8 @@ FlagKind = Literal[
     "canary_missed",  # answers set aside because the judge missed a planted step
     "unequal_panels",  # groups judged by other judges, or in few common runs
     "snapshots_mixed",  # answers of several snapshots of one model
-    "older_answers",  # answers of another version or prompt, set aside
+    "prompts_mixed",  # answers under several prompts of one version
+    "older_answers",  # answers of another version, set aside
     "schema_ignored",  # an endpoint whose answers often do not have the form that was asked for
     "not_drawn",  # judged runs outside of the sample that the estimates speak from
 ]
@@ -35,16 +36,18 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         judge: its name without a snapshot; "rules" for the evidence judge.
         family: who trained it.
+        mode: how it was asked, where never in the usual way: "narration-off".
         version: of the rubric.
-        prompt: hash of the prompt; "" for rules.
+        n_prompts: under how many prompts the runs were judged; a judge with tools has several.
         snapshots: runs by the snapshot that answered, "" where it is the model that was asked for.
-        older: runs with an answer of another version or prompt, by "version prompt".
+        older: runs with an answer of another version, by version.
     """
 
     judge: str
     family: str
+    mode: str = ""
     version: str = ""
-    prompt: str = ""
+    n_prompts: int = 0
     snapshots: dict[str, int] = msgspec.field(default_factory=dict)
     older: dict[str, int] = msgspec.field(default_factory=dict)
 

@@ -102,7 +102,7 @@ def aspects(table: Table, judged: Sequence[Judged], acted: Acted) -> Iterator[As
     """
     by_rubric: dict[str, list[Judged]] = {}
     for one in judged:
-        if not one.asked.mode:
+        if one.main:
             by_rubric.setdefault(one.asked.measure, []).append(one)
     for rubric, judges in sorted(by_rubric.items()):
         labels = {label for one in judges for label in _labels(one)}
@@ -157,8 +157,9 @@ def member(one: Judged) -> Member:
     return Member(
         judge=one.asked.judge,
         family=one.asked.family,
+        mode=one.asked.mode,
         version=one.version,
-        prompt=one.prompt,
+        n_prompts=len(one.prompts),
         snapshots=dict(one.snapshots),
         older=dict(one.older),
     )

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats.clusters import by_cluster, index
+from stepscope.stats.clusters import Floats, Ints, by_cluster, index
 from stepscope.stats.intervals import share_limits
 from stepscope.stats.sample import Frame, check, column, conclude, too_few
 from stepscope.values import Estimate, Unmeasured
@@ -73,17 +73,19 @@ def weighted_proportion(
         return absent
     if not ((values == 0) | (values == 1)).all():
         raise DataError("weighted_proportion takes successes 0 or 1")
-    weights = 1 / drawn
-    dense = index(clusters, len(values))
-    above, below = by_cluster(values * weights, dense).sums, by_cluster(weights, dense).sums
+    return _weighted(values, 1 / drawn, index(clusters, len(values)), (1 / outside).sum(), frame)
+
+
+def _weighted(
+    values: Floats, weights: Floats, clusters: Ints, lost: float, frame: Frame
+) -> Estimate | Unmeasured:
+    above, below = by_cluster(values * weights, clusters).sums, by_cluster(weights, clusters).sums
     frame = replace(frame, n_tasks=len(below))
     absent = too_few(len(below), len(values), frame)
     if absent is not None:
         return absent
     most = float(weights.sum() ** 2 / (weights**2).sum())
-    value, low, high = (float(x) for x in share_limits(above, below, level, most=most))
-    gone = float((1 / outside).sum())
-    whole = float(weights.sum()) + gone
-    part = value * float(weights.sum())
-    frame = replace(frame, bounds=(part / whole, (part + gone) / whole))
+    value, low, high = (float(x) for x in share_limits(above, below, frame.level, most=most))
+    part, whole = float(above.sum()), float(below.sum()) + lost
+    frame = replace(frame, bounds=(part / whole, (part + lost) / whole))
     return conclude((value, low, high), method="hajek, wilson", n=len(values), frame=frame)

@@ -1,14 +1,16 @@
 """What judges said of the chosen runs, a judge and a measure at a time, aligned with the runs.
 
-Of one judge's answers to one measure those are current that were made with its latest version and
-prompt, never by time; among these each run has the answer of the latest snapshot. What was made
-with another version or prompt is set aside and counted. A judge that was asked in another mode
-(`+narration-off` behind the version) is kept apart: that is another question.
+Of one judge's answers to one measure those are current that were made with its latest version,
+never by time; among these each run has the answer of its last prompt and snapshot (a judge with
+tools has a prompt for each state of what it may look at). What was made with another version is
+set aside and counted. A judge that was asked in another mode (`+narration-off` behind the version)
+is kept apart: that is another question.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -69,19 +71,21 @@ class Judged:
     Attributes:
         asked: who was asked what.
         rubric: the rubric's name.
+        main: whether this is what the judge says: asked as usual, or never asked but in this mode.
         version: of the rubric, without its mode.
-        prompt: hash of the prompt.
         runs: answers by place of the run.
+        prompts: runs by hash of the prompt.
         snapshots: runs by the snapshot that answered; "" where it is the model that was asked for.
-        older: runs that have an answer of another version or prompt, by "version prompt".
+        older: runs that have an answer of another version, by version.
         all: every record, current or not, that the judge made for this measure: what was paid for.
     """
 
     asked: Asked
     rubric: str
+    main: bool
     version: str
-    prompt: str
     runs: Mapping[int, OfRun]
+    prompts: Mapping[str, int]
     snapshots: Mapping[str, int]
     older: Mapping[str, int]
     all: tuple[tuple[int, Record], ...]
@@ -141,7 +145,21 @@ def judged(rows: Rows, runs: Runs, where: Where | None = None) -> tuple[Judged, 
             at, key = place.get(record.trajectory), asked(record)
             if at is not None and key is not None:
                 held.setdefault(key, []).append((at, record))
-    return tuple(_current(key, held[key]) for key in sorted(held))
+    first = mains(held)
+    return tuple(_current(key, held[key], key in first) for key in sorted(held))
+
+
+def mains(modes: Iterable[Asked]) -> set[Asked]:
+    """Return of each judge and measure the mode that it was asked in first: the usual, if it was.
+
+    >>> off = Asked("axes.termination", "a/b", "a", "narration-off")
+    >>> mains([off]) == {off}, mains([off, off._replace(mode="")]) == {off}
+    (True, False)
+    """
+    found: dict[tuple[str, str, str], Asked] = {}
+    for key in sorted(modes):
+        found.setdefault(key[:3], key)
+    return set(found.values())
 
 
 def _by_judges(rows: Rows, measure: str) -> bool:
@@ -161,45 +179,52 @@ def current(records: Iterable[Record]) -> Iterator[Record]:
         else:
             held.setdefault(key, []).append((0, record))
     for key in sorted(held):
-        for of_run in _current(key, held[key]).runs.values():
+        for of_run in _current(key, held[key], main=True).runs.values():
             yield from (of_run.whole[repeat] for repeat in sorted(of_run.whole))
             for repeat in sorted(of_run.steps):
                 yield from (record for _, record in sorted(of_run.steps[repeat].items()))
 
 
-def _current(key: Asked, all_: list[tuple[int, Record]]) -> Judged:
-    latest = max(_question(record) for _, record in all_)
-    kept = [(at, record) for at, record in all_ if _question(record) == latest]
-    last: dict[int, str] = {}
-    for at, record in kept:
-        last[at] = max(last.get(at, ""), name_and_snapshot(record)[1])
-    runs: dict[int, OfRun] = {}
-    # In the order of cases: an answer against a case takes the place of one against none.
-    for at, record in sorted(kept, key=lambda one: (one[0], one[1].case)):
-        if name_and_snapshot(record)[1] == last[at]:
-            runs.setdefault(at, OfRun()).put(record)
-    snapshots: dict[str, int] = {}
-    for snapshot in last.values():
-        snapshots[snapshot] = snapshots.get(snapshot, 0) + 1
+def _current(key: Asked, all_: list[tuple[int, Record]], main: bool) -> Judged:
+    latest = max((_version(record) for _, record in all_), key=natural)
+    last: dict[int, tuple[str, str]] = {}
     aside: dict[str, set[int]] = {}
     for at, record in all_:
-        if _question(record) != latest:
-            version = record.version.partition(MODE)[0]
-            aside.setdefault(f"{version} {record.prompt}".strip(), set()).add(at)
-    one = kept[0][1]
+        version = _version(record)
+        if version == latest:
+            last[at] = max(last.get(at, ("", "")), _made_by(record))
+        else:
+            aside.setdefault(version, set()).add(at)
+    runs: dict[int, OfRun] = {}
+    # In the order of cases: an answer against a case takes the place of one against none.
+    for at, record in sorted(all_, key=lambda one: (one[0], one[1].case)):
+        if _version(record) == latest and _made_by(record) == last[at]:
+            runs.setdefault(at, OfRun()).put(record)
     return Judged(
         asked=key,
-        rubric=one.rubric or key.measure,
-        version=one.version.partition(MODE)[0],
-        prompt=one.prompt,
+        rubric=all_[0][1].rubric or key.measure,
+        main=main,
+        version=latest,
         runs=runs,
-        snapshots=dict(sorted(snapshots.items())),
-        older={name: len(places) for name, places in sorted(aside.items())},
+        prompts=dict(sorted(Counter(prompt for prompt, _ in last.values()).items())),
+        snapshots=dict(sorted(Counter(snapshot for _, snapshot in last.values()).items())),
+        older={name: len(aside[name]) for name in sorted(aside, key=natural)},
         all=tuple(all_),
     )
 
 
-def _question(record: Record) -> tuple[list[tuple[int, str]], str]:
-    """Return what orders versions and prompts: numbers in a version count as numbers."""
-    parts = _DIGITS.split(record.version.partition(MODE)[0])
-    return [(int(p) if p.isdigit() else -1, p) for p in parts], record.prompt
+def _made_by(record: Record) -> tuple[str, str]:
+    return record.prompt, name_and_snapshot(record)[1]
+
+
+def _version(record: Record) -> str:
+    return record.version.partition(MODE)[0]
+
+
+def natural(version: str) -> list[tuple[int, str]]:
+    """Return what orders versions: numbers in them count as numbers.
+
+    >>> max("9", "10", key=natural)
+    '10'
+    """
+    return [(int(p) if p.isdigit() else -1, p) for p in _DIGITS.split(version)]

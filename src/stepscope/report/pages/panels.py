@@ -13,7 +13,8 @@ from stepscope.report import lines
 from stepscope.report.pages.figures import MOST_GROUPS, interval
 from stepscope.report.pages.links import Links
 from stepscope.report.pages.page import Cell, Chart, Column, Row, Table
-from stepscope.report.panels_tables import Sheet, called, counted, sheets
+from stepscope.report.panels_profile import Sheet, called, counted
+from stepscope.report.panels_tables import sheets
 from stepscope.report.panels_types import Figure, PanelGroup, Panels, Vote
 from stepscope.values import Estimate, Unmeasured
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from stepscope.judges.patterns import ADVICE
 from stepscope.model import Record, Verdict
-from stepscope.report import panels_run, panels_tables
+from stepscope.report import panels_profile, panels_run
 from stepscope.report.axes import INCORRECT
 from stepscope.report.cutting import cut
 from stepscope.report.keys import AXES
@@ -170,7 +170,7 @@ def _answered(records: Sequence[Record]) -> Iterator[Answered]:
     """Yield the verdicts that a page tells, those of judges only where they are current."""
     judges = told(records)
     names = {one.asked.judge: one.asked.family for one in judges}
-    short = panels_tables.called(names)
+    short = panels_profile.called(names)
     turns = {id(one.record): one.turns for one in judges}
     for record in records:
         answer, key = record.answer, asked(record)
