@@ -36,7 +36,8 @@ AGAINST = ("ERROR", "REDUNDANT", "DETOUR")
 WORDS = frozenset({
     "hallucinated_citation", "evidence_not_found", "refused", "filtered", "truncated", "off_menu",
     "out_of_range", "not_json", "missing_step", "duplicate_step", "extra_step", "wrong_type",
-    "missing_field", "too_long", "budget", "no_answer", "canary_missed", OUTRANKED,
+    "missing_field", "extra_field", "copied_from_trace", "too_long", "budget", "no_answer",
+    "canary_missed", OUTRANKED,
 })  # fmt: skip
 
 # Rubrics that ask about a part of the run, and the one among them that asks about its end.
