@@ -1,6 +1,6 @@
 """How often is a rubric told to be sharpened, or let through, that is neither? Kappa of just .5.
 
-`python -m bars.agreement_decisions [REPLICATIONS]`, 2,000 unless given. Two raters judge five
+`python -m bars.agreement_decisions [REPLICATIONS]`, 1,000 unless given. Two raters judge five
 rubrics on the same runs; the kappa of each is .5, so that any decision but undecided is an error.
 The bar: some rubric is decided in at most 5 % + 1 of the replications (calibration of anything
 that decides), whatever the number of runs and however rare the faults are; and a kappa of .85 is
@@ -21,7 +21,7 @@ from stepscope.calibrate.agreement_ratings import ratings
 from stepscope.calibrate.agreement_reading import Rated, Voice
 from stepscope.model import Answer, Verdict
 
-REPLICATIONS = 2_000
+REPLICATIONS = 1_000
 RUNS = (20, 50, 200)
 FAULTS = (0.15, 0.3, 0.5)
 RUBRICS = 5
