@@ -27,6 +27,7 @@ from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
 from tests.factories import agent, did, run, user
 from tests.judges.asked import Answering, Prices, patience
+from tests.safety.bubblewrap import NEEDED
 
 KEY, REDACTOR = b"key", Redactor(b"test")
 JUDGE = Judge(name="local/tiny", family="qwen", tools=True)
@@ -339,6 +340,7 @@ def test_the_same_replies_make_the_same_asks_again(box: Toolbox) -> None:
     assert len(set(keys[0])) == 3
 
 
+@NEEDED
 def test_another_state_of_the_workspace_is_another_prompt(box: Toolbox, tmp_path: Path) -> None:
     prompts = [judgement(box).prompt]
     for text in ("a", "b"):
@@ -349,6 +351,7 @@ def test_another_state_of_the_workspace_is_another_prompt(box: Toolbox, tmp_path
     assert len(set(prompts)) == 4
 
 
+@NEEDED
 def test_a_judge_reads_files_of_the_workspace(box: Toolbox, tmp_path: Path) -> None:
     (tmp_path / "ledger.txt").write_text("refund 1619.34\n", "utf-8")
     with with_files(box, tmp_path) as files:
@@ -394,6 +397,7 @@ def test_what_is_looked_up_fits_what_the_judge_can_read() -> None:
         assert len(sent.encode()) / 3 + request.max_output_tokens <= judge.context_tokens
 
 
+@NEEDED
 def test_a_judge_with_tools_is_resumed_from_the_ledger_look_by_look(tmp_path: Path) -> None:
     (tmp_path / "ws").mkdir()
     (tmp_path / "ws" / "order.json").write_text('{"id": "#W2", "state": "cancelled"}', "utf-8")

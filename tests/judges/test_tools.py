@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from stepscope.judges.tools_tables import ROWS
 from stepscope.model import Case, Effect, Json
 from stepscope.safety.redact import Redactor
 from tests.factories import agent, did, run, user
+from tests.safety.bubblewrap import NEEDED
 
 REDACTOR = Redactor(b"test")
 RUN = run(
@@ -48,6 +50,8 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def files(box: Toolbox, folder: Path) -> Iterator[Toolbox]:
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not on the PATH")
     with with_files(box, folder) as made:
         yield made
 
@@ -246,6 +250,7 @@ def test_without_a_sandbox_the_tools_that_run_are_off_with_the_reason(
     assert "Look(held=False, text='there is no such tool" in done.stdout
 
 
+@NEEDED
 def test_another_state_of_the_workspace_is_another_state_of_the_tools(
     box: Toolbox, folder: Path
 ) -> None:

@@ -21,6 +21,9 @@ from stepscope.safety.sandbox import DEFAULT, MIB, confined, run
 from stepscope.safety.sandbox_calls import program
 from stepscope.safety.sandbox_check import check, probe
 from stepscope.safety.sandbox_workspace import copied
+from tests.safety.bubblewrap import NEEDED
+
+pytestmark = NEEDED
 
 
 @pytest.fixture
@@ -190,15 +193,50 @@ def test_a_bubblewrap_that_does_not_start_says_why(script: str, says: str, tmp_p
     assert says in _checked(tmp_path)
 
 
-def test_a_bubblewrap_that_lets_something_through_is_found_out(tmp_path: Path) -> None:
+# A bubblewrap that is told less, or something else, than it was to be told.
+_CARELESS = """#!/usr/bin/python3
+import os, sys
+old, new, words = {old!r}, {new!r}, sys.argv[1:]
+at = next(i for i in range(len(words)) if words[i : i + len(old)] == old)
+words[at : at + len(old)] = new
+os.execv("/usr/bin/bwrap", ["bwrap", *words])
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "leak"),
+    [
+        (["--unshare-all"], ["--unshare-all", "--share-net"], "interfaces (sees ["),
+        (["--proc", "/proc"], ["--ro-bind", "/etc", "/etc", "--proc", "/proc"], "read_etc ("),
+        (["--remount-ro", "/dev"], [], "fill_memory_files (opened /dev/probe"),
+        (["--remount-ro", "/proc"], [], "kernel_settings (opened /proc/sys/"),
+        (["--size", "16777216"], [], "fill_disk (wrote 48 MiB)"),
+        (["--nproc=16"], [], "fork_bomb (made 24 processes)"),
+        # The near miss: told the same in other words.
+        (["--clearenv"], ["--clearenv", "--clearenv"], ""),
+    ],
+)
+def test_a_bubblewrap_that_lets_something_through_is_found_out(
+    old: list[str], new: list[str], leak: str, tmp_path: Path
+) -> None:
     tool = tmp_path / "bwrap"
-    tool.write_text('#!/bin/sh\nexec /usr/bin/bwrap --ro-bind /etc /etc "$@"\n', "utf-8")
+    tool.write_text(_CARELESS.format(old=old, new=new), "utf-8")
     tool.chmod(0o755)
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
     said = _checked(tmp_path)
+    if not leak:
+        assert said == "holds\n"
+        return
     assert said.startswith("the sandbox does not hold on this machine: ")
-    assert "read_etc (opened /etc/passwd" in said
+    assert leak in said
+
+
+def test_the_keys_of_the_session_are_out_of_reach(workspace: Path) -> None:
+    script = "import ctypes; c = ctypes.CDLL(None); print(c.syscall({number}, 0, -3, 0))"
+    number = {"x86_64": 250, "aarch64": 219}[os.uname().machine]
+    command = ["/usr/bin/python3", "-c", script.format(number=number)]
+    assert run(command, workspace=workspace).out == b"-1\n"
 
 
 def _checked(path: Path) -> str:

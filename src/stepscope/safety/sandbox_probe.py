@@ -192,9 +192,12 @@ def _kill(outside: Outside) -> str:
 
 
 def _trace(outside: Outside) -> str:
-    attach = 16
+    attach, detach = 16, 17
     for process in (1, outside["process"]):
         if library.ptrace(attach, process, 0, 0) == 0:
+            # It waits for its tracer, and so would everything else.
+            os.waitpid(process, 0)
+            library.ptrace(detach, process, 0, 0)
             return f"traced process {process}"
     return opened("/proc/1/mem", os.O_RDWR)
 
