@@ -40,7 +40,7 @@ def _block(modes: Modes, width: int) -> Iterator[str]:
         for name, figure in modes.figures.items()
     ]
     what = "mean difference" if modes.of == "scores" else "labels that differ"
-    wide = max(len(name) for name, *_ in [*rows, *((p.part,) for p in modes.where)])
+    wide = max(map(len, [*(name for name, *_ in rows), *(place.part for place in modes.where)]))
     for name, figure, n in rows:
         if isinstance(figure, Unmeasured):
             said = f"  {name:<{wide}}      -  {figure.kind}: {figure.reason}"
