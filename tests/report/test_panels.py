@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from stepscope.model import Record, Usage, Verdict
 from stepscope.report import json, markdown, text
 from stepscope.report.build import build
+from stepscope.report.notebook import report_charts, report_html
 from stepscope.report.panels_types import Flag, Panels
 from stepscope.store import Store
+from stepscope.store.parquet_rows import ParquetRows
 from stepscope.values import Estimate, Unmeasured
 from tests.factories import PASSED
 from tests.report.literal import HOSTILE
@@ -456,6 +460,44 @@ def test_the_text_has_a_line_an_aspect_and_says_whose_verdicts_are_summed_up() -
 def test_no_line_about_judges_is_longer_than_the_width(width: int) -> None:
     shown = text.render(build(full()), width)
     assert max(map(len, shown.splitlines())) <= width
+
+
+def test_rubrics_stand_in_the_order_of_their_sets_and_have_names_of_their_own() -> None:
+    found = panels_of(
+        store_of(
+            HELD,
+            axes(ONE, HELD, "xx........", "quality.tool_selection"),
+            axes(ONE, HELD, "xx........", TERMINATION),
+            axes(ONE, HELD, "xx........"),
+            axes(ONE, HELD, "xx........", "own.tone"),
+        )
+    )
+    assert [panel.title for panel in found.panels] == [
+        "tool selection", "termination", "quality: tool selection", "own: tone",
+    ]  # fmt: skip
+
+
+def test_a_notebook_draws_a_panel_for_each_group() -> None:
+    held = runs(4, ("a", "b"))
+    store = store_of(held, axes(ONE, held, "xx..x..?"), axes(TWO, held, "x...x..h"))
+    drawn = report_charts(build(store))
+    assert [name for name in drawn if name.startswith("panel")] == ["panel", "panel-1"]
+    assert [row["group"] for row in drawn["panel"].rows] == [
+        "any", "all", "claude-sonnet-4-5", "gpt-5",
+    ]  # fmt: skip
+    assert "data:image/svg" in report_html(build(store))
+
+
+def test_panels_are_the_same_from_an_exported_folder(tmp_path: Path) -> None:
+    store = full()
+    store.to_parquet(tmp_path)
+    exported = build(ParquetRows(tmp_path)).panels
+    assert isinstance(exported, Panels)
+    # A run is opened in a store alone, and only there is known whose steps they are.
+    inside = panels_of(store)
+    assert exported.panels[0] == inside.panels[0]
+    assert exported.agreement == inside.agreement
+    assert exported.trace is None
 
 
 def test_labels_of_a_hostile_judge_act_nowhere() -> None:

@@ -80,8 +80,17 @@ def test_a_pattern_says_where_it_is_and_what_to_do() -> None:
     mended = [r for r in labelled(TWO, FIRST, "PEPPPP") if r.answer.step != 3]
     lines = shown(*mended, repaired(TWO, FIRST, error=1, by=3))
     assert of_judge(lines, TWO)[1].startswith(
-        "  healthy recovery: the error at 1 is addressed at 3. Nothing to mend behind the error;"
+        "  healthy recovery [1]: the error at 1 is addressed at 3. Nothing to mend behind"
     )
+
+
+def test_a_pattern_in_several_places_is_told_once() -> None:
+    told_of = of_judge(shown(*labelled(TWO, FIRST, "PEPEPP")), TWO)[1]
+    assert told_of.startswith(
+        "  cascade [1 3]: the error at 1 is never addressed, 1 PROGRESS behind it (the first of 2)."
+    )
+    (one,) = page(*labelled(TWO, FIRST, "PEPEPP")).patterns
+    assert [cite.step for cite in one.cites] == [1, 5, 3]
 
 
 def test_only_what_is_current_is_told() -> None:

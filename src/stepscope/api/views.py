@@ -204,7 +204,7 @@ class ReportView:
         return place
 
     def charts(self) -> dict[str, alt.TopLevelMixin]:
-        """Return the charts as Altair objects, by name: vector, earned, axes, shapes."""
+        """Return the charts as Altair objects, by name: vector, earned, axes, shapes, panel."""
         from stepscope.report import charts
 
         found = self._charts()

@@ -16,6 +16,7 @@ from stepscope.report.curve_types import Curve
 from stepscope.report.pages import curve_view
 from stepscope.report.pages.figures import vector_chart, vector_table
 from stepscope.report.pages.page import Cell, Chart, Column, Row, Table
+from stepscope.report.pages.panels import panel_charts
 from stepscope.report.pages.profile import axes_chart
 from stepscope.report.pages.rendering import environment
 from stepscope.report.pages.shapes import view as shapes_view
@@ -34,7 +35,10 @@ class Picture:
 
 
 def report_charts(report: Report) -> dict[str, Chart]:
-    """Return the charts of a report by name: vector, axes, shapes; those that have anything."""
+    """Return the charts of a report by name: vector, axes, shapes; those that have anything.
+
+    Where judges were asked there is a panel for each group: panel, panel-1, panel-2.
+    """
     tables = [vector_table(profile, "vector") for profile in report.profiles[:1]]
     shapes = shapes_view(report.profiles)
     found = {
@@ -42,7 +46,9 @@ def report_charts(report: Report) -> dict[str, Chart]:
         "axes": axes_chart(report.profiles),
         "shapes": None if shapes is None else shapes.chart,
     }
-    return {name: chart for name, chart in found.items() if chart is not None}
+    drawn = panel_charts(report.panels) if report.panels else ()
+    panels = {f"panel-{at}" if at else "panel": chart for at, chart in enumerate(drawn)}
+    return {name: chart for name, chart in found.items() if chart is not None} | panels
 
 
 def curve_chart(curve: Curve) -> Chart:

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from stepscope.errors import ConfigError
 from stepscope.judges.models.configured import JudgesTable
-from stepscope.judges.models.family import family as family_of
+from stepscope.judges.models.family import agent_family
 from stepscope.judges.models.prices import Prices
 from stepscope.measures.step_labels import NAME as STEP_LABELS
 from stepscope.model import Verdict
@@ -35,6 +34,8 @@ from stepscope.store.judged import Judged, Sampled, judged
 from stepscope.store.scores import MEASURE as SCORES
 from stepscope.store.where import Where
 
+# The order in which rubrics are told; those of users come behind.
+SETS = ("axes", "quality", "step_labels", "behaviour", "attribution")
 # Measures about other measures: of a rubric asked without context, of how windows fit, of what was
 # looked up.
 _BESIDE = (".isolated", ".seams", ".looks")
@@ -89,10 +90,14 @@ def panels(
     )
 
 
-def _place(rubric: str) -> tuple[int, str]:
-    """Return where a rubric stands: the axes in their order, then the others by name."""
-    axes = list(AXES)
-    return (axes.index(rubric) if rubric in AXES else len(axes), rubric)
+def _place(rubric: str) -> tuple[int, int, str]:
+    """Return where a rubric stands: sets in their order, the axes in theirs, then by name."""
+    axes, of = list(AXES), rubric.partition(".")[0]
+    return (
+        SETS.index(of) if of in SETS else len(SETS),
+        axes.index(rubric) if rubric in AXES else 0,
+        rubric,
+    )
 
 
 def drawn(rows: Rows, rubric: str) -> Mapping[str, float]:
@@ -100,18 +105,6 @@ def drawn(rows: Rows, rubric: str) -> Mapping[str, float]:
     if not isinstance(rows, Sampled):
         return {}
     return rows.drawn(rubric) or rows.drawn(rubric.partition(".")[0])
-
-
-def agent_family(agent: str) -> str | None:
-    """Return the family of the model that an agent is named by; None where its name tells none.
-
-    >>> agent_family("gpt-4o"), agent_family("our agent")
-    ('openai', None)
-    """
-    try:
-        return family_of(f"agent/{agent}", {})
-    except ConfigError:
-        return None
 
 
 def _patterns(

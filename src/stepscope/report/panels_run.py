@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from stepscope.judges.patterns import ADVICE, NAMES, Pattern, patterns
+from stepscope.judges.patterns import ADVICE, NAMES, Pattern, PatternName, patterns
 from stepscope.measures.step_labels import NAME as STEP_LABELS
 from stepscope.model import Record, Trajectory, Verdict
 from stepscope.report import lines
@@ -17,6 +17,7 @@ from stepscope.report.axes import INCORRECT
 from stepscope.report.cutting import first_lines
 from stepscope.report.keys import AXES
 from stepscope.report.panels_patterns import of_agent
+from stepscope.report.panels_types import words
 from stepscope.report.panels_votes import PRESENT, word
 from stepscope.report.text import fold
 from stepscope.safety.text import visible_line
@@ -27,6 +28,7 @@ from stepscope.store.scores import MEASURE as SCORES
 EVIDENCE_LINES, MOST_CITES = 2, 8
 AGAIN, SILENT = "turns when asked again", "turns without the agent's words"
 # Step labels that speak against the agent, the gravest first.
+ABSENT = "absent"
 AGAINST = ("ERROR", "REDUNDANT", "DETOUR")
 
 
@@ -74,15 +76,6 @@ def _turns(labels: dict[tuple[str, int], str], own: str) -> Iterator[str]:
         yield SILENT
 
 
-def called(measure: str) -> str:
-    """Return a judge's measure as people read it.
-
-    >>> called("axes.termination"), called("behaviour.policy_evasion"), called("step_labels")
-    ('termination', 'policy evasion', 'step labels')
-    """
-    return AXES.get(measure) or (measure.partition(".")[2] or measure).replace("_", " ")
-
-
 def seen(trajectory: Trajectory, records: Sequence[Record]) -> Iterator[tuple[str, Pattern]]:
     """Yield the patterns of a run, each with the judge whose labels make it."""
     by_judge: dict[str, list[Record]] = {}
@@ -104,17 +97,28 @@ def judge_lines(trajectory: Trajectory, records: Sequence[Record], width: int) -
     by_judge: dict[str, list[Told]] = {}
     for one in told(records):
         by_judge.setdefault(one.asked.judge, []).append(one)
-    marked = list(seen(trajectory, records))
     out: list[str] = []
     for judge, all_ in by_judge.items():
         out += fold(f"Verdicts ({visible_line(judge)})", width, 2)
         for said in _said(all_):
             out += first_lines(fold("  " + visible_line(said), width, 6), EVIDENCE_LINES, width)
-        for name, pattern in marked:
-            if name == judge:
-                words = f"  {pattern.name.replace('_', ' ')}: {pattern.reason}. "
-                out += fold(words + ADVICE[pattern.name], width, 6)
+        for name, found in grouped(trajectory, records, judge):
+            where = _cited([pattern.step for pattern in found])
+            more = "" if len(found) == 1 else f" (the first of {len(found)})"
+            words_ = f"  {name.replace('_', ' ')}{where}: {found[0].reason}{more}. {ADVICE[name]}"
+            out += fold(words_, width, 6)
     return out
+
+
+def grouped(
+    trajectory: Trajectory, records: Sequence[Record], judge: str
+) -> Iterator[tuple[PatternName, list[Pattern]]]:
+    """Yield each pattern that a judge's labels make in a run, with every place of it."""
+    found: dict[PatternName, list[Pattern]] = {}
+    for name, pattern in seen(trajectory, records):
+        if name == judge:
+            found.setdefault(pattern.name, []).append(pattern)
+    yield from found.items()
 
 
 def _said(all_: Sequence[Told]) -> Iterator[str]:
@@ -122,7 +126,7 @@ def _said(all_: Sequence[Told]) -> Iterator[str]:
     rest: dict[str, list[str]] = {}
     steps: dict[str, dict[str, list[Told]]] = {}
     for one in all_:
-        answer, name = one.record.answer, called(one.asked.measure)
+        answer, name = one.record.answer, words(one.asked.measure)
         if not isinstance(answer, Verdict):
             if answer.step is None:
                 rest.setdefault(word(answer.reason, answer.kind), []).append(name)
@@ -134,7 +138,7 @@ def _said(all_: Sequence[Told]) -> Iterator[str]:
         elif answer.label is not None:
             rest.setdefault(answer.label, []).append(name)
     for measure, labels in steps.items():
-        yield f"{called(measure)}: {_labelled(measure, labels)}"
+        yield f"{words(measure)}: {_labelled(measure, labels)}"
     if rest:
         yield " · ".join(f"{label}: {', '.join(names)}" for label, names in sorted(rest.items()))
 
@@ -194,8 +198,8 @@ def at_step(records: Sequence[Record], step: int, width: int) -> list[str]:
         answer = one.record.answer
         if not isinstance(answer, Verdict):
             continue
-        name = f"{one.asked.judge}: {called(one.asked.measure)}"
-        if answer.step == step:
+        name = f"{one.asked.judge}: {words(one.asked.measure)}"
+        if answer.step == step and answer.label != ABSENT:
             value = "" if answer.value is None else f" {lines.score(answer.value)}"
             said = f"{name} {answer.label or 'score'}{value}{_marks(one.turns)}{_why(answer)}"
         elif answer.step is None and answer.label == INCORRECT and step in answer.cites:

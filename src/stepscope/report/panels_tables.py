@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from stepscope.report import lines
 from stepscope.report.panels_profile import Sheet, counted, names_of, share, shares
-from stepscope.report.panels_types import Agreed, Figure, Onset, Panels
+from stepscope.report.panels_types import Agreed, Figure, Onset, Panels, words
 from stepscope.values import Unmeasured
 
 # Disputed runs and flags that people are shown; JSON has all.
@@ -77,7 +77,7 @@ def agreement(found: Panels) -> Sheet:
     names = names_of(found)
     rows = tuple(_agreed(one, names) for one in found.agreement)
     head = ("", "judges", "same", "kappa", "AC1", "cites")
-    said = [f"{_words(one.rubric)}: {one.sentence}" for one in found.agreement if one.sentence]
+    said = [f"{words(one.rubric)}: {one.sentence}" for one in found.agreement if one.sentence]
     notes = list(dict.fromkeys(said))
     if len(notes) > SENTENCES:
         more = f"and {len(notes) - SENTENCES:,} more such remarks: stepscope agree"
@@ -88,7 +88,7 @@ def agreement(found: Panels) -> Sheet:
 
 def _agreed(one: Agreed, names: Mapping[str, str]) -> tuple[str, ...]:
     figures = (_of(one.raw), _bare(one.kappa), _bare(one.ac1), _value(one.cites))
-    about = _words(one.rubric) + (" (steps)" if one.unit == "steps" else "")
+    about = words(one.rubric) + (" (steps)" if one.unit == "steps" else "")
     return (about, " x ".join(names[judge] for judge in one.judges), *figures)
 
 
@@ -114,7 +114,7 @@ def queue(found: Panels) -> Sheet:
     rows = tuple(
         (
             one.name if one.step is None else f"{one.name} step {one.step}",
-            _words(one.rubric),
+            words(one.rubric),
             " · ".join(f"{names[judge]} {label}" for judge, label in one.answers.items()),
             _steps(one.steps),
         )
@@ -141,7 +141,7 @@ def trace(found: Panels) -> Sheet:
     names = names_of(found)
     rows = [
         (
-            _words(line.rubric),
+            words(line.rubric),
             " · ".join(
                 f"{names[one.judge]} {one.label}"
                 + ("" if one.confidence is None else f" {lines.score(one.confidence)}")
@@ -197,7 +197,7 @@ def _whose(judge: str, group: str, found: Panels) -> tuple[str, ...]:
 def behaviours(found: Panels) -> Sheet:
     """Return where each behaviour begins in a run, and how it spreads over it."""
     rows = tuple(
-        (_words(one.rubric), *_whose(one.judge, one.group, found), *_onset(one))
+        (words(one.rubric), *_whose(one.judge, one.group, found), *_onset(one))
         for one in found.onsets
     )
     head = ("", *_who(found), "runs with it", "begins at", "share of steps, by tenth of the run")
@@ -223,7 +223,7 @@ def answers(found: Panels) -> Sheet:
     """Return the answers to rubrics that have none against the agent."""
     rows = tuple(
         (
-            _words(one.rubric),
+            words(one.rubric),
             *_whose(one.judge, one.group, found),
             counted(one.counts) or "-",
             counted(one.lost) or "0",
@@ -274,7 +274,3 @@ def _usd(usd: float | None, unpriced: int) -> str:
         return "price unknown"
     said = lines.number("cost_usd", usd)
     return f"{said}, {unpriced:,} without a price" if unpriced else said
-
-
-def _words(rubric: str) -> str:
-    return (rubric.partition(".")[2] or rubric).replace("_", " ")

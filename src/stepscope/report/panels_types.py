@@ -30,6 +30,18 @@ FlagKind = Literal[
 ]
 
 
+def words(rubric: str) -> str:
+    """Return a rubric as people read it; axes and behaviours need no name of their set.
+
+    >>> words("axes.tool_selection"), words("quality.tool_selection"), words("step_labels")
+    ('tool selection', 'quality: tool selection', 'step labels')
+    """
+    of, _, aspect = rubric.replace("_", " ").partition(".")
+    if of in ("axes", "behaviour"):
+        return aspect
+    return f"{of}: {aspect}" if aspect else of
+
+
 class Member(msgspec.Struct, frozen=True, kw_only=True):
     """A judge on a panel: who it is, and which of its answers are current.
 
@@ -183,9 +195,8 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """The aspect as people read it."""
-        of = self.rubric.partition(".")[2] or self.rubric
-        words = of.replace("_", " ")
-        return words if self.failing in ("incorrect", "present") else f"{words}: {self.failing}"
+        said = words(self.rubric)
+        return said if self.failing in ("incorrect", "present") else f"{said}: {self.failing}"
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):

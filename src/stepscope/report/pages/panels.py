@@ -61,6 +61,12 @@ def view(found: Panels, links: Links) -> PanelsView:
     )
 
 
+def panel_charts(found: Panels) -> tuple[Chart, ...]:
+    """Return the pictures alone, one for each group of runs."""
+    shares = _shares(found)
+    return () if shares is None else tuple(_charts(found, shares))
+
+
 def _charts(found: Panels, table: Table) -> Iterator[Chart]:
     """Yield a picture for each group, aspects down and judges across, any and all before them."""
     titles = [group.title for group in found.panels[0].groups]

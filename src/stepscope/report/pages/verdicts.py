@@ -21,6 +21,7 @@ from stepscope.report.pages.links import verdict_anchor
 from stepscope.report.pages.page import Tone
 from stepscope.report.pages.run_data import RunData
 from stepscope.report.panels_run import told
+from stepscope.report.panels_types import words
 from stepscope.report.panels_votes import PRESENT
 from stepscope.store.judged import asked, current
 from stepscope.values import Unmeasured
@@ -183,21 +184,25 @@ def _answered(records: Sequence[Record]) -> Iterator[Answered]:
             called = AXES.get(answer.measure, answer.measure)
             yield Answered(record, answer, record.family, called)
         elif id(record) in turns:
-            called = panels_run.called(key.measure)
+            called = words(key.measure)
             alone = list(names.values()).count(key.family) == 1
             lane = key.family if alone else short[key.judge]
             yield Answered(record, answer, lane, called, turns[id(record)])
 
 
 def _patterns(data: RunData, to: To) -> Iterator[PatternView]:
-    for judge, pattern in panels_run.seen(data.trajectory, data.records):
-        yield PatternView(
-            name=pattern.name.replace("_", " "),
-            judge=judge,
-            cites=tuple(Citation(step=s, href=to(s)) for s in pattern.cites),
-            reason=pattern.reason,
-            advice=ADVICE[pattern.name],
-        )
+    judges = dict.fromkeys(one.asked.judge for one in told(data.records))
+    for judge in judges:
+        for name, found in panels_run.grouped(data.trajectory, data.records, judge):
+            cites = dict.fromkeys(step for pattern in found for step in pattern.cites)
+            more = "" if len(found) == 1 else f" (the first of {len(found)})"
+            yield PatternView(
+                name=name.replace("_", " "),
+                judge=judge,
+                cites=tuple(Citation(step=s, href=to(s)) for s in list(cites)[:NAMED]),
+                reason=f"{found[0].reason}{more}",
+                advice=ADVICE[name],
+            )
 
 
 def _order(answered: Answered) -> tuple[bool, bool, int, str, str]:
