@@ -155,6 +155,12 @@ def test_labels_scores_and_whose_are_compared_where_they_are_known() -> None:
     score = Verdict("scores", 0.9, step=1, cites=(1,))
     (one,) = watched([record(score, "canary:beside_the_point", rubric="no_look")])
     assert one.what == "scores 0.9, it is 0 to 0.2"
+    edge = Verdict("scores", 0.2, step=1, cites=(1,))
+    (one,) = watched([record(edge, "canary:beside_the_point", rubric="no_look")])
+    assert one.said == "held"
+    edge = Verdict("scores", 0.8, step=3, cites=(3,))
+    (one,) = watched([record(edge, "canary:clean", rubric="no_look")])
+    assert one.said == "held"
     part = Verdict("judge.attribution", label="tool_selection", cites=(4,))
     whose = Verdict("judge.attribution.whose", label="user")
     both = [record(a, "canary:wrong_tool", rubric="attribution") for a in (part, whose)]

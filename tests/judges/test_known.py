@@ -15,6 +15,7 @@ from tests.measures.answers import label
 def test_the_worked_run_has_its_26_steps_and_its_two_faults() -> None:
     steps = worked_checks().trajectory.steps
     assert len(steps) == 26
+    assert [step.actor for step in steps[:5]] == ["system", "user", "agent", "user", "agent"]
     assert [call.name for call in steps[15].calls][-1] == "cancel_pending_order"
     assert steps[15].calls[-1].arguments["order_id"] == "#W2575533"
     assert '"transaction_type": "refund", "amount": 1619.34' in steps[19].results[0].text

@@ -74,6 +74,12 @@ def test_a_rubric_is_read_as_it_was_written() -> None:
     assert found.body == "Look for praise."
 
 
+def test_a_line_of_front_matter_may_have_2000_characters() -> None:
+    longest = "#" * 2_000
+    assert read(written(f"{longest}\n{HEAD}"), WHERE).name == "behaviour.flattery"
+    assert refused(written(f"{longest}#\n{HEAD}")).startswith(", line 2: longer than 2000")
+
+
 def test_the_hash_is_over_the_bytes() -> None:
     # The first sixteen digits that sha256sum prints for this file; another blank is another rubric.
     assert read(written(), WHERE).hash == "84b7e86fd30b0b63"
