@@ -121,6 +121,9 @@ def test_a_secret_beside_a_sign_that_is_spelt_out_is_found() -> None:
     for before in ("\r", "\x1b", "\x00", "\u2028", "\ud800", "\u200b\u200b"):
         shown = lines(run(user(f"token{before}{key}{before}end")))
         assert key not in "\n".join(shown), before
+    for split in (f"{key[:9]}\u200b{key[9:]}", f"{key[:9]}\U000e0041\U000e0042{key[9:]}"):
+        shown = lines(run(calls(ToolCall("push", {"a": [split], split: 1}), text=split)))
+        assert key[9:] not in "\n".join(shown), split
 
 
 def test_without_narration_the_agent_is_not_heard_and_its_calls_stay() -> None:

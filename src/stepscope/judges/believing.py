@@ -71,7 +71,7 @@ class Believing(Generic[Part]):
         known = {outcome.ask.key: outcome for outcome in outcomes}
         for part, ask in enumerate(self.asks):
             outcome = known.get(ask.key)
-            word = self._fault(part, outcome) if outcome is not None else ""
+            word = self._fault(outcome, self._read(part, outcome))
             if word:
                 repair = self._repair(ask, word)
                 if repair.key not in known:
@@ -84,18 +84,19 @@ class Believing(Generic[Part]):
         parts: list[Part | Unmeasured] = []
         for part, ask in enumerate(self.asks):
             outcome = known.get(ask.key)
-            word = self._fault(part, outcome) if outcome is not None else ""
+            read = self._read(part, outcome)
+            word = self._fault(outcome, read)
             repaired = known.get(self._repair(ask, word).key) if word else None
             # No answer to the repair leaves what the first reply came to.
             if repaired is not None and isinstance(repaired.reply, Reply):
-                outcome = repaired
-            parts.append(self._read(part, outcome))
+                read = self._read(part, repaired)
+            parts.append(read)
         return self.form.answers(parts)
 
-    def _fault(self, part: int, outcome: Outcome) -> str:
-        if isinstance(outcome.reply, Unmeasured) or outcome.reply.stop != "end":
+    def _fault(self, outcome: Outcome | None, read: Part | Unmeasured) -> str:
+        """Return what a judge can mend in its reply, "" where there is nothing to ask for."""
+        if outcome is None or isinstance(outcome.reply, Unmeasured) or outcome.reply.stop != "end":
             return ""
-        read = self._read(part, outcome)
         if not isinstance(read, Unmeasured):
             return self.form.faulty(read)
         return read.reason.partition(":")[0] if read.kind == "unparsable" else ""

@@ -12,12 +12,9 @@ import re
 from collections.abc import Collection, Sequence
 
 from stepscope.model import Json, Reply
-from stepscope.safety.structure import deepest
 from stepscope.safety.text import visible, visible_line
 from stepscope.values import Unmeasured, UnmeasuredKind
 
-# Answers are objects in a list in an object; what nests deeper is something else.
-MOST_DEPTH = 8
 # Whole numbers longer than this are no step and no score.
 _MOST_DIGITS = 15
 # Of a value that is quoted in a reason.
@@ -64,8 +61,6 @@ def object_of(reply: Reply) -> dict[str, Json]:
         text = wrapped[1]
     if text.startswith("\ufeff"):
         raise unparsable("not_json", "a byte order mark")
-    if deepest(text.encode("utf-8", "surrogatepass")) > MOST_DEPTH:
-        raise unparsable("not_json", f"more than {MOST_DEPTH} containers inside each other")
     try:
         value = json.loads(
             text,
@@ -76,6 +71,8 @@ def object_of(reply: Reply) -> dict[str, Json]:
         )
     except json.JSONDecodeError as e:
         raise unparsable("not_json", f"{e.msg} at character {e.pos} of {len(text)}") from e
+    except RecursionError as e:
+        raise unparsable("not_json", "containers inside each other without end") from e
     if not isinstance(value, dict):
         raise unparsable("wrong_type", f"{_type(value)}, not an object")
     return value

@@ -106,9 +106,10 @@ def folded(text: str) -> str:
         if "\\" not in text:
             break
         read = _ESCAPE.sub(_unescaped, text)
-        # What was escaped as two halves is one character.
-        whole = read.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        read = plain(composed(whole))
+        if _HALF.search(read):
+            # What was escaped as two halves is one character.
+            read = read.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        read = plain(composed(read))
         if read == text:
             break
         text = read

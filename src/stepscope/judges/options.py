@@ -8,6 +8,7 @@ in `prompt_of`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -21,6 +22,9 @@ from stepscope.judges.rubric import Rubric
 from stepscope.judges.schemas import schema_of
 
 Mode = Literal["contextual", "isolated"]
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(tuple[Rubric, ...]).decode
 
 # Raised when what is sent around the run changes: the fence, the blocks, the questions.
 FORM = "1"
@@ -60,7 +64,7 @@ def measure_of(rubric: Rubric, mode: Mode = "contextual") -> str:
 def prompt_of(rubric: Rubric, options: Options) -> str:
     """Return 16 hex digits over all that is not the run: part of every record's key."""
     beside = [one.hash for one in sharing(rubric, options) if one.hash != rubric.hash]
-    schema = msgspec.json.encode(schema_of(rubric), order="deterministic").decode()
+    schema = _encode(schema_of(rubric)).decode()
     modes = (FORM, schema, options.narration, options.mode, *beside)
     return prompt_hash(rubric, prompt(rubric.kind), *modes)
 
@@ -73,9 +77,14 @@ def sharing(rubric: Rubric, options: Options) -> tuple[Rubric, ...]:
 
 def system_of(rubric: Rubric, options: Options) -> str:
     """Return the first text of a request: one rubric, or all that share the beginning."""
-    together = sharing(rubric, options)
+    return _told(_encode(sharing(rubric, options)))
+
+
+@lru_cache(maxsize=64)
+def _told(rubrics: bytes) -> str:
+    together = _decode(rubrics)
     if len(together) == 1:
-        return system(rubric)
+        return system(together[0])
     parts = (f"# Instructions of {one.name}\n\n{system(one)}" for one in together)
     return f"{len(together)} {_SHARED}\n\n" + "\n\n".join(parts)
 

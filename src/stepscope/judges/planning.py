@@ -135,9 +135,10 @@ class _Planning:
         return Unmeasured("missing_input", what, self.measure)
 
     def axis(self) -> Judgement | Unmeasured:
-        context = fitted((*self.copy.tools, *self.copy.steps), fence=self.fence, room=self.room)
+        room = self.room
+        context = self.copy.whole(self.fence, room)
         if context is None:
-            return self.too_long(self.room)
+            return self.too_long(room)
         form = AxisForm(
             measure=self.measure,
             witness=self.witness,
@@ -242,6 +243,11 @@ class _Planning:
         return f"steps 0 to {len(self.copy.steps) - 1}"
 
     def _about(self, window: Window) -> str:
+        if self.options.mode == "isolated":
+            return self._question(
+                "On purpose you are shown one step without those around it: judge it by itself, "
+                f"`addresses` null. Answer about step {window.first} and no other."
+            )
         if window.end - window.first == 1:
             return self._question(f"Answer about step {window.first} and no other.")
         return self._question(

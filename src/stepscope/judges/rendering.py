@@ -71,6 +71,19 @@ class Copy:
         self.tools = tools
         self.steps = steps
         self._folded: dict[int, str] = {}
+        self._whole: tuple[Fence, str] | None = None
+
+    def whole(self, fence: Fence, room: int) -> Context | None:
+        """Return the tools and all steps as one text of at most `room` bytes, or None.
+
+        The rubrics of one judge are asked of the same text: it is kept until another fence comes.
+        """
+        blocks = (*self.tools, *self.steps)
+        if self._whole is None or self._whole[0] != fence:
+            marked = [[fence.data(piece.text) for piece in block.pieces] for block in blocks]
+            self._whole = (fence, _joined(blocks, fence, marked))
+        text = self._whole[1]
+        return Context(text, 0) if _bytes(text) <= room else fitted(blocks, fence=fence, room=room)
 
     def folded(self, step: int) -> str:
         """Return all texts of a step as quotations are compared."""
@@ -88,7 +101,10 @@ def read_of(text: str, redactor: Redactor) -> str:
     """Return a text of a trace as a judge reads it: without secrets, and as `normal` does."""
     # Looked for twice, and before anything is spelt out: a character without ink can stand beside
     # a secret, where it parts it from a word, and inside of one, where it hides it.
-    hidden = redactor.redact(composed(text)).text
+    return _bare(redactor.redact(composed(text)).text, redactor)
+
+
+def _bare(hidden: str, redactor: Redactor) -> str:
     bare = plain(hidden)
     return spelt(bare if bare == hidden else redactor.redact(bare).text)
 
@@ -139,7 +155,8 @@ class _Reading:
 
     def json(self, value: Json) -> str:
         hidden = redact_json(self.redactor, _composed_texts(value))
-        return self.text(json.dumps(hidden, ensure_ascii=False, separators=(",", ":")))
+        text = json.dumps(hidden, ensure_ascii=False, separators=(",", ":"))
+        return _bare(text, self.redactor)
 
     def step(self, step: Step) -> Block:
         words = f"step {step.index}: {step.actor}, {step.kind}"

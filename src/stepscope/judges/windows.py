@@ -49,7 +49,7 @@ def windows(copy: Copy, *, fence: Fence, room: int, most_steps: int) -> tuple[Wi
     steps = len(copy.steps)
     most = max(most_steps, OVERLAP_STEPS + 1)
     if steps <= most:
-        whole = fitted((*copy.tools, *copy.steps), fence=fence, room=room)
+        whole = copy.whole(fence, room)
         # Cut only what no division into windows would spare.
         if whole is not None and (whole.left_out == 0 or steps <= _FEWEST_STEPS):
             return (Window(0, steps, whole),)
