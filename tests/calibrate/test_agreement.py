@@ -239,6 +239,36 @@ def test_the_latest_version_counts_and_what_is_left_out_is_told() -> None:
     assert "left out of openai/a: 20 repeats, 20 older versions, 20 variants" in found.notes
 
 
+def test_a_judge_asked_in_one_mode_alone_is_a_rater_in_that_mode() -> None:
+    found = asked(
+        whole("openai/a", FIRST, version="2+narration-off"),
+        whole("anthropic/b", SECOND, version="2"),
+    )
+    assert found.raters[1].version == "2+narration-off"
+    assert "judges read different versions of the rubric: 2, 2+narration-off" in found.notes
+
+
+def test_of_one_run_the_last_prompt_counts_whole() -> None:
+    def prompted(prompt: str, row: str) -> list[Record]:
+        return [msgspec.structs.replace(one, prompt=prompt) for one in by_step("openai/a", [row])]
+
+    found = asked(
+        prompted("b", "EE"), prompted("a", "PPP"), by_step("anthropic/b", ["PPP"]),
+        rubric="step_labels",
+    )  # fmt: skip
+    # Step 2 was answered under the other prompt alone: that is another answer of the judge.
+    assert found.raters[1].labels == {"ERROR": 2}
+
+
+def test_scores_of_one_rater_are_not_read_unless_asked_for() -> None:
+    with store(2) as made:
+        made.append([said("openai/a", 0, Verdict("scores", value=0.5, step=0))])
+        assert agreement(made).aspects == ()
+        assert agreement(made, rubric="scores")["scores"].items == 1
+        made.append([said("qwen/c", 0, Verdict("scores", value=0.5, step=0))])
+        assert agreement(made)["scores"].items == 1
+
+
 def test_judges_of_two_versions_of_a_rubric_are_told() -> None:
     found = asked(whole("openai/a", FIRST, version="1"), whole("anthropic/b", SECOND, version="2"))
     assert "judges read different versions of the rubric: 1, 2" in found.notes

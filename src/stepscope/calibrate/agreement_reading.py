@@ -2,7 +2,7 @@
 
 A judge is one rater whatever snapshot of its model answered; of several versions of a rubric the
 latest counts, and what is left out is counted: repeats (they are a judge's own noise), older
-versions, variants of a version (its name has a plus sign). The rules are a rater where they know.
+versions, variants (asked in another mode). The rules are a rater where they know.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from stepscope.calibrate.agreement_types import Unit
 from stepscope.judges.judgement import ISOLATED, PREFIX, SCORES
 from stepscope.measures.axes.axis import UNCERTAIN
 from stepscope.model import Answer, Record, Verdict
+from stepscope.store import Store
 from stepscope.store.columns import Column, Rows, Runs
 from stepscope.store.where import Where
 
@@ -28,6 +29,8 @@ WHAT_ENTERS = (
 )
 # Behind measures that rate nothing: how windows fit together, and what a judge looked up.
 SEAMS, LOOKS = ".seams", ".looks"
+# Between the version of a rubric and the mode that it was asked in, where that is another one.
+MODE = "+"
 # Families whose names are nobody's snapshot: an e-mail address keeps its sign.
 _NAMED = frozenset({RULES, HUMAN, IMPORTED})
 _PARTS = re.compile(r"\d+|\D+")
@@ -85,6 +88,8 @@ def read(rows: Rows, *, where: Where | None = None, rubric: str | None = None) -
     names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
     found = []
     for aspect in aspects(rows.measures(), rubric):
+        if aspect == SCORES and rubric is None and _of_one(rows):
+            continue
         given = [r for r in rows.records(where, measure=measure_of(aspect)) if r.family != RULES]
         rules = _rules(rows, runs, where, aspect)
         for unit in ("runs", "steps"):
@@ -106,6 +111,11 @@ def aspects(measures: Iterable[str], rubric: str | None) -> list[str]:
     if rubric is None:
         return sorted(named)
     return sorted(name for name in named if name == rubric or name.startswith(f"{rubric}."))
+
+
+def _of_one(rows: Rows) -> bool:
+    """Tell whether the scores are of one rater: there may be millions, and nothing to compare."""
+    return isinstance(rows, Store) and rows.raters(SCORES) < 2
 
 
 def measure_of(aspect: str) -> str:
@@ -180,34 +190,33 @@ def _voices(records: Iterable[Record]) -> Iterator[Voice]:
 
 
 def _voice(family: str, name: str, given: Iterable[Record]) -> Voice:
-    versions: dict[str, dict[Item, Record]] = {}
     left = {"repeats": 0, "older versions": 0, "variants": 0}
+    versions: dict[tuple[str, str], list[Record]] = {}
     silent = 0
     for record in given:
         answer = record.answer
+        version, _, mode = record.version.partition(MODE)
         if record.repeat:
             left["repeats"] += 1
-        elif "+" in record.version:
-            left["variants"] += 1
         elif family == RULES and isinstance(answer, Verdict) and answer.label == UNCERTAIN:
             silent += 1
         else:
-            item = (record.trajectory, answer.step)
-            told = versions.setdefault(record.version, {})
-            if item not in told or _preferred(record) >= _preferred(told[item]):
-                told[item] = record
-    ordered = sorted(versions, key=natural)
-    latest = ordered[-1] if ordered else ""
-    left["older versions"] = sum(len(versions[version]) for version in ordered[:-1])
-    kept = versions.get(latest, {})
-    before = ordered[-2] if len(ordered) > 1 else ""
+            versions.setdefault((mode, version), []).append(record)
+    # Asked as usual; or, never asked so, in the mode that there is.
+    usual = min((mode for mode, _ in versions), default="")
+    ordered = sorted((v for mode, v in versions if mode == usual), key=natural)
+    latest, before = ["", "", *ordered][-1], ["", "", *ordered][-2]
+    left["variants"] = sum(len(told) for (mode, _), told in versions.items() if mode != usual)
+    left["older versions"] = sum(len(versions[usual, version]) for version in ordered[:-1])
+    kept = _latest(versions.get((usual, latest), []))
     marks = {r.judge.partition("@")[2] for r in kept.values()} if family not in _NAMED else set()
+    old = _latest(versions.get((usual, before), []))
     return Voice(
         name=name,
         family=family,
         said={item: record.answer for item, record in kept.items()},
-        version=latest,
-        before=(before, {item: r.answer for item, r in versions.get(before, {}).items()}),
+        version=latest + (MODE + usual if usual else ""),
+        before=(before, {item: record.answer for item, record in old.items()}),
         snapshots=tuple(sorted(marks - {""})),
         prompts=tuple(sorted({record.prompt for record in kept.values()})),
         silent=silent,
@@ -215,8 +224,16 @@ def _voice(family: str, name: str, given: Iterable[Record]) -> Voice:
     )
 
 
-def _preferred(record: Record) -> tuple[str, str, bool]:
-    return record.prompt, record.judge, record.case != ""
+def _latest(records: Iterable[Record]) -> dict[Item, Record]:
+    """Return what was said of each run under the last prompt and by the last snapshot there."""
+    made: dict[str, dict[tuple[str, str], dict[Item, Record]]] = {}
+    for record in records:
+        told = made.setdefault(record.trajectory, {}).setdefault((record.prompt, record.judge), {})
+        item = (record.trajectory, record.answer.step)
+        # An answer against a case takes the place of one against none.
+        if item not in told or record.case >= told[item].case:
+            told[item] = record
+    return {item: record for of in made.values() for item, record in of[max(of)].items()}
 
 
 def natural(version: str) -> list[tuple[int, int, str]]:

@@ -320,6 +320,12 @@ def scored(db: sqlite3.Connection) -> tuple[int, int]:
     return total, done
 
 
+def raters(db: sqlite3.Connection, measure: str) -> int:
+    """Return how many different judges, people or files were asked a measure."""
+    query = "SELECT count(*) FROM (SELECT DISTINCT family, judge FROM questions WHERE measure = ?)"
+    return int(db.execute(query, (measure,)).fetchone()[0])
+
+
 def measures(db: sqlite3.Connection) -> tuple[str, ...]:
     """Return the full names of all measures with an answer about a whole run or a step."""
     rows = db.execute(

@@ -162,6 +162,11 @@ class Store(OpenStore):
         with faults(self.path):
             return reading.families(self._db, measure)
 
+    def raters(self, measure: str) -> int:
+        """Return how many different judges, people or files answered a measure."""
+        with faults(self.path):
+            return reading.raters(self._db, measure)
+
     def measures(self) -> tuple[str, ...]:
         """Return the full names of all measures that have records, sorted."""
         with faults(self.path):
