@@ -128,6 +128,7 @@ def test_random_pauses_lie_below_a_bound_that_doubles_up_to_a_cap() -> None:
     bounds = [1, 2, 4, 8, 8, 8]
     assert all(0 <= wait <= bound for wait, bound in zip(waits, bounds, strict=True))
     assert len({round(wait, 6) for wait in waits}) == 6
+    assert max(waits) > 2
     assert asked(Said([broken()] * 7), limits=limits)[1] == waits  # the seed decides
 
 

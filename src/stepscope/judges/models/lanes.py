@@ -43,8 +43,6 @@ class Lane:
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
                 self.leave()  # the place was given at the very moment of giving up
-            else:
-                self._waiting.remove(place)
             raise
 
     def leave(self) -> None:
