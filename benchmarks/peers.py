@@ -20,6 +20,8 @@ HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements"
 ENVIRONMENTS = HERE / ".envs"
 PEERS = ("agentevals", "deepeval", "inspect-ai", "krippendorff", "pydantic-evals", "scikit-learn")
+# What a peer needs beside it to ask a model of OpenAI's.
+WITH = {"inspect-ai": ("openai",)}
 # Seconds; the largest peer has some hundred packages.
 INSTALL_TIMEOUT = 1800
 
@@ -93,7 +95,8 @@ def lock() -> int:
     for name in PEERS:
         target = REQUIREMENTS / f"{name}.txt"
         command = [uv, "pip", "compile", "-", *options, "--no-emit-index-url", "--quiet"]
-        subprocess.run([*command, f"--output-file={target}"], input=name.encode(), check=True)
+        wanted = "\n".join((name, *WITH.get(name, ())))
+        subprocess.run([*command, f"--output-file={target}"], input=wanted.encode(), check=True)
         if "://" in target.read_text(encoding="utf-8"):
             sys.stderr.write(f"error: {target.name} names an address\n")
             return 1

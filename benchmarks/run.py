@@ -21,6 +21,7 @@ TITLES = {
     "J1": "reading",
     "J2": "deterministic scoring",
     "J3": "shapes",
+    "J4": "judging",
     "J5": "statistics",
     "J6": "store",
     "J7": "start",

@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from tests.faults.answers import ANSWERS, Schema, Shown, schema_in
+from tests.faults.quoting import quoting
 from tests.faults.script import Fault, Script, Structure
 
 Body = dict[str, Any]
@@ -222,7 +223,7 @@ def _said(asking: Asking, how: Fault, script: Script) -> tuple[str, str]:
     if how.refusal:
         return "", how.refusal
     name = "prose" if asking.structure in script.ignores else script.answer
-    said = ANSWERS[name](asking.shown)
+    said = (quoting if name == "quoting" else ANSWERS[name])(asking.shown)
     return said.text, said.refusal
 
 

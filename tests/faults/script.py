@@ -102,12 +102,14 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         first: for the first requests, in the order they come.
         where: for requests that hold a text; the first that fits wins, before `first`.
         every: each request whose number is a multiple of the key gets the fault (0 never counts).
-        answer: name of an answer function in `answers.ANSWERS`.
+        answer: name of an answer function in `answers.ANSWERS`, or "quoting", which cites truly.
         structures: forms of structured output that are known; others are refused with a 400.
         ignores: forms that are accepted and ignored: the model says what it likes.
         strict: schemas that the real provider refuses are refused.
         most: requests in flight beyond which the answer is 429; 0 for any number.
         key: the only key that is let in; "" lets in any.
+        remember: a body that comes again is answered with the same bytes, without reading it: a
+            server that is faster than what is measured against it.
         batches: what becomes of batches.
     """
 
@@ -121,4 +123,5 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     strict: bool = True
     most: int = 0
     key: str = ""
+    remember: bool = False
     batches: Batches = Batches()

@@ -1,0 +1,68 @@
+"""What J4 asks: the five axes of the bundled runs, planned as for any judge, and again as repeats.
+
+Ours takes the judgements; the peers take the same texts from a file, a JSON line each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import islice, product
+from pathlib import Path
+
+import msgspec
+
+import stepscope
+from stepscope.judges.believing import Believing
+from stepscope.judges.judgement import Ask, Judge, Judgement, key_of
+from stepscope.judges.rubrics import rubric_set
+from stepscope.model import Json
+from stepscope.score.planned import Asking, Plan
+from stepscope.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = ROOT / "examples" / "airline"
+MODEL = "gpt-4o"
+JUDGE = Judge(name=f"openai/{MODEL}", family="openai", max_output_tokens=1_000)
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """One question as the peers are given it."""
+
+    system: str
+    user: str
+    schema: dict[str, Json]
+
+
+def planned() -> list[Judgement]:
+    """Return every axis of every bundled run, each asked alone."""
+    with stepscope.open(":memory:", settings=Settings()) as notebook:
+        notebook.add(RUNS)
+        made = []
+        for rubric in rubric_set("axes"):
+            asking = Asking(rubrics=(rubric,), judges=(JUDGE,))
+            made += Plan(notebook.store, asking).next(1_000)
+        return made
+
+
+def repeated(once: list[Judgement], count: int) -> list[Judgement]:
+    """Return so many judgements, each with a key of its own: repeats, as `--repeat` asks them."""
+    repeats = range(-(-count // len(once)))
+    return [_again(one, repeat) for repeat, one in islice(product(repeats, once), count)]
+
+
+def _again(one: Judgement, repeat: int) -> Judgement:
+    request = one.asks[0].request
+    asks = (Ask(key=key_of(JUDGE.name, request, repeat), judge=JUDGE.name, request=request),)
+    assert isinstance(one.belief, Believing)
+    belief = dataclasses.replace(one.belief, asks=asks, repeat=repeat)
+    return dataclasses.replace(one, repeat=repeat, asks=asks, belief=belief)
+
+
+def write(path: Path, once: list[Judgement]) -> None:
+    """Write what is asked, a JSON line each."""
+    with path.open("wb") as file:
+        for judgement in once:
+            request = judgement.asks[0].request
+            user = f"{request.context}\n\n{request.question}"
+            prompt = Prompt(system=request.system, user=user, schema=request.schema)
+            file.write(msgspec.json.encode(prompt) + b"\n")

@@ -1,0 +1,67 @@
+"""Times our whole path: ledger on disk, budget, retry loop, limits, validation, records.
+
+Every round has a ledger of its own, since what is in a ledger is not asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks.judging_prompts import JUDGE, planned, repeated
+from benchmarks.workers.judging import Given, counted, given
+from benchmarks.workers.serve import serve
+from stepscope.judges.budget import Budget
+from stepscope.judges.judgement import Judgement
+from stepscope.judges.ledger import Ledger
+from stepscope.judges.models.configured import JudgesTable, JudgeTable, PriceTable
+from stepscope.judges.models.opening import closing, open_model
+from stepscope.judges.models.patience import Patience
+from stepscope.judges.models.prices import Prices
+from stepscope.judges.running import run
+from stepscope.model import Record
+
+PRICE = PriceTable(input=2.5, output=10.0)
+
+
+async def ask_all(told: Given, asked: list[Judgement], base: str) -> dict[str, int]:
+    """Judge everything once, with an empty ledger."""
+    judge = JudgeTable(base_url=f"{base}/v1", price=PRICE, structure="json_schema")
+    table = JudgesTable(concurrency=told.in_flight, model={JUDGE.name: judge})
+    model = open_model(JUDGE.name, table, keys={})
+    kept: list[Record] = []
+
+    def keep(records: Sequence[Record]) -> None:
+        kept.extend(records)
+
+    with tempfile.TemporaryDirectory() as folder:
+        with Ledger(str(Path(folder) / "runs.db.judges.db")) as ledger:
+            async with closing([model]):
+                ran = await run(
+                    asked,
+                    models={JUDGE.name: model},
+                    patience=Patience(random.Random(0), most=told.in_flight),
+                    ledger=ledger,
+                    prices=Prices(table),
+                    budget=Budget(limit_usd=10_000.0),
+                    keep=keep,
+                    concurrency=told.in_flight,
+                )
+    if ran.failed or ran.judgements != len(asked):
+        raise RuntimeError(f"not everything was judged: {ran.failed}, {ran.reasons}")
+    return counted(answered=ran.bought)
+
+
+if __name__ == "__main__":
+    told = given()
+    asked = repeated(planned(), told.calls)
+    serve(
+        {
+            name: partial(lambda base: asyncio.run(ask_all(told, asked, base)), base)
+            for name, base in told.servers.items()
+        }
+    )
