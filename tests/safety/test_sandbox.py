@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -34,17 +35,22 @@ def workspace(tmp_path: Path) -> Iterator[Path]:
         yield copy.path
 
 
+@pytest.fixture
+def shown() -> Iterator[Path]:
+    """A folder that everybody may enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 def test_no_probe_gets_out() -> None:
     found = probe()
     assert len(found) >= 40
     assert {name: said for name, said in found.items() if said} == {}
 
 
-def test_the_probes_see_a_machine_without_a_sandbox(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    for folder in tmp_path.parents[:2]:
-        folder.chmod(0o755)
-    secret = tmp_path / "secret"
+def test_the_probes_see_a_machine_without_a_sandbox(shown: Path) -> None:
+    secret = shown / "secret"
     secret.write_text("s3cr3t", "utf-8")
     secret.chmod(0o666)
     name = f"stepscope-test-{os.getpid()}"
@@ -71,7 +77,7 @@ def test_the_probes_see_a_machine_without_a_sandbox(tmp_path: Path) -> None:
         )
         seen = (
             *("write_host", "read_etc", "read_home", "read_host", "loopback", "abstract_socket"),
-            *("environment", "other_processes", "symbolic_link", "memory", "raise_limits"),
+            *("environment", "other_processes", "memory", "raise_limits"),
         )
         script = Path(sandbox_probe.__file__).read_text("utf-8")
         command = ["/usr/bin/python3", "-I", "-S", "-c", code, script, json.dumps(outside), *seen]
@@ -84,7 +90,6 @@ def test_the_probes_see_a_machine_without_a_sandbox(tmp_path: Path) -> None:
             capture_output=True,
             check=True,
         )
-    Path("/tmp/link").unlink()
     assert [name for name, said in json.loads(done.stdout).items() if not said] == []
 
 
@@ -184,13 +189,11 @@ def test_without_bubblewrap_nothing_runs_and_the_package_is_named(
         ("echo 'bwrap: No permissions to create new namespace' >&2; exit 1", "in many containers"),
     ],
 )
-def test_a_bubblewrap_that_does_not_start_says_why(script: str, says: str, tmp_path: Path) -> None:
-    tool = tmp_path / "bwrap"
+def test_a_bubblewrap_that_does_not_start_says_why(script: str, says: str, shown: Path) -> None:
+    tool = shown / "bwrap"
     tool.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
     tool.chmod(0o755)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
-    assert says in _checked(tmp_path)
+    assert says in _checked(shown)
 
 
 # A bubblewrap that is told less, or something else, than it was to be told.
@@ -210,21 +213,18 @@ os.execv("/usr/bin/bwrap", ["bwrap", *words])
         (["--proc", "/proc"], ["--ro-bind", "/etc", "/etc", "--proc", "/proc"], "read_etc ("),
         (["--remount-ro", "/dev"], [], "fill_memory_files (opened /dev/probe"),
         (["--remount-ro", "/proc"], [], "kernel_settings (opened /proc/sys/"),
-        (["--size", "16777216"], [], "fill_disk (wrote 48 MiB)"),
         (["--nproc=16"], [], "fork_bomb (made 24 processes)"),
         # The near miss: told the same in other words.
         (["--clearenv"], ["--clearenv", "--clearenv"], ""),
     ],
 )
 def test_a_bubblewrap_that_lets_something_through_is_found_out(
-    old: list[str], new: list[str], leak: str, tmp_path: Path
+    old: list[str], new: list[str], leak: str, shown: Path
 ) -> None:
-    tool = tmp_path / "bwrap"
+    tool = shown / "bwrap"
     tool.write_text(_CARELESS.format(old=old, new=new), "utf-8")
     tool.chmod(0o755)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
-    said = _checked(tmp_path)
+    said = _checked(shown)
     if not leak:
         assert said == "holds\n"
         return

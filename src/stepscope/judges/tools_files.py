@@ -18,15 +18,17 @@ import msgspec
 
 from stepscope.effects import infer_effect
 from stepscope.errors import EnvironmentFault
+from stepscope.judges import tools_tables
 from stepscope.judges.tools import Call, Refused, Tool, Toolbox, searched
-from stepscope.judges.tools_tables import query
 from stepscope.model import Effect, Json
 from stepscope.safety.sandbox import DEFAULT, MIB, Finished, run
-from stepscope.safety.sandbox_check import check
+from stepscope.safety.sandbox_check import check, interpreter
 from stepscope.safety.sandbox_workspace import Workspace, copied
 
 # A look is not worth more: replies of other judges wait meanwhile.
 BOUNDS = replace(DEFAULT, seconds=5.0, cpu_seconds=5, output_bytes=MIB)
+# A query that takes longer is no look at a table.
+TABLE_BOUNDS = replace(BOUNDS, seconds=2.0, cpu_seconds=2, memory_bytes=256 * MIB)
 # Of a command that is a look, and not a program that a judge writes.
 _ARGUMENTS = 32
 _ARGUMENT_CHARACTERS = 1_000
@@ -138,10 +140,16 @@ class _Files:
         return _sorted(found) if found.out or found.code != 1 else "no line holds that text"
 
     def query(self, call: Call) -> str:
-        path = self.workspace.path / _path(call)
-        if not (path.is_file() and path.resolve().is_relative_to(self.workspace.path.resolve())):
-            raise Refused(f"there is no file {call.path}")
-        return query(path, searched(call))
+        python, beside = interpreter()
+        script = Path(tools_tables.__file__).read_text("utf-8")
+        command = [python, "-I", "-c", script, _path(call), searched(call)]
+        place = self.workspace.path
+        done = run(command, workspace=place, bounds=TABLE_BOUNDS, beside=beside)
+        if done.code == tools_tables.REFUSED:
+            raise Refused(f"SQLite refuses: {done.err.decode('utf-8', 'replace')}")
+        if done.late or done.cut or done.code:
+            raise Refused("the query takes too much time or memory")
+        return done.out.decode("utf-8", "replace")
 
     def run(self, call: Call) -> str:
         command = call.command

@@ -1,72 +1,55 @@
-"""Ask a SQLite file that a run left behind, so that neither the file nor the query can do harm.
+"""Rows of a SQLite file that a run left behind: run inside of the sandbox, by an interpreter alone.
 
-The file is opened read-only and as it stands; every statement but reading is refused before it is
-compiled, functions that reach outside too; what a query may compute and hold is bounded. Rows come
-back as lines of JSON.
+The file is hostile, and so may be the query: both meet SQLite where it has little memory, little
+time and nothing to reach. Beside that the file is opened read-only and as it stands, every
+statement but reading is refused before it is compiled, and so are functions that reach outside.
+Arguments: the file, the query. It prints lines of JSON, the names of the columns first; what is
+refused goes to the second stream, with code 3. Nothing is imported but the standard library.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
-
-from stepscope.judges.tools import Refused
-
 # Rows of one look; what is more is told.
 ROWS = 100
-# A cell's longest text or blob, in bytes; longer ones are refused by SQLite itself.
+REFUSED = 3
+# A cell's longest text or blob; SQLite refuses longer ones itself.
 _CELL_BYTES = 1 << 20
-# Steps of SQLite's machine between two looks at what was used, and how many such looks.
-_STRIDE = 10_000
-_STRIDES = 2_000
-_ALLOWED = frozenset(
-    {
-        sqlite3.SQLITE_SELECT,
-        sqlite3.SQLITE_READ,
-        sqlite3.SQLITE_FUNCTION,
-        sqlite3.SQLITE_RECURSIVE,
-    }
+_QUERY_BYTES = 10_000
+_ALLOWED = (
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
 )
 # Functions of builds of SQLite that load code or open files.
-_OUTSIDE = frozenset({"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"})
+_OUTSIDE = ("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer")
 
 
-def query(path: Path, text: str) -> str:
-    """Return the rows of a query as lines of JSON, the names of the columns first.
+def query(path: Path, text: str) -> list[str]:
+    """Return the rows of a query as lines of JSON; blobs are base64.
 
     Raises:
-        Refused: the file is no database, or the query is wrong, does not only read, or costs too
-            much.
+        sqlite3.Error: the file is no database, or the query is wrong or does not only read.
     """
     address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-    try:
-        with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as table:
-            _bound(table)
-            return _rows(table, text)
-    except (sqlite3.Error, sqlite3.Warning) as e:
-        raise Refused(f"SQLite refuses: {e}") from e
-
-
-def _bound(table: sqlite3.Connection) -> None:
-    table.execute("PRAGMA trusted_schema = OFF")
-    table.execute("PRAGMA cell_size_check = ON")
-    table.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _CELL_BYTES)
-    table.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-    table.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 10_000)
-    left = _STRIDES
-
-    def step() -> int:
-        nonlocal left
-        left -= 1
-        return int(left < 0)
-
-    table.set_progress_handler(step, _STRIDE)
-    table.set_authorizer(_allowed)
-    # Not every text of a hostile file is UTF-8.
-    table.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as table:
+        table.execute("PRAGMA trusted_schema = OFF")
+        table.execute("PRAGMA cell_size_check = ON")
+        table.execute("PRAGMA temp_store = MEMORY")
+        table.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _CELL_BYTES)
+        table.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        table.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _QUERY_BYTES)
+        table.set_authorizer(_allowed)
+        # Not every text of a hostile file is UTF-8.
+        table.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        return _rows(table.execute(text))
 
 
 def _allowed(
@@ -79,16 +62,34 @@ def _allowed(
     return sqlite3.SQLITE_OK
 
 
-def _rows(table: sqlite3.Connection, text: str) -> str:
-    found = table.execute(text)
+def _rows(found: sqlite3.Cursor) -> list[str]:
     if found.description is None:
-        raise Refused("only a SELECT gives rows")
+        raise sqlite3.ProgrammingError("only a SELECT gives rows")
     lines = [_line([column[0] for column in found.description])]
     lines += [_line(row) for row in found.fetchmany(ROWS)]
-    if found.fetchone() is not None:
-        lines.append(f"(more than {ROWS} rows)")
-    return "\n".join(lines)
+    more = found.fetchone() is not None
+    return [*lines, f"(more than {ROWS} rows)"] if more else lines
 
 
 def _line(cells: object) -> str:
-    return msgspec.json.encode(cells, enc_hook=repr).decode()
+    return json.dumps(cells, ensure_ascii=False, default=_blob, separators=(",", ":"))
+
+
+def _blob(cell: object) -> str:
+    assert isinstance(cell, bytes)
+    return base64.b64encode(cell).decode()
+
+
+def main() -> int:
+    """Print the rows of the query; return `REFUSED` where there are none to be had."""
+    try:
+        lines = query(Path(sys.argv[1]), sys.argv[2])
+    except (sqlite3.Error, sqlite3.Warning) as e:
+        sys.stderr.write(str(e))
+        return REFUSED
+    sys.stdout.write("\n".join(lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -79,13 +79,20 @@ class Finished:
 DEFAULT = Bounds()
 
 
-def run(command: Sequence[str], *, workspace: Path, bounds: Bounds = DEFAULT) -> Finished:
+def run(
+    command: Sequence[str],
+    *,
+    workspace: Path,
+    bounds: Bounds = DEFAULT,
+    beside: Sequence[Path] = (),
+) -> Finished:
     """Run a command in the sandbox, in a folder that was copied for it, and return how it ended.
 
     Args:
         command: the program and its arguments; no shell reads them.
         workspace: what it sees as /ws: the path of a copy made by `sandbox_workspace.copied`.
         bounds: what it may use.
+        beside: further folders that it can read, where they are.
 
     Raises:
         EnvironmentFault: there is no bubblewrap here, or it does not hold what it promises.
@@ -93,7 +100,7 @@ def run(command: Sequence[str], *, workspace: Path, bounds: Bounds = DEFAULT) ->
     from stepscope.safety.sandbox_check import check
 
     check()
-    return confined(command, workspace=workspace, bounds=bounds)
+    return confined(command, workspace=workspace, bounds=bounds, beside=beside)
 
 
 def confined(
@@ -103,7 +110,7 @@ def confined(
     bounds: Bounds = DEFAULT,
     beside: Sequence[Path] = (),
 ) -> Finished:
-    """Do what `run` does without testing the sandbox first; `beside` are further folders to see.
+    """Do what `run` does without testing the sandbox first.
 
     Raises:
         EnvironmentFault: there is no bubblewrap here.

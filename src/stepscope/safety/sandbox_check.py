@@ -119,17 +119,21 @@ def _outside(place: Path) -> Iterator[dict[str, str | int]]:
 
 
 def _inside(workspace: Path, outside: dict[str, str | int]) -> dict[str, str]:
-    interpreter, beside = _interpreter()
+    python, beside = interpreter()
     script = Path(sandbox_probe.__file__).read_text("utf-8")
-    command = [interpreter, "-I", "-S", "-c", script, json.dumps(outside)]
+    command = [python, "-I", "-S", "-c", script, json.dumps(outside)]
     done = confined(command, workspace=workspace, bounds=SMALL, beside=beside)
     if done.code:
         raise EnvironmentFault(f"bubblewrap does not start here: {_why(done)}")
     return dict(json.loads(done.out))
 
 
-def _interpreter() -> tuple[str, list[Path]]:
-    """Return a Python that can be seen inside, and the folder it needs beside /usr, if any."""
+def interpreter() -> tuple[str, list[Path]]:
+    """Return a Python that can be seen inside, and the folder it needs beside /usr, if any.
+
+    Raises:
+        EnvironmentFault: there is none.
+    """
     own = Path(sys.executable).resolve()
     folder = Path(sys.base_prefix).resolve()
     if own.is_relative_to("/usr"):
