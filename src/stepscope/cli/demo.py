@@ -8,8 +8,15 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from stepscope.cli.judge_options import Budget, Judges
 from stepscope.cli.options import Json, Offline, StorePath
+from stepscope.errors import ConfigError
+
+if TYPE_CHECKING:
+    from stepscope.api import Notebook
+    from stepscope.settings import Settings
 
 # The bundled runs, and the agent where the trace does not name it.
 RUNS = (
@@ -22,19 +29,27 @@ SHOWN = "workflow = 'airline'"
 PLACE = Path(".stepscope") / "demo.db"
 
 
-def demo(*, store: StorePath = None, offline: Offline = False, as_json: Json = False) -> None:
+def demo(
+    *,
+    judge: Judges = None,
+    budget: Budget = None,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> int:
     """Score the real runs that come with it: no key, no network.
+
+    With --judge models judge the five axes of these runs, too; that needs their keys, and spends.
 
     Example: stepscope demo
     """
     from stepscope import api
     from stepscope.cli import terminal
     from stepscope.cli.bundled import bundled
-    from stepscope.settings import Settings
 
     place = _place() if store is None else store
-    # The demo shows the same figures everywhere: settings of the working directory are left out.
-    with api.open(place, settings=Settings()) as notebook:
+    code, problem = 0, None
+    with api.open(place, settings=_settings(offline=offline)) as notebook:
         files = []
         for path, agent in RUNS:
             with terminal.progress("reading runs") as step:
@@ -42,10 +57,15 @@ def demo(*, store: StorePath = None, offline: Offline = False, as_json: Json = F
             files += [(account, "/".join(path)) for account in added.files]
         with terminal.progress("scoring runs") as step:
             scored = notebook.score(progress=step)
+        if judge:
+            try:
+                code = _judged(notebook, judge, budget)
+            except ConfigError as e:
+                problem = ConfigError(f"no model was asked: {e}")
         view = notebook.report(where=SHOWN)
         if as_json:
             terminal.out(view.json())
-            return
+            return _ended(code, problem)
         for account, name in files:
             terminal.out(account.line().replace(account.uri, f"examples/{name}", 1))
         option = f"--store {shlex.quote(str(place))}"
@@ -67,6 +87,33 @@ def demo(*, store: StorePath = None, offline: Offline = False, as_json: Json = F
             "\nThe command stepscope is not on your path yet; put it there for this shell:\n"
             f"  . {shlex.quote(os.path.relpath(Path(sys.executable).with_name('activate')))}"
         )
+
+    return _ended(code, problem)
+
+
+def _ended(code: int, problem: ConfigError | None) -> int:
+    """Return the exit code, or say at the very end what stood in the way of the models."""
+    if problem is not None:
+        raise problem
+    return code
+
+
+def _settings(*, offline: bool) -> Settings:
+    """Return the defaults, and how judges are reached: all else shows the same everywhere."""
+    from stepscope.settings import Settings, load
+
+    return Settings(judges=load().judges, offline=offline)
+
+
+def _judged(notebook: Notebook, judges: list[str], budget: float | None) -> int:
+    """Ask models about the bundled runs; return the exit code."""
+    from stepscope.cli import terminal
+    from stepscope.cli.judge import ask, code_of
+
+    asked = {"where": SHOWN, "since": None, "budget_usd": budget, "budget": ""}
+    done = ask(notebook, (judges, ["axes"]), asked)
+    terminal.note(str(done))
+    return code_of([done])
 
 
 def _place() -> Path:

@@ -108,7 +108,7 @@ def judged(
     done: list[Judged] = []
     for how in hows:
         try:
-            done.append(_asked(notebook, names, asked, how))
+            done.append(ask(notebook, names, asked, how))
         except ConfigError as e:
             _what_rules_found(notebook, asked["where"], as_json=as_json)
             raise ConfigError(f"nothing was sent: {e}") from e
@@ -120,15 +120,16 @@ def judged(
         for one in done:
             terminal.out(str(one))
         terminal.hint("stepscope report", Path(notebook.store.path))
-    return _code(done)
+    return code_of(done)
 
 
-def _asked(
+def ask(
     notebook: Notebook,
     names: tuple[Sequence[str], Sequence[str]],
     asked: dict[str, Any],
-    how: How,
+    how: How | None = None,
 ) -> Judged:
+    """Judge once, after saying what it may cost; return what was done."""
     from stepscope.cli import terminal
 
     cost = {name: asked[name] for name in ("where", "since", "budget_usd")}
@@ -142,7 +143,8 @@ def _asked(
         return notebook.judge(*names, how=how, progress=progress, stopping=stopping, **asked)
 
 
-def _code(done: Sequence[Judged]) -> int:
+def code_of(done: Sequence[Judged]) -> int:
+    """Return the exit code of what was done."""
     if done[-1].ran.stopped:
         return STOPPED
     if any(one.ran.failed.get("budget") for one in done):

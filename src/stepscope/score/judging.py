@@ -50,7 +50,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     purged: int
     unasked: dict[str, int]
     ran: Ran
-    misses: tuple[str, ...] = ()
+    misses: tuple[Watched, ...] = ()
     tools_off: dict[str, str] = msgspec.field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -80,8 +80,7 @@ def _lines(judged: Judged) -> Iterator[str]:
         yield f"  {reason}"
     for judge, n in ran.ignored_schema.items():
         yield f"{judge}: {n:,} replies ignored the schema; name another structure in the settings"
-    for miss in judged.misses:
-        yield f"canary missed, all its answers to the rubric set aside: {miss}"
+    yield from _missed(judged.misses)
     for why in sorted(set(judged.tools_off.values())):
         names = ", ".join(name for name, said in judged.tools_off.items() if said == why)
         yield f"tools off: {names}: {why}"
@@ -94,6 +93,16 @@ def _lines(judged: Judged) -> Iterator[str]:
         yield f"{judged.purged:,} runs left out: their texts are erased"
     if ran.stopped:
         yield "stopped; run the same command again to go on: what was received is kept"
+
+
+def _missed(misses: Sequence[Watched]) -> Iterator[str]:
+    """Say once of each judge and rubric that its answers are set aside, with one reason."""
+    for judge, rubric in dict.fromkeys((one.judge, one.rubric) for one in misses):
+        of_both = [one for one in misses if (one.judge, one.rubric) == (judge, rubric)]
+        yield (
+            f"{judge} missed {len(of_both)} canaries of {rubric}: its answers are set aside; "
+            f"{of_both[0].canary}: {of_both[0].what}"
+        )
 
 
 def judge(
@@ -126,7 +135,7 @@ def judge(
         purged=plans.last.purged,
         unasked=dict(sorted(plans.last.seen.unasked.items())),
         ran=ran,
-        misses=tuple(f"{one.judge}, {one.rubric}: {one.canary}: {one.what}" for one in misses),
+        misses=misses,
         tools_off=dict(tools.off),
     )
 

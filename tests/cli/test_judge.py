@@ -1,0 +1,237 @@
+"""`stepscope judge`, `rejudge` and `demo --judge` against a provider that speaks both protocols."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from stepscope.cli.main import main
+from stepscope.store import Store
+from tests.faults.providers import Threaded, serving
+from tests.faults.script import Script
+
+A, B = "local/claude-a", "local/gpt-b"
+JUDGES = ["--judge", A, "--judge", B]
+FEW = ["--store", "good.db", "--where", "task = '11'"]
+SETTINGS = """
+[judges.model."local/claude-a"]
+protocol = "anthropic"
+base_url = "{base}"
+family = "anthropic"
+price = {{ input = 3, output = 15, cache_read = 0.3 }}
+
+[judges.model."local/gpt-b"]
+base_url = "{base}/v1"
+family = "openai"
+price = {{ input = 1.25, output = 10 }}
+
+[judges.model."local/unpriced"]
+base_url = "{base}/v1"
+family = "qwen"
+"""
+KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
+
+
+@pytest.fixture
+def provider(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Threaded]:
+    for key in KEYS:
+        monkeypatch.delenv(key, raising=False)
+    with serving(Script(answer="quoting")) as serves:
+        settings = SETTINGS.format(base=serves.base)
+        (workspace / "stepscope.toml").write_text(settings, encoding="utf-8")
+        yield serves
+
+
+def test_a_panel_of_two_families_judges_and_the_report_shows_it(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = ["--store", "good.db", "--where", "task in ('5', '9', '11')"]
+    asked = ["--rubric", "axes.termination", "--rubric", "axes.sequencing", *chosen]
+    assert main(["judge", *JUDGES, *asked]) == 0
+    said = capsys.readouterr()
+    assert "12 runs, 48 judgements, 48 records; replies: 48 bought" in said.out
+    assert "12 runs, 48 calls to buy; likely $" in said.err
+    assert main(["report", *chosen]) == 0
+    shown = capsys.readouterr().out
+    assert "Panel: found at fault" in shown
+    assert "claude-a x gpt-b" in shown
+    assert "self_family" in shown
+
+
+def test_what_was_answered_is_not_asked_again(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["judge", *JUDGES, *FEW, "--rubric", "axes.termination"]) == 0
+    asked = len(provider.asked)
+    assert asked == 8
+    assert main(["judge", *JUDGES, *FEW, "--rubric", "axes.termination"]) == 0
+    assert len(provider.asked) == asked
+    assert "replies: 0 bought, 8 from the ledger" in capsys.readouterr().out
+
+
+def test_a_dry_run_tells_prices_and_sends_nothing(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["judge", *JUDGES, *FEW, "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "4 runs, 40 calls to buy; likely $" in shown
+    assert "nothing was sent" in shown
+    assert main(["judge", *JUDGES, *FEW, "--dry-run", "--json"]) == 0
+    (expected,) = json.loads(capsys.readouterr().out)
+    assert sum(row["calls"] for row in expected["rows"]) == 40
+    assert provider.asked == []
+
+
+def test_without_keys_it_says_which_and_what_the_rules_found(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = ["--judge", "anthropic/claude-sonnet-4-5", "--judge", "openai/gpt-5"]
+    assert main(["judge", *real, *FEW]) == 2
+    said = capsys.readouterr()
+    assert "What the rules found, without a model:" in said.out
+    assert "argument validity" in said.out
+    last = said.err.splitlines()[-1]
+    assert last.startswith("error: nothing was sent: ")
+    for key in KEYS:
+        assert f"{key} is not set" in last
+
+
+def test_a_budget_of_nothing_sends_nothing_and_is_code_5(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["judge", *JUDGES, *FEW, "--budget", "0"]) == 5
+    assert "40 budget" in capsys.readouterr().out
+    assert provider.asked == []
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--judge", "local/unpriced"], "the price of judge 'local/unpriced' is unknown"),
+        (["--judge", "local/nobody-knows"], "the family of judge 'local/nobody-knows' is unknown"),
+        (["--judge", A, "--rubric", "axis"], "no rubric called 'axis'"),
+        (["--judge", A, "--rubric", "mine.md"], "mine.md"),
+        (["--judge", A, "--workspace", "folder"], "a workspace is looked at with tools"),
+        (["--judge", B, "--strict-families"], "is of the family of agent 'gpt-4o' (openai)"),
+        (["--judge", A, "--rubric", "axes", "--mode", "isolated"], "in isolation"),
+        ([], "name a judge"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line_and_code_2(
+    more: list[str], said: str, provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["judge", *FEW, *more]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert said in last
+    assert provider.asked == []
+
+
+def test_both_narrations_are_asked_and_what_flips_is_flagged(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["judge", "--judge", A, *FEW, "--narration", "both"]) == 0
+    with Store.open("good.db") as store:
+        records = list(store.records(measure="judge.axes.termination"))
+    assert {record.version for record in records} == {"1", "1+narration-off"}
+    capsys.readouterr()
+    assert main(["report", *FEW]) == 0
+    assert "narration_dependent" in capsys.readouterr().out
+
+
+def test_a_judge_that_misses_canaries_has_its_answers_set_aside(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    canaries = ["--rubric", "axes.result_interpretation", "--canaries"]
+    assert main(["judge", "--judge", A, *FEW, *canaries]) == 0
+    assert "canaries of axes.result_interpretation: its answers are set aside" in (
+        capsys.readouterr().out
+    )
+    with Store.open("good.db") as store:
+        records = list(store.records(measure="judge.axes.result_interpretation"))
+    assert len(records) == 4
+    assert all(record.answer.reason.startswith("canary_missed: ") for record in records)
+
+
+def test_judges_with_tools_are_asked_look_by_look(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["judge", "--judge", A, *FEW, "--rubric", "axes.termination", "--tools"]) == 0
+    with Store.open("good.db") as store:
+        assert "judge.axes.termination.looks" in store.measures()
+
+
+def test_a_sample_is_drawn_and_remembered(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sampled = ["--store", "good.db", "--rubric", "axes.termination", "--sample", "5"]
+    assert main(["judge", "--judge", A, *sampled]) == 0
+    assert len(provider.asked) == 5
+    with Store.open("good.db") as store:
+        assert list(store.drawn("axes.termination").values()) == [0.25] * 5
+        assert len(store.sampled("axes.termination")) == 20
+
+
+def test_batches_cost_half_and_are_kept(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["judge", *JUDGES, *FEW, "--rubric", "axes.termination"]
+    assert main([*asked, "--batch"]) == 0
+    assert "8 records; replies: 8 bought" in capsys.readouterr().out
+    assert main(asked) == 0
+    assert "replies: 0 bought, 8 from the ledger" in capsys.readouterr().out
+
+
+def test_goals_are_proposed_refused_until_confirmed_and_then_scored(
+    provider: Threaded, workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["judge", *FEW, "--propose-goals", "goals.toml"]) == 0
+    assert "say confirmed = true" in capsys.readouterr().out
+    assert main(["judge", *FEW, "--propose-goals", "goals.toml"]) == 2
+    goals = workspace / "goals.toml"
+    scored = ["judge", "--judge", A, *FEW, "--rubric", "no_look", "--goals", "goals.toml"]
+    assert main(scored) == 4
+    assert provider.asked == []
+    text = goals.read_text(encoding="utf-8")
+    # A person says which steps belong to a goal that no call met.
+    free = count(1, step=2)
+    settled = re.sub(r"steps = \[\]", lambda _: f"steps = [{next(free)}]", text)
+    goals.write_text(settled.replace("confirmed = false", "confirmed = true"), encoding="utf-8")
+    assert main(scored) == 0
+    assert provider.asked
+    with Store.open("good.db") as store:
+        scores = [one for one in store.records(measure="scores") if one.rubric == "no_look"]
+    assert len(scores) == len(provider.asked)
+
+
+def test_rejudging_asks_about_the_same_runs_and_says_what_turned(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    termination = ["--rubric", "axes.termination"]
+    assert main(["rejudge", "--judge", B, *termination, "--store", "good.db"]) == 2
+    assert "no judge was asked" in capsys.readouterr().err
+    assert main(["judge", "--judge", A, *FEW, *termination]) == 0
+    assert len(provider.asked) == 4
+    capsys.readouterr()
+    assert main(["rejudge", "--judge", B, *termination, "--store", "good.db"]) == 0
+    assert len(provider.asked) == 8
+    shown = capsys.readouterr().out
+    assert "axes.termination: local/gpt-b, before local/claude-a" in shown
+    assert "runs turned" in shown or "insufficient_data" in shown
+
+
+def test_the_demo_is_judged_by_models_that_are_named(
+    provider: Threaded, workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--judge", A, "--budget", "100"]) == 0
+    shown = capsys.readouterr().out
+    assert "Panel: found at fault" in shown
+    assert main(["demo", "--judge", "openai/gpt-5", "--store", "other-demo.db"]) == 2
+    said = capsys.readouterr()
+    assert "Failure profile" in said.out
+    assert "OPENAI_API_KEY is not set" in said.err
