@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from stepscope.calibrate.agreement import agreement, agreement_by
-from stepscope.calibrate.agreement_types import Aspect, Figure
+from stepscope.calibrate.agreement import agreement, agreement_by, queue
+from stepscope.calibrate.agreement_types import Agreement, Aspect, Figure
 from stepscope.errors import UsageError
 from stepscope.model import Record, Verdict
-from stepscope.store import Store
+from stepscope.store import ParquetRows, Store
 from stepscope.store.store import Current
 from stepscope.store.where import parse
 from stepscope.values import Estimate, Unmeasured
@@ -333,6 +337,50 @@ def test_runs_that_were_drawn_are_told() -> None:
     assert "runs were drawn, alike, of 20: figures are of those that were rated" in notes
 
 
+def test_free_text_is_no_menu() -> None:
+    words = [f"word {n}" for n in range(41)]
+    found = asked(whole("openai/a", words), whole("anthropic/b", words[::-1]), runs=41)
+    assert isinstance(found.kappa, Unmeasured)
+    assert found.kappa.reason.startswith("41 different labels; a rubric has at most 40")
+    assert found.decision.outcome == "undecided"
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(*[st.sampled_from([C, I, U, "lost", None])] * 3), min_size=1, max_size=12),
+    st.integers(1, 4),
+)
+def test_whatever_is_rated_every_figure_is_finite_or_unmeasured(
+    rows: list[tuple[str | None, ...]], steps: int
+) -> None:
+    """Nobody rates, all alike, one item, one run: a figure, or why there is none."""
+    with store(12, steps=4) as made:
+        for at, judge in enumerate(("openai/a", "openai/d", "anthropic/b")):
+            made.append(
+                [
+                    said(
+                        judge,
+                        n // steps,
+                        Unmeasured("refused", "refused: no", f"judge.{AXIS}", n % steps)
+                        if label == "lost"
+                        else Verdict(f"judge.{AXIS}", label=label, step=n % steps, confidence=0.5),
+                    )
+                    for n, row in enumerate(rows)
+                    if (label := row[at]) is not None
+                ]
+            )
+        found = agreement(made)
+        assert len(queue(made)) <= len(rows)
+    # An Estimate refuses what is not finite; JSON goes out and comes back as it was.
+    again = msgspec.json.decode(msgspec.json.encode(found), type=Agreement)
+    assert again == found
+    for one in found.aspects:
+        assert one.decision.outcome in ("pass", "fail", "undecided")
+        assert sum(rater.rated for rater in one.raters) == sum(
+            label not in (None, "lost") for row in rows for label in row
+        )
+
+
 def test_the_same_rows_give_the_same_bytes() -> None:
     def once() -> bytes:
         with store(20) as made:
@@ -343,12 +391,8 @@ def test_the_same_rows_give_the_same_bytes() -> None:
     assert once() == once()
 
 
-def test_an_exported_folder_gives_what_its_store_gives(tmp_path: object) -> None:
-    from pathlib import Path
-
-    from stepscope.store import ParquetRows
-
-    folder = Path(str(tmp_path)) / "out"
+def test_an_exported_folder_gives_what_its_store_gives(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
     with store(20) as made:
         made.append(whole("openai/a", FIRST))
         made.append(rules(SECOND))

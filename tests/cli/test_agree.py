@@ -128,6 +128,24 @@ def test_a_secret_in_a_reason_is_not_shown(
         assert secret not in capsys.readouterr().out
 
 
+def test_labels_and_names_of_others_reach_no_terminal_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s.db"
+    with Store.open(path) as made:
+        made.put([run(agent("x"), id=f"r{n}", name=f"a\x1b[31m{n}") for n in range(2)])
+        for judge in ("x\x1b[2J", "y\u202e"):
+            labels = ["\x1b[1mgood", "bad\nDecision: proceed."]
+            labels = labels if judge < "y" else labels[::-1]
+            made.append(whole(judge, labels, axis="tone", family="imported"))
+    for more in ([], ["--queue", "9"]):
+        main(["agree", *more, "--store", str(path)])
+        shown = capsys.readouterr().out
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+        assert "\nDecision: proceed" not in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -23,6 +23,8 @@ from stepscope.values import Estimate, Unmeasured
 
 # Scores are rounded to twentieths where the distance between two counts: judges name no finer ones.
 TWENTIETHS = 20
+# A menu of answers is shorter; what has more labels is free text, which no two raters word alike.
+MOST_LABELS = 40
 # Between kappa and AC1; below it they tell one story.
 APART = 0.2
 
@@ -162,7 +164,7 @@ def together(
     figures["jaccard"] = _jaccard(asked, drawing)
     if weighted is not None:
         figures["weighted"] = weighted
-    used = usage(asked.codes, categories=max(len(asked.labels), 1)) if len(asked.codes) else None
+    used = usage(asked.codes, categories=max(len(asked.labels), 1)) if _countable(asked) else None
     return Together(
         raters=raters,
         of=of,
@@ -174,8 +176,15 @@ def together(
     )
 
 
+def _countable(asked: Asked) -> bool:
+    return len(asked.codes) > 0 and len(asked.labels) <= MOST_LABELS
+
+
 def figure(asked: Asked, name: str, drawing: Drawing) -> Figure:
     """Return one coefficient; kappa of more than two raters is not applicable."""
+    if len(asked.labels) > MOST_LABELS:
+        many = f"{len(asked.labels):,} different labels; a rubric has at most {MOST_LABELS}"
+        return Unmeasured("undefined", f"{many}: translate them with import --labels")
     coefficient, metric = (NOMINAL | OF_BANDS)[name]
     two = asked.codes.shape[1] == 2
     if coefficient == "kappa" and not two:
