@@ -303,6 +303,16 @@ def test_what_is_too_much_is_left_out_and_counted(tmp_path: Path) -> None:
         assert (copy.files, copy.dropped) == (2, {"too_many": 1})
 
 
+def test_folders_deeper_than_any_program_makes_them_are_left_out_and_counted(
+    tmp_path: Path,
+) -> None:
+    tmp_path.joinpath(*["d"] * 100).mkdir(parents=True)
+    (tmp_path / "file").write_text("x", "utf-8")
+    with copied(tmp_path) as copy:
+        assert (copy.files, copy.dropped) == (1, {"too_deep": 1})
+        assert len(list(copy.path.rglob("*"))) == 65
+
+
 def test_a_workspace_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="absent: no such folder"), copied(tmp_path / "absent"):
         pass

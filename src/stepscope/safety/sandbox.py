@@ -115,11 +115,12 @@ def confined(
     Raises:
         EnvironmentFault: there is no bubblewrap here.
     """
+    tool = bubblewrap()
     # A file and not a pipe: nobody has to write while the command starts.
     with tempfile.TemporaryFile() as calls:
         calls.write(program())
         calls.seek(0)
-        line = _line(command, workspace, bounds, calls.fileno(), beside)
+        line = [tool, *_line(command, workspace, bounds, calls.fileno(), beside)]
         start = time.monotonic()
         child = _started(line, calls.fileno())
         try:
@@ -153,7 +154,7 @@ def _line(
         "--core": 0,
     }
     return [
-        *(bubblewrap(), "--unshare-all", "--unshare-user", "--disable-userns"),
+        *("--unshare-all", "--unshare-user", "--disable-userns"),
         *("--uid", str(NOBODY), "--gid", str(NOBODY), "--cap-drop", "ALL"),
         *("--die-with-parent", "--new-session", "--clearenv"),
         *("--setenv", "PATH", _PATH, "--setenv", "LANG", "C.UTF-8"),

@@ -21,6 +21,8 @@ from stepscope.errors import UsageError
 # What a run leaves behind is source code and small tables; a checkout of a large project fits.
 MOST_BYTES = 256 * 1024 * 1024
 MOST_FILES = 20_000
+# Folders inside each other; libraries of libraries have twenty.
+MOST_DEPTH = 64
 _PIECE = 1 << 20
 # Whom root copies for: commands never run with root's rights.
 NOBODY = 65534
@@ -56,7 +58,7 @@ def copied(
         raise UsageError(f"{folder}: no such folder; --workspace names what the agent worked in")
     with tempfile.TemporaryDirectory(prefix="stepscope-workspace-") as made:
         copy = _Copy(folder.resolve(), Path(made), most_bytes, most_files)
-        copy.walk("", folder.resolve())
+        copy.walk()
         _hand_over(copy.to)
         try:
             yield Workspace(path=copy.to, files=copy.files, size=copy.size, dropped=copy.dropped)
@@ -74,28 +76,37 @@ class _Copy:
         self.dropped: Counter[str] = Counter()
         self.names = _names(source)
 
-    def walk(self, inside: str, folder: Path) -> None:
-        """Copy a folder; recursion is as deep as a path may be long."""
-        try:
-            found = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError:
-            self.dropped["unreadable"] += 1
-            return
-        for entry in found:
-            self.entries += 1
-            if self.entries > self.most_files:
-                self.dropped["too_many"] += 1
+    def walk(self) -> None:
+        """Copy everything, folder by folder."""
+        left = [""]
+        while left:
+            inside = left.pop()
+            try:
+                found = sorted(os.scandir(self.source / inside), key=lambda entry: entry.name)
+            except OSError:
+                self.dropped["unreadable"] += 1
                 continue
-            name = f"{inside}/{entry.name}" if inside else entry.name
-            if entry.is_symlink():
-                self.link(name, Path(entry.path))
-            elif entry.is_dir(follow_symlinks=False):
-                (self.to / name).mkdir(mode=0o700)
-                self.walk(name, Path(entry.path))
-            elif entry.is_file(follow_symlinks=False):
-                self.file(name, Path(entry.path))
-            else:
-                self.dropped["special"] += 1
+            for entry in found:
+                self.entries += 1
+                name = f"{inside}/{entry.name}" if inside else entry.name
+                if self.entries > self.most_files:
+                    self.dropped["too_many"] += 1
+                elif entry.is_symlink():
+                    self.link(name, Path(entry.path))
+                elif entry.is_dir(follow_symlinks=False):
+                    left += self.folder(name)
+                elif entry.is_file(follow_symlinks=False):
+                    self.file(name, Path(entry.path))
+                else:
+                    self.dropped["special"] += 1
+
+    def folder(self, name: str) -> list[str]:
+        """Make a folder, and return it where it is to be copied."""
+        if name.count("/") >= MOST_DEPTH:
+            self.dropped["too_deep"] += 1
+            return []
+        (self.to / name).mkdir(mode=0o700)
+        return [name]
 
     def link(self, name: str, link: Path) -> None:
         target = link.readlink()
@@ -134,15 +145,24 @@ class _Copy:
 
 
 def _names(source: Path) -> Counter[tuple[int, int]]:
-    """Return how many names each file has within a folder."""
+    """Return how many names each file has within a folder, as deep as it is copied."""
     names: Counter[tuple[int, int]] = Counter()
-    for folder, _, files in os.walk(source):
-        for name in files:
-            try:
-                said = os.lstat(f"{folder}/{name}")
-            except OSError:
-                continue  # it has gone; the copy counts what it meets
-            names[said.st_dev, said.st_ino] += 1
+    left = [(source, 0)]
+    while left:
+        folder, depth = left.pop()
+        try:
+            found = list(os.scandir(folder))
+        except OSError:
+            continue  # the copy counts what it cannot read
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                left += [(Path(entry.path), depth + 1)] if depth < MOST_DEPTH else []
+            elif entry.is_file(follow_symlinks=False):
+                try:
+                    said = entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue  # it has gone
+                names[said.st_dev, said.st_ino] += 1
     return names
 
 
