@@ -1,4 +1,4 @@
-"""Writes a random language model that talks: two layers of a Llama, half a megabyte, as GGUF.
+"""Writes a random language model that talks: one layer of a Llama, as GGUF.
 
 What it says means nothing, but every part of a real server works on it: tokens, grammar, sampling,
 caching, usage. Runs in the environment of the server, where `gguf` and numpy are. Three things that
@@ -7,7 +7,8 @@ it must have, each for a reason:
 - a byte vocabulary of GPT-2's kind, since the grammar of answers is walked byte by byte;
 - weights that make tokens beyond printable ASCII all but impossible, since stray bytes are no
   UTF-8 and the server refuses to parse what it has just said;
-- a readiness to close strings and to end, since answers are cut off otherwise.
+- a readiness to close strings and to end, since answers are cut off otherwise, and to write small
+  numbers, since the grammar of a number knows no bound and 1E138024111 fits it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import numpy.typing as npt
 
 SEED = 7
 # Widths: of a token's embedding, of the feed-forward part; heads; layers; context in tokens.
-WIDTH, INNER, HEADS, LAYERS, CONTEXT = 64, 128, 4, 2, 32_768
+WIDTH, INNER, HEADS, LAYERS, CONTEXT = 32, 64, 2, 1, 131_072
 # The first dimension of every embedding is this, in every layer, so that the first column of the
 # output weights acts as a bias of each token.
 CONSTANT = 4.0
-UNLIKELY, BLANK, QUOTE, END = -6.0, -1.0, 0.6, 0.5
+UNLIKELY, BLANK, QUOTE, END, ZERO, DIGIT = -6.0, -1.0, 0.6, 0.5, 0.5, -0.4
 MERGES = ("t h", "i n")
 BEGIN_TOKEN, END_TOKEN = "<|bos|>", "<|eos|>"
 TEMPLATE = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] "
@@ -50,7 +51,8 @@ def vocabulary() -> tuple[list[str], list[int]]:
 def bias(token: str) -> float:
     """Return how likely a token is by itself."""
     blank = byte_letters()[ord(" ")]
-    likely = {blank: BLANK, '"': QUOTE, END_TOKEN: END}
+    likely = {blank: BLANK, '"': QUOTE, "]": QUOTE, END_TOKEN: END, "0": ZERO}
+    likely |= dict.fromkeys("123456789", DIGIT) | dict.fromkeys("eE-.", UNLIKELY)
     if token in likely:
         return likely[token]
     printable = len(token) == 1 and 33 <= ord(token) < 127

@@ -10,8 +10,8 @@ import sys
 
 import xllamacpp  # type: ignore[import-not-found]
 
-# Tokens of context for all slots together.
-CONTEXT = 32_768
+# Tokens of context for each slot.
+CONTEXT = 98_304
 
 
 def main() -> None:
