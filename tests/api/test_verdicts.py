@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,17 @@ def test_labels_of_a_rubric_that_nothing_knows_are_taken_and_that_is_said(
     found = notebook.add_verdicts(file(tmp_path, text), rubric="tone", rater="ann")
     assert (found.new, found.unknown) == (1, ("tone",))
     assert "tone is no rubric known here: labels were taken as they are" in str(found)
+
+
+def test_a_rubric_of_ones_own_is_named_by_its_file_and_has_its_menu(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    text = resources.files("stepscope.judges").joinpath("rubrics/axes.termination.md").read_text()
+    own = file(tmp_path, text.replace('"axes.termination"', '"axes.ending"', 1), "own.md")
+    rows = file(tmp_path, "run,label\nid0,correct\nid1,late\n")
+    found = notebook.add_verdicts(rows, rubric=str(own), rater="ann")
+    assert (found.rubrics, found.quarantined) == ({"axes.ending": 1}, {"off the menu": 1})
+    assert found.unknown == ()
 
 
 def test_parquet_is_read_as_csv_is(notebook: Notebook, tmp_path: Path) -> None:

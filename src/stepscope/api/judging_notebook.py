@@ -282,7 +282,8 @@ class JudgingNotebook:
             columns: field -> column: run, step, label, value, judge, axis, confidence, cites,
                 reason, repeat; "n-1" for a step's column n that counts from 1.
             labels: label in the file -> label of the rubric.
-            rubric: the rubric, or the set that the axis column names one of.
+            rubric: the rubric, the file of one of your own, or the set that the axis column names
+                one of.
             rater: who rated, where no column says it.
             human: people rated.
 

@@ -56,12 +56,30 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
         labels: label in the file -> label of the rubric.
         rubric: the rubric, or the set that the axis column names one of.
         rater: who rated.
+        answers: what the user's own rubric may be answered with, by its name.
     """
 
     of: dict[str, str] = {}
     labels: dict[str, str] = {}
     rubric: str | None = None
     rater: str | None = None
+    answers: dict[str, tuple[str, ...]] = {}
+
+    def resolved(self) -> Columns:
+        """Return the same with the file of a user's own rubric read: its name and its menu.
+
+        Raises:
+            ConfigError: the file is no rubric.
+        """
+        if self.rubric is None or not self.rubric.endswith(".md"):
+            return self
+        own = rubric(self.rubric)
+        menus = {**self.answers, own.name: own.answers}
+        return msgspec.structs.replace(self, rubric=own.name, answers=menus)
+
+    def menu(self, name: str) -> tuple[str, ...] | None:
+        """Return what a rubric may be answered with; None where nothing here knows the rubric."""
+        return self.answers[name] if name in self.answers else menu(name)
 
     def cell(self, cells: Mapping[str, Json], field: str) -> Json:
         """Return what a row says of a field; None where it says nothing."""
@@ -187,7 +205,7 @@ def _label(columns: Columns, cells: Mapping[str, Json], name: str) -> str | None
         return None
     text = str(cell).lower() if isinstance(cell, bool) else str(cell)
     said = columns.labels.get(text, text)
-    allowed = menu(name)
+    allowed = columns.menu(name)
     if name == SCORES:
         return None
     if allowed is not None and said not in allowed:

@@ -19,7 +19,6 @@ from stepscope.api.verdict_cells import (
     Steps,
     aspect,
     index,
-    menu,
     verdict,
 )
 from stepscope.errors import UsageError
@@ -192,10 +191,12 @@ def add_verdicts(
     Raises:
         UsageError: a column that was named is not there, or is of no field.
         TraceError: the file cannot be read.
+        ConfigError: the rubric is a file that holds none.
     """
     for field in columns.of:
         if field not in USUAL:
             raise UsageError(f"--map {field}=...: no such field; expected {', '.join(USUAL)}")
+    columns = columns.resolved()
     adding = _Adding(store, columns, family)
     count = new = 0
     batch: list[Record] = []
@@ -229,7 +230,7 @@ def add_verdicts(
         quarantined=adding.quarantined,
         rubrics=dict(sorted(adding.rubrics.items())),
         raters=tuple(adding.raters),
-        unknown=tuple(name for name in sorted(adding.rubrics) if menu(name) is None),
+        unknown=tuple(name for name in sorted(adding.rubrics) if columns.menu(name) is None),
     )
 
 

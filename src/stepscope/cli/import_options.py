@@ -94,7 +94,11 @@ Labels = Annotated[
 ]
 RubricName = Annotated[
     str | None,
-    typer.Option("--rubric", metavar="NAME", help="With --verdicts: what was rated, as axes."),
+    typer.Option(
+        "--rubric",
+        metavar="NAME",
+        help="With --verdicts: what was rated, as axes; a file of your own ends in .md.",
+    ),
 ]
 Rater = Annotated[
     str | None, typer.Option("--rater", metavar="NAME", help="With --verdicts: who rated.")
