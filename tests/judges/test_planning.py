@@ -118,6 +118,16 @@ def test_rubrics_that_stand_beside_each_other_share_their_beginning() -> None:
     assert "# Instructions of" not in alone.system
 
 
+def test_a_judge_that_reads_little_is_told_one_rubric_at_a_time() -> None:
+    beside = Options(beside=rubric_set("axes"))
+    small = msgspec.structs.replace(JUDGE, context_tokens=32_768)
+    alone = judgement(RUN, "axes.termination")
+    made = judgement(RUN, "axes.termination", judge=small, options=beside)
+    assert made.asks[0].request.system == alone.asks[0].request.system
+    assert made.prompt == alone.prompt
+    assert judgement(RUN, "axes.termination", options=beside).prompt != alone.prompt
+
+
 def test_rubrics_of_another_kind_share_nothing() -> None:
     beside = (*rubric_set("axes"), rubric("step_labels"))
     labels = judgement(RUN, "step_labels", options=Options(beside=beside)).asks[0].request

@@ -7,7 +7,7 @@ in `prompt_of`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -15,9 +15,9 @@ import msgspec
 
 from stepscope.errors import ConfigError
 from stepscope.judges.goals import Goals
-from stepscope.judges.judgement import ISOLATED, PREFIX, SCORES
+from stepscope.judges.judgement import ISOLATED, PREFIX, SCORES, Judge
 from stepscope.judges.prompts import prompt, prompt_hash, system
-from stepscope.judges.rendering import Narration
+from stepscope.judges.rendering import Narration, tokens_of
 from stepscope.judges.rubric import Rubric
 from stepscope.judges.schemas import schema_of
 
@@ -28,6 +28,8 @@ _decode = msgspec.json.Decoder(tuple[Rubric, ...]).decode
 
 # Raised when what is sent around the run changes: the fence, the blocks, the questions.
 FORM = "1"
+# Of what a judge reads at once, what rubrics that stand together may take.
+BEGINNING_SHARE = 0.25
 _SHARED = (
     "sets of instructions follow. Each question names the rubric that it is asked by: go by the "
     "instructions of that rubric, and leave the others aside."
@@ -87,6 +89,18 @@ def _told(rubrics: bytes) -> str:
         return system(together[0])
     parts = (f"# Instructions of {one.name}\n\n{system(one)}" for one in together)
     return f"{len(together)} {_SHARED}\n\n" + "\n\n".join(parts)
+
+
+def settled(rubric: Rubric, judge: Judge, options: Options) -> Options:
+    """Return the options that a judge has room for: rubrics stand together where they are small.
+
+    Five rubrics before a run save most of its price where a judge reads much; where it reads
+    little they would leave no room for the run.
+    """
+    together = tokens_of(system_of(rubric, options))
+    if together <= judge.context_tokens * BEGINNING_SHARE:
+        return options
+    return replace(options, beside=())
 
 
 def refuse_senseless(rubric: Rubric, options: Options) -> None:

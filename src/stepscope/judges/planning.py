@@ -23,6 +23,7 @@ from stepscope.judges.options import (
     measure_of,
     prompt_of,
     refuse_senseless,
+    settled,
     system_of,
 )
 from stepscope.judges.rendering import (
@@ -43,7 +44,7 @@ from stepscope.model import Case, Request, Trajectory
 from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
 
-__all__ = ["Mode", "Options", "measure_of", "plan", "prompt_of"]
+__all__ = ["Mode", "Options", "measure_of", "plan", "prompt_of", "settled"]
 
 Part = TypeVar("Part")
 
@@ -83,6 +84,7 @@ def plan(
     if not trajectory.steps:
         yield Unmeasured("not_applicable", "the run has no steps", measure)
         return
+    options = settled(rubric, judge, options)
     planning = _Planning(trajectory, rubric, judge, options, key, redactor)
     match rubric.kind:
         case "score":

@@ -17,7 +17,7 @@ from pathlib import Path
 from stepscope.judges.agentic import agentic, may_look, reserved
 from stepscope.judges.canaries import canaries
 from stepscope.judges.judgement import Judge, Judgement
-from stepscope.judges.planning import Options, measure_of, plan, prompt_of
+from stepscope.judges.planning import Options, measure_of, plan, prompt_of, settled
 from stepscope.judges.rubric import Rubric
 from stepscope.judges.running_tally import word_of
 from stepscope.model import Record, Trajectory
@@ -119,7 +119,7 @@ class Plan:
             if drawn is not None and trajectory.id not in drawn:
                 continue
             for repeat in range(asking.repeats):
-                options = self.options(rubric, repeat)
+                options = settled(rubric, judge, self.options(rubric, repeat))
                 for item in self._planned_of(trajectory, judge, rubric, options):
                     if isinstance(item, Unmeasured):
                         self._note(item, trajectory, judge, rubric, options)
