@@ -202,6 +202,7 @@ def test_a_failing_label_needs_a_citation_and_a_quotation() -> None:
         (5, "... $95.08 will be refunded ..."),
         (5, "$95.08 will be re\u00adfunded"),
         (3, 'cancel_order {"id":"#W1"}'),
+        (3, 'call 0:\n\u00a6 cancel_order {"id":"#W1"}'),
         (0, "Cancel the lamp"),
     ],
 )

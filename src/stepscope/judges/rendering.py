@@ -86,9 +86,11 @@ class Copy:
         return Context(text, 0) if _bytes(text) <= room else fitted(blocks, fence=fence, room=room)
 
     def folded(self, step: int) -> str:
-        """Return all texts of a step as quotations are compared."""
+        """Return a step's texts, each after its label, as quotations are compared."""
         if step not in self._folded:
-            self._folded[step] = folded("\n".join(piece.text for piece in self.steps[step].pieces))
+            # Judges quote lines as they see them: "call 0:" and what was called.
+            lines = (f"{piece.label}:\n{piece.text}" for piece in self.steps[step].pieces)
+            self._folded[step] = folded("\n".join(lines))
         return self._folded[step]
 
 
