@@ -71,6 +71,14 @@ def test_any_and_all_are_over_the_runs_that_every_judge_answered() -> None:
     assert seat(group, TWO).not_judged == 1
 
 
+def test_a_run_that_no_judge_finds_the_aspect_in_is_not_incomplete() -> None:
+    found = panels_of(store_of(HELD, axes(ONE, HELD, "xx......nn"), axes(TWO, HELD, "x.......n.")))
+    (vote,) = only(found).groups[0].votes
+    assert (share(vote.any), vote.incomplete) == ((0.25, 8), 1)
+    assert isinstance(vote.any, Estimate)
+    assert vote.any.unmeasured == {"incomplete": 1, "not_applicable": 1}
+
+
 def test_what_gives_no_yes_or_no_is_counted_by_the_word_of_its_reason() -> None:
     found = panels_of(store_of(HELD, axes(TWO, HELD, "x.?nherr..")))
     one = seat(only(found).groups[0], TWO)
@@ -179,6 +187,13 @@ def test_a_group_that_one_judge_did_not_see_has_no_sum_and_a_flag() -> None:
     assert flag.said == f"{SELECTION}: shop · b was not judged by {TWO}"
 
 
+def test_a_group_that_nobody_was_asked_about_has_no_flag() -> None:
+    held = runs(5, ("a", "b"))
+    found = panels_of(store_of(held, axes(ONE, held, "x....-----"), axes(TWO, held, "x....-----")))
+    assert flags(found, "unequal_panels") == []
+    assert seat(only(found).groups[1], ONE).not_judged == 5
+
+
 def test_drawn_runs_count_for_as_many_as_they_stand_for() -> None:
     held = runs(40)
     store = store_of(held, axes(ONE, held[:12], "xxx...xx...."))
@@ -193,6 +208,38 @@ def test_drawn_runs_count_for_as_many_as_they_stand_for() -> None:
     assert (one.failing.n, one.failing.method) == (11, "hajek, wilson")
     (flag,) = flags(found, "not_drawn")
     assert (flag.n, flag.runs) == (1, ("shop/11/gpt-4o",))
+
+
+def test_the_worst_case_of_a_sample_leaves_out_what_an_axis_does_not_apply_to() -> None:
+    held = runs(40)
+    store = store_of(held, axes(ONE, held[:8], "xx...rnn"))
+    store.put_sample(SELECTION, [r.id for r in held], 0.2, [r.id for r in held[:8]])
+    one = seat(only(panels_of(store)).groups[0], ONE)
+    assert isinstance(one.failing, Estimate)
+    assert one.failing.unmeasured == {"not_applicable": 2, "refused": 1}
+    assert (one.failing.worst_low, one.failing.worst_high) == pytest.approx((2 / 6, 3 / 6))
+    # Runs that were not drawn were not left out by the judge.
+    assert one.not_judged == 0
+
+
+def test_groups_of_an_uneven_sample_are_not_compared() -> None:
+    held = runs(12, ("a", "b"))
+    ids = [r.id for r in held]
+    for chances, compared in (((0.5, 0.5), 1), ((0.5, 0.25), 0)):
+        store = store_of(held, axes(ONE, held, "." * 12 + "x" * 11 + "."))
+        store.put_sample(SELECTION, ids[:12], chances[0], ids[:12])
+        store.put_sample(SELECTION, ids[12:], chances[1], ids[12:])
+        assert len(only(panels_of(store)).claims) == compared
+
+
+def test_runs_outside_of_a_sample_are_in_no_claim() -> None:
+    held = runs(12, ("a", "b"))
+    ids = [r.id for r in held]
+    store = store_of(held, axes(ONE, held, "." * 12 + "......xxxxxx"))
+    store.put_sample(SELECTION, ids, 0.5, [*ids[:6], *ids[12:18]])
+    (claim,) = only(panels_of(store)).claims
+    assert claim.p is None or not claim.survives
+    assert isinstance(claim.effect, Unmeasured) or claim.effect.value == 0
 
 
 def test_a_draw_for_a_set_holds_for_its_rubrics() -> None:
@@ -398,6 +445,13 @@ def test_an_endpoint_that_often_breaks_the_form_is_flagged(broken: int, flagged:
            for of in HELD[:broken]]  # fmt: skip
     found = panels_of(store_of(HELD, bad, axes(ONE, HELD[broken:], "." * (10 - broken))))
     assert bool(flags(found, "schema_ignored")) is flagged
+
+
+def test_few_answers_do_not_make_an_endpoint_that_breaks_the_form() -> None:
+    bad = [said(ONE, of, Unmeasured("unparsable", "not_json: prose", f"judge.{SELECTION}"))
+           for of in HELD[:2]]  # fmt: skip
+    found = panels_of(store_of(HELD, bad, axes(ONE, HELD[2:4], "..")))
+    assert flags(found, "schema_ignored") == []
 
 
 def test_a_missed_canary_sets_answers_aside_and_says_so() -> None:
