@@ -285,6 +285,24 @@ def test_a_stop_ends_the_looking(box: Toolbox, stop: str, kind: str, word: str) 
     assert first.reason.startswith(word)
 
 
+def test_halves_of_characters_and_nul_in_a_look_do_no_harm(box: Toolbox, tmp_path: Path) -> None:
+    odd = "\ud800\x00\udfff\u202e"
+    looks = (
+        look("search_trace", text=odd),
+        look(odd, path=odd),
+        look("grep", text=odd, path="."),
+        look("read_file", path=odd),
+        look("run", command=["printf", odd]),
+    )
+    with with_files(box, tmp_path) as files:
+        (verdict, told), asked = judged(judgement(files), scripted(*looks, answer()))
+    assert isinstance(verdict, Verdict)
+    assert isinstance(told, Verdict)
+    assert told.value == 5.0
+    for ask in asked:
+        ask.request.question.encode()
+
+
 def test_what_sees_one_step_has_no_tools() -> None:
     asked = [
         (name, mode)

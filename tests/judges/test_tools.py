@@ -165,6 +165,11 @@ def test_a_command_that_is_no_look_is_refused(
     assert says in said(files, "run", command=command)
 
 
+@pytest.mark.parametrize("action", ["grep", "query"])
+def test_a_text_that_no_program_can_be_given_is_refused(files: Toolbox, action: str) -> None:
+    assert said(files, action, path="shop.db", text="a\0b") == "refused: an argument holds a NUL"
+
+
 def test_a_command_changes_nothing_and_reaches_nobody(files: Toolbox) -> None:
     said(files, "run", command=("sh", "-c", "rm -rf /ws; echo x > /ws/a.txt"))
     assert said(files, "read_file", path="a.txt") == "total\n"

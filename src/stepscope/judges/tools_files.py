@@ -7,7 +7,7 @@ arguments are a judge's, and it has read the trace: none of them is an option, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
@@ -21,7 +21,7 @@ from stepscope.errors import EnvironmentFault
 from stepscope.judges import tools_tables
 from stepscope.judges.tools import Call, Refused, Tool, Toolbox, searched
 from stepscope.model import Effect, Json
-from stepscope.safety.sandbox import DEFAULT, MIB, Finished, run
+from stepscope.safety.sandbox import DEFAULT, MIB, Bounds, Finished, run
 from stepscope.safety.sandbox_check import check, interpreter
 from stepscope.safety.sandbox_workspace import Workspace, copied
 
@@ -142,9 +142,8 @@ class _Files:
     def query(self, call: Call) -> str:
         python, beside = interpreter()
         script = Path(tools_tables.__file__).read_text("utf-8")
-        command = [python, "-I", "-c", script, _path(call), searched(call)]
-        place = self.workspace.path
-        done = run(command, workspace=place, bounds=TABLE_BOUNDS, beside=beside)
+        command = (python, "-I", "-c", script, _path(call), searched(call))
+        done = self._run(*command, bounds=TABLE_BOUNDS, beside=beside)
         if done.code == tools_tables.REFUSED:
             raise Refused(f"SQLite refuses: {done.err.decode('utf-8', 'replace')}")
         if done.late or done.cut or done.code:
@@ -159,13 +158,12 @@ class _Files:
             raise Refused(
                 f"at most {_ARGUMENTS} arguments of at most {_ARGUMENT_CHARACTERS} characters"
             )
-        if any("\0" in word for word in command):
-            raise Refused("an argument holds a NUL")
         return _shown(self._run(*command))
 
-    def _run(self, *command: str) -> Finished:
-        words = [word.encode("utf-8", "replace").decode() for word in command]
-        return run(words, workspace=self.workspace.path, bounds=BOUNDS)
+    def _run(self, *command: str, bounds: Bounds = BOUNDS, beside: Sequence[Path] = ()) -> Finished:
+        if any("\0" in word for word in command):
+            raise Refused("an argument holds a NUL")
+        return run(command, workspace=self.workspace.path, bounds=bounds, beside=beside)
 
 
 def _path(call: Call) -> str:
