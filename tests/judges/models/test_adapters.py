@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 import time
@@ -281,6 +282,17 @@ def test_a_model_is_asked_on_another_loop_after_the_first_has_ended(protocol: Pr
     with serving() as provider:
         model = model_at(provider, protocol)
         assert ask(model).text == ask(model).text
+
+
+@pytest.mark.filterwarnings("ignore")  # what was not closed is told by aiohttp
+@pytest.mark.parametrize("protocol", BOTH)
+def test_connections_of_a_loop_that_has_ended_are_not_used(protocol: Protocol) -> None:
+    with serving() as provider:
+        model = model_at(provider, protocol)
+        first = asyncio.run(model.complete(REQUEST))
+        assert ask(model).text == first.text
+        del model
+        gc.collect()
 
 
 @pytest.mark.parametrize("protocol", BOTH)

@@ -49,7 +49,9 @@ class Capped(httpx2.AsyncClient):
                     raise _too_large(reply.status_code)
         finally:
             await reply.aclose()
-        content = bytes(body) if packing == "identity" else _unpacked(body, packing, reply)
+        content = bytes(body)
+        if packing != "identity":
+            content = unpacked(content, packing, reply.status_code)
         return httpx2.Response(
             reply.status_code, headers=reply.headers, content=content, request=request
         )
@@ -85,8 +87,12 @@ def _certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def _unpacked(body: bytearray, packing: str, reply: httpx2.Response) -> bytes:
-    """Return what a packed body holds, never more than the cap of it."""
+def unpacked(body: bytes, packing: str, status: int) -> bytes:
+    """Return what a packed body holds, never unpacking more than the cap of it.
+
+    Raises:
+        ModelError: it is over the cap, ends too early, or is packed as nobody asked for.
+    """
     if packing not in _GZIP:
         raise ModelError(
             f"the reply is packed as {packing[:20]!r}, which was not asked for", again=False
@@ -95,11 +101,11 @@ def _unpacked(body: bytearray, packing: str, reply: httpx2.Response) -> bytes:
     try:
         found = unpacking.decompress(body, REPLY_BYTES + 1)
     except zlib.error as e:
-        raise ModelError("the reply does not unpack", again=True, status=reply.status_code) from e
+        raise ModelError("the reply does not unpack", again=True, status=status) from e
     if len(found) > REPLY_BYTES:
-        raise _too_large(reply.status_code)
+        raise _too_large(status)
     if not unpacking.eof:
-        raise ModelError("the reply ends too early", again=True, status=reply.status_code)
+        raise ModelError("the reply ends too early", again=True, status=status)
     return found
 
 
