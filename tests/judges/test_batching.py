@@ -1,21 +1,25 @@
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from stepscope.errors import ConfigError, ModelError
 from stepscope.judges.budget import Budget
+from stepscope.judges.judgement import Judgement
 from stepscope.judges.ledger import Ledger
 from stepscope.judges.models.batches import open_batches
+from stepscope.judges.running import run
+from stepscope.judges.running_tally import Ran
 from stepscope.model import Record
 from tests.faults.providers import Provider, Threaded, serving
 from tests.faults.script import Batches, Fault, Script
-from tests.judges.asked import Answering, judgement, judgements
+from tests.judges.asked import Answering, Prices, judgement, judgements, patience
 from tests.judges.batched import JUDGE, PROTOCOLS, Protocol, batched, batches_at
 
 pytestmark = pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -49,6 +53,25 @@ def batches(ledger: Ledger) -> dict[str, int]:
         )
 
     return ledger.batch([count]).result()[0]
+
+
+def judged(asked: Iterator[Judgement], ledger: Ledger, *, model: Answering) -> Ran:
+    """Ask one by one, without batches."""
+
+    def keep(records: Sequence[Record]) -> None:
+        pass
+
+    free = Prices(most=0.0, paid=0.0)
+    going = run(
+        asked,
+        models={JUDGE: model},
+        patience=patience(),
+        ledger=ledger,
+        prices=free,
+        budget=Budget(limit_usd=None),
+        keep=keep,
+    )
+    return asyncio.run(going)
 
 
 def test_every_ask_is_bought_once_at_half_the_price(
@@ -207,6 +230,9 @@ def test_a_run_that_is_stopped_leaves_its_batch_and_the_next_one_fetches_it(
     ran = batched(lambda: judgements(2), ledger, provider, protocol, stop_after=0.2)
     assert (ran.stopped, ran.judgements) == (True, 0)
     assert batches(ledger) == {"open": 1}
+    alone = judged(judgements(2), ledger, model=Answering())
+    assert (alone.failed, alone.bought) == ({"batched": 4}, 0)
+    assert "ask by batches" in alone.reasons[0]
     provider.script = Script()
     provider.finish()
     after = batched(lambda: judgements(2), ledger, provider, protocol)

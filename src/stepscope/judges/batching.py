@@ -194,7 +194,8 @@ class _Batching:
         while not self._stopped.is_set():
             await self._tend()
             stood = await self._send(plan())
-            if self._stopped.is_set() or not (stood["mine"] or stood["elsewhere"]):
+            others = stood["elsewhere"] + stood["batched"]
+            if self._stopped.is_set() or not stood["mine"] + others:
                 return
             if not stood["mine"]:
                 await self._sleep(self._pace.poll_seconds)

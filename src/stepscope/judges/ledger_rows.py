@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from stepscope.judges.ledger_owners import Owner
+from stepscope.judges.ledger_owners import BATCH, Owner
 
 # mine: claimed, and to be sent by whoever asked. bought: the reply is there. elsewhere: another
-# run is about to buy it, or this one under way. full: the money is reserved for other calls, some
-# of which may come back. over: the budget does not hold it. unpriced: a budget holds, and nobody
-# knows what it costs.
-Standing = Literal["mine", "bought", "elsewhere", "full", "over", "unpriced"]
+# run is about to buy it, or this one under way. batched: a batch under way holds it. full: the
+# money is reserved for other calls, some of which may come back. over: the budget does not hold
+# it. unpriced: a budget holds, and nobody knows what it costs.
+Standing = Literal["mine", "bought", "elsewhere", "batched", "full", "over", "unpriced"]
 Lives = Callable[[Owner], bool]
 
 DIED = "the process ended before the answer was kept"
@@ -113,7 +113,7 @@ def claim(db: sqlite3.Connection, wanted: Wanted, buyer: Buyer, lives: Lives) ->
         if body is not None:
             return Claim("bought", body, cost)
         if owner is not None and (owner == buyer.owner or _held(db, owner, buyer.token, lives)):
-            return Claim("elsewhere")
+            return Claim("batched" if _batched(db, owner) else "elsewhere")
     fits = _reserve(db, wanted.worst, buyer, lives)
     if fits != "mine":
         return Claim(fits)
@@ -133,6 +133,12 @@ def claim(db: sqlite3.Connection, wanted: Wanted, buyer: Buyer, lives: Lives) ->
         ),
     )
     return Claim("mine")
+
+
+def _batched(db: sqlite3.Connection, owner: int) -> bool:
+    """Tell whether an owner is no run, but a batch at a provider."""
+    row = db.execute("SELECT place FROM owners WHERE id = ?", (owner,)).fetchone()
+    return row is not None and row[0] == BATCH
 
 
 def _held(db: sqlite3.Connection, owner: int, finder: str, lives: Lives) -> bool:

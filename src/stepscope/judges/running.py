@@ -190,6 +190,8 @@ class _Buying:
             raise ConfigError(self.pricing.advice(ask.judge))
         if claim.standing == "over":
             return Lost("budget", "the budget does not hold it")
+        if claim.standing == "batched":
+            return Lost("batched", "a batch under way holds it; ask by batches to fetch it")
         if claim.standing != "mine":
             return None
         model = self._models.get(ask.judge)

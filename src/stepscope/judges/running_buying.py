@@ -72,7 +72,7 @@ class Bought(NamedTuple):
 class Lost(NamedTuple):
     """Why there is no reply; a later run asks again."""
 
-    word: Literal["stopped", "budget", "no_answer"]
+    word: Literal["stopped", "budget", "no_answer", "batched"]
     reason: str
 
 

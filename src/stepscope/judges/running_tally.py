@@ -27,8 +27,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
         records: their records.
         bought: replies that were paid for now.
         from_ledger: replies that were here already, or that another run bought meanwhile.
-        failed: judgements without records, by why: "budget", "no_answer", "stopped". A later run
-            asks them again.
+        failed: judgements without records, by why: "budget", "no_answer", "stopped", "batched" (a
+            batch under way holds it). A later run asks them again.
         reasons: of those without an answer, the first few reasons.
         unmeasured: answers kept that measured nothing, by the first word of their reason.
         unknown: calls found now of which nobody knows what became; each counts as paid.
@@ -122,7 +122,7 @@ class Tally:
     def lost(self, lost: Lost) -> None:
         """Count a judgement that has no records."""
         self.failed[lost.word] += 1
-        if lost.word == "no_answer" and len(self.reasons) < _TOLD:
+        if lost.word in {"no_answer", "batched"} and len(self.reasons) < _TOLD:
             self.reasons[lost.reason] = None
 
     def answered(self, answers: Iterable[Answer]) -> None:
