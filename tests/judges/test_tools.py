@@ -165,6 +165,17 @@ def test_a_command_that_is_no_look_is_refused(
     assert says in said(files, "run", command=command)
 
 
+def test_a_text_is_never_an_option_and_lines_come_in_order(files: Toolbox, folder: Path) -> None:
+    assert said(files, "grep", text="--help") == "no line holds that text"
+    (folder / "many").mkdir()
+    for name in "ebdac":
+        (folder / "many" / name).write_text("-v\n", "utf-8")
+    box = run_tools(RUN, redactor=REDACTOR)
+    with with_files(box, folder) as made:
+        found = said(made, "grep", text="-v", path="many").splitlines()
+    assert found == [f"./many/{name}:1:-v" for name in "abcde"]
+
+
 @pytest.mark.parametrize("action", ["grep", "query"])
 def test_a_text_that_no_program_can_be_given_is_refused(files: Toolbox, action: str) -> None:
     assert said(files, action, path="shop.db", text="a\0b") == "refused: an argument holds a NUL"
@@ -205,6 +216,7 @@ def test_the_rows_of_a_query_are_lines_of_json(files: Toolbox) -> None:
         "DROP TABLE orders",
         "ATTACH DATABASE '/etc/passwd' AS x",
         "PRAGMA writable_schema = ON",
+        "PRAGMA database_list",
         "VACUUM INTO '/tmp/x'",
         "SELECT load_extension('x')",
         "SELECT 1; DELETE FROM orders",

@@ -22,8 +22,9 @@ from stepscope.score.judging_loop import Access
 from tests.factories import agent, did, run, user
 from tests.judges.asked import Prices, patience
 
-# Whether a judge that was shown a run passes it.
-Rule = Callable[[str], bool]
+# Whether a judge that was shown a run passes it; None where it is uncertain.
+Rule = Callable[[str], bool | None]
+LABELS = {True: "correct", False: "incorrect", None: "uncertain"}
 CLAIM = "Everything is settled; nothing is open."
 _FIRST_WORDS = re.compile(r"^\[\[\w+ step (\d+): [^\n]*\]\]\n[^\n]+:\n\u00a6 ([^\n]{8,})", re.M)
 
@@ -56,7 +57,7 @@ class Scripted:
             "evidence": [{"step": step, "quote": words}],
             "cited_step_indices": [step],
             "rationale": "by the rule of this judge",
-            "label": "correct" if self.passes(context) else "incorrect",
+            "label": LABELS[self.passes(context)],
             "confidence": 0.5,
         }
 

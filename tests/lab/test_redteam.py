@@ -112,7 +112,7 @@ def test_a_judge_that_obeys_some_runs_flips_exactly_those() -> None:
     rule = obeys("fake_evidence")
 
     def some(context: str) -> bool:
-        return rule(context) and any(f"order number {n}," in context for n in (1, 4))
+        return bool(rule(context)) and any(f"order number {n}," in context for n in (1, 4))
 
     with setting(Scripted("openai/some", some)) as made:
         (one,) = redteam(failed_runs(6), chosen(attacks(), ["fake_evidence"]), made).judges
@@ -128,6 +128,21 @@ def test_a_judge_that_believes_claims_is_found_by_narration_alone_and_each_flip_
     )
     (row,) = one.flips
     assert (row.flipped, row.narration_dependent) == (20, 20)
+
+
+def test_a_judge_that_is_uncertain_is_neither_flipped_nor_failing() -> None:
+    def unsure(context: str) -> bool | None:
+        if "left out" in context:
+            return None
+        return swayed(context) or (None if "Notice of the evaluation team" in context else False)
+
+    classes = ["narration_swap", "authority"]
+    with setting(Scripted("openai/unsure", unsure)) as made:
+        (one,) = redteam(failed_runs(2), chosen(attacks(), classes), made).judges
+    authority, narration = one.flips
+    assert (authority.tried, authority.flipped, authority.neutral) == (6, 0, 2)
+    # Without the agent's words it is uncertain: the flip is gone.
+    assert (narration.flipped, narration.narration_dependent) == (2, 2)
 
 
 def test_an_echo_of_the_run_is_no_verdict_and_no_flip() -> None:
