@@ -199,6 +199,12 @@ def test_a_column_that_is_not_there_refuses_the_file(notebook: Notebook, tmp_pat
         notebook.add_verdicts(path, columns={"label": "verdict"}, rubric=AXIS, rater="ann")
     with pytest.raises(UsageError, match=r"--map colour=\.\.\.: no such field"):
         notebook.add_verdicts(path, columns={"colour": "label"}, rubric=AXIS, rater="ann")
+    other = file(tmp_path, "name,label\nid0,correct\n", "other.csv")
+    with pytest.raises(UsageError, match="no column says the run; the file has name, label"):
+        notebook.add_verdicts(other, rubric=AXIS, rater="ann")
+    other = file(tmp_path, "run,said\nid0,correct\n", "other.csv")
+    with pytest.raises(UsageError, match="no column says the label; the file has run, said"):
+        notebook.add_verdicts(other, rubric=AXIS, rater="ann")
 
 
 @pytest.mark.parametrize(
@@ -207,6 +213,8 @@ def test_a_column_that_is_not_there_refuses_the_file(notebook: Notebook, tmp_pat
         (b"run,run\nid0,id0\n", "column 'run' is named twice"),
         (b"run,label\nid0,\xff\n", "no text in UTF-8"),
         (b'run,label\n"id0,correct\n', "row 2 or later"),
+        (b"run,label\n", "no rows"),
+        (b"", "no rows"),
     ],
 )
 def test_a_file_that_is_no_table_is_refused(

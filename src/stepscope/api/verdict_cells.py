@@ -91,13 +91,19 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
         """Refuse a file whose columns are other ones.
 
         Raises:
-            UsageError: a column that was named is not there.
+            UsageError: a column that was named is not there, or none says the run or the verdict.
         """
+        known = visible_line(", ".join(cells))[:200]
         for field, name in self.of.items():
             column = name.removesuffix("-1").partition(".")[0]
             if column not in cells and name.removesuffix("-1") not in cells:
-                known = visible_line(", ".join(cells))[:200]
                 raise UsageError(f"--map {field}={name}: no such column; the file has {known}")
+        for fields in (("run",), ("label", "value")):
+            usual = [name for field in fields for name in USUAL[field]]
+            if not any(field in self.of for field in fields) and not cells.keys() & set(usual):
+                raise UsageError(
+                    f"no column says the {fields[0]}; the file has {known}: --map {fields[0]}=COLUMN"
+                )
 
 
 def _nested(cells: Mapping[str, Json], path: str) -> Json:

@@ -21,7 +21,7 @@ from stepscope.api.verdict_cells import (
     index,
     verdict,
 )
-from stepscope.errors import UsageError
+from stepscope.errors import TraceError, UsageError
 from stepscope.formats.verdict_rows import Row, rows
 from stepscope.model import Json, Quarantined, Record, Stream, Verdict
 from stepscope.safety.text import visible_line
@@ -190,7 +190,7 @@ def add_verdicts(
 
     Raises:
         UsageError: a column that was named is not there, or is of no field.
-        TraceError: the file cannot be read.
+        TraceError: the file cannot be read, or holds nothing.
         ConfigError: the rubric is a file that holds none.
     """
     for field in columns.of:
@@ -219,6 +219,8 @@ def add_verdicts(
         if len(batch) >= _BATCH:
             new += store.append(batch)
             batch = []
+    if not count:
+        raise TraceError(f"{stream.uri}: no rows; expected a header and verdicts, or JSON lines")
     new += store.append(batch)
     store.quarantine(broken)
     return AddedVerdicts(
