@@ -131,6 +131,8 @@ def test_long_runs_of_combining_characters_are_put_in_order_quickly() -> None:
         ("one two", "one\n  two"),
         ("C:\\new\\dir", "C:\\\\new\\\\dir"),
         ("a/b", "a\\/b"),
+        ("\x1b[1mred\x7f", "\\x1b[1mred\\x7f"),
+        ("\U0001f600", "\\ud83d\\ude00"),
     ],
 )
 def test_blanks_escapes_and_fine_signs_do_not_matter_to_a_quotation(quote: str, text: str) -> None:
