@@ -101,8 +101,9 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
         for fields in (("run",), ("label", "value")):
             usual = [name for field in fields for name in USUAL[field]]
             if not any(field in self.of for field in fields) and not cells.keys() & set(usual):
+                what = fields[0]
                 raise UsageError(
-                    f"no column says the {fields[0]}; the file has {known}: --map {fields[0]}=COLUMN"
+                    f"no column says the {what}; the file has {known}: --map {what}=COLUMN"
                 )
 
 
