@@ -286,7 +286,8 @@ def test_patterns_of_steps_are_counted_by_judge_over_the_runs_with_labels() -> N
     assert by_name["detour"].share.unmeasured == {"insufficient_data": 1}
     assert by_name["whip"].n == 0
     shown = text.render(build(store_of(held, records)))
-    assert "  cascade           claude-sonnet-4-5  .143 [.026, .513] of 7  shop/1/gpt-4o" in shown
+    said_of = ".143 [.026, .513] of 7 (.125-.250)"
+    assert f"  cascade           claude-sonnet-4-5  {said_of}  shop/1/gpt-4o" in shown
     assert "none in any labelled run: whip" in shown
 
 
@@ -363,6 +364,14 @@ def test_one_run_is_worked_through_with_the_steps_cited_in_common() -> None:
     ]  # fmt: skip
     assert second.common == ()  # the same step for opposite answers is no common ground
     assert [(s.step, s.text) for s in trace.steps] == [(3, "cancel_order(#W2575533)")]
+
+
+def test_the_run_worked_through_is_one_in_which_judges_find_a_fault_together() -> None:
+    trace = panels_of(
+        store_of(HELD, axes(ONE, HELD, "x...x....."), axes(TWO, HELD, ".x..x....."))
+    ).trace
+    assert trace is not None
+    assert trace.name == "shop/4/gpt-4o"
 
 
 def test_a_run_that_one_judge_saw_is_not_worked_through() -> None:
@@ -496,8 +505,8 @@ def full() -> Store:
 
 
 PANEL = """\
-Panel: found at fault     any judge               all judges              claude-sonnet-4-5
-  tool selection          .571 [.250, .842] of 7  .286 [.082, .641] of 7  .300 [.108, .603] of 10
+At fault, by judge        any judge                           all judges
+  tool selection          .571 [.250, .842] of 7 (.400-.700)  .286 [.082, .641] of 7 (.200-.500)
 """
 
 
@@ -507,6 +516,8 @@ def test_the_text_has_a_line_an_aspect_and_says_whose_verdicts_are_summed_up() -
     assert (
         "  any, all: over the runs that claude-sonnet-4-5 and gpt-5 answered; 3 run verdicts "
         "left out\n  no yes or no from gpt-5: 1 hallucinated_citation, 1 refused, 1 uncertain\n"
+        "  no yes or no from rules: 7 uncertain\n"
+        "  in brackets: the share if all runs without a yes or no were at fault, or none\n"
     ) in shown
 
 

@@ -13,7 +13,7 @@ from stepscope.report.panels_tables import sheets
 from stepscope.report.panels_types import Panels
 
 # What figures are written with; a cell of nothing else can neither end a cell nor name anybody.
-_FIGURES = frozenset("0123456789.,[] -+$%of")
+_FIGURES = frozenset("0123456789.,[]() -+$%of")
 
 
 def blocks(found: Panels, plain: Callable[[str], str]) -> Iterator[list[str]]:
@@ -36,4 +36,4 @@ def _block(sheet: Sheet, plain: Callable[[str], str]) -> Iterator[str]:
 
 
 def _cell(cell: str, plain: Callable[[str], str]) -> str:
-    return cell if _FIGURES.issuperset(cell) else plain(cell)
+    return cell if _FIGURES.issuperset(cell) and "](" not in cell else plain(cell)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from stepscope.report import lines
 from stepscope.report.panels_types import Figure, Panel, PanelGroup, Panels
-from stepscope.values import Unmeasured
+from stepscope.values import Estimate, Unmeasured
 
 
 class Sheet(NamedTuple):
@@ -53,10 +53,15 @@ def names_of(found: Panels) -> Names:
 
 
 def share(figure: Figure) -> str:
-    """Return a share with its interval and how many it is of; of what is absent, the kind."""
+    """Return a share with its interval, how many it is of, and the worst case where there is one.
+
+    Of what is absent, the kind.
+    """
     if isinstance(figure, Unmeasured):
         return f"- {figure.kind}"
-    return f"{lines.share(figure.value)} {lines.interval('share', figure)} of {figure.n:,}"
+    said = f"{lines.share(figure.value)} {lines.interval('share', figure)} of {figure.n:,}"
+    worst = lines.bounds("share", figure).removeprefix("worst case ").replace(" to ", "-")
+    return f"{said} ({worst})" if worst else said
 
 
 def shares(found: Panels) -> Iterator[Sheet]:
@@ -81,7 +86,7 @@ def _one_group(panels: Sequence[Panel], names: Mapping[str, str]) -> Sheet:
         rows.append((panel.title, *votes, *(seats.get(judge, "-") for judge in judges)))
     both = ("any judge", "all judges") if summed else ()
     head = ("", *both, *(names[judge] for judge in judges))
-    return Sheet("panel", "Panel: found at fault", head, tuple(rows), tuple(_notes(panels, names)))
+    return Sheet("panel", "At fault, by judge", head, tuple(rows), tuple(_notes(panels, names)))
 
 
 def _both(group: PanelGroup) -> tuple[str, str]:
@@ -100,7 +105,7 @@ def _many_groups(
             figure = _summed(group, how)
             cells.append("-" if figure is None else share(figure))
         rows.append((panel.title, *cells))
-    title = f"Panel: {how} judge{'s' if how == 'all' else ''} found at fault"
+    title = "At fault: any judge" if how == "any" else "At fault: all judges"
     notes = (*_notes(panels, names), "each judge alone: --json") if how == "all" else ()
     return Sheet(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
 
@@ -119,11 +124,18 @@ def _notes(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
         left = f"; {part:,} run verdicts left out" if part else ""
         yield f"any, all: over the runs that {_and([names[j] for j in judges])} answered{left}"
     yield from _lost(panels, names)
+    if any(_bounded(panel) for panel in panels):
+        yield "in brackets: the share if all runs without a yes or no were at fault, or none"
     if any(panel.drawn for panel in panels):
         yield "runs were drawn: each share is weighed, and speaks of all that could have been"
     left_out = sum(seat.not_judged for p in panels for group in p.groups for seat in group.seats)
     if left_out:
         yield "shares are of the judged runs; others are in no share"
+
+
+def _bounded(panel: Panel) -> bool:
+    figures = [seat.failing for group in panel.groups for seat in group.seats]
+    return any(isinstance(f, Estimate) and lines.bounds("share", f) for f in figures)
 
 
 def _lost(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
