@@ -39,8 +39,12 @@ _ENVIRONMENT = {
 _NO_STORE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 
 
-def connect(path: str) -> sqlite3.Connection:
+def connect(path: str, *, any_thread: bool = False) -> sqlite3.Connection:
     """Return a connection with every pragma set and asserted; make the file, mode 0600, if new.
+
+    Args:
+        path: of the file.
+        any_thread: whether several threads use it, one after the other.
 
     Raises:
         StoreError: the file is no SQLite database.
@@ -49,7 +53,12 @@ def connect(path: str) -> sqlite3.Connection:
     if path != MEMORY:
         _create(Path(path))
     with faults(path):
-        db = sqlite3.connect(path, isolation_level=None, timeout=BUSY_MILLISECONDS / 1000)
+        db = sqlite3.connect(
+            path,
+            isolation_level=None,
+            timeout=BUSY_MILLISECONDS / 1000,
+            check_same_thread=not any_thread,
+        )
         with ExitStack() as unless_ready:
             unless_ready.callback(db.close)
             _prepare(db, path)
@@ -153,6 +162,20 @@ def transaction(db: sqlite3.Connection, path: str) -> Iterator[None]:
         finally:
             if db.in_transaction:
                 db.execute("ROLLBACK")
+
+
+def begun(db: sqlite3.Connection) -> bool:
+    """Begin to write where nobody else does, without waiting; return whether that was so."""
+    db.execute("PRAGMA busy_timeout = 0").fetchall()
+    try:
+        db.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as e:
+        if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}").fetchall()
+    return True
 
 
 def statements(sql: str) -> Iterator[str]:

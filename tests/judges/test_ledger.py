@@ -30,7 +30,12 @@ def wanted(key: str = KEY, worst: int | None = DOLLAR) -> Wanted:
 
 
 def standing(desk: Desk, key: str = KEY, worst: int | None = DOLLAR) -> Standing:
-    return asyncio.run(desk.claim(wanted(key, worst))).standing
+    async def claimed() -> Standing:
+        found = await desk.claim(wanted(key, worst))
+        await desk.beat()  # a claim is told before it is on disk
+        return found.standing
+
+    return asyncio.run(claimed())
 
 
 @pytest.fixture
@@ -96,7 +101,9 @@ def test_what_was_received_is_never_bought_again(path: str) -> None:
         await desk.claim(wanted())
         await desk.send(KEY, "hash")
         await desk.receive(KEY, packed(reply()), 5)
-        return await desk.claim(wanted())
+        found = await desk.claim(wanted())
+        await desk.beat()
+        return found
 
     with Ledger(path) as ledger:
         with Desk(ledger, Budget("b")) as desk:
@@ -164,6 +171,7 @@ def test_a_call_goes_when_its_worst_still_fits(
         await desk.claim(wanted("a" * 64))
         await desk.receive("a" * 64, packed(reply()), DOLLAR)
         await desk.claim(wanted("b" * 64))
+        await desk.beat()
 
     with Ledger(path) as ledger:
         with Desk(ledger, Budget("b", 9.0)) as first:
@@ -218,13 +226,15 @@ def test_what_a_dead_process_left_is_settled_by_the_next(
         "    desk = Desk(Ledger(sys.argv[1]), Budget('b', 9.0))\n"
         "    steps = {\n"
         "        'claim': lambda: desk.claim(wanted()),\n"
+        "        'beat': lambda: desk.beat(),\n"
         "        'send': lambda: desk.send(KEY, 'hash'),\n"
         "        'fail': lambda: desk.fail(KEY, 'no'),\n"
         "        'receive': lambda: desk.receive(KEY, packed(reply()), 500_000_000),\n"
         "    }\n"
-        "    for name in ('claim', 'send', sys.argv[2]):\n"
-        "        if name != 'send' or sys.argv[2] != 'claim': await steps[name]()\n"
-        "        if name == sys.argv[2]: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    if sys.argv[2] == 'claim': named = ('claim', 'beat')\n"
+        "    else: named = ('claim', *dict.fromkeys(('send', sys.argv[2])))\n"
+        "    for name in named: await steps[name]()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "asyncio.run(main())\n"
     )
     subprocess.run([sys.executable, "-c", code, path, last], check=False)

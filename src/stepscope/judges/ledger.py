@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from functools import partial
 from importlib.resources import files
 from sqlite3 import Connection
+from threading import Lock
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -25,7 +26,15 @@ from stepscope.judges.budget import Budget, nano, usd
 from stepscope.judges.ledger_owners import Watch, here
 from stepscope.judges.ledger_rows import STOPPED, Buyer, erase, join, leave, open_budget
 from stepscope.model import Reply
-from stepscope.sqlite import MEMORY, connect, faults, rewrite, statements, transaction
+from stepscope.sqlite import (
+    MEMORY,
+    begun,
+    connect,
+    faults,
+    rewrite,
+    statements,
+    transaction,
+)
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -104,7 +113,7 @@ def unpacked(body: bytes) -> Reply:
 
 
 class Ledger:
-    """The file of replies; a context manager that closes it. One thread does all that it does."""
+    """The file of replies; a context manager that closes it. Several threads may use it."""
 
     def __init__(self, path: str) -> None:
         """Open the ledger at `path`, making it where there is none; see `beside`.
@@ -115,12 +124,12 @@ class Ledger:
         """
         self.path = path
         self.watch = Watch()
-        self._closed = False
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
-        with ExitStack() as unless_ready:
-            unless_ready.callback(self._thread.shutdown)
-            self._db = self._thread.submit(_opened, path).result()
-            unless_ready.pop_all()
+        self._db = _opened(path)
+        self._writing = Lock()
+        # Commits wait for the disk in a thread of their own: whoever waits for one that is under
+        # way never waits for anything else.
+        self._commits = ThreadPoolExecutor(1, thread_name_prefix="ledger-commits")
+        self._works = ThreadPoolExecutor(1, thread_name_prefix="ledger")
 
     def __enter__(self) -> Self:
         return self
@@ -135,28 +144,55 @@ class Ledger:
 
     def close(self) -> None:
         """Close the file; a second close does nothing."""
-        if not self._closed:
-            self._closed = True
-            self._thread.submit(self._db.close).result()
-            self._thread.shutdown()
+        self._works.shutdown()
+        self._commits.shutdown()
+        self._db.close()
+
+    def begin(self, works: Sequence[Work[T]]) -> tuple[list[T], Future[None]] | None:
+        """Do several things now, if nobody else is writing; None where somebody is.
+
+        Returns:
+            What they return, and the commit under way: on disk when it is done, and seen by no
+            other connection before. The statements run here, since a thread beside a busy loop
+            would wait for the interpreter before each of them.
+        """
+        with ExitStack() as unless_begun:
+            if not self._writing.acquire(blocking=False):
+                return None
+            unless_begun.callback(self._writing.release)
+            with faults(self.path):
+                if not begun(self._db):
+                    return None
+                unless_begun.callback(self._roll_back)
+                done = [work(self._db) for work in works]
+            unless_begun.pop_all()
+        return done, self._commits.submit(self._commit)
+
+    def _commit(self) -> None:
+        with ExitStack() as at_the_end:
+            at_the_end.callback(self._writing.release)
+            at_the_end.callback(self._roll_back)
+            with faults(self.path):
+                self._db.execute("COMMIT")
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
 
     def batch(self, works: Sequence[Work[T]]) -> Future[list[T]]:
         """Do several things in one transaction; what they return is on disk when it comes."""
-        return self._thread.submit(self._together, works)
+        return self._works.submit(self._together, works)
 
     def _together(self, works: Sequence[Work[T]]) -> list[T]:
-        with transaction(self._db, self.path):
+        with self._writing, transaction(self._db, self.path):
             return [work(self._db) for work in works]
 
     def _now(self, work: Work[T]) -> T:
-        return self.batch([work]).result()[0]
+        return self._together([work])[0]
 
     def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        def read() -> list[tuple[Any, ...]]:
-            with faults(self.path):
-                return self._db.execute(sql, values).fetchall()
-
-        return self._thread.submit(read).result()
+        with self._writing, faults(self.path):
+            return self._db.execute(sql, values).fetchall()
 
     def join(self, budget: Budget) -> Buyer:
         """Enter a run, and settle what dead ones have left behind."""
@@ -233,12 +269,13 @@ class Ledger:
         """
         ids = json.dumps(list(trajectories))
         erased = self._now(partial(erase, trajectories=ids))
-        self._thread.submit(rewrite, self._db, self.path).result()
+        with self._writing:
+            rewrite(self._db, self.path)
         return erased
 
 
 def _opened(path: str) -> Connection:
-    db = connect(path)
+    db = connect(path, any_thread=True)
     with ExitStack() as unless_ready:
         unless_ready.callback(db.close)
         with transaction(db, path):

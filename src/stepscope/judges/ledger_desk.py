@@ -1,30 +1,40 @@
 """One run's hand in the ledger: what many calls ask of it at once goes to disk in one commit.
 
 While a commit is on its way to the disk, what comes meanwhile waits and makes the next one: two
-hundred calls in flight share a few hundred commits a second, and none is answered before its own.
+hundred calls in flight share a few hundred commits a second. A reply, and the word that a call may
+go out, are told when they are on disk; a claim is told before, since nobody else sees it until then
+and nothing was sent for it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
+from stepscope.errors import EnvironmentFault
 from stepscope.judges import ledger_rows as rows
 from stepscope.judges.budget import Budget
 from stepscope.judges.ledger import Ledger, Work
 from stepscope.judges.ledger_rows import Buyer, Claim, Wanted
+from stepscope.sqlite import BUSY_MILLISECONDS
 
 T = TypeVar("T")
+# Another process's commit takes a few milliseconds.
+_AGAIN_SECONDS = 0.002
 
 
 class _Asked(NamedTuple):
     # What a change of state returns is known to whoever asked for it, not to the batch it is in.
     work: Work[Any]
     told: asyncio.Future[Any]
+    # Whether it is told as soon as it is done: nobody else sees it before it is on disk.
+    early: bool
 
 
 class Desk:
@@ -34,7 +44,9 @@ class Desk:
         """Enter the ledger; what dead runs have left is settled by that."""
         self._ledger = ledger
         self._waiting: list[_Asked] = []
-        self._under_way: Future[list[Any]] | None = None
+        self._starting = False
+        self._busy_since: float | None = None
+        self._commit: Future[None] | None = None
         self.buyer: Buyer = ledger.join(budget)
 
     def __enter__(self) -> Self:
@@ -46,39 +58,73 @@ class Desk:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._commit is not None:
+            wait([self._commit])
         left, self._waiting = self._waiting, []
         # What was received and not yet on its way to the disk is paid for.
         if left:
             self._ledger.batch([asked.work for asked in left]).result()
         self._ledger.leave(self.buyer)
 
-    async def _do(self, work: Work[T]) -> T:
+    async def _do(self, work: Work[T], *, early: bool = False) -> T:
         told: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Asked(work, told))
-        self._start()
+        self._waiting.append(_Asked(work, told, early))
+        self._soon()
         return await told
 
-    def _start(self) -> None:
-        if self._under_way is not None or not self._waiting:
-            return
-        asked, self._waiting = self._waiting, []
-        loop = asyncio.get_running_loop()
-        self._under_way = self._ledger.batch([one.work for one in asked])
-        asyncio.wrap_future(self._under_way, loop=loop).add_done_callback(
-            partial(self._tell, asked)
-        )
+    def _soon(self) -> None:
+        """Start a commit when everybody who is ready now has asked."""
+        if self._waiting and self._commit is None and not self._starting:
+            self._starting = True
+            asyncio.get_running_loop().call_soon(self._start)
 
-    def _tell(self, asked: Sequence[_Asked], done: asyncio.Future[list[Any]]) -> None:
-        self._under_way = None
+    def _start(self) -> None:
+        self._starting = False
+        asked, self._waiting = self._waiting, []
+        if not asked:
+            return  # the run has ended meanwhile
+        with ExitStack() as unless_told:
+            # Whatever fails, nobody is left waiting for it.
+            unless_told.push(partial(_told_why, asked))
+            found = self._ledger.begin([one.work for one in asked])
+            if found is None:
+                self._wait_for_others(asked)
+            unless_told.pop_all()
+        if found is None:
+            return
+        results, self._commit = found
+        self._busy_since = None
+        for one, result in zip(asked, results, strict=True):
+            if one.early:
+                _tell(one, result)
+        committed = asyncio.wrap_future(self._commit, loop=asyncio.get_running_loop())
+        committed.add_done_callback(partial(self._committed, asked, results))
+
+    def _wait_for_others(self, asked: list[_Asked]) -> None:
+        """Try again soon: another process, or another run of this one, is writing."""
+        now = time.monotonic()
+        if self._busy_since is None:
+            self._busy_since = now
+        if now - self._busy_since > BUSY_MILLISECONDS / 1000:
+            raise EnvironmentFault(
+                f"{self._ledger.path}: another process keeps the ledger locked; wait for it and "
+                "run again"
+            )
+        self._waiting = asked
+        self._starting = True
+        asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._start)
+
+    def _committed(
+        self, asked: list[_Asked], results: list[Any], done: asyncio.Future[None]
+    ) -> None:
+        self._commit = None
         error = done.exception()
-        for at, one in enumerate(asked):
-            if one.told.done():
-                continue  # whoever asked was cancelled; what was asked is done
-            if error is None:
-                one.told.set_result(done.result()[at])
-            else:
-                one.told.set_exception(error)
-        self._start()
+        if error is not None:
+            _told_why(asked, type(error), error, None)
+        else:
+            for one, result in zip(asked, results, strict=True):
+                _tell(one, result)
+        self._soon()
 
     async def beat(self) -> None:
         """Say that this run is alive."""
@@ -87,7 +133,8 @@ class Desk:
     async def claim(self, wanted: Wanted) -> Claim:
         """Take an ask and reserve its money, unless it is bought or somebody else's."""
         lives = self._ledger.watch.lives
-        return await self._do(partial(rows.claim, wanted=wanted, buyer=self.buyer, lives=lives))
+        claim = partial(rows.claim, wanted=wanted, buyer=self.buyer, lives=lives)
+        return await self._do(claim, early=True)
 
     async def send(self, key: str, request: str) -> bool:
         """Note that an ask is about to be sent; False when it was taken over or is bought."""
@@ -111,8 +158,8 @@ class Desk:
         """Give an ask back that was not paid, without waiting: whoever asked was cancelled."""
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         told.cancel()  # nobody waits for it
-        self._waiting.append(_Asked(self._failing(key, "", ""), told))
-        self._start()
+        self._waiting.append(_Asked(self._failing(key, "", ""), told, early=False))
+        self._soon()
 
     def _failing(self, key: str, reason: str, unknown: str) -> Work[None]:
         return partial(rows.fail, key=key, reason=reason, buyer=self.buyer, unknown=unknown)
@@ -120,3 +167,22 @@ class Desk:
     async def done(self, keys: Sequence[str]) -> None:
         """Note that what these replies say is in the store."""
         await self._do(partial(rows.done, keys=keys))
+
+
+def _tell(one: _Asked, result: object) -> None:
+    # Whoever asked may have been cancelled, or told before; what was asked is done.
+    if not one.told.done():
+        one.told.set_result(result)
+
+
+def _told_why(
+    asked: list[_Asked],
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: TracebackType | None,
+) -> bool:
+    """Hand an error to everybody whose work it ended; it is theirs, not the loop's."""
+    for one in asked:
+        if error is not None and not one.told.done():
+            one.told.set_exception(error)
+    return error is not None
