@@ -157,7 +157,7 @@ def main(given: list[str]) -> int:
         f"  calls in flight at a kill: median {flying[len(flying) // 2]}, most {flying[-1]} "
         f"(limit {judging.IN_FLIGHT}); kills with some: {sum(n > 0 for n in flying)}"
     )
-    print(f"  replies committed: {counts.committed:,}; lost or asked again: see below")
+    print(f"  replies committed: {counts.committed:,}, a key each")
     print(f"  paid again: {counts.paid_again:,}; listed as of unknown outcome: {counts.listed:,}")
     print(f"promises broken: {len(counts.broken)}")
     for line in counts.broken[:20]:
