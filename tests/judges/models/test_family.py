@@ -49,6 +49,11 @@ def test_a_family_is_told_from_the_name(judge: str, expected: str) -> None:
         "local/tiny",
         "openrouter/some-new-name",  # it serves everybody's models
         "local/solo3",  # no o3
+        "local/command-center",
+        "local/maya-8b",
+        "local/eureka",
+        "local/palm-beach",
+        "local/gmai-1",
         "deepseek/deepseek-r1-distill-llama-70b",  # of two families
         "local/llama-3.1-nemotron-70b",
     ],
