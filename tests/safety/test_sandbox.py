@@ -274,6 +274,8 @@ def test_what_leads_out_of_a_workspace_is_left_out_and_counted(tmp_path: Path) -
     (source / "deep" / "run.sh").chmod(0o4755)
     (source / "deep" / "inside").symlink_to("../a.txt")
     (source / "absolute").symlink_to(out)
+    # It leads inside, by a path that the copy does not have.
+    (source / "absolute-inside").symlink_to(source / "a.txt")
     (source / "relative").symlink_to("../out")
     (source / "deep" / "folder").symlink_to("../..")
     (source / "circle").symlink_to("circle")
@@ -284,7 +286,7 @@ def test_what_leads_out_of_a_workspace_is_left_out_and_counted(tmp_path: Path) -
         one.bind(str(source / "late-socket"))
         names = {str(path.relative_to(copy.path)) for path in copy.path.rglob("*")}
         assert names == {"a.txt", "twin", "deep", "deep/run.sh", "deep/inside"}
-        assert copy.dropped == {"link_out": 5, "special": 1}
+        assert copy.dropped == {"link_out": 6, "special": 1}
         assert (copy.files, copy.size) == (3, 12)
         assert (copy.path / "deep" / "inside").read_text("utf-8") == "a"
         assert (copy.path / "deep" / "run.sh").stat().st_mode & 0o7777 == 0o700
