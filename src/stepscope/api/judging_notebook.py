@@ -138,6 +138,7 @@ class JudgingNotebook:
             prices=Prices(table),
             ledger=self.ledger if known else None,
             budget_usd=table.budget_usd if budget_usd is None else budget_usd,
+            batch=how is not None and how.batch,
         )
 
     def rejudge(

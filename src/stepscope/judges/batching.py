@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 import msgspec
 
@@ -43,13 +42,6 @@ ATTEMPTS = 2
 Plan = Callable[[], Iterable[Judgement]]
 
 
-class BatchPricing(Pricing, Protocol):
-    """What calls cost, alone and in a batch, in USD."""
-
-    def worst(self, judge: str, request: Request, *, batch: bool = False) -> float | None:
-        """Return the most that a call can cost."""
-
-
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """How long is waited.
 
@@ -70,7 +62,7 @@ async def run_batched(
     *,
     batches: Mapping[str, Batch],
     ledger: Ledger,
-    prices: BatchPricing,
+    prices: Pricing,
     budget: Budget,
     keep: Keep,
     pace: Pace = PACE,
@@ -165,7 +157,7 @@ class _Batching:
         batches: Mapping[str, Batch],
         ledger: Ledger,
         desk: Desk,
-        prices: BatchPricing,
+        prices: Pricing,
         pace: Pace,
         stopped: asyncio.Event,
     ) -> None:

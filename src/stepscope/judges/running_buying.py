@@ -36,7 +36,7 @@ class Patient(Protocol):
 class Pricing(Protocol):
     """What calls cost, in USD; None where nobody knows."""
 
-    def worst(self, judge: str, request: Request) -> float | None:
+    def worst(self, judge: str, request: Request, *, batch: bool = False) -> float | None:
         """Return the most that a call can cost."""
 
     def cost(

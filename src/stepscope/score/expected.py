@@ -112,6 +112,7 @@ def dry_run(
     prices: Pricing,
     ledger: Ledger | None,
     budget_usd: float | None,
+    batch: bool = False,
 ) -> DryRun:
     """Return what judging would ask and cost; sends nothing, keeps nothing.
 
@@ -121,10 +122,11 @@ def dry_run(
         prices: what calls cost.
         ledger: of what is bought already; None where there is none yet.
         budget_usd: told beside what it would cost.
+        batch: at the price of batches.
     """
     with looking(asking.workspace, store.redactor) as tools:
         plan = Plan(store, asking, tools if asking.tools else None)
-        rows = _rows(plan, asking, prices, ledger)
+        rows = _rows(plan, asking, prices, ledger, batch=batch)
     return DryRun(
         rows=rows,
         runs=plan.seen.runs,
@@ -135,7 +137,7 @@ def dry_run(
 
 
 def _rows(
-    plan: Plan, asking: Asking, prices: Pricing, ledger: Ledger | None
+    plan: Plan, asking: Asking, prices: Pricing, ledger: Ledger | None, *, batch: bool
 ) -> tuple[Expected, ...]:
     rows: dict[tuple[str, str], Expected] = {
         (judge.name, rubric.name): Expected(judge=judge.name, rubric=rubric.name)
@@ -144,15 +146,16 @@ def _rows(
     }
     kinds = {rubric.name: rubric.kind for rubric in asking.rubrics}
     planned = plan.with_steps()
-    while batch := list(islice(planned, _LOOKED_UP)):
-        held = _held(ledger, [ask for judgement, _ in batch for ask in judgement.asks])
-        for judgement, steps in batch:
+    while some := list(islice(planned, _LOOKED_UP)):
+        held = _held(ledger, [ask for judgement, _ in some for ask in judgement.asks])
+        for judgement, steps in some:
             place = (judgement.judge.name, judgement.rubric)
             row = rows[place]
             row = msgspec.structs.replace(row, judgements=row.judgements + 1)
             for ask in judgement.asks:
                 written = _written(kinds[judgement.rubric], steps, len(judgement.asks), ask.request)
-                row = _with(row, ask, written, prices, bought=ask.key in held)
+                bought = ask.key in held
+                row = _with(row, ask, written, prices, bought=bought, batch=batch)
             rows[place] = row
         plan.take()
     return tuple(rows.values())
@@ -162,7 +165,9 @@ def _held(ledger: Ledger | None, asks: Sequence[Ask]) -> set[str]:
     return set() if ledger is None else ledger.holds(ask.key for ask in asks)
 
 
-def _with(row: Expected, ask: Ask, written: int, prices: Pricing, *, bought: bool) -> Expected:
+def _with(
+    row: Expected, ask: Ask, written: int, prices: Pricing, *, bought: bool, batch: bool
+) -> Expected:
     """Return a row with one more call."""
     if bought:
         return msgspec.structs.replace(row, calls=row.calls + 1, bought=row.bought + 1)
@@ -174,8 +179,8 @@ def _with(row: Expected, ask: Ask, written: int, prices: Pricing, *, bought: boo
         row,
         calls=row.calls + 1,
         input_tokens=row.input_tokens + read,
-        worst_usd=_sum([row.worst_usd, prices.worst(ask.judge, request)]),
-        likely_usd=_sum([row.likely_usd, prices.cost(ask.judge, usage)]),
+        worst_usd=_sum([row.worst_usd, prices.worst(ask.judge, request, batch=batch)]),
+        likely_usd=_sum([row.likely_usd, prices.cost(ask.judge, usage, batch=batch)]),
     )
 
 

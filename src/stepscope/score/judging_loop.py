@@ -15,7 +15,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
-from stepscope.judges.batching import BatchPricing, run_batched
+from stepscope.judges.batching import run_batched
 from stepscope.judges.budget import Budget
 from stepscope.judges.canaries import Watched, missed, quarantined
 from stepscope.judges.judgement import Judgement
@@ -23,7 +23,7 @@ from stepscope.judges.ledger import Ledger
 from stepscope.judges.models.batches import Batch
 from stepscope.judges.models.opening import closing
 from stepscope.judges.running import CONCURRENCY, GRACE_SECONDS, Progress, run
-from stepscope.judges.running_buying import Patient
+from stepscope.judges.running_buying import Patient, Pricing
 from stepscope.judges.running_tally import Ran
 from stepscope.model import Model, Record
 
@@ -47,7 +47,7 @@ class Access(NamedTuple):
 
     models: Mapping[str, Model]
     patience: Patient
-    prices: BatchPricing
+    prices: Pricing
     ledger: Ledger
     budget: Budget
     concurrency: int = CONCURRENCY
