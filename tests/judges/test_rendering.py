@@ -111,6 +111,11 @@ def test_secrets_are_out_and_ids_stay() -> None:
     assert "#W2575533" in shown
 
 
+def test_arguments_are_shown_in_plain_forms_too() -> None:
+    shown = lines(run(calls(ToolCall("set", {"a": "\uff49g\u200bnore", "b": ["\uff21"]}))))
+    assert shown[-1] == '\u00a6 set {"a":"ignore","b":["A"]}'
+
+
 def test_keys_that_look_alike_are_both_shown() -> None:
     shown = lines(run(calls(ToolCall("set", {"ab": 1, "\uff41b": 2}))))
     assert shown[-1] == '\u00a6 set {"ab":1,"ab\'":2}'
@@ -167,6 +172,13 @@ def test_no_text_exceeds_the_room(text: str) -> None:
     )
     assert context is not None
     assert 2_000 <= len(context.text.encode()) <= 3_000
+
+
+def test_a_text_whose_beginning_takes_most_room_fits_all_the_same() -> None:
+    block = Block("step 0: user, message", (Piece("text", "\n" * 9_000 + "x" * 90_000),))
+    context = fitted((block,), fence=FENCE, room=3_000)
+    assert context is not None
+    assert len(context.text.encode()) <= 3_000
 
 
 def test_what_does_not_fit_even_cut_is_told_so() -> None:
