@@ -12,6 +12,7 @@ from stepscope.report import json, markdown, text
 from stepscope.report.build import build
 from stepscope.report.notebook import report_charts, report_html
 from stepscope.report.panels_types import Flag, Panels
+from stepscope.report.types import Report
 from stepscope.store import Store
 from stepscope.store.parquet_rows import ParquetRows
 from stepscope.values import Estimate, Unmeasured
@@ -328,6 +329,15 @@ def test_a_rubric_with_other_answers_is_counted_and_put_before_no_panel() -> Non
     )  # fmt: skip
 
 
+def test_a_rubric_that_nobody_could_answer_makes_no_panel_of_itself() -> None:
+    lost = [
+        said(ONE, of, Unmeasured("not_applicable", "it passed", "judge.attribution")) for of in HELD
+    ]
+    found = panels_of(store_of(HELD, lost))
+    assert found.panels == ()
+    assert [one.lost for one in found.answers] == [{"not_applicable": 10}]
+
+
 def test_agreement_and_disputes_stand_beside_the_panel() -> None:
     store = store_of(HELD, axes(ONE, HELD, "xxx......."), axes(TWO, HELD, "xx..x....."))
     found = panels_of(store)
@@ -578,6 +588,11 @@ def test_markdown_keeps_cells_in_their_columns() -> None:
     for block in markdown.render(build(full())).split("\n\n"):
         rows = [line for line in block.splitlines() if line.startswith("|")]
         assert len({row.count("|") for row in rows}) <= 1
+
+
+def test_what_is_published_reads_back_as_it_was() -> None:
+    made = build(full())
+    assert msgspec.json.decode(json.render(made), type=Report) == made
 
 
 def test_the_same_records_give_the_same_bytes() -> None:

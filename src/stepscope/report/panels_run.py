@@ -76,20 +76,27 @@ def _turns(labels: dict[tuple[str, int], str], own: str) -> Iterator[str]:
         yield SILENT
 
 
-def seen(trajectory: Trajectory, records: Sequence[Record]) -> Iterator[tuple[str, Pattern]]:
-    """Yield the patterns of a run, each with the judge whose labels make it."""
+def seen(
+    trajectory: Trajectory, records: Sequence[Record]
+) -> dict[str, dict[PatternName, tuple[Pattern, ...]]]:
+    """Return the patterns of a run that are there, by the judge whose labels make them."""
     by_judge: dict[str, list[Record]] = {}
     for one in told(records):
         if one.asked.measure == STEP_LABELS:
             by_judge.setdefault(one.asked.judge, []).append(one.record)
     passed = {"pass": True, "fail": False}.get(trajectory.outcome.status)
+    found = {}
     for judge, labelled in by_judge.items():
         answers = [record.answer for record in labelled if record.answer.step is not None]
-        found = patterns(answers, of_agent(trajectory), passed=passed)
-        for name in NAMES:
-            of_name = found[name]
-            if isinstance(of_name, tuple):
-                yield from ((judge, pattern) for pattern in of_name)
+        all_ = patterns(answers, of_agent(trajectory), passed=passed)
+        found[judge] = {n: of for n in NAMES if isinstance(of := all_[n], tuple) and of}
+    return found
+
+
+def told_once(found: Sequence[Pattern]) -> str:
+    """Return why a pattern is seen: of its first place, and how many there are."""
+    more = "" if len(found) == 1 else f" (the first of {len(found)})"
+    return f"{found[0].reason}{more}"
 
 
 def judge_lines(trajectory: Trajectory, records: Sequence[Record], width: int) -> list[str]:
@@ -97,28 +104,17 @@ def judge_lines(trajectory: Trajectory, records: Sequence[Record], width: int) -
     by_judge: dict[str, list[Told]] = {}
     for one in told(records):
         by_judge.setdefault(one.asked.judge, []).append(one)
+    marked = seen(trajectory, records) if by_judge else {}
     out: list[str] = []
     for judge, all_ in by_judge.items():
         out += fold(f"Verdicts ({visible_line(judge)})", width, 2)
         for said in _said(all_):
             out += first_lines(fold("  " + visible_line(said), width, 6), EVIDENCE_LINES, width)
-        for name, found in grouped(trajectory, records, judge):
+        for name, found in marked.get(judge, {}).items():
             where = _cited([pattern.step for pattern in found])
-            more = "" if len(found) == 1 else f" (the first of {len(found)})"
-            words_ = f"  {name.replace('_', ' ')}{where}: {found[0].reason}{more}. {ADVICE[name]}"
-            out += fold(words_, width, 6)
+            said = f"  {name.replace('_', ' ')}{where}: {told_once(found)}. {ADVICE[name]}"
+            out += fold(said, width, 6)
     return out
-
-
-def grouped(
-    trajectory: Trajectory, records: Sequence[Record], judge: str
-) -> Iterator[tuple[PatternName, list[Pattern]]]:
-    """Yield each pattern that a judge's labels make in a run, with every place of it."""
-    found: dict[PatternName, list[Pattern]] = {}
-    for name, pattern in seen(trajectory, records):
-        if name == judge:
-            found.setdefault(pattern.name, []).append(pattern)
-    yield from found.items()
 
 
 def _said(all_: Sequence[Told]) -> Iterator[str]:

@@ -10,7 +10,7 @@ on axes alone: of step labels they can say yes and never no, which is no vote.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -66,16 +66,6 @@ class Votes:
     why: Texts
     asked: Flags
 
-    def take(self, places: npt.NDArray[np.int64]) -> Votes:
-        """Return the votes on the runs at these places."""
-        return replace(
-            self,
-            failing=self.failing[places],
-            answered=self.answered[places],
-            why=self.why[places],
-            asked=self.asked[places],
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aspect:
@@ -114,7 +104,7 @@ def aspects(table: Table, judged: Sequence[Judged], acted: Acted) -> Iterator[As
         elif rubric.partition(".")[0] == "behaviour":
             votes = [_votes(table, one, _present) for one in judges]
             yield Aspect(rubric=rubric, failing=PRESENT, votes=tuple(votes))
-        elif labels <= AXIS_ANSWERS:
+        elif labels <= AXIS_ANSWERS and (labels or rubric.startswith(PARTS)):
             of = _of_a_part if _about_a_part(rubric) else _of_the_whole
             votes = [_votes(table, one, of) for one in judges]
             yield Aspect(

@@ -191,16 +191,14 @@ def _answered(records: Sequence[Record]) -> Iterator[Answered]:
 
 
 def _patterns(data: RunData, to: To) -> Iterator[PatternView]:
-    judges = dict.fromkeys(one.asked.judge for one in told(data.records))
-    for judge in judges:
-        for name, found in panels_run.grouped(data.trajectory, data.records, judge):
+    for judge, by_name in panels_run.seen(data.trajectory, data.records).items():
+        for name, found in by_name.items():
             cites = dict.fromkeys(step for pattern in found for step in pattern.cites)
-            more = "" if len(found) == 1 else f" (the first of {len(found)})"
             yield PatternView(
                 name=name.replace("_", " "),
                 judge=judge,
                 cites=tuple(Citation(step=s, href=to(s)) for s in list(cites)[:NAMED]),
-                reason=f"{found[0].reason}{more}",
+                reason=panels_run.told_once(found),
                 advice=ADVICE[name],
             )
 
