@@ -20,6 +20,8 @@ from tests.faults.script import Script
 from tests.faults.wire import Asked
 
 Body = dict[str, Any]
+# A custom id that nobody has sent.
+FOREIGN = "f" * 64
 # One item: its custom id and what it asks; gives the provider's reply to it.
 Answering = Callable[[str, Body], Body]
 # Seconds until a batch runs out of time.
@@ -254,6 +256,8 @@ def _ordered(items: list[Item], script: Script) -> list[Item]:
     found = items[::-1] if how.order == "reversed" else list(items)
     if how.doubled:
         found += [item._replace(reply=_other(item.reply)) for item in found]
+    if how.foreign:
+        found += [item._replace(custom=FOREIGN) for item in found[:1]]
     return found
 
 

@@ -77,6 +77,8 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         missing: how many of the next have no result at all.
         refused: the whole batch fails at once, with this message.
         doubled: every result comes twice, the second time with another answer.
+        foreign: the results hold one more, under a custom id that nobody has sent.
+        hidden: how many lists of batches are empty, whatever there is.
         rounds: in how many batches, from the first, items go wrong; 0 in all.
         faults: of the first requests about batches and files, in the order they come; the request
             is carried out all the same.
@@ -90,6 +92,8 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     missing: int = 0
     refused: str = ""
     doubled: bool = False
+    foreign: bool = False
+    hidden: int = 0
     rounds: int = 1
     faults: tuple[Fault, ...] = ()
 

@@ -94,6 +94,7 @@ class Server:
         self._remembered: dict[bytes, Answer] = {}
         self._number = 0
         self._about_batches = 0
+        self._lists = 0
         self._times = [0] * len(script.where)
 
     async def serve(self, held: socket.socket, stop: asyncio.Event) -> None:
@@ -223,7 +224,7 @@ class Server:
             case "POST", ["batches"]:
                 return held.make_openai(asked.json(), self.script, self._item(asked, OPENAI))
             case "GET", ["batches"]:
-                names = reversed(held.openai)
+                names = self._listed(held.openai)
                 told = [held.openai_told(name, self.script, look=True) for name in names]
                 return batching.page(told, asked, "after")
             case "GET", ["batches", name]:
@@ -240,7 +241,7 @@ class Server:
             case "POST", []:
                 return held.make_anthropic(asked.json(), self.script, self._item(asked, ANTHROPIC))
             case "GET", []:
-                names = reversed(held.anthropic)
+                names = self._listed(held.anthropic)
                 told = [held.anthropic_told(name, look=True) for name in names]
                 return batching.page(told, asked, "after_id")
             case "GET", [name]:
@@ -253,6 +254,11 @@ class Server:
                 held.anthropic[name].cancelled = True
                 return held.anthropic_told(name)
         raise Wrong(404, f"no route {asked.method} {asked.path}")
+
+    def _listed(self, batches: dict[str, batching.Batch]) -> list[str]:
+        """Return the batches of a list, newest first; those of the script's first lists, none."""
+        self._lists += 1
+        return [] if self._lists <= self.script.batches.hidden else list(reversed(batches))
 
     def _item(self, asked: Asked, dialect: Dialect) -> batching.Answering:
         """Return what answers one item of a batch, and writes it down."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.errors import ConfigError, ModelError
+from stepscope.judges.batching import Pace
 from stepscope.judges.budget import Budget
 from stepscope.judges.judgement import Judgement
 from stepscope.judges.ledger import Ledger
@@ -271,3 +272,33 @@ def test_an_error_of_the_provider_while_polling_is_waited_out(
 ) -> None:
     provider.script = Script(batches=Batches(polls=1, faults=(Fault(), Fault(status=503))))
     assert batched(lambda: judgements(1), ledger, provider, protocol).judgements == 2
+
+
+def test_a_result_that_nobody_asked_for_is_not_kept(
+    ledger: Ledger, provider: Threaded, protocol: Protocol
+) -> None:
+    provider.script = Script(batches=Batches(foreign=True))
+    ran = batched(lambda: judgements(2), ledger, provider, protocol)
+    assert (ran.judgements, ran.bought) == (4, 4)
+    assert len(list(ledger.replies())) == 4
+
+
+def test_a_batch_whose_making_got_no_answer_is_found_and_not_made_twice(
+    ledger: Ledger, provider: Threaded, protocol: Protocol
+) -> None:
+    made = (Fault(status=504),) if protocol == "anthropic" else (Fault(), Fault(status=504))
+    provider.script = Script(batches=Batches(faults=made, hidden=2))
+    patient = Pace(poll_seconds=0.01, settle_seconds=60.0)
+    ran = batched(lambda: judgements(2), ledger, provider, protocol, pace=patient)
+    assert (ran.judgements, ran.unknown) == (4, ())
+    assert set(paid(provider).values()) == {1}
+
+
+def test_a_batch_that_was_never_made_is_made_when_it_cannot_show_up_any_more(
+    ledger: Ledger, provider: Threaded, protocol: Protocol
+) -> None:
+    provider.script = Script(batches=Batches(faults=(Fault(reset="before"),)))
+    if protocol == "anthropic":
+        provider.script = Script(batches=Batches(faults=(Fault(status=504),), hidden=1_000))
+    ran = batched(lambda: judgements(2), ledger, provider, protocol)
+    assert (ran.judgements, ran.unknown) == (4, ())
