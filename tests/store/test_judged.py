@@ -129,3 +129,15 @@ def test_the_current_records_of_a_run_do_not_depend_on_their_order(reverse: bool
     records = [said("correct"), said("incorrect", version="2"), rule]
     kept = current(reversed(records) if reverse else records)
     assert sorted((r.family, r.version) for r in kept) == [("openai", "2"), ("rules", "1")]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_later_snapshot_and_prompt_win_in_any_order(reverse: bool) -> None:
+    records = [
+        said("correct", judge=f"{ONE}@b"),
+        said("incorrect", judge=f"{ONE}@a"),
+        said("correct", prompt="b", measure="judge.axes.sequencing"),
+        said("incorrect", prompt="a", measure="judge.axes.sequencing"),
+    ]
+    kept = current(reversed(records) if reverse else records)
+    assert [one.answer.label for one in kept if isinstance(one.answer, Verdict)] == ["correct"] * 2
