@@ -9,10 +9,15 @@ import msgspec
 import pytest
 
 from stepscope.errors import ModelError, UsageError
+from stepscope.judges import running as judging
+from stepscope.judges.budget import Budget
 from stepscope.judges.judgement import request_hash
+from stepscope.judges.ledger import Ledger
 from stepscope.judges.models.replay import ReplayModel, read_replies, write_replies
-from stepscope.model import Reply, Request, Usage
+from stepscope.model import Model, Record, Reply, Request, Usage
 from tests.faults.providers import serving
+from tests.judges import asked
+from tests.judges.asked import Answering, judgements, patience
 from tests.judges.models.scripted import REQUEST, ask, model_at
 
 NAME = "local/claude-tiny"
@@ -92,3 +97,33 @@ def test_a_line_that_is_no_reply_is_named(tmp_path: Path, line: str) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         list(read_replies(tmp_path / "none.jsonl"))
+
+
+def test_a_run_of_judges_is_played_back_from_its_ledger_with_the_same_records(
+    tmp_path: Path,
+) -> None:
+    def judged(model: Model, ledger: Ledger) -> list[Record]:
+        kept: list[Record] = []
+        ran = asyncio.run(
+            judging.run(
+                judgements(6),
+                models={model.name: model},
+                patience=patience(tries=1),
+                ledger=ledger,
+                prices=asked.Prices(),
+                budget=Budget(limit_usd=100.0),
+                keep=kept.extend,
+            )
+        )
+        assert ran.failed == {}
+        return sorted(kept, key=msgspec.json.encode)
+
+    labels = ("correct", "incorrect", "uncertain")
+    live = Answering(lambda number, request: asked.reply(labels[number % 3]))
+    path = tmp_path / "replies.jsonl"
+    with Ledger(":memory:") as ledger:
+        records = judged(live, ledger)
+        assert write_replies(path, ledger.replies()) == 12
+    with Ledger(":memory:") as other:
+        assert judged(ReplayModel("local/tiny", read_replies(path)), other) == records
+    assert len({record.answer for record in records}) > 2
