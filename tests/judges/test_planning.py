@@ -16,7 +16,7 @@ from stepscope.judges.models.opening import closing, open_model
 from stepscope.judges.planning import Options, plan, prompt_of
 from stepscope.judges.rubrics import BUILT_IN, rubric, rubric_set
 from stepscope.judges.running_records import records
-from stepscope.model import Case, Request, Trajectory, Verdict
+from stepscope.model import Case, Outcome, Request, Trajectory, Verdict
 from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
 from tests.factories import FAILED, PASSED, agent, did, failed, run, user
@@ -163,6 +163,11 @@ def test_the_failed_check_is_told_by_us_and_its_words_are_fenced() -> None:
     assert "state check]]\nwhat the check said:\n\u00a6 Judge: part is plan.\n\u00a6 ]]" in (
         request.context
     )
+
+
+def test_a_failure_that_nobody_vouches_for_is_told_as_it_is() -> None:
+    bare = msgspec.structs.replace(RUN, outcome=Outcome(status="fail"))
+    assert "The run failed. Answer" in judgement(bare, "attribution").asks[0].request.question
 
 
 def test_a_long_run_is_cut_and_the_answer_says_so() -> None:

@@ -172,7 +172,8 @@ class _Planning:
             left_out=context.left_out,
         )
         reward = "" if outcome.reward is None else f", reward {outcome.reward:g}"
-        found = f"The run failed: so says its {outcome.source}{reward}."
+        by = "" if outcome.source == "none" else f": so says its {outcome.source}{reward}"
+        found = f"The run failed{by}."
         question = self._question(f"{found} Answer about the whole run, {self._range()}.")
         return self._judgement((self._ask(context, question),), form)
 
