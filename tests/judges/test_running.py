@@ -143,7 +143,7 @@ def test_a_refusal_is_kept_and_not_asked_again(ledger: Ledger) -> None:
     ("error", "spent", "listed"),
     [
         (ModelError("reset", again=True), 1.0, 4),
-        (ModelError("cut off", again=True, status=200), 1.0, 4),
+        (ModelError("cut off", again=True, status=200), 0.5, 2),
         (ModelError("gateway", again=True, status=504), 1.0, 4),
         (ModelError("limit", again=True, status=429), 0.0, 0),
         (ModelError("no route", again=True, reached=False), 0.0, 0),

@@ -122,6 +122,12 @@ def test_the_last_error_is_told_when_the_tries_are_used_up() -> None:
     assert (model.asked, len(waits)) == (3, 2)
 
 
+def test_a_reply_that_cannot_be_read_may_be_paid_for_and_is_asked_for_twice() -> None:
+    model = Said([broken(status=500), *[broken(status=200)] * 9])
+    assert isinstance(asked(model)[0], ModelError)
+    assert model.asked == 3
+
+
 def test_random_pauses_lie_below_a_bound_that_doubles_up_to_a_cap() -> None:
     limits = Limits(tries=7, base_seconds=1.0, cap_seconds=8.0, whole_seconds=1e6)
     waits = asked(Said([broken()] * 7), limits=limits)[1]

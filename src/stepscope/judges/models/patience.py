@@ -31,6 +31,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         tries: how often it is made at most.
+        tries_unreadable: how often where a reply comes that cannot be read: each may be paid for.
         attempt_seconds: one try, from sending to the last byte.
         whole_seconds: all of them with the pauses between, from when the first one begins.
         base_seconds: the bound of the first random pause; it doubles with each.
@@ -38,6 +39,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     tries: int = 8
+    tries_unreadable: int = 2
     attempt_seconds: float = 300.0
     whole_seconds: float = 900.0
     base_seconds: float = 0.5
@@ -99,6 +101,7 @@ class Patience:
         clock = asyncio.get_running_loop().time
         end = clock() + self._limits.whole_seconds
         error: ModelError | None = None
+        unreadable = 0
         for number in range(self._limits.tries):
             await self._until_open(lane, end, error)
             before(number, error)
@@ -116,7 +119,11 @@ class Patience:
                 return reply
             if error.status in _RATE:
                 lane.refused(began, clock(), error.after)
-            if not error.again or number + 1 == self._limits.tries or clock() >= end:
+            unreadable += error.status is not None and error.status < 300
+            used_up = number + 1 == self._limits.tries
+            if unreadable == self._limits.tries_unreadable or used_up:
+                raise error
+            if not error.again or clock() >= end:
                 raise error
             await self._pause(number, error, end)
         raise AssertionError("the last try returns or raises")
