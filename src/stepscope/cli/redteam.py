@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from stepscope.cli.options import Json, Offline, StorePath, WhereText
@@ -60,6 +59,8 @@ def redteam(
 
     Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
     """
+    import msgspec
+
     from stepscope import api
     from stepscope.cli import terminal
     from stepscope.cli.bundled import bundled
