@@ -39,6 +39,14 @@ def test_uneven_chances_leave_fewer_runs_worth_of_evidence() -> None:
     assert uneven.low < even.low - 0.05
 
 
+def test_a_few_heavy_runs_that_agree_are_not_taken_for_many() -> None:
+    # Four runs stand for eighty: what they agree on is the word of some eight runs, not of forty.
+    found = weighted([1] * 4 + [1] * 18 + [0] * 18, [0.05] * 4 + [1.0] * 36)
+    assert found.value == pytest.approx(98 / 116)
+    assert found.low is not None
+    assert found.low < 0.5
+
+
 def test_the_worst_case_weighs_what_was_lost() -> None:
     # 10 of 20 runs' weight fail; a lost run stands for 10 more.
     found = weighted([1, 0], [0.1, 0.1], lost=[0.1], unmeasured={"refused": 1})
