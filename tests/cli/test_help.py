@@ -50,7 +50,8 @@ def test_the_laboratory_needs_no_store(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize(
-    "command", ["score", "report", "compare", "agree", "gate", "export", "purge"]
+    "command",
+    ["score", "judge", "rejudge", "report", "compare", "agree", "gate", "export", "purge"],
 )
 def test_commands_that_read_runs_take_where(
     capsys: pytest.CaptureFixture[str], command: str

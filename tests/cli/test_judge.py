@@ -58,7 +58,7 @@ def test_a_panel_of_two_families_judges_and_the_report_shows_it(
     assert "12 runs, 48 calls to buy; likely $" in said.err
     assert main(["report", *chosen]) == 0
     shown = capsys.readouterr().out
-    assert "Panel: found at fault" in shown
+    assert "At fault, by judge" in shown
     assert "claude-a x gpt-b" in shown
     assert "self_family" in shown
 
@@ -230,7 +230,7 @@ def test_the_demo_is_judged_by_models_that_are_named(
 ) -> None:
     assert main(["demo", "--judge", A, "--budget", "100"]) == 0
     shown = capsys.readouterr().out
-    assert "Panel: found at fault" in shown
+    assert "At fault, by judge" in shown
     assert main(["demo", "--judge", "openai/gpt-5", "--store", "other-demo.db"]) == 2
     said = capsys.readouterr()
     assert "Failure profile" in said.out
