@@ -8,7 +8,7 @@ import pytest
 from stepscope.cli.main import main
 
 COMMANDS = (
-    "demo init doctor import score report show compare agree shape view gate export purge baseline"
+    "demo init doctor import score judge rejudge report show compare agree shape view gate export purge baseline"
     " calibrate lab"
 ).split()
 GROUPS = ("baseline", "calibrate", "lab")
