@@ -167,6 +167,20 @@ def test_the_overlap_of_cited_steps_is_jaccards_and_leaves_out_who_never_cites()
     assert absent.kind == "not_applicable"
 
 
+def test_a_step_that_cites_itself_shares_nothing_by_that() -> None:
+    """A step's verdict cites its step, whoever gives it; what else it cites can be shared."""
+    alone = asked(by_step("openai/a", ["PP"]), by_step("anthropic/b", ["PP"]), rubric="step_labels")
+    figure = alone.pairs[0]["jaccard"]
+    assert isinstance(figure, Unmeasured)
+
+    def repaired(judge: str, error: int) -> list[Record]:
+        verdict = Verdict("judge.step_labels", label="PROGRESS", step=3, cites=(3, error))
+        return [said(judge, n, verdict) for n in range(2)]
+
+    found = asked(repaired("openai/a", 1), repaired("anthropic/b", 2), rubric="step_labels")
+    assert value(found.pairs[0]["jaccard"]) == 0.0
+
+
 def test_steps_are_items_and_runs_are_what_the_interval_is_over() -> None:
     rows = ["PPEPPP"] * 12
     other = ["PPEPPP"] * 6 + ["PPPRPP"] * 6

@@ -160,7 +160,7 @@ def aspect(
         families=tuple(_families(rated, drawing)),
         decision=decision,
         decided_on=decided_on,
-        disputed=tuple(disputes(rated, within=True)[:DISPUTED]),
+        disputed=tuple(disputes(rated, within=True, most=DISPUTED)),
         curves=known,
         changes=tuple(changes(rated)),
         notes=tuple(_notes(rated, drawn)),

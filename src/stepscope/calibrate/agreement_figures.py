@@ -83,8 +83,7 @@ def of_raters(ratings: Ratings, columns: Sequence[int]) -> Asked:
     """Return the ratings of some raters; of a pair, what both rated."""
     codes = ratings.codes[:, columns]
     kept = (codes >= 0).sum(axis=1) >= 2
-    # Who never cites was not asked to: people, files from elsewhere.
-    citing = [at for at in columns if any(v.cites for v in ratings.verdicts(at))]
+    citing = [cited for at in columns if (cited := ratings.cites[at]) is not None]
     places = np.flatnonzero(kept).tolist()
     return Asked(
         codes=codes[kept],
@@ -94,7 +93,7 @@ def of_raters(ratings: Ratings, columns: Sequence[int]) -> Asked:
             (row, overlap)
             for row, place in enumerate(places)
             for first, second in combinations(citing, 2)
-            for overlap in _overlap(ratings, place, first, second)
+            for overlap in _overlap(first.get(place), second.get(place))
         ),
         labels=ratings.labels,
         scored=ratings.scored,
@@ -128,15 +127,10 @@ def of_families(ratings: Ratings, first: str, second: str) -> Asked:
     )
 
 
-def _overlap(ratings: Ratings, place: int, first: int, second: int) -> Iterator[float]:
+def _overlap(first: frozenset[int] | None, second: frozenset[int] | None) -> Iterator[float]:
     """Yield Jaccard's index of the steps that two raters cite; nothing where neither cites."""
-    item = ratings.items[place]
-    said = [ratings.verdict(item, at) for at in (first, second)]
-    if said[0] is None or said[1] is None:
-        return
-    a, b = (set(verdict.cites) for verdict in said if verdict is not None)
-    if a | b:
-        yield len(a & b) / len(a | b)
+    if first is not None and second is not None and first | second:
+        yield len(first & second) / len(first | second)
 
 
 def together(

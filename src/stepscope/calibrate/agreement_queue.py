@@ -30,7 +30,7 @@ COLUMNS = (
 _FORMULA = ("=", "+", "-", "@")
 
 
-def disputes(ratings: Ratings, *, within: bool = False) -> list[Dispute]:
+def disputes(ratings: Ratings, *, within: bool = False, most: int | None = None) -> list[Dispute]:
     """Return the items on which raters of different families disagree, the most telling first.
 
     First where both sides commit themselves, then by the share of pairs that disagree, then by how
@@ -41,37 +41,38 @@ def disputes(ratings: Ratings, *, within: bool = False) -> list[Dispute]:
         ratings: of one rubric.
         within: judges of one family may disagree as well; people always may, and so may judges
             whose verdicts were imported.
+        most: how many are returned; None for all.
     """
     ranks = _ranks(ratings)
-    found: list[tuple[tuple[float, ...], Dispute]] = []
+    found: list[tuple[float, ...]] = []
     pairs = [
         (a, b)
         for a, b in combinations(range(len(ratings.voices)), 2)
         if within or _strangers(ratings.voices[a].family, ratings.voices[b].family)
     ]
-    for place, item in enumerate(ratings.items):
-        row = ratings.codes[place]
+    open_ = [label in OPEN for label in ratings.labels]
+    for place, row in enumerate(ratings.codes.tolist()):
         both = [(a, b) for a, b in pairs if row[a] >= 0 and row[b] >= 0]
         apart = [(a, b) for a, b in both if row[a] != row[b]]
-        if not apart:
-            continue
-        said = {at for pair in apart for at in pair}
-        committed = any(
-            ratings.labels[row[a]] not in OPEN and ratings.labels[row[b]] not in OPEN
-            for a, b in apart
-        )
-        dispute = Dispute(
-            aspect=ratings.rated.aspect,
-            run=item[0],
-            name=ratings.rated.names.get(item[0], ""),
-            step=item[1],
-            answers=ratings.answers(item),
-            apart=len(apart) / len(both),
-        )
-        sure = float(np.mean([ranks[place, at] for at in sorted(said)]))
-        distance = _distance(ratings, place, apart)
-        found.append(((-float(committed), -dispute.apart, -distance, -sure, place), dispute))
-    return [dispute for _, dispute in sorted(found, key=lambda pair: pair[0])]
+        if apart:
+            committed = any(not open_[row[a]] and not open_[row[b]] for a, b in apart)
+            sure = float(np.mean([ranks[place, at] for at in {at for p in apart for at in p}]))
+            distance = _distance(ratings, place, apart)
+            share = len(apart) / len(both)
+            found.append((-float(committed), -share, -distance, -sure, place))
+    return [_dispute(ratings, int(key[-1]), -key[1]) for key in sorted(found)[:most]]
+
+
+def _dispute(ratings: Ratings, place: int, apart: float) -> Dispute:
+    run, step = ratings.items[place]
+    return Dispute(
+        aspect=ratings.rated.aspect,
+        run=run,
+        name=ratings.rated.names.get(run, ""),
+        step=step,
+        answers=ratings.answers((run, step)),
+        apart=apart,
+    )
 
 
 def _strangers(first: str, second: str) -> bool:

@@ -6,7 +6,8 @@ are labels like any other; an item that a rater has no verdict on is -1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from stepscope.calibrate.agreement_types import Answer, Rater
 from stepscope.judges.judgement import SCORES
 from stepscope.model import Verdict
 from stepscope.stats.clusters import codes as numbered
-from stepscope.values import Unmeasured
+from stepscope.values import Unmeasured, UnmeasuredKind
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -38,6 +39,9 @@ class Ratings:
         codes: shape (items, raters), -1 where a rater has none.
         values: shape (items, raters), scores; NaN where there is none.
         runs: shape (items,), a number for the run of each item.
+        cites: for each rater the steps that it cites, by place of the item; of a step those beside
+            itself. None of a rater who never cites: people, files from elsewhere.
+        absent: for each rater the kind of each answer that there is not, by place of the item.
     """
 
     rated: Rated
@@ -46,6 +50,8 @@ class Ratings:
     codes: Ints
     values: Floats
     runs: Ints
+    cites: tuple[dict[int, frozenset[int]] | None, ...]
+    absent: tuple[dict[int, UnmeasuredKind], ...]
 
     @property
     def voices(self) -> tuple[Voice, ...]:
@@ -61,12 +67,6 @@ class Ratings:
         """Return the verdict of one rater on one item; None where it has none."""
         answer = self.voices[at].said.get(item)
         return answer if isinstance(answer, Verdict) else None
-
-    def verdicts(self, at: int) -> Iterator[Verdict]:
-        """Yield the verdicts of one rater."""
-        for answer in self.voices[at].said.values():
-            if isinstance(answer, Verdict):
-                yield answer
 
     def answers(self, item: Item) -> tuple[Answer, ...]:
         """Return what each rater said of one item."""
@@ -94,16 +94,10 @@ class Ratings:
 
     def lost(self, columns: Sequence[int]) -> dict[str, int]:
         """Return how many items one of these raters could not answer, by kind."""
-        found: dict[str, int] = {}
-        for item in self.items:
-            kinds = [
-                answer.kind
-                for at in columns
-                if isinstance(answer := self.voices[at].said.get(item), Unmeasured)
-            ]
-            if kinds:
-                found[kinds[0]] = found.get(kinds[0], 0) + 1
-        return found
+        kinds: dict[int, UnmeasuredKind] = {}
+        for at in reversed(columns):
+            kinds |= self.absent[at]
+        return dict(Counter(kinds.values()))
 
 
 def ratings(rated: Rated) -> Ratings:
@@ -129,8 +123,32 @@ def ratings(rated: Rated) -> Ratings:
             if isinstance(answer, Verdict):
                 codes[place, at] = code[label_of(answer)]
                 values[place, at] = np.nan if answer.value is None else answer.value
-    runs = numbered(run for run, _ in items)
-    return Ratings(rated=rated, items=items, labels=labels, codes=codes, values=values, runs=runs)
+    return Ratings(
+        rated=rated,
+        items=items,
+        labels=labels,
+        codes=codes,
+        values=values,
+        runs=numbered(run for run, _ in items),
+        cites=tuple(_cites(voice, items) for voice in rated.voices),
+        absent=tuple(
+            {
+                place: answer.kind
+                for place, item in enumerate(items)
+                if isinstance(answer := voice.said.get(item), Unmeasured)
+            }
+            for voice in rated.voices
+        ),
+    )
+
+
+def _cites(voice: Voice, items: Sequence[Item]) -> dict[int, frozenset[int]] | None:
+    found = {
+        place: frozenset(answer.cites) - {item[1]}
+        for place, item in enumerate(items)
+        if isinstance(answer := voice.said.get(item), Verdict)
+    }
+    return found if any(found.values()) else None
 
 
 def label_of(verdict: Verdict) -> str:
