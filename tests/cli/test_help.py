@@ -8,8 +8,8 @@ import pytest
 from stepscope.cli.main import main
 
 COMMANDS = (
-    "demo init doctor import score judge rejudge report show compare agree shape view gate export purge baseline"
-    " calibrate lab"
+    "demo init doctor import score judge rejudge report show compare agree shape view gate export"
+    " purge baseline calibrate lab"
 ).split()
 GROUPS = ("baseline", "calibrate", "lab")
 # What makes a start slow, and what --help has no use for.
