@@ -149,6 +149,19 @@ def test_a_late_reply_of_one_taken_for_dead_is_kept_and_not_bought(path: str) ->
         assert ledger.money("b") == Money(1.0, 0.0)
 
 
+def test_a_late_reply_that_nobody_waits_for_is_there_for_the_next(path: str) -> None:
+    async def late(desk: Desk) -> None:
+        await desk.claim(wanted())
+        await desk.send(KEY, "hash")
+        await desk.fail(KEY, "taken for dead", unknown="stopped")
+        await desk.receive(KEY, packed(reply()), 1)
+
+    with Ledger(path) as ledger, Desk(ledger, Budget("b", 9.0)) as desk:
+        asyncio.run(late(desk))
+        assert ledger.states() == {"received": 1}
+        assert standing(desk) == "bought"
+
+
 @pytest.mark.parametrize(
     ("limit", "worst", "expected"),
     [

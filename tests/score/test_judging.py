@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stepscope.errors import EnvironmentFault
+from stepscope.errors import EnvironmentFault, ModelError
 from stepscope.judges.budget import Budget
 from stepscope.judges.goals import Goal, Goals
 from stepscope.judges.judgement import Judge
@@ -289,6 +289,15 @@ def test_ctrl_c_keeps_what_was_sent_and_the_next_run_goes_on(tmp_path: Path) -> 
 
 def test_ctrl_c_twice_leaves_at_once_and_lists_what_was_sent(tmp_path: Path) -> None:
     assert _stopped(tmp_path / "runs.db", 2) == ["stopping", "aborted, 4 of unknown outcome"]
+
+
+def test_calls_of_unknown_outcome_are_listed_one_by_one(store: Store, ledger: Ledger) -> None:
+    broken = ModelError("the connection broke", again=False)
+    model = Answering(lambda number, request: broken)
+    told = str(judge(store, asking(AXES), access(ledger, model)))
+    assert "20 calls of unknown outcome, perhaps paid twice, counted as $5.0000" in told
+    line = "  r0 local/tiny, sending 1, $0.2500: the connection broke, or the answer was none"
+    assert told.count(line) == 5
 
 
 def test_the_handler_of_ctrl_c_is_put_back(store: Store, ledger: Ledger) -> None:

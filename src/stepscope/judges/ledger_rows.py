@@ -112,7 +112,7 @@ def claim(db: sqlite3.Connection, wanted: Wanted, buyer: Buyer, lives: Lives) ->
         owner, cost, body = row
         if body is not None:
             return Claim("bought", body, cost)
-        if owner is not None and (owner == buyer.owner or _held(db, owner, buyer.token, lives)):
+        if owner is not None and _held(db, owner, buyer.token, lives):
             return Claim("batched" if _batched(db, owner) else "elsewhere")
     fits = _reserve(db, wanted.worst, buyer, lives)
     if fits != "mine":

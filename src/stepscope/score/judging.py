@@ -32,6 +32,8 @@ from stepscope.store import Store
 _AT_ONCE = 8
 # Of what could not be asked: one commit of the store.
 _ABSENT_AT_ONCE = 500
+# As many as are in flight at once by default: a crash leaves no more.
+_LISTED = 32
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,15 +86,27 @@ def _lines(judged: Judged) -> Iterator[str]:
     for why in sorted(set(judged.tools_off.values())):
         names = ", ".join(name for name, said in judged.tools_off.items() if said == why)
         yield f"tools off: {names}: {why}"
-    if ran.unknown:
-        yield (
-            f"{len(ran.unknown):,} calls of unknown outcome, perhaps paid twice, counted as "
-            f"${ran.unknown_usd:.4f}"
-        )
+    yield from _unknown(ran)
     if judged.purged:
         yield f"{judged.purged:,} runs left out: their texts are erased"
     if ran.stopped:
         yield "stopped; run the same command again to go on: what was received is kept"
+
+
+def _unknown(ran: Ran) -> Iterator[str]:
+    """Say which calls may have been paid twice, with the most that they cost."""
+    if not ran.unknown:
+        return
+    yield (
+        f"{len(ran.unknown):,} calls of unknown outcome, perhaps paid twice, counted as "
+        f"${ran.unknown_usd:.4f}"
+    )
+    for one in ran.unknown[:_LISTED]:
+        yield (
+            f"  {one.trajectory[:12]} {one.judge}, sending {one.attempt}, ${one.usd:.4f}: {one.why}"
+        )
+    if len(ran.unknown) > _LISTED:
+        yield f"  and {len(ran.unknown) - _LISTED:,} more: --json lists them all"
 
 
 def _missed(misses: Sequence[Watched]) -> Iterator[str]:
