@@ -30,9 +30,11 @@ from stepscope.testing.model_subject import (
 )
 from stepscope.testing.model_wires import INPUT_TOKENS, OUTPUT_TOKENS, SNAPSHOT, Situation
 
-# Asked at once, and how long each answer takes: one after the other would be seen.
+# Asked at once, and how long the server waits for all of them.
 _MANY = 20
-_EACH_SECONDS = 0.1
+_ALL_SECONDS = 2.0
+# How long a call hangs before it is given up.
+_HANGS_SECONDS = 0.1
 # A call that is given up ends within this.
 _PROMPTLY_SECONDS = 5.0
 _STATUSES = ((400, False), (401, False), (404, False), (429, True), (500, True), (503, True))
@@ -214,7 +216,7 @@ def can_be_given_up(subject: Subject) -> Iterator[str]:
     async def given_up() -> bool:
         async with closing([model]):
             call = asyncio.ensure_future(model.complete(REQUEST))
-            await asyncio.sleep(_EACH_SECONDS)
+            await asyncio.sleep(_HANGS_SECONDS)
             call.cancel()
             await asyncio.wait([call], timeout=_PROMPTLY_SECONDS)
             return call.cancelled()
@@ -228,7 +230,7 @@ def asks_many_at_once(subject: Subject) -> Iterator[str]:
     """Questions wait for their answers side by side."""
     server = subject.server
     server.most_in_flight = 0
-    server.canned = msgspec.structs.replace(subject.answer, delay=_EACH_SECONDS)
+    server.canned = msgspec.structs.replace(subject.answer, together=_MANY, delay=_ALL_SECONDS)
     found = many(subject.opened(), _MANY)
     bad = [one for one in found if not isinstance(one, Reply)]
     if bad:

