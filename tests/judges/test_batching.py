@@ -136,6 +136,7 @@ def test_what_the_provider_refuses_is_asked_once(
     assert ran.failed == {"no_answer": 6}
     assert "scripted" in ran.reasons[0]
     assert ledger.states() == {"failed": 6}
+    assert batches(ledger) == {"over": 1}
 
 
 def test_an_ask_of_which_the_results_say_nothing_is_listed_and_asked_again(
@@ -195,14 +196,21 @@ def test_a_batch_that_is_refused_whole_costs_nothing_and_says_why(
     assert ledger.states() == {"failed": 2}
 
 
+# What a call costs at worst in a batch: some 6,600 bytes and 100 tokens of answer, at half price.
+WORST = 0.0033675
+
+
+@pytest.mark.parametrize(("calls", "made"), [(10, 1), (4, 2)])
 def test_a_budget_lets_into_a_batch_what_it_holds_at_worst_and_the_rest_later(
-    ledger: Ledger, provider: Threaded, protocol: Protocol
+    ledger: Ledger, provider: Threaded, protocol: Protocol, calls: int, made: int
 ) -> None:
-    # A call costs .00233 at worst in a batch: some 4,500 bytes, and 100 tokens of answer.
-    ran = batched(lambda: judgements(5), ledger, provider, protocol, budget=Budget("night", 0.0101))
-    assert ran.judgements == 10
-    assert len(batches(ledger)) == 1
-    assert batches(ledger)["over"] > 1
+    # The calls cost a hundredth of their worst, so that a second batch holds all that is left.
+    night = Budget("night", (calls + 0.9) * WORST)
+    ran = batched(
+        lambda: judgements(3 if calls == 4 else 5), ledger, provider, protocol, budget=night
+    )
+    assert ran.failed == {}
+    assert batches(ledger) == {"over": made}
     assert ran.spent_usd == pytest.approx(ran.usd)
 
 
