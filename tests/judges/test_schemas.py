@@ -1,4 +1,4 @@
-"""Schemas that the strict modes of all providers take, and limits for servers that want them."""
+"""Schemas that the strict modes of all providers take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from stepscope.judges.rubrics import BUILT_IN, rubric
-from stepscope.judges.schemas import bounded, schema_name, schema_of
+from stepscope.judges.schemas import schema_name, schema_of
 from stepscope.model import Json
 
 # What strict modes refuse, or SDKs move out of the schema in silence.
@@ -80,18 +80,6 @@ def test_menus_are_those_of_the_rubric() -> None:
     blame = schema_of(rubric("attribution"))["properties"]
     assert blame["part"]["enum"] == ["plan", "tool_selection", "argument", "recovery"]
     assert blame["whose"]["enum"] == ["agent", "user", "environment"]
-
-
-@pytest.mark.parametrize("name", BUILT_IN)
-def test_a_bounded_schema_ends_every_text_and_list_and_leaves_the_other_alone(name: str) -> None:
-    plain = schema_of(rubric(name))
-    before = json.dumps(plain)
-    for part in inside(bounded(plain)):
-        if part.get("type") == "array":
-            assert part["maxItems"] == 40
-        if part.get("type") == "string":
-            assert ("maxLength" in part) != ("enum" in part)
-    assert json.dumps(plain) == before
 
 
 def test_a_name_of_a_schema_is_letters_and_underscores() -> None:

@@ -7,7 +7,6 @@ raises `Disbelief`. Nothing is converted: true is not 1, "0.9" is not 0.9, 1.0 i
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Collection, Sequence
 
@@ -59,15 +58,12 @@ def object_of(reply: Reply) -> dict[str, Json]:
     if reply.structure == "prompt_only" and (wrapped := _CODE_FENCE.fullmatch(text)):
         # Models that are only told the schema wrap what they write.
         text = wrapped[1]
-    if text.startswith("\ufeff"):
-        raise unparsable("not_json", "a byte order mark")
     try:
         value = json.loads(
             text,
             object_pairs_hook=_object,
             parse_constant=_constant,
             parse_int=_int,
-            parse_float=_float,
         )
     except json.JSONDecodeError as e:
         raise unparsable("not_json", f"{e.msg} at character {e.pos} of {len(text)}") from e
@@ -108,13 +104,6 @@ def _int(text: str) -> int:
     if len(text) > _MOST_DIGITS:
         raise unparsable("out_of_range", f"a whole number of {len(text)} characters")
     return int(text)
-
-
-def _float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise unparsable("out_of_range", f"{text[:_SHOWN_CHARACTERS]} is beyond all numbers")
-    return value
 
 
 class Fields:

@@ -4,12 +4,11 @@ Only what strict modes of all providers take: every field required, no other all
 enumerations, no limits on numbers or lengths, a union only with null. Ranges, steps and quotations
 are checked when the reply is read (`stepscope.judges.believing`); what they say stands in the
 descriptions. Reasons come before the answer that they are for: a model writes in that order.
-`bounded` adds limits, for servers that write until something stops them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from stepscope.judges.rubric import Kind, Rubric
 from stepscope.model import Json
@@ -18,9 +17,6 @@ Schema = dict[str, Json]
 
 # Whose failure it was: not the rubric's to choose.
 WHOSE = ("agent", "user", "environment")
-# Where a bounded answer ends: characters of a text, members of a list.
-MOST_CHARACTERS = 600
-MOST_MEMBERS = 40
 
 
 def schema_of(rubric: Rubric) -> Schema:
@@ -31,29 +27,6 @@ def schema_of(rubric: Rubric) -> Schema:
 def schema_name(kind: Kind) -> str:
     """Return what the schema is called where a provider wants a name."""
     return f"{kind}_answer"
-
-
-def bounded(schema: Schema, *, members: int = MOST_MEMBERS) -> Schema:
-    """Return a schema whose texts and lists end: for local servers, which take such limits.
-
-    >>> bounded({"type": "array", "items": {"type": "string"}}, members=2)
-    {'type': 'array', 'items': {'type': 'string', 'maxLength': 600}, 'maxItems': 2}
-    """
-    made: Schema = {}
-    for name, value in schema.items():
-        if isinstance(value, Mapping):
-            made[name] = bounded(dict(value), members=members)
-        elif isinstance(value, list):
-            made[name] = [
-                bounded(item, members=members) if isinstance(item, dict) else item for item in value
-            ]
-        else:
-            made[name] = value
-    if made.get("type") == "string" and "enum" not in made:
-        made["maxLength"] = MOST_CHARACTERS
-    if made.get("type") == "array":
-        made["maxItems"] = members
-    return made
 
 
 def _axis(answers: Sequence[str]) -> Schema:
