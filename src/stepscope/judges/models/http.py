@@ -10,7 +10,6 @@ from __future__ import annotations
 import ssl
 import zlib
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import httpx2
@@ -57,15 +56,14 @@ class Capped(httpx2.AsyncClient):
         )
 
 
-def client(base: type[httpx2.AsyncClient], *, loopback: bool) -> httpx2.AsyncClient:
+def client(base: type[httpx2.AsyncClient] | None, *, loopback: bool) -> httpx2.AsyncClient:
     """Return a capped client.
 
     Args:
-        base: the SDK's client over aiohttp, which costs half the time of a call; it is used where
-            aiohttp is installed.
+        base: the SDK's client over aiohttp, which costs half the time of a call; None without it.
         loopback: asks this machine itself, never a proxy.
     """
-    over = (Capped, base) if find_spec("aiohttp") is not None else (Capped,)
+    over = (Capped,) if base is None else (Capped, base)
     made: type[httpx2.AsyncClient] = type("CappedClient", over, {})
     return made(
         verify=_certificates(),

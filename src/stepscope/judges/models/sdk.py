@@ -13,6 +13,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -60,8 +61,9 @@ class _Came(NamedTuple):
 
 
 def http_client(endpoint: Endpoint, base: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
-    """Return what an SDK sends with."""
-    return client(base, loopback=is_loopback(urlsplit(endpoint.base_url).hostname))
+    """Return what an SDK sends with: `base`, its client over aiohttp, where that is installed."""
+    over = None if find_spec("aiohttp") is None else base
+    return client(over, loopback=is_loopback(urlsplit(endpoint.base_url).hostname))
 
 
 def refuse_headers(endpoint: Endpoint, variable: str) -> None:
