@@ -11,12 +11,13 @@ import pytest
 from stepscope.errors import ConfigError
 from stepscope.judges.goals import Goal, Goals
 from stepscope.judges.judgement import Judge, Judgement
+from stepscope.judges.judgement import Outcome as Asked
 from stepscope.judges.models.configured import JudgesTable, JudgeTable
 from stepscope.judges.models.opening import closing, open_model
 from stepscope.judges.planning import Options, plan, prompt_of
 from stepscope.judges.rubrics import BUILT_IN, rubric, rubric_set
 from stepscope.judges.running_records import records
-from stepscope.model import Case, Outcome, Request, Trajectory, Verdict
+from stepscope.model import Case, Outcome, Part, Request, Step, Trajectory, Verdict
 from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
 from tests.factories import FAILED, PASSED, agent, did, failed, run, user
@@ -29,6 +30,7 @@ from tests.judges.believed import (
     goals,
     judgement,
     planned,
+    reply,
     said,
 )
 
@@ -258,6 +260,23 @@ def test_a_score_is_a_number_of_its_step() -> None:
         (answer,) = said(made, {"rationale": "It is there.", "score": bad})
         assert isinstance(answer, Unmeasured)
         assert (answer.measure, answer.step, answer.kind) == ("scores", 2, "unparsable")
+
+
+def test_a_score_does_not_know_who_acted() -> None:
+    step = Step(index=0, actor="agent", agent="the booking agent", parts=(Part("text", "Done."),))
+    named = run(step)
+    (made,) = planned(named, "no_look", options=Options(goals=goals(named.name, ("So.", (0,)))))
+    assert isinstance(made, Judgement)
+    assert "Done." in made.asks[0].request.context
+    assert "booking" not in made.asks[0].request.context
+
+
+def test_a_judgement_knows_its_repeat() -> None:
+    made = [judgement(RUN, "step_labels", options=Options(repeat=repeat)) for repeat in (0, 2)]
+    assert [one.repeat for one in made] == [0, 2]
+    repairs = [one.belief.more([Asked(one.asks[0], reply("no"))]) for one in made]
+    assert all(repairs)
+    assert len({repair.key for repair in repairs if repair is not None}) == 2
 
 
 def test_scores_need_goals_that_people_confirmed() -> None:
