@@ -216,6 +216,31 @@ def test_a_second_sending_after_an_unknown_outcome_is_reserved_anew(path: str) -
         assert ledger.states() == {"failed": 1}
 
 
+# Claims, sends and so on, as far as it is told; then it is gone.
+KILLED = (
+    "import asyncio, os, signal, sys\n"
+    "from stepscope.judges.budget import Budget\n"
+    "from stepscope.judges.ledger import Ledger, packed\n"
+    "from stepscope.judges.ledger_desk import Desk\n"
+    "from tests.judges.asked import reply\n"
+    "from tests.judges.test_ledger import KEY, wanted\n"
+    "async def main():\n"
+    "    desk = Desk(Ledger(sys.argv[1]), Budget('b', float(sys.argv[3])))\n"
+    "    steps = {\n"
+    "        'claim': lambda: desk.claim(wanted()),\n"
+    "        'beat': lambda: desk.beat(),\n"
+    "        'send': lambda: desk.send(KEY, 'hash'),\n"
+    "        'fail': lambda: desk.fail(KEY, 'no'),\n"
+    "        'receive': lambda: desk.receive(KEY, packed(reply()), 500_000_000),\n"
+    "    }\n"
+    "    if sys.argv[2] == 'claim': named = ('claim', 'beat')\n"
+    "    else: named = ('claim', *dict.fromkeys(('send', sys.argv[2])))\n"
+    "    for name in named: await steps[name]()\n"
+    "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    "asyncio.run(main())\n"
+)
+
+
 @pytest.mark.parametrize(
     ("last", "states", "spent", "unknown"),
     [
@@ -228,29 +253,7 @@ def test_a_second_sending_after_an_unknown_outcome_is_reserved_anew(path: str) -
 def test_what_a_dead_process_left_is_settled_by_the_next(
     path: str, last: str, states: dict[str, int], spent: float, unknown: int
 ) -> None:
-    code = (
-        "import asyncio, os, signal, sys\n"
-        "from stepscope.judges.budget import Budget\n"
-        "from stepscope.judges.ledger import Ledger, packed\n"
-        "from stepscope.judges.ledger_desk import Desk\n"
-        "from tests.judges.asked import reply\n"
-        "from tests.judges.test_ledger import KEY, wanted\n"
-        "async def main():\n"
-        "    desk = Desk(Ledger(sys.argv[1]), Budget('b', 9.0))\n"
-        "    steps = {\n"
-        "        'claim': lambda: desk.claim(wanted()),\n"
-        "        'beat': lambda: desk.beat(),\n"
-        "        'send': lambda: desk.send(KEY, 'hash'),\n"
-        "        'fail': lambda: desk.fail(KEY, 'no'),\n"
-        "        'receive': lambda: desk.receive(KEY, packed(reply()), 500_000_000),\n"
-        "    }\n"
-        "    if sys.argv[2] == 'claim': named = ('claim', 'beat')\n"
-        "    else: named = ('claim', *dict.fromkeys(('send', sys.argv[2])))\n"
-        "    for name in named: await steps[name]()\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "asyncio.run(main())\n"
-    )
-    subprocess.run([sys.executable, "-c", code, path, last], check=False)
+    subprocess.run([sys.executable, "-c", KILLED, path, last, "9"], check=False)
     with Ledger(path) as ledger, Desk(ledger, Budget("b", 9.0)) as desk:
         assert ledger.states() == states
         assert ledger.money("b") == Money(spent, 0.0)
@@ -259,6 +262,14 @@ def test_what_a_dead_process_left_is_settled_by_the_next(
         for one in found:
             assert (one.key, one.trajectory, one.judge, one.attempt) == (KEY, "r1", "local/tiny", 1)
             assert one.usd == 1.0
+
+
+def test_money_that_a_dead_process_reserved_is_free_again(path: str) -> None:
+    with Ledger(path) as ledger, Desk(ledger, Budget("b", 1.0)) as desk:
+        subprocess.run([sys.executable, "-c", KILLED, path, "claim", "1"], check=False)
+        assert ledger.money("b") == Money(0.0, 1.0)
+        asyncio.run(desk.beat())
+        assert standing(desk, "b" * 64) == "mine"
 
 
 def test_a_run_that_ends_lists_what_it_had_sent(path: str) -> None:
@@ -281,7 +292,8 @@ def test_an_owner_of_this_place_is_known_by_number_and_start() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     pid = ended.pid
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    zombie = mine._replace(pid=pid)
+    start = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[19]
+    zombie = mine._replace(pid=pid, start=start)
     assert not watch.lives(zombie)
     ended.wait()
     assert not watch.lives(zombie)
