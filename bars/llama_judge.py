@@ -43,7 +43,7 @@ def judge(path: Path, told: Settings) -> Judged:
     """Judge what is not judged yet."""
     with stepscope.open(path, settings=told) as notebook:
         notebook.add(RUNS)
-        return notebook.judge(JUDGE, "axes")
+        return notebook.judge("axes", judges=JUDGE)
 
 
 def received(path: Path) -> int:
@@ -109,7 +109,7 @@ def measured(path: Path, told: Settings) -> int:
         kept = replies(notebook.ledger)
         unknown = notebook.ledger.unknown()
         answers = [record.answer for record in notebook.store.records()]
-        again = notebook.judge(JUDGE, "axes")
+        again = notebook.judge("axes", judges=JUDGE)
     done = finished(kept)
     fitting = sum(valid(reply) for reply in done)
     told_tokens = sum(reply.usage is not None for reply in kept)

@@ -25,7 +25,14 @@ COMMON = (
 )
 LOCKS = {
     "run.txt": ("--group=build",),
-    "dev.txt": ("--extra=anthropic", "--extra=openai", "--extra=parquet", "--extra=plots", "--extra=zstd", "--group=dev"),
+    "dev.txt": (
+        "--extra=anthropic",
+        "--extra=openai",
+        "--extra=parquet",
+        "--extra=plots",
+        "--extra=zstd",
+        "--group=dev",
+    ),
 }
 
 

@@ -34,7 +34,7 @@ def opened(path: Path) -> Notebook:
 def test_a_notebook_judges_and_its_ledger_lies_beside_the_store(tmp_path: Path) -> None:
     with opened(tmp_path / "runs.db") as notebook:
         models = {NAME: Answering(said)}
-        found = notebook.judge(NAME, models=models, budget_usd=5_000.0)
+        found = notebook.judge(judges=NAME, models=models, budget_usd=5_000.0)
         assert found.ran.records == 20
         # 70 tokens at a thousand dollars a million.
         assert found.ran.usd == pytest.approx(1.4)
@@ -45,13 +45,13 @@ def test_a_notebook_judges_and_its_ledger_lies_beside_the_store(tmp_path: Path) 
 def test_the_budget_of_the_settings_holds(tmp_path: Path) -> None:
     model = Answering(said)
     with opened(tmp_path / "runs.db") as notebook:
-        found = notebook.judge(NAME, models={NAME: model}).ran
+        found = notebook.judge(judges=NAME, models={NAME: model}).ran
         assert (model.asked, found.failed) == ([], {"budget": 20})
 
 
 def test_what_it_would_cost_needs_no_key_and_makes_no_ledger(tmp_path: Path) -> None:
     with opened(tmp_path / "runs.db") as notebook:
-        found = notebook.judge_cost(NAME, ["axes.termination", "axes.sequencing"])
+        found = notebook.judge_cost(["axes.termination", "axes.sequencing"], judges=NAME)
     assert (found.calls, found.budget_usd) == (8, 5.0)
     assert not (tmp_path / "runs.db.judges.db").exists()
 
@@ -61,8 +61,8 @@ def test_a_sample_is_drawn_once_and_kept(tmp_path: Path) -> None:
     with opened(tmp_path / "runs.db") as notebook:
         for sample in (2, 3):
             notebook.judge(
-                NAME,
                 "axes.termination",
+                judges=NAME,
                 models={NAME: model},
                 how=How(sample=sample),
                 budget_usd=5_000.0,
@@ -76,7 +76,7 @@ def test_a_sample_is_drawn_once_and_kept(tmp_path: Path) -> None:
 
 def test_purging_a_run_erases_its_replies(tmp_path: Path) -> None:
     with opened(tmp_path / "runs.db") as notebook:
-        notebook.judge(NAME, models={NAME: Answering(said)}, budget_usd=5_000.0)
+        notebook.judge(judges=NAME, models={NAME: Answering(said)}, budget_usd=5_000.0)
         purged = notebook.purge(where="name = 'shop/1/0'")
         assert purged.replies == 5
         assert "5 replies of judges" in str(purged)
@@ -87,10 +87,10 @@ def test_purging_a_run_erases_its_replies(tmp_path: Path) -> None:
 def test_nobody_and_nothing_and_no_times_make_no_sense(tmp_path: Path) -> None:
     with opened(tmp_path / "runs.db") as notebook:
         with pytest.raises(UsageError, match="no judge is named"):
-            notebook.judge([])
+            notebook.judge(judges=[])
         with pytest.raises(UsageError, match="no rubric is named"):
-            notebook.judge(NAME, [])
+            notebook.judge([], judges=NAME)
         with pytest.raises(UsageError, match="repeats is 0; expected 1 or more"):
-            notebook.judge(NAME, how=How(repeats=0))
+            notebook.judge(judges=NAME, how=How(repeats=0))
         with pytest.raises(ConfigError, match="family"):
-            notebook.judge("nobody/knows-this")
+            notebook.judge(judges="nobody/knows-this")

@@ -78,7 +78,7 @@ def test_a_panel_is_compared_on_every_axis_with_the_rules_beside_it(notebook: No
             lambda request: "not_applicable" if "A1" in request.context else "uncertain"
         ),
     }
-    notebook.judge(list(models), "axes", models=models, budget_usd=5.0)
+    notebook.judge("axes", judges=list(models), models=models, budget_usd=5.0)
     found = notebook.agreement("axes")
     assert [aspect.name.partition(".")[2] for aspect in found.value[0].aspects] == [
         "argument_validity",
@@ -102,8 +102,8 @@ def test_one_judge_in_both_modes_is_compared_step_by_step(notebook: Notebook) ->
     )
     for mode, model in both:
         notebook.judge(
-            "local/one",
             "step_labels",
+            judges="local/one",
             models={"local/one": model},
             how=How(mode=mode),
             budget_usd=5.0,

@@ -31,7 +31,7 @@ def judged(told: Settings, *, runs: int, repeats: int = 1) -> tuple[Judged, Note
     shortest = sorted(opened.store.trajectories(), key=lambda one: (len(one.steps), one.id))
     chosen = frozenset(one.id for one in shortest[:runs])
     how = How(repeats=repeats, only={RUBRIC: chosen})
-    return opened.judge(JUDGE, RUBRIC, how=how), opened
+    return opened.judge(RUBRIC, judges=JUDGE, how=how), opened
 
 
 def test_every_reply_of_a_real_server_fits_the_schema_and_says_its_tokens(llama: str) -> None:
@@ -47,7 +47,7 @@ def test_every_reply_of_a_real_server_fits_the_schema_and_says_its_tokens(llama:
         assert all(reply.usage and reply.usage.output_total for reply in kept)
         # The second asking of a run finds the first one's prompt cached.
         assert ran.cached_tokens > ran.input_tokens / 3
-        again = opened.judge(JUDGE, RUBRIC, how=How(repeats=2, only={RUBRIC: frozenset()}))
+        again = opened.judge(RUBRIC, judges=JUDGE, how=How(repeats=2, only={RUBRIC: frozenset()}))
         assert again.ran.bought == 0
 
 

@@ -65,9 +65,9 @@ class JudgingNotebook:
 
     def judge(
         self,
-        judges: str | Sequence[str],
         rubrics: str | Sequence[str] = "axes",
         *,
+        judges: str | Sequence[str],
         where: str | None = None,
         since: str | None = None,
         how: How | None = None,
@@ -80,8 +80,8 @@ class JudgingNotebook:
         """Ask judges about the chosen runs; spends, resumes, and never asks the same twice.
 
         Args:
-            judges: models, as "openai/gpt-5".
             rubrics: sets, names, and paths of files.
+            judges: models, as "openai/gpt-5".
             where: a filter.
             since: a date or an age.
             how: how often, with what left out, of how many.
@@ -116,9 +116,9 @@ class JudgingNotebook:
 
     def judge_cost(
         self,
-        judges: str | Sequence[str],
         rubrics: str | Sequence[str] = "axes",
         *,
+        judges: str | Sequence[str],
         where: str | None = None,
         since: str | None = None,
         how: How | None = None,
@@ -143,9 +143,9 @@ class JudgingNotebook:
 
     def rejudge(
         self,
-        judges: str | Sequence[str] = (),
         rubrics: str | Sequence[str] = "axes",
         *,
+        judges: str | Sequence[str] = (),
         where: str | None = None,
         since: str | None = None,
         how: How | None = None,
@@ -174,8 +174,8 @@ class JudgingNotebook:
         only, before = rejudging.judged_before(self.store, files, chosen)
         earlier = rejudging.answers(self.store, files, chosen)
         judged = self.judge(
-            judges or before,
             asked,
+            judges=judges or before,
             where=where,
             since=since,
             how=msgspec.structs.replace(how or judging.AS_USUAL, only=only),

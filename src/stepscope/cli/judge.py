@@ -133,14 +133,16 @@ def ask(
     from stepscope.cli import terminal
 
     cost = {name: asked[name] for name in ("where", "since", "budget_usd")}
-    expected = notebook.judge_cost(*names, how=how, **cost)
+    expected = notebook.judge_cost(names[1], judges=names[0], how=how, **cost)
     terminal.note(f"asking {', '.join(names[0])}: {expected.line()}")
     with terminal.progress("judging") as step:
 
         def progress(at: int, usd: float) -> None:
             step(at, 0)
 
-        return notebook.judge(*names, how=how, progress=progress, stopping=stopping, **asked)
+        return notebook.judge(
+            names[1], judges=names[0], how=how, progress=progress, stopping=stopping, **asked
+        )
 
 
 def code_of(done: Sequence[Judged]) -> int:
@@ -184,7 +186,9 @@ def _told(
     from stepscope.cli import terminal
 
     with terminal.progress("planning"):
-        expected = [notebook.judge_cost(*names, how=how, **asked) for how in hows]
+        expected = [
+            notebook.judge_cost(names[1], judges=names[0], how=how, **asked) for how in hows
+        ]
     if as_json:
         terminal.out_json(expected)
     else:

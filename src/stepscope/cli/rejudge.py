@@ -38,8 +38,8 @@ def rejudge(
 
     with existing(store, settings(offline)) as notebook, terminal.progress("judging") as step:
         found = notebook.rejudge(
-            judge or (),
             rubric or ["axes"],
+            judges=judge or (),
             where=where_of(notebook, runs, where),
             since=since,
             how=How(repeats=repeat, canaries=canaries, batch=batch),
