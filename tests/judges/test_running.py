@@ -13,7 +13,7 @@ from stepscope.judges.budget import Budget
 from stepscope.judges.judgement import Judgement
 from stepscope.judges.ledger import Ledger
 from stepscope.judges.running import Progress, run
-from stepscope.judges.running_buying import Bought
+from stepscope.judges.running_buying import Before, Bought, Purchase
 from stepscope.judges.running_records import judge_name
 from stepscope.judges.running_tally import Ran
 from stepscope.model import Model, Record, Reply, Request, Usage, Verdict
@@ -317,6 +317,61 @@ def test_a_stop_sends_nothing_more_and_keeps_what_was_sent(ledger: Ledger) -> No
     assert set(ran.failed) <= {"stopped"}
 
 
+def test_a_stop_ends_retries(ledger: Ledger) -> None:
+    async def stopped() -> Ran:
+        stop = asyncio.Event()
+
+        def answer(number: int, request: Request) -> ModelError:
+            stop.set()
+            return ModelError("it is down", again=True, status=500)
+
+        model.answer = answer
+        return await run(
+            [judgement()],
+            models={"local/tiny": model},
+            patience=patience(tries=50),
+            ledger=ledger,
+            prices=Prices(),
+            budget=RICH,
+            keep=lambda records: None,
+            stop=stop,
+        )
+
+    model = Answering()
+    ran = asyncio.run(stopped())
+    assert (len(model.asked), ran.failed, ran.unknown) == (1, {"stopped": 1}, ())
+    assert ledger.states() == {"planned": 1}
+
+
+class Impatient:
+    """Gives a call up while its reply is on its way to the disk."""
+
+    async def complete(self, model: Model, request: Request, *, before: Before) -> Reply:
+        assert isinstance(model, Purchase)
+        before(0, None)
+        going = asyncio.create_task(model.complete(request))
+        while model.bought is None:
+            await asyncio.sleep(0)
+        going.cancel()
+        raise ModelError("too late", again=False)
+
+
+def test_a_reply_that_was_received_too_late_is_still_a_reply(ledger: Ledger) -> None:
+    ran = asyncio.run(
+        run(
+            [judgement()],
+            models={"local/tiny": Answering()},
+            patience=Impatient(),
+            ledger=ledger,
+            prices=Prices(),
+            budget=RICH,
+            keep=lambda records: None,
+        )
+    )
+    assert (ran.bought, ran.judgements, ran.failed, ran.unknown) == (1, 1, {}, ())
+    assert ledger.states() == {"verdict": 1}
+
+
 def test_a_grace_cuts_off_what_does_not_come(ledger: Ledger) -> None:
     async def stopped() -> Ran:
         stop = asyncio.Event()
@@ -341,6 +396,31 @@ def test_a_grace_cuts_off_what_does_not_come(ledger: Ledger) -> None:
     assert ran.seconds < 2
     assert (len(ran.unknown), ran.unknown_usd) == (4, 1.0)
     assert ledger.states() == {"planned": 4}
+
+
+def test_what_waits_for_another_try_when_it_is_cut_off_was_not_paid(ledger: Ledger) -> None:
+    async def stopped() -> Ran:
+        stop = asyncio.Event()
+
+        def answer(number: int, request: Request) -> ModelError:
+            asyncio.get_running_loop().call_later(0.02, stop.set)
+            return ModelError("wait a minute", again=True, status=500, after=60.0)
+
+        return await run(
+            [judgement()],
+            models={"local/tiny": Answering(answer)},
+            patience=patience(),
+            ledger=ledger,
+            prices=Prices(),
+            budget=Budget("b", 5.0),
+            keep=lambda records: None,
+            grace_seconds=0.05,
+            stop=stop,
+        )
+
+    ran = asyncio.run(stopped())
+    assert (ran.stopped, ran.unknown, ran.spent_usd, ran.reserved_usd) == (True, (), 0.0, 0.0)
+    assert ledger.states() == {"planned": 1}
 
 
 def test_a_cancelled_run_lists_what_it_had_sent(ledger: Ledger) -> None:
