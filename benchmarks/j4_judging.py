@@ -26,8 +26,8 @@ DELAYS = (50, 100, 200)
 IN_FLIGHT = 200
 ROUNDS = 3
 # Calls a round; slower peers make fewer, which does them no harm: a rate is compared.
-CALLS = {"inspect": 600, "deepeval": 200}
-MOST_CALLS = 2_000
+CALLS = {"inspect": 400, "deepeval": 100}
+MOST_CALLS = 1_000
 OF_SDK, OF_INSPECT, OF_DEEPEVAL = 0.8, 2.0, 10.0
 CPU_MS = 1.0
 
