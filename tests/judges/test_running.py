@@ -14,7 +14,7 @@ from stepscope.judges.judgement import Judgement
 from stepscope.judges.ledger import Ledger
 from stepscope.judges.running import Progress, run
 from stepscope.judges.running_buying import Before, Bought, Purchase
-from stepscope.judges.running_records import judge_name
+from stepscope.judges.running_records import judge_name, records
 from stepscope.judges.running_tally import Ran
 from stepscope.model import Model, Record, Reply, Request, Usage, Verdict
 from stepscope.values import Unmeasured
@@ -43,7 +43,7 @@ def judged(
     model: Model | None = None,
     budget: Budget = RICH,
     prices: Prices = Prices(),  # noqa: B008 (frozen)
-    keep: Callable[[Sequence[Record]], None] = lambda records: None,
+    keep: Callable[[Sequence[Record]], None] = lambda made: None,
     concurrency: int = 8,
     tries: int = 3,
     progress: Progress | None = None,
@@ -333,7 +333,7 @@ def test_a_stop_ends_retries(ledger: Ledger) -> None:
             ledger=ledger,
             prices=Prices(),
             budget=RICH,
-            keep=lambda records: None,
+            keep=lambda made: None,
             stop=stop,
         )
 
@@ -365,7 +365,7 @@ def test_a_reply_that_was_received_too_late_is_still_a_reply(ledger: Ledger) -> 
             ledger=ledger,
             prices=Prices(),
             budget=RICH,
-            keep=lambda records: None,
+            keep=lambda made: None,
         )
     )
     assert (ran.bought, ran.judgements, ran.failed, ran.unknown) == (1, 1, {}, ())
@@ -385,7 +385,7 @@ def test_a_grace_cuts_off_what_does_not_come(ledger: Ledger) -> None:
             ledger=ledger,
             prices=Prices(),
             budget=RICH,
-            keep=lambda records: None,
+            keep=lambda made: None,
             concurrency=4,
             grace_seconds=0.1,
             stop=stop,
@@ -413,7 +413,7 @@ def test_what_waits_for_another_try_when_it_is_cut_off_was_not_paid(ledger: Ledg
             ledger=ledger,
             prices=Prices(),
             budget=Budget("b", 5.0),
-            keep=lambda records: None,
+            keep=lambda made: None,
             grace_seconds=0.05,
             stop=stop,
         )
@@ -433,7 +433,7 @@ def test_a_cancelled_run_lists_what_it_had_sent(ledger: Ledger) -> None:
                 ledger=ledger,
                 prices=Prices(),
                 budget=Budget("b", 100.0),
-                keep=lambda records: None,
+                keep=lambda made: None,
                 concurrency=4,
             )
         )
@@ -449,7 +449,7 @@ def test_a_cancelled_run_lists_what_it_had_sent(ledger: Ledger) -> None:
 
 
 def test_a_full_disk_ends_the_run_and_loses_nothing_that_was_received(ledger: Ledger) -> None:
-    def full(records: Sequence[Record]) -> None:
+    def full(made: Sequence[Record]) -> None:
         raise EnvironmentFault("runs.db: the disk is full")
 
     with pytest.raises(EnvironmentFault, match="the disk is full"):
@@ -469,6 +469,18 @@ def test_progress_counts_judgements_and_money(ledger: Ledger) -> None:
         progress=lambda done, usd: seen.append((done, usd)),
     )
     assert seen == [(1, 0.125), (2, 0.25), (3, 0.375), (4, 0.5)]
+
+
+def test_the_price_of_a_judgement_stands_on_its_first_record_alone() -> None:
+    answers = [Verdict("", label="correct"), Verdict("", label="correct", step=3)]
+    paid = [Bought(reply(), 5, fresh=True), Bought(reply(), 7, fresh=True)]
+    first, second = records(judgement(), answers, paid)
+    assert (first.cost_usd, first.seconds) == (12e-9, 1.0)
+    assert (second.usage, second.cost_usd, second.seconds) == (None, None, None)
+    assert (first.answer.measure, second.answer.step) == ("judge.axes.termination", 3)
+    unpriced = [Bought(reply(), 5, fresh=True), Bought(reply(usage=None), None, fresh=True)]
+    first, _ = records(judgement(), answers, unpriced)
+    assert (first.usage, first.cost_usd, first.seconds) == (None, None, 1.0)
 
 
 @pytest.mark.parametrize(

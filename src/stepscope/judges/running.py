@@ -174,8 +174,7 @@ class _Buying:
         wanted = Wanted(ask.key, trajectory, ask.judge, known)
         while not self.stopped.is_set():
             async with self._slots:
-                # A slot may come free after the stop.
-                found = None if self.stopped.is_set() else await self._look(ask, wanted)
+                found = await self._look(ask, wanted)
             if found is not None:
                 return found
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
