@@ -498,7 +498,7 @@ def test_a_judge_that_answers_under_another_name_says_so(said: str, name: str) -
 
 def test_what_came_to_an_end_is_not_held(ledger: Ledger) -> None:
     model = Answering()
-    judged(judgements(200), ledger, model=model, concurrency=4)
+    judged(judgements(50), ledger, model=model, concurrency=4)
     model.asked.clear()
     gc.collect()
     assert sum(isinstance(held, Judgement) for held in gc.get_objects()) == 0
