@@ -25,7 +25,7 @@ WIDTH, INNER, HEADS, LAYERS, CONTEXT = 32, 64, 2, 1, 131_072
 # The first dimension of every embedding is this, in every layer, so that the first column of the
 # output weights acts as a bias of each token.
 CONSTANT = 4.0
-UNLIKELY, BLANK, QUOTE, END, ZERO, DIGIT = -6.0, -1.0, 0.6, 0.5, 0.5, -0.4
+UNLIKELY, BLANK, QUOTE, END, ZERO, DIGIT = -6.0, -1.0, 0.6, 0.5, 0.5, -1.5
 MERGES = ("t h", "i n")
 BEGIN_TOKEN, END_TOKEN = "<|bos|>", "<|eos|>"
 TEMPLATE = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] "
