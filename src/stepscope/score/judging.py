@@ -23,7 +23,7 @@ from stepscope.judges.judgement import Judgement
 from stepscope.judges.running import Progress
 from stepscope.judges.running_tally import Ran
 from stepscope.model import Record
-from stepscope.score.judging_loop import Access, Asked, Caller, LoopThread
+from stepscope.score.judging_loop import Access, Asked, Caller, LoopThread, Went
 from stepscope.score.looking import Tools, looking
 from stepscope.score.planned import Asking, Plan
 from stepscope.store import Store
@@ -45,6 +45,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
         unasked: questions that no judge was asked, by the first word of why.
         ran: what was bought, kept, lost and paid.
         misses: canaries that a judge answered wrongly; its answers to that rubric are set aside.
+        canaries_usd: what was paid for asking about canaries, besides.
         tools_off: why tools that judges could have had were off, by name.
     """
 
@@ -53,6 +54,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     unasked: dict[str, int]
     ran: Ran
     misses: tuple[Watched, ...] = ()
+    canaries_usd: float = 0.0
     tools_off: dict[str, str] = msgspec.field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -82,6 +84,8 @@ def _lines(judged: Judged) -> Iterator[str]:
         yield f"  {reason}"
     for judge, n in ran.ignored_schema.items():
         yield f"{judge}: {n:,} replies ignored the schema; name another structure in the settings"
+    if judged.canaries_usd:
+        yield f"paid for canaries besides: ${judged.canaries_usd:.4f}"
     yield from _missed(judged.misses)
     for why in sorted(set(judged.tools_off.values())):
         names = ", ".join(name for name, said in judged.tools_off.items() if said == why)
@@ -143,13 +147,14 @@ def judge(
     """
     with looking(asking.workspace, store.redactor) as tools:
         plans = _Plans(store, asking, tools if asking.tools else None)
-        ran, misses = _ran(store, plans, access, progress, stopping)
+        went = _went(store, plans, access, progress, stopping)
     return Judged(
         runs=plans.last.seen.runs,
         purged=plans.last.purged,
         unasked=dict(sorted(plans.last.seen.unasked.items())),
-        ran=ran,
-        misses=misses,
+        ran=went.ran,
+        misses=went.misses,
+        canaries_usd=went.canaries_usd,
         tools_off=dict(tools.off),
     )
 
@@ -167,13 +172,13 @@ class _Plans:
         return self.last
 
 
-def _ran(
+def _went(
     store: Store,
     plans: _Plans,
     access: Access,
     progress: Progress | None,
     stopping: Callable[[], None] | None,
-) -> tuple[Ran, tuple[Watched, ...]]:
+) -> Went:
     caller = Caller()
     loop = LoopThread(caller, access, progress)
 

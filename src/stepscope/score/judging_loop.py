@@ -55,6 +55,14 @@ class Access(NamedTuple):
     batches: Mapping[str, Batch] | None = None
 
 
+class Went(NamedTuple):
+    """How it went: what was done, canaries that were missed, and what asking them cost in USD."""
+
+    ran: Ran
+    misses: tuple[Watched, ...]
+    canaries_usd: float
+
+
 class Asked(NamedTuple):
     """What is asked in one go.
 
@@ -129,15 +137,15 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
 
-    async def run(self, asked: Asked) -> tuple[Ran, tuple[Watched, ...]]:
+    async def run(self, asked: Asked) -> Went:
         """Judge; return what was done, and which canaries were answered wrongly."""
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         self._heed()
         async with closing(self._access.models.values()):
-            misses = await self._watch(asked.canaries)
+            misses, paid = await self._watch(asked.canaries)
             keep = partial(self._keep, asked.keep, misses)
             if self._access.batches is None:
-                return await self._run(asked.plan(), keep), misses
+                return Went(await self._run(asked.plan(), keep), misses, paid)
             ran = await run_batched(
                 asked.plan,
                 batches=self._access.batches,
@@ -148,15 +156,15 @@ class LoopThread:
                 progress=self._progress,
                 stop=self._stop,
             )
-            return ran, misses
+            return Went(ran, misses, paid)
 
-    async def _watch(self, canaries: Sequence[Judgement]) -> tuple[Watched, ...]:
-        """Ask about canaries one by one, never in a batch: the others wait for what they say."""
+    async def _watch(self, canaries: Sequence[Judgement]) -> tuple[tuple[Watched, ...], float]:
+        """Ask about canaries, never in a batch: the others wait for what they say."""
         if not canaries:
-            return ()
+            return (), 0.0
         said: list[Record] = []
-        await self._run(canaries, said.extend)
-        return missed(said)
+        ran = await self._run(canaries, said.extend)
+        return missed(said), ran.usd
 
     async def _run(self, judgements: Iterable[Judgement], keep: Keep) -> Ran:
         access = self._access
