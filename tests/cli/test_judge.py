@@ -12,8 +12,10 @@ import pytest
 
 from stepscope.cli.main import main
 from stepscope.store import Store
+from tests.factories import agent, run, user
 from tests.faults.providers import Threaded, serving
 from tests.faults.script import Script
+from tests.judges.pictures import encoded, looked, picture, png
 
 A, B = "local/claude-a", "local/gpt-b"
 JUDGES = ["--judge", A, "--judge", B]
@@ -149,9 +151,9 @@ def test_a_judge_that_misses_canaries_has_its_answers_set_aside(
 ) -> None:
     canaries = ["--rubric", "axes.result_interpretation", "--canaries"]
     assert main(["judge", "--judge", A, *FEW, *canaries]) == 0
-    assert "canaries of axes.result_interpretation: its answers are set aside" in (
-        capsys.readouterr().out
-    )
+    shown = capsys.readouterr().out
+    assert "paid for canaries besides: $0." in shown
+    assert "canaries of axes.result_interpretation: its answers are set aside" in shown
     with Store.open("good.db") as store:
         records = list(store.records(measure="judge.axes.result_interpretation"))
     assert len(records) == 4
@@ -175,6 +177,34 @@ def test_a_sample_is_drawn_and_remembered(
     with Store.open("good.db") as store:
         assert list(store.drawn("axes.termination").values()) == [0.25] * 5
         assert len(store.sampled("axes.termination")) == 20
+
+
+def test_images_are_sent_when_they_are_asked_for_and_the_price_says_so(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held = looked(picture(png(fill=b"a red lamp")), picture(png(fill=b"a map"), "image/svg+xml"))
+    with Store.open("pictures.db") as store:
+        store.put([run(user("Is the red lamp on?"), held, agent("The red lamp is on."))])
+    chosen = [*JUDGES, "--store", "pictures.db", "--rubric", "axes.termination"]
+    worst = []
+    for media in ([], ["--send-media"]):
+        assert main(["judge", *chosen, *media, "--dry-run", "--json"]) == 0
+        (expected,) = json.loads(capsys.readouterr().out)
+        worst.append([row["worst_usd"] for row in expected["rows"]])
+        counts = [(row["images"], row["images_left_out"]) for row in expected["rows"]]
+        assert counts == ([(1, 1)] * 2 if media else [(0, 0)] * 2)
+    # 48,169 tokens and a little more, at 3 and at 1.25 USD for a million.
+    more = [after - before for before, after in zip(*worst, strict=True)]
+    assert 0.1445 < more[0] < 0.153
+    assert 0.0602 < more[1] < 0.064
+    assert main(["judge", *chosen]) == 0
+    assert "images" not in capsys.readouterr().err
+    assert main(["judge", *chosen, "--send-media"]) == 0
+    assert "2 calls to buy with 2 images, 2 left out; likely $" in capsys.readouterr().err
+    data = encoded(png(fill=b"a red lamp")).encode()
+    assert [data in asked.body for asked in provider.asked] == [False, False, True, True]
+    with Store.open("pictures.db") as store:
+        assert len({record.prompt for record in store.records()}) == 2
 
 
 def test_batches_cost_half_and_are_kept(

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from stepscope.errors import ConfigError, ModelError
@@ -22,6 +23,7 @@ from tests.faults.providers import Provider, Threaded, serving
 from tests.faults.script import Batches, Fault, Script
 from tests.judges.asked import Answering, Prices, judgement, judgements, patience
 from tests.judges.batched import JUDGE, PROTOCOLS, Protocol, batched, batches_at
+from tests.judges.models.scripted import IMAGES
 
 pytestmark = pytest.mark.parametrize("protocol", PROTOCOLS)
 
@@ -54,6 +56,19 @@ def batches(ledger: Ledger) -> dict[str, int]:
         )
 
     return ledger.batch([count]).result()[0]
+
+
+def test_a_batch_holds_the_images_that_its_asks_have(
+    ledger: Ledger, provider: Threaded, protocol: Protocol
+) -> None:
+    (plain,) = judgement("r0").asks
+    request = msgspec.structs.replace(plain.request, media=IMAGES)
+    seen = msgspec.structs.replace(plain, request=request)
+    batch = batches_at(provider, protocol)
+    without, sent = (batch.line(one, "json_schema") for one in (plain, seen))
+    for image in IMAGES:
+        assert image.data.encode() in sent
+        assert image.data.encode() not in without
 
 
 def judged(asked: Iterator[Judgement], ledger: Ledger, *, model: Answering) -> Ran:

@@ -311,11 +311,6 @@ def test_only_labels_are_asked_in_isolation(name: str) -> None:
         planned(RUN, name, options=Options(mode="isolated", goals=GOALS))
 
 
-def test_images_are_not_sent() -> None:
-    with pytest.raises(ConfigError, match="send-media"):
-        planned(RUN, "axes.termination", options=Options(send_media=True))
-
-
 def test_the_case_is_not_shown() -> None:
     case = Case(workflow="shop", task="1", outputs=("1619.34 is the secret answer",))
     (made,) = plan(RUN, case, rubric=rubric("axes.termination"), judge=JUDGE, options=Options(),

@@ -46,6 +46,7 @@ class How(msgspec.Struct, frozen=True, kw_only=True):
         only: rubric -> ids of the runs that it is asked of; a rubric without an entry, of all.
         canaries: whether runs with known answers are asked about first; a judge that gets one
             wrong has its answers to that rubric set aside.
+        send_media: whether images of the runs are sent, too; nothing is taken out of a picture.
         tools: whether judges may look things up before they answer.
         workspace: folder whose files they may look at, too.
         batch: whether questions are sent in batches, at half the price, answered within a day.
@@ -59,6 +60,7 @@ class How(msgspec.Struct, frozen=True, kw_only=True):
     sample: int | None = None
     only: dict[str, frozenset[str]] = msgspec.field(default_factory=dict)
     canaries: bool = False
+    send_media: bool = False
     tools: bool = False
     workspace: str | Path | None = None
     batch: bool = False
@@ -126,7 +128,9 @@ def asking(
         judges=named,
         where=where,
         repeats=how.repeats,
-        options=Options(narration=how.narration, mode=how.mode, goals=goals),
+        options=Options(
+            narration=how.narration, mode=how.mode, goals=goals, send_media=how.send_media
+        ),
         drawn=drawn,
         tools=how.tools,
         workspace=None if how.workspace is None else Path(how.workspace),

@@ -86,6 +86,10 @@ Propose = Annotated[
 Canaries = Annotated[
     bool, typer.Option("--canaries", help="Watch judges with runs whose answers are known.")
 ]
+SendMedia = Annotated[
+    bool,
+    typer.Option("--send-media", help="Send images of runs, too; secrets in them are not hidden."),
+]
 Tools = Annotated[
     bool, typer.Option("--tools", help="Let judges look things up before they answer.")
 ]

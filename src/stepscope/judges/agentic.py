@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from stepscope.judges import images
 from stepscope.judges.agentic_turns import (
     ANSWER,
     Turn,
@@ -164,7 +165,7 @@ class _Looking:
             schema_name=f"look_or_{plain.request.schema_name}",
         )
         key = key_of(plain.judge, request, self.judgement.repeat)
-        return Ask(key=key, judge=plain.judge, request=request)
+        return msgspec.structs.replace(plain, key=key, request=request)
 
     def _follow(self, outcomes: Sequence[Outcome]) -> _Followed:
         plain = self.judgement.asks
@@ -237,6 +238,7 @@ class _Looking:
         request, judge = plain.request, self.judgement.judge
         texts = (request.system, request.context, request.question, dumped(request.schema))
         left = judge.context_tokens - request.max_output_tokens - sum(map(tokens_of, texts))
+        left -= images.TOKENS * len(request.media)
         # Text that is marked line by line may take twice its bytes.
         return min(self.limits.bytes, (left - _MANUAL_TOKENS) * BYTES_PER_TOKEN // 2)
 

@@ -24,7 +24,7 @@ SCORES = "scores"
 # Behind the name where each step was judged without its run: both modes stand side by side.
 ISOLATED = ".isolated"
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_encode = msgspec.json.encode
 
 
 class Judge(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,11 +58,13 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         key: under which its reply is bought, once: see `key_of`.
         judge: the judge's name.
         request: what is sent.
+        images_left_out: how many images of its steps are not sent though images are.
     """
 
     key: str
     judge: str
     request: Request
+    images_left_out: int = 0
 
 
 class Outcome(NamedTuple):
@@ -121,9 +123,16 @@ def key_of(judge: str, request: Request, repeat: int) -> str:
     The request holds the slice of the run, the rubric and its version, the prompt and the
     parameters, so that any change of them is another purchase.
     """
-    return sha256(_encode((judge, request, repeat))).hexdigest()
+    return sha256(_encode((judge, _told(request), repeat))).hexdigest()
 
 
 def request_hash(judge: str, request: Request) -> str:
     """Return 64 hex digits over what is sent: equal for all repeats."""
-    return sha256(_encode((judge, request))).hexdigest()
+    return sha256(_encode((judge, _told(request)))).hexdigest()
+
+
+def _told(request: Request) -> dict[str, Json]:
+    """Return a request as it is hashed: without media where it has none, and never their data."""
+    told: dict[str, Json] = msgspec.to_builtins(request, order="deterministic")
+    media = [(one.content_type, one.sha256, one.words) for one in request.media]
+    return {**told, "media": media} if media else {k: v for k, v in told.items() if k != "media"}

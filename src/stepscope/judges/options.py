@@ -44,7 +44,7 @@ class Options:
         repeat: which asking of the same question, from 0: repeats show the judge's own noise.
         narration: "off" leaves out what the agent says and thinks; calls and results stay.
         goals: sub-goals that people confirmed, for rubrics that score.
-        send_media: images are not sent by this version; asking for it is refused.
+        send_media: images of the run are sent, as far as `judges.images` can.
         mode: "isolated" labels each step without any other, to compare with the whole view.
         beside: rubrics that the same judge is asked of the same runs: they share one beginning.
     """
@@ -67,7 +67,8 @@ def prompt_of(rubric: Rubric, options: Options) -> str:
     """Return 16 hex digits over all that is not the run: part of every record's key."""
     beside = [one.hash for one in sharing(rubric, options) if one.hash != rubric.hash]
     schema = _encode(schema_of(rubric)).decode()
-    modes = (FORM, schema, options.narration, options.mode, *beside)
+    media = ("media",) if options.send_media else ()
+    modes = (FORM, schema, options.narration, options.mode, *media, *beside)
     return prompt_hash(rubric, prompt(rubric.kind), *modes)
 
 
@@ -104,13 +105,11 @@ def settled(rubric: Rubric, judge: Judge, options: Options) -> Options:
 
 
 def refuse_senseless(rubric: Rubric, options: Options) -> None:
-    """Refuse options that the rubric, or this version, cannot honour.
+    """Refuse options that the rubric cannot honour.
 
     Raises:
         ConfigError: they are such.
     """
-    if options.send_media:
-        raise ConfigError("images are not sent to judges by this version; leave --send-media out")
     if options.mode == "isolated" and rubric.kind != "labels":
         raise ConfigError(
             f"rubric {rubric.name} cannot be asked of steps in isolation; step_labels can"

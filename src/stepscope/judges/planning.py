@@ -1,12 +1,13 @@
 """From a run, a rubric and a judge to what is asked: the same plan whenever it is made.
 
 A request has three texts in the order that providers cache: the rubric, the fenced run, the
-question. Nothing is read or written here.
+question. Images, where they are asked for, stand before the question. Nothing is read or written
+here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from stepscope.judges.believing_evidence import Witness
 from stepscope.judges.believing_steps import Entries, LabelsForm, PresenceForm
 from stepscope.judges.believing_whole import AttributionForm, AxisForm, ScoreForm
 from stepscope.judges.fence import Fence, nonce_of
+from stepscope.judges.images import Gallery, Pictures, gallery
 from stepscope.judges.judgement import Ask, Judge, Judgement, key_of
 from stepscope.judges.options import (
     Mode,
@@ -67,7 +69,7 @@ def plan(
     """Yield what is asked of one run by one rubric, or why nothing can be asked.
 
     Args:
-        trajectory: the run.
+        trajectory: the run, with the data of its media where they are to be sent.
         case: what it is measured against; judges do not see it.
         rubric: what is asked.
         judge: who is asked.
@@ -76,7 +78,7 @@ def plan(
         redactor: takes secrets out of what is sent.
 
     Raises:
-        ConfigError: the options ask for what the rubric or this version cannot do.
+        ConfigError: the options ask for what the rubric cannot do.
     """
     del case
     refuse_senseless(rubric, options)
@@ -120,6 +122,9 @@ class _Planning:
         self.schema: Schema = schema_of(rubric)
         self.system = system_of(rubric, options)
         self.witness = Witness(self.copy, self.fence)
+        self.gallery: Gallery | None = None
+        if options.send_media:
+            self.gallery = gallery(trajectory.steps, judge.context_tokens)
 
     @property
     def room(self) -> int:
@@ -127,6 +132,7 @@ class _Planning:
         judge = self.judge
         schema = msgspec.json.encode(self.schema).decode()
         taken = tokens_of(self.system) + tokens_of(schema) + _SPARE_TOKENS
+        taken += 0 if self.gallery is None else self.gallery.tokens
         return (judge.context_tokens - judge.max_output_tokens - taken) * BYTES_PER_TOKEN
 
     def too_long(self, room: int) -> Unmeasured:
@@ -150,7 +156,7 @@ class _Planning:
             left_out=context.left_out,
         )
         question = self._question(f"Answer about the whole run, {self._range()}.")
-        return self._judgement((self._ask(context, question),), form)
+        return self._judgement((self._ask(context, question, self._all_pictures()),), form)
 
     def attribution(self) -> Judgement | Unmeasured:
         outcome = self.trajectory.outcome
@@ -175,7 +181,7 @@ class _Planning:
         by = "" if outcome.source == "none" else f": so says its {outcome.source}{reward}"
         found = f"The run failed{by}."
         question = self._question(f"{found} Answer about the whole run, {self._range()}.")
-        return self._judgement((self._ask(context, question),), form)
+        return self._judgement((self._ask(context, question, self._all_pictures()),), form)
 
     def steps(self) -> Judgement | Unmeasured:
         alone = self.options.mode == "isolated"
@@ -198,7 +204,12 @@ class _Planning:
                 labels=self.rubric.answers,
                 alone=alone,
             )
-        asks = tuple(self._ask(window.context, self._about(window)) for window in planned)
+        asks = tuple(
+            self._ask(
+                window.context, self._about(window), self._pictures(range(window.first, window.end))
+            )
+            for window in planned
+        )
         return self._judgement(asks, form)
 
     def _windows(self, room: int) -> tuple[Window, ...] | None:
@@ -240,7 +251,16 @@ class _Planning:
             return Unmeasured(absent.kind, absent.reason, self.measure, step)
         form = ScoreForm(measure=self.measure, witness=self.witness, step=step)
         question = self._question(f"The sub-goal: {goal}\n\nScore the output against it.")
-        return self._judgement((self._ask(context, question),), form)
+        pictures = self._pictures((step,), alone=True)
+        return self._judgement((self._ask(context, question, pictures),), form)
+
+    def _all_pictures(self) -> Pictures:
+        return self._pictures(range(len(self.copy.steps)))
+
+    def _pictures(self, steps: Sequence[int], *, alone: bool = False) -> Pictures:
+        if self.gallery is None:
+            return Pictures()
+        return self.gallery.of(steps, self.fence, alone=alone)
 
     def _range(self) -> str:
         return f"steps 0 to {len(self.copy.steps) - 1}"
@@ -263,11 +283,11 @@ class _Planning:
             f"By the rubric {self.rubric.name}: {self.rubric.question} {words}"
         )
 
-    def _ask(self, context: Context, question: str) -> Ask:
+    def _ask(self, context: Context, question: str, pictures: Pictures) -> Ask:
         judge = self.judge
         request = Request(
             system=self.system,
-            context=context.text,
+            context=f"{context.text}\n{pictures.note}" if pictures.note else context.text,
             question=question,
             schema_name=schema_name(self.rubric.kind),
             schema=self.schema,
@@ -275,9 +295,10 @@ class _Planning:
             temperature=judge.temperature,
             seed=judge.seed,
             extra=judge.extra,
+            media=pictures.media,
         )
         key = key_of(judge.name, request, self.options.repeat)
-        return Ask(key=key, judge=judge.name, request=request)
+        return Ask(key=key, judge=judge.name, request=request, images_left_out=pictures.left_out)
 
     def _judgement(self, asks: tuple[Ask, ...], form: Form[Part]) -> Judgement:
         return Judgement(

@@ -2,7 +2,7 @@
 
 A step becomes pieces: what was said, called and returned, each under a label of ours. Secrets are
 out before anything is cut or marked; ids stay, because citations point at them. Images and files
-are named, never sent. Without narration the agent's words are out and its calls stay.
+are named by type, size and hash. Without narration the agent's words are out and its calls stay.
 """
 
 from __future__ import annotations

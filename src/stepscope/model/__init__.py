@@ -21,6 +21,8 @@ from stepscope.model.case import (
 from stepscope.model.figures import Figures, figures
 from stepscope.model.judging import (
     Endpoint,
+    ImageType,
+    Media,
     Model,
     Opener,
     Reply,
@@ -70,10 +72,12 @@ __all__ = [
     "Facts",
     "Figures",
     "Format",
+    "ImageType",
     "Instant",
     "Json",
     "Label",
     "Measure",
+    "Media",
     "Model",
     "Opener",
     "Outcome",

@@ -1,8 +1,9 @@
 """What a judge model is asked and what comes back; the third plugin point.
 
-A model gets three texts, in the order that lets providers cache the first two, and the schema that
-its answer must fit. It gives back everything that was received, whether it fits or not: believing a
-reply is the business of `stepscope.judges`, never of a model.
+A model gets three texts, in the order that lets providers cache the first two, images between the
+last two where they are asked for, and the schema that its answer must fit. It gives back everything
+that was received, whether it fits or not: believing a reply is the business of `stepscope.judges`,
+never of a model.
 """
 
 from __future__ import annotations
@@ -18,6 +19,24 @@ from stepscope.model.step import Json, Usage
 Structure = Literal["json_schema", "json_object_schema", "forced_tool", "prompt_only"]
 # Why the model stopped. Only "end" can become a verdict.
 Stop = Literal["end", "length", "refusal", "filter", "tool", "other"]
+# Types that every provider takes.
+ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+
+
+class Media(msgspec.Struct, frozen=True, kw_only=True):
+    """An image that goes with a request.
+
+    Attributes:
+        content_type: as its bytes say it.
+        data: its bytes, base64.
+        sha256: of its bytes.
+        words: the line of ours before it, which says whose it is.
+    """
+
+    content_type: ImageType
+    data: str
+    sha256: str
+    words: str = ""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +45,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         system: the rubric and how to answer; never text of a trace.
         context: the trace as fenced data; the same for all axes of a run, so that it is cached.
+        media: images of that trace, after the context and before the question.
         question: what is asked of that context, last.
         schema_name: name of the schema, letters and underscores.
         schema: JSON schema of the answer; every field required, no others allowed.
@@ -44,6 +64,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     seed: int | None = None
     extra: dict[str, Json] = msgspec.field(default_factory=dict)
+    media: tuple[Media, ...] = ()
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """What judging would cost: the plan as it would be bought, and nothing sent.
 
-The worst is what a budget reserves: every byte a token, every answer as long as it may be. The
+The worst is what a budget reserves: every byte a token, every image as dear as any, every answer as
+long as it may be. The
 likely is a guess from usual texts and answers, and says so. Repairs of unreadable answers and
 further looks of a judge with tools are in neither.
 """
@@ -21,6 +22,8 @@ from stepscope.score.looking import looking
 from stepscope.score.planned import Asking, Plan
 from stepscope.store import Store
 
+# A picture of a screen, at the large providers: 700 to 2,500.
+_TOKENS_PER_IMAGE = 1_500
 # English text and JSON in the tokenisers of the large providers: 3.5 to 4.5.
 _BYTES_PER_TOKEN = 4
 # Answers of the length that the rubrics ask for: tokens of one, and of each step's part in it.
@@ -32,7 +35,9 @@ _WHOLE_TOKENS: dict[Kind, int] = {
     "presence": 60,
 }
 _STEP_TOKENS: dict[Kind, int] = {"labels": 50, "presence": 25}
+# Judgements that are held at a time; fewer where each may hold images.
 _LOOKED_UP = 200
+_LOOKED_UP_WITH_MEDIA = 10
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +50,8 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
         calls: requests that they need, repairs not counted.
         bought: of these, with a reply in the ledger.
         input_tokens: what the others would read, likely.
+        images: what they would be sent of them, each as often as it is sent.
+        images_left_out: images of their steps that would not be sent, though images are.
         worst_usd: what they can cost; None where the price is not known.
         likely_usd: what they probably cost.
     """
@@ -55,6 +62,8 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     calls: int = 0
     bought: int = 0
     input_tokens: int = 0
+    images: int = 0
+    images_left_out: int = 0
     worst_usd: float | None = 0.0
     likely_usd: float | None = 0.0
 
@@ -95,9 +104,12 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
         """Say it in a line."""
         likely, worst = _money(self.likely_usd), _money(self.worst_usd)
         budget = "none" if self.budget_usd is None else f"${self.budget_usd:.2f}"
+        sent = sum(row.images for row in self.rows)
+        left_out = sum(row.images_left_out for row in self.rows)
+        images = f" with {sent:,} images, {left_out:,} left out" if sent or left_out else ""
         return (
-            f"{self.runs:,} runs, {self.calls:,} calls to buy; likely {likely}, at worst {worst}; "
-            f"budget {budget}"
+            f"{self.runs:,} runs, {self.calls:,} calls to buy{images}; likely {likely}, "
+            f"at worst {worst}; budget {budget}"
         )
 
     def __str__(self) -> str:
@@ -146,7 +158,8 @@ def _rows(
     }
     kinds = {rubric.name: rubric.kind for rubric in asking.rubrics}
     planned = plan.with_steps()
-    while some := list(islice(planned, _LOOKED_UP)):
+    at_once = _LOOKED_UP_WITH_MEDIA if asking.options.send_media else _LOOKED_UP
+    while some := list(islice(planned, at_once)):
         held = _held(ledger, [ask for judgement, _ in some for ask in judgement.asks])
         for judgement, steps in some:
             place = (judgement.judge.name, judgement.rubric)
@@ -174,11 +187,14 @@ def _with(
     request = ask.request
     texts = (request.system, request.context, request.question)
     read = sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_PER_TOKEN
+    read += _TOKENS_PER_IMAGE * len(request.media)
     usage = Usage(input_total=read, output_total=written, source="estimated")
     return msgspec.structs.replace(
         row,
         calls=row.calls + 1,
         input_tokens=row.input_tokens + read,
+        images=row.images + len(request.media),
+        images_left_out=row.images_left_out + ask.images_left_out,
         worst_usd=_sum([row.worst_usd, prices.worst(ask.judge, request, batch=batch)]),
         likely_usd=_sum([row.likely_usd, prices.cost(ask.judge, usage, batch=batch)]),
     )

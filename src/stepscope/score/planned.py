@@ -107,9 +107,12 @@ class Plan:
             # One run at a time, and its rows read to the end: the store is written to meanwhile.
             for stored in list(self._store.stored([key])):
                 self.seen.runs += 1
-                steps = len(stored.trajectory.steps)
+                trajectory = stored.trajectory
+                if self._asking.options.send_media:
+                    trajectory = self._store.with_media(trajectory)
+                steps = len(trajectory.steps)
                 for judge in self._asking.judges:
-                    for judgement in self._of(stored.trajectory, judge):
+                    for judgement in self._of(trajectory, judge):
                         yield judgement, steps
 
     def _of(self, trajectory: Trajectory, judge: Judge) -> Iterator[Judgement]:

@@ -11,7 +11,7 @@ import pytest
 from stepscope.errors import ModelError
 from stepscope.judges.models.configured import JudgesTable, JudgeTable
 from stepscope.judges.models.opening import closing, open_model
-from stepscope.model import Model, Reply, Request
+from stepscope.model import Media, Model, Reply, Request
 from tests.faults.providers import Provider
 
 T = TypeVar("T")
@@ -29,6 +29,11 @@ REQUEST = Request(
         "required": ["label"],
         "additionalProperties": False,
     },
+)
+
+IMAGES = (
+    Media(content_type="image/png", data="cG5n", sha256="ab", words="image 1 of step 0"),
+    Media(content_type="image/webp", data="d2VicA==", sha256="cd", words="image 2 of step 1"),
 )
 
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 
 from stepscope.errors import ModelError
@@ -18,6 +19,7 @@ from stepscope.model import Reply, Stop, Structure
 from tests.faults.providers import serving
 from tests.faults.script import Fault, Script
 from tests.judges.models.scripted import (
+    IMAGES,
     KEY,
     REQUEST,
     Protocol,
@@ -61,6 +63,18 @@ def test_one_question_is_one_request(protocol: Protocol) -> None:
     with serving(Script(always=Fault(status=503))) as provider:
         fault_of(model_at(provider, protocol))
         assert len(provider.asked) == 1
+
+
+@pytest.mark.parametrize("protocol", BOTH)
+def test_images_are_sent_and_the_reply_is_read_as_ever(protocol: Protocol) -> None:
+    seen = msgspec.structs.replace(REQUEST, media=IMAGES)
+    with serving() as provider:
+        plain, reply = (ask(model_at(provider, protocol), one) for one in (REQUEST, seen))
+        without, sent = (asked.body for asked in provider.asked)
+    assert (plain.stop, reply.stop) == ("end", "end")
+    for image in IMAGES:
+        assert image.data.encode() in sent
+        assert image.data.encode() not in without
 
 
 @pytest.mark.parametrize("protocol", BOTH)

@@ -9,7 +9,7 @@ import pytest
 
 from stepscope.judges.models import anthropic_messages, openai_chat
 from stepscope.model import Endpoint, Json, Structure, Usage
-from tests.judges.models.scripted import REQUEST
+from tests.judges.models.scripted import IMAGES, REQUEST
 
 LOCAL = Endpoint(name="local/tiny", base_url="http://127.0.0.1:1/v1")
 OPENAI = Endpoint(name="openai/gpt-5", base_url="https://api.openai.com/v1", own=True)
@@ -84,6 +84,36 @@ def test_questions_about_one_trace_share_a_cache_key() -> None:
     assert key(question="another question") == key()
     assert key(context="another trace") != key()
     assert key(system="another rubric") != key()
+
+
+def test_images_stand_before_the_question_of_a_chat() -> None:
+    seen = msgspec.structs.replace(REQUEST, media=IMAGES)
+    asked = openai_chat.parameters(LOCAL, seen, "json_schema")
+    png, webp = "data:image/png;base64,cG5n", "data:image/webp;base64,d2VicA=="
+    assert asked["messages"][1]["content"] == [
+        {"type": "text", "text": REQUEST.context},
+        {"type": "text", "text": "image 1 of step 0"},
+        {"type": "image_url", "image_url": {"url": png, "detail": "high"}},
+        {"type": "text", "text": "image 2 of step 1"},
+        {"type": "image_url", "image_url": {"url": webp, "detail": "high"}},
+        {"type": "text", "text": REQUEST.question},
+    ]
+
+
+def test_images_of_a_message_are_cached_with_the_trace() -> None:
+    seen = msgspec.structs.replace(REQUEST, media=IMAGES)
+    asked = anthropic_messages.parameters(LOCAL, seen, "json_schema")
+    mark = {"type": "ephemeral"}
+    png = {"type": "base64", "media_type": "image/png", "data": "cG5n"}
+    webp = {"type": "base64", "media_type": "image/webp", "data": "d2VicA=="}
+    assert asked["messages"][0]["content"] == [
+        {"type": "text", "text": REQUEST.context, "cache_control": mark},
+        {"type": "text", "text": "image 1 of step 0"},
+        {"type": "image", "source": png},
+        {"type": "text", "text": "image 2 of step 1"},
+        {"type": "image", "source": webp, "cache_control": mark},
+        {"type": "text", "text": REQUEST.question},
+    ]
 
 
 def test_without_a_trace_the_question_stands_alone() -> None:

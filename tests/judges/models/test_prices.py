@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stepscope.judges.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.judges.models.prices import Prices, input_bound
 from stepscope.model import Request, Usage
-from tests.judges.models.scripted import REQUEST
+from tests.judges.models.scripted import IMAGES, REQUEST
 
 OWN = PriceTable(input=2.0, output=10.0, cache_read=0.2, cache_write=2.5, batch=0.5)
 TABLE = JudgesTable(
@@ -109,6 +109,25 @@ def test_no_reply_costs_more_than_the_worst(
     assert worst is not None
     assert cost is not None
     assert cost <= worst
+
+
+@pytest.mark.parametrize(
+    ("judge", "tokens", "usd"),
+    [
+        ("anthropic/claude-sonnet-4-5", 8_464, 3.75),
+        ("openai/gpt-4.1-nano", 24_600, 0.1),
+        ("openai/gpt-4o-mini", 48_169, 0.15),
+        ("local/plain", 48_169, 2.0),
+    ],
+)
+def test_an_image_is_reserved_as_the_dearest(judge: str, tokens: int, usd: float) -> None:
+    plain, seen = (
+        PRICES.worst(judge, msgspec.structs.replace(REQUEST, media=media)) for media in ((), IMAGES)
+    )
+    assert plain is not None
+    assert seen is not None
+    least = 2 * tokens * usd / 1_000_000
+    assert least < seen - plain < 1.07 * least
 
 
 def test_the_bound_counts_every_byte_that_is_sent() -> None:

@@ -1,6 +1,7 @@
 """Models that speak Anthropic's Messages, at its own address or another.
 
-The rubric and the trace carry cache marks, the question after them does not. A `seed` is not sent:
+The rubric and the trace carry cache marks, and so does the last image where there is one; the
+question after them does not. A `seed` is not sent:
 there is no such parameter.
 Source: anthropic 2.12, types/message.py and types/message_create_params.py.
 """
@@ -14,7 +15,7 @@ import msgspec
 from stepscope.errors import ConfigError
 from stepscope.judges.models.dialect import Dialect, Read, count, instructed
 from stepscope.judges.models.faults import unusable
-from stepscope.model import Endpoint, Json, Model, Request, Stop, Structure, Usage
+from stepscope.model import Endpoint, Json, Media, Model, Request, Stop, Structure, Usage
 
 if TYPE_CHECKING:
     from stepscope.judges.models.sdk import Sdk
@@ -77,9 +78,13 @@ def open_endpoint(endpoint: Endpoint) -> Model:
 
 
 def parameters(endpoint: Endpoint, request: Request, structure: Structure) -> dict[str, Json]:
-    """Return what is sent: rubric and trace with cache marks, then the question."""
+    """Return what is sent: rubric and trace with cache marks, images, then the question."""
     system = instructed(request) if structure == "prompt_only" else request.system
     content = [_text(request.question)]
+    shown = [block for one in request.media for block in (_text(one.words), _image(one))]
+    if shown:
+        shown[-1] |= {"cache_control": _CACHED}
+    content[:0] = shown
     if request.context:
         content.insert(0, {**_text(request.context), "cache_control": _CACHED})
     asked: dict[str, Json] = {
@@ -145,6 +150,11 @@ def usage(told: Json) -> Usage | None:
 
 def _text(text: str) -> dict[str, Json]:
     return {"type": "text", "text": text}
+
+
+def _image(media: Media) -> dict[str, Json]:
+    source = {"type": "base64", "media_type": media.content_type, "data": media.data}
+    return {"type": "image", "source": source}
 
 
 DIALECT = Dialect(

@@ -14,7 +14,7 @@ import msgspec
 from stepscope.errors import ConfigError
 from stepscope.judges.models.dialect import Dialect, Read, count, instructed
 from stepscope.judges.models.faults import refused, unusable
-from stepscope.model import Endpoint, Json, Model, Request, Stop, Structure, Usage
+from stepscope.model import Endpoint, Json, Media, Model, Request, Stop, Structure, Usage
 
 if TYPE_CHECKING:
     from stepscope.judges.models.sdk import Sdk
@@ -193,8 +193,21 @@ def _answer(found: _Completion, choice: _Choice, structure: Structure) -> Read:
     return Read(text, stop, usage(found.usage), found.model or "")
 
 
-def _turn(request: Request) -> str:
-    return f"{request.context}\n\n{request.question}" if request.context else request.question
+def _turn(request: Request) -> str | list[Json]:
+    if not request.media:
+        return f"{request.context}\n\n{request.question}" if request.context else request.question
+    shown = [part for one in request.media for part in (_text(one.words), _image(one))]
+    return [_text(request.context), *shown, _text(request.question)]
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _image(media: Media) -> Json:
+    # Of the finer detail that some models offer, nobody says beforehand what it costs.
+    url = f"data:{media.content_type};base64,{media.data}"
+    return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
 
 
 def _cache_key(request: Request) -> str:

@@ -24,6 +24,15 @@ _MILLION = 1_000_000
 _FRAME_TOKENS = 4_096
 # A schema is written out again by some providers, in a language of their own.
 _SCHEMA_TIMES = 4
+# What an image can cost at most, in tokens, by the table's name of the provider, rounded up. At
+# Anthropic a patch of 28 pixels is a token and no side has more than 2,576: 92 x 92, 8,464. At
+# OpenAI 10,000 patches, times its dearest factor, 2.46. Elsewhere as the dearest that is known:
+# gpt-4o-mini, 2,833 and 5,667 for each of eight tiles, 48,169; tiles of 768 pixels at Google, 258
+# each, are 31,218 for the largest image that is sent.
+# Source: the providers' guides to vision, as of 2026.
+_IMAGE_TOKENS = {"anthropic": 9_000, "openai": 25_000}
+_DEAREST_IMAGE_TOKENS = 50_000
+_DEAREST_MODEL = "gpt-4o-mini"
 
 
 class Prices:
@@ -36,9 +45,10 @@ class Prices:
     def worst(self, judge: str, request: Request, *, batch: bool = False) -> float | None:
         """Return what a request can cost at most, USD; None where its price is unknown.
 
-        Every token is at least one byte of what is sent, and no answer is longer than its limit.
+        Every token is at least one byte of what is sent, an image costs what the dearest does at
+        its provider, and no answer is longer than its limit.
         """
-        read = input_bound(request)
+        read = input_bound(request) + len(request.media) * self._image_bound(judge)
         plain = Usage(input_total=read, output_total=request.max_output_tokens)
         cached = msgspec.structs.replace(plain, cache_write=read)
         return _dearest([self._usd(judge, "", usage, batch=batch) for usage in (plain, cached)])
@@ -83,6 +93,12 @@ class Prices:
             f'[judges.model."{judge}"] price = {{ input = 1.25, output = 10 }}'
         )
 
+    def _image_bound(self, judge: str) -> int:
+        provider = endpoints.own_provider(judge, self._table) if "/" in judge else None
+        if provider is None or _DEAREST_MODEL in judge:
+            return _DEAREST_IMAGE_TOKENS
+        return _IMAGE_TOKENS.get(provider.prices, _DEAREST_IMAGE_TOKENS)
+
     def _own(self, judge: str) -> PriceTable | None:
         found = self._table.model.get(judge)
         return None if found is None else found.price
@@ -103,8 +119,9 @@ class Prices:
 
 
 def input_bound(request: Request) -> int:
-    """Return a number of tokens that a request cannot exceed: its bytes, and what goes around."""
-    texts = (request.system, request.context, request.question)
+    """Return a number of tokens that a request's texts cannot exceed: bytes, and what is around."""
+    words = [one.words for one in request.media]
+    texts = (request.system, request.context, request.question, *words)
     schema = len(msgspec.json.encode(request.schema)) + len(request.schema_name)
     extra = len(msgspec.json.encode(request.extra))
     return (
