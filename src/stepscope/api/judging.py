@@ -196,9 +196,7 @@ def access(
     )
 
 
-def _opened(
-    settings: Settings, names: Sequence[str], judges: Sequence[Judge]
-) -> dict[str, Model]:
+def _opened(settings: Settings, names: Sequence[str], judges: Sequence[Judge]) -> dict[str, Model]:
     """Return the models by their judges' names; every one that cannot be opened is told of."""
     values = keys()
     opened: dict[str, Model] = {}

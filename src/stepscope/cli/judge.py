@@ -55,6 +55,8 @@ def judge(
 
     Example: stepscope judge --judge anthropic/claude-sonnet-4-5 --judge openai/gpt-5 --dry-run
     """
+    import secrets
+
     from stepscope.api.judging import How
     from stepscope.cli.stores import existing
 
@@ -83,7 +85,8 @@ def judge(
         names = (judge, rubric or ["axes"])
         if dry_run:
             return _told(notebook, names, asked, how_of(how, narration), as_json=as_json)
-        asked["budget"] = budget_name
+        # Asking with narration and without is one command, and has one budget.
+        asked["budget"] = budget_name or secrets.token_hex(16)
         return judged(notebook, names, asked, how_of(how, narration), as_json=as_json)
 
 
