@@ -104,7 +104,7 @@ def upper_limit(events: int, n: int, level: float = LEVEL) -> float:
         Clopper and Pearson (1934), The use of confidence or fiducial limits, Biometrika 26:404-413.
 
     >>> round(upper_limit(0, 60), 4), round(upper_limit(3, 60), 4), upper_limit(4, 4)
-    (0.0487, 0.1241, 1.0)
+    (0.0487, 0.1242, 1.0)
     """
     from scipy.special import betaincinv  # lazy: .25 s of import
 
