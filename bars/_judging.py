@@ -21,6 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.api import judging as api
+from stepscope.cli.main import stop_again
 from stepscope.judges.budget import Budget
 from stepscope.judges.ledger import Ledger, beside
 from stepscope.judges.models.configured import JudgesTable, JudgeTable, PriceTable
@@ -171,6 +172,7 @@ def forked(body: Callable[[], int]) -> int:
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.unraisablehook = stop_again
         code = FAILED
         try:
             code = body()

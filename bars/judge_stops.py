@@ -75,7 +75,8 @@ def stop(
         if code is None:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-        if code != judging.STOPPED or took > GRACE_SECONDS + SPARE_SECONDS:
+        done = code == 0 and judging.said(path) == reference.records
+        if not (done or code == judging.STOPPED) or took > GRACE_SECONDS + SPARE_SECONDS:
             counts.broken.append(f"stop {counts.stops}: code {code} after {took:.1f} s")
     counts.codes[-1 if code is None else code] += 1
     provider.put(RIGHT)

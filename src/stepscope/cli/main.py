@@ -120,6 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     if arguments is None:
         sys.excepthook = _bug
+        sys.unraisablehook = stop_again
         arguments = sys.argv[1:]
     try:
         return _run(arguments)
@@ -156,6 +157,18 @@ def _run(arguments: Sequence[str]) -> int:
     if result == STOPPED:
         return _complain("stopped; what was done so far is kept", STOPPED)
     return result if isinstance(result, int) else 0
+
+
+def stop_again(ignored: sys.UnraisableHookArgs) -> None:
+    """Hear a Ctrl-C once more that came where Python can raise nothing, in a finaliser, say."""
+    if ignored.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(ignored)
+        return
+    import signal
+    import threading
+
+    # Later and from elsewhere: an exception in this very hook would be ignored, too.
+    threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
 
 
 def _usage(error: Exception) -> str:

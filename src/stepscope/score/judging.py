@@ -185,19 +185,20 @@ def _went(
     def keep(records: Sequence[Record]) -> None:
         store.append(records)
 
-    with ThreadPoolExecutor(1, thread_name_prefix="judges") as thread:
-        asked = Asked(
-            plan=lambda: _fetched(caller, plans, store),
-            canaries=plans.last.canaries(),
-            keep=keep,
-        )
+    asked = Asked(
+        plan=lambda: _fetched(caller, plans, store),
+        canaries=plans.last.canaries(),
+        keep=keep,
+    )
+    # Ctrl-C is heard before the loop begins and until its thread is gone: in between, an exception
+    # here would leave that thread waiting for this one for ever.
+    with _heard(loop, stopping), ThreadPoolExecutor(1, thread_name_prefix="judges") as thread:
         going = thread.submit(asyncio.run, loop.run(asked))
         going.add_done_callback(lambda _: caller.end())
-        with _heard(loop, stopping):
-            caller.serve()
-        if loop.aborted:
-            raise KeyboardInterrupt
-        return going.result()
+        caller.serve()
+    if loop.aborted:
+        raise KeyboardInterrupt
+    return going.result()
 
 
 def _fetched(caller: Caller, plans: _Plans, store: Store) -> Iterator[Judgement]:
