@@ -21,6 +21,7 @@ NOON = "Sat, 21 Nov 2026 12:00:00 GMT"
         ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
         ({"retry-after": "1e300"}, 86400.0),
+        ({"retry-after": "Sat, 21 Nov 2026 99999999999999999999:00:00 GMT"}, None),
         ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
         ({"retry-after-ms": "x", "retry-after": "9"}, 9.0),
         ({"date": NOON, "retry-after": "Sat, 21 Nov 2026 12:00:45 GMT"}, 45.0),

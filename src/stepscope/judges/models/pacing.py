@@ -116,7 +116,7 @@ def _duration(text: str) -> float | None:
 def _http_date(text: str) -> float | None:
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
