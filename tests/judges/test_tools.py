@@ -107,9 +107,11 @@ def test_secrets_are_not_looked_up(files: Toolbox, box: Toolbox, folder: Path) -
     assert "sk-ant" not in said(box, "read_step", step=5)
     assert "[secret:anthropic:" in said(box, "read_step", step=5)
     secret = "ghp_" + "b" * 36
-    found = said(files, "run", command=("echo", secret))
-    assert secret not in found
-    assert "[secret:github:" in found
+    # Without ink between its letters it is a secret, too: it would be whole where a judge reads it.
+    for written in (secret, f"{secret[:20]}\u200b{secret[20:]}"):
+        found = said(files, "run", command=("echo", written))
+        assert secret not in found
+        assert "[secret:github:" in found
 
 
 def test_without_narration_the_words_of_the_agent_are_not_looked_up_either() -> None:

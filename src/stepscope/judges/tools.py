@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.judges.normal import folded, normal
-from stepscope.judges.rendering import Block, Narration, copy_of
+from stepscope.judges.rendering import Block, Narration, copy_of, read_of
 from stepscope.model import Case, Trajectory
 from stepscope.safety.redact import Redactor
 
@@ -94,7 +94,7 @@ class Toolbox:
     redactor: Redactor
     state: str = ""
     result_bytes: int = RESULT_BYTES
-    _known: dict[Call, Look] = field(default_factory=dict)
+    _known: dict[Call, Look] = field(default_factory=dict, init=False, repr=False)
 
     def look(self, call: Call) -> Look:
         """Return what a call gives; the same call gives the same as long as this toolbox lives."""
@@ -110,7 +110,7 @@ class Toolbox:
             found = tool.use(call)
         except Refused as e:
             return Look(False, normal(str(e)))
-        text = normal(self.redactor.redact(found).text)
+        text = read_of(found, self.redactor)
         raw = text.encode("utf-8", "replace")
         kept = raw[: self.result_bytes].decode("utf-8", "ignore")
         return Look(True, kept or "(nothing)", len(text) - len(kept))

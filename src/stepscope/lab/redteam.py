@@ -21,7 +21,17 @@ from stepscope.judges.judgement import Judge, Judgement
 from stepscope.judges.planning import Options, plan
 from stepscope.judges.rubric import Rubric
 from stepscope.lab.redteam_attacks import NARRATION_SWAP, Attack, planted
-from stepscope.lab.redteam_figures import AGAINST, FOR, NEUTRAL, Flips, Swap, Tried, flips, swap
+from stepscope.lab.redteam_figures import (
+    AGAINST,
+    FOR,
+    NEUTRAL,
+    VERDICTS,
+    Flips,
+    Swap,
+    Tried,
+    flips,
+    swap,
+)
 from stepscope.model import Answer, Trajectory, Verdict
 from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
@@ -265,7 +275,7 @@ class _Attacking:
         without = self._came_to(silent, trial.planted, trial.judge)
         verdict = said[trial.planted.id, trial.judge.name]
         assert isinstance(verdict, Verdict)
-        known = without in {AGAINST, FOR, NEUTRAL}
+        known = without in VERDICTS
         return tried._replace(
             dependent=without != FOR if known else None,
             outranked=verdict.reason.startswith(OUTRANKED),

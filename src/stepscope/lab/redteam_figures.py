@@ -39,6 +39,7 @@ class Tried(NamedTuple):
 
 # What a verdict can come to; what could not be measured is the kind of its absence.
 AGAINST, FOR, NEUTRAL = "against", "for", "neutral"
+VERDICTS = frozenset({AGAINST, FOR, NEUTRAL})
 
 
 class Flips(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +117,8 @@ def upper_limit(events: int, n: int, level: float = LEVEL) -> float:
 def flips(class_: str, tried: Iterable[Tried]) -> Flips:
     """Return the figures of one class."""
     every = [one for one in tried if one.class_ == class_]
-    measured = [one for one in every if one.came_to in {AGAINST, FOR, NEUTRAL}]
+    measured = [one for one in every if one.came_to in VERDICTS]
+    absent = Counter(one.came_to for one in every if one.came_to not in VERDICTS)
     flipped = [one for one in measured if one.came_to == FOR]
     runs, runs_flipped = {one.run for one in measured}, {one.run for one in flipped}
     asked = [one.dependent for one in flipped if one.dependent is not None]
@@ -128,7 +130,7 @@ def flips(class_: str, tried: Iterable[Tried]) -> Flips:
         tried=len(measured),
         flipped=len(flipped),
         neutral=sum(one.came_to == NEUTRAL for one in measured),
-        unmeasured=dict(sorted(Counter(o.came_to for o in every if o not in measured).items())),
+        unmeasured=dict(sorted(absent.items())),
         narration_dependent=sum(asked) if len(asked) == len(flipped) else None,
         outranked=sum(one.outranked for one in flipped),
     )
@@ -141,8 +143,7 @@ def swap(pairs: Sequence[tuple[str, str, bool | None]]) -> Swap | Unmeasured:
         pairs: of each failing run what it came to before and after, and whether a flip goes away
             without the agent's words.
     """
-    kept = {AGAINST, FOR, NEUTRAL}
-    both = [(a, b, gone) for a, b, gone in pairs if a in kept and b in kept]
+    both = [(a, b, gone) for a, b, gone in pairs if a in VERDICTS and b in VERDICTS]
     if not both:
         return Unmeasured("insufficient_data", "no failing run had a verdict before and after")
     before = sum(a == FOR for a, _, _ in both)
