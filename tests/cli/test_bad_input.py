@@ -25,13 +25,13 @@ BAD: list[tuple[str, int, str]] = [
     ("import binary", 2, "binary"),
     ("import other.json", 2, "other.json"),
     ("import text.txt", 2, "text.txt"),
-    (f"import {RUNS} --format nothing", 2, "no format called 'nothing'"),
-    (f"import {RUNS} --format claude_code --strict", 2, "runs.json"),
-    (f"import {RUNS} --store folder", 2, "folder"),
-    (f"import {RUNS} --store text.db", 2, "text.db"),
-    (f"import {RUNS} --store other.db", 2, "other.db"),
-    (f"import {RUNS} --store newer.db", 2, "newer"),
-    (f"import {RUNS} --store folder/no/runs.db", 2, "folder/no"),
+    ("import RUNS --format nothing", 2, "no format called 'nothing'"),
+    ("import RUNS --format claude_code --strict", 2, "runs.json"),
+    ("import RUNS --store folder", 2, "folder"),
+    ("import RUNS --store text.db", 2, "text.db"),
+    ("import RUNS --store other.db", 2, "other.db"),
+    ("import RUNS --store newer.db", 2, "newer"),
+    ("import RUNS --store folder/no/runs.db", 2, "folder/no"),
     ("score --store nowhere.db", 2, "no store at 'nowhere.db'"),
     ("score --store good.db --measure nothing", 2, "no measure called 'nothing'"),
     ("report", 2, "no store at 'stepscope.db'"),
@@ -83,7 +83,7 @@ def test_a_mistake_is_one_line_and_the_documented_code(
     workspace: Path, capsys: pytest.CaptureFixture[str], line: str, code: int, says: str
 ) -> None:
     capsys.readouterr()
-    assert main(line.split(" ")) == code
+    assert main([str(RUNS) if word == "RUNS" else word for word in line.split(" ")]) == code
     shown = one_line(capsys, says)
     assert shown.count("\n") <= 1
 

@@ -20,6 +20,7 @@ TEXT = b'{"label": "correct"}' * 50
         ("x-gzip", gzip.compress(TEXT)),
         ("deflate", zlib.compress(TEXT)),
     ],
+    ids=["gzip", "x-gzip", "deflate"],
 )
 def test_a_packed_body_is_unpacked(packing: str, body: bytes) -> None:
     assert unpacked(body, packing, 200) == TEXT
@@ -42,6 +43,7 @@ def test_a_body_of_the_cap_is_taken_and_one_byte_more_is_not() -> None:
         ("br", TEXT, "packed as 'br'", False),
         ("gzip, gzip", TEXT, "not asked for", False),
     ],
+    ids=["cut", "empty", "plain", "unknown", "twice"],
 )
 def test_what_cannot_be_unpacked_is_told(packing: str, body: bytes, said: str, again: bool) -> None:
     with pytest.raises(ModelError, match=said) as told:
