@@ -107,11 +107,14 @@ def reply(label: str = "correct", **fields: object) -> Reply:
 
 @dataclass
 class Answering:
-    """A model in this process: `answer` is given the number of the call and the request."""
+    """A model in this process: `answer` is given the number of the call and the request.
+
+    Where there is a `meeting`, calls wait until as many as it takes are in flight.
+    """
 
     answer: Callable[[int, Request], Reply | ModelError] = lambda number, request: reply()
     name: str = "local/tiny"
-    seconds: float = 0.0
+    meeting: asyncio.Barrier | None = None
     asked: list[Request] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
@@ -122,13 +125,29 @@ class Answering:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            await asyncio.sleep(self.seconds)
+            await (asyncio.sleep(0) if self.meeting is None else self.meeting.wait())
         finally:
             self.in_flight -= 1
         given = self.answer(number, request)
         if isinstance(given, ModelError):
             raise given
         return given
+
+
+class Silent(Answering):
+    """A model that never answers; `reached` is set when so many calls wait for it."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self.reached = asyncio.Event()
+        self._calls = calls
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked.append(request)
+        if len(self.asked) == self._calls:
+            self.reached.set()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets the event")
 
 
 @dataclass(frozen=True)

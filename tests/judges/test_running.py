@@ -21,6 +21,7 @@ from stepscope.values import Unmeasured
 from tests.judges.asked import (
     Answering,
     Prices,
+    Silent,
     judgement,
     judgements,
     patience,
@@ -203,7 +204,7 @@ def test_a_judge_without_a_model_is_named(ledger: Ledger) -> None:
 
 
 def test_no_more_calls_are_in_flight_than_asked_for(ledger: Ledger) -> None:
-    model = Answering(seconds=0.002)
+    model = Answering(meeting=asyncio.Barrier(5))
     judged(judgements(30), ledger, model=model, concurrency=5)
     assert model.most_in_flight == 5
 
@@ -216,7 +217,7 @@ def test_judgements_are_taken_as_calls_end(ledger: Ledger) -> None:
             taken.append(at - len(model.asked))
             yield one
 
-    model = Answering(seconds=0.001)
+    model = Answering()
     judged(asked(model), ledger, model=model, concurrency=2)
     assert len(taken) == 100
     # Eight under way, and one in hand.
@@ -229,21 +230,26 @@ def test_the_first_ask_with_a_long_beginning_goes_alone(ledger: Ledger) -> None:
     class Watched(Answering):
         async def complete(self, request: Request) -> Reply:
             begun.append((self.in_flight, request.question))
+            self.meeting = meetings.pop(0)
             return await super().complete(request)
 
     long = "x" * 5_000
     asked = [judgement("r1", f"axis{n}", context=long) for n in range(4)]
-    judged(asked, ledger, model=Watched(seconds=0.01))
+    together = asyncio.Barrier(3)
+    meetings = [None, together, together, together]
+    judged(asked, ledger, model=Watched())
     assert begun[0] == (0, "axis0")
     assert [flying for flying, _ in begun[1:]] == [0, 1, 2]
     begun.clear()
     short = [judgement("r2", f"axis{n}") for n in range(4)]
-    judged(short, ledger, model=Watched(seconds=0.01))
+    together = asyncio.Barrier(4)
+    meetings = [together] * 4
+    judged(short, ledger, model=Watched())
     assert [flying for flying, _ in begun] == [0, 1, 2, 3]
 
 
 def test_one_ask_planned_twice_is_bought_once(ledger: Ledger) -> None:
-    model = Answering(seconds=0.01)
+    model = Answering()
     ran = judged([judgement(), judgement()], ledger, model=model)
     assert (len(model.asked), ran.bought, ran.from_ledger) == (1, 1, 1)
 
@@ -261,7 +267,6 @@ def test_two_runs_at_once_share_the_work(tmp_path: Path) -> None:
     async def both(first: Ledger, second: Ledger) -> list[Ran]:
         ran = partial(
             run,
-            models={"local/tiny": model},
             patience=patience(),
             prices=Prices(),
             budget=Budget("b", 1_000.0),
@@ -270,17 +275,28 @@ def test_two_runs_at_once_share_the_work(tmp_path: Path) -> None:
         )
         return list(
             await asyncio.gather(
-                ran(judgements(20), ledger=first), ran(judgements(20), ledger=second)
+                ran(judgements(20), models={"local/tiny": models[0]}, ledger=first),
+                ran(judgements(20), models={"local/tiny": models[1]}, ledger=second),
             )
         )
 
-    model = Answering(seconds=0.002)
+    class Sharing(Answering):
+        """Answers when both models are asked."""
+
+        async def complete(self, request: Request) -> Reply:
+            begun[models.index(self)].set()
+            for event in begun:
+                await event.wait()
+            return await super().complete(request)
+
+    begun = [asyncio.Event(), asyncio.Event()]
+    models = [Sharing(name="local/tiny"), Sharing(name="local/other")]
     kept: list[Record] = []
     path = str(tmp_path / "l.db")
     with Ledger(path) as first, Ledger(path) as second:
         one, two = asyncio.run(both(first, second))
         assert first.money("b").spent == 5.0
-    assert len(model.asked) == 40
+    assert [len(model.asked) for model in models] == [one.bought, two.bought]
     assert one.bought + two.bought == 40
     assert one.judgements == two.judgements == 40
     assert min(one.bought, two.bought) > 0
@@ -309,11 +325,11 @@ def test_a_stop_sends_nothing_more_and_keeps_what_was_sent(ledger: Ledger) -> No
         )
 
     kept: list[Record] = []
-    model = Answering(seconds=0.005)
+    model = Answering(meeting=asyncio.Barrier(4))
     ran = asyncio.run(stopped())
     assert ran.stopped
     assert (ran.bought, ran.unknown, len(kept)) == (len(model.asked), (), len(model.asked))
-    assert len(model.asked) < 12
+    assert len(model.asked) == 4
     assert set(ran.failed) <= {"stopped"}
 
 
@@ -374,13 +390,10 @@ def test_a_reply_that_was_received_too_late_is_still_a_reply(ledger: Ledger) -> 
 
 def test_a_grace_cuts_off_what_does_not_come(ledger: Ledger) -> None:
     async def stopped() -> Ran:
-        stop = asyncio.Event()
-        stop.set()
-        asyncio.get_running_loop().call_later(0.05, stop.set)
-        stop.clear()
+        model = Silent(4)
         return await run(
             judgements(50),
-            models={"local/tiny": Answering(seconds=60)},
+            models={"local/tiny": model},
             patience=patience(),
             ledger=ledger,
             prices=Prices(),
@@ -388,12 +401,11 @@ def test_a_grace_cuts_off_what_does_not_come(ledger: Ledger) -> None:
             keep=lambda made: None,
             concurrency=4,
             grace_seconds=0.1,
-            stop=stop,
+            stop=model.reached,
         )
 
     ran = asyncio.run(stopped())
     assert ran.stopped
-    assert ran.seconds < 2
     assert (len(ran.unknown), ran.unknown_usd) == (4, 1.0)
     assert ledger.states() == {"planned": 4}
 
@@ -425,10 +437,11 @@ def test_what_waits_for_another_try_when_it_is_cut_off_was_not_paid(ledger: Ledg
 
 def test_a_cancelled_run_lists_what_it_had_sent(ledger: Ledger) -> None:
     async def aborted() -> None:
+        model = Silent(4)
         going = asyncio.create_task(
             run(
                 judgements(50),
-                models={"local/tiny": Answering(seconds=60)},
+                models={"local/tiny": model},
                 patience=patience(),
                 ledger=ledger,
                 prices=Prices(),
@@ -437,8 +450,7 @@ def test_a_cancelled_run_lists_what_it_had_sent(ledger: Ledger) -> None:
                 concurrency=4,
             )
         )
-        while ledger.states().get("sent") != 4:
-            await asyncio.sleep(0.01)
+        await model.reached.wait()
         going.cancel()
         with pytest.raises(asyncio.CancelledError):
             await going

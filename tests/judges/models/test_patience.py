@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pytest
 
 from stepscope.errors import ModelError
 from stepscope.judges.models.patience import Limits, Patience
 from stepscope.model import Reply, Request
+from tests.clock import run_stepped
 from tests.judges.models.scripted import REQUEST
 
 GOOD = Reply(text="{}", stop="end", structure="json_schema")
@@ -71,7 +72,7 @@ def asked(
     waits = Waits()
     patience = Patience(random.Random(0), limits=limits or Limits(), sleep=waits)
     try:
-        return asyncio.run(patience.complete(model, REQUEST, before=before)), waits.seconds
+        return run_stepped(patience.complete(model, REQUEST, before=before)), waits.seconds
     except ModelError as e:
         return e, waits.seconds
 
@@ -156,18 +157,16 @@ def test_a_wait_beyond_the_deadline_ends_the_call_at_once() -> None:
 
 def test_a_server_that_says_nothing_is_given_up_and_asked_again() -> None:
     model = Said([None, GOOD])
-    assert asked(model, limits=Limits(attempt_seconds=0.02))[0] == GOOD
+    assert asked(model, limits=Limits(attempt_seconds=20.0))[0] == GOOD
     assert model.asked == 2
 
 
 def test_the_whole_call_ends_at_its_deadline_however_many_tries_are_left() -> None:
     model = Said([None] * 100)
-    began = time.monotonic()
-    limits = Limits(tries=100, attempt_seconds=0.05, whole_seconds=0.2, base_seconds=0.0)
-    error, _ = asked(model, limits=limits)
-    assert isinstance(error, ModelError)
-    assert 1 <= model.asked <= 6
-    assert time.monotonic() - began < 10
+    limits = Limits(tries=100, attempt_seconds=5.0, whole_seconds=18.0, base_seconds=0.0)
+    patience = Patience(random.Random(0), limits=limits)
+    seconds = run_stepped(timed(patience, model))
+    assert (model.asked, seconds) == (4, 18.0)
 
 
 def many(model: Said, number: int, patience: Patience) -> list[Reply | BaseException]:
@@ -175,7 +174,14 @@ def many(model: Said, number: int, patience: Patience) -> list[Reply | BaseExcep
         calls = [patience.complete(model, REQUEST, before=quiet) for _ in range(number)]
         return await asyncio.gather(*calls, return_exceptions=True)
 
-    return asyncio.run(all_of_them())
+    return run_stepped(all_of_them())
+
+
+async def timed(patience: Patience, model: Said) -> float:
+    began = asyncio.get_running_loop().time()
+    with suppress(ModelError):
+        await patience.complete(model, REQUEST, before=quiet)
+    return asyncio.get_running_loop().time() - began
 
 
 def test_no_more_are_in_flight_than_are_allowed() -> None:
@@ -187,38 +193,34 @@ def test_no_more_are_in_flight_than_are_allowed() -> None:
 
 def test_refusals_for_rate_let_fewer_through_and_all_calls_end_well() -> None:
     model = Said([broken(status=429)] * 8)
-    patience = Patience(random.Random(0), most=8, limits=Limits(base_seconds=0.001))
+    patience = Patience(random.Random(0), most=8, limits=Limits(base_seconds=1.0))
     assert many(model, 8, patience) == [GOOD] * 8
     assert patience.lane("local").allowed < 8
 
 
 def test_a_pause_that_one_call_is_told_is_kept_by_all_calls_to_the_provider() -> None:
     patience = Patience(random.Random(0), most=4)
-    model = Said([broken(status=429, after=0.15)])
+    model = Said([broken(status=429, after=150.0)])
     other = Said([], name="other/tiny")
 
-    async def timed(model: Said) -> float:
-        began = time.monotonic()
-        await patience.complete(model, REQUEST, before=quiet)
-        return time.monotonic() - began
+    async def all_three() -> tuple[float, float, float]:
+        first = asyncio.create_task(timed(patience, model))
+        await asyncio.sleep(1.0)
+        return await asyncio.gather(first, timed(patience, model), timed(patience, other))
 
-    async def both() -> tuple[float, float, float]:
-        first = asyncio.create_task(timed(model))
-        await asyncio.sleep(0.01)
-        return await asyncio.gather(first, timed(model), timed(other))
-
-    refused, second, elsewhere = asyncio.run(both())
-    assert refused >= 0.15
-    assert second >= 0.12
-    assert elsewhere < second
+    refused, second, elsewhere = run_stepped(all_three())
+    # At the end of a shared pause, calls begin spread over a second.
+    assert 150.0 <= refused <= 152.0
+    assert 149.0 <= second <= 151.0
+    assert elsewhere == 0.0
 
 
 def test_waiting_for_a_turn_does_not_count_against_the_deadline() -> None:
-    patience = Patience(random.Random(0), most=1, limits=Limits(whole_seconds=0.5))
+    patience = Patience(random.Random(0), most=1, limits=Limits(whole_seconds=500.0))
 
     class Slow(Said):
         async def complete(self, request: Request) -> Reply:
-            await asyncio.sleep(0.06)
+            await asyncio.sleep(60.0)
             return GOOD
 
     assert many(Slow([]), 12, patience) == [GOOD] * 12
@@ -230,11 +232,11 @@ def test_a_call_that_is_cancelled_gives_its_place_back() -> None:
     async def cancelled() -> int:
         silent = asyncio.create_task(patience.complete(Said([None]), REQUEST, before=quiet))
         waiting = asyncio.create_task(patience.complete(Said([None]), REQUEST, before=quiet))
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(1.0)
         silent.cancel()
         waiting.cancel()
         await asyncio.gather(silent, waiting, return_exceptions=True)
         await patience.complete(Said([]), REQUEST, before=quiet)
         return patience.lane("local").inside
 
-    assert asyncio.run(cancelled()) == 0
+    assert run_stepped(cancelled()) == 0
