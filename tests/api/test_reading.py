@@ -254,7 +254,7 @@ def test_a_script_without_a_main_guard_may_be_stopped_and_run_again(tmp_path: Pa
             text=True,
             check=True,
             process_group=0,  # as a terminal does it: the signal goes to the whole group
-            timeout=60,
+            timeout=300,
             cwd=tmp_path,
         )
         assert done.stderr == ""

@@ -120,7 +120,7 @@ def test_a_reply_is_read_to_the_cap_and_no_further(packed: bool) -> None:
 
 def test_a_reply_without_end_is_left_at_the_cap() -> None:
     with served(lambda asked: Answer(repeat(b"x" * 1000))) as server:
-        with opened(server.base, [], reply_bytes=10_000, whole=2.0) as client:
+        with opened(server.base, [], reply_bytes=10_000) as client:
             with pytest.raises(TooLarge):
                 client.get("/a")
 

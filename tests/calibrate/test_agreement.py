@@ -359,7 +359,7 @@ def test_free_text_is_no_menu() -> None:
     assert found.decision.outcome == "undecided"
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(*[st.sampled_from([C, I, U, "lost", None])] * 3), min_size=1, max_size=12),
     st.integers(1, 4),

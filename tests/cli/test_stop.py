@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from stepscope import processes
@@ -18,7 +19,7 @@ def test_ctrl_c_is_code_130_and_one_line(tmp_path: Path) -> None:
     command = [STEPSCOPE, "import", "-", "--store", str(store)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as reading:
         while not store.exists() and reading.poll() is None:
-            pass  # it opens the store, then waits for its input
+            time.sleep(0.01)  # it opens the store, then waits for its input
         reading.send_signal(signal.SIGINT)
         assert reading.stderr is not None
         assert reading.stderr.read() == b"error: stopped; what was done so far is kept\n"

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 LANGUAGES = ("bash", "console", "python", "json", "toml", "text")
-# Seconds: a command that takes longer does not belong on a page.
-PATIENCE = 60
+# Seconds after which a command hangs; none on a page takes a tenth of it.
+PATIENCE = 300
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,})(?P<language>[\w-]*)(?P<rest>.*)$")
 _TITLE = re.compile(r'title="([^"]+)"')
 

@@ -36,7 +36,7 @@ def test_the_plugin_of_the_page_is_found_by_content_once_it_is_installed(tmp_pat
     (tmp_path / "runs.log").write_text(files()["runs.log"], encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
     pip += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(site)]
-    subprocess.run([*pip, str(package)], check=True, timeout=120)
+    subprocess.run([*pip, str(package)], check=True, timeout=300)
     for command, wanted in (
         ("import runs.log --store s.db", "acme, 1 run, 3 steps, 2 calls"),
         ("show r-1 --store s.db", "get_order"),
@@ -47,7 +47,7 @@ def test_the_plugin_of_the_page_is_found_by_content_once_it_is_installed(tmp_pat
             env={**os.environ, "PYTHONPATH": f"{site}:{os.environ.get('PYTHONPATH', '')}"},
             capture_output=True,
             encoding="utf-8",
-            timeout=120,
+            timeout=300,
             check=False,
         )
         assert wanted in done.stdout + done.stderr

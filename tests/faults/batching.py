@@ -54,6 +54,7 @@ class Batch:
         self.name = name
         self.items = items
         self.left = polls
+        self.looks = 0
         self.at = time.time()
         self.cancelled = False
         self.more = more
@@ -61,6 +62,7 @@ class Batch:
     def look(self) -> bool:
         """Return whether it has ended; each look brings the end nearer."""
         self.left -= 1
+        self.looks += 1
         return self.left < 0 or self.cancelled
 
 
@@ -74,9 +76,13 @@ class Batching:
         self.anthropic: dict[str, Batch] = {}
         self.made = 0
 
+    def all(self) -> list[Batch]:
+        """Every batch that was made."""
+        return [*self.openai.values(), *self.anthropic.values()]
+
     def finish(self) -> None:
         """End every batch now."""
-        for batch in [*self.openai.values(), *self.anthropic.values()]:
+        for batch in self.all():
             batch.left = -1
 
     def file(self, asked: Asked) -> Body:

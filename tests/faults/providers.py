@@ -49,7 +49,7 @@ from tests.faults.wire import Asked
 
 ROOT = Path(__file__).resolve().parents[2]
 # Seconds until a started process must listen.
-_START = 30.0
+_START = 120.0
 # Answers rightly, always.
 RIGHT = Script()
 
@@ -110,6 +110,11 @@ class Threaded(Provider):
     def finish(self) -> None:
         """End every batch now."""
         self._server.finish()
+
+    @property
+    def looks(self) -> int:
+        """How often batches were looked at."""
+        return self._server.looks
 
     @property
     def script(self) -> Script:

@@ -134,6 +134,11 @@ class Server:
         """End every batch now."""
         self._batching.finish()
 
+    @property
+    def looks(self) -> int:
+        """How often batches were looked at."""
+        return sum(batch.looks for batch in self._batching.all())
+
     def _model(self, asked: Asked) -> tuple[Answer, Sent]:
         dialect = OPENAI if asked.path == CHAT else ANTHROPIC
         number, self._number = self._number, self._number + 1

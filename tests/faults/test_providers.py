@@ -40,7 +40,7 @@ def run(work: Awaitable[T]) -> T:
 
 async def chat(provider: Provider, text: str = "a trace", **more: Any) -> Any:
     async with openai.AsyncOpenAI(
-        base_url=provider.openai, api_key="sk-test", max_retries=0, timeout=5
+        base_url=provider.openai, api_key="sk-test", max_retries=0, timeout=60
     ) as client:
         shape = {"name": "verdict", "strict": True, "schema": SCHEMA}
         asked = {"response_format": {"type": "json_schema", "json_schema": shape}, **more}
@@ -50,7 +50,7 @@ async def chat(provider: Provider, text: str = "a trace", **more: Any) -> Any:
 
 async def message(provider: Provider, text: str = "a trace", **more: Any) -> Any:
     async with anthropic.AsyncAnthropic(
-        base_url=provider.anthropic, api_key="sk-ant-test", max_retries=0, timeout=5
+        base_url=provider.anthropic, api_key="sk-ant-test", max_retries=0, timeout=60
     ) as client:
         shape = {"format": {"type": "json_schema", "schema": SCHEMA}}
         asked = {"output_config": shape, **more}

@@ -7,7 +7,6 @@ import io
 import json
 import random
 import struct
-import time
 import zipfile
 from pathlib import Path
 
@@ -93,10 +92,10 @@ def test_two_members_of_one_name_refuse_the_archive(path: Path) -> None:
 
 def test_a_bomb_is_refused_at_once(path: Path) -> None:
     data = zipped(("bomb", b"0" * (48 * MIB)))
-    start = time.monotonic()
+    # What is packed is not looked at: it is broken.
+    data = data[:100] + bytes(1_000) + data[1_100:]
     assert "times its size; limits.zip_ratio is 200" in refusal(path, data)
     assert "limits.zip_total_bytes is 1048576" in refusal(path, data, Limits(zip_total_bytes=MIB))
-    assert time.monotonic() - start < 1.0
 
 
 def test_a_small_archive_is_not_judged_by_ratio(path: Path) -> None:

@@ -184,7 +184,7 @@ steps = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     listed=st.lists(steps, min_size=1, max_size=6),
     run_id=maybe,

@@ -44,7 +44,7 @@ def test_a_real_trace_of_every_format_cut_anywhere_is_counted() -> None:
         assert truncation.faults(sample, [*range(1, size, size // 9), *range(size - 3, size)]) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     name=st.sampled_from(sorted(REAL)),
     spoils=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 9), SPOILERS), max_size=4),
@@ -67,7 +67,7 @@ def test_a_spoilt_trace_gives_runs_a_quarantine_or_one_line(
             assert found or not data.strip(b" \t\r\n[],\xef\xbb\xbf")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     name=st.sampled_from(registry.names("formats")),
     data=st.binary(max_size=60) | st.text('[]{}:,"\\1 \nNa', max_size=40).map(str.encode),

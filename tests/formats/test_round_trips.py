@@ -77,7 +77,7 @@ def test_of_every_run_in_the_real_data_no_more_is_lost(
     assert counted >= 40
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(trajectories)
 def test_whatever_a_run_holds_it_comes_back_from_otlp(run: Trajectory) -> None:
     if b"\\u0000" in msgspec.json.encode(run):

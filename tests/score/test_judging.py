@@ -265,7 +265,7 @@ def _stopped(path: Path, interrupts: int) -> list[str]:
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert told.stderr == ""

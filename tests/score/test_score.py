@@ -257,7 +257,7 @@ def test_ctrl_c_ends_every_process_in_silence_and_keeps_what_was_scored(tmp_path
         text=True,
         check=True,
         process_group=0,
-        timeout=60,
+        timeout=300,
     )
     assert done.stdout == "stopped\nno process left\n"
     assert done.stderr == ""

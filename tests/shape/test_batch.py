@@ -85,7 +85,7 @@ def test_the_batch_says_what_classify_says(n: int, told: dict[str, float]) -> No
     assert row == len(found.rows)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.permutations(range(40)), st.booleans())
 def test_the_order_of_runs_changes_nothing(order: list[int], gaps: bool) -> None:
     scores = runs(8)

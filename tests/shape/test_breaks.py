@@ -188,7 +188,7 @@ rows = st.integers(0, 9).flatmap(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows)
 def test_probabilities_are_finite_and_sum_to_one(
     columns: tuple[list[float | None], list[float | None], list[float | None]],

@@ -281,7 +281,7 @@ def test_scores_that_are_no_list_of_numbers_are_refused(scores: list[float]) -> 
         classify(scores)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=14),
     st.one_of(st.none(), st.floats(1e-6, 1.0)),

@@ -232,7 +232,7 @@ def test_many_hand_outs_are_replaced_by_normal_deviates_of_the_same_answer(by_ta
 numbers = st.floats(-800, 800) | st.sampled_from([math.nan, math.inf, -math.inf])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.lists(numbers, min_size=5, max_size=5), max_size=8),
     st.lists(st.lists(numbers, min_size=5, max_size=5), max_size=8),

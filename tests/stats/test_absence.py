@@ -66,7 +66,7 @@ counts = rows(st.floats(0, 1e308) | st.just(math.nan) | st.just(math.inf))
 part_shares = rows(st.floats(0, 1) | st.just(math.nan))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(anything, counts, part_shares)
 def test_no_number_that_is_not_finite_ever_leaves(
     figures: list[tuple[float, int]],
@@ -79,7 +79,7 @@ def test_no_number_that_is_not_finite_ever_leaves(
             sound(call(values, clusters))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(anything, anything, st.sampled_from(["share", "usd"]))
 def test_no_comparison_carries_a_number_that_is_not_finite(
     first: list[tuple[float, int]], second: list[tuple[float, int]], unit: str

@@ -183,7 +183,7 @@ def test_one_pair_that_differs_has_an_alpha_and_wide_limits() -> None:
 codes = st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 3)), max_size=25)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(codes, st.sampled_from(["raw", "kappa", "fleiss", "alpha", "gwet", "pabak"]))
 def test_whatever_the_ratings_a_number_or_a_reason_leaves(
     rows: list[tuple[int, int]], name: Name

@@ -132,7 +132,7 @@ def test_undecided_names_the_design_that_would_decide() -> None:
     assert "too near to it for 100 steps" in near.reason
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(st.floats(allow_nan=True, allow_infinity=True), st.integers(0, 4)), max_size=20

@@ -152,7 +152,7 @@ def test_two_processes_may_make_a_store_and_write_at_once(tmp_path: Path) -> Non
         for name in ("a", "b", "c")
     ]
     for writer in writers:
-        _, errors = writer.communicate(timeout=100)
+        _, errors = writer.communicate(timeout=300)
         assert (writer.returncode, errors) == (0, b"")
     with Store.open(path) as store:
         assert len(store.runs()) == 160

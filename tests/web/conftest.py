@@ -62,7 +62,7 @@ def serving(store: Path) -> Iterator[str]:
 
 def client(origin: str) -> httpx2.Client:
     """Return a client of a server; every answer that it gets is validated."""
-    return httpx2.Client(base_url=origin, event_hooks={"response": [check]}, timeout=30)
+    return httpx2.Client(base_url=origin, event_hooks={"response": [check]}, timeout=60)
 
 
 def opened(made: httpx2.Client) -> httpx2.Client:

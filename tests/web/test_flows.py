@@ -172,14 +172,24 @@ def test_the_theme_is_kept(watch: Watched) -> None:
     assert page.evaluate("() => document.documentElement.dataset.theme ?? null") is None
 
 
+# Counts the events that a page hears: the first one is what it compares the others with.
+HEARD = """
+window.heard = 0;
+window.EventSource = class extends EventSource {
+  constructor(...given) { super(...given); this.addEventListener("store", () => heard++); }
+};
+"""
+
+
 def test_an_open_page_says_that_a_score_is_running(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with stepscope.open(path, settings=Settings()) as notebook:
         notebook.add(looking.RUNS)
         made = looking.Made(path, tmp_path / "gate.json")
         with looking.serving(made, gates=False) as origin, watching(browser, origin) as watch:
+            watch.page.add_init_script(HEARD)
             watch.go(f"/?token={looking.TOKEN}")
-            watch.page.wait_for_timeout(300)
+            watch.page.wait_for_function("() => window.heard")
             notebook.score(workers=1)
             expect(watch.page.locator(".live")).to_contain_text("20 of 20 runs scored")
             watch.page.locator(".live button").click()

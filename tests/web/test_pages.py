@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ViewportSize
+from playwright.sync_api import Browser, TimeoutError, ViewportSize
 
 import stepscope
 from stepscope.report.gate_json import gate_documents
@@ -69,7 +70,9 @@ def look(page: Watched, address: str, *, axe: bool = True) -> list[str]:
     page.settle()
     found += [f"dark {said}" for said in serious(page, ["color-contrast"])] if axe else []
     page.page.set_viewport_size(NARROW)
-    page.page.wait_for_timeout(200)
+    page.settle()
+    with suppress(TimeoutError):
+        page.page.wait_for_function("() => document.documentElement.scrollWidth <= 360")
     width = page.page.evaluate("() => document.documentElement.scrollWidth")
     found += [f"{width} px wide in 360"] if width > 360 else []
     return found

@@ -42,14 +42,14 @@ def test_it_says_where_shows_the_store_and_ends_while_a_page_listens(
         found = json.loads("".join(lines))
         assert found["store"] == str(made)
         assert found["url"].startswith("http://127.0.0.1:")
-        with httpx2.Client(timeout=10) as browser:
+        with httpx2.Client(timeout=60) as browser:
             assert browser.get(found["url"]).status_code == 303
             origin = found["url"].partition("/?")[0]
             assert len(browser.get(f"{origin}/api/runs.json").json()) == 20
             with browser.stream("GET", f"{origin}/api/events") as listening:
                 assert next(listening.iter_lines()) == "event: store"
                 process.send_signal(stop)
-                code = process.wait(timeout=30)
+                code = process.wait(timeout=60)
         assert code == (0 if stop is signal.SIGINT else -signal.SIGTERM)
         assert process.stderr is not None
         assert process.stderr.read().strip() == ""

@@ -15,7 +15,7 @@ def sent(inside: httpx2.Client, request: str) -> tuple[int, str]:
     url = inside.base_url
     cookie = "; ".join(f"{name}={value}" for name, value in inside.cookies.items())
     text = request.replace("HOST", f"{url.host}:{url.port}").replace(COOKIE, cookie)
-    with socket.create_connection((url.host, url.port or 80), timeout=10) as connection:
+    with socket.create_connection((url.host, url.port or 80), timeout=60) as connection:
         connection.sendall(text.encode("latin-1"))
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     head = answer.partition(b"\r\n\r\n")[0].decode("latin-1")

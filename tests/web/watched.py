@@ -10,10 +10,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    Request,
+    expect,
+)
 
-# Milliseconds until something that does not happen is a fault.
-PATIENCE = 10_000
+# Milliseconds until something that does not happen is a fault, on a busy machine too.
+PATIENCE = 60_000
+expect.set_options(timeout=PATIENCE)
 # What a script of a payload would call; ours never do. Policy violations mean that markup of a
 # payload became an element, even where the policy then stopped it.
 TRAPS = """

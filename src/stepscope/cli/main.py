@@ -167,8 +167,10 @@ def stop_again(ignored: sys.UnraisableHookArgs) -> None:
     import signal
     import threading
 
-    # Later and from elsewhere: an exception in this very hook would be ignored, too.
-    threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
+    # Later and from elsewhere: an exception in this very hook would be ignored, too. To the thread
+    # that hears it, so that what it waits for is cut short.
+    again = (threading.get_ident(), signal.SIGINT)
+    threading.Timer(0.05, signal.pthread_kill, again).start()
 
 
 def _usage(error: Exception) -> str:

@@ -101,7 +101,7 @@ def test_a_place_given_to_a_call_that_gives_up_goes_to_the_next() -> None:
         lane.leave()  # the second has the place now, and has not run since
         second.cancel()
         await asyncio.gather(second, return_exceptions=True)
-        await asyncio.wait_for(third, timeout=5)
+        await third
         fourth = asyncio.create_task(lane.enter())
         await asyncio.sleep(0)
         fourth.cancel()  # while it waits
