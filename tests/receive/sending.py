@@ -114,8 +114,8 @@ class Receiver:
         self.process.wait(PATIENCE)
 
 
-# A receiver that gives up after a second, for tests of what comes slowly.
-IMPATIENT = """
+# A receiver of eight connections that waits so many seconds for a head and for a body.
+_WAITING = """
 import msgspec
 from stepscope.receive.closings import Waits
 from stepscope.receive.listening import Plan, listen
@@ -123,10 +123,13 @@ from stepscope.receive.patience import Patience
 from stepscope.receive.policy import Address
 from stepscope.settings import Settings
 
-patience = Patience(head_seconds=0.6, body_seconds=1.0, connections=8)
+patience = Patience(head_seconds=%r, body_seconds=%r, connections=8)
 plan = Plan(place=Address("127.0.0.1", 0), token=None, waits=Waits(0.1, 600), patience=patience)
 listen("runs.db", Settings(), plan, lambda e: print(msgspec.json.encode(e).decode(), flush=True))
 """
+PATIENT = _WAITING % (PATIENCE, PATIENCE)
+# It gives up after a second, for tests of what comes slowly.
+IMPATIENT = _WAITING % (0.6, 1.0)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ One receiver stands through all of them; after every case it must still take an 
 from __future__ import annotations
 
 import gzip
+import select
 import socket
 import time
 import zlib
@@ -18,7 +19,16 @@ import pytest
 
 from stepscope.safety.limits import MIB
 from stepscope.store import Store
-from tests.receive.sending import IMPATIENT, JSON_TYPE, PATIENCE, Receiver, export, receiver, span
+from tests.receive.sending import (
+    IMPATIENT,
+    JSON_TYPE,
+    PATIENCE,
+    PATIENT,
+    Receiver,
+    export,
+    receiver,
+    span,
+)
 
 GOOD = export(span("1", "1"))
 # 100 MiB in a tenth of one.
@@ -27,8 +37,22 @@ BOMB = gzip.compress(b" " * MIB, 1) * 100
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    with receiver(tmp_path_factory.mktemp("hostile"), code=IMPATIENT) as found:
+    with receiver(tmp_path_factory.mktemp("hostile"), code=PATIENT) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    with receiver(tmp_path_factory.mktemp("hasty"), code=IMPATIENT) as found:
+        yield found
+
+
+@pytest.fixture
+def impatient(hasty: Receiver) -> Iterator[Receiver]:
+    yield hasty
+    # On a busy machine an ordinary span may come too slowly for it, too: not ten times.
+    assert any(status(ask(hasty, head(hasty) + GOOD)) == 200 for _ in range(10))
+    assert hasty.process.poll() is None
 
 
 @pytest.fixture
@@ -106,7 +130,6 @@ def gzipped(target: Receiver, body: bytes) -> bytes:
         (["Content-Encoding: deflate"], 415),
         (["Content-Encoding: br"], 415),
         (["Content-Encoding: gzip, gzip"], 415),
-        ([f"Content-Length: {2**62}"], 408),
         (["X-Large: " + "a" * 17_000], 431),
         ([f"X-{at}: a" for at in range(3_000)], 431),
         (["Content-Length: -1"], 400),
@@ -194,21 +217,23 @@ def test_json_that_is_no_request_is_refused_with_the_reason(
     assert said in answer.json.get("message", "")
 
 
-def test_a_connection_that_says_nothing_is_cut(target: Receiver) -> None:
-    begin = time.monotonic()
-    assert ask(target) == b""
-    assert time.monotonic() - begin < 5
+def test_a_connection_that_says_nothing_is_cut(impatient: Receiver) -> None:
+    assert ask(impatient) == b""
 
 
 @pytest.mark.parametrize("pause", [0.1])
-def test_a_head_that_comes_a_byte_at_a_time_is_cut(target: Receiver, pause: float) -> None:
-    drip = [bytes([byte]) for byte in head(target)[:30]]
-    assert ask(target, *drip, pause=pause) == b""
+def test_a_head_that_comes_a_byte_at_a_time_is_cut(impatient: Receiver, pause: float) -> None:
+    drip = [bytes([byte]) for byte in head(impatient)[:30]]
+    assert ask(impatient, *drip, pause=pause) == b""
 
 
-def test_a_body_that_comes_a_byte_at_a_time_is_cut_with_408(target: Receiver) -> None:
+def test_a_body_that_is_longer_than_what_comes_is_cut_with_408(impatient: Receiver) -> None:
+    assert status(ask(impatient, head(impatient, f"Content-Length: {2**62}") + GOOD)) == 408
+
+
+def test_a_body_that_comes_a_byte_at_a_time_is_cut_with_408(impatient: Receiver) -> None:
     drip = [bytes([byte]) for byte in GOOD[:20]]
-    assert status(ask(target, head(target), *drip, pause=0.1)) == 408
+    assert status(ask(impatient, head(impatient), *drip, pause=0.1)) == 408
 
 
 @pytest.mark.parametrize(
@@ -247,11 +272,11 @@ def test_half_a_body_keeps_nothing(target: Receiver) -> None:
     ],
 )
 def test_chunks_are_read_to_their_end_or_refused(
-    target: Receiver, chunks: list[bytes], expected: int
+    impatient: Receiver, chunks: list[bytes], expected: int
 ) -> None:
-    raw = head(target, "Transfer-Encoding: chunked", length=None)
+    raw = head(impatient, "Transfer-Encoding: chunked", length=None)
     # A body of a broken chunk may be answered by the server before or after the application.
-    assert status(ask(target, raw, *chunks)) in {expected, 400}
+    assert status(ask(impatient, raw, *chunks)) in {expected, 400}
 
 
 def test_more_connections_than_there_is_room_for_are_told_to_come_again(
@@ -263,15 +288,15 @@ def test_more_connections_than_there_is_room_for_are_told_to_come_again(
         for _ in range(9)
     ]
     try:
-        answers = []
-        for wire in held:
-            wire.settimeout(5)
-            with suppress(OSError):
-                answers.append(wire.recv(1000))
-        assert [answer for answer in answers if b" 503 " in answer and b"Retry-After" in answer]
+        (told, *_), _, _ = select.select(held, [], [], PATIENCE)
+        answer = told.recv(1000)
+        assert b" 503 " in answer
+        assert b"Retry-After" in answer
     finally:
         for wire in held:
             wire.close()
+    while target.send(GOOD).status == 503:
+        pass  # until it has seen that they are closed
 
 
 def test_a_second_request_may_come_before_the_first_is_answered(target: Receiver) -> None:
@@ -301,7 +326,7 @@ WORDS = "<script>alert(1)</script>\x1b[2J\u202e{{7*7}} ' OR 1=1 --"
 def test_hostile_words_in_spans_are_stored_as_words(tmp_path: Path) -> None:
     keys = ("__proto__", "constructor", "gen_ai.operation.name")
     about = [{"key": key, "value": {"stringValue": WORDS}} for key in keys]
-    with receiver(tmp_path, code=IMPATIENT) as target:
+    with receiver(tmp_path, code=PATIENT) as target:
         body = export(span("3", "1", name=WORDS), span("3", "2", "1", attributes=about))
         assert target.send(body).status == 200
         code, last = target.stop()
