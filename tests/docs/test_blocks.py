@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import shutil
 import tomllib
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import LANGUAGES, Block, agrees, blocks, commands, shell
+from tests.docs.prepared import Prepared, shared
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted(
@@ -17,30 +19,50 @@ PAGES = sorted(
 )
 
 
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    base = tmp_path_factory.getbasetemp()
+    # Each worker of pytest-xdist has a folder in the one of the session.
+    return Prepared((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "prepared")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
-def test_every_block_of_the_page_does_what_the_page_says(page: str, tmp_path: Path) -> None:
+def test_every_block_of_the_page_does_what_the_page_says(
+    page: str, tmp_path: Path, prepared: Prepared
+) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    _execute_all(ROOT / page, page, tmp_path)
+    _execute_all(ROOT / page, page, tmp_path, prepared)
 
 
-def _execute_all(page: Path, name: str, folder: Path) -> None:
+def _execute_all(page: Path, name: str, folder: Path, prepared: Prepared) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page, name):
-        _execute(block, folder, names)
+        _execute(block, folder, names, prepared)
 
 
-def _execute(block: Block, folder: Path, names: dict[str, object]) -> None:
+def _bash(block: Block, folder: Path, prepared: Prepared) -> None:
+    lines = block.text.splitlines(keepends=True)
+    while lines and (command := shared(lines[0].rstrip())):
+        ran = prepared.shell(command, folder)
+        assert ran.returncode == 0, f"{block.where}: exit code {ran.returncode}\n{ran.stdout}"
+        del lines[0]
+    if lines:
+        ran = shell(f"set -euo pipefail\n{''.join(lines)}", folder)
+        assert ran.returncode == 0, f"{block.where}: exit code {ran.returncode}\n{ran.stdout}"
+
+
+def _execute(block: Block, folder: Path, names: dict[str, object], prepared: Prepared) -> None:
     assert block.language in LANGUAGES, f"{block.where}: no block may be in {block.language!r}"
     if block.title is not None:
         (folder / block.title).write_text(block.text, encoding="utf-8")
     match block.language:
         case "bash":
-            ran = shell(f"set -euo pipefail\n{block.text}", folder)
-            assert ran.returncode == 0, f"{block.where}: exit code {ran.returncode}\n{ran.stdout}"
+            _bash(block, folder, prepared)
         case "console":
             for command in commands(block):
-                ran = shell(command.text, folder)
+                run = shell if shared(command.text) is None else prepared.shell
+                ran = run(command.text, folder)
                 assert agrees(command.printed, ran.stdout), f"{block.where}\n{ran.stdout}"
         case "python":
             code = compile(block.text, block.where, "exec")
@@ -87,18 +109,20 @@ def test_a_console_block_must_show_what_the_command_prints(
         ("```text\nnever closed\n", "never closed"),
     ],
 )
-def test_a_page_that_is_wrong_fails(text: str, failure: str, tmp_path: Path) -> None:
+def test_a_page_that_is_wrong_fails(
+    text: str, failure: str, tmp_path: Path, prepared: Prepared
+) -> None:
     page = tmp_path / "page.md"
     page.write_text(text, encoding="utf-8")
     with pytest.raises((AssertionError, ValueError), match=failure):
-        _execute_all(page, "page.md", tmp_path)
+        _execute_all(page, "page.md", tmp_path, prepared)
 
 
-def test_python_blocks_of_a_page_share_their_names(tmp_path: Path) -> None:
+def test_python_blocks_of_a_page_share_their_names(tmp_path: Path, prepared: Prepared) -> None:
     page = tmp_path / "page.md"
     text = "```python\na = 1\n```\n\n    ```python\n    assert a == 2\n    ```\n"
     page.write_text(text, encoding="utf-8")
     with pytest.raises(AssertionError):
-        _execute_all(page, "page.md", tmp_path)
+        _execute_all(page, "page.md", tmp_path, prepared)
     page.write_text(text.replace("== 2", "== 1"), encoding="utf-8")
-    _execute_all(page, "page.md", tmp_path)
+    _execute_all(page, "page.md", tmp_path, prepared)
