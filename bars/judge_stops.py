@@ -57,18 +57,21 @@ def stop(
     *,
     moment: float,
     hanging: bool,
+    grace_seconds: float,
+    spare_seconds: float,
 ) -> None:
     """Interrupt one process, and judge its store to the end."""
+    grace = GRACE_SECONDS if hanging else grace_seconds
     path = folder / "work.db"
     shutil.copy(reference.store, path)
     provider.put(HANGING if hanging else RIGHT)
     began = len(provider.entries())
-    child = judging.forked(lambda: _work(path, provider.openai))
+    child = judging.forked(lambda: _work(path, provider.openai, grace))
     code = judging.ended(child, within=moment)
     if code is None:
         os.kill(child, signal.SIGINT)
         start = time.monotonic()
-        code = judging.ended(child, within=60.0)
+        code = judging.ended(child, within=60.0 + grace + spare_seconds)
         took = time.monotonic() - start
         counts.stops += 1
         counts.slowest_seconds = max(counts.slowest_seconds, took)
@@ -76,7 +79,7 @@ def stop(
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
         done = code == 0 and judging.said(path) == reference.records
-        if not (done or code == judging.STOPPED) or took > GRACE_SECONDS + SPARE_SECONDS:
+        if not (done or code == judging.STOPPED) or took > grace + spare_seconds:
             counts.broken.append(f"stop {counts.stops}: code {code} after {took:.1f} s")
     counts.codes[-1 if code is None else code] += 1
     provider.put(RIGHT)
@@ -90,8 +93,8 @@ def stop(
         file.unlink()
 
 
-def _work(path: Path, base: str) -> int:
-    found = judging.work(path, base, grace_seconds=GRACE_SECONDS)
+def _work(path: Path, base: str, grace_seconds: float = GRACE_SECONDS) -> int:
+    found = judging.work(path, base, grace_seconds=grace_seconds)
     return judging.STOPPED if found.ran.stopped else 3 if found.ran.failed else 0
 
 
@@ -109,8 +112,18 @@ def _compare(
     counts.paid_again += asked.total() - len(asked)
 
 
-def measured(stops: int, *, runs: int = RUNS, seed: int = 0) -> Counts:
-    """Interrupt so often, each time a process of its own."""
+def measured(
+    stops: int,
+    *,
+    runs: int = RUNS,
+    seed: int = 0,
+    grace_seconds: float = GRACE_SECONDS,
+    spare_seconds: float = SPARE_SECONDS,
+) -> Counts:
+    """Interrupt so often, each time a process of its own.
+
+    Where calls hang, the grace is always the usual one: it is waited out.
+    """
     rng, counts = random.Random(seed), Counts()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -127,6 +140,8 @@ def measured(stops: int, *, runs: int = RUNS, seed: int = 0) -> Counts:
                     counts,
                     moment=rng.random() * seconds,
                     hanging=at % 2 == 0,
+                    grace_seconds=grace_seconds,
+                    spare_seconds=spare_seconds,
                 )
                 judging.progress(f"{counts.stops} of {stops} stops")
     return counts
