@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -21,12 +22,16 @@ CALLS = 4
 
 
 class Interrupting(Answering):
-    """Interrupts its own process when the last of the first calls is in flight."""
+    """Interrupts its own process when the last of the first calls is in flight; answers then."""
+
+    silent = False
 
     async def complete(self, request: Request) -> Reply:
         if len(self.asked) == CALLS - 1:
             os.kill(os.getpid(), signal.SIGINT)
-        return await super().complete(request)
+        reply = await super().complete(request)
+        await (asyncio.Event().wait() if self.silent else asyncio.sleep(0.1))
+        return reply
 
 
 def main(path: str, times: int) -> None:
@@ -37,7 +42,8 @@ def main(path: str, times: int) -> None:
 
     with Store.open(path) as store, Ledger(path + ".judges.db") as ledger:
         store.put(runs(20))
-        model = Interrupting(said, seconds=0.1 if times == 1 else 30.0)
+        model = Interrupting(said)
+        model.silent = times > 1
         going = access(ledger, model, concurrency=CALLS)
         try:
             found = judge(store, asking(AXES), going, stopping=stopping)

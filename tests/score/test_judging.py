@@ -76,7 +76,7 @@ def access(
     concurrency: int = 4,
 ) -> Access:
     models = {} if model is None else {"local/tiny": model}
-    return Access(models, patience(), Prices(), ledger, budget, concurrency, grace_seconds=1.0)
+    return Access(models, patience(), Prices(), ledger, budget, concurrency, grace_seconds=60.0)
 
 
 def asking(
