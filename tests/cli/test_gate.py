@@ -143,6 +143,7 @@ def test_vanished_cases_are_named_and_a_gate_that_hangs_on_them_is_not_decided(
     Path("new.json").write_text(json.dumps(kept), encoding="utf-8")
     assert main(["gate", "--runs", "new.json", "--undecided", "pass"]) == 4
     shown = capsys.readouterr().out
+    assert "at their worst: 16 missing trials" in shown
     assert "not run, though in the baseline: 5, 9, 11, 15" in shown
 
 
@@ -225,8 +226,10 @@ def test_records_that_could_not_be_read_are_counted_in_every_output(
     Path("new.json").write_text(json.dumps(runs), encoding="utf-8")
     for form in ([], ["--json"], ["--markdown"], ["--junit"]):
         capsys.readouterr()
-        assert main(["gate", "--runs", "new.json", *form]) == 0
-        assert "1 records could not be read and are in no gate" in capsys.readouterr().out
+        assert main(["gate", "--runs", "new.json", *form]) == 3
+        shown = capsys.readouterr().out
+        assert "1 records could not be read, each at its worst" in shown
+        assert "at their worst" in shown.replace("&#58;", ":")
 
 
 def test_reruns_of_a_commit_spend_what_is_left_of_alpha(

@@ -190,10 +190,11 @@ def test_lost_lengths_are_the_shortest_where_a_gate_would_fail() -> None:
     assert "were unmeasured runs of the baseline long" in of_baseline.reason
 
 
-def test_cases_that_vanished_may_have_been_long() -> None:
+def test_missing_runs_are_longer_than_any() -> None:
     found = lengths([*LONG[:15]])
-    assert (found.outcome, found.cause) == ("undecided", "cases_vanished")
-    assert "were 25 cases that vanished long, it would fail" in found.reason
+    assert (found.outcome, found.cause) == ("fail", None)
+    assert "at their worst: 25 missing trials" in found.reason
+    assert ratio(LONG, LONG[:15], rule="proof").outcome == "fail"
     assert lengths([*LONG[:38]]).outcome == "pass"
 
 

@@ -51,19 +51,26 @@ def other_version() -> Baseline:
             "baseline_lacks_measure",
             "keeps no outcome: score its runs again",
         ),
-        (rows(*trials("n", [4, 4])[:1]), held(), "too_few_cases", "1 case of the baseline"),
+        (
+            rows(run("c0", outcome=1)),
+            held(rows(run("c0", outcome=1, tag="b"))),
+            "too_few_cases",
+            "1 case of the baseline",
+        ),
         (
             rows(*(One("other", one.said, tag=one.tag) for one in trials("n", [4] * 5))),
             held(),
             "no_shared_cases",
             "0 cases of the baseline",
         ),
-        (rows(*trials("n", [4] * 10)), held(), "cases_vanished", "were 10 cases that vanished bad"),
         (
-            rows(*trials("n", [4] * 12), *(run(f"c{k}", outcome="?error") for k in range(12, 20))),
+            rows(
+                *trials("n", [4] * 12),
+                *(run(f"c{k}", outcome="?error") for k in range(12, 20) for _ in range(4)),
+            ),
             held(),
             "not_measured",
-            "were 8 error bad, it would fail",
+            "were 32 error bad, it would fail",
         ),
     ],
 )

@@ -22,10 +22,11 @@ def test_the_page_explains_every_word(word: str) -> None:
     assert f"`{word}`" in text or f"`{word} = " in text or f"{word} = " in text
 
 
-def test_a_workflow_has_four_keys() -> None:
+def test_a_workflow_has_five_keys() -> None:
     assert [f.name for f in msgspec.structs.fields(WorkflowTable)] == [
         "corpus",
         "agent",
         "baseline",
+        "trials",
         "gates",
     ]

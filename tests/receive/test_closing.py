@@ -211,6 +211,8 @@ def test_a_trace_that_makes_no_run_is_quarantined_with_its_spans(tmp_path: Path)
         assert "limit is 1" in closed.reason
         (aside,) = at.notebook.store.quarantined()
         assert len(json.loads(aside.raw)) == 2
+        (account,) = at.notebook.store.accounts()
+        assert (account["uri"], account["quarantined"]) == (aside.uri, 1)
         assert at.journal.waiting() == (0, 0)
 
 

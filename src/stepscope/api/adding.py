@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -103,7 +104,7 @@ def keep(store: Store, items: Iterator[Item], progress: Progress) -> Added:
     """
     accounts: list[Account] = []
     stopped: list[StepscopeError] = []
-    arriving = _arriving(store, _until(items, stopped), accounts)
+    arriving = _arriving(store, _until(items, stopped), accounts, time.time_ns())
     with closing(_counted(arriving, progress)) as runs:  # no process outlives an interruption
         counts = store.put_prepared(runs)
     if stopped:
@@ -132,7 +133,9 @@ def _until(items: Iterator[Item], stopped: list[StepscopeError]) -> Iterator[Ite
         stopped.append(e)
 
 
-def _arriving(store: Store, items: Iterator[Item], accounts: list[Account]) -> Iterator[Prepared]:
+def _arriving(
+    store: Store, items: Iterator[Item], accounts: list[Account], start_ns: int
+) -> Iterator[Prepared]:
     """Yield the runs; keep what else arrives on the spot."""
     broken: list[Quarantined] = []
     for item in items:
@@ -146,7 +149,7 @@ def _arriving(store: Store, items: Iterator[Item], accounts: list[Account]) -> I
         else:
             store.quarantine(broken)
             broken.clear()
-            store.keep_account(item.uri, msgspec.to_builtins(item))
+            store.keep_account(item.uri, msgspec.to_builtins(item), start_ns)
             accounts.append(item)
     store.quarantine(broken)
 

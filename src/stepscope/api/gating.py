@@ -6,8 +6,10 @@ Nothing is decided here; `gates.decide` is the only place where that happens.
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,7 +19,8 @@ import msgspec
 from stepscope import registry
 from stepscope.api.adding import Added
 from stepscope.api.notebook import Notebook, open
-from stepscope.errors import UsageError
+from stepscope.errors import TraceError, UsageError
+from stepscope.formats.account import Account
 from stepscope.gates import baseline as baselines
 from stepscope.gates import difference, looks
 from stepscope.gates.decide import decide
@@ -115,6 +118,8 @@ def gate(
 ) -> GateReport:
     """Decide the gates of a store's runs; with a commit, the log of looks is kept.
 
+    What the imports of these runs could not read counts at its worst; older imports do not matter.
+
     Args:
         notebook: the store, scored before, and the settings.
         policies: as `chosen` gives them.
@@ -125,26 +130,63 @@ def gate(
         StoreError: the records of a measure are of two versions.
         UsageError: there is nothing to gate.
     """
+    held = baselines.load_all(policies)
+    return _decided(notebook, policies, request, held, _set_aside(notebook, request, held))
+
+
+def _decided(
+    notebook: Notebook,
+    policies: Sequence[WorkflowPolicy],
+    request: Request,
+    held: Mapping[str, baselines.Baseline | baselines.BaselineProblem],
+    set_aside: int,
+    *,
+    apart: bool = False,
+) -> GateReport:
     settings = notebook.settings
     if any(CONDUCT in policy.reads for policy in policies) and settings.policy:
         names = {policy.workflow for policy in policies} | {""}
         rules = [rule for rule in settings.policy if rule.workflow in names]
         check_tools(rules, _tools(notebook), where="settings")
     log = None if request.commit is None else request.log
-    held = looks.Looks() if log is None else looks.Looks.open(log)
+    seen = looks.Looks() if log is None else looks.Looks.open(log)
     report = decide(
         notebook.store,
         policies,
-        baselines=baselines.load_all(policies),
+        baselines=held,
         where=request.where,
         commit=request.commit,
         attempt=request.attempt,
-        looks=held,
+        looks=seen,
         seed=settings.seed if request.seed is None else request.seed,
         enough=request.enough,
+        set_aside=set_aside,
+        apart=apart,
     )
-    held.save()
+    seen.save()
     return report
+
+
+def _set_aside(
+    notebook: Notebook,
+    request: Request,
+    held: Mapping[str, baselines.Baseline | baselines.BaselineProblem],
+) -> int:
+    """Return how many records the imports of the runs under test could not read.
+
+    Where only runs of the baselines are there, later imports brought the same runs again; those
+    that they did not bring are counted as well.
+    """
+    known = [b.sample.runs for b in held.values() if isinstance(b, baselines.Baseline)]
+    own = {run.id for runs in known for run in runs}
+    runs = notebook.store.runs(request.where)
+    ids = {id_ for id_, name in zip(runs.id, runs.workflow, strict=True) if name in held}
+    new = {id_ for id_ in ids if id_[: baselines.ID_DIGITS] not in own}
+    bodies = notebook.store.accounts_with(new or ids, later=not new)
+    found = [msgspec.convert(body, Account) for body in bodies]
+    brought = sum(account.runs for account in found)
+    short = max(0, len(ids) - brought) if brought and not new else 0
+    return max(short, sum(account.unread for account in found))
 
 
 def gate_files(
@@ -152,31 +194,75 @@ def gate_files(
     settings: Settings,
     policies: Sequence[WorkflowPolicy],
     request: Request = _ASKED,
-) -> tuple[GateReport, Added | None]:
+) -> tuple[GateReport, list[str]]:
     """Read runs into a store of their own, score what the gates read, and decide; see `gate`.
 
+    A file that was named and cannot be read counts as one record, unless no run was read at all.
+
     Returns:
-        The report, and the account of the files; None where the time was over before their end.
+        The report, and what was read and is no run, one line each.
+
+    Raises:
+        TraceError: no run was read, and a file that was named is no trace.
     """
-    over = request.enough or (lambda: False)
-
-    def step(done: int, total: int) -> None:
-        if over():
-            raise _TimeOver
-
-    added: Added | None = None
+    reading = _Reading(paths, request.enough or (lambda: False))
     with (
         tempfile.TemporaryDirectory(prefix="stepscope-gate-") as folder,
         open(Path(folder) / "runs.db", settings=settings) as notebook,
     ):
         try:
-            added = notebook.add(list(paths), progress=step)
-            notebook.score(measures=needed(policies), progress=step)
+            reading.fill(notebook)
+            notebook.score(measures=needed(policies), progress=reading.step)
         except _TimeOver:
             # Every gate that is asked from here on is out of time, which is what the report says.
             pass
-        report = gate(notebook, policies, request)
-    return report, added
+        held = baselines.load_all(policies)
+        report = _decided(notebook, policies, request, held, reading.set_aside, apart=True)
+    return report, reading.remarks()
+
+
+class _Reading:
+    """The paths under test while they are read: what came of each, and which were refused."""
+
+    def __init__(self, paths: Sequence[str], over: Callable[[], bool]) -> None:
+        self.paths, self.over = paths, over
+        self.added: list[Added] = []
+        self.refused: list[TraceError] = []
+
+    def step(self, done: int, total: int) -> None:
+        if self.over():
+            raise _TimeOver
+
+    def fill(self, notebook: Notebook) -> None:
+        for path in self.paths:
+            try:
+                self.added.append(notebook.add(path, progress=self.step))
+            except TraceError as e:
+                if path != "-" and not os.path.lexists(path):
+                    raise
+                self.refused.append(e)
+        if self.refused and not len(notebook.store.runs()):
+            raise self.refused[0]
+
+    @property
+    def set_aside(self) -> int:
+        """Records and named files that could not be read."""
+        unread = [account.unread for added in self.added for account in added.files]
+        return sum(unread) + len(self.refused)
+
+    def remarks(self) -> list[str]:
+        said = [str(e) for e in self.refused]
+        if len(self.added) + len(self.refused) < len(self.paths):
+            said.append("the time was over before all runs were read")
+        if self.set_aside:
+            said.append(f"{self.set_aside:,} records could not be read, each at its worst")
+        if skipped := sum(added.skipped for added in self.added):
+            said.append(f"{skipped:,} files hold no runs")
+        repaired: Counter[str] = sum((Counter(added.repaired) for added in self.added), Counter())
+        if repaired:
+            found = ", ".join(f"{n:,} {code}" for code, n in sorted(repaired.items()))
+            said.append(f"read after a repair: {found}")
+        return said
 
 
 def update(
@@ -197,7 +283,12 @@ def update(
 
 
 def chosen(
-    settings: Settings, workflows: Iterable[str] = (), *, baseline: str | None = None
+    settings: Settings,
+    workflows: Iterable[str] = (),
+    *,
+    baseline: str | None = None,
+    trials: int | None = None,
+    cases: Iterable[str] = (),
 ) -> tuple[WorkflowPolicy, ...]:
     """Return the policies to gate: all with gates, or those named.
 
@@ -205,10 +296,12 @@ def chosen(
         settings: where they are declared.
         workflows: names; empty for all.
         baseline: a file to compare with instead of the one that the settings name.
+        trials: how often each case must have been run, instead of what the settings say.
+        cases: the cases that must have been run, instead of those of the baseline.
 
     Raises:
-        UsageError: a workflow without gates is named, none has any, one baseline for several, or
-            an agent that must be run first.
+        UsageError: a workflow without gates is named, none has any, one baseline or list of
+            cases for several, or an agent that must be run first.
     """
     gated = {policy.workflow: policy for policy in settings.policies if policy.gates}
     names = tuple(dict.fromkeys(workflows)) or tuple(gated)
@@ -227,26 +320,12 @@ def chosen(
                 f"workflow {policy.workflow!r}: agent = {policy.agent!r} would have to be run; "
                 f'this release gates recorded runs only, so say agent = "{RECORDED}"'
             )
-    if baseline is None:
-        return policies
-    if len(policies) > 1:
-        raise UsageError(f"--baseline {baseline!r} is one workflow's; choose it with --workflow")
-    return (msgspec.structs.replace(policies[0], baseline=baseline),)
-
-
-def remarks(added: Added | None) -> list[str]:
-    """Return what was read and is in no gate, one line each; nothing is dropped in silence."""
-    if added is None:
-        return ["the time was over before all runs were read"]
-    said = []
-    if added.quarantined:
-        said.append(f"{added.quarantined:,} records could not be read and are in no gate")
-    if added.skipped:
-        said.append(f"{added.skipped:,} files hold no runs")
-    if added.repaired:
-        found = ", ".join(f"{n:,} {code}" for code, n in sorted(added.repaired.items()))
-        said.append(f"read after a repair: {found}")
-    return said
+    told = {"baseline": baseline, "trials": trials, "cases": tuple(dict.fromkeys(cases))}
+    changed = {name: value for name, value in told.items() if value}
+    for name in ("baseline", "cases"):
+        if name in changed and len(policies) > 1:
+            raise UsageError(f"--{name} is one workflow's; choose it with --workflow")
+    return tuple(msgspec.structs.replace(policy, **changed) for policy in policies)
 
 
 def log_of(settings: Settings) -> Path | None:

@@ -20,6 +20,8 @@ def gate(
     workflow: options.Workflows = None,
     runs: options.Runs = None,
     baseline: options.BaselineFile = None,
+    trials: options.Trials = None,
+    cases: options.Cases = None,
     fail_on: options.Failing = options.FailOn.hard,
     undecided: options.Undecided = None,
     max_minutes: options.MaxMinutes = None,
@@ -52,7 +54,9 @@ def gate(
     from stepscope.cli.stores import existing, parsed
 
     settings = settings_at(config)
-    policies = gating.chosen(settings, workflow or (), baseline=baseline)
+    policies = gating.chosen(
+        settings, workflow or (), baseline=baseline, trials=trials, cases=cases or ()
+    )
     request = gating.Request(
         where=parsed(where),
         commit=commit,
@@ -61,14 +65,15 @@ def gate(
         seed=seed,
         enough=lambda: max_minutes is not None and time.monotonic() - start >= 60 * max_minutes,
     )
+    said: list[str] = []
     if runs:
-        report, added = gating.gate_files(runs, settings, policies, request)
+        report, said = gating.gate_files(runs, settings, policies, request)
     else:
         with existing(store, settings) as notebook:
             report = gating.gate(notebook, policies, request)
     view = gating.GateView(
         report,
-        remarks=gating.remarks(added) if runs else [],
+        remarks=said,
         fail_on=fail_on.value,
         undecided=None if undecided is None else undecided.value,
     )

@@ -37,6 +37,18 @@ BaselineFile = Annotated[
         "--baseline", metavar="FILE", help="Compare with this file, not with that of the policy."
     ),
 ]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        "--trials", min=1, help="Each case must have been run so often. Default: as the baseline."
+    ),
+]
+Cases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cases", metavar="CASE", help="This case must have been run; repeatable. Default: all."
+    ),
+]
 Failing = Annotated[
     FailOn, typer.Option("--fail-on", help="The least severity that fails the command.")
 ]

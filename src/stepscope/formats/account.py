@@ -43,6 +43,17 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     withheld: dict[str, int] = msgspec.field(default_factory=dict)
     problem: str | None = None
 
+    @property
+    def unread(self) -> int:
+        """Records that could not be read; the rest of a file that was cut is one.
+
+        >>> Account(uri="a.eval", format="inspect_ai", quarantined=1, problem="damaged").unread
+        2
+        >>> Account(uri="README.md", problem="no known trace").unread
+        0
+        """
+        return self.quarantined + (self.format is not None and self.problem is not None)
+
     def line(self) -> str:
         """Say it in one line.
 

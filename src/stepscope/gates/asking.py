@@ -1,21 +1,25 @@
 """Ask one gate: which runs are under test, what they are compared with, or why it cannot be asked.
 
 Runs of the baseline that lie in the same store are not under test; runs of earlier looks at the
-same commit are. A comparison across versions of a measure, or across declared rules, is refused.
+same commit are. Trials that are missing and records that could not be read stand among them at
+their worst, unless nothing else was measured. A comparison across versions of a measure, or across
+declared rules, is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from stepscope.gates import drops, rates, ratios
-from stepscope.gates.answers import Answer, Question, counted
+from stepscope.gates.answers import Answer, Question, Spend, counted
 from stepscope.gates.baseline import ID_DIGITS, Baseline, BaselineProblem
+from stepscope.gates.design import Design, design_of
 from stepscope.gates.looks import Looks, key, pool, with_entry
 from stepscope.gates.policy import GatePolicy, WorkflowPolicy
 from stepscope.gates.quantities import rescore
-from stepscope.gates.sample import Sample
+from stepscope.gates.sample import Run, Sample
 from stepscope.gates.sides import Side, side
 
 
@@ -31,14 +35,29 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One workflow before its gates are asked: its runs, its baseline, and remarks on both."""
+    """One workflow before its gates are asked: its runs, its baseline, and remarks on both.
+
+    Attributes:
+        sample: the runs under test, those of earlier looks pooled.
+        missing: the trials of the design that this look lacks.
+        absent: all that counts at its worst in every gate, as if every look had lacked it.
+        none: why there are no runs, where there are none.
+    """
 
     policy: WorkflowPolicy
     sample: Sample
     baseline: Baseline | BaselineProblem
-    missing: str
+    design: Design
+    missing: tuple[Run, ...]
+    none: str
     notes: tuple[str, ...]
     looks: int
+    absent: tuple[Run, ...] = ()
+
+    @property
+    def whole(self) -> Sample:
+        """The runs under test, and behind them those that are absent."""
+        return self.sample.with_absent(self.absent)
 
 
 def setting_of(
@@ -48,7 +67,8 @@ def setting_of(
     *,
     log: Looks,
     commit: str | None,
-    missing: str,
+    apart: bool,
+    none: str,
 ) -> Setting:
     """Return a workflow with the runs under test: not the baseline's own, earlier looks pooled.
 
@@ -58,7 +78,9 @@ def setting_of(
         baseline: what they are compared with.
         log: renewed with this look, where the commit is known.
         commit: what is under test.
-        missing: why there are no runs, where there are none.
+        apart: no run is there because the baseline was made of it: one that is the same was made
+            again, and is a trial where its case has not enough others.
+        none: why there are no runs, where there are none.
     """
     sample = Sample(
         runs=found.runs,
@@ -67,13 +89,19 @@ def setting_of(
         agents=found.agents,
     )
     notes: list[str] = []
+    design = design_of(policy, baseline, sample.runs)
     if isinstance(baseline, Baseline) and sample.runs:
         own = {run.id for run in baseline.sample.runs}
         other = [at for at, run in enumerate(sample.runs) if run.id[:ID_DIGITS] not in own]
         if other:
-            sample = sample.take(other)
+            new = sample.take(other)
+            design = design_of(policy, baseline, new.runs)
+            short = {run.case for run in design.missing(new.runs)} if apart else set()
+            again = [at for at, run in enumerate(sample.runs) if run.case in short]
+            sample = sample.take(sorted({*other, *again}))
         else:
             notes.append("these are the runs of the baseline itself: nothing new was measured")
+    missing = design.missing(sample.runs)
     count = 0
     if sample.runs and commit is not None:
         name = key(commit, policy.workflow, policy.hash)
@@ -88,7 +116,9 @@ def setting_of(
         policy=policy,
         sample=sample,
         baseline=baseline,
+        design=design,
         missing=missing,
+        none=none,
         notes=tuple(notes),
         looks=count,
     )
@@ -113,25 +143,59 @@ def ask(
         answer = Answer(outcome="undecided", cause="out_of_time", reason=said)
         return Asked(gate=gate, found=answer)
     if not setting.sample.runs:
-        answer = Answer(outcome="undecided", cause="no_runs", reason=setting.missing)
+        answer = Answer(outcome="undecided", cause="no_runs", reason=setting.none)
         return Asked(gate=gate, found=answer)
     current = side(gate, setting.sample)
+    whole = side(gate, setting.whole) if setting.absent else current
     if not gate.compares:
-        found = rates.ask(gate, current, false_alarms.get(gate.source))
-        return Asked(gate=gate, found=found, current=current)
+        question = partial(rates.ask, gate, false_alarms=false_alarms.get(gate.source))
+        return _asked(gate, question, current, whole if current.n_measured else current, None)
     baseline = setting.baseline
     problem = _incomparable(gate, setting)
     if problem is not None or isinstance(baseline, BaselineProblem):
         assert problem is not None
         return Asked(gate=gate, found=problem, current=current)
     before = side(gate, baseline.sample)
-    compared = drops.ask if gate.about == "drop" else ratios.ask
-    return Asked(
-        gate=gate,
-        found=compared(gate, current, before, seed=seed),
-        current=current,
-        baseline=before,
+    shared = not set(before.cases.tolist()).isdisjoint(current.measured().cases.tolist())
+    question = partial(
+        drops.ask if gate.about == "drop" else ratios.ask, gate, baseline=before, seed=seed
     )
+    return _asked(gate, question, current, whole if shared else current, before)
+
+
+def _asked(
+    gate: GatePolicy,
+    question: Callable[[Side], Question | Answer],
+    current: Side,
+    whole: Side,
+    before: Side | None,
+) -> Asked:
+    """Ask a gate of the runs that there are; where others are absent, of all together as well."""
+    found = question(current)
+    if len(whole.at) > len(current.at):
+        worst = question(whole)
+        found = worst if isinstance(worst, Answer) else _Whole(worst, found)
+    return Asked(gate=gate, found=found, current=whole, baseline=before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A question about all runs, absent ones included: these never make an answer better."""
+
+    worst: Question
+    alone: Question | Answer
+
+    @property
+    def p(self) -> float:
+        return self.worst.p
+
+    def answer(self, p_adjusted: float, spend: Spend) -> Answer:
+        """Pass only where the runs that there are would pass without the others."""
+        found, alone = self.worst.answer(p_adjusted, spend), self.alone
+        if found.outcome != "pass":
+            return found
+        alone = alone if isinstance(alone, Answer) else alone.answer(1.0, spend)
+        return found if alone.outcome == "pass" else alone
 
 
 def _incomparable(gate: GatePolicy, setting: Setting) -> Answer | None:

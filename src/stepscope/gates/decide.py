@@ -8,6 +8,7 @@ cause says which of the many ways it was. Nothing is read from disk or written h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import msgspec
@@ -17,6 +18,7 @@ from stepscope.errors import UsageError
 from stepscope.gates.answers import Answer, Question, Spend
 from stepscope.gates.asking import Asked, Setting, ask, setting_of
 from stepscope.gates.baseline import Baseline, BaselineProblem, load
+from stepscope.gates.design import absences, said
 from stepscope.gates.failing import failing
 from stepscope.gates.looks import Looks
 from stepscope.gates.policy import RULES, WorkflowPolicy, policies_hash
@@ -43,6 +45,8 @@ def decide(
     alpha: float = ALPHA,
     false_alarms: Mapping[str, float] | None = None,
     enough: Callable[[], bool] | None = None,
+    set_aside: int = 0,
+    apart: bool = False,
 ) -> GateReport:
     """Return the decisions of all gates of one invocation.
 
@@ -59,6 +63,8 @@ def decide(
         alpha: chance of a false alarm over all gates and looks.
         false_alarms: by judge, how often it calls a good run bad, as measured.
         enough: asked before each gate; once it says yes, the rest is out of time.
+        set_aside: records among those under test that could not be read.
+        apart: the rows hold no run because a baseline was made of it.
 
     Raises:
         StoreError: the records of a measure are of two versions.
@@ -74,9 +80,15 @@ def decide(
             baselines.get(policy.workflow) or load(None, policy.workflow),
             log=log,
             commit=commit,
-            missing="" if sample.runs else no_runs(rows, policy.workflow, where),
+            apart=apart,
+            none="" if sample.runs else no_runs(rows, policy.workflow, where),
         )
         for policy, sample in zip(policies, samples, strict=True)
+    ]
+    lacks = absences([s.design for s in settings], [s.missing for s in settings], set_aside)
+    settings = [
+        replace(setting, absent=absent * max(1, setting.looks))
+        for setting, absent in zip(settings, lacks, strict=True)
     ]
     late = enough or _never
     asked = [
@@ -169,6 +181,8 @@ def _workflow(
         n_shared=len(set(known) & set(cases)),
         vanished=tuple(case for case in known if case not in set(cases)) if compared else (),
         new=tuple(case for case in cases if case not in set(known)) if compared else (),
+        absent=said(setting.absent),
+        design=setting.design.narrower,
         gates=tuple(_decision(setting, *one, rows) for one in answers),
     )
 
@@ -182,6 +196,9 @@ def _decision(
     rows: Rows,
 ) -> GateDecision:
     gate = asked.gate
+    parts = [answer.reason]
+    if asked.current is not None:
+        parts += [said(setting.absent), setting.design.narrower]
     decision = GateDecision(
         name=gate.name,
         measure=gate.quantity.measure,
@@ -192,7 +209,7 @@ def _decision(
         file_on=gate.file_on,
         outcome=answer.outcome,
         cause=answer.cause,
-        reason=answer.reason,
+        reason="; ".join(part for part in parts if part),
         estimate=answer.estimate,
         p=p,
         p_adjusted=p_adjusted,
@@ -204,5 +221,5 @@ def _decision(
     decided = answer.outcome == "fail" or answer.cause == "interval"
     if asked.current is None or not decided:
         return decision
-    cases, n = failing(gate, asked.current, asked.baseline, setting.sample, rows)
+    cases, n = failing(gate, asked.current, asked.baseline, setting.whole, rows)
     return msgspec.structs.replace(decision, failing=cases, n_failing=n)

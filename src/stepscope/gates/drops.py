@@ -2,9 +2,9 @@
 
 `regression` fails when labels permuted within cases give such a worsening too rarely (one-sided, p
 adjusted over all gates) *and* it exceeds the margin; otherwise it passes and says what it could
-have seen. `proof` must show that the worsening is below the margin. Lost runs, and cases of the
-baseline that were not run, count at their worst where a gate would pass, at their best where it
-would fail. Source of the test: `stepscope.stats.permutation` and `shuffling`.
+have seen. `proof` must show that the worsening is below the margin. Lost runs count at their worst
+where a gate would pass, at their best where it would fail; absent ones are bad. Source of the test:
+`stepscope.stats.permutation` and `shuffling`.
 """
 
 from __future__ import annotations
@@ -121,28 +121,21 @@ class Drop:
         )
 
     def _doubt(self, said: str, spend: Spend) -> Answer | None:
-        """Return the answer where lost runs or vanished cases at their worst would fail."""
-        known = set(self.now.cases.tolist())
-        gone = sorted({case for case in self.before.cases.tolist() if case not in known})
-        worlds = [(self.now, self.before, False)] if self.now.n_lost or self.before.n_lost else []
-        if gone:
-            worlds.append((with_vanished(self.now, self.before), self.before, True))
-        for now, before, vanished in worlds:
-            worst = compare(now.filled(bad=True), before.filled(bad=False), seed=self.seed)
-            if not isinstance(worst, Comparison):
-                continue
-            if worst.p <= spend.alpha and _value(worst) > self.gate.bound + HAIR:
-                lost = lost_said({**self.now.unmeasured}) or "unmeasured runs of the baseline"
-                missing = f"were {lost} bad"
-                if vanished:
-                    missing = f"were {counted(len(gone), 'case')} that vanished bad"
-                return Answer(
-                    outcome="undecided",
-                    cause="cases_vanished" if vanished else "not_measured",
-                    reason=f"{said}; {missing}, it would fail",
-                    estimate=self.measured.effect,
-                )
-        return None
+        """Return the answer where lost runs at their worst would fail."""
+        if not (self.now.n_lost or self.before.n_lost):
+            return None
+        worst = compare(self.now.filled(bad=True), self.before.filled(bad=False), seed=self.seed)
+        if not isinstance(worst, Comparison) or worst.p > spend.alpha:
+            return None
+        if _value(worst) <= self.gate.bound + HAIR:
+            return None
+        lost = lost_said({**self.now.unmeasured}) or "unmeasured runs of the baseline"
+        return Answer(
+            outcome="undecided",
+            cause="not_measured",
+            reason=f"{said}; were {lost} bad, it would fail",
+            estimate=self.measured.effect,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +151,14 @@ class Shown:
         said, effect = said_drop(drop.gate, drop.measured), drop.measured.effect
         if p_adjusted <= spend.alpha:
             return Answer(outcome="fail", reason=said, estimate=effect)
-        worst = with_vanished(drop.now, drop.before).filled(bad=True)
-        before = drop.before.filled(bad=False)
+        worst, before = drop.now.filled(bad=True), drop.before.filled(bad=False)
         if below(lambda at: _effect(worst, before, at, drop.seed), bound, spend.alpha_pass):
             return Answer(outcome="pass", reason=said, estimate=effect)
         plain = drop.now.measured(), drop.before.measured()
         if below(lambda at: _effect(*plain, at, drop.seed), bound, spend.alpha_pass):
-            vanished = len(worst.at) > len(drop.now.at)
             return Answer(
                 outcome="undecided",
-                cause="cases_vanished" if vanished else "not_measured",
+                cause="not_measured",
                 reason=f"{said}; were all that is missing bad, it would not pass",
                 estimate=effect,
             )
@@ -201,21 +192,6 @@ def _compare(
         unmeasured=_losses(now, before),
         draws=draws,
         tail="upper",
-    )
-
-
-def with_vanished(now: Side, before: Side) -> Side:
-    """Return the current runs with those of the cases that vanished, as the baseline ran them."""
-    known = set(now.cases.tolist())
-    gone = np.array([case not in known for case in before.cases.tolist()], dtype=np.bool_)
-    extra = int(gone.sum())
-    return Side(
-        at=np.concatenate([now.at, np.full(extra, -1)]),
-        cases=np.concatenate([now.cases, before.cases[gone]]),
-        top=np.concatenate([now.top, np.full(extra, np.nan)]),
-        size=np.concatenate([now.size, np.ones(extra)]),
-        lost=np.concatenate([now.lost, np.ones(extra, dtype=np.bool_)]),
-        unmeasured=now.unmeasured,
     )
 
 

@@ -96,11 +96,11 @@ def _of(bad: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
 
 
 def _failure(gate: GatePolicy, runs: Sequence[Run], said: str, rows: Rows) -> CaseFailure:
-    steps, reason = _evidence(gate, runs[0].id, rows) if runs else ((), "")
+    steps, reason = _evidence(gate, runs[0].id, rows) if runs and runs[0].id else ((), "")
     return CaseFailure(
         case=runs[0].case,
         runs=tuple(run.name for run in runs),
-        ids=tuple(run.id for run in runs),
+        ids=tuple(run.id for run in runs if run.id),
         steps=steps,
         evidence=scrubbed("; ".join(part for part in (said, reason) if part)),
     )

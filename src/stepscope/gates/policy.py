@@ -68,12 +68,18 @@ class GatePolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkflowPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """A workflow with its gates; `baseline` is a path that can be opened as it is."""
+    """A workflow with its gates; `baseline` is a path that can be opened as it is.
+
+    `trials` and `cases` (of the command line) are the design where it is not the baseline's; see
+    `gates.design`.
+    """
 
     workflow: str
     corpus: str | None = None
     agent: str = RECORDED
     baseline: str | None = None
+    trials: int | None = None
+    cases: tuple[str, ...] = ()
     gates: tuple[GatePolicy, ...]
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -31,12 +31,14 @@ class WorkflowTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         corpus: folder of cases, one file each.
         agent: what is under test: `recorded` for runs that were recorded elsewhere.
         baseline: the committed file that runs are compared with, relative to the settings.
+        trials: how often each case must have been run; as often as in the baseline by default.
         gates: gate -> its thresholds and settings.
     """
 
     corpus: str | None = None
     agent: str = RECORDED
     baseline: str | None = None
+    trials: Annotated[int, msgspec.Meta(ge=1)] | None = None
     gates: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
@@ -96,6 +98,7 @@ def policy(name: str, table: WorkflowTable, *, where: str) -> WorkflowPolicy:
         corpus=table.corpus,
         agent=table.agent,
         baseline=table.baseline,
+        trials=table.trials,
         gates=gates,
     )
 

@@ -24,6 +24,8 @@ from stepscope.store.where import Where
 # Not a kind of Unmeasured: the run has no record of the measure at all.
 NOT_SCORED = "not_scored"
 NOT_APPLICABLE = "not_applicable"
+# Nor this: the run itself is missing or could not be read, and counts at its worst everywhere.
+ABSENT = "absent"
 # What a measure learns because the user declared it; fitted tables change with every run.
 DECLARED = ("alternatives", "effects", "policy", "preconditions")
 
@@ -90,6 +92,16 @@ class Sample:
     def cases(self) -> tuple[str, ...]:
         """The cases, each once, in the order in which they first appear."""
         return tuple(dict.fromkeys(run.case for run in self.runs))
+
+    def with_absent(self, runs: Sequence[Run]) -> Sample:
+        """Return these runs and those of which nothing is known."""
+        nothing = (Absent(ABSENT),) * len(runs)
+        return Sample(
+            runs=(*self.runs, *runs),
+            cells={name: (*cells, *nothing) for name, cells in self.cells.items()},
+            asked=self.asked,
+            agents=self.agents,
+        )
 
     def take(self, chosen: Iterable[int]) -> Sample:
         """Return the runs at these places."""

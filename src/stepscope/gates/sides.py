@@ -1,7 +1,8 @@
 """How bad each run was, as one gate sees it; and which runs have no answer.
 
 A lost run has no answer and should have one: it counts at its worst case where a gate would pass
-and at its best where it would fail. A run to which the question does not apply is no loss.
+and at its best where it would fail. A run to which the question does not apply is no loss. A run
+that is absent is at its worst, whatever is asked: bad, or longer than any.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.gates.policy import GatePolicy
-from stepscope.gates.sample import NOT_APPLICABLE, NOT_SCORED, Absent, Cell, Sample
+from stepscope.gates.sample import ABSENT, NOT_APPLICABLE, NOT_SCORED, Absent, Cell, Sample
 from stepscope.values import UNMEASURED_KINDS
 
 Floats = npt.NDArray[np.float64]
@@ -31,7 +32,8 @@ class Side:
     Attributes:
         at: place of each run in its sample.
         cases: the case of each run.
-        top: how bad: 0 to `size` (for figures: the figure itself); nan where lost.
+        top: how bad: 0 to `size` (for figures: the figure itself, infinite where the run is
+            absent); nan where lost.
         size: units of each run: 1, or its errors where recovery is the question.
         lost: runs without an answer that should have one.
         unmeasured: how many runs have no answer, by kind, those that are no loss included.
@@ -125,9 +127,11 @@ def _order(kind: str) -> tuple[int, str]:
 def _answer(gate: GatePolicy, cells: tuple[Cell, ...]) -> tuple[float, float] | str:
     """Return how bad a run was and of how many units, or the kind of its absence."""
     kind = gate.quantity.kind
-    if kind == "recovered":
-        return _recovered(cells[0], cells[1])
     cell = cells[0]
+    if cell == Absent(ABSENT):
+        return (np.inf if gate.about == "ratio" else 1.0), 1.0
+    if kind == "recovered":
+        return _recovered(cell, cells[1])
     if isinstance(cell, Absent):
         return cell.unmeasured
     if kind == "label":

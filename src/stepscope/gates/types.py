@@ -26,7 +26,6 @@ Cause = Literal[
     "not_measured",  # the answer depends on runs that have none
     "too_few_cases",  # no regression, however large, could have been seen
     "no_shared_cases",  # no case of the baseline was run
-    "cases_vanished",  # the answer depends on cases of the baseline that were not run
     "baseline_missing",  # none is named, or there is no such file
     "baseline_corrupt",  # the file is no baseline
     "baseline_other_version",  # of a newer stepscope, another measure version or other rules
@@ -120,6 +119,9 @@ class WorkflowDecision(msgspec.Struct, frozen=True, kw_only=True):
         n_shared: cases that both have.
         vanished: cases of the baseline that were not run.
         new: cases that the baseline does not know: outside every comparison with it.
+        absent: trials of the design that are missing, and records that could not be read, in words;
+            each counts at its worst in every gate.
+        design: what was declared, in words, where it asks for less than the baseline.
         gates: one decision a gate, in the order of the policy.
     """
 
@@ -130,6 +132,8 @@ class WorkflowDecision(msgspec.Struct, frozen=True, kw_only=True):
     n_shared: int = 0
     vanished: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
+    absent: str = ""
+    design: str = ""
     gates: tuple[GateDecision, ...]
 
     @property

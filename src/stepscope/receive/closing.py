@@ -186,10 +186,13 @@ class Closer:
     def _put(self, run: Trajectory) -> Account:
         store = self._notebook.store
         store.put([run])
-        tally = Tally(run.source.uri, FORMAT, None)
-        tally.counts.add(run)
+        return self._account(run, run.source.uri)
+
+    def _account(self, found: Trajectory | Quarantined, uri: str) -> Account:
+        tally = Tally(uri, FORMAT, None)
+        tally.counts.add(found)
         account = tally.account()
-        store.keep_account(account.uri, msgspec.to_builtins(account))
+        self._notebook.store.keep_account(uri, msgspec.to_builtins(account))
         return account
 
     def _quarantine(self, due: Due, reason: str) -> None:
@@ -197,6 +200,7 @@ class Closer:
         raw = b"[" + b",".join([_encode(one.span) for one in kept]) + b"]"
         aside = Quarantined(reason=reason, offset=0, raw=raw, uri=_uri(due.trace))
         self._notebook.store.quarantine([aside])
+        self._account(aside, aside.uri)
 
 
 def _fresh(known: list[Span], kept: Iterable[Kept]) -> tuple[list[Kept], int]:

@@ -43,14 +43,14 @@ def outcome(workflow: WorkflowDecision) -> GateOutcome:
 
 
 def size(workflow: WorkflowDecision) -> str:
-    """Return how many runs and cases there are, and how they fit the baseline."""
+    """Return how many runs and cases there are, how they fit the baseline, and what is absent."""
     said = f"{_n(workflow.n_runs, 'run')} of {_n(workflow.n_cases, 'case')}"
-    if not workflow.n_baseline_runs:
-        return f"{said}, no baseline"
-    return (
-        f"{said}; baseline {_n(workflow.n_baseline_runs, 'run')}, "
-        f"{_n(workflow.n_shared, 'case')} shared"
-    )
+    if workflow.n_baseline_runs:
+        said += f"; baseline {_n(workflow.n_baseline_runs, 'run')}, "
+        said += f"{_n(workflow.n_shared, 'case')} shared"
+    else:
+        said += ", no baseline"
+    return "; ".join(part for part in (said, workflow.design, workflow.absent) if part)
 
 
 def changes(workflow: WorkflowDecision) -> Iterator[str]:

@@ -7,7 +7,7 @@ processes may write at once; each batch is on disk when the call returns.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -362,12 +362,23 @@ class Store(OpenStore):
         with faults(self.path):
             yield from aside.quarantined(self._db)
 
-    def keep_account(self, uri: str, account: Mapping[str, Json]) -> None:
-        """Keep what the import of one file found; a later import of it replaces the account."""
+    def keep_account(self, uri: str, account: Mapping[str, Json], at_ns: int | None = None) -> None:
+        """Keep what the import of one file found; a later import of it replaces the account.
+
+        Files that were imported together have one time, that of its start; now when left out.
+        """
         with self._writing():
-            aside.put_account(self._db, uri, account)
+            aside.put_account(self._db, uri, account, at_ns)
 
     def accounts(self) -> Iterator[dict[str, Json]]:
         """Yield the accounts of all imported files, by file."""
         with faults(self.path):
             yield from aside.accounts(self._db)
+
+    def accounts_with(self, runs: Collection[str], *, later: bool) -> Iterator[dict[str, Json]]:
+        """Yield the accounts of the imports that brought these runs, and of files of no run since.
+
+        With `later`, only those of imports that came after all of the runs, and of their files.
+        """
+        with faults(self.path):
+            yield from aside.accounts_with(self._db, runs, later=later)

@@ -80,8 +80,7 @@ def decided(
         if runs is not None:
             several = [runs] if isinstance(runs, str | Path) else list(runs)
             paths = [str(root / path) for path in several]
-            report, added = gating.gate_files(paths, settings, policies)
-            return GateCheck(report, gating.remarks(added))
+            return GateCheck(*gating.gate_files(paths, settings, policies))
         if not Path(settings.store).exists():
             raise UsageError(
                 f"no store at {settings.store!r}; make one with stepscope import, or say runs=..."
