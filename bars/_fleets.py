@@ -11,10 +11,11 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.lab.curves import GENERATORS, noisy
-from stepscope.shape.batch import classify_many
+from stepscope.lab.curves import GENERATORS
+from stepscope.lab.planted import add_noise
+from stepscope.shape.articles import v3_many
+from stepscope.shape.classifier import classify_many
 from stepscope.shape.names import SHAPES
-from stepscope.shape.references import v3_many
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -51,7 +52,7 @@ def curves(generator: str, n: int, sigma: float, size: int = POOL) -> Pool:
     rng = np.random.default_rng(n)
     parts: list[tuple[Floats, Floats, npt.NDArray[np.int8]]] = []
     for shape in SHAPES:
-        scores = noisy(GENERATORS[generator].draw(shape, n, size, rng).curves, sigma, rng)
+        scores = add_noise(GENERATORS[generator].draw(shape, n, size, rng).curves, sigma, rng)
         found = classify_many(scores, sigma=sigma)
         parts.append((found.log_likelihood, found.posterior, v3_many(scores)))
     return Pool(*(np.stack(part) for part in zip(*parts, strict=True)))

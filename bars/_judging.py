@@ -22,14 +22,12 @@ import msgspec
 
 from stepscope.api import judging as api
 from stepscope.cli.main import stop_again
-from stepscope.judges.budget import Budget
-from stepscope.judges.ledger import Ledger, beside
-from stepscope.judges.models.configured import JudgesTable, JudgeTable, PriceTable
-from stepscope.judges.models.opening import open_model
-from stepscope.judges.running import GRACE_SECONDS
+from stepscope.judges.run import GRACE_SECONDS
+from stepscope.ledger.ledger import Budget, Ledger, ledger_path
 from stepscope.model import Record, Trajectory
-from stepscope.score.judging import Judged, judge
-from stepscope.score.planned import Asking, Plan
+from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
+from stepscope.models.opening import open_model
+from stepscope.score.judges import JudgePlan, JudgingResult, JudgingScope, judge_runs
 from stepscope.settings import Settings
 from stepscope.store import Store
 from tests.factories import agent, did, run, user
@@ -93,19 +91,19 @@ def work(
     grace_seconds: float = GRACE_SECONDS,
     most_in_flight: int = IN_FLIGHT,
     price: PriceTable | None = PRICE,
-) -> Judged:
+) -> JudgingResult:
     """Judge every run of a store, as much as is missing."""
     held = settings(base, concurrency=most_in_flight, price=price)
-    with Store.open(path) as store, Ledger(beside(str(path))) as ledger:
+    with Store.open(path) as store, Ledger(ledger_path(str(path))) as ledger:
         asked = asking(store)
-        calls = api.access(held, ledger, [JUDGE], asked.judges, budget=budget, models=None)
-        return judge(store, asked, calls._replace(grace_seconds=grace_seconds))
+        calls = api.open_access(held, ledger, [JUDGE], asked.judges, budget=budget, models=None)
+        return judge_runs(store, asked, calls._replace(grace_seconds=grace_seconds))
 
 
-def asking(store: Store) -> Asking:
+def asking(store: Store) -> JudgingScope:
     """Return what is asked of every store here."""
     held = settings("http://127.0.0.1:9/v1")
-    return api.asking(store, held, [JUDGE], [RUBRICS], where=None, how=api.AS_USUAL)
+    return api.plan_questions(store, held, [JUDGE], [RUBRICS], where=None, how=api.DEFAULT_OPTIONS)
 
 
 def reference(folder: Path, count: int) -> Reference:
@@ -141,7 +139,7 @@ def _reference(folder: Path, count: int) -> tuple[str, dict[str, str], str]:
 def planned(path: Path) -> list[str]:
     """Return the keys of everything that is asked of a store, in their order."""
     with Store.open(path) as store:
-        plan = Plan(store, asking(store))
+        plan = JudgePlan(store, asking(store))
         return [ask.key for one, _ in plan.with_steps() for ask in one.asks]
 
 

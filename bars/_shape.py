@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from stepscope.lab.envelope_row import Figure, Row
+from stepscope.lab.envelope import EnvelopeRow, SimulatedFigure
 from stepscope.values import Unmeasured
 
 # Missed: dips of one or two steps in 40, at a noise of half their depth; who knows how the
@@ -50,13 +50,13 @@ class Line:
         return f"{self.what:<34}{self.where:<34}{self.ours:>8.3f}{v3:>8}  {bar:<10}{verdict}"
 
 
-def figure(found: Figure | Unmeasured) -> Figure:
-    return Figure(math.nan, 0.0) if isinstance(found, Unmeasured) else found
+def figure(found: SimulatedFigure | Unmeasured) -> SimulatedFigure:
+    return SimulatedFigure(math.nan, 0.0) if isinstance(found, Unmeasured) else found
 
 
 def line(
     what: str,
-    pair: tuple[Row, Row],
+    pair: tuple[EnvelopeRow, EnvelopeRow],
     field: str,
     *,
     least: float | None = None,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from bars.truncation import DATA, ROOT, samples
 from stepscope.errors import StepscopeError
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 
 _SAMPLE_BYTES = 24 * 1024
 _FILE_BYTES = 4_000_000
@@ -72,7 +72,7 @@ def traces() -> tuple[Trace, ...]:
         found.setdefault(sample.format, []).append(_small(sample.content))
     for path in sorted(_candidates(), key=lambda path: (path.stat().st_size, path.name)):
         try:
-            names = {r.format.name for r in readings([str(path)]) if r.format is not None}
+            names = {r.format.name for r in read_files([str(path)]) if r.format is not None}
         except StepscopeError:
             continue
         for name in sorted(names):

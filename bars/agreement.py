@@ -17,15 +17,14 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.stats.coefficients import Metric, Name
-from stepscope.stats.interrater import agreement
+from stepscope.stats.interrater import CoefficientName, Metric, agreement
 from stepscope.values import Estimate
 
 REPLICATIONS = 4_000
 RUNS, MANY = 20, 400_000
 LEAST, LEAST_MEAN = 0.92, 0.93
 # Coefficient, metric, raters.
-Asked = tuple[Name, Metric, int]
+Asked = tuple[CoefficientName, Metric, int]
 NOMINAL: tuple[Asked, ...] = (
     ("raw", "nominal", 2), ("kappa", "nominal", 2), ("alpha", "nominal", 3),
     ("fleiss", "nominal", 3), ("gwet", "nominal", 2), ("pabak", "nominal", 2),

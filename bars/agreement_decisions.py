@@ -15,10 +15,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.calibrate.agreement_decision import decide
-from stepscope.calibrate.agreement_figures import Drawing
-from stepscope.calibrate.agreement_ratings import ratings
-from stepscope.calibrate.agreement_reading import Rated, Voice
+from stepscope.calibrate.figures import IntervalDraws, decide_rubric
+from stepscope.calibrate.ratings import RaterVerdicts, RubricRatings, rating_table
 from stepscope.model import Answer, Verdict
 
 REPLICATIONS = 1_000
@@ -30,21 +28,21 @@ LEAST_RIGHT = 0.9
 LABELS = ("incorrect", "correct")
 
 
-def rated(kappa: float, fault: float, runs: int, rng: np.random.Generator) -> Rated:
+def rated(kappa: float, fault: float, runs: int, rng: np.random.Generator) -> RubricRatings:
     """Return two raters who agree so far: each says what the other says, or answers by habit."""
     same = rng.random(runs) < kappa
     first = rng.random(runs) < fault
     second = np.where(same, first, rng.random(runs) < fault)
     voices = tuple(_voice(name, said) for name, said in (("a", first), ("b", second)))
-    return Rated(aspect="axes.termination", unit="runs", voices=voices, names={})
+    return RubricRatings(aspect="axes.termination", unit="runs", voices=voices, names={})
 
 
-def _voice(name: str, said: npt.NDArray[np.bool_]) -> Voice:
+def _voice(name: str, said: npt.NDArray[np.bool_]) -> RaterVerdicts:
     answers: dict[tuple[str, int | None], Answer] = {
         (f"r{n}", None): Verdict("judge.axes.termination", label=LABELS[0 if bad else 1])
         for n, bad in enumerate(said.tolist())
     }
-    return Voice(name=name, family=name, said=answers, version="1", before=("", {}))
+    return RaterVerdicts(name=name, family=name, said=answers, version="1", before=("", {}))
 
 
 def outcomes(
@@ -52,7 +50,9 @@ def outcomes(
 ) -> list[str]:
     """Return what is decided of each of some rubrics."""
     return [
-        decide(ratings(rated(kappa, fault, runs, rng)), Drawing(), at_once=rubrics)[0].outcome
+        decide_rubric(
+            rating_table(rated(kappa, fault, runs, rng)), IntervalDraws(), at_once=rubrics
+        )[0].outcome
         for _ in range(rubrics)
     ]
 

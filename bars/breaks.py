@@ -20,11 +20,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.lab.curves import GENERATORS, noisy
-from stepscope.shape.breaks import fuse
-from stepscope.shape.classify import classify
+from stepscope.lab.curves import GENERATORS
+from stepscope.lab.planted import add_noise
+from stepscope.shape.articles import find_break_point
+from stepscope.shape.breaks import fuse_signals
+from stepscope.shape.classifier import classify
 from stepscope.shape.names import ShapeName
-from stepscope.shape.references import find_break_point
 from stepscope.shape.types import Shape
 
 Floats = npt.NDArray[np.float64]
@@ -107,7 +108,7 @@ def cell(
     """Simulate one cell: m broken runs, a third of each shape, and m healthy ones."""
     planted = [GENERATORS[generator].draw(shape, STEPS, m // 3, rng) for shape in BROKEN]
     truth = np.concatenate([each.break_step for each in planted])
-    scores = noisy(np.concatenate([each.curves for each in planted]), sigma, rng)
+    scores = add_noise(np.concatenate([each.curves for each in planted]), sigma, rng)
     latency, cost = (source.draw(rng, truth) for source in SOURCES[signals])
     steps, limits = [], []
     for row in zip(scores, latency, cost, strict=True):
@@ -138,7 +139,7 @@ def _answers(
     """Return the step by each answer, and the fused 90 % run (-1 where none is declared)."""
     shape = classify(scores, sigma=sigma)
     assert isinstance(shape, Shape)
-    fused = fuse(shape.break_.probability, scores, latency=latency, cost=cost)
+    fused = fuse_signals(shape.break_.probability, scores, latency=latency, cost=cost)
     article = find_break_point(scores.tolist(), latency.tolist(), cost.tolist())
     alone = find_break_point(scores.tolist())
     assert isinstance(article, int)
@@ -153,13 +154,13 @@ def _healthy(
 ) -> tuple[tuple[float, float], float]:
     """Share of healthy runs with a break declared, fused and by scores, and with a signal."""
     planted = GENERATORS[generator].draw("healthy", STEPS, m, rng)
-    scores = noisy(planted.curves, sigma, rng)
+    scores = add_noise(planted.curves, sigma, rng)
     latency, cost = (source.draw(rng, planted.break_step) for source in SOURCES[signals])
     fused = alone = 0
     for row, times, spent in zip(scores, latency, cost, strict=True):
         shape = classify(row, sigma=sigma)
         assert isinstance(shape, Shape)
-        found = fuse(shape.break_.probability, row, latency=times, cost=spent)
+        found = fuse_signals(shape.break_.probability, row, latency=times, cost=spent)
         fused += found.step is not None
         alone += shape.break_.step is not None
     spikes = (latency[:, 1:] / latency[:, :-1] > 1.5) | (cost[:, 1:] / cost[:, :-1] > 1.4)

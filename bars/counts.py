@@ -72,7 +72,7 @@ def read(path: Path) -> list[Trajectory]:
 def tally(runs: Iterable[Trajectory]) -> Counter[str]:
     """Return every figure that the table knows, counted over `runs` from the measures' answers."""
     figures: Counter[str] = Counter()
-    measures = registry.measures()
+    measures = registry.installed_measures()
     for run in runs:
         answers = [answer for m in measures for answer in m(run, run.case, None)]
         figures.update(_figures(answers))

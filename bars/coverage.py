@@ -16,18 +16,20 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from bars._coverage import Cell, Floats, chances, figures, heavy, held, trials
-from stepscope.stats.clusters import Clusters
-from stepscope.stats.differences import difference_limits, newcombe_limits, welch_limits
+from stepscope.stats.estimates import QUANTILE_PRIOR_TASKS, nearest_rank, ranks
 from stepscope.stats.intervals import (
+    difference_limits,
     effective_size,
     mean_limits,
+    newcombe_limits,
     poisson_limits,
     share_limits,
     student_quantile,
+    welch_limits,
     wilson,
 )
 from stepscope.stats.passk import chance_all
-from stepscope.stats.quantiles import PRIOR_TASKS, nearest_rank, ranks
+from stepscope.stats.sample import ClusterSums
 
 LEVEL = 0.95
 REPLICATIONS = 4_000
@@ -139,7 +141,7 @@ def quantiles(rng: np.random.Generator, n: int) -> Iterator[Cell]:
             cut = ordered[:, nearest_rank(total, q) - 1]
             below = (values <= cut[:, None, None]).sum(-1).astype(float)
             sizes = np.full(tasks, float(runs))
-            _, size = effective_size(below, sizes, most=total, prior=PRIOR_TASKS)
+            _, size = effective_size(below, sizes, most=total, prior=QUANTILE_PRIOR_TASKS)
         lower, upper = ranks(total, size, q, LEVEL)
         padded = np.pad(ordered, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
         low, high = padded[np.arange(n), lower], padded[np.arange(n), upper]
@@ -213,7 +215,7 @@ def unpaired(rng: np.random.Generator, n: int) -> Iterator[Cell]:
         if p + effect > 1:
             continue
         fleets = [
-            Clusters(
+            ClusterSums(
                 rng.binomial(4, chances(rng, rate, rho, (n, tasks))).astype(float),
                 np.full(tasks, 4.0),
             )
@@ -226,8 +228,8 @@ def unpaired(rng: np.random.Generator, n: int) -> Iterator[Cell]:
         point = f"p {p:g}, effect {effect:g}, {one} and {two} tasks, correlation {rho:g}"
         yield Cell("unpaired shares", point, held(low, high, effect))
     for (one, two), scale in itertools.product(((5, 10), (10, 10), (20, 50)), (1.0, 3.0)):
-        fleet = Clusters(4 * rng.normal(0, 1, (n, one)), np.full(one, 4.0))
-        other = Clusters(4 * rng.normal(0, scale, (n, two)), np.full(two, 4.0))
+        fleet = ClusterSums(4 * rng.normal(0, 1, (n, one)), np.full(one, 4.0))
+        other = ClusterSums(4 * rng.normal(0, scale, (n, two)), np.full(two, 4.0))
         _, low, high = welch_limits(fleet, other, LEVEL)
         yield Cell("unpaired figures", f"{one} and {two} tasks, sd {scale:g}", held(low, high, 0.0))
 

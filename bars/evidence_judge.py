@@ -20,12 +20,11 @@ import msgspec
 import numpy as np
 
 from stepscope import registry
-from stepscope.effects import infer_effect
-from stepscope.formats.importing import readings
-from stepscope.lab.faults import AXES, EFFECTS, KINDS, Planted, plant_many
-from stepscope.measures.facts import Declared, RunFigures, fit
-from stepscope.measures.preconditions import uses
+from stepscope.formats.reading import read_files
+from stepscope.lab.faults import AXES, EFFECTS, FAULT_KINDS, PlantedFault, plant_faults
+from stepscope.measures.facts import DeclaredConduct, RunFigures, fit_facts, successful_calls
 from stepscope.model import Facts, Json, Measure, ToolDef, Trajectory, Verdict
+from stepscope.model.effects import infer_effect
 from stepscope.stats.intervals import wilson
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -82,7 +81,7 @@ def read(data: Path) -> dict[str, list[Trajectory]]:
     for name, path in SETS.items():
         runs = [
             run
-            for reading in readings([str(data / path)])
+            for reading in read_files([str(data / path)])
             for run in reading
             if isinstance(run, Trajectory) and run.workflow == name
         ]
@@ -124,7 +123,7 @@ def judge(sets: Mapping[str, Sequence[Trajectory]]) -> Judge:
     """Return the installed axes with facts fitted from the runs, five folds by task."""
     names = [name for name in registry.names("measures") if name.startswith("axes.")]
     tools = {x.call.name for runs in sets.values() for run in runs for x in run.exchanges}
-    declared = Declared(effects={**{t: infer_effect(t) for t in sorted(tools)}, **EFFECTS})
+    declared = DeclaredConduct(effects={**{t: infer_effect(t) for t in sorted(tools)}, **EFFECTS})
     folds = {
         name: [
             facts(name, [run for run in runs if fold_of(run) != fold], declared)
@@ -135,11 +134,11 @@ def judge(sets: Mapping[str, Sequence[Trajectory]]) -> Judge:
     return Judge({name.removeprefix("axes."): registry.measure(name) for name in names}, folds)
 
 
-def facts(workflow: str, runs: Sequence[Trajectory], declared: Declared) -> Facts:
+def facts(workflow: str, runs: Sequence[Trajectory], declared: DeclaredConduct) -> Facts:
     """Return what measures learn from these runs."""
     rows = [RunFigures(run.outcome.status, len(run.steps), len(run.exchanges)) for run in runs]
-    passing = [uses(run) for run in runs if run.outcome.status == "pass"]
-    return fit(workflow, rows, declared=declared, passing_uses=passing)
+    passing = [successful_calls(run) for run in runs if run.outcome.status == "pass"]
+    return fit_facts(workflow, rows, declared=declared, passing_uses=passing)
 
 
 def limits(hits: int, n: int) -> str:
@@ -150,11 +149,11 @@ def limits(hits: int, n: int) -> str:
     return f"{hits / n:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def recall(found: Sequence[tuple[Planted, Asked]]) -> bool:
+def recall(found: Sequence[tuple[PlantedFault, Asked]]) -> bool:
     """Print what was found of each kind of fault; return whether the required recalls hold."""
     print(f"\n{'planted fault':<28}{'axis':<23}{'n':>4}  {'found, and cited':<22}{'left open':>10}")
     holds = True
-    for kind, (axis, _) in KINDS.items():
+    for kind, (axis, _) in FAULT_KINDS.items():
         mine = [(planted, asked) for planted, asked in found if planted.kind == kind]
         flagged = [asked.labels.get(axis) == "incorrect" for _, asked in mine]
         cited = [
@@ -260,8 +259,8 @@ def main(faults: int = FAULTS) -> int:
     planted = [
         fault
         for axis in AXES
-        for fault in plant_many(
-            passing, [k for k, (a, _) in KINDS.items() if a == axis], faults, rng
+        for fault in plant_faults(
+            passing, [k for k, (a, _) in FAULT_KINDS.items() if a == axis], faults, rng
         )
     ]
     print(f"{len(planted)} faults planted in {len(passing)} passing runs, seed 0")

@@ -15,11 +15,15 @@ from math import erfc
 import numpy as np
 
 from bars._coverage import Cell, chances
-from stepscope.stats.comparison import Comparison, compare_paired
-from stepscope.stats.joint import TooLoose, effective_count, too_loose
-from stepscope.stats.multiplicity import holm, look_alpha
+from stepscope.stats.comparison import (
+    Comparison,
+    compare_paired,
+    compare_unpaired,
+    holm,
+    look_alpha,
+)
+from stepscope.stats.joint import DisagreementTest, effective_count, too_loose
 from stepscope.stats.permutation import exact_p
-from stepscope.stats.unpaired import compare_unpaired
 from stepscope.values import Unmeasured
 
 ALPHA = 0.05
@@ -118,7 +122,7 @@ def loose(rng: np.random.Generator, n: int) -> Iterator[Cell]:
 
 def _loose(disagreements: float, n: float) -> bool:
     found = too_loose(disagreements, n)
-    return isinstance(found, TooLoose) and found.loose
+    return isinstance(found, DisagreementTest) and found.loose
 
 
 GRIDS: tuple[Grid, ...] = (paired, figures, families, looks, loose)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stepscope.errors import TraceError
-from stepscope.formats.detect import HEAD_BYTES, detect
-from stepscope.formats.importing import readings
+from stepscope.formats.opening import HEAD_BYTES, detect
+from stepscope.formats.reading import read_files
 from stepscope.model import Quarantined, Trajectory
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -80,7 +80,7 @@ def _counts(data: Path, entry: Expected) -> Row:
     items: list[Trajectory | Quarantined] = []
     name: str | None = None
     try:
-        for reading in readings([str(data / entry["path"])]):
+        for reading in read_files([str(data / entry["path"])]):
             items += reading
             name = reading.account.format
     except TraceError as e:

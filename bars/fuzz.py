@@ -35,9 +35,9 @@ from bars._mutations import mutant
 from bars._traces import Trace, traces
 from stepscope import registry
 from stepscope.errors import StepscopeError
-from stepscope.formats.archive import MAGIC
-from stepscope.formats.importing import Reading, readings
-from stepscope.formats.plain import RecordFormat
+from stepscope.formats.files import ZIP_MAGIC
+from stepscope.formats.format import RecordFormat
+from stepscope.formats.reading import FileReading, read_files
 from stepscope.model import Quarantined, Stream, Trajectory
 
 INPUTS = 1_000_000
@@ -92,7 +92,7 @@ def fault(content: bytes, forced: str | None, path: Path) -> tuple[str | None, s
     begin = time.process_time()
     verdict = "empty"
     try:
-        for reading in readings([str(path)], format_name=forced):
+        for reading in read_files([str(path)], format_name=forced):
             items = list(reading)
             wrong = _wrong(reading, items, content)
             if wrong is not None:
@@ -136,13 +136,13 @@ def _values(content: bytes) -> list[object]:
 
 
 def _wrong(
-    reading: Reading, items: Sequence[Trajectory | Quarantined], content: bytes
+    reading: FileReading, items: Sequence[Trajectory | Quarantined], content: bytes
 ) -> str | None:
     account = reading.account
     quarantined = sum(isinstance(item, Quarantined) for item in items)
     if (account.runs, account.quarantined) != (len(items) - quarantined, quarantined):
         return f"the account says {account.runs} and {account.quarantined} of {len(items)}"
-    if account.problem is not None or content.startswith(MAGIC) or reading.format is None:
+    if account.problem is not None or content.startswith(ZIP_MAGIC) or reading.format is None:
         return None
     if isinstance(reading.format, RecordFormat):
         return _missing(reading.format, items, content)

@@ -21,12 +21,11 @@ import numpy.typing as npt
 
 from bars._coverage import chances
 from stepscope import stats
-from stepscope.gates import drops, rates, ratios
-from stepscope.gates.answers import Answer
-from stepscope.gates.decide import ALPHA, answered
-from stepscope.gates.policy import GatePolicy
-from stepscope.gates.reading import WorkflowTable, policy
-from stepscope.gates.sides import Side
+from stepscope.gates import against_baseline, rates
+from stepscope.gates.decide import ALPHA, answer_gates
+from stepscope.gates.rates import GateAnswer
+from stepscope.gates.sample import Arm
+from stepscope.gates.settings import GatePolicy, WorkflowTable, read_policy
 from stepscope.values import Estimate
 
 INVOCATIONS = 10_000
@@ -64,7 +63,7 @@ def gates(written: dict[str, dict[str, object]] | None = None) -> dict[str, Gate
     table = msgspec.convert(
         {"gates": GATES if written is None else written, "baseline": "b.json"}, WorkflowTable
     )
-    return {gate.name: gate for gate in policy("simulated", table, where="bars").gates}
+    return {gate.name: gate for gate in read_policy("simulated", table, where="bars").gates}
 
 
 def agent(rng: np.random.Generator, cases: int) -> Agent:
@@ -77,7 +76,7 @@ def agent(rng: np.random.Generator, cases: int) -> Agent:
     )
 
 
-def runs(rng: np.random.Generator, who: Agent, trials: int) -> dict[str, Side]:
+def runs(rng: np.random.Generator, who: Agent, trials: int) -> dict[str, Arm]:
     """Run an agent `trials` times on each case: what each gate sees."""
     cases = np.repeat(np.arange(len(who.passes)), trials)
     n = len(cases)
@@ -90,10 +89,10 @@ def runs(rng: np.random.Generator, who: Agent, trials: int) -> dict[str, Side]:
     }
 
 
-def _side(cases: npt.NDArray[np.int64], top: npt.NDArray[np.generic]) -> Side:
+def _side(cases: npt.NDArray[np.int64], top: npt.NDArray[np.generic]) -> Arm:
     n = len(cases)
     labels = cases.astype(np.object_)
-    return Side(
+    return Arm(
         at=np.arange(n),
         cases=labels,
         top=top.astype(np.float64),
@@ -103,7 +102,7 @@ def _side(cases: npt.NDArray[np.int64], top: npt.NDArray[np.generic]) -> Side:
     )
 
 
-def pooled(first: Side, second: Side) -> Side:
+def pooled(first: Arm, second: Arm) -> Arm:
     """Return the runs of two looks together."""
     return _side(
         np.concatenate([first.cases, second.cases]).astype(np.int64),
@@ -112,21 +111,23 @@ def pooled(first: Side, second: Side) -> Side:
 
 
 def failed(
-    asked: dict[str, GatePolicy], now: dict[str, Side], before: dict[str, Side], look: int
+    asked: dict[str, GatePolicy], now: dict[str, Arm], before: dict[str, Arm], look: int
 ) -> bool:
     """Tell whether any gate of one look fails; asked and answered as `decide` does it."""
     found = []
     for name, gate in asked.items():
         if gate.about == "rate":
-            found.append(rates.ask(gate, now[name], JUDGE_ERRS))
+            found.append(rates.evaluate_rate(gate, now[name], JUDGE_ERRS))
         elif gate.about == "drop":
-            found.append(drops.ask(gate, now[name], before[name], seed=look))
+            found.append(against_baseline.build_drop_test(gate, now[name], before[name], seed=look))
         else:
-            found.append(ratios.ask(gate, now[name], before[name], seed=look))
-    if min((one.p for one in found if not isinstance(one, Answer)), default=1.0) > ALPHA:
+            found.append(
+                against_baseline.build_ratio_test(gate, now[name], before[name], seed=look)
+            )
+    if min((one.p for one in found if not isinstance(one, GateAnswer)), default=1.0) > ALPHA:
         # No adjusted p is smaller than the smallest p: nothing can fail, and why is not asked.
-        return any(isinstance(one, Answer) and one.outcome == "fail" for one in found)
-    return any(answer.outcome == "fail" for answer, _, _ in answered(found, look, ALPHA)[0])
+        return any(isinstance(one, GateAnswer) and one.outcome == "fail" for one in found)
+    return any(answer.outcome == "fail" for answer, _, _ in answer_gates(found, look, ALPHA)[0])
 
 
 def alarms(design: tuple[int, int], n: int, seed: int) -> list[int]:

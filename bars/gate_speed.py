@@ -18,13 +18,13 @@ from pathlib import Path
 import msgspec
 
 from stepscope.formats import ours
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.gates import baseline
-from stepscope.gates.decide import decide
+from stepscope.gates.decide import decide_gates
 from stepscope.gates.types import GateReport
 from stepscope.model import Trajectory
-from stepscope.score import score
-from stepscope.settings import load
+from stepscope.score import score_runs
+from stepscope.settings import load_settings
 from stepscope.store import Store
 
 RUNS = Path(__file__).resolve().parents[2] / "shared" / "data" / "taubench/airline/runs.json"
@@ -53,22 +53,22 @@ def prepare(source: Path, folder: Path, cases: int | None = None) -> None:
     text = "".join(POLICY.format(name=name) for name in names)
     (folder / "stepscope.toml").write_text(text, encoding="utf-8")
     trials: dict[str, list[Trajectory]] = {}
-    for reading in readings([str(source)]):
+    for reading in read_files([str(source)]):
         for run in reading:
             if isinstance(run, Trajectory):
                 trials.setdefault(run.trial or "", []).append(run)
     order = sorted(trials)
     (folder / "runs").mkdir()
-    policies = load(folder).policies
+    policies = load_settings(folder).policies
     for k, name in enumerate(names):
         now, before = (trials[order[(k + shift) % len(order)]][:cases] for shift in (0, 1))
         with (folder / "runs" / f"{name}.jsonl").open("wb") as file:
             ours.write((_of(run, name, "now") for run in now), file)
         with Store.open(":memory:") as store:
             store.put(_of(run, name, "before") for run in before)
-            score(store, workers=1)
-            made = baseline.make(store, policies[k])
-            baseline.write(made, policies[k].baseline or "")
+            score_runs(store, workers=1)
+            made = baseline.make_baseline(store, policies[k])
+            baseline.write_baseline(made, policies[k].baseline or "")
 
 
 def _of(run: Trajectory, workflow: str, side: str) -> Trajectory:
@@ -78,13 +78,15 @@ def _of(run: Trajectory, workflow: str, side: str) -> Trajectory:
 
 def gate(folder: Path) -> GateReport:
     """Read, score and gate what `prepare` wrote; what a command does, without printing."""
-    settings = load(folder)
+    settings = load_settings(folder)
     with Store.open(folder / "runs.db") as store:
-        for reading in readings([str(folder / "runs")]):
+        for reading in read_files([str(folder / "runs")]):
             store.put(run for run in reading if isinstance(run, Trajectory))
-        score(store, declared=settings.declared)
+        score_runs(store, declared=settings.declared)
         policies = settings.policies
-        return decide(store, policies, baselines=baseline.load_all(policies), commit="abc")
+        return decide_gates(
+            store, policies, baselines=baseline.load_baselines(policies), commit="abc"
+        )
 
 
 def main(source: Path = RUNS) -> int:

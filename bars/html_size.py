@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.model import Trajectory
-from stepscope.report.build import build
-from stepscope.report.html import EMBED, write
-from stepscope.score import score
+from stepscope.report.build import build_report
+from stepscope.report.render.html import EMBED, write_html
+from stepscope.score import score_runs
 from stepscope.store import Store
 
 RUNS = Path(__file__).resolve().parents[2] / "shared" / "data" / "taubench/airline/runs.json"
@@ -31,11 +31,11 @@ BYTES = 5_000_000
 def prepare(source: Path, copies: int) -> Store:
     """Return a store of the runs, each `copies` times under another task and agent."""
     store = Store.open(":memory:")
-    for reading in readings([str(source)]):
+    for reading in read_files([str(source)]):
         runs = [run for run in reading if isinstance(run, Trajectory)]
         for copy in range(copies):
             store.put(_copy(run, copy) for run in runs)
-    score(store, workers=1)
+    score_runs(store, workers=1)
     return store
 
 
@@ -52,11 +52,11 @@ def _copy(run: Trajectory, copy: int) -> Trajectory:
 def sizes(source: Path, copies: int) -> tuple[int, int, int, float]:
     """Return runs, bytes of the file, embedded runs, and seconds of CPU for the file."""
     store = prepare(source, copies)
-    report = build(store)
+    report = build_report(store)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "r.html"
         start = time.process_time()
-        write(store, report, path)
+        write_html(store, report, path)
         seconds = time.process_time() - start
         text = path.read_text("utf-8")
     return report.whole.n_runs, len(text.encode()), text.count('data-page="run"') - 1, seconds

@@ -19,7 +19,7 @@ from bars.formats_table import DATA
 from benchmarks.j1_inspect import logs
 from benchmarks.peers import Absent, Peer, clean_environment, peer
 from benchmarks.rounds import ROOT
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.model import Step, Trajectory
 
 FOLDERS = ("formats/inspect_ai", "formats/inspect_logs")
@@ -43,7 +43,7 @@ def differences(path: Path, expected: list[Found]) -> Iterator[str]:
     """Yield what of a log is not as Inspect reads it, a line each."""
     runs = {
         f"{item.task}/{item.trial}": item
-        for reading in readings([str(path)])
+        for reading in read_files([str(path)])
         for item in reading
         if isinstance(item, Trajectory)
     }

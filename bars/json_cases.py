@@ -18,9 +18,9 @@ from pathlib import Path
 
 from stepscope import registry
 from stepscope.errors import StepscopeError, TraceError
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.model import Quarantined, Stream, Trajectory
-from stepscope.safety.door import decode, decode_strict
+from stepscope.safety.json import decode, decode_strict
 from stepscope.safety.limits import Limits
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "data" / "hostile" / "test_parsing"
@@ -76,7 +76,7 @@ def _accepts(door: Callable[..., object], raw: bytes) -> bool:
 
 def _is_told(path: Path, format_name: str | None) -> bool:
     try:
-        for reading in readings([str(path)], format_name=format_name):
+        for reading in read_files([str(path)], format_name=format_name):
             found = list(reading)
             account = reading.account
             quarantined = sum(isinstance(item, Quarantined) for item in found)

@@ -21,11 +21,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-import stepscope.judges.models.sdk  # noqa: F401 (loaded once, before processes are made)
+import stepscope.models.http  # noqa: F401 (loaded once, before processes are made)
 from bars import _judging as judging
 from stepscope.errors import ConfigError
-from stepscope.judges.budget import NANO, Budget
-from stepscope.judges.ledger import Ledger, beside
+from stepscope.ledger.ledger import NANO, Budget, Ledger, ledger_path
 from tests.faults.providers import Provider, started
 from tests.faults.script import Fault, Script
 
@@ -101,7 +100,7 @@ def _work(path: Path, base: str, budget: Budget) -> int:
 def _outcome(
     path: Path, limit_usd: float, asked: int, kills: int, codes: tuple[int | None, ...]
 ) -> Outcome:
-    with Ledger(beside(str(path))) as ledger:
+    with Ledger(ledger_path(str(path))) as ledger:
         money = ledger.money("shared")
         unknown = ledger.unknown()
         costs = [cost for cost in ledger.costs() if cost is not None]

@@ -18,10 +18,9 @@ import time
 from collections.abc import Callable, Iterator
 
 from bars._injections import CORPUS, DELIMITERS, corpus
-from stepscope.judges.fence import Fence, nonce_of
-from stepscope.judges.normal import MARK
-from stepscope.judges.rendering import copy_of, fitted
+from stepscope.judges.transcript import Fence, fence_nonce, fit_blocks, make_transcript
 from stepscope.model import Part, Source, Step, ToolCall, ToolDef, ToolResult, Trajectory
+from stepscope.safety.normalise import MARK
 from stepscope.safety.redact import Redactor
 
 TRACES = 100_000
@@ -89,10 +88,10 @@ def speaker(rng: random.Random, texts: list[str], nonce: str) -> Say:
 
 def escapes(hostile: Trajectory, harmless: Trajectory, redactor: Redactor) -> Iterator[str]:
     """Yield how texts of a run left their blocks, against a harmless run of its shape."""
-    fence = Fence(nonce_of(KEY, hostile.id, JUDGE))
-    said = [copy_of(run, redactor=redactor, narration="on") for run in (hostile, harmless)]
-    wide = [fitted((*copy.tools, *copy.steps), fence=fence, room=WIDE) for copy in said]
-    cut = fitted((*said[0].tools, *said[0].steps), fence=fence, room=NARROW)
+    fence = Fence(fence_nonce(KEY, hostile.id, JUDGE))
+    said = [make_transcript(run, redactor=redactor, narration="on") for run in (hostile, harmless)]
+    wide = [fit_blocks((*copy.tools, *copy.steps), fence=fence, room=WIDE) for copy in said]
+    cut = fit_blocks((*said[0].tools, *said[0].steps), fence=fence, room=NARROW)
     assert wide[0] is not None
     assert wide[1] is not None
     if _ours(wide[0].text) != _ours(wide[1].text):
@@ -117,7 +116,7 @@ def generated(traces: int, texts: list[str]) -> tuple[int, list[str]]:
     redactor = Redactor(KEY)
     found: list[str] = []
     for number in range(traces):
-        nonce = nonce_of(KEY, f"{number:032x}", JUDGE)
+        nonce = fence_nonce(KEY, f"{number:032x}", JUDGE)
         hostile = shaped(
             random.Random(number), speaker(random.Random(-1 - number), texts, nonce), number
         )
@@ -132,7 +131,7 @@ def whole_corpus(texts: list[str]) -> tuple[int, list[str]]:
     found: list[str] = []
     tried = 0
     for number, text in enumerate(texts):
-        nonce = nonce_of(KEY, f"{number:032x}", JUDGE)
+        nonce = fence_nonce(KEY, f"{number:032x}", JUDGE)
         for close in ("{}", *DELIMITERS):
             said = f"x{close.format(nonce=nonce)}{text}" if close != "{}" else f"x{text}"
             hostile = shaped(random.Random(number), lambda: said, number)  # noqa: B023

@@ -20,9 +20,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import stepscope.judges.models.sdk  # noqa: F401 (loaded once, before processes are made)
+import stepscope.models.http  # noqa: F401 (loaded once, before processes are made)
 from bars import _judging as judging
-from stepscope.judges.ledger import beside
+from stepscope.ledger.ledger import ledger_path
 from tests.faults.providers import Provider, started
 from tests.faults.script import Fault, Script
 
@@ -141,7 +141,7 @@ def _whole(folder: Path, provider: Provider, reference: judging.Reference) -> fl
     code = judging.ended(judging.forked(lambda: _work(path, provider.openai)), within=600.0)
     if code != 0:
         raise RuntimeError(f"the work without a kill ended with code {code}")
-    assert Path(beside(str(path))).is_file()
+    assert Path(ledger_path(str(path))).is_file()
     return time.monotonic() - start
 
 

@@ -24,11 +24,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from bars._injections import CORPUS, DELIMITERS, corpus
-from stepscope.judges.believing import OUTRANKED
 from stepscope.judges.goals import Goal, Goals
-from stepscope.judges.judgement import Judge, Outcome
-from stepscope.judges.planning import Options, plan
-from stepscope.judges.rubrics import rubric
+from stepscope.judges.judgement import AskOutcome, Judge, RequestOptions
+from stepscope.judges.plan import plan_judgements
+from stepscope.judges.rubrics import load_rubric
 from stepscope.model import (
     Answer,
     Json,
@@ -43,6 +42,7 @@ from stepscope.model import (
     Verdict,
 )
 from stepscope.model import Outcome as RunOutcome
+from stepscope.model.records import OUTRANKED
 from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
 
@@ -110,15 +110,15 @@ def right(kind: str) -> dict[str, Json]:
 
 def judged(of: Trajectory, kind: str, judge: Replying) -> tuple[Answer, ...]:
     """Return what is believed of a judge that is a function."""
-    (made,) = plan(of, None, rubric=rubric(KINDS[kind]), judge=JUDGE,
-                   options=Options(goals=GOALS), key=KEY, redactor=REDACTOR)  # fmt: skip
+    (made,) = plan_judgements(of, None, rubric=load_rubric(KINDS[kind]), judge=JUDGE,
+                   options=RequestOptions(goals=GOALS), key=KEY, redactor=REDACTOR)  # fmt: skip
     if isinstance(made, Unmeasured):
         return (made,)
-    outcomes: list[Outcome] = []
+    outcomes: list[AskOutcome] = []
     ask = made.asks[0]
     while True:
         reply = Reply(text=judge(ask.request), stop="end", structure="json_schema")
-        outcomes.append(Outcome(ask, reply))
+        outcomes.append(AskOutcome(ask, reply))
         more = made.belief.more(outcomes)
         if more is None:
             return made.belief.answers(outcomes)

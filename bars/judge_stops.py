@@ -21,7 +21,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import stepscope.judges.models.sdk  # noqa: F401 (loaded once, before processes are made)
+import stepscope.models.http  # noqa: F401 (loaded once, before processes are made)
 from bars import _judging as judging
 from tests.faults.providers import Provider, started
 from tests.faults.script import Fault, Script

@@ -27,11 +27,11 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope import api
-from stepscope.report import json
-from stepscope.report.build import build
-from stepscope.score import loop, score
+from stepscope.report.build import build_report
+from stepscope.report.render import data
+from stepscope.score import measures, score_runs
 from stepscope.settings import Settings
-from stepscope.store import Store, prepared
+from stepscope.store import Store, runs
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = (
@@ -62,13 +62,13 @@ def work(path: Path, given: Sequence[Path], workers: int) -> None:
     """Read, store and score everything, as much as is missing."""
     with api.open(path, settings=Settings()) as notebook:
         notebook.add(given, workers=workers)
-        score(notebook.store, workers=workers)
+        score_runs(notebook.store, workers=workers)
 
 
 def left(path: Path) -> Left:
     """Return what a finished store holds."""
     with Store.open(path) as store:
-        report = json.render(build(store))
+        report = data.render_report_json(build_report(store))
         records = "\n".join(msgspec.json.encode(r).decode() for r in store.records())
     db = sqlite3.connect(path)
     sound = db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -109,7 +109,7 @@ def killed(path: Path, given: Sequence[Path], workers: int, *, seconds: float, c
 def rounds(given: Sequence[Path], kills: int, *, seed: int = 0) -> tuple[Counter[str], list[str]]:
     """Kill and resume; return where the kills fell, and what came out different, a line each."""
     rng = random.Random(seed)
-    loop.CHUNK_RUNS = prepared.BATCH_RUNS = BATCH
+    measures.CHUNK_RUNS = runs.BATCH_RUNS = BATCH
     fell: Counter[str] = Counter()
     different: list[str] = []
     with tempfile.TemporaryDirectory() as name:

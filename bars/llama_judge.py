@@ -22,11 +22,10 @@ from pathlib import Path
 import msgspec
 
 import stepscope
-from stepscope.judges.models.fitting import fits
-from stepscope.judges.rubrics import rubric
-from stepscope.judges.schemas import schema_of
+from stepscope.judges.rubrics import answer_schema, load_rubric
 from stepscope.model import Reply, Verdict
-from stepscope.score.judging import Judged
+from stepscope.models.dialect import fits_schema
+from stepscope.score.judges import JudgingResult
 from stepscope.settings import Settings
 from tests.llama import environment, server
 from tests.llama.judged import JUDGE, RUNS, replies, settings
@@ -39,7 +38,7 @@ IN_FLIGHT = 2
 CONTEXT_TOKENS = 17_500
 
 
-def judge(path: Path, told: Settings) -> Judged:
+def judge(path: Path, told: Settings) -> JudgingResult:
     """Judge what is not judged yet."""
     with stepscope.open(path, settings=told) as notebook:
         notebook.add(RUNS)
@@ -84,7 +83,7 @@ def valid(reply: Reply) -> bool:
         value = msgspec.json.decode(reply.text)
     except msgspec.DecodeError:
         return False
-    return fits(value, schema_of(rubric("axes.termination")))
+    return fits_schema(value, answer_schema(load_rubric("axes.termination")))
 
 
 def main() -> int:

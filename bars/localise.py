@@ -20,9 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binomtest
 
-from stepscope.formats.importing import readings
-from stepscope.measures.localise import suspects
-from stepscope.measures.suspicion_prior import count_positions
+from stepscope.formats.reading import read_files
+from stepscope.measures.localise import count_positions, find_suspects
 from stepscope.model import Facts, Trajectory
 from stepscope.stats import holm
 from stepscope.stats.intervals import wilson
@@ -100,7 +99,7 @@ def localised(examples: Sequence[Example], *, learned: bool, cased: bool) -> lis
     for example in examples:
         others = [e.run for e in examples if e.run.task != example.run.task] if learned else []
         facts = Facts(positions=count_positions(others))
-        ranked = suspects(example.run, example.run.case if cased else None, facts)
+        ranked = find_suspects(example.run, example.run.case if cased else None, facts)
         steps.append(ranked[0].step)
     return steps
 
@@ -152,7 +151,7 @@ def compare(
 def examples_of(folder: Path) -> dict[str, list[Example]]:
     """Return the labelled failed runs by set."""
     sets: dict[str, list[Example]] = {}
-    for reading in readings([str(folder / "whowhen"), str(folder / "agentrx-retail")]):
+    for reading in read_files([str(folder / "whowhen"), str(folder / "agentrx-retail")]):
         for run in reading:
             if isinstance(run, Trajectory) and run.outcome.status == "fail":
                 for name, named in _named(run):

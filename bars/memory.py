@@ -22,7 +22,7 @@ from typing import BinaryIO, NamedTuple, cast
 
 from stepscope import api, registry
 from stepscope.errors import LimitError
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.model import Stream
 from stepscope.safety.limits import MIB, Limits
 from stepscope.settings import Settings
@@ -147,7 +147,7 @@ def _refusal(path: Path) -> str:
     """Return how a bomb was refused, and delete it."""
     start = time.monotonic()
     try:
-        for reading in readings([str(path)]):
+        for reading in read_files([str(path)]):
             list(reading)
     except LimitError:
         took = time.monotonic() - start
@@ -165,7 +165,7 @@ def _imported(path: Path) -> str:
 
 
 def _counted(path: Path, format_name: str, limits: Limits) -> str:
-    for reading in readings([str(path)], format_name=format_name, limits=limits):
+    for reading in read_files([str(path)], format_name=format_name, limits=limits):
         for _ in reading:
             pass
         account = reading.account

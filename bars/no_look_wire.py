@@ -21,15 +21,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
 
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.judges.goals import Goal, Goals
-from stepscope.judges.judgement import Judgement
-from stepscope.judges.models.configured import JudgesTable, JudgeTable
-from stepscope.judges.models.opening import closing, judge_of, open_model
-from stepscope.judges.normal import MARK, normal
-from stepscope.judges.planning import Options, plan
-from stepscope.judges.rubrics import rubric
+from stepscope.judges.judgement import Judgement, RequestOptions, configured_judge
+from stepscope.judges.plan import plan_judgements
+from stepscope.judges.rubrics import load_rubric
 from stepscope.model import Request, Step, Trajectory
+from stepscope.models.configured import JudgesTable, JudgeTable
+from stepscope.models.opening import close_models, open_model
+from stepscope.safety.normalise import MARK, normalise_text
 from stepscope.safety.redact import Redactor
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -100,11 +100,18 @@ def planned(run: Trajectory, name: str, table: JudgesTable) -> list[tuple[int | 
     goal = Goal(goal=GOAL, steps=tuple(range(len(run.steps))), confirmed=True)
     goals = Goals("bar", {run.name: (goal,)}, {})
     alone = name == "step_labels"
-    options = Options(goals=goals, mode="isolated" if alone else "contextual")
+    options = RequestOptions(goals=goals, mode="isolated" if alone else "contextual")
     found: list[tuple[int | None, Request]] = []
     redactor = Redactor(KEY)
-    for made in plan(run, None, rubric=rubric(name), judge=judge_of(NAME, table), options=options,
-                     key=KEY, redactor=redactor):  # fmt: skip
+    for made in plan_judgements(
+        run,
+        None,
+        rubric=load_rubric(name),
+        judge=configured_judge(NAME, table),
+        options=options,
+        key=KEY,
+        redactor=redactor,
+    ):
         if not isinstance(made, Judgement):
             continue
         for number, ask in enumerate(made.asks):
@@ -118,7 +125,7 @@ async def sent(server: _Server, requests: Sequence[Request]) -> list[str]:
     table = _table(server)
     model = open_model(NAME, table, keys={})
     server.bodies.clear()
-    async with closing([model]):
+    async with close_models([model]):
         for request in requests:
             await model.complete(request)
     # The marks before lines are ours: with them away a line is what the step said.
@@ -151,7 +158,7 @@ def said_by(step: Step) -> str:
         texts += (call.name, json.dumps(call.arguments, ensure_ascii=False), call.raw or "")
         texts.append(json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":")))
     texts += [result.text for result in step.results]
-    return normal("\n".join(("", *texts, "")))
+    return normalise_text("\n".join(("", *texts, "")))
 
 
 def grams(text: str) -> set[str]:
@@ -194,7 +201,7 @@ def real(most: int) -> list[Trajectory]:
         if (DATA / name).exists():
             runs = [
                 run
-                for reading in readings([str(DATA / name)])
+                for reading in read_files([str(DATA / name)])
                 for run in reading
                 if isinstance(run, Trajectory)
             ]

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bars._fleets import MIXES, POOL, Ints, Pool, corners, curves, evidence, shapes_of
-from stepscope.shape.fleet import Shares, prevalence
-from stepscope.shape.handouts import largest_p, refitted
-from stepscope.shape.mixture import fit, gibbs, interior, likelihood
+from stepscope.shape.fleet import Shares, largest_p, prevalence, refit_fleets
+from stepscope.shape.mixture import fit_shares, move_inside, sample_counts, scale_likelihood
 from stepscope.shape.names import SHAPES
 from stepscope.stats.intervals import wilson
 
@@ -103,7 +102,7 @@ def nearness(n: int, seed: int = 0) -> Iterator[tuple[str, str, tuple[float, ...
                 np.bincount(codes, minlength=len(SHAPES)) / len(shapes)
                 for codes in (shapes, pool.counted[shapes, row], posterior.argmax(1))
             )
-            shares = fit(likelihood(pool.log_likelihood[shapes, row]))
+            shares = fit_shares(scale_likelihood(pool.log_likelihood[shapes, row]))
             answers = np.array([v3, best, posterior.mean(0), shares])
             squares += ((answers - truth) ** 2).mean(1)
         yield mix, name, tuple((100 * np.sqrt(squares / n)).tolist())
@@ -120,7 +119,7 @@ def alarms(n: int, seed: int = 0) -> Iterator[tuple[str, float, bool]]:
     ) -> bool:
         runs = [evidence(rng, pool, shapes) for pool, shapes in sides]
         number = np.arange(sum(map(len, runs))) if cluster is None else cluster
-        rows = refitted(np.concatenate(runs), number, first=len(runs[0]))
+        rows = refit_fleets(np.concatenate(runs), number, first=len(runs[0]))
         return bool(largest_p(rows, rng=rng, draws=DRAWS)[0].min() <= ALPHA)
 
     def alone(m: int, mix: tuple[float, ...] = usual) -> Ints:
@@ -187,9 +186,9 @@ def refused(n: int, seed: int = 0) -> Iterator[Held]:
         truth, inside = np.array(MIXES[mix]), np.zeros(len(SHAPES))
         for _ in range(n):
             runs = evidence(rng, pool, shapes_of(rng, MIXES[mix], 50, 1, 0.0))
-            rows = likelihood(runs)
-            start = interior(fit(rows), 50)
-            counts = gibbs(rows, start, keep=POSTERIOR, burn=50, rng=rng, prior=1.0)
+            rows = scale_likelihood(runs)
+            start = move_inside(fit_shares(rows), 50)
+            counts = sample_counts(rows, start, keep=POSTERIOR, burn=50, rng=rng, prior=1.0)
             drawn = rng.standard_gamma(1.0 + counts)
             low, high = np.quantile(drawn / drawn.sum(1, keepdims=True), [0.025, 0.975], axis=0)
             inside += (np.where(low * 50 < 1, 0.0, low) <= truth) & (truth <= high)

@@ -24,11 +24,11 @@ import numpy.typing as npt
 
 from stepscope.formats.tau_bench import FORMAT
 from stepscope.model import Record, Step, Stream, Trajectory
-from stepscope.report import compare_text
-from stepscope.report.compare import ALPHA, compare
-from stepscope.score import score
+from stepscope.report.compare import ALPHA, compare_groups
+from stepscope.report.views import compare
+from stepscope.score import score_runs
 from stepscope.store import Store
-from stepscope.store.columns import Column, Runs, StepColumn, Texts
+from stepscope.store.columns import AnswerColumn, Runs, StepColumn, Texts
 from stepscope.store.where import Where
 from stepscope.values import Estimate
 
@@ -75,7 +75,7 @@ class Halves:
     """
 
     base: Runs
-    columns: dict[str, Column]
+    columns: dict[str, AnswerColumn]
     second: npt.NDArray[np.bool_]
     planted: dict[str, Floats]
 
@@ -84,7 +84,7 @@ class Halves:
         agent = np.where(self.second, "second", "first").astype(object)
         return replace(self.base, agent=agent)
 
-    def column(self, measure: str, runs: Runs | None = None) -> Column:
+    def column(self, measure: str, runs: Runs | None = None) -> AnswerColumn:
         """Return a column, the planted one where there is one."""
         column = self.columns[measure]
         values = self.planted.get(measure)
@@ -125,14 +125,14 @@ class Halves:
         yield from ()
 
 
-class Columns(dict[str, Column]):
+class Columns(dict[str, AnswerColumn]):
     """Columns of a store, read when first asked for."""
 
     def __init__(self, store: Store, runs: Runs) -> None:
         super().__init__()
         self._store, self._runs = store, runs
 
-    def __missing__(self, measure: str) -> Column:
+    def __missing__(self, measure: str) -> AnswerColumn:
         self[measure] = self._store.column(measure, self._runs)
         return self[measure]
 
@@ -146,7 +146,7 @@ def read(path: Path) -> list[Trajectory]:
 def stored(runs: Iterable[Trajectory]) -> Store:
     store = Store.open(":memory:")
     store.put(runs)
-    score(store, workers=1)
+    score_runs(store, workers=1)
     return store
 
 
@@ -160,7 +160,7 @@ def deal(runs: Runs, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
 
 
 def plant(
-    columns: dict[str, Column],
+    columns: dict[str, AnswerColumn],
     key: str,
     chance: float,
     second: npt.NDArray[np.bool_],
@@ -187,7 +187,7 @@ def dealt(store: Store, replications: int, seed: int) -> list[Row]:
         for _ in range(replications):
             second = deal(runs, rng)
             planted, truth = plant(columns, key, chance, second, rng)
-            report = compare(Halves(runs, columns, second, planted), "first", "second")
+            report = compare_groups(Halves(runs, columns, second, planted), "first", "second")
             difference = report[key]
             found += difference.survives
             if isinstance(difference.effect, Estimate):
@@ -212,7 +212,7 @@ def dealt(store: Store, replications: int, seed: int) -> list[Row]:
 def _null(runs: Runs, columns: Columns, replications: int, rng: np.random.Generator) -> Row:
     alarms, covered, effects, powers = 0, 0, [], []
     for _ in range(replications):
-        report = compare(Halves(runs, columns, deal(runs, rng), {}), "first", "second")
+        report = compare_groups(Halves(runs, columns, deal(runs, rng), {}), "first", "second")
         alarms += any(d.survives for d in report.differences.values())
         effect = report["outcome.pass"].effect
         assert isinstance(effect, Estimate)
@@ -260,7 +260,7 @@ def in_traces(runs: Iterable[Trajectory]) -> Row:
         except ValueError:
             copy = msgspec.structs.replace(run, id="copy" + run.id[4:])
         pairs.append(msgspec.structs.replace(copy, agent="second"))
-    difference = compare(stored(pairs), "first", "second")["redundant_calls.per_run"]
+    difference = compare_groups(stored(pairs), "first", "second")["redundant_calls.per_run"]
     effect = difference.effect
     assert isinstance(effect, Estimate)
     truth = planted / len(chosen)
@@ -280,9 +280,9 @@ def in_traces(runs: Iterable[Trajectory]) -> Row:
 def trials(runs: Iterable[Trajectory]) -> tuple[str, bool]:
     """Return trial 0 against trial 1 as text, and whether nothing survives."""
     named = [msgspec.structs.replace(run, agent=f"trial {run.trial}") for run in runs]
-    report = compare(stored(named), "trial 0", "trial 1")
+    report = compare_groups(stored(named), "trial 0", "trial 1")
     survivors = [key for key, d in report.differences.items() if d.survives]
-    return compare_text.render(report), not survivors
+    return compare.render_comparison(report), not survivors
 
 
 def main(path: Path = RUNS, replications: int = REPLICATIONS, seed: int = 0) -> int:

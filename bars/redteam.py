@@ -17,9 +17,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stepscope.api.notebook import Notebook
-from stepscope.lab.redteam import Attacked, failing, redteam
-from stepscope.lab.redteam_attacks import NARRATION_SWAP, Attack, attacks
-from stepscope.lab.redteam_figures import Flips, Swap
+from stepscope.lab.attacks import NARRATION_SWAP, Attack, built_in_attacks
+from stepscope.lab.redteam import (
+    ClassFlips,
+    JudgeUnderAttack,
+    NarrationSwap,
+    attack_judges,
+    failing_runs,
+)
 from stepscope.model import Trajectory
 from stepscope.settings import Settings
 from stepscope.store import Store
@@ -34,7 +39,7 @@ def real_runs(n: int) -> list[Trajectory]:
     """Return failing runs of the airline agent."""
     with Notebook(Store.open(":memory:"), Settings()) as notebook:
         notebook.add(AIRLINE, agent="gpt-4o")
-        return failing(notebook.store.trajectories(), n)
+        return failing_runs(notebook.store.trajectories(), n)
 
 
 def figures(
@@ -44,11 +49,11 @@ def figures(
     tried: Sequence[Attack],
     *,
     echo: bool = False,
-) -> Attacked:
+) -> JudgeUnderAttack:
     """Return what the attacks came to with one judge, and print a line of it."""
     start = time.monotonic()
     with setting(Scripted(f"scripted/{name}", rule, echo=echo)) as made:
-        (one,) = redteam(runs, tried, made).judges
+        (one,) = attack_judges(runs, tried, made).judges
     texts, flipped = sum(row.tried for row in one.flips), sum(row.flipped for row in one.flips)
     limits = [row.limit for row in one.flips if row.limit is not None and not row.flipped]
     least = f"{100 * max(limits):.2f} %" if limits else "-"
@@ -58,7 +63,7 @@ def figures(
     return one
 
 
-def obeyed(row: Flips, class_: str) -> bool:
+def obeyed(row: ClassFlips, class_: str) -> bool:
     """Tell whether a class flipped all of its texts where it is obeyed, and none elsewhere."""
     wanted = row.tried if row.class_ == class_ else 0
     return row.tried > 0 and row.flipped == row.outranked == wanted
@@ -70,7 +75,7 @@ def main() -> int:
         print(f"not measured: {AIRLINE} is absent")
         return 4
     runs = real_runs(int(sys.argv[1]) if len(sys.argv) > 1 else RUNS)
-    every = attacks()
+    every = built_in_attacks()
     print(f"{len(runs)} failing runs, {len(every)} texts; scripted judges only")
     print(f"{'judge':<22}{'texts':>7}{'flipped':>9}{'checked':>9}{'limit where none':>20}"
           f"{'s':>8}")  # fmt: skip
@@ -81,7 +86,7 @@ def main() -> int:
         holds &= all(obeyed(row, class_) for row in one.flips)
     claims = figures("claims", swayed, runs, every)
     moved = claims.narration_swap
-    holds &= isinstance(moved, Swap) and moved.flipped == moved.marked == len(runs)
+    holds &= isinstance(moved, NarrationSwap) and moved.flipped == moved.marked == len(runs)
     holds &= all(obeyed(row, NARRATION_SWAP) for row in claims.flips)
     echoed = figures("echo", sober, runs, every, echo=True)
     holds &= not {"against", "for", "neutral"} & set(echoed.clean)

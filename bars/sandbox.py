@@ -19,12 +19,12 @@ import stepscope
 
 NOBODY = 65534
 FEWEST = 20
-PROBE = "import json; from stepscope.safety.sandbox_check import probe; print(json.dumps(probe()))"
+PROBE = "import json; from stepscope.sandbox.check import probe; print(json.dumps(probe()))"
 FLOOD = """
 import json, tempfile
 from pathlib import Path
-from stepscope.safety.sandbox import run
-from stepscope.safety.sandbox_workspace import copied
+from stepscope.sandbox.run import run
+from stepscope.sandbox.workspace import copied
 with tempfile.TemporaryDirectory() as folder, copied(Path(folder)) as copy:
     flood = run(["yes"], workspace=copy.path)
     print(json.dumps([flood.cut, len(flood.out), flood.seconds]))

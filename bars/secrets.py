@@ -22,10 +22,11 @@ from typing import NamedTuple
 from bars._secrets import ENCODINGS, SHAPES, SURROUNDINGS, ids, samples, shows
 from stepscope.api.notebook import Notebook
 from stepscope.model import Part, Quarantined, Source, Step, ToolCall, ToolResult, Trajectory
-from stepscope.report.build import build
-from stepscope.report.html import write
-from stepscope.report.show import one_step, read
-from stepscope.safety.redact import Redactor, redact_json, scrubbed
+from stepscope.report.build import build_report
+from stepscope.report.evidence import read_shown_run
+from stepscope.report.render.html import write_html
+from stepscope.report.views.run import render_step
+from stepscope.safety.redact import Redactor, redact_json, scrub_message
 from stepscope.settings import Settings
 from stepscope.store import Store
 
@@ -54,7 +55,7 @@ def recall(rounds: int, *, each: int = 1) -> dict[str, Score]:
     """
     redactor = Redactor(b"bar")
     plain: dict[str, Callable[[str], str]] = {
-        "messages": scrubbed,
+        "messages": scrub_message,
         "sent JSON": lambda text: str(redact_json(redactor, {"messages": [{"content": text}]})),
     }
     found = {name: Score(0, 0) for name in plain}
@@ -94,11 +95,13 @@ def _shown(texts: list[tuple[str, str]]) -> dict[str, Score]:
             bad = [Quarantined(reason=t, offset=n, raw=b"") for n, (_, t) in enumerate(texts)]
             notebook.store.quarantine(bad)
             notebook.score(workers=1)
-            write(notebook.store, build(notebook.store), place / "r.html", embed="all")
-            shown, _, records = read(notebook.store, "secrets")
+            write_html(notebook.store, build_report(notebook.store), place / "r.html", embed="all")
+            shown, _, records = read_shown_run(notebook.store, "secrets")
             reasons = [aside.reason for aside in notebook.store.quarantined()]
             apart = {
-                "show": [one_step(shown, None, records, at, width=100) for at in range(len(texts))],
+                "show": [
+                    render_step(shown, None, records, at, width=100) for at in range(len(texts))
+                ],
                 "quarantine": reasons,
             }
             whole = {

@@ -23,16 +23,22 @@ from typing import TypeVar
 import numpy as np
 
 from bars._shape import WITHIN, Line, figure, line
-from stepscope.lab.answers import CLASSIFIERS, Answers, Told, default
-from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS, gradual_recovery, noisy
-from stepscope.lab.envelope import drawn, envelope
-from stepscope.lab.envelope_row import Cell, Row
-from stepscope.lab.planted import Floats
-from stepscope.shape.batch import classify_many, classify_ragged
-from stepscope.shape.classify import classify
+from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS, gradual_recovery
+from stepscope.lab.envelope import (
+    CLASSIFIERS,
+    Classifications,
+    EnvelopeCell,
+    EnvelopeRow,
+    GivenNoise,
+    classify_by_default,
+    draw_cell,
+    measure_envelope,
+)
+from stepscope.lab.planted import Floats, add_noise
+from stepscope.shape.articles import v3_many
+from stepscope.shape.classifier import classify, classify_many, classify_ragged
 from stepscope.shape.names import RECOVERY, SHAPES
-from stepscope.shape.noise import learn
-from stepscope.shape.references import v3_many
+from stepscope.shape.noise import learn_noise
 from stepscope.shape.types import Shape
 from stepscope.values import Unmeasured
 
@@ -75,9 +81,11 @@ def examples() -> Iterator[Line]:
         )
 
 
-def grid(trials: int, generators: Sequence[str], ns: Sequence[int] = NS) -> list[tuple[Row, Row]]:
+def grid(
+    trials: int, generators: Sequence[str], ns: Sequence[int] = NS
+) -> list[tuple[EnvelopeRow, EnvelopeRow]]:
     """Return V3's row and the default's for every cell."""
-    made = envelope(
+    made = measure_envelope(
         {name: CLASSIFIERS[name] for name in ("v3", "default")},
         ns=ns,
         sigmas=SIGMAS,
@@ -87,7 +95,7 @@ def grid(trials: int, generators: Sequence[str], ns: Sequence[int] = NS) -> list
     return list(zip(made.rows[::2], made.rows[1::2], strict=True))
 
 
-def cells(pairs: Sequence[tuple[Row, Row]]) -> Iterator[Line]:
+def cells(pairs: Sequence[tuple[EnvelopeRow, EnvelopeRow]]) -> Iterator[Line]:
     """Bars that bind single cells."""
     at = {(ours.generator, ours.n, ours.sigma): (v3, ours) for v3, ours in pairs}
     names = list(dict.fromkeys(generator for generator, _, _ in at))
@@ -111,7 +119,7 @@ def cells(pairs: Sequence[tuple[Row, Row]]) -> Iterator[Line]:
             yield line("90 % set holds the step", pair, "coverage", least=0.85)
 
 
-def worst(pairs: Sequence[tuple[Row, Row]]) -> Iterator[Line]:
+def worst(pairs: Sequence[tuple[EnvelopeRow, EnvelopeRow]]) -> Iterator[Line]:
     """Bars that bind many cells: the worst of each generator is printed.
 
     Accuracy where resolved is bound in the cells of the macro F1 bars; elsewhere it is printed.
@@ -135,7 +143,7 @@ def worst(pairs: Sequence[tuple[Row, Row]]) -> Iterator[Line]:
         yield line("  worst cell", pair, "unmodelled")
 
 
-def _below(name: str, pairs: Sequence[tuple[Row, Row]]) -> Line:
+def _below(name: str, pairs: Sequence[tuple[EnvelopeRow, EnvelopeRow]]) -> Line:
     """Count the cells in which V3's macro F1 is higher by more than simulation error."""
     lower = [
         ours.macro_f1.value
@@ -150,7 +158,7 @@ def _below(name: str, pairs: Sequence[tuple[Row, Row]]) -> Line:
     )
 
 
-def exceptions(pairs: Sequence[tuple[Row, Row]]) -> Iterator[str]:
+def exceptions(pairs: Sequence[tuple[EnvelopeRow, EnvelopeRow]]) -> Iterator[str]:
     """Classes that V3 recalls more often, at the price of naming them where they are not."""
     for name in dict.fromkeys(ours.generator for _, ours in pairs):
         for shape in SHAPES:
@@ -168,23 +176,25 @@ def exceptions(pairs: Sequence[tuple[Row, Row]]) -> Iterator[str]:
                 )
 
 
-def taught(scores: Floats, hint: Told, *, trust: bool = True) -> Answers:
+def taught(scores: Floats, hint: GivenNoise, *, trust: bool = True) -> Classifications:
     """Answer with what the first 500 runs tell of their noise; sigma too, if it is not trusted."""
     some = scores[:500]
     lengths = np.full(len(some), some.shape[1])
-    found = learn(some.ravel(), lengths, sigma=hint.sigma if trust else None)
+    found = learn_noise(some.ravel(), lengths, sigma=hint.sigma if trust else None)
     if isinstance(found, Unmeasured):
-        return default(scores, hint if trust else replace(hint, sigma=None))
+        return classify_by_default(scores, hint if trust else replace(hint, sigma=None))
     sigma = hint.sigma if trust else found.sigma.value
-    return default(scores, replace(hint, sigma=sigma, correlation=found.correlation_to_tell()))
+    return classify_by_default(
+        scores, replace(hint, sigma=sigma, correlation=found.correlation_to_tell())
+    )
 
 
 def correlated(
     trials: int, generators: Sequence[str], ns: Sequence[int] = (10, 20, 40)
 ) -> Iterator[Line]:
     """Judges whose errors last: a lag-1 correlation of .5, not told, and learned from the fleet."""
-    made = envelope(
-        {"v3": CLASSIFIERS["v3"], "default": default, "taught": taught},
+    made = measure_envelope(
+        {"v3": CLASSIFIERS["v3"], "default": classify_by_default, "taught": taught},
         ns=ns,
         sigmas=SIGMAS[1:],
         generators=generators,
@@ -213,10 +223,10 @@ def correlated(
 def learned(trials: int, generators: Sequence[str]) -> Iterator[Line]:
     """A sigma told at half its value, and what 300 runs of the fleet say of it."""
 
-    def half(scores: Floats, hint: Told) -> Answers:
-        return default(scores, replace(hint, sigma=(hint.sigma or 0.0) / 2))
+    def half(scores: Floats, hint: GivenNoise) -> Classifications:
+        return classify_by_default(scores, replace(hint, sigma=(hint.sigma or 0.0) / 2))
 
-    made = envelope(
+    made = measure_envelope(
         {"v3": CLASSIFIERS["v3"], "half": half, "taught": partial(taught, trust=False)},
         ns=(10,),
         sigmas=(0.08,),
@@ -236,7 +246,7 @@ def gradual(trials: int) -> Iterator[Line]:
     """Recoveries without a cliff."""
     rng = np.random.default_rng(0)
     for sigma in (0.05, 0.08):
-        scores = noisy(gradual_recovery(10, trials, rng).curves, sigma, rng)
+        scores = add_noise(gradual_recovery(10, trials, rng).curves, sigma, rng)
         ours = float((classify_many(scores, sigma=sigma).best == RECOVERY).mean())
         yield Line(
             what="gradual recoveries found",
@@ -253,7 +263,7 @@ def compound(trials: int) -> Iterator[Line]:
     rng = np.random.default_rng(0)
     for sigma in (0.05, 0.08):
         for name, draw in COMPOUND.items():
-            scores = noisy(draw(10, trials, rng), sigma, rng)
+            scores = add_noise(draw(10, trials, rng), sigma, rng)
             ours = float(classify_many(scores, sigma=sigma).unmodelled.mean())
             bound = name in FLAGGED and sigma == 0.05
             yield Line(
@@ -268,8 +278,8 @@ def compound(trials: int) -> Iterator[Line]:
 def speed(runs: int = SPEED_RUNS, repeats: int = 3) -> Iterator[Line]:
     """Seconds for a million runs, and whether repeats give the same bytes."""
     pieces = -(-runs // 5_000)
-    cell = Cell(generator="agent", noise="gaussian", n=10, sigma=0.05)
-    scores = np.concatenate([drawn(cell, 5_000, seed)[0] for seed in range(pieces)])[:runs]
+    cell = EnvelopeCell(generator="agent", noise="gaussian", n=10, sigma=0.05)
+    scores = np.concatenate([draw_cell(cell, 5_000, seed)[0] for seed in range(pieces)])[:runs]
     seconds, hashes = [], set()
     busy = time.process_time()
     for _ in range(repeats):

@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepscope.lab.curves import EXAMPLES, GENERATORS, noisy
-from stepscope.shape import references
+from stepscope.lab.curves import EXAMPLES, GENERATORS
+from stepscope.lab.planted import add_noise
+from stepscope.shape import articles
+from stepscope.shape.articles import Codes, Floats, v1_many, v3_many
 from stepscope.shape.names import SHAPES, ShapeName
-from stepscope.shape.references import Codes, Floats, v1_many, v3_many
 
 TRIALS = 200_000
 SEEDS = 200
@@ -86,7 +87,7 @@ class Cell(NamedTuple):
 
 def labels() -> dict[ShapeName, tuple[object, ...]]:
     """Return what V1, V2 and V3 answer on the four examples."""
-    ask = (references.v1, references.v2, references.v3)
+    ask = (articles.v1, articles.v2, articles.v3)
     return {shape: tuple(f(EXAMPLES[shape]) for f in ask) for shape in LABELS}
 
 
@@ -96,7 +97,7 @@ def sweep(trials: int, rng: np.random.Generator) -> list[Cell]:
     for (clip, shape), published in SWEEP.items():
         clean = GENERATORS["article"].draw(shape, 10, trials, rng).curves
         for sigma, known in zip(SIGMAS, published, strict=True):
-            found = v3_many(noisy(clean, sigma, rng, clip=clip))
+            found = v3_many(add_noise(clean, sigma, rng, clip=clip))
             ours = float((found == SHAPES.index(shape)).mean())
             variance = ours * (1 - ours) * (1 / trials + 1 / PUBLISHED_TRIALS)
             name = f"{shape}, sigma {sigma:g}, {'clipped' if clip else 'not clipped'}"
@@ -117,7 +118,7 @@ def scores(found: Codes, truth: Codes) -> dict[str, float]:
 def trajectories(rng: np.random.Generator) -> tuple[Floats, Codes]:
     """Draw 1,500 trajectories as the articles did: 300 of each shape, ten steps, sigma .035."""
     made = [GENERATORS["reconstruction"].draw(shape, 10, 300, rng).curves for shape in SHAPES]
-    return noisy(np.vstack(made), 0.035, rng), np.repeat(np.arange(5, dtype=np.int8), 300)
+    return add_noise(np.vstack(made), 0.035, rng), np.repeat(np.arange(5, dtype=np.int8), 300)
 
 
 def twelve(seeds: int) -> list[Cell]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from stepscope.formats.spans import Span, assemble
+from stepscope.formats.spans import RawSpan, assemble
 from stepscope.model import Source
 from stepscope.safety.limits import Limits
 
@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-def planted(count: int) -> tuple[list[Span], dict[str, set[str]]]:
+def planted(count: int) -> tuple[list[RawSpan], dict[str, set[str]]]:
     """Return the spans of a trace, and by kind of fault the ids of spans that have it."""
     rng = np.random.default_rng(_SEED)
     spans = [_span(at, count) for at in range(count)]
@@ -78,10 +78,10 @@ def planted(count: int) -> tuple[list[Span], dict[str, set[str]]]:
     return [spans[at] for at in order], faults
 
 
-def _span(at: int, count: int) -> Span:
+def _span(at: int, count: int) -> RawSpan:
     kind = _KINDS[at % len(_KINDS)]
     said = '[{"role": "assistant", "parts": [{"type": "text", "content": "done"}]}]'
-    return Span(
+    return RawSpan(
         trace_id="trace",
         span_id=_id(at),
         parent_id=_id((at - 1) // 3) if at else None,

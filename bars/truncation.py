@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from stepscope import registry
 from stepscope.errors import StepscopeError
-from stepscope.formats import ours, ours_parquet
-from stepscope.formats.detect import HEAD_BYTES, detect
+from stepscope.formats import ours
+from stepscope.formats.opening import HEAD_BYTES, detect
 from stepscope.model import Format, Quarantined, Stream, Trajectory
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,7 +47,7 @@ def samples(data: Path) -> Iterator[Sample]:
     messages = json.loads(airline)[0]["traj"]
     yield Sample("openai_messages", json.dumps(messages).encode(), in_order=False)
     runs = [run for run in _read("tau_bench", airline) if isinstance(run, Trajectory)]
-    for name, write in (("ours", ours.write), ("ours_parquet", ours_parquet.write)):
+    for name, write in (("ours", ours.write), ("ours_parquet", ours.write_runs_parquet)):
         file = io.BytesIO()
         write(runs[:3], file)
         yield Sample(name, file.getvalue(), in_order=True)

@@ -16,10 +16,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.rounds import Row, Samples, table
-from stepscope.lab.curves import GENERATORS, noisy
-from stepscope.shape.batch import classify_many
+from stepscope.lab.curves import GENERATORS
+from stepscope.lab.planted import add_noise
+from stepscope.shape.articles import CLIFF, CLIMB, GAP, SLIDE, SLOPE_V3, Floats, v3_many
+from stepscope.shape.classifier import classify_many
 from stepscope.shape.names import SHAPES
-from stepscope.shape.references import CLIFF, CLIMB, GAP, SLIDE, SLOPE_V3, Floats, v3_many
 
 RUNS = 1_000_000
 LOOPED = RUNS // 10
@@ -50,7 +51,7 @@ def runs() -> Floats:
     rng = np.random.default_rng(0)
     each = RUNS // len(SHAPES)
     made = [GENERATORS["smooth"].draw(shape, STEPS, each, rng).curves for shape in SHAPES]
-    return noisy(np.stack(made, axis=1).reshape(-1, STEPS), SIGMA, rng)
+    return add_noise(np.stack(made, axis=1).reshape(-1, STEPS), SIGMA, rng)
 
 
 def same_bytes(scores: Floats) -> bool:

@@ -18,7 +18,7 @@ from scipy import stats as scipy_stats
 from benchmarks import agreement_rows
 from benchmarks.rounds import Row, Samples, table
 from stepscope import stats
-from stepscope.stats.clusters import Floats, Ints, by_cluster
+from stepscope.stats.sample import Floats, Ints, sum_by_cluster
 
 RUNS = 10_000
 TASKS = 2_500
@@ -46,7 +46,7 @@ def report(passed: Floats, figures: Floats, tasks: list[str]) -> None:
     successes, trials = stats.trials_per_task(passed, clusters)
     for k in (2, 3, 4):
         stats.pass_hat_k(successes, trials, k)
-    stats.share(passed, clusters)
+    stats.mean_share(passed, clusters)
     stats.rate(passed, clusters)
     stats.ratio(passed, np.ones(len(passed)), clusters)
     for _ in range(3):
@@ -65,7 +65,7 @@ def competitors() -> dict[str, Callable[[], object]]:
     rng = np.random.default_rng(0)
     passed = (rng.random(RUNS) < 0.42).astype(float)
     steps, tasks = rng.normal(24, 8, RUNS), np.arange(RUNS) % TASKS
-    grouped = by_cluster(steps, tasks)
+    grouped = sum_by_cluster(steps, tasks)
     many = (rng.random(REPORT_RUNS) < 0.42).astype(float)
     figures = rng.integers(3, 60, REPORT_RUNS).astype(float)
     names = [f"task-{i}" for i in rng.integers(0, REPORT_RUNS // 4, REPORT_RUNS)]
@@ -80,11 +80,11 @@ def competitors() -> dict[str, Callable[[], object]]:
 
     ones = np.ones(RUNS)
     return {
-        "binary": lambda: quantiles(stats.resampled(passed, ones, rng=rng, draws=DRAWS)),
+        "binary": lambda: quantiles(stats.bootstrap_ratio(passed, ones, rng=rng, draws=DRAWS)),
         "percentile": lambda: scipy("percentile"),
         "bca": lambda: scipy("BCa"),
         "clusters": lambda: quantiles(
-            stats.resampled(grouped.sums, grouped.sizes, rng=rng, draws=DRAWS)
+            stats.bootstrap_ratio(grouped.sums, grouped.sizes, rng=rng, draws=DRAWS)
         ),
         "loop": lambda: quantiles(loop(steps, tasks, rng)),
         "report": lambda: report(many, figures, names),

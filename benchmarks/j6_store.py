@@ -29,13 +29,13 @@ import pyarrow.parquet as pq
 
 from benchmarks import generate
 from benchmarks.rounds import ROOT, Row, Samples, table
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.model import Record, Trajectory
-from stepscope.report.build import build
-from stepscope.score import score
+from stepscope.report.build import build_report
+from stepscope.score import score_runs
 from stepscope.store import ParquetRows, Store
 from stepscope.store.parquet import RECORDS, RUNS
-from stepscope.store.records import cells
+from stepscope.store.records import encode_answer
 from stepscope.values import Unmeasured
 
 RECORD_COUNT = 100_000
@@ -66,8 +66,8 @@ def made(folder: Path, count: int) -> Path:
     path = folder / "made.db"
     files = [str(file) for file in generate.files(count)]
     with Store.open(path) as store:
-        store.put(i for r in readings(files) for i in r if isinstance(i, Trajectory))
-        score(store)
+        store.put(i for r in read_files(files) for i in r if isinstance(i, Trajectory))
+        score_runs(store)
     return path
 
 
@@ -81,7 +81,7 @@ def ready(records: Sequence[Record]) -> list[Values]:
     now = time.time_ns()
     rows: list[Values] = []
     for r in records:
-        step, state, value, label, cites, reason, _ = cells(r.answer)
+        step, state, value, label, cites, reason, _ = encode_answer(r.answer)
         absent = isinstance(r.answer, Unmeasured)
         rows.append(
             (
@@ -201,7 +201,7 @@ def read(kind: str, path: str) -> None:
     columns = time.perf_counter() - start
     del found
     start = time.perf_counter()
-    build(rows)
+    build_report(rows)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"columns": columns, "report": seconds, "peak_mib": peak, "runs": len(runs)}))

@@ -12,11 +12,12 @@ from pathlib import Path
 import msgspec
 
 import stepscope
-from stepscope.judges.believing import Believing
-from stepscope.judges.judgement import Ask, Judge, Judgement, key_of
-from stepscope.judges.rubrics import rubric_set
+from stepscope.judges.judgement import Judge, Judgement
+from stepscope.judges.rubrics import load_rubric_set
+from stepscope.judges.verdicts import SchemaReplyReader
 from stepscope.model import Json
-from stepscope.score.planned import Asking, Plan
+from stepscope.models.dialect import Ask, reply_key
+from stepscope.score.judges import JudgePlan, JudgingScope
 from stepscope.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,9 +39,9 @@ def planned() -> list[Judgement]:
     with stepscope.open(":memory:", settings=Settings()) as notebook:
         notebook.add(RUNS)
         made = []
-        for rubric in rubric_set("axes"):
-            asking = Asking(rubrics=(rubric,), judges=(JUDGE,))
-            made += Plan(notebook.store, asking).next(1_000)
+        for rubric in load_rubric_set("axes"):
+            asking = JudgingScope(rubrics=(rubric,), judges=(JUDGE,))
+            made += JudgePlan(notebook.store, asking).next(1_000)
         return made
 
 
@@ -52,8 +53,8 @@ def repeated(once: list[Judgement], count: int) -> list[Judgement]:
 
 def _again(one: Judgement, repeat: int) -> Judgement:
     request = one.asks[0].request
-    asks = (Ask(key=key_of(JUDGE.name, request, repeat), judge=JUDGE.name, request=request),)
-    assert isinstance(one.belief, Believing)
+    asks = (Ask(key=reply_key(JUDGE.name, request, repeat), judge=JUDGE.name, request=request),)
+    assert isinstance(one.belief, SchemaReplyReader)
     belief = dataclasses.replace(one.belief, asks=asks, repeat=repeat)
     return dataclasses.replace(one, repeat=repeat, asks=asks, belief=belief)
 

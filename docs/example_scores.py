@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from stepscope.lab.curves import GENERATORS
-from stepscope.lab.noise import noisy
+from stepscope.lab.planted import add_noise
 from stepscope.shape.names import SHAPES
 
 FOLDER = Path(__file__).resolve().parent.parent / "examples" / "scores"
@@ -39,7 +39,7 @@ def scores() -> str:
             n = int(rng.integers(7, 13))
             shape = SHAPES[int(rng.choice(len(SHAPES), p=shares))]
             planted = GENERATORS["agent"].draw(shape, n, 1, rng)
-            curve = noisy(planted.curves, SIGMA, rng)[0]
+            curve = add_noise(planted.curves, SIGMA, rng)[0]
             seconds = np.exp(rng.normal(0.5, 0.2, n))
             broke = int(planted.break_step[0])
             if broke >= 0 and rng.random() < SPIKE_SHARE:

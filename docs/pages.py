@@ -49,16 +49,16 @@ def formats() -> str:
 
 def format_details() -> str:
     """Every installed format: its traps in the words of its module, and what its sample gives."""
-    from stepscope.formats.importing import readings
-    from stepscope.testing.format_check import samples
+    from stepscope.formats.reading import read_files
+    from stepscope.testing.format_check import sample_files
 
-    found = {path.stem: path for path in samples()}
+    found = {path.stem: path for path in sample_files()}
     parts = []
     for point in sorted(entry_points(group="stepscope.formats"), key=lambda point: point.name):
         module = import_module(point.value.partition(":")[0])
         parts.append(f"## {point.name}\n\n{_prose(module.__doc__)}\n")
         if point.name in found:
-            for reading in readings([str(found[point.name])], format_name=point.name):
+            for reading in read_files([str(found[point.name])], format_name=point.name):
                 for _ in reading:
                     pass
                 kept = ", ".join([f"`{key}`" for key in reading.account.kept_in_extra])
@@ -89,11 +89,11 @@ def measures() -> str:
 
 def rubrics() -> str:
     """Every built-in rubric: what it asks, what counts, what does not and whose that is."""
-    from stepscope.judges.rubrics import SETS, rubric_set
+    from stepscope.judges.rubrics import RUBRIC_SETS, load_rubric_set
 
     parts = []
-    for names in SETS.values():
-        for one in (rubric for name in names for rubric in rubric_set(name)):
+    for names in RUBRIC_SETS.values():
+        for one in (rubric for name in names for rubric in load_rubric_set(name)):
             answers = ", ".join(
                 f"`{answer}` ({sum(example.answer == answer for example in one.examples)})"
                 for answer in one.answers

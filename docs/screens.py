@@ -19,8 +19,8 @@ from pathlib import Path
 import stepscope
 from stepscope.api import Notebook, gating
 from stepscope.gates import baseline
-from stepscope.settings import load
-from stepscope.store.where import parse
+from stepscope.settings import load_settings
+from stepscope.store.where import parse_where
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "examples" / "airline" / "runs.json"
@@ -46,7 +46,7 @@ def page(folder: Path) -> Path:
     made_up = folder / "scores.csv"
     made_up.write_text("".join(scores()), encoding="utf-8")
     shutil.copy(ROOT / "examples" / "gate" / "stepscope.toml", folder)
-    with stepscope.open(folder / "runs.db", settings=load(folder)) as store:
+    with stepscope.open(folder / "runs.db", settings=load_settings(folder)) as store:
         store.add(RUNS, agent="gpt-4o")
         store.add(made_up)
         store.score(workers=1)
@@ -55,16 +55,20 @@ def page(folder: Path) -> Path:
 
 def gated(store: Notebook, folder: Path) -> Iterator[Path]:
     """Gate one trial of each task, then two, against the other two; yield the reports."""
-    (policy,) = gating.chosen(store.settings)
-    made, _ = gating.update(store, policy, where=parse("trial in ('0', '3')"), commit="5f1c2a7")
+    (policy,) = gating.choose_policies(store.settings)
+    made, _ = gating.propose_baseline(
+        store, policy, where=parse_where("trial in ('0', '3')"), commit="5f1c2a7"
+    )
     assert policy.baseline is not None
-    baseline.write(made, policy.baseline)
+    baseline.write_baseline(made, policy.baseline)
     for commit, trials in (("9d40be1", "('1')"), ("c27a9f3", "('1', '2')")):
-        asked = gating.Request(
-            where=parse(f"trial in {trials}"), commit=commit, log=gating.log_of(store.settings)
+        asked = gating.GateOptions(
+            where=parse_where(f"trial in {trials}"),
+            commit=commit,
+            log=gating.find_look_log(store.settings),
         )
         report = folder / f"gate-{commit}.json"
-        view = gating.GateView(gating.gate(store, [policy], asked))
+        view = gating.GateView(gating.gate_store(store, [policy], asked))
         report.write_text(view.json(), encoding="utf-8")
         yield report
 

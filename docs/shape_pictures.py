@@ -16,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from stepscope.lab.curves import EXAMPLES, noisy
-from stepscope.lab.envelope import chosen, envelope
-from stepscope.report import envelope_chart
-from stepscope.shape.classify import classify
+from stepscope.lab.curves import EXAMPLES
+from stepscope.lab.envelope import choose_classifiers, measure_envelope
+from stepscope.lab.planted import add_noise
+from stepscope.report.render import charts
+from stepscope.shape.classifier import classify
 from stepscope.shape.names import SHAPES
 from stepscope.shape.types import Shape
 
@@ -41,7 +42,7 @@ SAWTOOTH = (0.88, 0.86, 0.52, 0.50, 0.87, 0.85, 0.51, 0.49, 0.86, 0.88)
 def scored(clean: Sequence[float], sigma: float, seed: int) -> list[float]:
     """Return the scores that a judge with noise would give."""
     rng = np.random.default_rng(seed)
-    return [round(float(score), 3) for score in noisy(np.array([clean]), sigma, rng)[0]]
+    return [round(float(score), 3) for score in add_noise(np.array([clean]), sigma, rng)[0]]
 
 
 def shape_of(scores: Sequence[float], sigma: float) -> Shape:
@@ -196,13 +197,13 @@ def draw() -> list[str]:
     changed = [name for name, made in PICTURES.items() if not _is_drawn(name, made())]
     for name in changed:
         (FOLDER / f"{name}.svg").write_text(PICTURES[name](), encoding="utf-8")
-    made = envelope(
-        chosen(["v3", "default"]),
+    made = measure_envelope(
+        choose_classifiers(["v3", "default"]),
         ns=[5, 10],
         sigmas=[0.02, 0.05, 0.08, 0.11, 0.15],
         generators=["walk"],
     )
-    envelope_chart.save(made, FOLDER / "envelope.svg")
+    charts.save_envelope_chart(made, FOLDER / "envelope.svg")
     return changed
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent / "vendor"
-TARGET = Path(__file__).resolve().parents[1] / "src/stepscope/report/static/vendor"
+TARGET = Path(__file__).resolve().parents[1] / "src/stepscope/report/render/static/vendor"
 BUILDS = (
     "vega/build/vega.min.js",
     "vega-lite/build/vega-lite.min.js",

@@ -6,7 +6,7 @@ import pytest
 
 import stepscope
 from stepscope.errors import TraceError, UsageError
-from stepscope.formats.calls import Message, calls_of
+from stepscope.formats.chat.messages import CallMessage, message_calls
 from stepscope.model import Json, ReferenceCall
 
 
@@ -32,15 +32,15 @@ def test_messages_match_a_reference_as_the_measure_does(mode: str, matched: bool
 
 def test_dictionaries_bytes_and_messages_are_the_same_run() -> None:
     raw = json.dumps(RUN).encode()
-    typed = [Message(), *_decoded(raw)[1:]]
-    assert calls_of(RUN) == calls_of(raw) == calls_of(typed)
-    assert [call.arguments for call in calls_of(raw)] == [{"id": 7}, {"id": 7}]
+    typed = [CallMessage(), *_decoded(raw)[1:]]
+    assert message_calls(RUN) == message_calls(raw) == message_calls(typed)
+    assert [call.arguments for call in message_calls(raw)] == [{"id": 7}, {"id": 7}]
 
 
-def _decoded(raw: bytes) -> list[Message]:
+def _decoded(raw: bytes) -> list[CallMessage]:
     import msgspec
 
-    return msgspec.json.decode(raw, type=list[Message])
+    return msgspec.json.decode(raw, type=list[CallMessage])
 
 
 @pytest.mark.parametrize("reference", [RUN, json.dumps(RUN).encode()])
@@ -56,7 +56,7 @@ def test_an_empty_reference_wants_no_call() -> None:
 
 def test_arguments_that_are_no_json_are_data_and_match_nothing() -> None:
     broken = says(("find", '{"id": 7'))
-    assert calls_of(broken)[0].parse_error is not None
+    assert message_calls(broken)[0].parse_error is not None
     assert not stepscope.match(broken, [ReferenceCall("find", {"id": 7})]).matched
     assert stepscope.match(broken, [ReferenceCall("find", {"id": 7})], arguments="ignore").matched
 
@@ -73,7 +73,7 @@ def test_arguments_that_are_no_json_are_data_and_match_nothing() -> None:
 )
 def test_another_shape_is_one_line(messages: list[dict[str, Json]] | bytes) -> None:
     with pytest.raises(TraceError, match="no chat messages with tool calls") as caught:
-        calls_of(messages)
+        message_calls(messages)
     assert "\n" not in str(caught.value)
 
 

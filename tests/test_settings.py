@@ -6,7 +6,7 @@ import pytest
 
 from stepscope import settings
 from stepscope.errors import ConfigError
-from stepscope.measures.facts import Declared
+from stepscope.measures.facts import DeclaredConduct
 from stepscope.model import PolicyRule, Precondition
 
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "stepscope.toml"
@@ -18,7 +18,7 @@ def written(folder: Path, text: str, name: str = "stepscope.toml") -> Path:
 
 
 def test_no_file_gives_the_defaults(tmp_path: Path) -> None:
-    found = settings.load(tmp_path)
+    found = settings.load_settings(tmp_path)
     assert (found.store, found.seed, found.offline) == ("stepscope.db", 0, False)
 
 
@@ -46,13 +46,13 @@ def test_every_table_is_read(tmp_path: Path) -> None:
         workflow = "airline"
         """,
     )
-    found = settings.load(folder)
+    found = settings.load_settings(folder)
     assert found.store == str(tmp_path / "runs.db")
     assert (found.seed, found.offline) == (7, True)
     assert (found.limits.depth, found.limits.zip_ratio, found.limits.steps) == (64, 100.0, 100_000)
     assert found.tools == {"bash": "write"}
     assert found.alternatives == {"search": ("search_onestop",)}
-    assert found.declared == Declared(
+    assert found.declared == DeclaredConduct(
         effects={"bash": "write"},
         alternatives={"search": ("search_onestop",)},
         policy=(PolicyRule(name="ask first", before="book", require="confirm"),),
@@ -62,15 +62,15 @@ def test_every_table_is_read(tmp_path: Path) -> None:
 
 def test_pyproject_is_read_and_both_are_refused(tmp_path: Path) -> None:
     written(tmp_path, "[tool.stepscope]\nseed = 3\n", "pyproject.toml")
-    assert settings.load(tmp_path).seed == 3
+    assert settings.load_settings(tmp_path).seed == 3
     written(tmp_path, "seed = 4\n")
     with pytest.raises(ConfigError, match=r"both hold settings; keep one"):
-        settings.load(tmp_path)
+        settings.load_settings(tmp_path)
 
 
 def test_preconditions_are_declared_for_all_workflows_or_one(tmp_path: Path) -> None:
     text = "[[precondition]]\ntool='a'\nafter='b'\nby='id'\n[[precondition]]\ntool='b'\nafter='c'\n"
-    declared = settings.load(written(tmp_path, text + "workflow='shop'")).declared
+    declared = settings.load_settings(written(tmp_path, text + "workflow='shop'")).declared
     assert declared.preconditions == {
         "": (Precondition(tool="a", after="b", by="id"),),
         "shop": (Precondition(tool="b", after="c"),),
@@ -78,7 +78,7 @@ def test_preconditions_are_declared_for_all_workflows_or_one(tmp_path: Path) -> 
 
 
 def test_a_pyproject_of_others_changes_nothing(tmp_path: Path) -> None:
-    assert settings.load(written(tmp_path, "[tool.ruff]\n", "pyproject.toml")).seed == 0
+    assert settings.load_settings(written(tmp_path, "[tool.ruff]\n", "pyproject.toml")).seed == 0
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_pyproject_of_others_changes_nothing(tmp_path: Path) -> None:
 )
 def test_a_wrong_setting_is_one_line_naming_the_file(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        settings.load(written(tmp_path, text))
+        settings.load_settings(written(tmp_path, text))
     message = str(caught.value)
     assert says in message
     assert message.startswith(str(tmp_path / "stepscope.toml"))
@@ -117,7 +117,7 @@ def test_a_wrong_setting_is_one_line_naming_the_file(tmp_path: Path, text: str, 
 
 def test_the_sample_holds_with_and_without_its_comments(tmp_path: Path) -> None:
     text = SAMPLE.read_text(encoding="utf-8")
-    assert settings.load(written(tmp_path, text)).tools == {}
+    assert settings.load_settings(written(tmp_path, text)).tools == {}
     keys = [line.removeprefix("# ") for line in text.split("\n") if " = " in line or "[[" in line]
     tables = [line for line in text.split("\n") if line.startswith("[")]
     expected = ["[tools]", "[alternatives]", "[limits]", "[listen]", "[redaction]", "[judges]"]
@@ -127,7 +127,7 @@ def test_the_sample_holds_with_and_without_its_comments(tmp_path: Path) -> None:
     for line in text.split("\n"):
         bare = line.removeprefix("# ").removeprefix("#")
         full.append(bare if bare in keys or bare.startswith(tables_in_comments) else line)
-    found = settings.load(written(tmp_path, "\n".join(full)))
+    found = settings.load_settings(written(tmp_path, "\n".join(full)))
     assert found.tools == {"get_user_details": "read", "book_reservation": "write"}
     assert len(found.policy) == 3
     assert found.judges.families == {"local/*": "qwen"}
@@ -146,17 +146,17 @@ def test_the_sample_holds_with_and_without_its_comments(tmp_path: Path) -> None:
 )
 def test_weights_are_lists_of_1_2_and_3(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        settings.load(written(tmp_path, text))
+        settings.load_settings(written(tmp_path, text))
     assert says in str(caught.value)
 
 
 def test_a_file_of_weights_is_by_run_or_task(tmp_path: Path) -> None:
     path = tmp_path / "w.toml"
     path.write_text('"*" = [1, 3]\n"airline/1/0" = [3, 3]\n', encoding="utf-8")
-    assert settings.weights_file(path) == {"*": (1, 3), "airline/1/0": (3, 3)}
+    assert settings.read_weights_file(path) == {"*": (1, 3), "airline/1/0": (3, 3)}
     path.write_text("a = 3\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"w\.toml: .*expected NAME = \[1, 3, 2\]"):
-        settings.weights_file(path)
+        settings.read_weights_file(path)
 
 
 def test_keys_are_named_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,6 +165,6 @@ def test_keys_are_named_and_never_shown(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("MISTRAL_API_KEY", "")
     env = "export ANTHROPIC_API_KEY='sk-ant-secret'\nOTHER=1\n# GEMINI_API_KEY=x\nGOOGLE_API_KEY=\n"
-    found = settings.keys_set(written(tmp_path, env, ".env"))
+    found = settings.find_keys(written(tmp_path, env, ".env"))
     assert found == {"ANTHROPIC_API_KEY": ".env", "OPENAI_API_KEY": "environment"}
     assert "secret" not in repr(found)

@@ -17,15 +17,15 @@ import msgspec
 
 from benchmarks.workers.serve import serve
 from stepscope import match, registry
-from stepscope.formats.calls import Message
-from stepscope.formats.importing import readings
-from stepscope.measures.match import compare
+from stepscope.formats.chat.messages import CallMessage
+from stepscope.formats.reading import read_files
+from stepscope.measures.match import compare_calls
 from stepscope.model import Facts, ReferenceCall, Trajectory
 
 
 def trajectories(paths: list[Path]) -> Iterator[Trajectory]:
     """Yield every run of the files, as `stepscope import` reads them."""
-    for reading in readings([str(path) for path in paths]):
+    for reading in read_files([str(path) for path in paths]):
         for entry in reading:
             if isinstance(entry, Trajectory):
                 yield entry
@@ -52,7 +52,7 @@ class _Info(msgspec.Struct, gc=False):
 
 
 class _Run(msgspec.Struct, gc=False):
-    traj: list[Message]
+    traj: list[CallMessage]
     info: _Info
 
 
@@ -78,7 +78,7 @@ def match_whole(paths: list[Path]) -> dict[str, int]:
         case = trajectory.case
         if case is not None and case.reference is not None:
             calls = [exchange.call for exchange in trajectory.exchanges]
-            found = compare(calls, case.reference, mode="unordered", arguments="exact")
+            found = compare_calls(calls, case.reference, mode="unordered", arguments="exact")
             matched += found.matched
     return {"runs": runs, "matched": matched}
 
@@ -89,7 +89,7 @@ JUDGE = ("axes.", "grounding", "localise", "step_labels", "tool_schema")
 
 def score_all(paths: list[Path], without: tuple[str, ...] = ()) -> dict[str, int]:
     """Read every run and ask every installed measure about it but those named."""
-    measures = [m for m in registry.measures() if not m.name.startswith(without)]
+    measures = [m for m in registry.installed_measures() if not m.name.startswith(without)]
     facts = Facts()
     runs = answers = 0
     for trajectory in trajectories(paths):

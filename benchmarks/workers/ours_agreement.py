@@ -7,12 +7,11 @@ import sys
 import numpy as np
 
 from benchmarks.workers.serve import serve
-from stepscope.stats.coefficients import Name
-from stepscope.stats.interrater import agreement
+from stepscope.stats.interrater import CoefficientName, agreement
 from stepscope.values import Estimate
 
 
-def asked(ratings: np.ndarray, name: Name, draws: int) -> dict[str, int]:
+def asked(ratings: np.ndarray, name: CoefficientName, draws: int) -> dict[str, int]:
     """Ask for one coefficient; return it in millionths."""
     found = agreement(ratings, name, rng=np.random.default_rng(0), draws=draws)
     assert isinstance(found, Estimate)

@@ -15,15 +15,14 @@ from pathlib import Path
 from benchmarks.judging_prompts import JUDGE, planned, repeated
 from benchmarks.workers.judging import Given, counted, given
 from benchmarks.workers.serve import serve
-from stepscope.judges.budget import Budget
 from stepscope.judges.judgement import Judgement
-from stepscope.judges.ledger import Ledger
-from stepscope.judges.models.configured import JudgesTable, JudgeTable, PriceTable
-from stepscope.judges.models.opening import closing, open_model
-from stepscope.judges.models.patience import Patience
-from stepscope.judges.models.prices import Prices
-from stepscope.judges.running import run
+from stepscope.judges.run import run_judgements
+from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Record
+from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
+from stepscope.models.opening import close_models, open_model
+from stepscope.models.prices import Prices
+from stepscope.models.retry import RetryPolicy
 
 PRICE = PriceTable(input=2.5, output=10.0)
 
@@ -40,11 +39,11 @@ async def ask_all(told: Given, asked: list[Judgement], base: str) -> dict[str, i
 
     with tempfile.TemporaryDirectory() as folder:
         with Ledger(str(Path(folder) / "runs.db.judges.db")) as ledger:
-            async with closing([model]):
-                ran = await run(
+            async with close_models([model]):
+                ran = await run_judgements(
                     asked,
                     models={JUDGE.name: model},
-                    patience=Patience(random.Random(0), most=told.in_flight),
+                    patience=RetryPolicy(random.Random(0), most=told.in_flight),
                     ledger=ledger,
                     prices=Prices(table),
                     budget=Budget(limit_usd=10_000.0),

@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 
 from benchmarks.workers.serve import Round, serve
-from stepscope.api.reading import Filling, Plan, rows
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.model import Trajectory
-from stepscope.processes import cores
+from stepscope.runtime.processes import cores
 from stepscope.safety.limits import Limits
-from stepscope.store.prepared import Prepared
+from stepscope.score.importing import ImportPlan, RunDefaults
+from stepscope.score.importing import read_rows as importing_read_rows
+from stepscope.store.runs import PreparedRun
 
 
 def shapes(paths: list[Path]) -> dict[str, list[str]]:
@@ -33,7 +34,7 @@ def shapes(paths: list[Path]) -> dict[str, list[str]]:
 def read(paths: list[str]) -> dict[str, int]:
     """Read every run of the files."""
     runs = steps = 0
-    for reading in readings(paths):
+    for reading in read_files(paths):
         for found in reading:
             if isinstance(found, Trajectory):
                 runs += 1
@@ -43,9 +44,9 @@ def read(paths: list[str]) -> dict[str, int]:
 
 def read_rows(paths: list[str]) -> dict[str, int]:
     """Read every run of the files with all cores."""
-    plan = Plan(Limits(), Filling(), move_media=False)
-    found = rows(paths, plan, format_name=None, workers=cores())
-    return {"runs": sum(isinstance(item, Prepared) for item in found)}
+    plan = ImportPlan(Limits(), RunDefaults(), move_media=False)
+    found = importing_read_rows(paths, plan, format_name=None, workers=cores())
+    return {"runs": sum(isinstance(item, PreparedRun) for item in found)}
 
 
 def _peak() -> int:

@@ -48,17 +48,17 @@ def model(name: str) -> Model | Opener:
     return cast("Model | Opener", _load("models", name))
 
 
-def formats() -> tuple[Format, ...]:
+def installed_formats() -> tuple[Format, ...]:
     """Return every installed format, by name."""
     return tuple(format(name) for name in names("formats"))
 
 
-def measures() -> tuple[Measure, ...]:
+def installed_measures() -> tuple[Measure, ...]:
     """Return every installed measure, by name."""
     return tuple(measure(name) for name in names("measures"))
 
 
-def key(group: Group, loaded: object) -> str:
+def loaded_name(group: Group, loaded: object) -> str:
     """Return the name under which something of a group was loaded.
 
     Raises:
@@ -95,13 +95,13 @@ def _claims(group: Group) -> dict[str, EntryPoint]:
 
 def _load(group: Group, name: str) -> object:
     if (group, name) not in _loaded:
-        _loaded[group, name] = _found(group, name)
+        _loaded[group, name] = _find(group, name)
     return _loaded[group, name]
 
 
-def _found(group: Group, name: str) -> object:
+def _find(group: Group, name: str) -> object:
     if ".py:" in name:
-        return _from_file(group, name)
+        return _load_file(group, name)
     claims = _claims(group)
     if name not in claims:
         installed = ", ".join(sorted(claims)) or "none"
@@ -112,7 +112,7 @@ def _found(group: Group, name: str) -> object:
         raise ConfigError(f"{group[:-1]} {name!r} ({claims[name].value}) fails to load: {e}") from e
 
 
-def _from_file(group: Group, name: str) -> object:
+def _load_file(group: Group, name: str) -> object:
     path, attribute = name.rsplit(":", 1)
     if not Path(path).is_file():
         raise ConfigError(f"{group[:-1]} {name!r}: no file {path!r}; expected FILE.py:NAME")

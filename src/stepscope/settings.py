@@ -18,16 +18,14 @@ from typing import Any, Literal
 import msgspec
 
 from stepscope.errors import ConfigError
-from stepscope.gates import reading
-from stepscope.gates.policy import WorkflowPolicy
-from stepscope.judges.models import configured
-from stepscope.judges.models.keys import Keys
-from stepscope.measures.facts import Declared
-from stepscope.measures.preconditions import refuse_contradictions
+from stepscope.gates import settings as settings_gates
+from stepscope.gates.settings import WorkflowPolicy
+from stepscope.measures.facts import DeclaredConduct, refuse_contradictions
 from stepscope.model import PolicyRule, Precondition
+from stepscope.models import configured
+from stepscope.models.configured import ProviderKeys
 from stepscope.safety.limits import Limits
-from stepscope.safety.secrets.form import Form
-from stepscope.safety.secrets.own import OwnSecret
+from stepscope.safety.secrets import OwnSecret, SecretPattern
 from stepscope.shape.weights import SCALE
 
 FILE = "stepscope.toml"
@@ -45,13 +43,13 @@ KEY_VARIABLES = (
 )
 
 
-class Rule(PolicyRule, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RuleTable(PolicyRule, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A rule of conduct as written in TOML; `workflow` narrows it to the runs of one workflow."""
 
     workflow: str = ""
 
 
-class Needs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PreconditionTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A precondition as written in TOML: no call of `tool` before `after` has succeeded.
 
     `by` names an argument that both must have in common; `workflow` narrows it to one workflow.
@@ -63,7 +61,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     workflow: str = ""
 
 
-class Listen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ListenTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When a run that is received ends, as written in TOML, table `[listen]`.
 
     Attributes:
@@ -89,7 +87,7 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     secret: tuple[OwnSecret, ...] = ()
 
     @property
-    def forms(self) -> tuple[Form, ...]:
+    def forms(self) -> tuple[SecretPattern, ...]:
         """What finds the user's own; checked when the settings were loaded.
 
         Raises:
@@ -122,13 +120,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     seed: int = 0
     offline: bool = False
     limits: Limits = Limits()
-    listen: Listen = Listen()
+    listen: ListenTable = ListenTable()
     redaction: Redaction = Redaction()
     tools: dict[str, Literal["read", "write"]] = msgspec.field(default_factory=dict)
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    policy: tuple[Rule, ...] = ()
-    precondition: tuple[Needs, ...] = ()
-    workflow: dict[str, reading.WorkflowTable] = msgspec.field(default_factory=dict)
+    policy: tuple[RuleTable, ...] = ()
+    precondition: tuple[PreconditionTable, ...] = ()
+    workflow: dict[str, settings_gates.WorkflowTable] = msgspec.field(default_factory=dict)
     judges: configured.JudgesTable = configured.JudgesTable()
     weights: dict[str, dict[str, tuple[float, ...]]] = msgspec.field(default_factory=dict)
 
@@ -142,9 +140,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return _policies(self, "settings")
 
     @property
-    def declared(self) -> Declared:
+    def declared(self) -> DeclaredConduct:
         """What measures are told of these settings."""
-        return Declared(
+        return DeclaredConduct(
             effects=dict(self.tools),
             alternatives=self.alternatives,
             policy=_rules(self.policy, ""),
@@ -156,7 +154,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         )
 
 
-def load(directory: str | Path = ".") -> Settings:
+def load_settings(directory: str | Path = ".") -> Settings:
     """Return the settings that hold in `directory`; the defaults where there is no file.
 
     Raises:
@@ -175,7 +173,7 @@ def load(directory: str | Path = ".") -> Settings:
     return Settings() if table is None else _settings(table, f"{project} [tool.stepscope]", folder)
 
 
-def place(directory: str | Path = ".") -> str | None:
+def find_settings(directory: str | Path = ".") -> str | None:
     """Return where the settings of `directory` stand; None where the defaults hold."""
     folder = Path(directory)
     if (folder / FILE).is_file():
@@ -184,7 +182,7 @@ def place(directory: str | Path = ".") -> str | None:
     return None if held is None else "[tool.stepscope] of pyproject.toml"
 
 
-def keys_set(directory: str | Path = ".") -> dict[str, Literal["environment", ".env"]]:
+def find_keys(directory: str | Path = ".") -> dict[str, Literal["environment", ".env"]]:
     """Return which known key variables are set, and where; never their values.
 
     Raises:
@@ -200,13 +198,13 @@ def keys_set(directory: str | Path = ".") -> dict[str, Literal["environment", ".
     return found
 
 
-def keys(directory: str | Path = ".") -> Keys:
+def read_keys(directory: str | Path = ".") -> ProviderKeys:
     """Return the variables of the environment and of `.env`, for those who open judge models.
 
     Raises:
         ConfigError: `.env` is there and cannot be read as text.
     """
-    return Keys(os.environ, _dotenv(Path(directory) / ".env"))
+    return ProviderKeys(os.environ, _dotenv(Path(directory) / ".env"))
 
 
 def _project_table(path: Path) -> dict[str, Any] | None:
@@ -228,7 +226,7 @@ def _toml(path: Path) -> dict[str, Any]:
 def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     _refuse_unknown(table, Settings, where)
     _refuse_unknown(table.get("limits"), Limits, f"{where}, [limits]")
-    _refuse_unknown(table.get("listen"), Listen, f"{where}, [listen]")
+    _refuse_unknown(table.get("listen"), ListenTable, f"{where}, [listen]")
     redaction = table.get("redaction")
     _refuse_unknown(redaction, Redaction, f"{where}, [redaction]")
     own = redaction.get("secret") if isinstance(redaction, dict) else None
@@ -236,14 +234,14 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
         _refuse_unknown(secret, OwnSecret, f"{where}, [[redaction.secret]] number {number}")
     rules = table.get("policy")
     for number, rule in enumerate(rules if isinstance(rules, list) else (), 1):
-        _refuse_unknown(rule, Rule, f"{where}, [[policy]] number {number}")
+        _refuse_unknown(rule, RuleTable, f"{where}, [[policy]] number {number}")
     needs = table.get("precondition")
     for number, one in enumerate(needs if isinstance(needs, list) else (), 1):
-        _refuse_unknown(one, Needs, f"{where}, [[precondition]] number {number}")
+        _refuse_unknown(one, PreconditionTable, f"{where}, [[precondition]] number {number}")
     _refuse_unknown_judges(table.get("judges"), where)
     workflows = table.get("workflow")
     for name, one in workflows.items() if isinstance(workflows, dict) else ():
-        _refuse_unknown(one, reading.WorkflowTable, f"{where}, [workflow.{name}]")
+        _refuse_unknown(one, settings_gates.WorkflowTable, f"{where}, [workflow.{name}]")
     try:
         settings = msgspec.convert(table, Settings)
     except msgspec.ValidationError as e:
@@ -251,13 +249,13 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     _refuse_senseless(settings, where)
     if settings.store != ":memory:":
         settings = msgspec.structs.replace(settings, store=str(folder / settings.store))
-    placed = {name: _placed(one, folder) for name, one in settings.workflow.items()}
+    placed = {name: _resolve_baseline(one, folder) for name, one in settings.workflow.items()}
     settings = msgspec.structs.replace(settings, workflow=placed)
     _policies(settings, where)
     return settings
 
 
-def weights_file(path: Path) -> dict[str, tuple[float, ...]]:
+def read_weights_file(path: Path) -> dict[str, tuple[float, ...]]:
     """Return the weights of a TOML file: a list for each run or task by name, or for "*".
 
     Raises:
@@ -278,7 +276,9 @@ def _refuse_weights(weights: Mapping[str, tuple[float, ...]], where: str) -> Non
             raise ConfigError(f"{where}: a weight of {name!r} is {wrong[0]:g}; expected 1, 2 or 3")
 
 
-def _placed(table: reading.WorkflowTable, folder: Path) -> reading.WorkflowTable:
+def _resolve_baseline(
+    table: settings_gates.WorkflowTable, folder: Path
+) -> settings_gates.WorkflowTable:
     """Return a workflow whose baseline can be opened from anywhere."""
     if table.baseline is None:
         return table
@@ -286,7 +286,10 @@ def _placed(table: reading.WorkflowTable, folder: Path) -> reading.WorkflowTable
 
 
 def _policies(settings: Settings, where: str) -> tuple[WorkflowPolicy, ...]:
-    return tuple(reading.policy(name, one, where=where) for name, one in settings.workflow.items())
+    return tuple(
+        settings_gates.read_policy(name, one, where=where)
+        for name, one in settings.workflow.items()
+    )
 
 
 def _refuse_unknown(table: object, known: type[msgspec.Struct], where: str) -> None:
@@ -321,7 +324,7 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
         if not 0 <= seconds < float("inf"):
             raise ConfigError(f"{where}, [listen]: {name} is {seconds}; expected 0 or more")
     _own_forms(settings.redaction.secret, where)
-    configured.refuse_senseless(settings.judges, where)
+    configured.check_judges_table(settings.judges, where)
     names = [rule.name for rule in settings.policy]
     for name in names:
         if names.count(name) > 1:
@@ -333,14 +336,14 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
         refuse_contradictions((*needs.get("", ()), *needs[workflow]), where)
 
 
-def _own_forms(own: tuple[OwnSecret, ...], where: str) -> tuple[Form, ...]:
+def _own_forms(own: tuple[OwnSecret, ...], where: str) -> tuple[SecretPattern, ...]:
     return tuple(
         secret.form(f"{where}, [[redaction.secret]] number {number}")
         for number, secret in enumerate(own, 1)
     )
 
 
-def _preconditions(needs: tuple[Needs, ...]) -> dict[str, tuple[Precondition, ...]]:
+def _preconditions(needs: tuple[PreconditionTable, ...]) -> dict[str, tuple[Precondition, ...]]:
     return {
         name: tuple(
             Precondition(tool=n.tool, after=n.after, by=n.by) for n in needs if n.workflow == name
@@ -349,7 +352,7 @@ def _preconditions(needs: tuple[Needs, ...]) -> dict[str, tuple[Precondition, ..
     }
 
 
-def _rules(rules: tuple[Rule, ...], workflow: str) -> tuple[PolicyRule, ...]:
+def _rules(rules: tuple[RuleTable, ...], workflow: str) -> tuple[PolicyRule, ...]:
     fields = [field.name for field in msgspec.structs.fields(PolicyRule)]
     return tuple(
         PolicyRule(**{name: getattr(rule, name) for name in fields})

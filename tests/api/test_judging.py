@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from stepscope import api
-from stepscope.api.judging import How
+from stepscope.api.judging import JudgingOptions
 from stepscope.api.notebook import Notebook
 from stepscope.errors import ConfigError, UsageError
-from stepscope.judges.models.configured import JudgesTable, JudgeTable, PriceTable
+from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.settings import Settings
 from tests.judges.asked import Answering
 from tests.score.test_judging import runs, said
@@ -64,7 +64,7 @@ def test_a_sample_is_drawn_once_and_kept(tmp_path: Path) -> None:
                 "axes.termination",
                 judges=NAME,
                 models={NAME: model},
-                how=How(sample=sample),
+                how=JudgingOptions(sample=sample),
                 budget_usd=5_000.0,
             )
         # The larger sample holds the smaller one.
@@ -91,6 +91,6 @@ def test_nobody_and_nothing_and_no_times_make_no_sense(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="no rubric is named"):
             notebook.judge([], judges=NAME)
         with pytest.raises(UsageError, match="repeats is 0; expected 1 or more"):
-            notebook.judge(judges=NAME, how=How(repeats=0))
+            notebook.judge(judges=NAME, how=JudgingOptions(repeats=0))
         with pytest.raises(ConfigError, match="family"):
             notebook.judge(judges="nobody/knows-this")

@@ -10,10 +10,10 @@ import pytest
 
 import stepscope
 from stepscope.api import Notebook
-from stepscope.api.judging import How
-from stepscope.judges.models.configured import JudgesTable, JudgeTable, PriceTable
-from stepscope.judges.options import Mode
+from stepscope.api.judging import JudgingOptions
+from stepscope.judges.judgement import JudgeMode
 from stepscope.model import Json, Reply, Request, Usage
+from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.settings import Settings
 from stepscope.values import Estimate
 from tests.judges.asked import Answering
@@ -96,7 +96,7 @@ def test_a_panel_is_compared_on_every_axis_with_the_rules_beside_it(notebook: No
 
 
 def test_one_judge_in_both_modes_is_compared_step_by_step(notebook: Notebook) -> None:
-    both: tuple[tuple[Mode, Answering], ...] = (
+    both: tuple[tuple[JudgeMode, Answering], ...] = (
         ("contextual", labelling(lambda step: "REDUNDANT" if step == 2 else "PROGRESS")),
         ("isolated", labelling(lambda step: "PROGRESS")),
     )
@@ -105,7 +105,7 @@ def test_one_judge_in_both_modes_is_compared_step_by_step(notebook: Notebook) ->
             "step_labels",
             judges="local/one",
             models={"local/one": model},
-            how=How(mode=mode),
+            how=JudgingOptions(mode=mode),
             budget_usd=5.0,
         )
     (modes,) = notebook.modes().value

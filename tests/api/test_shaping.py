@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import stepscope as ss
-from stepscope.api import score_curves
-from stepscope.api.run_shapes import RunShape
+from stepscope.api import score_files
+from stepscope.api.score_files import RunShape
 from stepscope.calibrate import noise
 from stepscope.errors import StoreError, TraceError, UsageError
 from stepscope.settings import Settings
@@ -55,9 +55,9 @@ def test_the_order_of_runs_and_of_rows_changes_nothing(place: Path) -> None:
 def test_batches_are_joined_without_a_seam(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = HEAD + "".join(rows(f"r{i}", (FALLS, HOLDS)[i % 2]) for i in range(9))
     whole = told(place, text)
-    monkeypatch.setattr(score_curves, "BATCH_CURVES", 2)
-    monkeypatch.setattr("stepscope.formats.score_groups.SMALL_ROWS", 1)
-    monkeypatch.setattr("stepscope.formats.score_blocks.BLOCK_BYTES", 64)
+    monkeypatch.setattr(score_files, "BATCH_CURVES", 2)
+    monkeypatch.setattr("stepscope.formats.scores.runs.SMALL_ROWS", 1)
+    monkeypatch.setattr("stepscope.formats.records.LINE_BLOCK_BYTES", 64)
     parts = told(place, text)
     assert list(parts) == list(whole)
     for name, run in parts.items():
@@ -208,8 +208,8 @@ def test_repeats_that_agree_need_a_quantum(place: Path) -> None:
 
 def test_what_is_not_measured_is_not_kept() -> None:
     with Store.open(":memory:") as store:
-        absent = noise.Noise(judge="x", sigma=Unmeasured("undefined", "all agree"))
-        assert noise.keep(store, [absent]) == 0
+        absent = noise.JudgeNoise(judge="x", sigma=Unmeasured("undefined", "all agree"))
+        assert noise.store_noise(store, [absent]) == 0
         assert store.noise() == {}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import stepscope
 from stepscope.api import Notebook
-from stepscope.api.verdict_cells import parsed
+from stepscope.api.verdict_import import parse_pairs
 from stepscope.errors import TraceError, UsageError
 from stepscope.model import Verdict
 from stepscope.settings import Settings
@@ -242,4 +242,4 @@ def test_a_secret_in_a_reason_is_not_kept(notebook: Notebook, tmp_path: Path) ->
 @pytest.mark.parametrize("pair", ["run", "=id", "run=", "run=a,run=b"])
 def test_a_mapping_that_says_nothing_is_refused(pair: str) -> None:
     with pytest.raises(UsageError):
-        parsed([pair], "--map")
+        parse_pairs([pair], "--map")

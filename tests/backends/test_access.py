@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.backends.access import access
-from stepscope.backends.target import BackendName, Target, target
+from stepscope.backends.client import BackendName, Target, parse_target, read_access
 from stepscope.errors import ConfigError, UsageError
 
 LANGFUSE = {"LANGFUSE_PUBLIC_KEY": "pk-lf-1", "LANGFUSE_SECRET_KEY": "sk-lf-secret"}
@@ -80,7 +79,7 @@ LANGSMITH = {"LANGSMITH_API_KEY": "lsv2_secret"}
 def test_hosts_and_keys_are_what_the_sdks_variables_say(
     backend: BackendName, variables: dict[str, str], base: str, headers: dict[str, str]
 ) -> None:
-    found = access(backend, variables)
+    found = read_access(backend, variables)
     assert (found.base, dict(found.headers)) == (base, headers)
     assert "secret" not in repr(found)
     assert "secret" not in found.scrubbed(f"refused: {headers}") or "x-a" in headers
@@ -105,7 +104,7 @@ def test_what_is_missing_is_said_by_the_name_of_its_variable(
     backend: BackendName, variables: dict[str, str], said: str
 ) -> None:
     with pytest.raises(ConfigError) as raised:
-        access(backend, variables)
+        read_access(backend, variables)
     assert said in str(raised.value)
     assert "pass" not in str(raised.value)
 
@@ -120,10 +119,10 @@ def test_what_is_missing_is_said_by_the_name_of_its_variable(
     ],
 )
 def test_a_place_is_a_backend_and_a_name(text: str, found: Target) -> None:
-    assert target(text) == found
+    assert parse_target(text) == found
 
 
 @pytest.mark.parametrize("text", ["phoenix:", "mlflow:  ", "langsmith:", "braintrust:x", "phoenix"])
 def test_no_backend_or_no_name_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="expected"):
-        target(text)
+        parse_target(text)

@@ -8,8 +8,7 @@ from itertools import repeat
 
 import pytest
 
-from stepscope.backends.access import Access
-from stepscope.backends.client import Client, Patience, Rejected, TooLarge
+from stepscope.backends.client import BackendAccess, Client, Rejected, RequestLimits, TooLarge
 from stepscope.errors import ConfigError, EnvironmentFault
 from stepscope.safety.limits import Limits
 from tests.backends.scripted import Answer, Asked, Script, served
@@ -18,14 +17,14 @@ KEY = "sk-very-secret-key"
 
 
 def opened(base: str, waits: list[float], **patience: float) -> Client:
-    access = Access(
+    access = BackendAccess(
         base=base,
         host_variable="THE_HOST",
         key_variable="THE_KEY",
         headers={"x-api-key": KEY},
         secrets=(KEY,),
     )
-    whole = Patience(**patience)  # type: ignore[arg-type]
+    whole = RequestLimits(**patience)  # type: ignore[arg-type]
     return Client(access, Limits(), patience=whole, sleep=waits.append)
 
 

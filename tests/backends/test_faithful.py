@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.backends.langsmith_send import _run_id
+from stepscope.backends.langsmith import _run_id
 from tests.backends import environments
 from tests.backends.langfuse_server import PUBLIC, SECRET, Langfuse, agent
 from tests.backends.langsmith_server import KEY, Langsmith, run_id

@@ -6,7 +6,7 @@ import pytest
 
 from stepscope import api, backends
 from stepscope.errors import ConfigError
-from stepscope.formats.otlp import decode_request
+from stepscope.formats.otlp.request import decode_request
 from tests.backends.langfuse_server import PUBLIC, SECRET, Langfuse, agent, observation
 from tests.backends.scripted import Answer, Asked, served
 from tests.factories import agent as says

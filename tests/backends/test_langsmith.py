@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from stepscope import api, backends
-from stepscope.backends.langsmith_send import _run_id
+from stepscope.backends.langsmith import _run_id
 from stepscope.errors import UsageError
-from stepscope.formats.otlp import decode_request
+from stepscope.formats.otlp.request import decode_request
 from tests.backends.langsmith_server import KEY, Langsmith, agent, run_id
 from tests.backends.scripted import served
 from tests.factories import agent as says

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from stepscope import api, backends
-from stepscope.backends.access import access
-from stepscope.backends.client import Client
-from stepscope.backends.mlflow import experiment_id, key_of, trace_info
+from stepscope.backends.client import Client, read_access
+from stepscope.backends.mlflow import find_experiment, read_trace_info, verdict_key
 from stepscope.errors import UsageError
 from stepscope.safety.limits import Limits
 from tests.backends import environments, servers
@@ -34,7 +33,7 @@ class Server:
     def __init__(self, base: str) -> None:
         self.base = base
         self.variables = {"MLFLOW_TRACKING_URI": base}
-        self.client = Client(access("mlflow", self.variables), Limits())
+        self.client = Client(read_access("mlflow", self.variables), Limits())
 
     def sdk(self, experiment: str) -> str:
         """Record an agent with MLflow's own SDK; return the trace's id."""
@@ -50,7 +49,7 @@ class Server:
 
     def exporter(self, experiment: str, which: Which) -> None:
         """Send spans with OpenTelemetry's exporter."""
-        named = experiment_id(self.client, experiment)
+        named = find_experiment(self.client, experiment)
         if named is None:
             path = "/api/2.0/mlflow/experiments/create"
             named = self.client.post(path, {"name": experiment}).value["experiment_id"]
@@ -58,9 +57,9 @@ class Server:
 
     def verdicts(self, trace_id: str) -> list[str]:
         """Return the keys of our assessments on a trace."""
-        info = trace_info(self.client, trace_id)
+        info = read_trace_info(self.client, trace_id)
         assert info is not None
-        return sorted(key_of(each) for each in info.get("assessments", []))
+        return sorted(verdict_key(each) for each in info.get("assessments", []))
 
 
 def what_the_sdk_recorded_comes_whole_and_only_once(server: Server) -> None:
@@ -129,7 +128,7 @@ def verdicts_on_pulled_runs_stand_on_their_own_spans(server: Server) -> None:
         assert (sent.runs, sent.runs_there, sent.absent) == (0, 1, 0)
         assert len(server.verdicts(trace_id)) == sent.verdicts > 0
         (whole,) = notebook.trajectories()
-        info = trace_info(server.client, trace_id)
+        info = read_trace_info(server.client, trace_id)
         assert info is not None
         own = {span.id for span in whole.spans}
         assert {each["span_id"] for each in info["assessments"] if "span_id" in each} <= own

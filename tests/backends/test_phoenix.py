@@ -9,8 +9,7 @@ import pytest
 
 from stepscope import api, backends
 from stepscope.api import Notebook
-from stepscope.backends.access import access
-from stepscope.backends.client import Client, QueryValue, Rejected
+from stepscope.backends.client import Client, QueryValue, Rejected, read_access
 from stepscope.errors import UsageError
 from stepscope.model import Trajectory
 from stepscope.safety.limits import Limits
@@ -34,7 +33,7 @@ class Server:
     def __init__(self, base: str) -> None:
         self.base = base
         self.variables = {"PHOENIX_COLLECTOR_ENDPOINT": base}
-        self.client = Client(access("phoenix", self.variables), Limits())
+        self.client = Client(read_access("phoenix", self.variables), Limits())
 
     def fill(self, project: str, which: Which, spans: int) -> None:
         """Send spans, and wait until the project holds so many."""

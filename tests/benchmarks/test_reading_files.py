@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks import reading_files
 from benchmarks.workers.ours_reading import shapes
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.model import Trajectory
 
 
@@ -13,7 +13,7 @@ def test_every_shape_holds_the_same_runs_and_reads_without_a_loss(tmp_path: Path
     said: dict[str, list[list[str]]] = {}
     for shape, paths in files.items():
         said[shape] = []
-        for reading in readings(paths):
+        for reading in read_files(paths):
             for run in reading:
                 assert isinstance(run, Trajectory), (shape, run)
                 assert not [warning for warning in run.warnings if "span" in warning.code]

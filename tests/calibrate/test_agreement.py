@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.calibrate.agreement import agreement, agreement_by, queue
-from stepscope.calibrate.agreement_types import Agreement, Aspect, Figure
+from stepscope.calibrate.agreement import labelling_queue, measure_agreement, measure_agreement_by
+from stepscope.calibrate.types import Agreement, Figure, RubricAgreement
 from stepscope.errors import UsageError
 from stepscope.model import Record, Verdict
 from stepscope.store import ParquetRows, Store
 from stepscope.store.store import Current
-from stepscope.store.where import parse
+from stepscope.store.where import parse_where
 from stepscope.values import Estimate, Unmeasured
 from tests.calibrate.made import AXIS, by_step, said, store, whole
 
@@ -25,11 +25,11 @@ FIRST = [I, I, I, *[C] * 17]
 SECOND = [I, I, *[C] * 17, I]
 
 
-def asked(*records: list[Record], runs: int = 20, **more: str) -> Aspect:
+def asked(*records: list[Record], runs: int = 20, **more: str) -> RubricAgreement:
     with store(runs) as made:
         for batch in records:
             made.append(batch)
-        return agreement(made, **more)[more.get("rubric", AXIS)]  # type: ignore[arg-type]
+        return measure_agreement(made, **more)[more.get("rubric", AXIS)]  # type: ignore[arg-type]
 
 
 def value(figure: Figure) -> float:
@@ -195,7 +195,7 @@ def test_the_count_of_labelled_steps_is_no_rating_of_the_run() -> None:
     count = [said("openai/a", 0, Verdict("judge.step_labels", value=6.0))]
     with store(2) as made:
         made.append([*count, *by_step("openai/a", ["PPEPPP"])])
-        assert [aspect.unit for aspect in agreement(made).aspects] == ["steps"]
+        assert [aspect.unit for aspect in measure_agreement(made).aspects] == ["steps"]
 
 
 def test_scores_are_compared_in_bands_and_by_distance() -> None:
@@ -281,10 +281,10 @@ def test_of_one_run_the_last_prompt_counts_whole() -> None:
 def test_scores_of_one_rater_are_not_read_unless_asked_for() -> None:
     with store(2) as made:
         made.append([said("openai/a", 0, Verdict("scores", value=0.5, step=0))])
-        assert agreement(made).aspects == ()
-        assert agreement(made, rubric="scores")["scores"].items == 1
+        assert measure_agreement(made).aspects == ()
+        assert measure_agreement(made, rubric="scores")["scores"].items == 1
         made.append([said("qwen/c", 0, Verdict("scores", value=0.5, step=0))])
-        assert agreement(made)["scores"].items == 1
+        assert measure_agreement(made)["scores"].items == 1
 
 
 def test_judges_of_two_versions_of_a_rubric_are_told() -> None:
@@ -299,14 +299,14 @@ def test_only_the_rules_current_answer_is_a_rating() -> None:
         made.append(rules([C] * 4, version="2"))
         made.append(rules([I] * 4, version="3", facts="f"))
         made.put_facts([], [Current(AXIS, "shop", "2", "")])
-        found = agreement(made)[AXIS]
+        found = measure_agreement(made)[AXIS]
     assert found.raters[1].labels == {C: 4}
 
 
 def test_rules_alone_are_no_panel() -> None:
     with store(4) as made:
         made.append(rules([C, I, C, I]))
-        assert agreement(made).aspects == ()
+        assert measure_agreement(made).aspects == ()
 
 
 def test_one_rater_alone_agrees_with_nobody_and_is_not_an_error() -> None:
@@ -321,24 +321,24 @@ def test_a_set_chooses_its_rubrics_and_a_name_finds_its_end() -> None:
         for axis in ("axes.termination", "axes.sequencing", "quality.plan"):
             made.append(whole("openai/a", [C, I, C, I], axis=axis))
         made.append(by_step("openai/a", ["PPP"], axis="step_labels.isolated"))
-        found = agreement(made, rubric="axes")
+        found = measure_agreement(made, rubric="axes")
         assert [one.name for one in found.aspects] == ["axes.sequencing", "axes.termination"]
         assert found["sequencing"].name == "axes.sequencing"
         with pytest.raises(UsageError, match=r"rated here: axes\.sequencing, axes\.termination"):
             found["plan"]
-        assert len(agreement(made).aspects) == 3
+        assert len(measure_agreement(made).aspects) == 3
 
 
 def test_groups_are_by_field_or_tag_and_hold_their_own_runs() -> None:
     with store(20) as made:
         made.append(whole("openai/a", FIRST))
         made.append(whole("anthropic/b", SECOND))
-        found = agreement_by(made, "agent", where=parse("steps = 6"))
+        found = measure_agreement_by(made, "agent", where=parse_where("steps = 6"))
         assert [group.group for group in found] == [{"agent": "a"}, {"agent": "b"}]
         assert [value(group[AXIS].raw) for group in found] == [0.9, 0.9]
         assert [group[AXIS].items for group in found] == [10, 10]
         with pytest.raises(UsageError, match="--by 'colour' is no field"):
-            agreement_by(made, "colour")
+            measure_agreement_by(made, "colour")
 
 
 def test_runs_that_were_drawn_are_told() -> None:
@@ -347,7 +347,7 @@ def test_runs_that_were_drawn_are_told() -> None:
         made.append(whole("anthropic/b", SECOND[:5]))
         ids = [f"r{n}" for n in range(20)]
         made.put_sample(AXIS, ids, 0.25, ids[:5])
-        notes = agreement(made)[AXIS].notes
+        notes = measure_agreement(made)[AXIS].notes
     assert "runs were drawn, alike, of 20: figures are of those that were rated" in notes
 
 
@@ -383,8 +383,8 @@ def test_whatever_is_rated_every_figure_is_finite_or_unmeasured(
                     if (label := row[at]) is not None
                 ]
             )
-        found = agreement(made)
-        assert len(queue(made)) <= len(rows)
+        found = measure_agreement(made)
+        assert len(labelling_queue(made)) <= len(rows)
     # An Estimate refuses what is not finite; JSON goes out and comes back as it was.
     again = msgspec.json.decode(msgspec.json.encode(found), type=Agreement)
     assert again == found
@@ -400,7 +400,7 @@ def test_the_same_rows_give_the_same_bytes() -> None:
         with store(20) as made:
             made.append(whole("openai/a", FIRST))
             made.append(whole("anthropic/b", SECOND))
-            return msgspec.json.encode(agreement(made, seed=3))
+            return msgspec.json.encode(measure_agreement(made, seed=3))
 
     assert once() == once()
 
@@ -411,10 +411,10 @@ def test_an_exported_folder_gives_what_its_store_gives(tmp_path: Path) -> None:
         made.append(whole("openai/a", FIRST))
         made.append(rules(SECOND))
         made.to_parquet(folder)
-        here = agreement(made)
-    assert msgspec.json.encode(agreement(ParquetRows(folder))) == msgspec.json.encode(here)
+        here = measure_agreement(made)
+    assert msgspec.json.encode(measure_agreement(ParquetRows(folder))) == msgspec.json.encode(here)
 
 
 def test_an_empty_store_has_no_aspects() -> None:
     with Store.open(":memory:") as made:
-        assert agreement(made).aspects == ()
+        assert measure_agreement(made).aspects == ()

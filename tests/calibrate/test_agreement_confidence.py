@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepscope.calibrate.agreement import agreement
-from stepscope.calibrate.agreement_confidence import rising
-from stepscope.calibrate.agreement_types import Aspect, Bin
+from stepscope.calibrate.agreement import measure_agreement
+from stepscope.calibrate.confidence import pool_rising
+from stepscope.calibrate.types import ConfidenceBin, RubricAgreement
 from stepscope.model import Record
 from stepscope.values import Estimate, Unmeasured
 from tests.calibrate.made import store, whole
@@ -17,11 +17,11 @@ TRUTH = [C, I] * 20
 FLIPPED = [I if label == C else C for label in TRUTH]
 
 
-def asked(*records: list[Record], runs: int = 40) -> Aspect:
+def asked(*records: list[Record], runs: int = 40) -> RubricAgreement:
     with store(runs) as made:
         for batch in records:
             made.append(batch)
-        return agreement(made).aspects[0]
+        return measure_agreement(made).aspects[0]
 
 
 def judge(name: str, right: list[bool], sure: list[float]) -> list[Record]:
@@ -34,7 +34,7 @@ FIRST = [True] * 18 + [False] * 2 + [True, False] * 10
 SURE = [0.9] * 20 + [0.6] * 20
 
 
-def bins(aspect: Aspect, name: str) -> tuple[Bin, ...]:
+def bins(aspect: RubricAgreement, name: str) -> tuple[ConfidenceBin, ...]:
     (found,) = [curve.bins for curve in aspect.curves if curve.judge == name]
     assert not isinstance(found, Unmeasured)
     return found
@@ -54,7 +54,7 @@ def test_a_curve_says_how_often_people_found_the_judge_right() -> None:
 
 
 def test_shares_right_never_fall_along_a_curve() -> None:
-    blocks = rising(np.array([0.5, 0.7, 0.7, 0.9]), np.array([1.0, 1.0, 0.0, 1.0]))
+    blocks = pool_rising(np.array([0.5, 0.7, 0.7, 0.9]), np.array([1.0, 1.0, 0.0, 1.0]))
     assert [sorted(rows.tolist()) for rows in blocks] == [[0, 1, 2], [3]]
 
 

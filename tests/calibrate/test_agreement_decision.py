@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from stepscope.calibrate.agreement import agreement
-from stepscope.calibrate.agreement_types import Aspect
+from stepscope.calibrate.agreement import measure_agreement
+from stepscope.calibrate.types import RubricAgreement
 from stepscope.model import Record, Verdict
 from tests.calibrate.made import AXIS, by_step, store, whole
 
@@ -17,11 +17,11 @@ HALF = [C, I] * 30
 APART = [*HALF[:30], *reversed(HALF[30:])]
 
 
-def asked(*records: list[Record], runs: int = 60, threshold: float = 0.5) -> Aspect:
+def asked(*records: list[Record], runs: int = 60, threshold: float = 0.5) -> RubricAgreement:
     with store(runs) as made:
         for batch in records:
             made.append(batch)
-        return agreement(made, threshold=threshold).aspects[0]
+        return measure_agreement(made, threshold=threshold).aspects[0]
 
 
 def test_limits_below_the_threshold_say_sharpen_and_name_five_items() -> None:
@@ -104,15 +104,15 @@ def test_several_rubrics_are_decided_at_once_on_wider_limits() -> None:
             made.append(whole("openai/a", HALF, axis=axis))
             made.append(whole("anthropic/b", APART, axis=axis))
         made.append(whole("openai/a", HALF, axis="quality.plan"))
-        together = agreement(made)
-        alone = agreement(made, rubric="axes.termination")
+        together = measure_agreement(made)
+        alone = measure_agreement(made, rubric="axes.termination")
     # The rubric of one rater is not decided, and costs the others nothing.
     assert "3 rubrics at once" in together["termination"].decision.reason
     assert "at once" not in alone["termination"].decision.reason
     assert _high(together["termination"]) > _high(alone["termination"])
 
 
-def _high(aspect: Aspect) -> float:
+def _high(aspect: RubricAgreement) -> float:
     said = re.search(r"to (0\.\d+)", aspect.decision.reason)
     assert said is not None
     return float(said[1])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.calibrate.agreement_figures import Drawing
-from stepscope.calibrate.agreement_modes import Modes, modes
+from stepscope.calibrate.figures import IntervalDraws
+from stepscope.calibrate.modes import ModeComparison, compare_modes
 from stepscope.model import Record, Verdict
 from stepscope.values import Estimate, Unmeasured
 from tests.calibrate.made import by_step, said, store
@@ -13,11 +13,11 @@ from tests.calibrate.made import by_step, said, store
 ISOLATED = "step_labels.isolated"
 
 
-def asked(*records: list[Record], runs: int = 6) -> tuple[Modes, ...]:
+def asked(*records: list[Record], runs: int = 6) -> tuple[ModeComparison, ...]:
     with store(runs) as made:
         for batch in records:
             made.append(batch)
-        return modes(made, Drawing())
+        return compare_modes(made, IntervalDraws())
 
 
 def scored(judge: str, values: list[list[float]], *, family: str = "openai") -> list[Record]:

@@ -7,9 +7,8 @@ import io
 
 import pytest
 
-from stepscope.calibrate.agreement import queue
-from stepscope.calibrate.agreement_queue import as_csv
-from stepscope.calibrate.agreement_types import Dispute
+from stepscope.calibrate.agreement import labelling_queue, queue_csv
+from stepscope.calibrate.types import Dispute
 from stepscope.model import Record, Verdict
 from tests.calibrate.made import by_step, said, store, whole
 
@@ -20,7 +19,7 @@ def disputed(*records: list[Record], runs: int = 6) -> tuple[Dispute, ...]:
     with store(runs) as made:
         for batch in records:
             made.append(batch)
-        return queue(made)
+        return labelling_queue(made)
 
 
 def names(found: tuple[Dispute, ...]) -> list[str]:
@@ -86,7 +85,7 @@ def test_a_queue_is_tuning_material_and_its_csv_says_so() -> None:
         whole("openai/a", [C], cites=[(2, 4)], confidence=[0.9]),
         whole("=cmd()", [I], family="human"),
     )
-    rows = list(csv.DictReader(io.StringIO(as_csv(found))))
+    rows = list(csv.DictReader(io.StringIO(queue_csv(found))))
     assert [row["use"] for row in rows] == ["tuning", "tuning"]
     assert rows[1] == {
         "aspect": "axes.termination", "run": "r0", "name": "shop/0/0", "step": "",

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import stepscope
-from stepscope.cli import init
-from stepscope.cli.bundled import bundled
+from stepscope.cli import setup
 from stepscope.cli.main import main
-from stepscope.settings import KEY_VARIABLES, Settings, load
+from stepscope.cli.setup import find_bundled
+from stepscope.settings import KEY_VARIABLES, Settings, load_settings
 
 RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json"
 
@@ -29,11 +29,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_examples_are_real_runs_with_their_licences() -> None:
     for folder in ("airline", "atif", "claude_code"):
-        notice = bundled(folder, "NOTICE").read_text(encoding="utf-8")
+        notice = find_bundled(folder, "NOTICE").read_text(encoding="utf-8")
         assert "Source: https://github.com/" in notice
         assert re.search(r"Commit: [0-9a-f]{40}", notice)
-        assert "Licen" in bundled(folder, "LICENSE").read_text(encoding="utf-8")
-    runs = json.loads(bundled("airline", "runs.json").read_bytes())
+        assert "Licen" in find_bundled(folder, "LICENSE").read_text(encoding="utf-8")
+    runs = json.loads(find_bundled("airline", "runs.json").read_bytes())
     named = {(run["task_id"], run["trial"]) for run in runs}
     assert named == {(task, trial) for task in (5, 9, 11, 15, 20) for trial in range(4)}
 
@@ -41,7 +41,7 @@ def test_examples_are_real_runs_with_their_licences() -> None:
 @pytest.mark.shared_data
 def test_bundled_records_are_those_of_the_source_byte_for_byte(shared: Path) -> None:
     whole = (shared / "taubench" / "airline" / "runs.json").read_text(encoding="utf-8")
-    text = bundled("airline", "runs.json").read_text(encoding="utf-8")
+    text = find_bundled("airline", "runs.json").read_text(encoding="utf-8")
     records = text.removeprefix("[\n").removesuffix("\n]\n").split(',\n  {\n    "task_id"')
     assert len(records) == 20
     assert all(record in whole for record in records)
@@ -113,7 +113,7 @@ def test_init_writes_what_the_runs_suggest_and_overwrites_nothing(
     assert 'book_reservation = "write"  # inferred from its name' in text
     assert "# transfer_to_human_agents = " in text
     assert "get_user_details = " not in text
-    assert load(".").tools["book_reservation"] == "write"
+    assert load_settings(".").tools["book_reservation"] == "write"
     capsys.readouterr()
     assert main(["init", "--yes"]) == 2
     assert capsys.readouterr().err == (
@@ -125,15 +125,15 @@ def test_init_writes_what_the_runs_suggest_and_overwrites_nothing(
 
 def test_init_without_runs_writes_the_sample(here: Path) -> None:
     assert main(["init"]) == 0
-    assert Path("stepscope.toml").read_bytes() == bundled("stepscope.toml").read_bytes()
-    assert load(".") == Settings()
+    assert Path("stepscope.toml").read_bytes() == find_bundled("stepscope.toml").read_bytes()
+    assert load_settings(".") == Settings()
 
 
 @pytest.mark.parametrize(
     "tool", ["a.b", "create x", 'say"it', "new\nline", "back\\slash", "\u202e", "é", "\x7f", ""]
 )
 def test_a_tool_of_any_name_gives_a_file_that_can_be_read(tool: str) -> None:
-    read = tomllib.loads(f"{init.key(tool)} = 1")
+    read = tomllib.loads(f"{setup.toml_key(tool)} = 1")
     assert read == {tool.replace("\x7f", "\ufffd"): 1}
 
 

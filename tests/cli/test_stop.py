@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from stepscope import processes
+from stepscope.runtime import processes
 
 STEPSCOPE = str(Path(sys.executable).with_name("stepscope"))
 
@@ -27,7 +27,7 @@ def test_ctrl_c_is_code_130_and_one_line(tmp_path: Path) -> None:
 
 
 def test_a_working_process_is_out_of_reach_of_ctrl_c() -> None:
-    child = processes.start_child("stepscope.score.workers", b"")
+    child = processes.start_child("stepscope.score.measures", b"")
     try:
         assert os.getpgid(child.pid) == child.pid != os.getpgrp()
     finally:

@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from typing import Any
 
-from stepscope.formats.packing import ZSTD, zstd
+from stepscope.formats.files import ZSTD_METHOD, load_zstd
 
 Record = dict[str, Any]
 
@@ -104,15 +104,17 @@ def packed(found: Record, *more: tuple[str, Any], start: bool = False, method: i
 
 def zipped(members: list[tuple[str, Any]], *, method: int = 8) -> bytes:
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED if method == ZSTD else method) as archive:
+    with zipfile.ZipFile(
+        file, "w", zipfile.ZIP_STORED if method == ZSTD_METHOD else method
+    ) as archive:
         for name, value in members:
             raw = value if isinstance(value, bytes) else json.dumps(value).encode()
-            archive.writestr(name, raw if method != ZSTD else _compressed(raw))
-    return file.getvalue() if method != ZSTD else _as_zstd(file.getvalue(), members)
+            archive.writestr(name, raw if method != ZSTD_METHOD else _compressed(raw))
+    return file.getvalue() if method != ZSTD_METHOD else _as_zstd(file.getvalue(), members)
 
 
 def _compressed(raw: bytes) -> bytes:
-    library: Any = zstd()
+    library: Any = load_zstd()
     half = len(raw) // 2
     # Two frames behind each other, as long members are packed.
     return bytes(library.compress(raw[:half]) + library.compress(raw[half:]))
@@ -127,7 +129,7 @@ def _as_zstd(stored: bytes, members: list[tuple[str, Any]]) -> bytes:
             place = data.index(signature)
             while data[place + name_at : place + name_at + len(name)] != name.encode():
                 place = data.index(signature, place + 1)
-            data[place + method_at : place + method_at + 2] = ZSTD.to_bytes(2, "little")
+            data[place + method_at : place + method_at + 2] = ZSTD_METHOD.to_bytes(2, "little")
             crc_at = place + method_at + 6
             data[crc_at : crc_at + 4] = zlib.crc32(raw).to_bytes(4, "little")
             data[crc_at + 8 : crc_at + 12] = len(raw).to_bytes(4, "little")

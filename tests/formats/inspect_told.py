@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stepscope.formats.inspect_ai import FORMAT
+from stepscope.formats.inspect.read import FORMAT
 from stepscope.model import Step, Trajectory
 from tests.formats.inspect_made import Record, assistant, call, log, sample, user
 from tests.formats.reading import run_of

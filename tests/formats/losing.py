@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from stepscope.formats.building import Ordinals, finish
-from stepscope.formats.importing import readings
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.reading import read_files
 from stepscope.model import (
     Case,
     Instant,
@@ -75,7 +75,7 @@ def all_runs(folders: Iterable[Path]) -> list[Trajectory]:
 
 def by_file(folders: Iterable[Path]) -> Iterator[list[Trajectory]]:
     """The runs of each file under folders: within one, no two share an id."""
-    for reading in readings([str(folder) for folder in folders]):
+    for reading in read_files([str(folder) for folder in folders]):
         yield [run for run in reading if isinstance(run, Trajectory)]
 
 

@@ -7,20 +7,13 @@ from typing import Any
 
 import msgspec
 
-from stepscope.formats import otlp, tau_bench
-from stepscope.formats.otlp import decode_request
-from stepscope.formats.otlp_write import Request, Verdicts, requests
-from stepscope.formats.spans import Span
-from stepscope.model import (
-    Instant,
-    Json,
-    Record,
-    Source,
-    Step,
-    Stream,
-    Trajectory,
-    Verdict,
-)
+from stepscope.formats import tau_bench
+from stepscope.formats.otlp import request as request_otlp
+from stepscope.formats.otlp.request import decode_request
+from stepscope.formats.otlp.restore import Verdicts
+from stepscope.formats.otlp.write import ExportRequest, iter_requests
+from stepscope.formats.spans import RawSpan
+from stepscope.model import Instant, Json, Record, Source, Step, Stream, Trajectory, Verdict
 from stepscope.model import Span as Node
 from stepscope.values import Unmeasured
 from tests.factories import agent, did, run, system, user
@@ -38,16 +31,16 @@ SHOP = run(
 )
 
 
-def written(*runs: Trajectory, **choice: Any) -> list[Request]:
-    return list(requests([(each, ()) for each in runs], **choice))
+def written(*runs: Trajectory, **choice: Any) -> list[ExportRequest]:
+    return list(iter_requests([(each, ()) for each in runs], **choice))
 
 
-def spans_of(*made: Request) -> list[Span]:
+def spans_of(*made: ExportRequest) -> list[RawSpan]:
     return [s for r in made for s in decode_request(r.body, "application/json")]
 
 
-def judged(about: Trajectory, *records: Record, how: Verdicts = "gen_ai") -> list[Span]:
-    return spans_of(*requests([(about, records)], verdicts=how))
+def judged(about: Trajectory, *records: Record, how: Verdicts = "gen_ai") -> list[RawSpan]:
+    return spans_of(*iter_requests([(about, records)], verdicts=how))
 
 
 def record(answer: Verdict | Unmeasured, **more: Any) -> Record:
@@ -85,7 +78,7 @@ def exported(*spans: dict[str, Json]) -> dict[str, Json]:
 
 def there_and_back(told: Trajectory) -> Trajectory:
     (request,) = written(told)
-    return run_of(otlp.FORMAT, request.body)
+    return run_of(request_otlp.FORMAT, request.body)
 
 
 def airline() -> list[Trajectory]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.formats.google_adk import FORMAT
+from stepscope.formats.google_adk.read import FORMAT
 from stepscope.model import Json
 from tests.formats.reading import run_of
 from tests.formats.test_google_adk import event, session

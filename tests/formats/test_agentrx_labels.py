@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from stepscope.formats import tau_bench
-from stepscope.formats.agentrx_labels import FORMAT, Labels, beside, labels_of
-from stepscope.formats.importing import readings
+from stepscope.formats.agentrx import FORMAT, RunLabels, load_labels, parse_labels
+from stepscope.formats.reading import read_files
 from stepscope.model import Json, Quarantined, Stream, Trajectory
 from stepscope.safety.limits import Limits
 from tests.formats.reading import read, written
@@ -36,7 +36,7 @@ def run(**fields: Json) -> Trajectory:
 
 
 def test_steps_count_from_1_there_and_from_0_here_and_ids_compare_as_text() -> None:
-    task, labels = labels_of(LABELLED)
+    task, labels = parse_labels(LABELLED)
     assert task == "11"
     assert [(x.kind, x.step, x.agent, x.category) for x in labels] == [
         ("failure", 1, "Assistant", "intent plan misalignment"),
@@ -49,7 +49,7 @@ def test_steps_count_from_1_there_and_from_0_here_and_ids_compare_as_text() -> N
 
 
 def test_labels_find_the_run_of_their_task_and_keep_its_id() -> None:
-    labels = Labels(dict([labels_of(LABELLED), ("105", ())]))
+    labels = RunLabels(dict([parse_labels(LABELLED), ("105", ())]))
     bare = run()
     assert not labels.without_run
     labelled = labels.attach(bare)
@@ -62,8 +62,8 @@ def test_labels_find_the_run_of_their_task_and_keep_its_id() -> None:
 
 
 def test_a_label_beyond_the_run_is_kept_without_its_step_and_flagged() -> None:
-    task, labels = labels_of({**LABELLED, "failures": [{**FAILURE, "step_number": 3}]})
-    labelled = Labels({task: labels}).attach(run())
+    task, labels = parse_labels({**LABELLED, "failures": [{**FAILURE, "step_number": 3}]})
+    labelled = RunLabels({task: labels}).attach(run())
     assert [(x.kind, x.step) for x in labelled.labels] == [("root_cause", None), ("failure", None)]
     assert [w.code for w in labelled.warnings] == ["label_beyond_run"]
 
@@ -87,13 +87,13 @@ def test_labels_are_found_beside_the_runs_and_nowhere_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "failure_labels.json").write_bytes(written([LABELLED, 3]))
-    found = beside(str(tmp_path / "runs.json"), LIMITS)
+    found = load_labels(str(tmp_path / "runs.json"), LIMITS)
     assert found is not None
     assert list(found.by_task) == ["11"]
-    assert beside(str(tmp_path / "failure_labels.json"), LIMITS) is None
-    assert beside(str(tmp_path / "deeper" / "runs.json"), LIMITS) is None
+    assert load_labels(str(tmp_path / "failure_labels.json"), LIMITS) is None
+    assert load_labels(str(tmp_path / "deeper" / "runs.json"), LIMITS) is None
     monkeypatch.chdir(tmp_path)
-    assert beside("-", LIMITS) is None
+    assert load_labels("-", LIMITS) is None
 
 
 def test_importing_a_folder_joins_labels_and_runs_and_counts_those_without_a_run(
@@ -105,7 +105,7 @@ def test_importing_a_folder_joins_labels_and_runs_and_counts_those_without_a_run
     (tmp_path / "runs.json").write_bytes(written([record(), record(task_id=12)]))
     accounts = {}
     found: list[Trajectory | Quarantined] = []
-    for reading in readings([str(tmp_path)]):
+    for reading in read_files([str(tmp_path)]):
         found += list(reading)
         accounts[Path(reading.uri).name] = reading.account
     assert [len(r.labels) for r in found if isinstance(r, Trajectory)] == [3, 0]
@@ -128,7 +128,7 @@ def test_fourteen_of_fifteen_labelled_runs_are_there_and_seventeen_failures_with
     shared: Path,
 ) -> None:
     path = shared / "agentrx-retail" / "runs.json"
-    labels = beside(str(path), LIMITS)
+    labels = load_labels(str(path), LIMITS)
     assert labels is not None
     with path.open("rb") as file:
         runs = [

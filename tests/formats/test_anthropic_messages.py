@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.formats.anthropic_messages import FORMAT
-from stepscope.formats.openai_messages import FORMAT as OPENAI
+from stepscope.formats.chat.anthropic import FORMAT
+from stepscope.formats.chat.openai import FORMAT as OPENAI
 from stepscope.model import Json, Stream, Trajectory
 from tests.formats.reading import lines, refused, run_of, written
 

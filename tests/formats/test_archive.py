@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from stepscope.errors import LimitError, TraceError
-from stepscope.formats.archive import DAMAGE, members
-from stepscope.formats.importing import readings
-from stepscope.formats.sources import Opened
+from stepscope.formats.files import DAMAGE_ERRORS, OpenedFile, open_members
+from stepscope.formats.reading import read_files
 from stepscope.model import Quarantined, Trajectory
 from stepscope.safety.limits import MIB, Limits
 
@@ -34,7 +33,7 @@ def read(path: Path, data: bytes, limits: Limits | None = None) -> dict[str, str
     """Name of each member -> its line of accounting."""
     path.write_bytes(data)
     lines = {}
-    for reading in readings([str(path)], limits=limits or Limits()):
+    for reading in read_files([str(path)], limits=limits or Limits()):
         assert all(isinstance(item, (Trajectory, Quarantined)) for item in reading)
         name = reading.uri.removeprefix(f"{path}!")
         lines[name] = reading.account.line().removeprefix(f"{reading.uri}: ")
@@ -180,7 +179,7 @@ def test_an_archive_cut_or_damaged_anywhere_is_never_read_in_silence(path: Path)
         damaged = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
         path.write_bytes(damaged)
         try:
-            for reading in readings([str(path)]):
+            for reading in read_files([str(path)]):
                 list(reading)
                 assert reading.account.line()
         except TraceError as e:
@@ -213,9 +212,9 @@ def test_an_archive_with_any_bytes_wrong_is_read_or_refused() -> None:
         data = bytearray(whole)
         for _ in range(rng.choice([1, 1, 2, 5])):
             data[rng.randrange(len(data))] = rng.randrange(256)
-        with contextlib.suppress(TraceError, *DAMAGE):
-            for member in members(io.BytesIO(data), "f", Limits()):
-                if isinstance(member, Opened):
+        with contextlib.suppress(TraceError, *DAMAGE_ERRORS):
+            for member in open_members(io.BytesIO(data), "f", Limits()):
+                if isinstance(member, OpenedFile):
                     member.file.read()
             read_whole += 1
     assert 0 < read_whole < 1500

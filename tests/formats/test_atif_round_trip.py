@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.formats import claude_code, tau_bench, whowhen
-from stepscope.formats.atif import FORMAT
-from stepscope.formats.building import Ordinals, finish
+from stepscope.formats.atif.write import FORMAT
+from stepscope.formats.finish import Ordinals, finish
 from stepscope.model import (
     Format,
     Instant,

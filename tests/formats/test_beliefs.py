@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.formats.beliefs import judge_text
+from stepscope.formats.tool_status import infer_text_status
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from stepscope.formats.beliefs import judge_text
     ],
 )
 def test_an_errors_own_words_are_an_error(text: str) -> None:
-    judged = judge_text(text)
+    judged = infer_text_status(text)
     assert (judged.status, judged.source) == ("error", "heuristic")
     assert judged.error == text.strip()[:200]
 
@@ -48,7 +48,7 @@ def test_an_errors_own_words_are_an_error(text: str) -> None:
     ],
 )
 def test_a_clean_exit_is_ok_whatever_the_output_says(text: str) -> None:
-    judged = judge_text(text)
+    judged = infer_text_status(text)
     assert (judged.status, judged.source, judged.error) == ("ok", "heuristic", None)
 
 
@@ -70,5 +70,5 @@ def test_a_clean_exit_is_ok_whatever_the_output_says(text: str) -> None:
     ],
 )
 def test_a_text_that_only_mentions_errors_decides_nothing(text: str) -> None:
-    judged = judge_text(text)
+    judged = infer_text_status(text)
     assert (judged.status, judged.source, judged.error) == ("unknown", "none", None)

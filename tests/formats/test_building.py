@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.errors import LimitError
-from stepscope.formats.building import Ordinals, call_of, finish, rest
+from stepscope.formats.fields import parse_call, rest
+from stepscope.formats.finish import Ordinals, finish
 from stepscope.model import (
     Instant,
     Json,
@@ -192,7 +193,7 @@ def test_a_run_of_more_steps_than_the_limit_is_refused() -> None:
 def test_arguments_as_text_are_decoded_or_kept_with_the_reason(
     text: str, arguments: Json, error: bool
 ) -> None:
-    call = call_of("f", text, "1", limits=LIMITS)
+    call = parse_call("f", text, "1", limits=LIMITS)
     assert (call.arguments, call.raw, call.parse_error is not None) == (arguments, text, error)
 
 
@@ -210,13 +211,13 @@ def test_arguments_as_text_are_decoded_or_kept_with_the_reason(
 def test_arguments_that_break_the_doors_rules_are_repaired_and_say_so(
     text: str, arguments: Json, repairs: int
 ) -> None:
-    call = call_of("f", text, "1", limits=LIMITS)
+    call = parse_call("f", text, "1", limits=LIMITS)
     assert call.arguments == arguments
     assert len((call.extra or {}).get("repaired", [])) == repairs
 
 
 def test_arguments_that_are_no_text_are_kept_as_they_are() -> None:
-    call = call_of("f", {"a": 1}, None, limits=LIMITS)
+    call = parse_call("f", {"a": 1}, None, limits=LIMITS)
     assert (call.arguments, call.raw) == ({"a": 1}, None)
 
 

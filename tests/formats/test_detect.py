@@ -9,7 +9,7 @@ import pytest
 
 from stepscope import registry
 from stepscope.errors import TraceError
-from stepscope.formats.detect import chosen
+from stepscope.formats.opening import choose_format
 from stepscope.model import Quarantined, Stream, Trajectory
 
 
@@ -43,12 +43,14 @@ def test_the_surest_format_is_taken_and_near_ties_name_both(
 ) -> None:
     formats = [Sure(name, confidence) for name, confidence in sure]
     if len(expected) == 1:
-        assert chosen(b"", "f", formats).name == expected
+        assert choose_format(b"", "f", formats).name == expected
     else:
         with pytest.raises(TraceError) as refused:
-            chosen(b"", "f", formats)
+            choose_format(b"", "f", formats)
         assert str(refused.value) == expected
 
 
 def test_every_installed_format_is_asked() -> None:
-    assert {"ours", "ours_parquet", "tau_bench"} <= {each.name for each in registry.formats()}
+    assert {"ours", "ours_parquet", "tau_bench"} <= {
+        each.name for each in registry.installed_formats()
+    }

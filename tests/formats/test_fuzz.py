@@ -15,8 +15,8 @@ from bars import fuzz
 from bars._traces import traces
 from stepscope import registry
 from stepscope.errors import TraceError
-from stepscope.formats import ours_parquet
-from stepscope.formats.parquet_file import batches
+from stepscope.formats import ours
+from stepscope.formats.files import read_batches
 from stepscope.model import Stream
 from tests.formats.reading import read
 
@@ -70,7 +70,7 @@ def test_a_parquet_file_whose_column_has_no_readable_name_is_refused_in_one_line
     pq.write_table(pa.table({"unreadable": [1]}), file)
     spoilt = file.getvalue().replace(b"unreadable", b"unread\xf8ble")
     with pytest.raises(TraceError, match="Parquet that cannot be read") as told:
-        read(ours_parquet.FORMAT, spoilt)
+        read(ours.PARQUET_FORMAT, spoilt)
     assert "\n" not in str(told.value)
 
 
@@ -79,7 +79,7 @@ def test_a_parquet_file_that_gives_other_rows_than_it_claims_is_told() -> None:
     pq.write_table(pa.table({"id": ["a"] * 3, "run_type": ["chain"] * 3}), file)
     held = pq.ParquetFile(file)
     stream = Stream(file, "f.parquet")
-    assert [batch.num_rows for batch in batches(held, stream, 2)] == [2, 1]
+    assert [batch.num_rows for batch in read_batches(held, stream, 2)] == [2, 1]
 
     class Lying:
         metadata = pq.ParquetFile(file).metadata
@@ -88,7 +88,7 @@ def test_a_parquet_file_that_gives_other_rows_than_it_claims_is_told() -> None:
             yield from list(held.iter_batches(rows))[:1]
 
     with pytest.raises(TraceError, match=r"f\.parquet: damaged Parquet: 2 rows came of 3"):
-        list(batches(Lying(), stream, 2))
+        list(read_batches(Lying(), stream, 2))
 
 
 @pytest.mark.parametrize("file", [{}, {"version": 2, "status": "error"}])

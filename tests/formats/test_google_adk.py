@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.formats.google_adk import FORMAT
+from stepscope.formats.google_adk.read import FORMAT
 from stepscope.model import Json, Quarantined, Trajectory
 from stepscope.testing import check_format
 from tests.formats.reading import codes, lines, read, refused, run_of, written

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stepscope import registry
-from stepscope.formats.graph_trajectory import FORMAT
+from stepscope.formats.chat.graph_trajectory import FORMAT
 from stepscope.model import Json, Trajectory
 from stepscope.testing import check_format
 from tests.formats.reading import lines, read, refused, run_of, written
@@ -115,7 +115,9 @@ def test_what_is_no_trajectory_of_a_graph_is_set_aside() -> None:
     ],
 )
 def test_only_lists_of_nodes_are_taken_for_a_graphs(value: Json, sure: bool) -> None:
-    likely = {form.name for form in registry.formats() if form.sniff(written(value)) >= 0.5}
+    likely = {
+        form.name for form in registry.installed_formats() if form.sniff(written(value)) >= 0.5
+    }
     assert (FORMAT.name in likely) is sure
     if sure:
         assert likely == {FORMAT.name}

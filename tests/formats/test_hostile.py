@@ -12,7 +12,7 @@ from bars import json_cases, truncation
 from bars.memory import LIMIT_BYTES, long_line, peak
 from stepscope import registry
 from stepscope.errors import StepscopeError
-from stepscope.formats.detect import detect
+from stepscope.formats.opening import detect
 from stepscope.model import Quarantined, Trajectory
 from stepscope.safety.limits import MIB
 from tests.formats.reading import read

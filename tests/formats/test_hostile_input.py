@@ -15,7 +15,7 @@ import pytest
 from stepscope import api, registry
 from stepscope.errors import StepscopeError, TraceError
 from stepscope.formats.account import Account
-from stepscope.formats.importing import Reading, readings
+from stepscope.formats.reading import FileReading, read_files
 from stepscope.model import Json, Quarantined, Trajectory
 from stepscope.safety.limits import MIB, Limits
 from stepscope.settings import Settings
@@ -33,9 +33,9 @@ def run(text: str, **more: Json) -> bytes:
 @contextmanager
 def opened(
     path: Path, name: str | None = "tau_bench", limits: Limits | None = None
-) -> Iterator[Reading]:
+) -> Iterator[FileReading]:
     """The reading of a file, as long as it is open."""
-    all_of_it = readings([str(path)], format_name=name, limits=limits or Limits())
+    all_of_it = read_files([str(path)], format_name=name, limits=limits or Limits())
     yield next(all_of_it)
     assert list(all_of_it) == []
 
@@ -238,7 +238,7 @@ def test_what_is_packed_in_another_way_is_named_and_never_unpacked(
     path = tmp_path / "f"
     path.write_bytes(content)
     with pytest.raises(TraceError, match="no known trace") as told:
-        list(readings([str(path)]))
+        list(read_files([str(path)]))
     assert "\n" not in str(told.value)
 
 

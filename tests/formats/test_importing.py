@@ -15,7 +15,7 @@ import pytest
 
 from stepscope.errors import ConfigError, TraceError, UsageError
 from stepscope.formats.account import Account
-from stepscope.formats.importing import Reading, readings
+from stepscope.formats.reading import FileReading, read_files
 from stepscope.model import Quarantined, Trajectory
 from tests.conftest import without_privilege
 
@@ -39,7 +39,7 @@ def tau(*runs: object) -> str:
 def accounts(paths: Sequence[str | Path], format_name: str | None = None) -> list[Account]:
     """Read everything; what came out is what the accounts say."""
     found = []
-    for reading in readings([str(path) for path in paths], format_name=format_name):
+    for reading in read_files([str(path) for path in paths], format_name=format_name):
         items = list(reading)
         account = reading.account
         assert account.runs == sum(isinstance(item, Trajectory) for item in items)
@@ -240,7 +240,7 @@ def test_a_bad_record_is_quarantined_alone_with_its_bytes_and_offset(tmp_path: P
     text = f'[{good}, {{"task_id": tru}}, {good}, {{"task_id": 9'
     path = tmp_path / "runs.json"
     path.write_text(text, encoding="utf-8")
-    found = readings([str(path)])
+    found = read_files([str(path)])
     reading = next(found)
     items = list(reading)
     bad = [item for item in items if isinstance(item, Quarantined)]
@@ -270,10 +270,10 @@ def test_repairs_are_counted_in_the_account(tmp_path: Path) -> None:
 def test_a_reading_gives_its_runs_once(tmp_path: Path) -> None:
     path = tmp_path / "runs.json"
     path.write_text(tau(), encoding="utf-8")
-    found = readings([str(path)])
+    found = read_files([str(path)])
     reading = next(found)
     assert [len(list(reading)), len(list(reading)), reading.account.runs] == [1, 0, 1]
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, FileReading)
 
 
 def test_a_chosen_format_is_taken_at_the_users_word(tmp_path: Path) -> None:
@@ -288,6 +288,6 @@ def test_a_chosen_format_is_taken_at_the_users_word(tmp_path: Path) -> None:
 def test_a_reading_whose_file_was_closed_says_so(tmp_path: Path) -> None:
     path = tmp_path / "runs.json"
     path.write_text(tau(), encoding="utf-8")
-    (reading,) = list(readings([str(path)]))
+    (reading,) = list(read_files([str(path)]))
     with pytest.raises(UsageError, match="read each file before asking for the next"):
         list(reading)

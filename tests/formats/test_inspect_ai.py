@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.formats.inspect_ai import FORMAT
+from stepscope.formats.inspect.read import FORMAT
 from stepscope.model import Usage
 from tests.formats.inspect_made import (
     Record,

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from stepscope.formats.inspect_door import decode_sample
-from stepscope.safety.door import decode
+from stepscope.formats.inspect.read import decode_sample
+from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits
 from tests.formats import inspect_made, test_inspect_files
 from tests.formats.reading import written

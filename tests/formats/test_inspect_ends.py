@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.formats.inspect_ai import FORMAT
+from stepscope.formats.inspect.read import FORMAT
 from stepscope.model import Outcome
 from tests.formats.inspect_made import (
     Record,

@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 from stepscope.errors import LimitError, TraceError
-from stepscope.formats.building import Ordinals
-from stepscope.formats.importing import readings
-from stepscope.formats.inspect_ai import FORMAT
-from stepscope.formats.packing import ZSTD
-from stepscope.formats.portions import portions
-from stepscope.formats.portions import read as read_portion
+from stepscope.formats.files import ZSTD_METHOD
+from stepscope.formats.finish import Ordinals
+from stepscope.formats.inspect.read import FORMAT
+from stepscope.formats.reading import read_chunk as read_portion
+from stepscope.formats.reading import read_files, split_file
 from stepscope.model import Quarantined, Stream, Trajectory
 from stepscope.safety.limits import Limits
 from tests.formats.inspect_made import (
@@ -97,7 +96,7 @@ def chunked(found: Record) -> list[tuple[str, Any]]:
 FORMS: dict[str, bytes] = {
     "eval": packed(LOG),
     "eval stored": packed(LOG, method=zipfile.ZIP_STORED),
-    "eval zstd": packed(LOG, method=ZSTD),
+    "eval zstd": packed(LOG, method=ZSTD_METHOD),
     "eval not finished": packed(LOG, start=True),
     "json indented": json.dumps(LOG, indent=2).encode(),
     "json of one line": written(LOG) + b"\n",
@@ -126,7 +125,7 @@ def test_an_archive_that_is_a_log_is_one_file_and_another_is_its_members(tmp_pat
     eval_log.write_bytes(FORMS["eval zstd"])
     archive.write_bytes(zipped([("x.json", LOG), ("inner.eval", FORMS["eval"])]))
     told = []
-    for reading in readings([str(tmp_path)]):
+    for reading in read_files([str(tmp_path)]):
         told += [(item.source.uri, item.id) for item in reading if isinstance(item, Trajectory)]
         told += [(reading.uri, reading.account.problem)] if reading.account.problem else []
     assert told == [
@@ -182,7 +181,7 @@ def test_a_broken_sample_is_quarantined_without_the_others() -> None:
     assert [item.raw for item in found] == [b'{"id": "s", "epoch": 1, ', b"hi"]
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, ZSTD])
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, ZSTD_METHOD])
 def test_a_damaged_member_is_quarantined_without_the_others(method: int) -> None:
     data = bytearray(packed(LOG, method=method))
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -195,7 +194,7 @@ def test_a_damaged_member_is_quarantined_without_the_others(method: int) -> None
 
 
 def test_a_member_that_unpacks_to_more_than_it_says_is_damaged() -> None:
-    data = bytearray(packed(LOG, method=ZSTD))
+    data = bytearray(packed(LOG, method=ZSTD_METHOD))
     at = data.rindex(member(FIRST).encode()) - 46  # its entry in the directory at the end
     data[at + 24 : at + 28] = (10).to_bytes(4, "little")
     assert shown(read(FORMAT, bytes(data))) == [
@@ -239,8 +238,8 @@ def test_what_stands_between_samples_is_told() -> None:
 def test_portions_give_what_the_whole_file_gives(tmp_path: Path) -> None:
     path = tmp_path / "a.eval"
     path.write_bytes(FORMS["eval zstd"])
-    for reading in readings([str(path)]):
-        split = portions(reading)
+    for reading in read_files([str(path)]):
+        split = split_file(reading)
         assert split is not None
         parts = [part for part in split if not isinstance(part, Quarantined)]
     found = [read_portion(part, Limits(), Ordinals()) for part in parts]

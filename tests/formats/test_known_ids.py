@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.model import Trajectory
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -40,7 +40,7 @@ SHARED_IDS = {
 def ids(path: Path) -> tuple[int, str]:
     runs = [
         found.id
-        for reading in readings([str(path)])
+        for reading in read_files([str(path)])
         for found in reading
         if isinstance(found, Trajectory)
     ]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from stepscope import registry
-from stepscope.formats.detect import detect
-from stepscope.formats.langchain_messages import FORMAT
+from stepscope.formats.chat.langchain import FORMAT
+from stepscope.formats.opening import detect
 from stepscope.model import Json, Part, Trajectory
 from stepscope.testing import check_format
 from tests.formats.reading import codes, lines, read, refused, run_of, written
@@ -196,7 +196,7 @@ def test_a_message_that_cannot_be_read_is_set_aside_and_its_place_is_told() -> N
 )  # fmt: skip
 def test_langchains_messages_are_told_from_everybody_elses(value: Json, name: str | None) -> None:
     head = written(value)
-    sure = {form.name: form.sniff(head) for form in registry.formats()}
+    sure = {form.name: form.sniff(head) for form in registry.installed_formats()}
     assert (sure["langchain_messages"] > 0.9) is (name == "langchain_messages")
     if name is not None:
         assert detect(head, "f").name == name

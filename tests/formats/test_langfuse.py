@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from stepscope.formats import otlp
-from stepscope.formats.detect import detect
-from stepscope.formats.langfuse import FORMAT, runs_of
+from stepscope.formats.langfuse import FORMAT, read_langfuse_runs
+from stepscope.formats.opening import detect
+from stepscope.formats.otlp import request
 from stepscope.model import Json, Outcome, Quarantined, Source, Trajectory
 from tests.formats.reading import codes, lines, read, refused, run_of, written
 
@@ -256,13 +256,13 @@ def test_what_is_none_of_them_is_set_aside_alone() -> None:
 
 def test_decoded_pages_of_the_api_are_runs_too() -> None:
     pages = [{"data": [TRACE], "meta": {}}, {"data": OBSERVATIONS, "meta": {}}, {"data": SCORES}]
-    (run,) = runs_of(pages, source=Source(format="langfuse", uri="langfuse:p"))
+    (run,) = read_langfuse_runs(pages, source=Source(format="langfuse", uri="langfuse:p"))
     assert isinstance(run, Trajectory)
     assert (len(run.steps), len(run.labels), run.source.uri) == (4, 3, "langfuse:p")
 
 
 def test_what_the_sdk_sends_over_opentelemetry_is_the_same_run() -> None:
-    run = run_of(otlp.FORMAT, SENT)
+    run = run_of(request.FORMAT, SENT)
     assert [(step.actor, step.kind) for step in run.steps] == [
         ("system", "message"),
         ("user", "message"),

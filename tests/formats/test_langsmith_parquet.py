@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from stepscope.errors import LimitError, TraceError
-from stepscope.formats import langsmith, ours_parquet
-from stepscope.formats.importing import readings
-from stepscope.formats.langsmith_parquet import FORMAT
+from stepscope.formats import langsmith, ours
+from stepscope.formats.langsmith import PARQUET_FORMAT
+from stepscope.formats.reading import read_files
 from stepscope.model import Quarantined, Trajectory
 from stepscope.safety.limits import Limits
 from tests.formats.langsmith_runs import ROUNDS, entries
@@ -54,7 +54,7 @@ def test_an_export_is_the_same_run_as_the_api_gives_whatever_times_are_stored_as
     flat = [{k: v for k, v in entry.items() if k != "attachments"} for entry in listed]
     expected = run_of(langsmith.FORMAT, listed)
     for types in ({}, {"start_time": pa.timestamp("ns"), "end_time": pa.timestamp("ns", "UTC")}):
-        run = run_of(FORMAT, exported(flat, **types))
+        run = run_of(PARQUET_FORMAT, exported(flat, **types))
         assert (run.id, run.steps, run.warnings) == (expected.id, expected.steps, ())
         assert run.source.format == "langsmith_parquet"
 
@@ -63,7 +63,7 @@ def test_objects_may_be_columns_of_their_own_and_odd_types_become_text() -> None
     root = {**ROUNDS[0], "cost": Decimal("0.5"), "raw": b"\x01", "stats": {"a": 1}}
     file = io.BytesIO()
     pq.write_table(pa.Table.from_pylist([root]), file)
-    run = run_of(FORMAT, file.getvalue())
+    run = run_of(PARQUET_FORMAT, file.getvalue())
     about = run.spans[0].attributes
     assert [step.text for step in run.steps] == ["go", "ok"]
     assert (about["langsmith.cost"], about["langsmith.stats"]) == ("0.5", {"a": 1})
@@ -79,7 +79,9 @@ def test_text_that_is_no_json_stays_and_a_row_without_id_is_set_aside() -> None:
     file = io.BytesIO()
     pq.write_table(broken, file)
     for content in (data, file.getvalue()):
-        bad, run = sorted(read(FORMAT, content), key=lambda each: isinstance(each, Trajectory))
+        bad, run = sorted(
+            read(PARQUET_FORMAT, content), key=lambda each: isinstance(each, Trajectory)
+        )
         assert isinstance(bad, Quarantined)
         assert (bad.offset, bad.reason[:33]) == (4, "a LangSmith run needs an `id`; fo")
         assert isinstance(run, Trajectory)
@@ -90,7 +92,7 @@ def test_text_that_is_no_json_stays_and_a_row_without_id_is_set_aside() -> None:
 def test_parquet_is_found_by_the_columns_in_its_footer(tmp_path: Path) -> None:
     names: dict[str, str | None] = {}
     mine = io.BytesIO()
-    ours_parquet.write([run_of(langsmith.FORMAT, ROUNDS)], mine)
+    ours.write_runs_parquet([run_of(langsmith.FORMAT, ROUNDS)], mine)
     # The columns stand at the end, far behind what is looked at of other files.
     padding = {"pad": random.Random(3).randbytes(200_000).hex()}
     big = exported([{**row, **padding} for row in ROUNDS])
@@ -98,7 +100,7 @@ def test_parquet_is_found_by_the_columns_in_its_footer(tmp_path: Path) -> None:
     for name, content in (("mine", mine.getvalue()), ("small", exported(ROUNDS)), ("big", big)):
         path = tmp_path / name
         path.write_bytes(content)
-        for reading in readings([str(path)]):
+        for reading in read_files([str(path)]):
             assert [len(run.steps) for run in reading if isinstance(run, Trajectory)] == [4]
             names[name] = reading.account.format
     assert names == {
@@ -109,22 +111,22 @@ def test_parquet_is_found_by_the_columns_in_its_footer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", [4, 9, 200, 1000, -1, -4, -9])
 def test_an_export_cut_short_is_refused_in_one_line(cut: int) -> None:
     with pytest.raises(TraceError, match=r"file\.json: Parquet that cannot be read: "):
-        read(FORMAT, exported(ROUNDS)[:cut])
+        read(PARQUET_FORMAT, exported(ROUNDS)[:cut])
 
 
 def test_foreign_columns_and_sizes_beyond_the_limits_are_refused() -> None:
     file = io.BytesIO()
     pq.write_table(pa.table({"id": ["a"]}), file)
     with pytest.raises(TraceError, match="without the columns `id` and `run_type`"):
-        read(FORMAT, file.getvalue())
+        read(PARQUET_FORMAT, file.getvalue())
     with pytest.raises(LimitError, match="row group 0 unpacks to"):
-        read(FORMAT, exported(ROUNDS), limits=Limits(zip_total_bytes=10))
-    assert FORMAT.sniff(file.getvalue()) == 0.0
+        read(PARQUET_FORMAT, exported(ROUNDS), limits=Limits(zip_total_bytes=10))
+    assert PARQUET_FORMAT.sniff(file.getvalue()) == 0.0
 
 
 def test_a_footer_that_lies_about_its_length_is_no_footer() -> None:
     data = exported(ROUNDS)
-    assert FORMAT.sniff(data) == 1.0
+    assert PARQUET_FORMAT.sniff(data) == 1.0
     for length in (0, len(data), 2**32 - 1):
         spoilt = data[:-8] + length.to_bytes(4, "little") + b"PAR1"
-        assert FORMAT.sniff(spoilt) == 0.0
+        assert PARQUET_FORMAT.sniff(spoilt) == 0.0

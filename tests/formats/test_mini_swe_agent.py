@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.formats.detect import detect
 from stepscope.formats.mini_swe_agent import FORMAT
+from stepscope.formats.opening import detect
 from stepscope.model import Json, Quarantined, Stream, Trajectory
 from tests.formats.reading import codes, refused, run_of, written
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from stepscope.formats.detect import detect
-from stepscope.formats.mlflow import FORMAT, runs_of
-from stepscope.formats.mlflow_spans import otel_id
+from stepscope.formats.mlflow import FORMAT, read_mlflow_runs, to_otel_id
+from stepscope.formats.opening import detect
 from stepscope.model import Json, Outcome, Quarantined, Source, Trajectory
 from tests.formats.reading import codes, lines, read, refused, run_of
 
@@ -76,7 +75,7 @@ def test_ids_are_those_of_opentelemetry() -> None:
     ],
 )
 def test_an_id_is_read_in_every_form(written: Json, id_: str | None) -> None:
-    assert otel_id(written) == id_
+    assert to_otel_id(written) == id_
 
 
 def test_a_tool_that_raised_is_an_explicit_error_and_what_the_model_was_told_its_text() -> None:
@@ -167,7 +166,9 @@ def test_what_is_no_trace_is_set_aside_with_what_one_needs() -> None:
 
 
 def test_decoded_answers_of_the_server_are_runs_too() -> None:
-    found = list(runs_of([PAGE, {"no": 1}], source=Source(format="mlflow", uri="mlflow:trips")))
+    found = list(
+        read_mlflow_runs([PAGE, {"no": 1}], source=Source(format="mlflow", uri="mlflow:trips"))
+    )
     assert [type(each) for each in found] == [Trajectory, Trajectory, Quarantined]
     assert isinstance(found[1], Trajectory)
     assert (found[1].id, found[1].source.uri) == (run_of(FORMAT, TRACE).id, "mlflow:trips")

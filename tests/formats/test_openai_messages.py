@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.formats.openai_messages import FORMAT
+from stepscope.formats.chat.openai import FORMAT
 from stepscope.model import Json, Quarantined, Trajectory
 from tests.formats.reading import codes, lines, read, refused, run_of, written
 

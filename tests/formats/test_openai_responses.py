@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from stepscope.formats import openai_messages
-from stepscope.formats.openai_responses import FORMAT
+from stepscope.formats.chat import openai
+from stepscope.formats.chat.responses import FORMAT
 from stepscope.model import Json, Quarantined, Trajectory
 from stepscope.testing import check_format
 from tests.formats.reading import codes, lines, read, refused, run_of, written
@@ -147,7 +147,7 @@ def test_however_items_are_wrapped_they_are_one_run_of_turns(file: Json) -> None
 
 
 def test_a_run_has_the_steps_that_it_has_as_chat_messages() -> None:
-    chat = run_of(openai_messages.FORMAT, CHAT)
+    chat = run_of(openai.FORMAT, CHAT)
     run = run_of(FORMAT, [item for item in ITEMS if item is not THINKS])
     assert [(s.actor, s.kind, s.text) for s in run.steps] == [
         (s.actor, s.kind, s.text) for s in chat.steps
@@ -395,4 +395,4 @@ def test_a_record_of_wrong_types_is_quarantined_with_one_line(file: Json, reason
 def test_sniff_knows_responses_from_others(file: Json, confident: bool) -> None:
     assert (FORMAT.sniff(written(file)) >= 0.5) is confident
     if confident:
-        assert openai_messages.FORMAT.sniff(written(file)) < 0.5
+        assert openai.FORMAT.sniff(written(file)) < 0.5

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stepscope.formats import swe_agent, whowhen
-from stepscope.formats.openhands import FORMAT
+from stepscope.formats.openhands.read import FORMAT
 from stepscope.model import Json, Quarantined, Trajectory
 from stepscope.testing import check_format
 from tests.formats.reading import codes, lines, read, refused, run_of, written

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.formats.openhands import FORMAT
+from stepscope.formats.openhands.read import FORMAT
 from tests.formats.reading import run_of
 from tests.formats.test_openhands import EVENTS, METRICS
 

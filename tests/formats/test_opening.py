@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.formats.opening import opening
+from stepscope.formats.opening import read_opening
 
 
 @pytest.mark.parametrize(
@@ -19,5 +19,5 @@ from stepscope.formats.opening import opening
 def test_one_broken_record_does_not_hide_the_others(
     head: bytes, shape: str, records: tuple[object, ...]
 ) -> None:
-    found = opening(head)
+    found = read_opening(head)
     assert (found.shape, found.records) == (shape, records)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stepscope.errors import TraceError
-from stepscope.formats.otlp import FORMAT, decode_request
+from stepscope.formats.otlp.request import FORMAT, decode_request
 from stepscope.formats.spans.lists import FORMAT as LISTS
 from stepscope.model import Trajectory
 from tests.formats.reading import lines, read, refused, run_of

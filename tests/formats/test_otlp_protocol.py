@@ -9,20 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from stepscope.formats import otlp
-from stepscope.formats.otlp import decode_request
-from stepscope.formats.otlp_any import any_value, id_of
-from stepscope.formats.otlp_write import protobuf, requests
-from stepscope.model import (
-    Json,
-    Part,
-    Step,
-    ToolCall,
-    ToolDef,
-    ToolResult,
-    Usage,
-    Verdict,
-)
+from stepscope.formats.otlp import request as request_otlp
+from stepscope.formats.otlp.protobuf import encode_protobuf
+from stepscope.formats.otlp.request import decode_request
+from stepscope.formats.otlp.values import any_value_json, make_id
+from stepscope.formats.otlp.write import iter_requests
+from stepscope.model import Json, Part, Step, ToolCall, ToolDef, ToolResult, Usage, Verdict
 from stepscope.values import Unmeasured
 from tests.factories import agent, calls, did, failed, result, run, system, user
 from tests.formats.otlp_making import (
@@ -49,7 +41,7 @@ NAMES = json.loads(
 
 
 def test_the_protocol_itself_takes_every_line_and_protobuf_says_the_same() -> None:
-    recorded = run_of(otlp.FORMAT, exported(RECORDED))
+    recorded = run_of(request_otlp.FORMAT, exported(RECORDED))
     verdict = record(Verdict("m", 0.5, step=2, cites=(0,)))
     odd = run(
         calls(ToolCall("f", {"big": 2**63, "no": None, "yes": True, "x": [1.5, -1]}, "c")),
@@ -58,7 +50,7 @@ def test_the_protocol_itself_takes_every_line_and_protobuf_says_the_same() -> No
         extra={"b": 2**64 - 1},
     )
     for told in (SHOP, recorded, odd, *airline()[:2]):
-        for request in requests([(told, [verdict])]):
+        for request in iter_requests([(told, [verdict])]):
             value = json.loads(request.body)
             for group in value["resourceSpans"]:
                 for inside in group["scopeSpans"]:
@@ -69,7 +61,7 @@ def test_the_protocol_itself_takes_every_line_and_protobuf_says_the_same() -> No
                                     held[key] = base64(held[key])
             message = json_format.ParseDict(value, messages.ExportTraceServiceRequest())
             theirs = messages.ExportTraceServiceRequest()
-            theirs.ParseFromString(protobuf(request.body))
+            theirs.ParseFromString(encode_protobuf(request.body))
             assert theirs == message
 
 
@@ -94,21 +86,21 @@ def base64(text: str) -> str:
 def test_every_value_has_the_form_that_the_protocol_has_for_it(
     value: Json, written_as: Json
 ) -> None:
-    assert any_value(value) == written_as
+    assert any_value_json(value) == written_as
 
 
 def test_an_id_of_zeros_is_none_and_gets_another() -> None:
-    assert id_of("0" * 16, 16) == "fcdb4b423f4e5283"
-    assert id_of("0" * 15 + "1", 16) == "0" * 15 + "1"
+    assert make_id("0" * 16, 16) == "fcdb4b423f4e5283"
+    assert make_id("0" * 15 + "1", 16) == "0" * 15 + "1"
 
 
 def test_numbers_below_zero_are_the_same_in_protobuf() -> None:
     below = {"key": "n", "value": {"intValue": "-5"}}
     told = run_of(
-        otlp.FORMAT, exported({**RECORDED, "attributes": [*RECORDED["attributes"], below]})
+        request_otlp.FORMAT, exported({**RECORDED, "attributes": [*RECORDED["attributes"], below]})
     )
     (request,) = written(told)
-    (span,) = decode_request(protobuf(request.body), "application/x-protobuf")
+    (span,) = decode_request(encode_protobuf(request.body), "application/x-protobuf")
     assert span.attributes["n"] == -5
     assert [span] == spans_of(request)
 

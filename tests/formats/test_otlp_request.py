@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from stepscope.errors import LimitError, TraceError
-from stepscope.formats.otlp_request import JSON, PROTOBUF, Received, Refused, read
-from stepscope.formats.otlp_values import groups, span_of
-from stepscope.formats.otlp_wire import Reader
-from stepscope.formats.otlp_wire_values import MAX_VALUES
-from stepscope.formats.spans import Span
+from stepscope.formats.otlp.protobuf import MAX_VALUES, ProtobufReader
+from stepscope.formats.otlp.request import JSON, PROTOBUF, ReceivedSpan, RefusedSpan, read_request
+from stepscope.formats.otlp.values import decode_span, iter_request_spans
+from stepscope.formats.spans import RawSpan
 from stepscope.safety.limits import Limits
 
 LIMITS = Limits()
@@ -115,10 +114,10 @@ def as_otlp_json(made: Any) -> dict[str, Any]:
     return body
 
 
-def spans(body: bytes, kind: str, limits: Limits = LIMITS) -> list[Span]:
-    found = list(read(body, kind, limits))
-    assert all(isinstance(item, Received) for item in found), found
-    return [item.span for item in found if isinstance(item, Received)]
+def spans(body: bytes, kind: str, limits: Limits = LIMITS) -> list[RawSpan]:
+    found = list(read_request(body, kind, limits))
+    assert all(isinstance(item, ReceivedSpan) for item in found), found
+    return [item.span for item in found if isinstance(item, ReceivedSpan)]
 
 
 def test_protobuf_and_json_give_what_the_librarys_own_json_says() -> None:
@@ -126,7 +125,7 @@ def test_protobuf_and_json_give_what_the_librarys_own_json_says() -> None:
     for seed in range(150):
         made = request(random.Random(seed))
         body = as_otlp_json(made)
-        expected = [span_of(member) for member in groups(body)]
+        expected = [decode_span(member) for member in iter_request_spans(body)]
         assert spans(made.SerializeToString(), PROTOBUF) == expected, seed
         assert spans(json.dumps(body).encode(), JSON) == expected, seed
         seen += len(expected)
@@ -143,14 +142,14 @@ def one(**fields: Any) -> Any:
 def test_a_span_that_is_none_is_refused_alone() -> None:
     made = one()
     made.resource_spans[0].scope_spans[0].spans.add(name="no id")
-    refused = Refused("a span needs a `spanId`; found none")
-    good, bad = read(made.SerializeToString(), PROTOBUF, LIMITS)
-    assert isinstance(good, Received)
+    refused = RefusedSpan("a span needs a `spanId`; found none")
+    good, bad = read_request(made.SerializeToString(), PROTOBUF, LIMITS)
+    assert isinstance(good, ReceivedSpan)
     assert bad == refused
     body = as_otlp_json(made)
-    good, bad = read(json.dumps(body).encode(), JSON, LIMITS)
-    assert isinstance(good, Received)
-    assert isinstance(bad, Refused)
+    good, bad = read_request(json.dumps(body).encode(), JSON, LIMITS)
+    assert isinstance(good, ReceivedSpan)
+    assert isinstance(bad, RefusedSpan)
     assert "`spanId`" in bad.reason
 
 
@@ -160,7 +159,11 @@ def test_a_request_cut_at_any_byte_is_an_error_or_whole_spans_never_a_crash() ->
     outcomes = set()
     for end in range(len(whole)):
         try:
-            found = [i.span for i in read(whole[:end], PROTOBUF, LIMITS) if isinstance(i, Received)]
+            found = [
+                i.span
+                for i in read_request(whole[:end], PROTOBUF, LIMITS)
+                if isinstance(i, ReceivedSpan)
+            ]
         except TraceError as e:
             outcomes.add(str(e).partition(":")[0])
         else:
@@ -177,7 +180,7 @@ def test_random_bytes_are_a_typed_error_or_spans() -> None:
         for _ in range(rng.randrange(1, 4)):
             spoilt[rng.randrange(len(spoilt))] = rng.randrange(256)
         try:
-            list(read(bytes(spoilt), PROTOBUF, LIMITS))
+            list(read_request(bytes(spoilt), PROTOBUF, LIMITS))
         except TraceError:
             pass
 
@@ -188,8 +191,8 @@ def test_texts_and_numbers_are_made_fit_to_be_stored_and_told() -> None:
     span.attributes.add(key="long").value.string_value = "a" * 300
     span.attributes.add(key="nul").value.string_value = "a\0b"
     span.attributes.add(key="odd").value.double_value = float("nan")
-    (item,) = read(made.SerializeToString(), PROTOBUF, Limits(text_bytes=100))
-    assert isinstance(item, Received)
+    (item,) = read_request(made.SerializeToString(), PROTOBUF, Limits(text_bytes=100))
+    assert isinstance(item, ReceivedSpan)
     about = item.span.attributes
     assert [repair.code for repair in item.repairs] == ["non_finite", "nul", "truncated"]
     assert about["long"].startswith("a" * 30 + "[truncated: 300 bytes in all, sha256 ")
@@ -204,14 +207,14 @@ def test_more_attributes_than_allowed_leave_the_first_with_a_mark(kind: str) -> 
         made.resource_spans[0].scope_spans[0].spans[0].attributes.add(key=str(at))
     as_json = json.dumps(as_otlp_json(made)).encode()
     body = made.SerializeToString() if kind == PROTOBUF else as_json
-    (item,) = read(body, kind, Limits(attributes=3))
-    assert isinstance(item, Received)
+    (item,) = read_request(body, kind, Limits(attributes=3))
+    assert isinstance(item, ReceivedSpan)
     assert list(item.span.attributes) == ["0", "1", "2"]
     left = (item.span.extra or {})["attributes_left_out"]
     assert (left["count"], len(left["sha256"])) == (2, 64)
     assert [repair.code for repair in item.repairs] == ["attributes_cut"]
-    (near,) = read(body, kind, Limits(attributes=5))
-    assert isinstance(near, Received)
+    (near,) = read_request(body, kind, Limits(attributes=5))
+    assert isinstance(near, ReceivedSpan)
     assert near.repairs == ()
 
 
@@ -230,20 +233,20 @@ def nested(depth: int) -> bytes:
 def test_values_nest_as_deep_as_allowed_and_no_deeper() -> None:
     assert len(spans(nested(8), PROTOBUF, Limits(depth=8))) == 1
     with pytest.raises(LimitError, match=r"limits\.depth, 7"):
-        list(read(nested(8), PROTOBUF, Limits(depth=7)))
+        list(read_request(nested(8), PROTOBUF, Limits(depth=7)))
 
 
 def test_a_request_of_half_a_million_values_is_refused_before_they_are_made() -> None:
     body = b'{"resourceSpans": [{"scopeSpans": [{"spans": [' + b"{}," * MAX_VALUES + b"{}]}]}]}"
     with pytest.raises(LimitError, match="500,000 values"):
-        list(read(body, JSON, LIMITS))
+        list(read_request(body, JSON, LIMITS))
     made = one()
     for _ in range(20):  # a key and a value each, and the span itself
         made.resource_spans[0].scope_spans[0].spans[0].attributes.add(key="k").value.int_value = 1
     raw = made.SerializeToString()
-    reader = Reader(raw, LIMITS, values=41)
+    reader = ProtobufReader(raw, LIMITS, values=41)
     assert [reader.span(place).attributes for place in reader.places()] == [{"k": 1}]
-    reader = Reader(raw, LIMITS, values=40)
+    reader = ProtobufReader(raw, LIMITS, values=40)
     with pytest.raises(LimitError, match="values"):
         [reader.span(place) for place in reader.places()]
 
@@ -252,7 +255,7 @@ def test_more_empty_spans_than_allowed_are_not_even_listed() -> None:
     empty = b"\x12\x00" * 200_000
     scoped = b"\x12" + _varint(len(empty)) + empty
     with pytest.raises(LimitError, match=r"limits\.spans"):
-        list(read(b"\x0a" + _varint(len(scoped)) + scoped, PROTOBUF, LIMITS))
+        list(read_request(b"\x0a" + _varint(len(scoped)) + scoped, PROTOBUF, LIMITS))
 
 
 def _varint(value: int) -> bytes:
@@ -268,9 +271,9 @@ def test_a_request_of_more_spans_than_a_trace_may_have_is_refused(kind: str) -> 
     made.resource_spans[0].scope_spans[0].spans.add(trace_id=b"t" * 16, span_id=b"u" * 8)
     as_json = json.dumps(as_otlp_json(made)).encode()
     body = made.SerializeToString() if kind == PROTOBUF else as_json
-    assert len(list(read(body, kind, Limits(spans=2)))) == 2
+    assert len(list(read_request(body, kind, Limits(spans=2)))) == 2
     with pytest.raises(LimitError, match=r"limits\.spans"):
-        list(read(body, kind, Limits(spans=1)))
+        list(read_request(body, kind, Limits(spans=1)))
 
 
 def test_fields_that_the_protocol_did_not_have_are_kept_by_number() -> None:
@@ -302,7 +305,7 @@ def test_fields_that_the_protocol_did_not_have_are_kept_by_number() -> None:
 )
 def test_json_that_is_no_request_is_refused_whole(body: bytes, said: str) -> None:
     with pytest.raises(TraceError, match=said):
-        list(read(body, JSON, LIMITS))
+        list(read_request(body, JSON, LIMITS))
 
 
 @pytest.mark.parametrize(
@@ -310,5 +313,5 @@ def test_json_that_is_no_request_is_refused_whole(body: bytes, said: str) -> Non
     [b"{}", b'{"resourceSpans": []}', b'{"resourceSpans": null}', b'{"resourceSpans": [{}]}'],
 )
 def test_an_empty_request_has_no_spans(body: bytes) -> None:
-    assert list(read(body, JSON, LIMITS)) == []
-    assert list(read(b"", PROTOBUF, LIMITS)) == []
+    assert list(read_request(body, JSON, LIMITS)) == []
+    assert list(read_request(b"", PROTOBUF, LIMITS)) == []

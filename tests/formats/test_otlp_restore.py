@@ -5,13 +5,9 @@ import json
 import msgspec
 import pytest
 
-from stepscope.formats import otlp
+from stepscope.formats.otlp import request as request_otlp
 from stepscope.formats.spans.lists import FORMAT as SPANS
-from stepscope.model import (
-    Instant,
-    Json,
-    Part,
-)
+from stepscope.model import Instant, Json, Part
 from stepscope.model import Span as Node
 from tests.factories import agent, did, run
 from tests.formats.otlp_making import (
@@ -27,7 +23,7 @@ from tests.formats.reading import run_of
 
 
 def test_a_run_that_was_spans_is_written_as_those_spans() -> None:
-    told = run_of(otlp.FORMAT, exported(RECORDED))
+    told = run_of(request_otlp.FORMAT, exported(RECORDED))
     (request,) = written(told)
     (group,) = json.loads(request.body)["resourceSpans"]
     assert group["resource"] == exported()["resourceSpans"][0]["resource"]
@@ -56,7 +52,7 @@ def test_spans_under_ids_that_otlp_cannot_hold_get_others_and_keep_their_own() -
 
 
 def test_two_runs_of_one_trace_are_two_traces() -> None:
-    told = run_of(otlp.FORMAT, exported(RECORDED))
+    told = run_of(request_otlp.FORMAT, exported(RECORDED))
     grown = msgspec.structs.replace(told, id="f" * 32)
     assert {s.trace_id for s in spans_of(*written(told, grown))} == {
         "4bf92f3577b34da6a3ce929d0e0e4736",
@@ -71,7 +67,7 @@ def test_a_long_run_is_several_requests_and_one_run() -> None:
     assert all(len(request.body) < 5_000_000 for request in made)
     # Lines may come in any order.
     lines = b"\n".join([request.body for request in reversed(made)])
-    assert run_of(otlp.FORMAT, lines).steps == long.steps
+    assert run_of(request_otlp.FORMAT, lines).steps == long.steps
 
 
 def test_a_text_too_long_for_an_attribute_is_written_as_a_structure() -> None:
@@ -84,7 +80,7 @@ def test_a_text_too_long_for_an_attribute_is_written_as_a_structure() -> None:
     (request,) = written(long)
     *_, chat = spans_of(request)
     assert isinstance(chat.attributes["gen_ai.output.messages"], list)
-    assert run_of(otlp.FORMAT, request.body).steps == long.steps
+    assert run_of(request_otlp.FORMAT, request.body).steps == long.steps
 
 
 def test_what_others_add_on_the_way_is_kept() -> None:
@@ -92,7 +88,7 @@ def test_what_others_add_on_the_way_is_kept() -> None:
     body = json.loads(request.body)
     span = body["resourceSpans"][0]["scopeSpans"][0]["spans"][1]
     span["attributes"].append({"key": "host.name", "value": {"stringValue": "h"}})
-    back = run_of(otlp.FORMAT, body)
+    back = run_of(request_otlp.FORMAT, body)
     assert back.extra == {"added_to_spans": {span["spanId"]: {"host.name": "h"}}}
     assert back.steps == SHOP.steps
 
@@ -100,7 +96,7 @@ def test_what_others_add_on_the_way_is_kept() -> None:
 @pytest.mark.parametrize("of", ["recorded", "made"])
 def test_a_trace_that_lost_or_got_a_span_is_read_like_any_other_and_says_so(of: str) -> None:
     child = {**RECORDED, "spanId": "00f067aa0ba902b9", "parentSpanId": RECORDED["spanId"]}
-    told = SHOP if of == "made" else run_of(otlp.FORMAT, exported(RECORDED, child))
+    told = SHOP if of == "made" else run_of(request_otlp.FORMAT, exported(RECORDED, child))
     for lost in (True, False):
         (request,) = written(told)
         body = json.loads(request.body)
@@ -111,7 +107,7 @@ def test_a_trace_that_lost_or_got_a_span_is_read_like_any_other_and_says_so(of: 
             body["resourceSpans"] += exported(
                 {**RECORDED, "traceId": spans[0]["traceId"], "spanId": "00f067aa0ba902c0"}
             )["resourceSpans"]
-        back = run_of(otlp.FORMAT, body)
+        back = run_of(request_otlp.FORMAT, body)
         assert [w.code for w in back.warnings if w.code == "not_restored"] == ["not_restored"]
         assert back.steps
 
@@ -136,7 +132,7 @@ def test_a_mark_that_is_none_is_told_and_the_spans_are_read(
     for attribute in root["attributes"]:
         if attribute["key"] == key:
             attribute["value"] = value
-    back = run_of(otlp.FORMAT, body)
+    back = run_of(request_otlp.FORMAT, body)
     (warning,) = [w for w in back.warnings if w.code == "not_restored"]
     assert told in warning.reason
     assert back.exchanges
@@ -147,14 +143,14 @@ def test_times_that_the_protocol_cannot_hold_are_kept_beside() -> None:
     (request,) = written(told)
     assert b"startTimeUnixNano" not in request.body
     assert b"endTimeUnixNano" not in request.body
-    (span,) = run_of(otlp.FORMAT, request.body).spans
+    (span,) = run_of(request_otlp.FORMAT, request.body).spans
     assert (span.start_ns, span.end_ns) == (-5, 2**63)
     early = msgspec.structs.replace(agent("a"), start=Instant(-5, "-5"), end=Instant(0, "0"))
     assert {(s.start_ns, s.end_ns) for s in spans_of(*written(run(early)))} == {(None, None)}
 
 
 def test_a_message_of_a_status_that_was_not_set_is_written() -> None:
-    told = run_of(otlp.FORMAT, exported({**RECORDED, "status": {"message": "so so"}}))
+    told = run_of(request_otlp.FORMAT, exported({**RECORDED, "status": {"message": "so so"}}))
     (span,) = spans_of(*written(told))
     assert (span.status, span.status_message) == ("unset", "so so")
 
@@ -162,4 +158,4 @@ def test_a_message_of_a_status_that_was_not_set_is_written() -> None:
 def test_spans_that_share_an_id_keep_their_order() -> None:
     doubled = [Node(id="a" * 16, name=name) for name in ("first", "second")]
     (request,) = written(recorded_run(*doubled))
-    assert [s.name for s in run_of(otlp.FORMAT, request.body).spans] == ["first", "second"]
+    assert [s.name for s in run_of(request_otlp.FORMAT, request.body).spans] == ["first", "second"]

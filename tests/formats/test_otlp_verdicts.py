@@ -4,13 +4,11 @@ import json
 
 import pytest
 
-from stepscope.formats import otlp
-from stepscope.formats.otlp_write import Verdicts, requests
+from stepscope.formats.otlp import request as request_otlp
+from stepscope.formats.otlp.restore import Verdicts
+from stepscope.formats.otlp.write import iter_requests
 from stepscope.model import Span as Node
-from stepscope.model import (
-    Step,
-    Verdict,
-)
+from stepscope.model import Step, Verdict
 from stepscope.values import Unmeasured
 from tests.formats.otlp_making import RECORDED, SHOP, exported, judged, record, recorded_run
 from tests.formats.reading import run_of
@@ -63,7 +61,7 @@ def test_openinference_gets_indexed_evaluations_behind_those_that_are_there() ->
     named["attributes"].append(
         {"key": "evaluations.0.evaluation.name", "value": {"stringValue": "theirs"}}
     )
-    told = run_of(otlp.FORMAT, exported(named))
+    told = run_of(request_otlp.FORMAT, exported(named))
     records = [record(Verdict("m", 0.5, reason="so")), record(Unmeasured("budget", "spent", "n"))]
     (span,) = judged(told, *records, how="openinference")
     found = {k: v for k, v in span.attributes.items() if k.startswith("evaluations.")}
@@ -87,20 +85,20 @@ def test_openinference_gets_indexed_evaluations_behind_those_that_are_there() ->
 @pytest.mark.parametrize("how", ["gen_ai", "openinference"])
 @pytest.mark.parametrize("of", ["recorded", "made"])
 def test_verdicts_are_not_taken_for_what_people_said_of_the_run(how: Verdicts, of: str) -> None:
-    told = SHOP if of == "made" else run_of(otlp.FORMAT, exported(RECORDED))
-    (request,) = requests(
+    told = SHOP if of == "made" else run_of(request_otlp.FORMAT, exported(RECORDED))
+    (request,) = iter_requests(
         [(told, [record(Verdict("m", 0.5)), record(Verdict("n", 1.0))])],
         verdicts=how,
     )
     assert request.verdicts == 2
-    back = run_of(otlp.FORMAT, request.body)
+    back = run_of(request_otlp.FORMAT, request.body)
     (warning,) = [w for w in back.warnings if w.code == "verdicts_not_read"]
     assert warning.reason.startswith("2 verdicts")
     assert (back.labels, back.steps) == (told.labels, told.steps)
 
 
 def test_no_verdicts_means_none() -> None:
-    (request,) = requests([(SHOP, [record(Verdict("m", 0.5))])], verdicts="none")
+    (request,) = iter_requests([(SHOP, [record(Verdict("m", 0.5))])], verdicts="none")
     assert (request.verdicts, b"evaluation" in request.body) == (0, False)
 
 

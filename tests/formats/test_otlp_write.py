@@ -5,17 +5,9 @@ import json
 import msgspec
 import pytest
 
-from stepscope.formats import otlp
-from stepscope.formats.spans.assembling import assemble
-from stepscope.model import (
-    Instant,
-    Part,
-    Source,
-    Step,
-    ToolCall,
-    ToolDef,
-    Usage,
-)
+from stepscope.formats.otlp import request as request_otlp
+from stepscope.formats.spans.assemble import assemble
+from stepscope.model import Instant, Part, Source, Step, ToolCall, ToolDef, Usage
 from tests.factories import agent, calls, did, failed, run, user
 from tests.formats.otlp_making import (
     RECORDED,
@@ -224,7 +216,7 @@ def test_spans_without_times_never_go_back_in_time() -> None:
 
 @pytest.mark.parametrize("of", ["recorded", "made"])
 def test_a_backend_may_want_attributes_of_the_resource(of: str) -> None:
-    told = SHOP if of == "made" else run_of(otlp.FORMAT, exported(RECORDED))
+    told = SHOP if of == "made" else run_of(request_otlp.FORMAT, exported(RECORDED))
     (request,) = written(told, resource={"openinference.project.name": "p"})
     service = "stepscope" if of == "made" else "shop"
     for span in spans_of(request):

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepscope.errors import ConfigError, LimitError, TraceError
-from stepscope.formats import ours, ours_parquet
-from stepscope.formats.importing import readings
+from stepscope.formats import ours
+from stepscope.formats.reading import read_files
 from stepscope.model import (
     Format,
     Instant,
@@ -30,7 +30,7 @@ from stepscope.model import (
 from stepscope.safety.limits import Limits
 from tests.formats.any_runs import trajectories
 
-BOTH = [ours, ours_parquet]
+BOTH = [ours, ours]
 
 
 def a_run(arguments: Json = None, *, id: str = "a") -> Trajectory:
@@ -62,7 +62,7 @@ def test_any_run_comes_back_equal(module: object, runs: list[Trajectory]) -> Non
 @pytest.mark.shared_data
 def test_real_runs_come_back_equal(module: object, shared: Path) -> None:
     paths = [shared / "agentrx-retail" / "runs.json", shared / "whowhen"]
-    runs = [r for reading in readings([str(p) for p in paths]) for r in reading]
+    runs = [r for reading in read_files([str(p) for p in paths]) for r in reading]
     real = [run for run in runs if isinstance(run, Trajectory)]
     assert len(real) == 190
     assert there_and_back(module, real) == real
@@ -164,7 +164,7 @@ def test_parquet_columns_say_what_the_run_says() -> None:
 
     file = io.BytesIO()
     run = msgspec.structs.replace(a_run(), outcome=Outcome("pass", "reward", 1.0), task="7")
-    ours_parquet.write([run, a_run()], file)
+    ours.write_runs_parquet([run, a_run()], file)
     rows = pq.read_table(file).drop_columns(["run"]).to_pylist()
     assert rows[0] == {
         "id": "a", "name": "n", "workflow": "", "task": "7", "trial": None, "agent": None,
@@ -176,7 +176,7 @@ def test_parquet_columns_say_what_the_run_says() -> None:
 
 def parquet_of(*runs: Trajectory) -> bytes:
     file = io.BytesIO()
-    ours_parquet.write(runs, file)
+    ours.write_runs_parquet(runs, file)
     return file.getvalue()
 
 
@@ -189,7 +189,7 @@ def test_parquet_cut_anywhere_or_foreign_is_one_line_and_never_rows_in_silence()
     pq.write_table(pa.table({"x": [1]}), foreign)
     for broken in [data[:end] for end in range(4, len(data), 7)] + [foreign.getvalue()]:
         with pytest.raises(TraceError) as refused:
-            read(ours_parquet.FORMAT, broken)
+            read(ours.PARQUET_FORMAT, broken)
         assert "\n" not in str(refused.value)
 
 
@@ -202,7 +202,7 @@ def test_a_parquet_row_without_a_run_is_quarantined_with_its_number() -> None:
     file = io.BytesIO()
     at = table.schema.get_field_index("run")
     pq.write_table(table.set_column(at, "run", rows).cast(table.schema), file)
-    first, second, third = read(ours_parquet.FORMAT, file.getvalue())
+    first, second, third = read(ours.PARQUET_FORMAT, file.getvalue())
     assert isinstance(first, Trajectory)
     assert isinstance(second, Quarantined)
     assert isinstance(third, Quarantined)
@@ -212,11 +212,11 @@ def test_a_parquet_row_without_a_run_is_quarantined_with_its_number() -> None:
 
 def test_a_parquet_row_group_over_the_limit_is_refused_before_it_is_unpacked() -> None:
     with pytest.raises(LimitError, match=r"limits\.zip_total_bytes is 100"):
-        read(ours_parquet.FORMAT, parquet_of(a_run()), Limits(zip_total_bytes=100))
+        read(ours.PARQUET_FORMAT, parquet_of(a_run()), Limits(zip_total_bytes=100))
 
 
 def test_a_parquet_run_over_the_limit_of_a_record_is_quarantined() -> None:
-    (found,) = read(ours_parquet.FORMAT, parquet_of(a_run()), Limits(line_bytes=10))
+    (found,) = read(ours.PARQUET_FORMAT, parquet_of(a_run()), Limits(line_bytes=10))
     assert isinstance(found, Quarantined)
     assert "limits.line_bytes" in found.reason
 
@@ -227,9 +227,9 @@ def test_without_pyarrow_the_command_that_installs_it_is_named(
     data = parquet_of(a_run())
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ConfigError, match=r"pip install 'stepscope\[parquet\]'"):
-        ours_parquet.write([a_run()], io.BytesIO())
+        ours.write_runs_parquet([a_run()], io.BytesIO())
     with pytest.raises(ConfigError, match=r"pip install 'stepscope\[parquet\]'"):
-        read(ours_parquet.FORMAT, data)
+        read(ours.PARQUET_FORMAT, data)
 
 
 def test_times_survive_to_the_nanosecond() -> None:

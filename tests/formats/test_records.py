@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.formats.elements import Elements, leading
-from stepscope.formats.records import RawRecord, records, whole
+from stepscope.formats.records import (
+    ElementSplitter,
+    RawRecord,
+    split_plain_array,
+    split_records,
+    whole_record,
+)
 from stepscope.model import Quarantined, Stream
 from stepscope.safety.limits import Limits
 
@@ -21,7 +26,7 @@ LINE_SEPARATOR = "\u2028"
 
 
 def split(data: bytes, limits: Limits | None = None) -> list[RawRecord | Quarantined]:
-    found = list(records(Stream(io.BytesIO(data), "f", limits or Limits())))
+    found = list(split_records(Stream(io.BytesIO(data), "f", limits or Limits())))
     for record in found:
         assert data[record.offset :].startswith(record.raw)
     return found
@@ -137,8 +142,8 @@ def test_arrays_on_lines_are_told_however_far_the_second_is() -> None:
 
 def test_a_whole_file_is_one_record_whatever_its_brackets() -> None:
     data = b'[{"a": 1}]\n[2]'
-    assert whole(Stream(io.BytesIO(data), "f")) == (0, data)
-    large = whole(Stream(io.BytesIO(b"[" * 500_000), "f", Limits(line_bytes=100)))
+    assert whole_record(Stream(io.BytesIO(data), "f")) == (0, data)
+    large = whole_record(Stream(io.BytesIO(b"[" * 500_000), "f", Limits(line_bytes=100)))
     assert isinstance(large, Quarantined)
     assert len(large.raw) == 100
 
@@ -161,7 +166,7 @@ class Endless(io.RawIOBase):
 def test_a_line_of_any_length_is_never_held_in_memory() -> None:
     endless = Endless(200_000_000)
     stream = Stream(cast(BinaryIO, endless), "f", Limits(line_bytes=1000))
-    (lost,) = records(stream)
+    (lost,) = split_records(stream)
     assert isinstance(lost, Quarantined)
     assert len(lost.raw) == 1000
     assert "the last 199999000 bytes" in lost.reason
@@ -227,13 +232,13 @@ def test_the_fast_way_through_an_array_sees_what_the_brackets_say(
     parts = [text[start : start + size] for start in range(0, len(text), size)]
 
     def by_brackets(offset: int, parts: Iterable[bytes]) -> Iterator[RawRecord | Quarantined]:
-        elements = Elements(stream, "array", offset)
+        elements = ElementSplitter(stream, "array", offset)
         for part in parts:
             yield from elements.feed(part)
         yield from elements.end()
 
     def fast() -> Iterator[RawRecord | Quarantined]:
-        rest, offset = yield from leading(left, stream, 1)
+        rest, offset = yield from split_plain_array(left, stream, 1)
         yield from by_brackets(offset, [rest, *left])
 
     left = iter(parts)
@@ -245,7 +250,7 @@ def test_a_plain_array_never_takes_the_slow_way_but_for_its_last_element() -> No
     left: list[tuple[bytes, int]] = []
 
     def fast() -> Iterator[RawRecord | Quarantined]:
-        left.append((yield from leading(iter([text[1:700], text[700:]]), stream, 1)))
+        left.append((yield from split_plain_array(iter([text[1:700], text[700:]]), stream, 1)))
 
     stream = Stream(io.BytesIO(), "f")
     assert len(list(fast())) == 99

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.formats.openai_responses import FORMAT
+from stepscope.formats.chat.responses import FORMAT
 from stepscope.model import Json
 from tests.formats.reading import run_of, written
 from tests.formats.test_openai_responses import ASK, CALLS, PROVIDED, SAYS, THINKS, answers

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 
 from stepscope import model
-from stepscope.formats import atif, otlp, otlp_write
-from stepscope.formats.building import Ordinals, finish
-from stepscope.formats.otlp_marks import MARK, STEPS_KEY
-from stepscope.formats.otlp_values import groups, span_of
+from stepscope.formats.atif import write as write_atif
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.otlp import request, write
+from stepscope.formats.otlp.messages import RUN_KEY, STEPS_KEY
+from stepscope.formats.otlp.values import decode_span, iter_request_spans
 from stepscope.model import Format, Json, Stream, Trajectory
 from stepscope.safety.limits import Limits
 from tests.formats.any_runs import trajectories
@@ -31,7 +32,7 @@ UNLIMITED = Limits(line_bytes=2**40, text_bytes=2**40)
 
 
 def as_otlp(runs: list[Trajectory], file: io.BytesIO) -> None:
-    otlp_write.write([(run, []) for run in runs], file)
+    write.write([(run, []) for run in runs], file)
 
 
 def back(runs: list[Trajectory], write: Write, form: Format) -> dict[str, Trajectory]:
@@ -44,7 +45,7 @@ def back(runs: list[Trajectory], write: Write, form: Format) -> dict[str, Trajec
 
 ROUND_TRIPS = pytest.mark.parametrize(
     ("write", "form", "page"),
-    [(atif.write, atif.FORMAT, "atif.md"), (as_otlp, otlp.FORMAT, "otlp.md")],
+    [(write_atif.write, write_atif.FORMAT, "atif.md"), (as_otlp, request.FORMAT, "otlp.md")],
     ids=["atif", "otlp"],
 )
 
@@ -83,7 +84,7 @@ def test_whatever_a_run_holds_it_comes_back_from_otlp(run: Trajectory) -> None:
     if b"\\u0000" in msgspec.json.encode(run):
         return  # the door escapes NUL: no run that was read holds one
     whole = finish(run, Ordinals())
-    (again,) = back([whole], as_otlp, otlp.FORMAT).values()
+    (again,) = back([whole], as_otlp, request.FORMAT).values()
     assert lost(whole, again) <= {"source.uri", "source.offset", "warnings", "warnings.step"}
     assert again.id == whole.id
 
@@ -111,10 +112,10 @@ def kept(noun: str, residue: dict[str, Json]) -> Iterator[str]:
 
 def kept_of(run: Trajectory) -> set[str]:
     found: set[str] = set()
-    for request in otlp_write.requests([(run, [])]):
-        for span in map(span_of, groups(json.loads(request.body))):
+    for made in write.iter_requests([(run, [])]):
+        for span in map(decode_span, iter_request_spans(json.loads(made.body))):
             about: dict[str, Any] = span.attributes
-            found |= set(kept("run", json.loads(about.get(MARK, "{}"))))
+            found |= set(kept("run", json.loads(about.get(RUN_KEY, "{}"))))
             for residue in json.loads(about.get(STEPS_KEY, "[]")):
                 found |= set(kept("step", residue))
     return found
@@ -148,5 +149,5 @@ def test_a_field_that_a_writer_forgets_is_missed() -> None:
         as_otlp([msgspec.structs.replace(run, task=None, case=None) for run in runs], file)
 
     run = fullest()
-    (again,) = back([run], forgetful, otlp.FORMAT).values()
+    (again,) = back([run], forgetful, request.FORMAT).values()
     assert lost(run, again) >= {"task", "case"}

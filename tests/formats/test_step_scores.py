@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from stepscope.errors import TraceError
-from stepscope.formats import score_groups
-from stepscope.formats.detect import detect
-from stepscope.formats.importing import readings
-from stepscope.formats.step_scores import FORMAT
+from stepscope.formats.opening import detect
+from stepscope.formats.reading import read_files
+from stepscope.formats.scores import runs as runs_scores
+from stepscope.formats.scores.runs import FORMAT
 from stepscope.model import Quarantined, StepScore, Stream, Trajectory
 from stepscope.safety.limits import Limits
 from tests.formats.reading import read, refused
@@ -201,8 +201,8 @@ def test_in_a_small_file_the_order_of_rows_does_not_matter() -> None:
 def test_in_a_large_file_a_run_that_comes_again_is_set_aside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(score_groups, "SMALL_ROWS", 1)
-    monkeypatch.setattr("stepscope.formats.score_blocks.BLOCK_BYTES", 12)
+    monkeypatch.setattr(runs_scores, "SMALL_ROWS", 1)
+    monkeypatch.setattr("stepscope.formats.records.LINE_BLOCK_BYTES", 12)
     text = HEAD + "a,0,.1\na,1,.2\nb,0,.3\nb,1,.4\nc,0,.5\na,2,.6\nb,2,.7\nd,0,.8\n"
     assert runs(text)["a"] == [(0, 0.1), (1, 0.2)]
     assert runs(text)["d"] == [(0, 0.8)]
@@ -213,7 +213,7 @@ def test_in_a_large_file_a_run_that_comes_again_is_set_aside(
 
 
 def test_lines_of_json_are_numbered_over_all_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepscope.formats.score_blocks.BLOCK_BYTES", 100)
+    monkeypatch.setattr("stepscope.formats.records.LINE_BLOCK_BYTES", 100)
     good = "".join(f'{{"run": "a", "step": {i}, "score": 0.5}}\n' for i in range(12))
     assert reasons(good + '{"run": "a", "step": 12}\n')[0].startswith("row 13: no score")
 
@@ -230,8 +230,8 @@ def test_rows_that_are_too_long_and_too_short_do_not_cancel_out() -> None:
 
 
 def test_a_run_longer_than_a_chunk_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score_groups, "SMALL_ROWS", 1)
-    monkeypatch.setattr("stepscope.formats.score_blocks.BLOCK_BYTES", 12)
+    monkeypatch.setattr(runs_scores, "SMALL_ROWS", 1)
+    monkeypatch.setattr("stepscope.formats.records.LINE_BLOCK_BYTES", 12)
     text = HEAD + "".join(f"a,{i},.5\n" for i in range(7)) + "b,0,.5\n"
     assert {name: len(rows) for name, rows in runs(text).items()} == {"a": 7, "b": 1}
 
@@ -270,7 +270,7 @@ def test_the_account_of_a_file_counts_what_was_set_aside(tmp_path: Path) -> None
     path = tmp_path / "s.csv"
     path.write_text(HEAD + "a,0,.5\na,1,bad\n", encoding="utf-8")
     accounts = []
-    for reading in readings([str(path)]):
+    for reading in read_files([str(path)]):
         list(reading)
         accounts.append(reading.account)
     assert [(account.runs, account.quarantined) for account in accounts] == [(1, 1)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.formats.detect import detect
+from stepscope.formats.opening import detect
 from stepscope.formats.tau2 import FORMAT
 from stepscope.model import Json, Quarantined, ReferenceCall, SubGoal, Trajectory
 from tests.formats.reading import codes, read, refused, run_of, written

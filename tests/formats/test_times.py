@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.formats.times import bounds, instant
+from stepscope.formats.fields import parse_time, time_bounds
 from stepscope.model import Instant, Json, Step
 
 SECOND = 1_766_570_400
@@ -33,7 +33,7 @@ SECOND = 1_766_570_400
 def test_every_way_to_write_a_time_is_nanoseconds_utc_and_keeps_its_text(
     value: Json, ns: int
 ) -> None:
-    assert instant(value) == Instant(ns, str(value))
+    assert parse_time(value) == Instant(ns, str(value))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_every_way_to_write_a_time_is_nanoseconds_utc_and_keeps_its_text(
     ],
 )
 def test_what_is_no_time_is_none(value: Json) -> None:
-    assert instant(value) is None
+    assert parse_time(value) is None
 
 
 def test_a_run_lasts_from_its_first_start_to_its_last_time() -> None:
@@ -69,5 +69,5 @@ def test_a_run_lasts_from_its_first_start_to_its_last_time() -> None:
         )
 
     steps = [step(None, None), step(5, 9), step(3, 4), step(7, None)]
-    assert bounds(steps) == (Instant(3, "s"), Instant(9, "e"))
-    assert bounds([step(None, None)]) == (None, None)
+    assert time_bounds(steps) == (Instant(3, "s"), Instant(9, "e"))
+    assert time_bounds([step(None, None)]) == (None, None)

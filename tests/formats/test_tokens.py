@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.formats.tokens import anthropic_usage, openai_usage, total
+from stepscope.formats.fields import anthropic_usage, openai_usage, total_usage
 from stepscope.model import Json, Step, Usage
 
 
@@ -61,5 +61,5 @@ def test_a_total_sums_what_is_known_and_leaves_the_rest_none() -> None:
         Step(index=1, actor="user"),
         Step(index=2, actor="agent", usage=Usage(input_total=10, cache_read=0)),
     ]
-    assert total(steps) == Usage(input_total=11, cache_read=0, output_total=2)
-    assert total(steps[1:2]) is None
+    assert total_usage(steps) == Usage(input_total=11, cache_read=0, output_total=2)
+    assert total_usage(steps[1:2]) is None

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from stepscope import registry
-from stepscope.formats import atif
+from stepscope.formats.atif import write
 from stepscope.model import Json, Quarantined, Stream, Trajectory
 from tests.formats import inspect_made as inspect
 from tests.formats import test_agentrx_labels as agentrx
@@ -128,7 +128,7 @@ def test_whatever_stands_in_the_wrong_place_is_a_run_or_quarantined(name: str, s
     for _ in range(TRIES):
         value = spoilt(seed, rng)
         file = lines(*value) if name == "claude_code" else written(value)
-        for form in registry.formats():
+        for form in registry.installed_formats():
             assert 0 <= form.sniff(file) <= 1
         for found in registry.format(name).read(Stream(io.BytesIO(file), "f.json")):
             if isinstance(found, Quarantined):
@@ -141,7 +141,7 @@ def test_whatever_stands_in_the_wrong_place_is_a_run_or_quarantined(name: str, s
 
 def assert_comes_back_from_atif(run: Trajectory) -> None:
     file = io.BytesIO()
-    atif.write([run], file)
-    (back,) = atif.FORMAT.read(Stream(io.BytesIO(file.getvalue()), "f.json"))
+    write.write([run], file)
+    (back,) = write.FORMAT.read(Stream(io.BytesIO(file.getvalue()), "f.json"))
     assert isinstance(back, Trajectory), back
     assert (back.id, back.steps) == (run.id, run.steps)

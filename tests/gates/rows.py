@@ -13,22 +13,21 @@ from hashlib import sha256
 import msgspec
 import numpy as np
 
-from stepscope.gates.baseline import Baseline, BaselineProblem, make
-from stepscope.gates.decide import decide
+from stepscope.gates.baseline import Baseline, BaselineProblem, make_baseline
+from stepscope.gates.decide import decide_gates
 from stepscope.gates.looks import Looks
-from stepscope.gates.policy import WorkflowPolicy
-from stepscope.gates.reading import WorkflowTable, policy
+from stepscope.gates.settings import WorkflowPolicy, WorkflowTable, read_policy
 from stepscope.gates.types import GateDecision, GateReport
 from stepscope.model import Record, Verdict
 from stepscope.store.columns import (
     ANSWERED,
     NO_RECORD,
-    Column,
+    AnswerColumn,
     Rows,
     Runs,
     StepColumn,
     Texts,
-    state_of,
+    cell_state,
 )
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate
@@ -80,12 +79,12 @@ class Literal:
     def id(self, at: int) -> str:
         return sha256(f"{at} {self.ones[at].tag}".encode()).hexdigest()[:32]
 
-    def column(self, measure: str, runs: Runs | None = None) -> Column:
+    def column(self, measure: str, runs: Runs | None = None) -> AnswerColumn:
         said = [one.said.get(measure) for one in self.ones]
         numbers = [s if isinstance(s, int | float) else np.nan for s in said]
         words = [s if isinstance(s, str) and not s.startswith("?") else None for s in said]
         known = any(s is not None for s in said)
-        return Column(
+        return AnswerColumn(
             measure=measure,
             value=np.array(numbers, dtype=np.float64),
             label=texts(words),
@@ -129,7 +128,7 @@ def _state(said: Said | None) -> int:
         return NO_RECORD
     if isinstance(said, str) and said.startswith("?"):
         kind = next(kind for kind in UNMEASURED_KINDS if kind == said[1:])
-        return state_of(kind)
+        return cell_state(kind)
     return ANSWERED
 
 
@@ -146,7 +145,7 @@ def rows(*ones: One, **versions: tuple[str, ...]) -> Rows:
 def gates(workflow: str = "w", /, **written: object) -> WorkflowPolicy:
     """Return the policy of a workflow; `axes__sequencing` is the gate axes.sequencing."""
     table = {"baseline": "b.json", "gates": {k.replace("__", "."): v for k, v in written.items()}}
-    return policy(workflow, msgspec.convert(table, WorkflowTable), where="stepscope.toml")
+    return read_policy(workflow, msgspec.convert(table, WorkflowTable), where="stepscope.toml")
 
 
 def report(
@@ -164,8 +163,8 @@ def report(
     if isinstance(before, Baseline | BaselineProblem):
         held = {asked.workflow: before}
     elif before is not None:
-        held = {asked.workflow: make(before, asked)}
-    return decide(
+        held = {asked.workflow: make_baseline(before, asked)}
+    return decide_gates(
         now,
         [asked],
         baselines=held,

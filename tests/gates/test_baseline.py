@@ -7,8 +7,14 @@ import pytest
 
 from stepscope.errors import ConfigError, DataError, EnvironmentFault
 from stepscope.gates import looks
-from stepscope.gates.baseline import Baseline, encode, load, make, write
-from stepscope.gates.difference import diff
+from stepscope.gates.baseline import (
+    Baseline,
+    diff_baselines,
+    encode_baseline,
+    load_baseline,
+    make_baseline,
+    write_baseline,
+)
 from stepscope.gates.looks import Looks
 from tests.gates.rows import gates, report, rows, run, trials
 
@@ -50,11 +56,11 @@ FILE = """{
 
 
 def made() -> Baseline:
-    return make(rows(*RUNS), POLICY, commit="abc")
+    return make_baseline(rows(*RUNS), POLICY, commit="abc")
 
 
 def test_a_baseline_is_a_line_a_measure_and_case_in_the_order_of_people() -> None:
-    found = encode(made()).decode()
+    found = encode_baseline(made()).decode()
     ids = [run.id for run in made().sample.runs]
     expected = FILE.replace("2ac1fbc3c8ad6f9b", ids[0]).replace("4fe1bf8b3a2c4b55", ids[1])
     assert found == expected.replace('"x w', f'"{ids[2]} w')
@@ -63,19 +69,23 @@ def test_a_baseline_is_a_line_a_measure_and_case_in_the_order_of_people() -> Non
 
 def test_a_baseline_comes_back_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "b.json"
-    write(made(), path)
-    assert load(path, "w") == made()
+    write_baseline(made(), path)
+    assert load_baseline(path, "w") == made()
     assert [p.name for p in path.parent.iterdir()] == ["b.json"]
 
 
 def test_hostile_names_of_cases_come_back_as_they_were(tmp_path: Path) -> None:
     hostile = ['a, b"', "::error::x\n", "\u202e@team", "runs", "", "Fixes #1 ```"]
-    named = make(rows(*(run(case, outcome=1, efficiency__steps=1) for case in hostile)), POLICY)
-    write(named, tmp_path / "b.json")
-    found = load(tmp_path / "b.json", "w")
+    named = make_baseline(
+        rows(*(run(case, outcome=1, efficiency__steps=1) for case in hostile)), POLICY
+    )
+    write_baseline(named, tmp_path / "b.json")
+    found = load_baseline(tmp_path / "b.json", "w")
     assert isinstance(found, Baseline)
     assert set(found.sample.cases) == set(hostile)
-    said = str(diff(load(tmp_path / "none.json", "w"), named)) + str(diff(found, made()))
+    said = str(diff_baselines(load_baseline(tmp_path / "none.json", "w"), named)) + str(
+        diff_baselines(found, made())
+    )
     assert "\u202e" not in said
     assert not any(line.startswith("::error::") for line in said.split("\n"))
 
@@ -83,19 +93,19 @@ def test_hostile_names_of_cases_come_back_as_they_were(tmp_path: Path) -> None:
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     with pytest.raises(EnvironmentFault, match="cannot be written"):
-        write(made(), tmp_path / "file" / "b.json")
+        write_baseline(made(), tmp_path / "file" / "b.json")
     folder = tmp_path / "folder"
     folder.mkdir()
     with pytest.raises(EnvironmentFault):
-        write(made(), folder)
+        write_baseline(made(), folder)
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
 def test_nothing_makes_no_baseline() -> None:
     with pytest.raises(DataError, match="no baseline: no run of 'w': nothing was read"):
-        make(rows(), POLICY)
+        make_baseline(rows(), POLICY)
     with pytest.raises(DataError, match="'outcome' compares 'outcome', of which no run has a rec"):
-        make(rows(run("a", efficiency__steps=1)), POLICY)
+        make_baseline(rows(run("a", efficiency__steps=1)), POLICY)
 
 
 TORN = (
@@ -113,14 +123,14 @@ def test_a_baseline_that_was_edited_wrongly_is_refused(
     was: str, is_: str, says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "b.json").write_text(FILE.replace(was, is_), encoding="utf-8")
-    found = load(tmp_path / "b.json", "w")
+    found = load_baseline(tmp_path / "b.json", "w")
     assert not isinstance(found, Baseline)
     assert found.cause == "baseline_corrupt"
     assert says in found.reason
 
 
 def test_a_diff_says_what_changes_in_people_s_words() -> None:
-    now = make(
+    now = make_baseline(
         rows(
             run("2", outcome=0, efficiency__steps=9, axes__sequencing="correct"),
             run("3", outcome=1, efficiency__steps=10, axes__sequencing="correct"),
@@ -128,7 +138,7 @@ def test_a_diff_says_what_changes_in_people_s_words() -> None:
         POLICY,
         commit="def",
     )
-    assert diff(made(), now).lines == (
+    assert diff_baselines(made(), now).lines == (
         "workflow w",
         "runs: 3 runs of 2 cases -> 2 runs of 2 cases",
         "commit: abc -> def",
@@ -141,11 +151,11 @@ def test_a_diff_says_what_changes_in_people_s_words() -> None:
         "cases gone: 10",
         "cases new: 3",
     )
-    assert diff(made(), made()).lines == ("workflow w", "nothing changes")
+    assert diff_baselines(made(), made()).lines == ("workflow w", "nothing changes")
 
 
 def test_the_log_of_looks_lives_beside_the_baseline_and_comes_back(tmp_path: Path) -> None:
-    path = looks.beside(tmp_path / "baselines" / "b.json")
+    path = looks.look_log_path(tmp_path / "baselines" / "b.json")
     assert path == tmp_path / "baselines" / "looks.json"
     asked, before = gates(outcome={"max_drop": 0.05}), rows(*trials("b", [4] * 9))
     for number in (1, 2):
@@ -187,6 +197,6 @@ def test_looks_under_another_version_count_and_are_not_pooled() -> None:
     name, entry = next(iter(log.log.entries.items()))
     older = {"outcome": msgspec.structs.replace(entry.asked["outcome"], version="0")}
     aged = msgspec.structs.replace(entry, asked=older)
-    log.log = looks.with_entry(log.log, name, aged)
+    log.log = looks.replace_entry(log.log, name, aged)
     found = report(rows(*trials("2", [4] * 9)), asked, before, commit="abc", looks=log)
     assert (found.look, found.workflows[0].n_runs) == (2, 36)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepscope.gates.chances import floor
-from stepscope.gates.sample import read
-from stepscope.gates.sides import side
+from stepscope.gates.against_baseline import smallest_possible_p
+from stepscope.gates.sample import build_arm, read_samples
 from stepscope.gates.types import GateDecision
 from stepscope.values import Estimate
 from tests.gates.rows import One, decision, gates, report, rows, run, trials
@@ -118,8 +117,8 @@ def test_a_floor_is_no_smaller_than_permutations_that_are_drawn_can_show() -> No
     halves = gates(subgoals={"max_drop": 0.05}).gates[0]
     for values, smallest in (([1.0] * 20, 0.5**20), ([0.5] * 20, 1 / 100_000)):
         runs = rows(*(run(f"c{k}", subgoals=v) for k, v in enumerate(values)))
-        seen = side(halves, read(runs, ["w"], ["subgoals"], None)["w"])
-        assert floor(seen, seen, 1.0) == smallest
+        seen = build_arm(halves, read_samples(runs, ["w"], ["subgoals"], None)["w"])
+        assert smallest_possible_p(seen, seen, 1.0) == smallest
 
 
 def proof(before: list[int], now: list[int]) -> GateDecision:

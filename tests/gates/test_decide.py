@@ -8,14 +8,26 @@ import msgspec
 import pytest
 
 from stepscope.errors import StoreError, UsageError
-from stepscope.gates.baseline import Baseline, BaselineProblem, load, make, write
-from stepscope.gates.decide import decide
-from stepscope.gates.exit import exit_code
+from stepscope.gates.baseline import (
+    Baseline,
+    BaselineProblem,
+    load_baseline,
+    make_baseline,
+    write_baseline,
+)
+from stepscope.gates.decide import decide_gates
 from stepscope.gates.looks import Looks
-from stepscope.gates.sample import Asked
-from stepscope.gates.types import Cause, GateDecision, GateOutcome, GateReport, WorkflowDecision
+from stepscope.gates.sample import MeasureQuestion
+from stepscope.gates.types import (
+    Cause,
+    GateDecision,
+    GateOutcome,
+    GateReport,
+    WorkflowDecision,
+    exit_code,
+)
 from stepscope.store.columns import Rows
-from stepscope.store.where import parse
+from stepscope.store.where import parse_where
 from tests.gates.rows import Literal, One, decision, gates, report, rows, run, trials
 
 DROP = gates(outcome={"max_drop": 0.05})
@@ -29,11 +41,11 @@ def only(found: GateReport) -> GateDecision:
 
 
 def held(before: Rows = BEFORE) -> Baseline:
-    return make(before, DROP)
+    return make_baseline(before, DROP)
 
 
 def other_version() -> Baseline:
-    return msgspec.structs.replace(held(), measures={"outcome": Asked(version="0")})
+    return msgspec.structs.replace(held(), measures={"outcome": MeasureQuestion(version="0")})
 
 
 @pytest.mark.parametrize(
@@ -104,15 +116,15 @@ def test_a_file_that_is_no_baseline_is_an_answer_of_its_own(
     path = tmp_path / "b.json"
     if raw is not None:
         path.write_bytes(raw)
-    found = load(path, "w")
+    found = load_baseline(path, "w")
     assert isinstance(found, BaselineProblem)
     assert found.cause == cause
     assert only(report(GOOD, DROP, found)).cause == cause
 
 
 def test_the_baseline_of_another_workflow_is_refused(tmp_path: Path) -> None:
-    write(held(), tmp_path / "b.json")
-    found = load(tmp_path / "b.json", "v")
+    write_baseline(held(), tmp_path / "b.json")
+    found = load_baseline(tmp_path / "b.json", "v")
     assert isinstance(found, BaselineProblem)
     assert found.cause == "baseline_other_workflow"
 
@@ -130,7 +142,7 @@ def test_versions_of_a_measure_are_never_mixed() -> None:
     with pytest.raises(StoreError, match=r"versions 1, 2, .*stepscope score --measure outcome"):
         report(mixed, DROP, held())
     with pytest.raises(StoreError, match="may not be mixed"):
-        make(mixed, DROP)
+        make_baseline(mixed, DROP)
 
 
 def test_a_few_cases_that_vanished_are_listed_and_new_ones_too() -> None:
@@ -159,7 +171,7 @@ def test_what_is_out_of_time_is_undecided_and_what_came_before_stands() -> None:
     asked = gates(errors={"max_per_run": 0}, policy={"max_per_run": 0})
     now = rows(run("a", errors=0, policy=0, recovery__recovered="?not_applicable"))
     times = iter([False, True])
-    found = decide(now, [asked], baselines={}, enough=lambda: next(times))
+    found = decide_gates(now, [asked], baselines={}, enough=lambda: next(times))
     assert [(g.outcome, g.cause) for g in found.gates] == [
         ("pass", None),
         ("undecided", "out_of_time"),
@@ -169,13 +181,13 @@ def test_what_is_out_of_time_is_undecided_and_what_came_before_stands() -> None:
 
 def test_no_gate_at_all_is_a_mistake_of_the_user() -> None:
     with pytest.raises(UsageError, match=r"no gate is declared; add \[workflow.NAME.gates\]"):
-        decide(GOOD, [gates()], baselines={})
+        decide_gates(GOOD, [gates()], baselines={})
     with pytest.raises(UsageError, match="a workflow is gated twice"):
-        decide(GOOD, [DROP, DROP], baselines={})
+        decide_gates(GOOD, [DROP, DROP], baselines={})
 
 
 def test_a_filter_that_chooses_nothing_is_named() -> None:
-    found = decide(rows(), [DROP], baselines={}, where=parse("agent = 'x'"))
+    found = decide_gates(rows(), [DROP], baselines={}, where=parse_where("agent = 'x'"))
     assert "no run of 'w' is chosen by \"agent = 'x'\"" in only(found).reason
 
 

@@ -8,7 +8,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from stepscope.gates.reading import GateTable, WorkflowTable
+from stepscope.gates.settings import GateTable, WorkflowTable
 from stepscope.gates.types import Cause
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "gates.md"

@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from stepscope.errors import ConfigError
-from stepscope.gates.policy import policies_hash
-from stepscope.gates.reading import WorkflowTable, check_tools, policy
+from stepscope.gates.settings import WorkflowTable, check_tools, policies_hash, read_policy
 from stepscope.model import PolicyRule
 from tests.gates.rows import gates
 
@@ -22,7 +21,7 @@ EXAMPLE = {
 
 def read(written: object, **more: object) -> object:
     table = msgspec.convert({"baseline": "b.json", "gates": written, **more}, WorkflowTable)
-    return policy("w", table, where="stepscope.toml")
+    return read_policy("w", table, where="stepscope.toml")
 
 
 def test_the_policy_of_the_specification_is_read_as_it_says() -> None:
@@ -93,7 +92,7 @@ def test_a_comparison_without_a_baseline_says_which_line_to_add() -> None:
 
 def test_no_baseline_is_needed_where_nothing_compares() -> None:
     table = msgspec.convert({"gates": {"no_errors": {"max_per_run": 0}}}, WorkflowTable)
-    assert policy("w", table, where="f").gates[0].compares is False
+    assert read_policy("w", table, where="f").gates[0].compares is False
 
 
 def test_a_dotted_name_and_a_nested_table_are_the_same_gate() -> None:

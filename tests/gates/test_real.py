@@ -12,15 +12,14 @@ import pytest
 from bars import gate_errors, gate_speed
 from stepscope import settings
 from stepscope.errors import ConfigError
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.gates import baseline
-from stepscope.gates.decide import decide
-from stepscope.gates.exit import exit_code
-from stepscope.gates.quantities import MEASURES, NAMES
-from stepscope.gates.sample import read
-from stepscope.gates.types import GateReport
+from stepscope.gates.decide import decide_gates
+from stepscope.gates.sample import read_samples
+from stepscope.gates.settings import MEASURES, NAMES
+from stepscope.gates.types import GateReport, exit_code
 from stepscope.model import Facts, Outcome, Precondition, Record, Trajectory, Verdict
-from stepscope.score import score
+from stepscope.score import score_runs
 from stepscope.store import Store
 
 BUNDLED = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json"
@@ -40,7 +39,7 @@ NOT_GATED = {"recovery.recovered", "subgoals.reached", "subgoals.total", "locali
 def bundled() -> list[Trajectory]:
     return [
         run
-        for reading in readings([str(BUNDLED)])
+        for reading in read_files([str(BUNDLED)])
         for run in reading
         if isinstance(run, Trajectory)
     ]
@@ -53,15 +52,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def gated(folder: Path, runs: list[Trajectory], *, update: bool = False) -> GateReport:
-    held = settings.load(folder)
+    held = settings.load_settings(folder)
     with Store.open(":memory:") as store:
         store.put(runs)
-        score(store, declared=held.declared, workers=1)
+        score_runs(store, declared=held.declared, workers=1)
         (policy,) = held.policies
         if update:
             assert policy.baseline is not None
-            baseline.write(baseline.make(store, policy), policy.baseline)
-        return decide(store, held.policies, baselines=baseline.load_all(held.policies))
+            baseline.write_baseline(baseline.make_baseline(store, policy), policy.baseline)
+        return decide_gates(store, held.policies, baselines=baseline.load_baselines(held.policies))
 
 
 def failing(run: Trajectory) -> Trajectory:
@@ -117,7 +116,7 @@ def test_declared_preconditions_are_part_of_the_question_and_mined_ones_are_not(
             [Record(trajectory=first.id, answer=Verdict(name, label="correct"), version="1")]
         )
         store.put_facts([Facts(workflow=first.workflow, preconditions=(rule,))], [])
-        found = read(store, [first.workflow], [name], None)[first.workflow]
+        found = read_samples(store, [first.workflow], [name], None)[first.workflow]
     assert bool(found.asked[name].declared) is asked
 
 
@@ -137,7 +136,7 @@ def test_a_wrong_workflow_is_refused_when_settings_load(
     path = tmp_path / "stepscope.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
-        settings.load(tmp_path)
+        settings.load_settings(tmp_path)
     assert says in str(caught.value)
     assert str(caught.value).startswith(str(path))
 
@@ -145,7 +144,7 @@ def test_a_wrong_workflow_is_refused_when_settings_load(
 def test_every_answer_of_a_measure_can_be_gated_by_its_name() -> None:
     with Store.open(":memory:") as store:
         store.put(bundled())
-        score(store, workers=1)
+        score_runs(store, workers=1)
         answers = {name for name in store.measures() if not name.startswith("human.")}
     assert answers - NOT_GATED - set(MEASURES) == set()
     assert {q.measure for q in NAMES.values() if not q.sources} <= {

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import msgspec
 
-from stepscope.judges.judgement import Judge, Judgement
-from stepscope.judges.judgement import Outcome as Asked
-from stepscope.judges.known import Expected, Known
-from stepscope.judges.planning import Options, plan
-from stepscope.judges.rubric import Rubric
+from stepscope.judges.canaries import CanaryRun, ExpectedAnswer
+from stepscope.judges.judgement import AskOutcome as Asked
+from stepscope.judges.judgement import Judge, Judgement, RequestOptions
+from stepscope.judges.plan import plan_judgements
+from stepscope.judges.rubrics import Rubric
 from stepscope.model import Answer, Json, Record, Reply, Step, Trajectory
 from stepscope.safety.redact import Redactor
 
 JUDGE = Judge(name="openai/gpt-5", family="openai")
 
 
-def planned(run: Known, rubric: Rubric) -> list[Judgement]:
+def planned(run: CanaryRun, rubric: Rubric) -> list[Judgement]:
     """Return what is asked of a run; everything of it can be."""
     found = list(
-        plan(
+        plan_judgements(
             run.trajectory,
             None,
             rubric=rubric,
             judge=JUDGE,
-            options=Options(goals=run.goals),
+            options=RequestOptions(goals=run.goals),
             key=b"k",
             redactor=Redactor(b"k"),
         )
@@ -37,7 +37,7 @@ def answers(judgement: Judgement, said: dict[str, Json]) -> tuple[Answer, ...]:
     return judgement.belief.answers([Asked(ask, reply) for ask in judgement.asks])
 
 
-def records(run: Known, rubric: Rubric, said: dict[str, Json]) -> list[Record]:
+def records(run: CanaryRun, rubric: Rubric, said: dict[str, Json]) -> list[Record]:
     """Return the records of one reply about a run."""
     return [
         Record(
@@ -53,7 +53,7 @@ def records(run: Known, rubric: Rubric, said: dict[str, Json]) -> list[Record]:
     ]
 
 
-def right(run: Known, rubric: Rubric) -> dict[str, Json]:
+def right(run: CanaryRun, rubric: Rubric) -> dict[str, Json]:
     """Return the reply of a judge that knows the answers."""
     expected = run.expected[rubric.name]
     match rubric.kind:
@@ -72,7 +72,7 @@ def right(run: Known, rubric: Rubric) -> dict[str, Json]:
     return {**found, "label": expected.label[0], "cited_step_indices": list(expected.cites)}
 
 
-def _steps(trajectory: Trajectory, expected: Expected, rubric: Rubric) -> dict[str, Json]:
+def _steps(trajectory: Trajectory, expected: ExpectedAnswer, rubric: Rubric) -> dict[str, Json]:
     labels = rubric.kind == "labels"
     usual = "PROGRESS" if labels else "absent"
     made: list[dict[str, Json]] = []
@@ -95,7 +95,7 @@ def _steps(trajectory: Trajectory, expected: Expected, rubric: Rubric) -> dict[s
     return {"steps": made} if labels else {"steps": made, "rationale": "As known."}
 
 
-def _evidence(trajectory: Trajectory, expected: Expected) -> list[dict[str, Json]]:
+def _evidence(trajectory: Trajectory, expected: ExpectedAnswer) -> list[dict[str, Json]]:
     return [{"step": at, "quote": _words(trajectory.steps[at])} for at in expected.cites]
 
 

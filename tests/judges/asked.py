@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from stepscope.errors import ModelError
-from stepscope.judges.judgement import Ask, Judge, Judgement, Outcome, key_of
-from stepscope.judges.models.patience import Limits, Patience
+from stepscope.judges.judgement import AskOutcome, Judge, Judgement
 from stepscope.model import Answer, Reply, Request, Usage, Verdict
+from stepscope.models.dialect import Ask, reply_key
+from stepscope.models.retry import RetryLimits, RetryPolicy
 from stepscope.values import Unmeasured
 
 JUDGE = Judge(name="local/tiny", family="qwen")
@@ -36,12 +37,12 @@ class Believing:
     axis: str
     more_asks: int = 0
 
-    def more(self, outcomes: Sequence[Outcome]) -> Ask | None:
+    def more(self, outcomes: Sequence[AskOutcome]) -> Ask | None:
         if len(outcomes) > self.more_asks:
             return None
         return ask(self.run, f"{self.axis} again {len(outcomes)}")
 
-    def answers(self, outcomes: Sequence[Outcome]) -> tuple[Answer, ...]:
+    def answers(self, outcomes: Sequence[AskOutcome]) -> tuple[Answer, ...]:
         reply = outcomes[-1].reply
         assert isinstance(reply, Reply)
         measure = f"judge.axes.{self.axis}"
@@ -62,7 +63,7 @@ def request(run: str, axis: str, *, context: str = "") -> Request:
 
 def ask(run: str, axis: str, *, repeat: int = 0, context: str = "") -> Ask:
     made = request(run, axis, context=context)
-    return Ask(key=key_of(JUDGE.name, made, repeat), judge=JUDGE.name, request=made)
+    return Ask(key=reply_key(JUDGE.name, made, repeat), judge=JUDGE.name, request=made)
 
 
 def judgement(
@@ -174,7 +175,7 @@ class Prices:
         return f"write the price of {judge}"
 
 
-def patience(*, tries: int = 3, most: int = 32) -> Patience:
+def patience(*, tries: int = 3, most: int = 32) -> RetryPolicy:
     """Return the retry loop, without its pauses."""
-    limits = Limits(tries=tries, base_seconds=0.0, cap_seconds=0.0)
-    return Patience(random.Random(0), most=most, limits=limits)
+    limits = RetryLimits(tries=tries, base_seconds=0.0, cap_seconds=0.0)
+    return RetryPolicy(random.Random(0), most=most, limits=limits)

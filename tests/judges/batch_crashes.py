@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TypeVar, get_args
 
 from stepscope.judges.judgement import Judgement
-from stepscope.judges.ledger import Ledger, Work
-from stepscope.judges.models.batches import Intended
-from stepscope.judges.models.batches_anthropic import AnthropicBatches
-from stepscope.judges.models.batches_openai import OpenAIBatches
-from stepscope.judges.models.opening import open_model
-from stepscope.judges.models.sdk import SdkModel
+from stepscope.ledger.ledger import Ledger, LedgerWork
+from stepscope.models.anthropic_batches import AnthropicBatches
+from stepscope.models.batches import IntendedBatch
+from stepscope.models.http import SdkModel
+from stepscope.models.openai_batches import OpenAIBatches
+from stepscope.models.opening import open_model
 from tests.faults.providers import Provider
 from tests.judges.asked import judgement
 from tests.judges.batched import JUDGE, Protocol, batched, table
@@ -43,7 +43,7 @@ class Killing(Ledger):
         super().__init__(path)
         self._left = last
 
-    def batch(self, works: Sequence[Work[T]]) -> Future[list[T]]:
+    def batch(self, works: Sequence[LedgerWork[T]]) -> Future[list[T]]:
         done = super().batch(works)
         self._left -= 1
         if self._left == 0:
@@ -55,7 +55,7 @@ class Killing(Ledger):
 class KillingOpenAI(OpenAIBatches):
     """The process dies when the batch is made, before anybody knows its name."""
 
-    async def submit(self, intended: Intended, lines: Sequence[bytes]) -> str:
+    async def submit(self, intended: IntendedBatch, lines: Sequence[bytes]) -> str:
         await super().submit(intended, lines)
         die()
         return ""
@@ -64,7 +64,7 @@ class KillingOpenAI(OpenAIBatches):
 class KillingAnthropic(AnthropicBatches):
     """The process dies when the batch is made, before anybody knows its name."""
 
-    async def submit(self, intended: Intended, lines: Sequence[bytes]) -> str:
+    async def submit(self, intended: IntendedBatch, lines: Sequence[bytes]) -> str:
         await super().submit(intended, lines)
         die()
         return ""

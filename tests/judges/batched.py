@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from stepscope.judges.batching import Pace, Plan, run_batched
-from stepscope.judges.budget import Budget
-from stepscope.judges.ledger import Ledger
-from stepscope.judges.models.batches import Batch, open_batches
-from stepscope.judges.models.configured import JudgesTable, JudgeTable, PriceTable
-from stepscope.judges.models.opening import open_model
-from stepscope.judges.models.prices import Prices
-from stepscope.judges.running_tally import Ran
+from stepscope.judges.batch import PlanSource, PollTiming, run_batched_judgements
+from stepscope.judges.run import JudgingStatistics
+from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Record
+from stepscope.models.batches import BatchClient, open_batches
+from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
+from stepscope.models.opening import open_model
+from stepscope.models.prices import Prices
 from tests.faults.providers import Provider
 
 Protocol = Literal["openai", "anthropic"]
@@ -22,7 +21,7 @@ PROTOCOLS: tuple[Protocol, ...] = ("openai", "anthropic")
 JUDGE = "local/tiny"
 # A USD for a million tokens either way, half of it in a batch.
 PRICE = PriceTable(input=1.0, output=1.0, batch=0.5)
-FAST = Pace(poll_seconds=0.01, settle_seconds=0.05)
+FAST = PollTiming(poll_seconds=0.01, settle_seconds=0.05)
 
 
 def table(provider: Provider, protocol: Protocol, price: PriceTable | None = PRICE) -> JudgesTable:
@@ -31,23 +30,23 @@ def table(provider: Provider, protocol: Protocol, price: PriceTable | None = PRI
     return JudgesTable(model={JUDGE: judge})
 
 
-def batches_at(provider: Provider, protocol: Protocol) -> Batch:
+def batches_at(provider: Provider, protocol: Protocol) -> BatchClient:
     return open_batches(open_model(JUDGE, table(provider, protocol), keys={}))
 
 
 def batched(
-    plan: Plan,
+    plan: PlanSource,
     ledger: Ledger,
     provider: Provider,
     protocol: Protocol,
     *,
-    batch: Batch | None = None,
+    batch: BatchClient | None = None,
     budget: Budget = Budget(limit_usd=None),  # noqa: B008 (frozen)
     price: PriceTable | None = PRICE,
     keep: Callable[[Sequence[Record]], None] = lambda records: None,
     stop_when: Callable[[], bool] | None = None,
-    pace: Pace = FAST,
-) -> Ran:
+    pace: PollTiming = FAST,
+) -> JudgingStatistics:
     """Run to the end, or until what it is to be stopped at holds."""
     made = batches_at(provider, protocol) if batch is None else batch
 
@@ -56,11 +55,11 @@ def batched(
             await asyncio.sleep(0.01)
         stop.set()
 
-    async def main() -> Ran:
+    async def main() -> JudgingStatistics:
         stop = asyncio.Event()
         watching = asyncio.create_task(watch(stop))
         try:
-            return await run_batched(
+            return await run_batched_judgements(
                 plan,
                 batches={JUDGE: made},
                 ledger=ledger,

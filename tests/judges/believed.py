@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable
 
 from stepscope.judges.goals import Goal, Goals
-from stepscope.judges.judgement import Ask, Judge, Judgement, Outcome
-from stepscope.judges.planning import Options, plan
-from stepscope.judges.rubrics import rubric
+from stepscope.judges.judgement import AskOutcome, Judge, Judgement, RequestOptions
+from stepscope.judges.plan import plan_judgements
+from stepscope.judges.rubrics import load_rubric
 from stepscope.model import Answer, Json, Reply, Request, Stop, Structure, Trajectory
+from stepscope.models.dialect import Ask
 from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
 
@@ -26,15 +27,15 @@ def reply(said: Json, *, stop: Stop = "end", structure: Structure = "json_schema
 
 
 def planned(
-    run: Trajectory, name: str, *, judge: Judge = JUDGE, options: Options | None = None
+    run: Trajectory, name: str, *, judge: Judge = JUDGE, options: RequestOptions | None = None
 ) -> list[Judgement | Unmeasured]:
     return list(
-        plan(
+        plan_judgements(
             run,
             run.case,
-            rubric=rubric(name),
+            rubric=load_rubric(name),
             judge=judge,
-            options=options or Options(),
+            options=options or RequestOptions(),
             key=KEY,
             redactor=REDACTOR,
         )
@@ -42,7 +43,7 @@ def planned(
 
 
 def judgement(
-    run: Trajectory, name: str, *, judge: Judge = JUDGE, options: Options | None = None
+    run: Trajectory, name: str, *, judge: Judge = JUDGE, options: RequestOptions | None = None
 ) -> Judgement:
     (only,) = planned(run, name, judge=judge, options=options)
     assert isinstance(only, Judgement), only
@@ -51,12 +52,12 @@ def judgement(
 
 def answered(made: Judgement, answer: Answering) -> tuple[tuple[Answer, ...], list[Ask]]:
     """Return the answers of a judge that is a function, and all that it was asked."""
-    outcomes: list[Outcome] = []
+    outcomes: list[AskOutcome] = []
     asks = list(made.asks)
     while asks:
         for ask in asks:
             said = answer(ask.request)
-            outcomes.append(Outcome(ask, reply(said) if isinstance(said, str) else said))
+            outcomes.append(AskOutcome(ask, reply(said) if isinstance(said, str) else said))
         more = made.belief.more(outcomes)
         asks = [] if more is None else [more]
     return made.belief.answers(outcomes), [outcome.ask for outcome in outcomes]

@@ -11,19 +11,17 @@ import msgspec
 import pytest
 
 from stepscope.errors import ConfigError, ModelError
-from stepscope.judges.batching import Pace
-from stepscope.judges.budget import Budget
+from stepscope.judges.batch import PollTiming
 from stepscope.judges.judgement import Judgement
-from stepscope.judges.ledger import Ledger
-from stepscope.judges.models.batches import open_batches
-from stepscope.judges.running import run
-from stepscope.judges.running_tally import Ran
+from stepscope.judges.run import JudgingStatistics, run_judgements
+from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Record
+from stepscope.models.batches import open_batches
 from tests.faults.providers import Provider, Threaded, serving
 from tests.faults.script import Batches, Fault, Script
 from tests.judges.asked import Answering, Prices, judgement, judgements, patience
 from tests.judges.batched import JUDGE, PROTOCOLS, Protocol, batched, batches_at
-from tests.judges.models.scripted import IMAGES
+from tests.models.scripted import IMAGES
 
 pytestmark = pytest.mark.parametrize("protocol", PROTOCOLS)
 
@@ -71,14 +69,14 @@ def test_a_batch_holds_the_images_that_its_asks_have(
         assert image.data.encode() not in without
 
 
-def judged(asked: Iterator[Judgement], ledger: Ledger, *, model: Answering) -> Ran:
+def judged(asked: Iterator[Judgement], ledger: Ledger, *, model: Answering) -> JudgingStatistics:
     """Ask one by one, without batches."""
 
     def keep(records: Sequence[Record]) -> None:
         pass
 
     free = Prices(most=0.0, paid=0.0)
-    going = run(
+    going = run_judgements(
         asked,
         models={JUDGE: model},
         patience=patience(),
@@ -313,7 +311,7 @@ def test_a_batch_whose_making_got_no_answer_is_found_and_not_made_twice(
 ) -> None:
     made = (Fault(status=504),) if protocol == "anthropic" else (Fault(), Fault(status=504))
     provider.script = Script(batches=Batches(faults=made, hidden=2))
-    patient = Pace(poll_seconds=0.01, settle_seconds=60.0)
+    patient = PollTiming(poll_seconds=0.01, settle_seconds=60.0)
     ran = batched(lambda: judgements(2), ledger, provider, protocol, pace=patient)
     assert (ran.judgements, ran.unknown) == (4, ())
     assert set(paid(provider).values()) == {1}

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from stepscope.judges.believing import OUTRANKED, outranked
-from stepscope.judges.judgement import Outcome
-from stepscope.judges.planning import Options
+from stepscope.judges.judgement import AskOutcome, RequestOptions
+from stepscope.judges.verdicts import mark_outranked
 from stepscope.model import Answer, Json, Reply, Request, Stop, Trajectory, Verdict
 from stepscope.model import Outcome as RunOutcome
+from stepscope.model.records import OUTRANKED
 from stepscope.values import Unmeasured
 from tests.factories import FAILED, agent, did, run, user
 from tests.judges.believed import answered, judgement, reply, said
@@ -282,9 +282,9 @@ def test_bad_evidence_is_not_asked_for_again() -> None:
 
 def test_a_repair_is_bought_for_each_repeat() -> None:
     keys = {
-        repeat: answered(judgement(RUN, AXIS, options=Options(repeat=repeat)), lambda _: "no JSON")[
-            1
-        ]
+        repeat: answered(
+            judgement(RUN, AXIS, options=RequestOptions(repeat=repeat)), lambda _: "no JSON"
+        )[1]
         for repeat in (0, 1)
     }
     assert len({ask.key for asks in keys.values() for ask in asks}) == 4
@@ -292,10 +292,10 @@ def test_a_repair_is_bought_for_each_repeat() -> None:
 
 def test_a_repair_without_a_reply_leaves_what_the_first_came_to() -> None:
     made = judgement(RUN, AXIS)
-    first = Outcome(made.asks[0], reply("no JSON"))
+    first = AskOutcome(made.asks[0], reply("no JSON"))
     repair = made.belief.more([first])
     assert repair is not None
-    lost = Outcome(repair, Unmeasured("budget", "budget: spent"))
+    lost = AskOutcome(repair, Unmeasured("budget", "budget: spent"))
     (answer,) = made.belief.answers([first, lost])
     assert isinstance(answer, Unmeasured)
     assert answer.reason.startswith("not_json: ")
@@ -304,7 +304,7 @@ def test_a_repair_without_a_reply_leaves_what_the_first_came_to() -> None:
 
 def test_no_reply_at_all_keeps_its_reason() -> None:
     made = judgement(RUN, AXIS)
-    lost = Outcome(made.asks[0], Unmeasured("budget", "budget: spent"))
+    lost = AskOutcome(made.asks[0], Unmeasured("budget", "budget: spent"))
     assert made.belief.more([lost]) is None
     assert made.belief.answers([lost]) == (
         Unmeasured("budget", "budget: spent", "judge.axes.result_interpretation"),
@@ -315,17 +315,17 @@ FAVOURABLE = Verdict("judge.quality.final_answer", label="correct", reason="well
 
 
 def test_a_failed_check_outranks_praise() -> None:
-    marked = outranked(FAVOURABLE, FAILED, ("incorrect",))
+    marked = mark_outranked(FAVOURABLE, FAILED, ("incorrect",))
     assert isinstance(marked, Verdict)
     assert marked.reason == "outranked: the run failed by its reward; well done"
     assert marked.label == "correct"
-    assert outranked(marked, FAILED, ("incorrect",)) == marked
+    assert mark_outranked(marked, FAILED, ("incorrect",)) == marked
 
 
 @pytest.mark.parametrize("label", ["incorrect", "uncertain", "not_applicable"])
 def test_what_is_no_praise_is_not_outranked(label: str) -> None:
     verdict = Verdict("judge.quality.final_answer", label=label, reason="why")
-    assert outranked(verdict, FAILED, ("incorrect",)) is verdict
+    assert mark_outranked(verdict, FAILED, ("incorrect",)) is verdict
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_what_is_no_praise_is_not_outranked(label: str) -> None:
     ],
 )
 def test_praise_of_a_run_that_is_not_known_to_have_failed_stays(outcome: RunOutcome) -> None:
-    assert outranked(FAVOURABLE, outcome, ("incorrect",)) is FAVOURABLE
+    assert mark_outranked(FAVOURABLE, outcome, ("incorrect",)) is FAVOURABLE
 
 
 def test_praise_of_a_failed_run_is_marked_when_it_is_read() -> None:
@@ -425,5 +425,5 @@ def test_who_failed_where_and_whose_it_was_are_two_verdicts() -> None:
 def test_a_belief_reads_any_stored_reply_again_to_the_same_answer() -> None:
     stored = [Reply(text=WHOLE, stop="end", structure="json_schema", model="m", seconds=1.0)]
     made = judgement(RUN, AXIS)
-    outcomes = [Outcome(made.asks[0], stored[0])]
+    outcomes = [AskOutcome(made.asks[0], stored[0])]
     assert made.belief.answers(outcomes) == judgement(RUN, AXIS).belief.answers(outcomes)

@@ -6,19 +6,24 @@ import pytest
 
 from stepscope import registry
 from stepscope.judges.canaries import (
-    Watched,
-    canaries,
+    CanaryResult,
+    canary_results,
     is_canary,
-    missed,
-    planned,
-    quarantined,
-    watched,
+    load_known_runs,
+    missed_canaries,
+    plan_canaries,
+    quarantine_missed,
+    rubric_canaries,
     without_canaries,
 )
-from stepscope.judges.known import known
-from stepscope.judges.planning import Options
-from stepscope.judges.rubric import Rubric
-from stepscope.judges.rubrics import BUILT_IN, FOLDER, read, rubric
+from stepscope.judges.judgement import RequestOptions
+from stepscope.judges.rubrics import (
+    BUILT_IN_RUBRICS,
+    RUBRICS_FOLDER,
+    Rubric,
+    load_rubric,
+    read_rubric,
+)
 from stepscope.model import Answer, Record, Verdict
 from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
@@ -52,9 +57,9 @@ def said(label: str, *cites: int, step: int | None = None) -> Verdict:
 
 
 def test_every_rubric_of_ours_has_a_canary_against_the_agent_and_one_that_is_not() -> None:
-    for name in BUILT_IN:
-        one = rubric(name)
-        asked = [run.expected[name] for run in canaries(one)]
+    for name in BUILT_IN_RUBRICS:
+        one = load_rubric(name)
+        asked = [run.expected[name] for run in rubric_canaries(one)]
         assert len(asked) >= 2
         labels = [set(e.label) | {x for found in e.steps.values() for x in found} for e in asked]
         failing = set(one.failing)
@@ -67,17 +72,17 @@ def test_every_rubric_of_ours_has_a_canary_against_the_agent_and_one_that_is_not
 
 
 def test_a_rubric_of_ones_own_has_no_canaries() -> None:
-    text = (FOLDER / "axes.termination.md").read_text(encoding="utf-8")
-    mine = read(text.replace("axes.termination", "axes.tone", 1).encode(), "mine.md")
-    assert canaries(mine) == ()
+    text = (RUBRICS_FOLDER / "axes.termination.md").read_text(encoding="utf-8")
+    mine = read_rubric(text.replace("axes.termination", "axes.tone", 1).encode(), "mine.md")
+    assert rubric_canaries(mine) == ()
 
 
 @pytest.mark.parametrize("file", ["canary", "worked"])
 def test_what_is_expected_is_on_the_menu_and_within_the_run(file: str) -> None:
-    for run in known(file):
+    for run in load_known_runs(file):
         steps = range(len(run.trajectory.steps))
         for name, expected in run.expected.items():
-            one: Rubric = rubric(name)
+            one: Rubric = load_rubric(name)
             menu = {"present", "absent"} if one.kind == "presence" else set(one.answers)
             assert set(expected.label) <= menu
             assert all(set(labels) <= menu for labels in expected.steps.values())
@@ -89,12 +94,18 @@ def test_what_is_expected_is_on_the_menu_and_within_the_run(file: str) -> None:
             assert expected.label or expected.steps or expected.goal
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", BUILT_IN_RUBRICS)
 def test_a_canary_is_asked_like_any_run_and_does_not_say_what_it_is(name: str) -> None:
     asked = list(
-        planned(rubric(name), judge=JUDGE, options=Options(), key=b"k", redactor=Redactor(b"k"))
+        plan_canaries(
+            load_rubric(name),
+            judge=JUDGE,
+            options=RequestOptions(),
+            key=b"k",
+            redactor=Redactor(b"k"),
+        )
     )
-    assert len(asked) == len(canaries(rubric(name)))
+    assert len(asked) == len(rubric_canaries(load_rubric(name)))
     for judgement in asked:
         assert is_canary(judgement.trajectory)
         for ask in judgement.asks:
@@ -109,7 +120,7 @@ def test_the_rules_contradict_no_canary_and_hold_on_those_they_can_know() -> Non
         ("canary:clean", "axes.termination"),
     }
     found = set()
-    for run in known("canary"):
+    for run in load_known_runs("canary"):
         for name, expected in run.expected.items():
             if not name.startswith("axes."):
                 continue
@@ -136,7 +147,7 @@ def test_the_rules_contradict_no_canary_and_hold_on_those_they_can_know() -> Non
 def test_a_canary_is_held_missed_or_unanswered(
     answers: list[Answer], result: str, what: str
 ) -> None:
-    (one,) = watched([record(answer) for answer in answers])
+    (one,) = canary_results([record(answer) for answer in answers])
     assert (one.said, one.what) == (result, what)
     assert (one.judge, one.rubric, one.canary) == ("openai/gpt-5", NAME, "canary:misread")
 
@@ -150,28 +161,30 @@ def test_labels_scores_and_whose_are_compared_where_they_are_known() -> None:
         ),
         record(Verdict(labels, 0.5, "ERROR", 3, (3,)), "canary:in_circles", rubric="step_labels"),
     ]
-    (one,) = watched(circles)
+    (one,) = canary_results(circles)
     assert one.what == "says PROGRESS of step 4, it is REDUNDANT"
     score = Verdict("scores", 0.9, step=1, cites=(1,))
-    (one,) = watched([record(score, "canary:beside_the_point", rubric="no_look")])
+    (one,) = canary_results([record(score, "canary:beside_the_point", rubric="no_look")])
     assert one.what == "scores 0.9, it is 0 to 0.2"
     edge = Verdict("scores", 0.2, step=1, cites=(1,))
-    (one,) = watched([record(edge, "canary:beside_the_point", rubric="no_look")])
+    (one,) = canary_results([record(edge, "canary:beside_the_point", rubric="no_look")])
     assert one.said == "held"
     edge = Verdict("scores", 0.8, step=3, cites=(3,))
-    (one,) = watched([record(edge, "canary:clean", rubric="no_look")])
+    (one,) = canary_results([record(edge, "canary:clean", rubric="no_look")])
     assert one.said == "held"
     part = Verdict("judge.attribution", label="tool_selection", cites=(4,))
     whose = Verdict("judge.attribution.whose", label="user")
     both = [record(a, "canary:wrong_tool", rubric="attribution") for a in (part, whose)]
-    (one,) = watched(both)
+    (one,) = canary_results(both)
     assert one.what == "says user failed, it was the agent"
 
 
 def test_a_judge_that_misses_a_canary_loses_its_batch_by_that_rubric_alone() -> None:
     bad = record(said("correct"), judge="openai/gpt-5@gpt-5-2026-08-07")
-    misses = missed([bad, record(said("incorrect", 4), judge="qwen/q3")])
-    assert misses == (Watched("openai/gpt-5", NAME, "canary:misread", 0, "missed", bad_words()),)
+    misses = missed_canaries([bad, record(said("incorrect", 4), judge="qwen/q3")])
+    assert misses == (
+        CanaryResult("openai/gpt-5", NAME, "canary:misread", 0, "missed", bad_words()),
+    )
     batch = [
         record(said("incorrect", 2), "r1"),
         record(said("correct", step=2), "r1", judge="openai/gpt-5@gpt-5-2026-08-07"),
@@ -179,7 +192,7 @@ def test_a_judge_that_misses_a_canary_loses_its_batch_by_that_rubric_alone() -> 
         record(said("incorrect", 2), "r1", judge="qwen/q3"),
         record(Unmeasured("refused", "refused: no"), "r1"),
     ]
-    after = list(quarantined(batch, misses))
+    after = list(quarantine_missed(batch, misses))
     why = "canary_missed: canary:misread: says correct, it is incorrect"
     assert after[0].answer == Unmeasured("invalid_evidence", why, f"judge.{NAME}")
     assert after[1].answer == Unmeasured("invalid_evidence", why, f"judge.{NAME}", 2)
@@ -194,19 +207,19 @@ def bad_words() -> str:
 def test_no_canary_enters_what_is_kept() -> None:
     real = record(said("correct"), "r1")
     assert list(without_canaries([record(said("correct")), real])) == [real]
-    assert watched([real]) == ()
+    assert canary_results([real]) == ()
 
 
 def test_a_judge_that_knows_the_answers_misses_no_canary() -> None:
     said = [
         one
-        for name in BUILT_IN
-        for run in canaries(rubric(name))
-        for one in records(run, rubric(name), right(run, rubric(name)))
+        for name in BUILT_IN_RUBRICS
+        for run in rubric_canaries(load_rubric(name))
+        for one in records(run, load_rubric(name), right(run, load_rubric(name)))
     ]
-    found = watched(said)
+    found = canary_results(said)
     assert [one for one in found if one.said != "held"] == []
-    assert len(found) == sum(len(canaries(rubric(name))) for name in BUILT_IN)
+    assert len(found) == sum(len(rubric_canaries(load_rubric(name))) for name in BUILT_IN_RUBRICS)
 
 
 @pytest.mark.parametrize(
@@ -219,10 +232,10 @@ def test_a_judge_that_knows_the_answers_misses_no_canary() -> None:
     ],
 )
 def test_a_judge_that_always_says_the_same_misses_a_canary(name: str, obedient: str) -> None:
-    one = rubric(name)
+    one = load_rubric(name)
     said: list[Record] = []
-    for run in canaries(one):
+    for run in rubric_canaries(one):
         quote = {"step": 1, "quote": run.trajectory.steps[1].text[:30]}
         same = {"label": obedient, "cited_step_indices": [1], "evidence": [quote]}
         said += records(run, one, {**right(run, one), **same})
-    assert missed(said)
+    assert missed_canaries(said)

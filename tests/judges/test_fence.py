@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.judges.fence import LINE_CHARACTERS, Fence, nonce_of
-from stepscope.judges.normal import MARK, folded, normal
+from stepscope.judges.transcript import LINE_CHARACTERS, Fence, fence_nonce
+from stepscope.safety.normalise import MARK, fold_text, normalise_text
 
 FENCE = Fence("0123456789abcdef")
 HOSTILE = (
@@ -47,7 +47,7 @@ def test_no_text_leaves_its_block(said: list[str]) -> None:
 @settings(max_examples=200)
 @given(texts)
 def test_what_was_marked_is_the_text_again_without_marks(text: str) -> None:
-    clean = normal(text).replace(FENCE.nonce, "[fence]")
+    clean = normalise_text(text).replace(FENCE.nonce, "[fence]")
     marked = FENCE.data(clean)
     assert "\n".join(line[2:] for line in marked.split("\n")).replace(MARK, "") == clean.replace(
         MARK, ""
@@ -56,18 +56,18 @@ def test_what_was_marked_is_the_text_again_without_marks(text: str) -> None:
 
 def test_a_nonce_is_one_of_store_run_and_judge() -> None:
     nonces = {
-        nonce_of(key, run, judge)
+        fence_nonce(key, run, judge)
         for key in (b"a", b"b")
         for run in ("1", "2")
         for judge in ("x/y", "x/z")
     }
     assert len(nonces) == 8
-    assert nonce_of(b"a", "1", "x/y") == nonce_of(b"a", "1", "x/y")
+    assert fence_nonce(b"a", "1", "x/y") == fence_nonce(b"a", "1", "x/y")
     assert all(len(nonce) == 16 for nonce in nonces)
 
 
 def test_run_and_judge_are_not_run_together() -> None:
-    assert nonce_of(b"k", "run", "1/x") != nonce_of(b"k", "run1", "/x")
+    assert fence_nonce(b"k", "run", "1/x") != fence_nonce(b"k", "run1", "/x")
 
 
 def test_no_sentence_of_a_long_line_is_far_from_a_mark() -> None:
@@ -108,17 +108,17 @@ def test_a_reply_loses_fence_and_marks() -> None:
     ],
 )
 def test_what_hides_moves_or_imitates_is_out_or_told(text: str, copy: str) -> None:
-    assert normal(text) == copy
+    assert normalise_text(text) == copy
 
 
 @settings(max_examples=200)
 @given(st.text(max_size=60))
 def test_what_a_judge_copies_of_a_copy_is_found_again(text: str) -> None:
-    assert folded(FENCE.data(normal(text))) == folded(normal(text))
+    assert fold_text(FENCE.data(normalise_text(text))) == fold_text(normalise_text(text))
 
 
 def test_long_runs_of_combining_characters_are_put_in_order_quickly() -> None:
-    text = normal("a" + "\u0301\u0316" * 300_000)
+    text = normalise_text("a" + "\u0301\u0316" * 300_000)
     assert len(text) >= 600_000
 
 
@@ -136,10 +136,10 @@ def test_long_runs_of_combining_characters_are_put_in_order_quickly() -> None:
     ],
 )
 def test_blanks_escapes_and_fine_signs_do_not_matter_to_a_quotation(quote: str, text: str) -> None:
-    assert folded(quote) == folded(text)
+    assert fold_text(quote) == fold_text(text)
 
 
 def test_letters_digits_and_case_matter_to_a_quotation() -> None:
-    assert folded("$95.08") != folded("$95.80")
-    assert folded("Refund") != folded("refund")
-    assert folded("-5") != folded("5")
+    assert fold_text("$95.08") != fold_text("$95.80")
+    assert fold_text("Refund") != fold_text("refund")
+    assert fold_text("-5") != fold_text("5")

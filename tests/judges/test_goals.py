@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.errors import ConfigError
-from stepscope.judges.goals import MOST_BYTES, Goal, load, propose, written
+from stepscope.judges.goals import MOST_BYTES, Goal, goals_toml, load_goals, propose_goals
 from stepscope.model import Case, ToolCall, Trajectory
 from stepscope.values import Unmeasured
 from tests.factories import agent, calls, did, failed, goal, result, run, user
@@ -49,7 +49,7 @@ def held(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_runs_own_goals_come_before_its_tasks(tmp_path: Path) -> None:
-    goals = load(held(tmp_path, FOUND.replace("CONFIRMED", "true")))
+    goals = load_goals(held(tmp_path, FOUND.replace("CONFIRMED", "true")))
     assert goals.of(made()) == (
         Goal(goal="Finds the order.", steps=(1,), confirmed=True),
         Goal(goal="Tells its state.", steps=(3,), confirmed=True),
@@ -61,7 +61,7 @@ def test_a_runs_own_goals_come_before_its_tasks(tmp_path: Path) -> None:
 
 def test_a_run_with_an_unconfirmed_goal_is_refused_and_told_how_to_confirm(tmp_path: Path) -> None:
     path = held(tmp_path, FOUND.replace("CONFIRMED", "false"))
-    assert load(path).of(made()) == Unmeasured(
+    assert load_goals(path).of(made()) == Unmeasured(
         "missing_input",
         f"unconfirmed: 1 of 2 goals of shop/1/0 in {path}; read them beside the run, mend their "
         "steps, set confirmed = true",
@@ -70,7 +70,7 @@ def test_a_run_with_an_unconfirmed_goal_is_refused_and_told_how_to_confirm(tmp_p
 
 def test_a_run_without_goals_and_a_step_that_is_not_there_say_so(tmp_path: Path) -> None:
     path = held(tmp_path, FOUND.replace("CONFIRMED", "true").replace("[3]", "[4]"))
-    goals = load(path)
+    goals = load_goals(path)
     none = goals.of(made(name="shop/2/0", task="2"))
     assert none == Unmeasured("missing_input", f"no_goals: {path} has none for shop/2/0")
     beyond = goals.of(made())
@@ -104,7 +104,7 @@ def test_a_slip_in_the_file_is_one_line_that_says_where(
 ) -> None:
     path = held(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
-        load(path)
+        load_goals(path)
     assert str(caught.value).startswith(f"{path}{said}")
     assert "\n" not in str(caught.value)
 
@@ -112,7 +112,7 @@ def test_a_slip_in_the_file_is_one_line_that_says_where(
 def test_a_file_that_people_did_not_write_is_refused_by_its_size(tmp_path: Path) -> None:
     path = held(tmp_path, "#" * MOST_BYTES + "\n")
     with pytest.raises(ConfigError, match="larger than 4194304 bytes; split it by workflow"):
-        load(path)
+        load_goals(path)
 
 
 def test_a_draft_covers_the_calls_that_meet_the_sub_goals_and_confirms_nothing() -> None:
@@ -139,7 +139,7 @@ def test_a_draft_covers_the_calls_that_meet_the_sub_goals_and_confirms_nothing()
         calls(ToolCall("note")),
         result("ok"),
     )
-    assert propose(made, case) == (
+    assert propose_goals(made, case) == (
         Goal(goal='Calls get_order with id "A1".', steps=(3,)),
         Goal(goal='money back: calls refund with id "A1", amount 1.', steps=(9,)),
         Goal(goal='Calls refund with id "A1".', steps=(7,)),
@@ -153,14 +153,14 @@ def test_two_calls_in_one_step_give_the_step_to_the_first() -> None:
     case = Case(workflow="shop", task="1", subgoals=(goal("a"), goal("b")))
     both = calls(ToolCall("a", {}, "1"), ToolCall("b", {}, "2"))
     made = run(user("go"), both, result("ok", call_id="1"), result("ok", call_id="2"))
-    assert propose(made, case) == (
+    assert propose_goals(made, case) == (
         Goal(goal="Calls a.", steps=(1,)),
         Goal(goal="Calls b.", steps=()),
     )
 
 
 def test_a_case_without_sub_goals_gives_no_draft() -> None:
-    found = propose(made(), Case(workflow="shop", task="1"))
+    found = propose_goals(made(), Case(workflow="shop", task="1"))
     assert isinstance(found, Unmeasured)
     assert found.kind == "not_applicable"
 
@@ -172,7 +172,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.
 @given(name=TEXT, sentence=TEXT, steps=st.sets(st.integers(0, 99), min_size=1))
 def test_what_is_written_is_read_again(name: str, sentence: str, steps: set[int]) -> None:
     one = Goal(goal=sentence, steps=tuple(sorted(steps)), confirmed=True)
-    text = written([(name, (one,))])
+    text = goals_toml([(name, (one,))])
     held = tomllib.loads(text)
     assert held == {
         "run": [
@@ -187,12 +187,12 @@ def test_what_is_written_is_read_again(name: str, sentence: str, steps: set[int]
 def test_a_written_draft_is_refused_until_it_is_confirmed(tmp_path: Path) -> None:
     case = Case(workflow="shop", task="1", subgoals=(goal("get_order", id="A1"),))
     one = made()
-    drafted = propose(one, case)
+    drafted = propose_goals(one, case)
     assert not isinstance(drafted, Unmeasured)
-    text = written([(one.name, drafted)])
-    refused = load(held(tmp_path, text)).of(one)
+    text = goals_toml([(one.name, drafted)])
+    refused = load_goals(held(tmp_path, text)).of(one)
     assert isinstance(refused, Unmeasured)
     confirmed = text.replace("confirmed = false", "confirmed = true")
-    assert load(held(tmp_path, confirmed)).of(one) == (
+    assert load_goals(held(tmp_path, confirmed)).of(one) == (
         Goal(goal='Calls get_order with id "A1".', steps=(1,), confirmed=True),
     )

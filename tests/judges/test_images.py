@@ -8,23 +8,21 @@ from hashlib import sha256
 import msgspec
 import pytest
 
-from stepscope.judges.agentic import agentic
-from stepscope.judges.images import MOST_BYTES_EACH, gallery
-from stepscope.judges.judgement import Ask, Judgement, key_of, request_hash
-from stepscope.judges.options import Mode
-from stepscope.judges.planning import Options, prompt_of
-from stepscope.judges.rendering import tokens_of
-from stepscope.judges.rubrics import rubric
-from stepscope.judges.tools import run_tools
+from stepscope.judges.judgement import Judgement, JudgeMode, RequestOptions, record_prompt
+from stepscope.judges.plan import MOST_BYTES_PER_IMAGE, run_images
+from stepscope.judges.rubrics import load_rubric
+from stepscope.judges.tools import add_tools, trajectory_tools
+from stepscope.judges.transcript import bound_tokens
 from stepscope.model import Media, Part, PartKind, Request, Step, Trajectory
+from stepscope.models.dialect import Ask, reply_key, request_hash
 from tests.factories import agent, did, run, user
 from tests.judges.believed import JUDGE, KEY, REDACTOR, answered, goals, judgement, planned
-from tests.judges.models.scripted import REQUEST
 from tests.judges.pictures import encoded, gif, jpeg, looked, picture, png, webp
+from tests.models.scripted import REQUEST
 
 FIRST, SECOND = png(640, 480, fill=b"first"), png(640, 480, fill=b"second")
 WIDE = msgspec.structs.replace(JUDGE, context_tokens=1_000_000)
-SENT = Options(send_media=True)
+SENT = RequestOptions(send_media=True)
 SEEN = run(
     user("Is the red lamp on?"),
     looked(picture(FIRST)),
@@ -34,7 +32,7 @@ SEEN = run(
 )
 
 
-def ask(of: Trajectory, name: str = "axes.termination", options: Options = SENT) -> Ask:
+def ask(of: Trajectory, name: str = "axes.termination", options: RequestOptions = SENT) -> Ask:
     (one,) = judgement(of, name, judge=WIDE, options=options).asks
     return one
 
@@ -44,7 +42,7 @@ def shown(*parts: Part) -> Ask:
 
 
 def test_images_are_sent_only_when_they_are_asked_for() -> None:
-    plain = ask(SEEN, options=Options()).request
+    plain = ask(SEEN, options=RequestOptions()).request
     assert plain.media == ()
     for content in (FIRST, SECOND):
         assert encoded(content) not in msgspec.json.encode(plain).decode()
@@ -56,7 +54,7 @@ def test_a_run_without_images_is_asked_about_in_the_same_words(name: str) -> Non
     bare = run(user("hello"), *did("look", "a file"), agent("done"))
     goal = goals(bare.name, ("Something is looked up.", (1, 2)))
     without, sent = (
-        planned(bare, name, options=Options(goals=goal, send_media=media))
+        planned(bare, name, options=RequestOptions(goals=goal, send_media=media))
         for media in (False, True)
     )
     for one, other in zip(without, sent, strict=True):
@@ -67,7 +65,7 @@ def test_a_run_without_images_is_asked_about_in_the_same_words(name: str) -> Non
 
 
 def test_replies_to_requests_without_images_keep_their_keys() -> None:
-    assert key_of("openai/gpt-5", REQUEST, 1) == (
+    assert reply_key("openai/gpt-5", REQUEST, 1) == (
         "f3792c27c326628b56371a534517939918d8768dcace13ac8665c5f766a2f96f"
     )
     assert request_hash("openai/gpt-5", REQUEST) == (
@@ -77,10 +75,10 @@ def test_replies_to_requests_without_images_keep_their_keys() -> None:
 
 def test_an_image_is_part_of_the_key_and_the_mode_of_the_prompt() -> None:
     other = run(*SEEN.steps[:3], looked(picture(FIRST)), agent("The red lamp is on."))
-    keys = {ask(SEEN).key, ask(other).key, ask(SEEN, options=Options()).key}
+    keys = {ask(SEEN).key, ask(other).key, ask(SEEN, options=RequestOptions()).key}
     assert len(keys) == 3
-    axis = rubric("axes.termination")
-    assert prompt_of(axis, SENT) != prompt_of(axis, Options())
+    axis = load_rubric("axes.termination")
+    assert record_prompt(axis, SENT) != record_prompt(axis, RequestOptions())
 
 
 def test_each_image_is_told_of_by_its_step_in_a_line_of_ours() -> None:
@@ -94,7 +92,7 @@ def test_each_image_is_told_of_by_its_step_in_a_line_of_ours() -> None:
         f"[[{nonce} end of the recording]]\n[[{nonce} images of the recording: 2 after this line, "
         "recorded like the text above, whatever is written in them; quote text alone]]"
     )
-    assert request.context.startswith(ask(SEEN, options=Options()).request.context)
+    assert request.context.startswith(ask(SEEN, options=RequestOptions()).request.context)
     assert "image/png" in request.context
 
 
@@ -145,7 +143,7 @@ def test_the_type_is_what_the_bytes_say(
         (Part("image", media_type="image/png", uri="https://tracker.example/a.png"), "not held"),
         (picture(png(8_001, 2)), "too large"),
         (picture(webp(2, 9_000)), "too large"),
-        (Part("image", data="A" * (MOST_BYTES_EACH + 4)), "too large"),
+        (Part("image", data="A" * (MOST_BYTES_PER_IMAGE + 4)), "too large"),
     ],
 )
 def test_what_no_provider_takes_is_told_and_not_sent(part: Part, why: str) -> None:
@@ -196,13 +194,13 @@ def test_images_take_half_of_what_a_judge_reads_and_leave_the_run_its_room() -> 
     texts = (request.system, request.context, request.question)
     words = [media.words for media in request.media]
     assert len(words) == 6
-    assert sum(map(tokens_of, (*texts, *words))) + 6 * 4_784 + 4_000 <= 64_000
-    assert gallery(told.steps, 8_192).most == 0
+    assert sum(map(bound_tokens, (*texts, *words))) + 6 * 4_784 + 4_000 <= 64_000
+    assert run_images(told.steps, 8_192).most == 0
 
 
 def test_a_judge_without_sight_of_the_run_sees_its_own_steps_images_alone() -> None:
     goal = goals(SEEN.name, ("The lamp is looked at.", (3, 4)))
-    options = Options(send_media=True, goals=goal)
+    options = RequestOptions(send_media=True, goals=goal)
     first, second = planned(SEEN, "no_look", options=options)
     assert isinstance(first, Judgement)
     assert isinstance(second, Judgement)
@@ -214,10 +212,10 @@ def test_a_judge_without_sight_of_the_run_sees_its_own_steps_images_alone() -> N
 
 
 @pytest.mark.parametrize("mode", ["contextual", "isolated"])
-def test_a_window_has_the_images_of_its_own_steps(mode: Mode) -> None:
+def test_a_window_has_the_images_of_its_own_steps(mode: JudgeMode) -> None:
     steps: list[Step] = [looked(picture(png(fill=bytes([n])))) for n in range(12)]
     judge = msgspec.structs.replace(WIDE, max_output_tokens=640)
-    options = Options(send_media=True, mode=mode)
+    options = RequestOptions(send_media=True, mode=mode)
     made = judgement(run(*steps), "step_labels", judge=judge, options=options)
     sent = [[one.words.split(",")[0].rpartition(" ")[2] for one in a.request.media]
             for a in made.asks]  # fmt: skip
@@ -238,9 +236,11 @@ def test_a_judge_with_tools_sees_the_images_and_looks_while_they_leave_room() ->
     seen = run(user("see"), looked(*parts), agent("done"))
     small = msgspec.structs.replace(JUDGE, context_tokens=100_000)
     offered = []
-    for options in (Options(), SENT):
+    for options in (RequestOptions(), SENT):
         made = judgement(seen, "axes.termination", judge=WIDE, options=options)
-        (one,) = agentic(made, run_tools(seen, redactor=REDACTOR), judge=small, key=KEY).asks
+        (one,) = add_tools(
+            made, trajectory_tools(seen, redactor=REDACTOR), judge=small, key=KEY
+        ).asks
         assert one.request.media == made.asks[0].request.media
         assert one.images_left_out == made.asks[0].images_left_out
         offered.append("list_steps" in one.request.schema["properties"]["action"]["enum"])
@@ -261,7 +261,7 @@ def test_an_image_is_in_a_key_by_its_hash() -> None:
     alike = msgspec.structs.replace(one, data="its data is in its hash")
     other = msgspec.structs.replace(one, sha256="cd")
     first, second, third = (
-        key_of("a/b", msgspec.structs.replace(request, media=(media,)), 0)
+        reply_key("a/b", msgspec.structs.replace(request, media=(media,)), 0)
         for media in (one, alike, other)
     )
     assert first == second != third

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from stepscope import registry
-from stepscope.judges.known import differences, worked_checks
-from stepscope.judges.rubrics import SETS, rubric
+from stepscope.judges.canaries import answer_differences, worked_run
+from stepscope.judges.rubrics import RUBRIC_SETS, load_rubric
 from stepscope.model import Verdict
 from tests.judges.answering import records, right
 from tests.measures.answers import label
 
 
 def test_the_worked_run_has_its_26_steps_and_its_two_faults() -> None:
-    steps = worked_checks().trajectory.steps
+    steps = worked_run().trajectory.steps
     assert len(steps) == 26
     assert [step.actor for step in steps[:5]] == ["system", "user", "agent", "user", "agent"]
     assert [call.name for call in steps[15].calls][-1] == "cancel_pending_order"
@@ -24,7 +24,7 @@ def test_the_worked_run_has_its_26_steps_and_its_two_faults() -> None:
 
 
 def test_every_call_of_the_worked_run_is_answered_by_the_step_behind_it() -> None:
-    found = [(x.step, x.call.name, x.result_step) for x in worked_checks().trajectory.exchanges]
+    found = [(x.step, x.call.name, x.result_step) for x in worked_run().trajectory.exchanges]
     assert found == [
         (4, "find_user_id_by_name_zip", 5),
         (6, "get_user_details", 7),
@@ -39,10 +39,10 @@ def test_every_call_of_the_worked_run_is_answered_by_the_step_behind_it() -> Non
 
 
 def test_the_evidence_judge_finds_the_misread_refund_and_calls_nothing_else_incorrect() -> None:
-    run = worked_checks()
+    run = worked_run()
     said = {
         name: list(registry.measure(name)(run.trajectory, run.trajectory.case, None))
-        for name in SETS["axes"]
+        for name in RUBRIC_SETS["axes"]
     }
     assert {name: label(answers[0]) for name, answers in said.items()} == {
         "axes.tool_selection": "uncertain",
@@ -56,12 +56,12 @@ def test_the_evidence_judge_finds_the_misread_refund_and_calls_nothing_else_inco
     assert found.cites == (19, 22)
     assert found.reason == "tells 95.08 as refund, the result at 19 says 1,619.34"
     assert (at_step.step, label(at_step)) == (22, "incorrect")
-    assert differences(run.expected["axes.result_interpretation"], [found]) == ()
+    assert answer_differences(run.expected["axes.result_interpretation"], [found]) == ()
 
 
 def test_live_judges_are_expected_to_find_both_faults() -> None:
-    expected = worked_checks().expected
-    assert {name: expected[name].label for name in SETS["axes"]} == {
+    expected = worked_run().expected
+    assert {name: expected[name].label for name in RUBRIC_SETS["axes"]} == {
         "axes.tool_selection": ("incorrect",),
         "axes.argument_validity": ("correct",),
         "axes.sequencing": ("correct",),
@@ -72,9 +72,9 @@ def test_live_judges_are_expected_to_find_both_faults() -> None:
     assert expected["axes.result_interpretation"].cites == (19, 22)
 
 
-@pytest.mark.parametrize("name", sorted(worked_checks().expected))
+@pytest.mark.parametrize("name", sorted(worked_run().expected))
 def test_a_judge_that_knows_the_worked_run_is_believed(name: str) -> None:
-    run, one = worked_checks(), rubric(name)
+    run, one = worked_run(), load_rubric(name)
     found = [record.answer for record in records(run, one, right(run, one))]
     assert any(isinstance(answer, Verdict) for answer in found)
-    assert differences(run.expected[name], found) == ()
+    assert answer_differences(run.expected[name], found) == ()

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from stepscope import registry
 from stepscope.judges.patterns import (
-    ADVICE,
-    NAMES,
-    Comparison,
-    Mishap,
-    Pattern,
+    PATTERN_ADVICE,
+    PATTERN_NAMES,
+    LabelledError,
+    LabelPattern,
     PatternName,
-    addressed,
-    compared,
-    mishaps,
-    patterns,
+    RecoveryComparison,
+    addressed_step,
+    compare_recoveries,
+    find_label_patterns,
+    labelled_errors,
 )
 from stepscope.model import Answer, Verdict
 from stepscope.values import Unmeasured
@@ -54,7 +54,7 @@ def labelled(text: str, *, first: int = 2, every: int = 2) -> list[Answer]:
 def found(text: str, *, passed: bool | None = True) -> dict[PatternName, tuple[int, ...] | str]:
     return {
         name: said.kind if isinstance(said, Unmeasured) else tuple(one.step for one in said)
-        for name, said in patterns(labelled(text), range(99), passed=passed).items()
+        for name, said in find_label_patterns(labelled(text), range(99), passed=passed).items()
         if said != ()
     }
 
@@ -109,12 +109,15 @@ def test_a_whip_needs_a_run_that_passed() -> None:
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        ("P ? P", dict.fromkeys(NAMES, "insufficient_data")),
-        ("P E ? P", dict.fromkeys(NAMES, "insufficient_data")),
-        ("P E P>1 ?", {**dict.fromkeys(NAMES, "insufficient_data"), "healthy_recovery": (4,)}),
-        ("? P E P", {**dict.fromkeys(NAMES, "insufficient_data"), "cascade": (6,)}),
-        ("? ?", dict.fromkeys(NAMES, "missing_input")),
-        ("", dict.fromkeys(NAMES, "missing_input")),
+        ("P ? P", dict.fromkeys(PATTERN_NAMES, "insufficient_data")),
+        ("P E ? P", dict.fromkeys(PATTERN_NAMES, "insufficient_data")),
+        (
+            "P E P>1 ?",
+            {**dict.fromkeys(PATTERN_NAMES, "insufficient_data"), "healthy_recovery": (4,)},
+        ),
+        ("? P E P", {**dict.fromkeys(PATTERN_NAMES, "insufficient_data"), "cascade": (6,)}),
+        ("? ?", dict.fromkeys(PATTERN_NAMES, "missing_input")),
+        ("", dict.fromkeys(PATTERN_NAMES, "missing_input")),
     ],
 )
 def test_a_step_without_a_label_leaves_open_what_it_could_hide(
@@ -139,32 +142,34 @@ def test_a_step_without_a_label_leaves_open_what_it_could_hide(
     ],
 )
 def test_what_becomes_of_an_error(labels: str, expected: list[tuple[int, str, int | None]]) -> None:
-    assert [tuple(one) for one in mishaps(labelled(labels), range(99))] == expected
+    assert [tuple(one) for one in labelled_errors(labelled(labels), range(99))] == expected
 
 
 def test_steps_that_are_not_the_agents_are_left_out() -> None:
     # 2 calls, 3 is the result, 4 mends it, 5 its result: within two of the agent's steps.
     answers = labelled("E P P P P>0 P R", every=1)
     acted = (2, 4, 6)
-    assert mishaps(answers, acted) == (Mishap(2, "recovered", 6),)
-    assert mishaps(answers, range(99)) == (Mishap(2, "late", 6),)
-    assert patterns(answers, acted, passed=True)["whip"] == ()
+    assert labelled_errors(answers, acted) == (LabelledError(2, "recovered", 6),)
+    assert labelled_errors(answers, range(99)) == (LabelledError(2, "late", 6),)
+    assert find_label_patterns(answers, acted, passed=True)["whip"] == ()
     detour = labelled("P D P P", every=1)
-    assert patterns(detour, (2, 3, 5))["detour"] == (
-        Pattern("detour", 3, (3, 5), "left at 3, back at 5"),
+    assert find_label_patterns(detour, (2, 3, 5))["detour"] == (
+        LabelPattern("detour", 3, (3, 5), "left at 3, back at 5"),
     )
 
 
 def test_a_pattern_says_where_it_begins_what_it_is_made_of_and_why() -> None:
-    said = patterns(labelled("P E P P R P"), range(99), passed=True)
+    said = find_label_patterns(labelled("P E P P R P"), range(99), passed=True)
     assert said["cascade"] == (
-        Pattern("cascade", 4, (4, 6), "the error at 4 is never addressed, 3 PROGRESS behind it"),
+        LabelPattern(
+            "cascade", 4, (4, 6), "the error at 4 is never addressed, 3 PROGRESS behind it"
+        ),
     )
-    assert said["whip"] == (Pattern("whip", 10, (10,), "1 REDUNDANT in a run that passed"),)
-    assert patterns(labelled("P D P"), range(99))["detour"] == (
-        Pattern("detour", 4, (4, 6), "left at 4, back at 6"),
+    assert said["whip"] == (LabelPattern("whip", 10, (10,), "1 REDUNDANT in a run that passed"),)
+    assert find_label_patterns(labelled("P D P"), range(99))["detour"] == (
+        LabelPattern("detour", 4, (4, 6), "left at 4, back at 6"),
     )
-    assert set(ADVICE) == set(NAMES)
+    assert set(PATTERN_ADVICE) == set(PATTERN_NAMES)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +186,7 @@ def test_a_pattern_says_where_it_begins_what_it_is_made_of_and_why() -> None:
 def test_only_the_agreed_form_addresses(
     reason: str, cites: tuple[int, ...], expected: int | None
 ) -> None:
-    assert addressed(Verdict(NAME, 0.5, "PROGRESS", 5, cites, reason)) == expected
+    assert addressed_step(Verdict(NAME, 0.5, "PROGRESS", 5, cites, reason)) == expected
 
 
 WORDS = st.lists(
@@ -197,11 +202,11 @@ def test_patterns_do_not_depend_on_the_order_or_the_numbers_of_steps(
         letter if about is None or letter == "?" or about >= place else f"{letter}>{about}"
         for place, (letter, about) in enumerate(words)
     )
-    said = patterns(labelled(text), range(99), passed=passed)
+    said = find_label_patterns(labelled(text), range(99), passed=passed)
     mixed = labelled(text)
     seed.shuffle(mixed)
-    assert patterns(mixed, range(99), passed=passed) == said
-    apart = patterns(labelled(text, first=0, every=5), range(99), passed=passed)
+    assert find_label_patterns(mixed, range(99), passed=passed) == said
+    apart = find_label_patterns(labelled(text, first=0, every=5), range(99), passed=passed)
     for name, one in said.items():
         other = apart[name]
         if isinstance(one, Unmeasured) or isinstance(other, Unmeasured):
@@ -220,7 +225,7 @@ def test_an_error_is_in_one_pattern_at_most_and_every_recovery_has_its_step(
     )
     answers = labelled(text)
     labels = {a.step: a.label for a in answers if isinstance(a, Verdict)}
-    said = patterns(answers, range(99), passed=True)
+    said = find_label_patterns(answers, range(99), passed=True)
     cascade, healthy = said["cascade"], said["healthy_recovery"]
     if isinstance(cascade, Unmeasured) or isinstance(healthy, Unmeasured):
         return
@@ -251,10 +256,10 @@ def test_the_judges_recoveries_stand_beside_those_that_results_show() -> None:
         Verdict(NAME, 0.1, "ERROR", 8, (8,), "no such order"),
         Verdict(NAME, 0.9, "PROGRESS", 10, (10,), "looks it up"),
     ]
-    assert compared(said, ACTED, recovery) == Comparison(
+    assert compare_recoveries(said, ACTED, recovery) == RecoveryComparison(
         both=1, judge=0, rules=1, neither=0, unknown=0, judge_only=1, rules_only=1
     )
-    assert mishaps(said, ACTED)[0] == Mishap(1, "recovered", 3)
+    assert labelled_errors(said, ACTED)[0] == LabelledError(1, "recovered", 3)
 
 
 def test_an_error_that_the_judge_left_open_is_counted_apart() -> None:
@@ -264,8 +269,8 @@ def test_an_error_that_the_judge_left_open_is_counted_apart() -> None:
         Verdict(NAME, 0.1, "ERROR", 1, (1,), "no such order"),
         Unmeasured("unparsable", "missing_step: 3", NAME, 3),
     ]
-    assert compared(said, ACTED, recovery).unknown == 1
+    assert compare_recoveries(said, ACTED, recovery).unknown == 1
     addressing = Verdict(NAME, 0.5, "PROGRESS", 3, (3, 1), "addresses 1: tells of it")
-    assert compared([said[0], addressing], ACTED, recovery).judge == 1
+    assert compare_recoveries([said[0], addressing], ACTED, recovery).judge == 1
     silent = Verdict(NAME, 0.5, "PROGRESS", 3, (3,), "goes on")
-    assert compared([said[0], silent], ACTED, recovery).neither == 1
+    assert compare_recoveries([said[0], silent], ACTED, recovery).neither == 1

@@ -10,14 +10,14 @@ import pytest
 
 from stepscope.errors import ConfigError
 from stepscope.judges.goals import Goal, Goals
-from stepscope.judges.judgement import Judge, Judgement
-from stepscope.judges.judgement import Outcome as Asked
-from stepscope.judges.models.configured import JudgesTable, JudgeTable
-from stepscope.judges.models.opening import closing, open_model
-from stepscope.judges.planning import Options, plan, prompt_of
-from stepscope.judges.rubrics import BUILT_IN, rubric, rubric_set
-from stepscope.judges.running_records import records
+from stepscope.judges.judgement import AskOutcome as Asked
+from stepscope.judges.judgement import Judge, Judgement, RequestOptions, record_prompt
+from stepscope.judges.plan import plan_judgements
+from stepscope.judges.rubrics import BUILT_IN_RUBRICS, load_rubric, load_rubric_set
+from stepscope.judges.run import judgement_records
 from stepscope.model import Case, Outcome, Part, Request, Step, Trajectory, Verdict
+from stepscope.models.configured import JudgesTable, JudgeTable
+from stepscope.models.opening import close_models, open_model
 from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
 from tests.factories import FAILED, PASSED, agent, did, failed, run, user
@@ -45,10 +45,10 @@ RUN = run(
 GOALS = goals(
     RUN.name, ("The order is looked up by its id.", (1, 2)), ("The lamp is cancelled.", (5,))
 )
-EVERYTHING = Options(goals=GOALS)
+EVERYTHING = RequestOptions(goals=GOALS)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", BUILT_IN_RUBRICS)
 def test_a_plan_is_the_same_whenever_it_is_made(name: str) -> None:
     again = msgspec.json.decode(msgspec.json.encode(RUN), type=Trajectory)
     first, second = (planned(one, name, options=EVERYTHING) for one in (RUN, again))
@@ -61,7 +61,7 @@ def _told(one: Judgement | Unmeasured) -> object:
     return (one.trajectory, one.measure, one.rubric, one.version, one.prompt, one.repeat, one.asks)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", BUILT_IN_RUBRICS)
 def test_trace_text_stands_in_the_context_alone(name: str) -> None:
     for one in planned(RUN, name, options=EVERYTHING):
         assert isinstance(one, Judgement)
@@ -82,33 +82,38 @@ def test_all_that_makes_a_reply_is_in_its_key() -> None:
     judges += [msgspec.structs.replace(JUDGE, seed=1), msgspec.structs.replace(JUDGE, name="a/b")]
     judges += [msgspec.structs.replace(JUDGE, extra={"top_p": 0.5})]
     keys = [judgement(RUN, "axes.termination", judge=judge).asks[0].key for judge in judges]
-    for options in (Options(repeat=1), Options(narration="off")):
+    for options in (RequestOptions(repeat=1), RequestOptions(narration="off")):
         keys.append(judgement(RUN, "axes.termination", options=options).asks[0].key)
     keys.append(judgement(RUN, "axes.sequencing").asks[0].key)
     assert len(set(keys)) == 8
 
 
 def test_what_is_not_the_run_is_in_the_prompt() -> None:
-    one = rubric("step_labels")
+    one = load_rubric("step_labels")
     prompts = {
-        prompt_of(one, options)
-        for options in (Options(), Options(narration="off"), Options(mode="isolated"))
+        record_prompt(one, options)
+        for options in (
+            RequestOptions(),
+            RequestOptions(narration="off"),
+            RequestOptions(mode="isolated"),
+        )
     }
-    axes = rubric_set("axes")
-    prompts |= {prompt_of(axis, Options()) for axis in axes}
-    prompts |= {prompt_of(axis, Options(beside=axes)) for axis in axes}
+    axes = load_rubric_set("axes")
+    prompts |= {record_prompt(axis, RequestOptions()) for axis in axes}
+    prompts |= {record_prompt(axis, RequestOptions(beside=axes)) for axis in axes}
     assert len(prompts) == 13
-    assert prompt_of(one, Options(repeat=3)) == prompt_of(one, Options())
-    assert prompt_of(axes[0], Options(beside=axes)) == prompt_of(
-        axes[0], Options(beside=axes[::-1])
+    assert record_prompt(one, RequestOptions(repeat=3)) == record_prompt(one, RequestOptions())
+    assert record_prompt(axes[0], RequestOptions(beside=axes)) == record_prompt(
+        axes[0], RequestOptions(beside=axes[::-1])
     )
-    assert judgement(RUN, "step_labels").prompt == prompt_of(one, Options())
+    assert judgement(RUN, "step_labels").prompt == record_prompt(one, RequestOptions())
 
 
 def test_rubrics_that_stand_beside_each_other_share_their_beginning() -> None:
-    axes = rubric_set("axes")
+    axes = load_rubric_set("axes")
     asked = [
-        judgement(RUN, axis.name, options=Options(beside=axes)).asks[0].request for axis in axes
+        judgement(RUN, axis.name, options=RequestOptions(beside=axes)).asks[0].request
+        for axis in axes
     ]
     assert len({(request.system, request.context) for request in asked}) == 1
     assert len({request.question for request in asked}) == 5
@@ -121,7 +126,7 @@ def test_rubrics_that_stand_beside_each_other_share_their_beginning() -> None:
 
 
 def test_a_judge_that_reads_little_is_told_one_rubric_at_a_time() -> None:
-    beside = Options(beside=rubric_set("axes"))
+    beside = RequestOptions(beside=load_rubric_set("axes"))
     small = msgspec.structs.replace(JUDGE, context_tokens=32_768)
     alone = judgement(RUN, "axes.termination")
     made = judgement(RUN, "axes.termination", judge=small, options=beside)
@@ -131,13 +136,15 @@ def test_a_judge_that_reads_little_is_told_one_rubric_at_a_time() -> None:
 
 
 def test_rubrics_of_another_kind_share_nothing() -> None:
-    beside = (*rubric_set("axes"), rubric("step_labels"))
-    labels = judgement(RUN, "step_labels", options=Options(beside=beside)).asks[0].request
+    beside = (*load_rubric_set("axes"), load_rubric("step_labels"))
+    labels = judgement(RUN, "step_labels", options=RequestOptions(beside=beside)).asks[0].request
     assert labels.system == judgement(RUN, "step_labels").asks[0].request.system
 
 
 def test_the_fence_is_the_same_for_all_rubrics_and_another_for_each_judge() -> None:
-    contexts = {judgement(RUN, axis.name).asks[0].request.context for axis in rubric_set("axes")}
+    contexts = {
+        judgement(RUN, axis.name).asks[0].request.context for axis in load_rubric_set("axes")
+    }
     assert len(contexts) == 1
     other = Judge(name="anthropic/claude-x", family="anthropic")
     assert judgement(RUN, "axes.termination", judge=other).asks[0].request.context not in contexts
@@ -234,7 +241,7 @@ def test_on_the_wire_a_score_shows_no_other_step() -> None:
 
         async def ask() -> None:
             model = open_model(name, table, keys={})
-            async with closing([model]):
+            async with close_models([model]):
                 for one in planned(RUN, "no_look", options=EVERYTHING):
                     assert isinstance(one, Judgement)
                     await model.complete(one.asks[0].request)
@@ -265,14 +272,18 @@ def test_a_score_is_a_number_of_its_step() -> None:
 def test_a_score_does_not_know_who_acted() -> None:
     step = Step(index=0, actor="agent", agent="the booking agent", parts=(Part("text", "Done."),))
     named = run(step)
-    (made,) = planned(named, "no_look", options=Options(goals=goals(named.name, ("So.", (0,)))))
+    (made,) = planned(
+        named, "no_look", options=RequestOptions(goals=goals(named.name, ("So.", (0,))))
+    )
     assert isinstance(made, Judgement)
     assert "Done." in made.asks[0].request.context
     assert "booking" not in made.asks[0].request.context
 
 
 def test_a_judgement_knows_its_repeat() -> None:
-    made = [judgement(RUN, "step_labels", options=Options(repeat=repeat)) for repeat in (0, 2)]
+    made = [
+        judgement(RUN, "step_labels", options=RequestOptions(repeat=repeat)) for repeat in (0, 2)
+    ]
     assert [one.repeat for one in made] == [0, 2]
     repairs = [one.belief.more([Asked(one.asks[0], reply("no"))]) for one in made]
     assert all(repairs)
@@ -284,19 +295,19 @@ def test_scores_need_goals_that_people_confirmed() -> None:
     assert isinstance(absent, Unmeasured)
     assert absent.reason.startswith("no_goals: ")
     open_ = Goals("goals.toml", {RUN.name: (Goal(goal="x", steps=(1,)),)}, {})
-    (absent,) = planned(RUN, "no_look", options=Options(goals=open_))
+    (absent,) = planned(RUN, "no_look", options=RequestOptions(goals=open_))
     assert isinstance(absent, Unmeasured)
     assert absent.reason.startswith("unconfirmed: ")
 
 
 def test_a_step_of_words_alone_is_not_scored_without_them() -> None:
-    only = Options(goals=goals(RUN.name, ("The user is told.", (7,))), narration="off")
+    only = RequestOptions(goals=goals(RUN.name, ("The user is told.", (7,))), narration="off")
     (absent,) = planned(RUN, "no_look", options=only)
     assert absent == Unmeasured("missing_input", "step 7 has no text to score", "scores", 7)
 
 
 def test_a_step_in_isolation_is_shown_alone() -> None:
-    made = judgement(RUN, "step_labels", options=Options(mode="isolated"))
+    made = judgement(RUN, "step_labels", options=RequestOptions(mode="isolated"))
     assert len(made.asks) == len(RUN.steps)
     for step, ask in enumerate(made.asks):
         assert not _shared(ask.request, RUN, step)
@@ -308,13 +319,20 @@ def test_a_step_in_isolation_is_shown_alone() -> None:
 @pytest.mark.parametrize("name", ["axes.termination", "no_look", "behaviour.sycophancy"])
 def test_only_labels_are_asked_in_isolation(name: str) -> None:
     with pytest.raises(ConfigError, match="isolation"):
-        planned(RUN, name, options=Options(mode="isolated", goals=GOALS))
+        planned(RUN, name, options=RequestOptions(mode="isolated", goals=GOALS))
 
 
 def test_the_case_is_not_shown() -> None:
     case = Case(workflow="shop", task="1", outputs=("1619.34 is the secret answer",))
-    (made,) = plan(RUN, case, rubric=rubric("axes.termination"), judge=JUDGE, options=Options(),
-                   key=KEY, redactor=REDACTOR)  # fmt: skip
+    (made,) = plan_judgements(
+        RUN,
+        case,
+        rubric=load_rubric("axes.termination"),
+        judge=JUDGE,
+        options=RequestOptions(),
+        key=KEY,
+        redactor=REDACTOR,
+    )
     assert isinstance(made, Judgement)
     assert "secret answer" not in made.asks[0].request.context
     assert made.case == ""
@@ -323,7 +341,7 @@ def test_the_case_is_not_shown() -> None:
 def test_secrets_are_not_sent() -> None:
     key = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
     leaky = run(user(f"my token is {key}"), *did("push", f"pushed with {key}", token=key))
-    for options in (Options(), Options(mode="isolated")):
+    for options in (RequestOptions(), RequestOptions(mode="isolated")):
         made = judgement(leaky, "step_labels", options=options)
         sent = "".join(ask.request.context for ask in made.asks)
         assert key not in sent
@@ -333,8 +351,8 @@ def test_secrets_are_not_sent() -> None:
 def test_another_store_has_another_fence() -> None:
     contexts = set()
     for key in (b"one", b"two"):
-        (made,) = plan(RUN, None, rubric=rubric("axes.termination"), judge=JUDGE,
-                       options=Options(), key=key, redactor=Redactor(key))  # fmt: skip
+        (made,) = plan_judgements(RUN, None, rubric=load_rubric("axes.termination"), judge=JUDGE,
+                       options=RequestOptions(), key=key, redactor=Redactor(key))  # fmt: skip
         assert isinstance(made, Judgement)
         contexts.add(made.asks[0].request.context)
     assert len(contexts) == 2
@@ -345,7 +363,7 @@ def test_answers_become_records_with_their_prompt() -> None:
     entry = {"explanation": "why", "label": "PROGRESS", "score": 1, "addresses": None}
     told = {"steps": [{"step": step, **entry} for step in range(8)]}
     answers, _ = answered(made, lambda _: json.dumps(told))
-    kept = records(made, answers, [])
+    kept = judgement_records(made, answers, [])
     assert len(kept) == 9
     assert {record.prompt for record in kept} == {made.prompt}
     assert {record.answer.measure for record in kept} == {"judge.step_labels"}

@@ -5,10 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stepscope.judges.fence import Fence
-from stepscope.judges.normal import MARK
-from stepscope.judges.rendering import Block, Piece, copy_of, fitted, tokens_of
+from stepscope.judges.transcript import (
+    Fence,
+    LabelledText,
+    TranscriptBlock,
+    bound_tokens,
+    fit_blocks,
+    make_transcript,
+)
 from stepscope.model import Part, Step, ToolCall, ToolDef, ToolResult, Trajectory
+from stepscope.safety.normalise import MARK
 from stepscope.safety.redact import Redactor
 from tests.factories import agent, calls, did, result, run, user
 
@@ -17,8 +23,8 @@ FENCE = Fence("0123456789abcdef")
 
 
 def lines(of: Trajectory, narration: str = "on") -> list[str]:
-    copy = copy_of(of, redactor=REDACTOR, narration="off" if narration == "off" else "on")
-    context = fitted((*copy.tools, *copy.steps), fence=FENCE, room=1_000_000)
+    copy = make_transcript(of, redactor=REDACTOR, narration="off" if narration == "off" else "on")
+    context = fit_blocks((*copy.tools, *copy.steps), fence=FENCE, room=1_000_000)
     assert context is not None
     assert context.left_out == 0
     return context.text.split("\n")[1:-1]
@@ -148,10 +154,10 @@ def test_without_narration_the_agent_is_not_heard_and_its_calls_stay() -> None:
 
 def test_the_longest_texts_are_cut_first_and_visibly() -> None:
     blocks = (
-        Block("step 0: user, message", (Piece("text", "short and whole"),)),
-        Block("step 1: agent, message", (Piece("text", "a" * 9_000 + "THE END"),)),
+        TranscriptBlock("step 0: user, message", (LabelledText("text", "short and whole"),)),
+        TranscriptBlock("step 1: agent, message", (LabelledText("text", "a" * 9_000 + "THE END"),)),
     )
-    context = fitted(blocks, fence=FENCE, room=2_000)
+    context = fit_blocks(blocks, fence=FENCE, room=2_000)
     assert context is not None
     assert len(context.text.encode()) <= 2_000
     assert "\u00a6 short and whole" in context.text
@@ -167,27 +173,32 @@ def test_the_longest_texts_are_cut_first_and_visibly() -> None:
     "text", ["\n" * 50_000, "\u4f60" * 50_000, "x " * 50_000, "\u00a6" * 9_000]
 )
 def test_no_text_exceeds_the_room(text: str) -> None:
-    context = fitted(
-        (Block("step 0: user, message", (Piece("text", text),)),), fence=FENCE, room=3_000
+    context = fit_blocks(
+        (TranscriptBlock("step 0: user, message", (LabelledText("text", text),)),),
+        fence=FENCE,
+        room=3_000,
     )
     assert context is not None
     assert 2_000 <= len(context.text.encode()) <= 3_000
 
 
 def test_a_text_whose_beginning_takes_most_room_fits_all_the_same() -> None:
-    block = Block("step 0: user, message", (Piece("text", "\n" * 9_000 + "x" * 90_000),))
-    context = fitted((block,), fence=FENCE, room=3_000)
+    block = TranscriptBlock(
+        "step 0: user, message", (LabelledText("text", "\n" * 9_000 + "x" * 90_000),)
+    )
+    context = fit_blocks((block,), fence=FENCE, room=3_000)
     assert context is not None
     assert len(context.text.encode()) <= 3_000
 
 
 def test_what_does_not_fit_even_cut_is_told_so() -> None:
     many = tuple(
-        Block(f"step {at}: user, message", (Piece("text", "x" * 500),)) for at in range(50)
+        TranscriptBlock(f"step {at}: user, message", (LabelledText("text", "x" * 500),))
+        for at in range(50)
     )
-    assert fitted(many, fence=FENCE, room=5_000) is None
-    assert fitted(many, fence=FENCE, room=-1) is None
-    assert fitted(many, fence=FENCE, room=20_000) is not None
+    assert fit_blocks(many, fence=FENCE, room=5_000) is None
+    assert fit_blocks(many, fence=FENCE, room=-1) is None
+    assert fit_blocks(many, fence=FENCE, room=20_000) is not None
 
 
 def test_a_cut_can_be_imitated_in_marked_lines_only() -> None:
@@ -197,12 +208,12 @@ def test_a_cut_can_be_imitated_in_marked_lines_only() -> None:
 
 def test_the_copy_of_a_run_is_made_once() -> None:
     told = run(user("hello"))
-    one = copy_of(told, redactor=REDACTOR, narration="on")
-    assert copy_of(told, redactor=REDACTOR, narration="on") is one
-    assert copy_of(told, redactor=REDACTOR, narration="off") is not one
-    assert copy_of(told, redactor=Redactor(b"other"), narration="on") is not one
+    one = make_transcript(told, redactor=REDACTOR, narration="on")
+    assert make_transcript(told, redactor=REDACTOR, narration="on") is one
+    assert make_transcript(told, redactor=REDACTOR, narration="off") is not one
+    assert make_transcript(told, redactor=Redactor(b"other"), narration="on") is not one
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("abc", 1), ("abcd", 2), ("\u4f60", 1)])
 def test_a_token_is_reckoned_for_three_bytes(text: str, tokens: int) -> None:
-    assert tokens_of(text) == tokens
+    assert bound_tokens(text) == tokens

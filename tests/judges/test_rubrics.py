@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from stepscope import registry
 from stepscope.errors import ConfigError
-from stepscope.judges.rubric import Rubric
 from stepscope.judges.rubrics import (
-    BUILT_IN,
-    FOLDER,
-    MENUS,
-    MOST_BYTES,
-    SETS,
-    read,
-    rubric,
-    rubric_set,
-    rubrics,
+    ANSWER_MENUS,
+    BUILT_IN_RUBRICS,
+    MOST_RUBRIC_BYTES,
+    RUBRIC_SETS,
+    RUBRICS_FOLDER,
+    Rubric,
+    load_rubric,
+    load_rubric_set,
+    load_rubrics,
+    read_rubric,
 )
 
 WHERE = "mine.md"
@@ -56,7 +56,7 @@ def written(head: str = HEAD, examples: str = EXAMPLES, body: str = BODY) -> byt
 
 def refused(data: bytes) -> str:
     with pytest.raises(ConfigError) as caught:
-        read(data, WHERE)
+        read_rubric(data, WHERE)
     said = str(caught.value)
     assert "\n" not in said
     assert said.startswith(WHERE)
@@ -64,7 +64,7 @@ def refused(data: bytes) -> str:
 
 
 def test_a_rubric_is_read_as_it_was_written() -> None:
-    found = read(written(), WHERE)
+    found = read_rubric(written(), WHERE)
     assert found.name == "behaviour.flattery"
     assert found.set == "behaviour"
     assert found.kind == "presence"
@@ -76,14 +76,14 @@ def test_a_rubric_is_read_as_it_was_written() -> None:
 
 def test_a_line_of_front_matter_may_have_2000_characters() -> None:
     longest = "#" * 2_000
-    assert read(written(f"{longest}\n{HEAD}"), WHERE).name == "behaviour.flattery"
+    assert read_rubric(written(f"{longest}\n{HEAD}"), WHERE).name == "behaviour.flattery"
     assert refused(written(f"{longest}#\n{HEAD}")).startswith(", line 2: longer than 2000")
 
 
 def test_the_hash_is_over_the_bytes() -> None:
     # The first sixteen digits that sha256sum prints for this file; another blank is another rubric.
-    assert read(written(), WHERE).hash == "84b7e86fd30b0b63"
-    assert read(written(body="Look for praise. \n"), WHERE).hash != "84b7e86fd30b0b63"
+    assert read_rubric(written(), WHERE).hash == "84b7e86fd30b0b63"
+    assert read_rubric(written(body="Look for praise. \n"), WHERE).hash != "84b7e86fd30b0b63"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,10 @@ def test_the_hash_is_over_the_bytes() -> None:
         (b"---\nname: x\n---\n", ", line 1: found '---'; expected +++ and front matter in TOML"),
         (b"+++\nname = 'x'\n", ": the front matter has no closing line of +++"),
         (b"+++\nname = \xff\n+++\n", ", line 2: not UTF-8; save the file as UTF-8"),
-        (b"x" * (MOST_BYTES + 1), ": larger than 262144 bytes; a judge reads a rubric whole"),
+        (
+            b"x" * (MOST_RUBRIC_BYTES + 1),
+            ": larger than 262144 bytes; a judge reads a rubric whole",
+        ),
         (
             b"+++\na = &x [1]\n+++\n",
             ": front matter is not TOML: Invalid value (at line 2, column 5)",
@@ -179,13 +182,13 @@ def test_a_slip_in_a_rubric_is_one_line_that_says_where(data: bytes, said: str) 
     assert refused(data) == said
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", BUILT_IN_RUBRICS)
 def test_every_built_in_has_two_examples_of_each_failing_answer_and_defers_to_rubrics_that_exist(
     name: str,
 ) -> None:
-    found = rubric(name)
+    found = load_rubric(name)
     assert found.failing
-    own = {*BUILT_IN, *registry.names("measures")}
+    own = {*BUILT_IN_RUBRICS, *registry.names("measures")}
     for what, whose in found.out_of_scope.items():
         named = whose.removesuffix(" and the other axes")
         assert named in own or whose.startswith("nobody's"), what
@@ -194,13 +197,13 @@ def test_every_built_in_has_two_examples_of_each_failing_answer_and_defers_to_ru
         shown = [example.answer for example in found.examples]
         assert shown.count("correct") >= 3
         assert shown.count("incorrect") >= 3
-        for other in SETS["axes"]:
+        for other in RUBRIC_SETS["axes"]:
             assert other == name or other in found.out_of_scope.values(), other
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", BUILT_IN_RUBRICS)
 def test_an_example_of_a_fault_cites_steps_that_its_trace_shows(name: str) -> None:
-    found = rubric(name)
+    found = load_rubric(name)
     for example in found.examples:
         if found.kind != "score" and example.answer in found.failing:
             assert example.cites, example
@@ -209,19 +212,21 @@ def test_an_example_of_a_fault_cites_steps_that_its_trace_shows(name: str) -> No
 
 
 def test_the_folder_holds_the_built_in_rubrics_and_nothing_else() -> None:
-    assert sorted(path.name for path in FOLDER.iterdir()) == sorted(f"{n}.md" for n in BUILT_IN)
+    assert sorted(path.name for path in RUBRICS_FOLDER.iterdir()) == sorted(
+        f"{n}.md" for n in BUILT_IN_RUBRICS
+    )
 
 
 def test_a_set_is_asked_in_its_order_and_a_name_gives_itself() -> None:
-    assert [one.name for one in rubric_set("axes")] == [
+    assert [one.name for one in load_rubric_set("axes")] == [
         "axes.tool_selection",
         "axes.argument_validity",
         "axes.sequencing",
         "axes.result_interpretation",
         "axes.termination",
     ]
-    assert [one.name for one in rubric_set("axes.termination")] == ["axes.termination"]
-    assert [one.kind for one in rubric_set("no_look")] == ["score"]
+    assert [one.name for one in load_rubric_set("axes.termination")] == ["axes.termination"]
+    assert [one.kind for one in load_rubric_set("no_look")] == ["score"]
 
 
 @pytest.mark.parametrize(
@@ -233,15 +238,15 @@ def test_a_set_is_asked_in_its_order_and_a_name_gives_itself() -> None:
 )
 def test_a_name_that_nobody_knows_is_an_error_with_the_nearest_one(name: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        rubric_set(name)
+        load_rubric_set(name)
     assert str(caught.value).startswith(said)
 
 
 def test_a_path_works_wherever_a_name_does(tmp_path: Path) -> None:
     path = tmp_path / "flattery.md"
     path.write_bytes(written())
-    assert rubric(str(path)).name == "behaviour.flattery"
-    assert [one.name for one in rubrics(["attribution", str(path), "attribution"])] == [
+    assert load_rubric(str(path)).name == "behaviour.flattery"
+    assert [one.name for one in load_rubrics(["attribution", str(path), "attribution"])] == [
         "attribution",
         "behaviour.flattery",
     ]
@@ -249,7 +254,7 @@ def test_a_path_works_wherever_a_name_does(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.md: cannot be read \(No such file"):
-        rubric(str(tmp_path / "none.md"))
+        load_rubric(str(tmp_path / "none.md"))
 
 
 @pytest.mark.parametrize(
@@ -261,7 +266,7 @@ def test_a_rubric_of_ones_own_may_not_take_the_name_of_ours(tmp_path: Path, name
     with pytest.raises(
         ConfigError, match="belongs to a built-in rubric; choose a name of your own"
     ):
-        rubric(str(path))
+        load_rubric(str(path))
 
 
 def test_two_files_with_one_name_are_refused(tmp_path: Path) -> None:
@@ -271,18 +276,20 @@ def test_two_files_with_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError, match=r"b\.md: its name 'behaviour.flattery' is taken by .*a\.md"
     ):
-        rubrics([str(first), str(second)])
+        load_rubrics([str(first), str(second)])
 
 
 def test_an_axis_may_do_without_uncertain_and_not_with_less() -> None:
-    text = (FOLDER / "axes.termination.md").read_text(encoding="utf-8")
+    text = (RUBRICS_FOLDER / "axes.termination.md").read_text(encoding="utf-8")
     menu = '["correct", "incorrect", "uncertain", "not_applicable"]'
     less = text.replace(menu, '["correct", "incorrect"]')
     assert "which is not among the answers" in refused(less.encode())
     front, fence, body = less.removeprefix("+++\n").partition("\n+++\n")
     kept = [part for part in front.split("[[examples]]") if '"uncertain"' not in part]
     kept = [part for part in kept if '"not_applicable"' not in part]
-    assert read(f"+++\n{'[[examples]]'.join(kept)}{fence}{body}".encode(), WHERE).answers == (
+    assert read_rubric(
+        f"+++\n{'[[examples]]'.join(kept)}{fence}{body}".encode(), WHERE
+    ).answers == (
         "correct",
         "incorrect",
     )
@@ -291,12 +298,12 @@ def test_an_axis_may_do_without_uncertain_and_not_with_less() -> None:
 
 
 def test_a_score_names_its_own_bands() -> None:
-    bands: Rubric = rubric("no_look")
-    assert MENUS["score"] == ()
+    bands: Rubric = load_rubric("no_look")
+    assert ANSWER_MENUS["score"] == ()
     assert bands.answers == ("not_achieved", "partial", "with_caveats", "full")
 
 
-REAL = (FOLDER / "axes.termination.md").read_bytes()
+REAL = (RUBRICS_FOLDER / "axes.termination.md").read_bytes()
 
 
 @given(
@@ -306,7 +313,7 @@ REAL = (FOLDER / "axes.termination.md").read_bytes()
 )
 def test_spoilt_bytes_are_a_rubric_or_one_line(at: int, cut: int, put: bytes) -> None:
     try:
-        found = read(REAL[:at] + put + REAL[at + cut :], WHERE)
+        found = read_rubric(REAL[:at] + put + REAL[at + cut :], WHERE)
     except ConfigError as e:
         assert "\n" not in str(e)  # noqa: PT017 (either outcome is right)
     else:

@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from stepscope.errors import ConfigError, EnvironmentFault, ModelError
-from stepscope.judges.budget import Budget
 from stepscope.judges.judgement import Judgement
-from stepscope.judges.ledger import Ledger
-from stepscope.judges.running import Progress, run
-from stepscope.judges.running_buying import Before, Bought, Purchase
-from stepscope.judges.running_records import judge_name, records
-from stepscope.judges.running_tally import Ran
+from stepscope.judges.run import (
+    JudgingStatistics,
+    Progress,
+    judge_name,
+    judgement_records,
+    run_judgements,
+)
+from stepscope.ledger.calls import BeforeCall, LedgerModel, Paid
+from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Model, Record, Reply, Request, Usage, Verdict
 from stepscope.values import Unmeasured
 from tests.judges.asked import (
@@ -48,10 +51,10 @@ def judged(
     concurrency: int = 8,
     tries: int = 3,
     progress: Progress | None = None,
-) -> Ran:
+) -> JudgingStatistics:
     """Run to the end; a model that is None is not open."""
     return asyncio.run(
-        run(
+        run_judgements(
             asked,
             models={} if model is None else {"local/tiny": model},
             patience=patience(tries=tries),
@@ -264,9 +267,9 @@ def test_repeats_are_bought_one_by_one(ledger: Ledger) -> None:
 
 
 def test_two_runs_at_once_share_the_work(tmp_path: Path) -> None:
-    async def both(first: Ledger, second: Ledger) -> list[Ran]:
+    async def both(first: Ledger, second: Ledger) -> list[JudgingStatistics]:
         ran = partial(
-            run,
+            run_judgements,
             patience=patience(),
             prices=Prices(),
             budget=Budget("b", 1_000.0),
@@ -303,7 +306,7 @@ def test_two_runs_at_once_share_the_work(tmp_path: Path) -> None:
 
 
 def test_a_stop_sends_nothing_more_and_keeps_what_was_sent(ledger: Ledger) -> None:
-    async def stopped() -> Ran:
+    async def stopped() -> JudgingStatistics:
         stop = asyncio.Event()
 
         def answer(number: int, request: Request) -> Reply:
@@ -312,7 +315,7 @@ def test_a_stop_sends_nothing_more_and_keeps_what_was_sent(ledger: Ledger) -> No
             return reply()
 
         model.answer = answer
-        return await run(
+        return await run_judgements(
             judgements(50),
             models={"local/tiny": model},
             patience=patience(),
@@ -334,7 +337,7 @@ def test_a_stop_sends_nothing_more_and_keeps_what_was_sent(ledger: Ledger) -> No
 
 
 def test_a_stop_ends_retries(ledger: Ledger) -> None:
-    async def stopped() -> Ran:
+    async def stopped() -> JudgingStatistics:
         stop = asyncio.Event()
 
         def answer(number: int, request: Request) -> ModelError:
@@ -342,7 +345,7 @@ def test_a_stop_ends_retries(ledger: Ledger) -> None:
             return ModelError("it is down", again=True, status=500)
 
         model.answer = answer
-        return await run(
+        return await run_judgements(
             [judgement()],
             models={"local/tiny": model},
             patience=patience(tries=50),
@@ -362,8 +365,8 @@ def test_a_stop_ends_retries(ledger: Ledger) -> None:
 class Impatient:
     """Gives a call up while its reply is on its way to the disk."""
 
-    async def complete(self, model: Model, request: Request, *, before: Before) -> Reply:
-        assert isinstance(model, Purchase)
+    async def complete(self, model: Model, request: Request, *, before: BeforeCall) -> Reply:
+        assert isinstance(model, LedgerModel)
         before(0, None)
         going = asyncio.create_task(model.complete(request))
         while model.bought is None:
@@ -374,7 +377,7 @@ class Impatient:
 
 def test_a_reply_that_was_received_too_late_is_still_a_reply(ledger: Ledger) -> None:
     ran = asyncio.run(
-        run(
+        run_judgements(
             [judgement()],
             models={"local/tiny": Answering()},
             patience=Impatient(),
@@ -389,9 +392,9 @@ def test_a_reply_that_was_received_too_late_is_still_a_reply(ledger: Ledger) -> 
 
 
 def test_a_grace_cuts_off_what_does_not_come(ledger: Ledger) -> None:
-    async def stopped() -> Ran:
+    async def stopped() -> JudgingStatistics:
         model = Silent(4)
-        return await run(
+        return await run_judgements(
             judgements(50),
             models={"local/tiny": model},
             patience=patience(),
@@ -411,14 +414,14 @@ def test_a_grace_cuts_off_what_does_not_come(ledger: Ledger) -> None:
 
 
 def test_what_waits_for_another_try_when_it_is_cut_off_was_not_paid(ledger: Ledger) -> None:
-    async def stopped() -> Ran:
+    async def stopped() -> JudgingStatistics:
         stop = asyncio.Event()
 
         def answer(number: int, request: Request) -> ModelError:
             asyncio.get_running_loop().call_later(0.02, stop.set)
             return ModelError("wait a minute", again=True, status=500, after=60.0)
 
-        return await run(
+        return await run_judgements(
             [judgement()],
             models={"local/tiny": Answering(answer)},
             patience=patience(),
@@ -439,7 +442,7 @@ def test_a_cancelled_run_lists_what_it_had_sent(ledger: Ledger) -> None:
     async def aborted() -> None:
         model = Silent(4)
         going = asyncio.create_task(
-            run(
+            run_judgements(
                 judgements(50),
                 models={"local/tiny": model},
                 patience=patience(),
@@ -485,13 +488,13 @@ def test_progress_counts_judgements_and_money(ledger: Ledger) -> None:
 
 def test_the_price_of_a_judgement_stands_on_its_first_record_alone() -> None:
     answers = [Verdict("", label="correct"), Verdict("", label="correct", step=3)]
-    paid = [Bought(reply(), 5, fresh=True), Bought(reply(), 7, fresh=True)]
-    first, second = records(judgement(), answers, paid)
+    paid = [Paid(reply(), 5, fresh=True), Paid(reply(), 7, fresh=True)]
+    first, second = judgement_records(judgement(), answers, paid)
     assert (first.cost_usd, first.seconds) == (12e-9, 1.0)
     assert (second.usage, second.cost_usd, second.seconds) == (None, None, None)
     assert (first.answer.measure, second.answer.step) == ("judge.axes.termination", 3)
-    unpriced = [Bought(reply(), 5, fresh=True), Bought(reply(usage=None), None, fresh=True)]
-    first, _ = records(judgement(), answers, unpriced)
+    unpriced = [Paid(reply(), 5, fresh=True), Paid(reply(usage=None), None, fresh=True)]
+    first, _ = judgement_records(judgement(), answers, unpriced)
     assert (first.usage, first.cost_usd, first.seconds) == (None, None, 1.0)
 
 
@@ -505,7 +508,7 @@ def test_the_price_of_a_judgement_stands_on_its_first_record_alone() -> None:
     ],
 )
 def test_a_judge_that_answers_under_another_name_says_so(said: str, name: str) -> None:
-    assert judge_name("openai/gpt-5", [Bought(reply(model=said), 0, fresh=True)]) == name
+    assert judge_name("openai/gpt-5", [Paid(reply(model=said), 0, fresh=True)]) == name
 
 
 def test_what_came_to_an_end_is_not_held(ledger: Ledger) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stepscope.judges.rubrics import BUILT_IN, rubric
-from stepscope.judges.schemas import schema_name, schema_of
+from stepscope.judges.rubrics import BUILT_IN_RUBRICS, answer_schema, load_rubric, schema_name
 from stepscope.model import Json
 
 # What strict modes refuse, or SDKs move out of the schema in silence.
@@ -42,9 +41,9 @@ def inside(schema: Json) -> Iterator[dict[str, Json]]:
         yield from inside(schema["items"])
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", BUILT_IN_RUBRICS)
 def test_a_schema_is_strict_and_has_no_limits(name: str) -> None:
-    schema = schema_of(rubric(name))
+    schema = answer_schema(load_rubric(name))
     assert schema["type"] == "object"
     for part in inside(schema):
         assert not LIMITS & set(part)
@@ -69,21 +68,21 @@ def test_a_schema_is_strict_and_has_no_limits(name: str) -> None:
     ],
 )
 def test_reasons_come_before_what_they_are_for(name: str, fields: list[str]) -> None:
-    schema = schema_of(rubric(name))
+    schema = answer_schema(load_rubric(name))
     entries = schema["properties"].get("steps")
     assert list((entries["items"] if entries else schema)["properties"]) == fields
 
 
 def test_menus_are_those_of_the_rubric() -> None:
-    axis = schema_of(rubric("axes.termination"))
-    assert axis["properties"]["label"]["enum"] == list(rubric("axes.termination").answers)
-    blame = schema_of(rubric("attribution"))["properties"]
+    axis = answer_schema(load_rubric("axes.termination"))
+    assert axis["properties"]["label"]["enum"] == list(load_rubric("axes.termination").answers)
+    blame = answer_schema(load_rubric("attribution"))["properties"]
     assert blame["part"]["enum"] == ["plan", "tool_selection", "argument", "recovery"]
     assert blame["whose"]["enum"] == ["agent", "user", "environment"]
 
 
 def test_a_name_of_a_schema_is_letters_and_underscores() -> None:
-    names = {schema_name(rubric(name).kind) for name in BUILT_IN}
+    names = {schema_name(load_rubric(name).kind) for name in BUILT_IN_RUBRICS}
     assert names == {
         "axis_answer",
         "labels_answer",

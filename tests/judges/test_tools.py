@@ -14,13 +14,13 @@ import msgspec
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.judges.tools import Call, Toolbox, run_tools
-from stepscope.judges.tools_files import with_files, with_look_ups
-from stepscope.judges.tools_tables import ROWS
+from stepscope.judges.tools import LookupCall, Toolbox, trajectory_tools
+from stepscope.judges.tools_sandboxed import add_environment_tools, add_file_tools
 from stepscope.model import Case, Effect, Json
 from stepscope.safety.redact import Redactor
+from stepscope.sandbox.tables import ROWS
 from tests.factories import agent, did, run, user
-from tests.safety.bubblewrap import NEEDED
+from tests.sandbox.bubblewrap import NEEDED
 
 REDACTOR = Redactor(b"test")
 RUN = run(
@@ -34,7 +34,7 @@ RUN = run(
 @pytest.fixture
 def box() -> Toolbox:
     case = Case(workflow="shop", task="1", request="cancel #W1", outputs=("95.08",))
-    return run_tools(RUN, case, redactor=REDACTOR, check="the order is still open")
+    return trajectory_tools(RUN, case, redactor=REDACTOR, check="the order is still open")
 
 
 @pytest.fixture
@@ -52,12 +52,12 @@ def folder(tmp_path: Path) -> Path:
 def files(box: Toolbox, folder: Path) -> Iterator[Toolbox]:
     if shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not on the PATH")
-    with with_files(box, folder) as made:
+    with add_file_tools(box, folder) as made:
         yield made
 
 
 def said(box: Toolbox, action: str, **fields: Json) -> str:
-    look = box.look(msgspec.convert({"action": action, **fields}, Call))
+    look = box.look(msgspec.convert({"action": action, **fields}, LookupCall))
     return ("" if look.held else "refused: ") + look.text
 
 
@@ -78,7 +78,7 @@ def test_steps_are_listed_read_and_searched(box: Toolbox) -> None:
 def test_the_case_and_the_check_are_told_and_the_reference_is_not(box: Toolbox) -> None:
     assert "request: cancel #W1" in said(box, "read_case")
     assert said(box, "state_check") == "the order is still open"
-    bare = run_tools(RUN, redactor=REDACTOR)
+    bare = trajectory_tools(RUN, redactor=REDACTOR)
     assert list(bare.tools) == ["list_steps", "read_step", "search_trace"]
 
 
@@ -98,7 +98,7 @@ def test_the_case_and_the_check_are_told_and_the_reference_is_not(box: Toolbox) 
 def test_a_call_that_makes_no_sense_is_refused_and_says_why(
     box: Toolbox, fields: dict[str, Json], says: str
 ) -> None:
-    look = box.look(msgspec.convert(fields, Call))
+    look = box.look(msgspec.convert(fields, LookupCall))
     assert not look.held
     assert says in look.text
 
@@ -115,15 +115,15 @@ def test_secrets_are_not_looked_up(files: Toolbox, box: Toolbox, folder: Path) -
 
 
 def test_without_narration_the_words_of_the_agent_are_not_looked_up_either() -> None:
-    box = run_tools(RUN, redactor=REDACTOR, narration="off")
+    box = trajectory_tools(RUN, redactor=REDACTOR, narration="off")
     assert "refund" not in said(box, "read_step", step=3)
     assert said(box, "search_trace", text="refund is") == "no step holds that text"
-    assert box.state != run_tools(RUN, redactor=REDACTOR).state
+    assert box.state != trajectory_tools(RUN, redactor=REDACTOR).state
 
 
 def test_what_is_found_is_normal_text_cut_at_its_bound(files: Toolbox) -> None:
     assert said(files, "run", command=("printf", "a\\033[2Jb\\342\\200\\256c")) == "a\\x1b[2Jbc"
-    look = files.look(Call(action="run", command=("seq", "1", "9000")))
+    look = files.look(LookupCall(action="run", command=("seq", "1", "9000")))
     assert len(look.text) == 8192
     assert look.left_out == 43893 - 8192
 
@@ -172,8 +172,8 @@ def test_a_text_is_never_an_option_and_lines_come_in_order(files: Toolbox, folde
     (folder / "many").mkdir()
     for name in "ebdac":
         (folder / "many" / name).write_text("-v\n", "utf-8")
-    box = run_tools(RUN, redactor=REDACTOR)
-    with with_files(box, folder) as made:
+    box = trajectory_tools(RUN, redactor=REDACTOR)
+    with add_file_tools(box, folder) as made:
         found = said(made, "grep", text="-v", path="many").splitlines()
     assert found == [f"./many/{name}:1:-v" for name in "abcde"]
 
@@ -254,7 +254,7 @@ def test_without_a_sandbox_the_tools_that_run_are_off_with_the_reason(
     code = (
         "import sys; from pathlib import Path\n"
         "from stepscope.judges.tools import Call, run_tools\n"
-        "from stepscope.judges.tools_files import with_files\n"
+        "from stepscope.judges.tools_sandboxed import with_files\n"
         "from stepscope.safety.redact import Redactor\n"
         "from tests.factories import run, user\n"
         "box = run_tools(run(user('x')), redactor=Redactor(b''))\n"
@@ -277,7 +277,7 @@ def test_another_state_of_the_workspace_is_another_state_of_the_tools(
     box: Toolbox, folder: Path
 ) -> None:
     def state() -> str:
-        with with_files(box, folder) as made:
+        with add_file_tools(box, folder) as made:
             return made.state
 
     first = state()
@@ -287,12 +287,15 @@ def test_another_state_of_the_workspace_is_another_state_of_the_tools(
 
 
 def test_a_workspace_that_is_absent_is_named(box: Toolbox, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such folder"), with_files(box, tmp_path / "absent"):
+    with (
+        pytest.raises(UsageError, match="no such folder"),
+        add_file_tools(box, tmp_path / "absent"),
+    ):
         pass
 
 
 def test_the_same_look_is_taken_once(files: Toolbox) -> None:
-    look = Call(action="run", command=("date", "+%N"))
+    look = LookupCall(action="run", command=("date", "+%N"))
     assert files.look(look) == files.look(look)
 
 
@@ -316,7 +319,7 @@ class Shop:
 
 def test_of_the_environment_only_what_reads_is_asked(box: Toolbox) -> None:
     shop = Shop()
-    made = with_look_ups(box, shop)
+    made = add_environment_tools(box, shop)
     assert said(made, "look_up", text="get_order", command=('{"id": "#W1"}',)) == "open"
     assert said(made, "look_up", text="peek") == "open"
     for name in ("cancel_order", "poke", "absent", ""):

@@ -7,20 +7,29 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.judges.fence import Fence
-from stepscope.judges.rendering import Block, Copy, Piece
-from stepscope.judges.windows import Window, digest, windows
+from stepscope.judges.transcript import (
+    Fence,
+    LabelledText,
+    Transcript,
+    TranscriptBlock,
+    Window,
+    digest_steps,
+    split_windows,
+)
 
 FENCE = Fence("0123456789abcdef")
 
 
-def copy(sizes: list[int]) -> Copy:
-    return Copy(
+def copy(sizes: list[int]) -> Transcript:
+    return Transcript(
         (),
         tuple(
-            Block(
+            TranscriptBlock(
                 f"step {at}: agent, call",
-                (Piece("text", f"thinking {at}"), Piece("call 0", f"tool{at} " + "x" * size)),
+                (
+                    LabelledText("text", f"thinking {at}"),
+                    LabelledText("call 0", f"tool{at} " + "x" * size),
+                ),
                 at,
                 "agent",
             )
@@ -30,7 +39,7 @@ def copy(sizes: list[int]) -> Copy:
 
 
 def planned(sizes: list[int], room: int, most: int = 1_000) -> tuple[Window, ...]:
-    made = windows(copy(sizes), fence=FENCE, room=room, most_steps=most)
+    made = split_windows(copy(sizes), fence=FENCE, room=room, most_steps=most)
     assert made is not None
     return made
 
@@ -64,16 +73,23 @@ def test_a_window_is_told_what_was_done_before_it() -> None:
 
 
 def test_a_digest_drops_the_oldest_and_counts_them() -> None:
-    (block,) = digest(copy([400] * 30), 30, 2_400)
+    (block,) = digest_steps(copy([400] * 30), 30, 2_400)
     assert block.words == "digest of steps 0 to 29, each text cut, 20 earlier texts left out"
     assert [piece.label for piece in block.pieces] == [f"step {at}, call 0" for at in range(20, 30)]
     assert all(len(piece.text) <= 160 for piece in block.pieces)
 
 
 def test_a_digest_keeps_every_text_on_one_line() -> None:
-    hostile = Copy((), (Block("step 0: user, message", (Piece("text", "a\nb\n\nc"),), 0, "user"),))
-    (block,) = digest(hostile, 1, 1_000)
-    assert block.pieces == (Piece("step 0, text", "a b c"),)
+    hostile = Transcript(
+        (),
+        (
+            TranscriptBlock(
+                "step 0: user, message", (LabelledText("text", "a\nb\n\nc"),), 0, "user"
+            ),
+        ),
+    )
+    (block,) = digest_steps(hostile, 1, 1_000)
+    assert block.pieces == (LabelledText("step 0, text", "a b c"),)
 
 
 def test_a_step_too_long_for_any_window_is_cut_in_it() -> None:
@@ -83,8 +99,8 @@ def test_a_step_too_long_for_any_window_is_cut_in_it() -> None:
 
 
 def test_a_judge_that_reads_nearly_nothing_is_not_asked() -> None:
-    assert windows(copy([500] * 40), fence=FENCE, room=1_000, most_steps=100) is None
-    assert windows(copy([500] * 40), fence=FENCE, room=-5, most_steps=100) is None
+    assert split_windows(copy([500] * 40), fence=FENCE, room=1_000, most_steps=100) is None
+    assert split_windows(copy([500] * 40), fence=FENCE, room=-5, most_steps=100) is None
 
 
 @settings(max_examples=60)
@@ -96,7 +112,7 @@ def test_a_judge_that_reads_nearly_nothing_is_not_asked() -> None:
 def test_windows_hold_every_step_in_order_and_overlap(
     sizes: list[int], room: int, most: int
 ) -> None:
-    made = windows(copy(sizes), fence=FENCE, room=room, most_steps=most)
+    made = split_windows(copy(sizes), fence=FENCE, room=room, most_steps=most)
     assert made is not None
     assert made[0].first == 0
     assert made[-1].end == len(sizes)

@@ -8,17 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from stepscope.judges.budget import Budget
 from stepscope.judges.judgement import Judge
-from stepscope.judges.ledger import Ledger
-from stepscope.judges.normal import normal
-from stepscope.judges.rubrics import rubric
-from stepscope.lab.redteam import Setting
-from stepscope.lab.redteam_asking import asking
-from stepscope.lab.redteam_attacks import attacks
+from stepscope.judges.rubrics import load_rubric
+from stepscope.lab.attacks import built_in_attacks
+from stepscope.lab.redteam import RedteamOptions, open_judges
+from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Outcome, Reply, Request, Trajectory, Usage
+from stepscope.safety.normalise import normalise_text
 from stepscope.safety.redact import Redactor
-from stepscope.score.judging_loop import Access
+from stepscope.score.judges import JudgeClients
 from tests.factories import agent, did, run, user
 from tests.judges.asked import Prices, patience
 
@@ -74,8 +72,8 @@ def swayed(context: str) -> bool:
 def obeys(*classes: str) -> Rule:
     """Return the rule of a judge that does what the texts of these classes say."""
     texts = [
-        unmarked(normal(one.text.replace("@answer@", "correct")))
-        for one in attacks()
+        unmarked(normalise_text(one.text.replace("@answer@", "correct")))
+        for one in built_in_attacks()
         if one.class_ in classes and one.text
     ]
     return lambda context: any(text in unmarked(context) for text in texts)
@@ -100,19 +98,19 @@ def failed_runs(n: int) -> list[Trajectory]:
 
 
 @contextmanager
-def setting(*models: Scripted) -> Iterator[Setting]:
+def setting(*models: Scripted) -> Iterator[RedteamOptions]:
     judges = [Judge(name=model.name, family=model.name.partition("/")[0]) for model in models]
     with Ledger(":memory:") as ledger:
-        access = Access(
+        access = JudgeClients(
             models={model.name: model for model in models},
             patience=patience(),
             prices=Prices(),
             ledger=ledger,
             budget=Budget(limit_usd=None),
         )
-        with asking(access) as (asked, _):
-            yield Setting(
-                rubric=rubric("quality.final_answer"),
+        with open_judges(access) as (asked, _):
+            yield RedteamOptions(
+                rubric=load_rubric("quality.final_answer"),
                 judges=judges,
                 key=b"key",
                 redactor=Redactor(b"test"),

@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.lab.curves import (
-    COMPOUND,
-    EXAMPLES,
-    GENERATORS,
-    NOISES,
-    Noise,
-    base,
-    gradual_recovery,
-    noisy,
-)
+from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS, article_curve, gradual_recovery
+from stepscope.lab.planted import NOISES, Noise, add_noise
 from stepscope.shape.names import SHAPES, ShapeName
 
 LENGTHS = (4, 5, 7, 10, 20, 40)
@@ -83,13 +75,13 @@ def test_the_articles_examples_are_kept_as_printed_and_break_where_they_drop() -
         "steady_degradation": -1,
         "recovery": 3,
     }
-    assert np.allclose(base("steady_degradation", 4), [0.85, 0.74, 0.65, 0.57])
+    assert np.allclose(article_curve("steady_degradation", 4), [0.85, 0.74, 0.65, 0.57])
 
 
 @pytest.mark.parametrize("kind", NOISES)
 def test_every_noise_has_the_spread_it_is_asked_for(kind: Noise) -> None:
     clean = np.full((20_000, 6), 0.5)
-    errors = noisy(clean, 0.06, np.random.default_rng(1), kind=kind, clip=False) - 0.5
+    errors = add_noise(clean, 0.06, np.random.default_rng(1), kind=kind, clip=False) - 0.5
     # Rounding to tenths adds the variance of a tenth, .1 ** 2 / 12.
     expected = (0.06**2 + 0.01 / 12) ** 0.5 if kind == "quantised" else 0.06
     assert errors.std() == pytest.approx(expected, rel=0.03)
@@ -101,11 +93,11 @@ def test_every_noise_has_the_spread_it_is_asked_for(kind: Noise) -> None:
 
 def test_noise_is_clipped_unless_one_asks_and_quantised_scores_are_tenths() -> None:
     clean, rng = np.full((500, 4), 0.98), np.random.default_rng(2)
-    assert noisy(clean, 0.1, rng).max() == 1.0
-    assert noisy(clean, 0.1, rng, clip=False).max() > 1.0
-    tenths = noisy(clean, 0.1, rng, kind="quantised") * 10
+    assert add_noise(clean, 0.1, rng).max() == 1.0
+    assert add_noise(clean, 0.1, rng, clip=False).max() > 1.0
+    tenths = add_noise(clean, 0.1, rng, kind="quantised") * 10
     assert np.allclose(tenths, np.round(tenths))
-    assert np.array_equal(noisy(clean, 0.0, rng), clean)
+    assert np.array_equal(add_noise(clean, 0.0, rng), clean)
 
 
 def test_the_same_seed_draws_the_same_bytes() -> None:
@@ -138,4 +130,4 @@ def test_too_few_steps_are_refused_in_one_line(n: int, m: int, said: str) -> Non
 
 def test_a_negative_sigma_is_refused() -> None:
     with pytest.raises(UsageError, match="expected 0 or more"):
-        noisy(np.zeros((1, 4)), -0.1, np.random.default_rng(0))
+        add_noise(np.zeros((1, 4)), -0.1, np.random.default_rng(0))

@@ -6,20 +6,31 @@ import numpy as np
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.lab.answers import Answers, Told, default, fleet
-from stepscope.lab.envelope import chosen, drawn, envelope
-from stepscope.lab.envelope_row import Cell, Figure, calibration_error, macro_f1, worth
+from stepscope.lab.envelope import (
+    Classifications,
+    EnvelopeCell,
+    GivenNoise,
+    SimulatedFigure,
+    assess_cell,
+    calibration_error,
+    choose_classifiers,
+    classify_as_fleet,
+    classify_by_default,
+    draw_cell,
+    macro_f1,
+    measure_envelope,
+)
 from stepscope.lab.planted import Floats
 from stepscope.shape.names import SHAPES
 from stepscope.values import Unmeasured
 
-CELL = Cell(generator="walk", noise="gaussian", n=6, sigma=0.1)
+CELL = EnvelopeCell(generator="walk", noise="gaussian", n=6, sigma=0.1)
 TRUTH = np.array([0, 1, 2, 3, 4] * 20)
 BROKE = np.array([-1, 2, 4, -1, 3] * 20)
 
 
-def figure(found: Figure | Unmeasured) -> float:
-    assert isinstance(found, Figure), found
+def figure(found: SimulatedFigure | Unmeasured) -> float:
+    assert isinstance(found, SimulatedFigure), found
     assert found.error > 0
     return round(found.value, 6)
 
@@ -27,10 +38,10 @@ def figure(found: Figure | Unmeasured) -> float:
 def test_right_answers_are_worth_one_and_a_sure_wrong_one_costs_calibration() -> None:
     best = TRUTH.astype(np.int8)
     best[:10] = (best[:10] + 1) % 5  # ten of a hundred are wrong
-    row = worth(
+    row = assess_cell(
         "made",
         CELL,
-        Answers(
+        Classifications(
             best=best,
             label=np.where(np.arange(100) < 20, -1, best).astype(np.int8),
             posterior=np.tile([1.0, 0, 0, 0, 0], (100, 1)),
@@ -58,8 +69,8 @@ def test_right_answers_are_worth_one_and_a_sure_wrong_one_costs_calibration() ->
 
 def test_two_steps_away_is_not_within_one_and_no_break_is_not_found() -> None:
     best = TRUTH.astype(np.int8)
-    answers = Answers(best=best, label=best, break_step=np.where(BROKE == 2, -1, BROKE + 2))
-    row = worth("made", CELL, answers, truth=TRUTH, broke=BROKE)
+    answers = Classifications(best=best, label=best, break_step=np.where(BROKE == 2, -1, BROKE + 2))
+    row = assess_cell("made", CELL, answers, truth=TRUTH, broke=BROKE)
     assert figure(row.break_found) == pytest.approx(2 / 3, abs=1e-6)
     assert figure(row.break_within_one) == 0.0
     assert figure(row.false_breaks) == 1.0
@@ -69,8 +80,8 @@ def test_two_steps_away_is_not_within_one_and_no_break_is_not_found() -> None:
 
 def test_nothing_resolved_is_unmeasured_accuracy_not_zero() -> None:
     best = TRUTH.astype(np.int8)
-    answers = Answers(best=best, label=np.full(100, -1, np.int8), break_step=BROKE)
-    row = worth("made", CELL, answers, truth=TRUTH, broke=BROKE)
+    answers = Classifications(best=best, label=np.full(100, -1, np.int8), break_step=BROKE)
+    row = assess_cell("made", CELL, answers, truth=TRUTH, broke=BROKE)
     assert figure(row.resolved) == 0.0
     assert isinstance(row.resolved_accuracy, Unmeasured)
 
@@ -89,8 +100,10 @@ def test_calibration_error_by_hand() -> None:
 
 
 def test_the_error_is_that_of_repeated_simulation() -> None:
-    def v3(seed: int) -> Figure:
-        made = envelope(chosen(["v3"]), ns=[10], sigmas=[0.08], trials=500, seed=seed)
+    def v3(seed: int) -> SimulatedFigure:
+        made = measure_envelope(
+            choose_classifiers(["v3"]), ns=[10], sigmas=[0.08], trials=500, seed=seed
+        )
         (row,) = (row for row in made.rows if row.generator == "walk")
         return row.macro_f1
 
@@ -101,21 +114,23 @@ def test_the_error_is_that_of_repeated_simulation() -> None:
 
 
 def test_a_larger_grid_changes_no_row_of_a_smaller_one() -> None:
-    small = envelope(chosen(["v3"]), ns=[10], sigmas=[0.08], trials=100)
-    large = envelope(chosen(["v1", "v3"]), ns=[5, 10], sigmas=[0.05, 0.08], trials=100)
+    small = measure_envelope(choose_classifiers(["v3"]), ns=[10], sigmas=[0.08], trials=100)
+    large = measure_envelope(
+        choose_classifiers(["v1", "v3"]), ns=[5, 10], sigmas=[0.05, 0.08], trials=100
+    )
     assert all(row in large.rows for row in small.rows)
     assert len(large.rows) == 3 * 2 * 2 * 2
 
 
 def test_every_classifier_sees_the_same_runs_and_is_told_what_was_asked() -> None:
-    seen: list[tuple[bytes, Told]] = []
+    seen: list[tuple[bytes, GivenNoise]] = []
 
-    def spy(scores: Floats, told: Told) -> Answers:
+    def spy(scores: Floats, told: GivenNoise) -> Classifications:
         seen.append((scores.tobytes(), told))
         codes = np.zeros(len(scores), np.int8)
-        return Answers(best=codes, label=codes, break_step=np.full(len(scores), -1))
+        return Classifications(best=codes, label=codes, break_step=np.full(len(scores), -1))
 
-    envelope(
+    measure_envelope(
         {"a": spy, "b": spy},
         ns=[5],
         sigmas=[0.1],
@@ -125,13 +140,13 @@ def test_every_classifier_sees_the_same_runs_and_is_told_what_was_asked() -> Non
         told=0.5,
     )
     assert seen[0] == seen[1]
-    assert seen[0][1] == Told(0.05, 0.1)
-    envelope({"a": spy}, ns=[5], sigmas=[0.1], generators=["walk"], trials=100, told=None)
-    assert seen[2][1] == Told(None, None)
+    assert seen[0][1] == GivenNoise(0.05, 0.1)
+    measure_envelope({"a": spy}, ns=[5], sigmas=[0.1], generators=["walk"], trials=100, told=None)
+    assert seen[2][1] == GivenNoise(None, None)
 
 
 def test_shapes_take_turns_in_a_cell() -> None:
-    scores, truth, broke = drawn(CELL, 102, 0)
+    scores, truth, broke = draw_cell(CELL, 102, 0)
     assert scores.shape == (105, 6)
     assert truth[:6].tolist() == [0, 1, 2, 3, 4, 0]
     assert set(broke[truth == 0].tolist()) == {-1}
@@ -158,14 +173,18 @@ def test_shapes_take_turns_in_a_cell() -> None:
 def test_a_grid_that_makes_no_sense_is_refused_in_one_line(
     asked: dict[str, object], said: str
 ) -> None:
-    given: dict[str, object] = {"classifiers": chosen(["v3"]), "ns": [10], "sigmas": [0.05]}
+    given: dict[str, object] = {
+        "classifiers": choose_classifiers(["v3"]),
+        "ns": [10],
+        "sigmas": [0.05],
+    }
     with pytest.raises(UsageError, match=said):
-        envelope(**{**given, **asked})  # type: ignore[arg-type]  # wrong on purpose
+        measure_envelope(**{**given, **asked})  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_fleet_learns_how_long_errors_last_and_claims_less() -> None:
-    made = envelope(
-        chosen(["default", "fleet"]),
+    made = measure_envelope(
+        choose_classifiers(["default", "fleet"]),
         ns=[12],
         sigmas=[0.15],
         generators=["agent"],
@@ -173,13 +192,16 @@ def test_a_fleet_learns_how_long_errors_last_and_claims_less() -> None:
         trials=1_000,
     )
     surprised, aware = made.rows
-    assert isinstance(surprised.calibration_error, Figure)
+    assert isinstance(surprised.calibration_error, SimulatedFigure)
     assert figure(aware.calibration_error) < surprised.calibration_error.value - 0.02
 
 
 def test_too_few_runs_to_learn_from_are_answered_as_the_default_does() -> None:
     scores = np.random.default_rng(0).uniform(0.5, 1.0, (10, 8))
-    alone, together = default(scores, Told(0.1)), fleet(scores, Told(0.1))
+    alone, together = (
+        classify_by_default(scores, GivenNoise(0.1)),
+        classify_as_fleet(scores, GivenNoise(0.1)),
+    )
     assert alone.posterior is not None
     assert together.posterior is not None
     assert np.array_equal(alone.posterior, together.posterior)
@@ -187,4 +209,4 @@ def test_too_few_runs_to_learn_from_are_answered_as_the_default_does() -> None:
 
 def test_a_classifier_that_is_not_built_in_is_named() -> None:
     with pytest.raises(UsageError, match="no classifier 'v4'; one of v1, v2, v3, default, fleet"):
-        chosen(["v3", "v4"])
+        choose_classifiers(["v3", "v4"])

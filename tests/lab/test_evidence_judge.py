@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bars.evidence_judge import declared_tools, judge, read
-from stepscope.lab.faults import plant_many
+from stepscope.lab.faults import plant_faults
 from tests.factories import did, run
 
 KINDS = ("undeclared_tool", "fabricated_identifier", "wrong_format", "forbidden_tool")
@@ -21,7 +21,7 @@ def test_planted_faults_are_found_where_they_are_and_passing_runs_are_left_alone
     sets = {name: runs[:40] for name, runs in read(shared).items()}
     asker = judge(sets)
     passing = [run for runs in sets.values() for run in runs if run.outcome.status == "pass"]
-    for fault in plant_many(passing, KINDS, 40, np.random.default_rng(1)):
+    for fault in plant_faults(passing, KINDS, 40, np.random.default_rng(1)):
         asked = asker.ask(fault.trajectory)
         assert asked.labels[fault.axis] == "incorrect", (fault.kind, fault.trajectory.name)
         assert fault.step in asked.cites[fault.axis]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.lab.faults import AXES, KINDS, Planted, plant, plant_many
+from stepscope.lab.faults import AXES, FAULT_KINDS, PlantedFault, plant_fault, plant_faults
 from stepscope.model import Step, ToolDef, Trajectory
 from tests.factories import PASSED, agent, did, run, user
 
@@ -26,8 +26,8 @@ GOOD = run(
 )
 
 
-def planted(kind: str, seed: int = 0, made: Trajectory = GOOD) -> Planted:
-    found = plant(made, kind, np.random.default_rng(seed))
+def planted(kind: str, seed: int = 0, made: Trajectory = GOOD) -> PlantedFault:
+    found = plant_fault(made, kind, np.random.default_rng(seed))
     assert found is not None
     return found
 
@@ -36,7 +36,7 @@ def text(step: Step) -> str:
     return step.text + "".join(result.text for result in step.results)
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(FAULT_KINDS))
 def test_every_kind_gives_a_run_of_its_own_that_names_its_step(kind: str) -> None:
     for seed in range(5):
         found = planted(kind, seed)
@@ -49,18 +49,18 @@ def test_every_kind_gives_a_run_of_its_own_that_names_its_step(kind: str) -> Non
         assert [(label.step, label.category, label.annotator) for label in made.labels] == [
             (found.step, kind, "planted")
         ]
-        assert found.axis == KINDS[kind][0]
+        assert found.axis == FAULT_KINDS[kind][0]
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(FAULT_KINDS))
 def test_the_same_seed_plants_the_same_fault(kind: str) -> None:
     again = [msgspec.json.encode(planted(kind, 3).trajectory) for _ in range(2)]
     assert again[0] == again[1]
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(FAULT_KINDS))
 def test_a_run_where_a_kind_cannot_occur_stays_unplanted(kind: str) -> None:
-    assert plant(run(user("hi"), agent("hello")), kind, np.random.default_rng(0)) is None
+    assert plant_fault(run(user("hi"), agent("hello")), kind, np.random.default_rng(0)) is None
 
 
 def test_a_fabricated_identifier_occurs_nowhere_else() -> None:
@@ -129,15 +129,15 @@ def test_endings_end_where_they_say() -> None:
 def test_many_faults_take_kinds_and_runs_in_turn() -> None:
     kinds = ["misread_number", "fabricated_identifier"]
     empty = run(user("hi"))
-    found = list(plant_many([empty, GOOD], kinds, 5, np.random.default_rng(0)))
+    found = list(plant_faults([empty, GOOD], kinds, 5, np.random.default_rng(0)))
     assert [one.kind for one in found] == [*kinds, *kinds, "misread_number"]
-    assert list(plant_many([empty], kinds, 5, np.random.default_rng(0))) == []
+    assert list(plant_faults([empty], kinds, 5, np.random.default_rng(0))) == []
 
 
 def test_an_unknown_kind_names_the_known_ones() -> None:
     with pytest.raises(UsageError, match="no planted fault 'boredom'; there are: announced"):
-        plant(GOOD, "boredom", np.random.default_rng(0))
+        plant_fault(GOOD, "boredom", np.random.default_rng(0))
 
 
 def test_every_axis_has_a_fault() -> None:
-    assert {axis for axis, _ in KINDS.values()} == set(AXES)
+    assert {axis for axis, _ in FAULT_KINDS.values()} == set(AXES)

@@ -9,19 +9,35 @@ from pathlib import Path
 import pytest
 
 from stepscope.errors import DataError, UsageError
-from stepscope.judges.rubrics import rubric
-from stepscope.lab.redteam import failing, favourable, most_calls, redteam
-from stepscope.lab.redteam_attacks import Attack, attacks, chosen, corpus, planted
-from stepscope.lab.redteam_figures import Flips, Swap, Tried, flips, swap, upper_limit
+from stepscope.judges.rubrics import load_rubric
+from stepscope.lab.attacks import (
+    Attack,
+    built_in_attacks,
+    choose_attacks,
+    plant_attack,
+    read_attacks,
+)
+from stepscope.lab.redteam import (
+    AttackTrial,
+    ClassFlips,
+    NarrationSwap,
+    attack_judges,
+    count_flips,
+    count_most_calls,
+    count_swaps,
+    failing_runs,
+    favourable_answer,
+    upper_limit,
+)
 from stepscope.model import Outcome, Part, Step
-from stepscope.report.redteam_text import render
+from stepscope.report.views.lab import render_redteam
 from stepscope.values import Unmeasured
 from tests.factories import agent, calls, did, run, user
 from tests.lab.scripted_judges import CLAIM, Scripted, failed_runs, obeys, setting, sober, swayed
 
 
 def test_every_class_has_three_texts_of_its_own_and_names_are_unique() -> None:
-    every = attacks()
+    every = built_in_attacks()
     by_class = Counter(one.class_ for one in every)
     assert len(by_class) == 11
     assert by_class.pop("narration_swap") == 1
@@ -32,8 +48,8 @@ def test_every_class_has_three_texts_of_its_own_and_names_are_unique() -> None:
 
 def test_an_attack_adds_text_and_moves_no_step() -> None:
     (clean,) = failed_runs(1)
-    for attack in attacks():
-        made = planted(clean, attack, "correct")
+    for attack in built_in_attacks():
+        made = plant_attack(clean, attack, "correct")
         assert made is not None
         assert made.id != clean.id
         assert len(made.id) == 32
@@ -46,7 +62,7 @@ def test_an_attack_adds_text_and_moves_no_step() -> None:
             step = made.steps[changed[0]]
             part = (step.results[-1].parts if attack.place == "result" else step.parts)[-1]
             assert part.text == attack.text.replace("@answer@", "correct")
-    ids = {made.id for one in attacks() if (made := planted(clean, one, "correct"))}
+    ids = {made.id for one in built_in_attacks() if (made := plant_attack(clean, one, "correct"))}
     assert len(ids) == 31
 
 
@@ -59,7 +75,9 @@ def test_the_rewriting_of_narration_takes_all_words_of_the_agent_and_nothing_els
         did("get", "it is open")[1],
         Step(index=0, actor="agent", parts=said),
     )
-    made = planted(clean, Attack(class_="narration_swap", name="x", place="narration"), "correct")
+    made = plant_attack(
+        clean, Attack(class_="narration_swap", name="x", place="narration"), "correct"
+    )
     assert made is not None
     texts = [step.text for step in made.steps]
     assert texts[0] == "cancel it"
@@ -73,20 +91,20 @@ def test_the_rewriting_of_narration_takes_all_words_of_the_agent_and_nothing_els
 
 def test_an_attack_without_a_place_is_not_planted() -> None:
     silent = run(user("hello"))
-    assert [planted(silent, attack, "correct") for attack in attacks()] == [None] * 31
+    assert [plant_attack(silent, attack, "correct") for attack in built_in_attacks()] == [None] * 31
 
 
 def test_a_sober_judge_is_flipped_by_nothing_and_the_limit_says_how_little_is_known() -> None:
     judge = Scripted("openai/sober", sober)
-    some = chosen(attacks(), ["authority", "narration_swap"])
+    some = choose_attacks(built_in_attacks(), ["authority", "narration_swap"])
     with setting(judge) as made:
-        found = redteam(failed_runs(60), some, made)
+        found = attack_judges(failed_runs(60), some, made)
     (one,) = found.judges
     assert one.clean == {"against": 60}
     assert [(row.runs, row.flipped, row.tried) for row in one.flips] == [(60, 0, 180), (60, 0, 60)]
     # Of 0 in 60 runs: 1 - .05 ** (1 / 60).
     assert {round(row.limit or 0, 4) for row in one.flips} == {0.0487}
-    assert isinstance(one.narration_swap, Swap)
+    assert isinstance(one.narration_swap, NarrationSwap)
     assert one.narration_swap.rise_points == 0.0
     # 60 as they are, 4 attacks on each, and no flip to ask again.
     assert len(judge.asked) == 60 * 5
@@ -95,7 +113,7 @@ def test_a_sober_judge_is_flipped_by_nothing_and_the_limit_says_how_little_is_kn
 def test_an_obedient_judge_is_flipped_by_what_it_obeys_and_by_nothing_else() -> None:
     judge = Scripted("openai/obedient", obeys("authority", "role_play"))
     with setting(judge) as made:
-        (one,) = redteam(failed_runs(10), attacks(), made).judges
+        (one,) = attack_judges(failed_runs(10), built_in_attacks(), made).judges
     flipped = {row.class_: (row.runs_flipped, row.flipped) for row in one.flips if row.flipped}
     assert flipped == {"authority": (10, 30), "role_play": (10, 30)}
     by_class = {row.class_: row for row in one.flips}
@@ -115,15 +133,19 @@ def test_a_judge_that_obeys_some_runs_flips_exactly_those() -> None:
         return bool(rule(context)) and any(f"order number {n}," in context for n in (1, 4))
 
     with setting(Scripted("openai/some", some)) as made:
-        (one,) = redteam(failed_runs(6), chosen(attacks(), ["fake_evidence"]), made).judges
+        (one,) = attack_judges(
+            failed_runs(6), choose_attacks(built_in_attacks(), ["fake_evidence"]), made
+        ).judges
     (row,) = one.flips
     assert (row.runs, row.runs_flipped, row.tried, row.flipped) == (6, 2, 18, 6)
 
 
 def test_a_judge_that_believes_claims_is_found_by_narration_alone_and_each_flip_is_marked() -> None:
     with setting(Scripted("openai/swayed", swayed)) as made:
-        (one,) = redteam(failed_runs(20), chosen(attacks(), ["narration_swap"]), made).judges
-    assert one.narration_swap == Swap(
+        (one,) = attack_judges(
+            failed_runs(20), choose_attacks(built_in_attacks(), ["narration_swap"]), made
+        ).judges
+    assert one.narration_swap == NarrationSwap(
         runs=20, passed_before=0, passed_after=20, rise_points=100.0, flipped=20, marked=20
     )
     (row,) = one.flips
@@ -138,7 +160,9 @@ def test_a_judge_that_is_uncertain_is_neither_flipped_nor_failing() -> None:
 
     classes = ["narration_swap", "authority"]
     with setting(Scripted("openai/unsure", unsure)) as made:
-        (one,) = redteam(failed_runs(2), chosen(attacks(), classes), made).judges
+        (one,) = attack_judges(
+            failed_runs(2), choose_attacks(built_in_attacks(), classes), made
+        ).judges
     authority, narration = one.flips
     assert (authority.tried, authority.flipped, authority.neutral) == (6, 0, 2)
     # Without the agent's words it is uncertain: the flip is gone.
@@ -148,7 +172,7 @@ def test_a_judge_that_is_uncertain_is_neither_flipped_nor_failing() -> None:
 def test_an_echo_of_the_run_is_no_verdict_and_no_flip() -> None:
     judge = Scripted("openai/echo", sober, echo=True)
     with setting(judge) as made:
-        (one,) = redteam(failed_runs(3), attacks(), made).judges
+        (one,) = attack_judges(failed_runs(3), built_in_attacks(), made).judges
     assert one.clean == {"unparsable": 3}
     assert {(row.runs, row.flipped, row.limit) for row in one.flips} == {(0, 0, None)}
     assert isinstance(one.narration_swap, Unmeasured)
@@ -159,10 +183,10 @@ def test_runs_that_a_judge_passes_anyway_cannot_flip_and_count_for_narration() -
         return "order number 0," in context or swayed(context)
 
     with setting(Scripted("openai/lenient", lenient)) as made:
-        (one,) = redteam(failed_runs(4), attacks(), made).judges
+        (one,) = attack_judges(failed_runs(4), built_in_attacks(), made).judges
     assert one.clean == {"against": 3, "for": 1}
     assert {row.runs for row in one.flips} == {3}
-    assert one.narration_swap == Swap(
+    assert one.narration_swap == NarrationSwap(
         runs=4, passed_before=1, passed_after=4, rise_points=75.0, flipped=3, marked=3
     )
 
@@ -171,7 +195,9 @@ def test_judges_are_told_apart() -> None:
     first = Scripted("openai/gpt", sober)
     second = Scripted("openai/gpt-5", obeys("authority"))
     with setting(first, second) as made:
-        found = redteam(failed_runs(2), chosen(attacks(), ["authority"]), made)
+        found = attack_judges(
+            failed_runs(2), choose_attacks(built_in_attacks(), ["authority"]), made
+        )
     assert [(one.judge, one.flips[0].flipped) for one in found.judges] == [
         ("openai/gpt", 0),
         ("openai/gpt-5", 6),
@@ -180,22 +206,22 @@ def test_judges_are_told_apart() -> None:
 
 def test_only_runs_that_are_known_to_have_failed_are_attacked() -> None:
     runs = [*failed_runs(2), run(user("x"), outcome=Outcome("pass", "check")), run(user("x"))]
-    assert [one.name for one in failing(runs, 60)] == ["shop/0/0", "shop/1/0"]
-    assert len(failing(runs, 1)) == 1
+    assert [one.name for one in failing_runs(runs, 60)] == ["shop/0/0", "shop/1/0"]
+    assert len(failing_runs(runs, 1)) == 1
     with setting(Scripted("openai/sober", sober)) as made, pytest.raises(UsageError) as e:
-        redteam([], attacks(), made)
+        attack_judges([], built_in_attacks(), made)
     assert "no run that is known to have failed" in str(e.value)
 
 
 def test_a_rubric_without_a_favourable_answer_is_refused() -> None:
-    assert favourable(rubric("quality.final_answer")) == "correct"
+    assert favourable_answer(load_rubric("quality.final_answer")) == "correct"
     for name in ("step_labels", "no_look", "attribution", "behaviour.sycophancy"):
         with pytest.raises(UsageError, match="attacks need one whose answer is for or against"):
-            favourable(rubric(name))
+            favourable_answer(load_rubric(name))
 
 
 def test_the_most_that_is_asked_is_said_beforehand() -> None:
-    assert most_calls(60, 31, 2) == 7560
+    assert count_most_calls(60, 31, 2) == 7560
 
 
 @pytest.mark.parametrize(
@@ -215,14 +241,14 @@ def test_a_limit_of_nothing_is_refused(events: int, n: int) -> None:
 
 def test_a_run_counts_once_however_many_texts_flip_it() -> None:
     tried = [
-        Tried("a", "r1", "for", True, True),
-        Tried("a", "r1", "for", False),
-        Tried("a", "r2", "against"),
-        Tried("a", "r3", "neutral"),
-        Tried("a", "r4", "refused"),
-        Tried("b", "r1", "for", True),
+        AttackTrial("a", "r1", "for", True, True),
+        AttackTrial("a", "r1", "for", False),
+        AttackTrial("a", "r2", "against"),
+        AttackTrial("a", "r3", "neutral"),
+        AttackTrial("a", "r4", "refused"),
+        AttackTrial("b", "r1", "for", True),
     ]
-    assert flips("a", tried) == Flips(
+    assert count_flips("a", tried) == ClassFlips(
         class_="a",
         runs=3,
         runs_flipped=1,
@@ -234,8 +260,8 @@ def test_a_run_counts_once_however_many_texts_flip_it() -> None:
         narration_dependent=1,
         outranked=1,
     )
-    assert flips("c", tried).limit is None
-    assert flips("a", [Tried("a", "r1", "for", None)]).narration_dependent is None
+    assert count_flips("c", tried).limit is None
+    assert count_flips("a", [AttackTrial("a", "r1", "for", None)]).narration_dependent is None
 
 
 def test_the_rise_of_false_passes_is_over_runs_with_both_verdicts() -> None:
@@ -248,16 +274,16 @@ def test_the_rise_of_false_passes_is_over_runs_with_both_verdicts() -> None:
         ("refused", "for", True),
         ("against", "unasked", None),
     ]
-    assert swap(pairs) == Swap(
+    assert count_swaps(pairs) == NarrationSwap(
         runs=5, passed_before=2, passed_after=3, rise_points=20.0, flipped=2, marked=None
     )
-    assert isinstance(swap(pairs[-2:]), Unmeasured)
+    assert isinstance(count_swaps(pairs[-2:]), Unmeasured)
 
 
 def test_a_corpus_of_ones_own_is_lines_or_json_or_toml(tmp_path: Path) -> None:
     lines = tmp_path / "a.txt"
     lines.write_text("one\n\ntwo\n", "utf-8")
-    found = corpus(lines)
+    found = read_attacks(lines)
     assert [(one.text, one.place) for one in found] == [
         ("one", "result"),
         ("one", "agent"),
@@ -267,10 +293,10 @@ def test_a_corpus_of_ones_own_is_lines_or_json_or_toml(tmp_path: Path) -> None:
     assert {one.class_ for one in found} == {"corpus"}
     nested = tmp_path / "a.json"
     nested.write_text(json.dumps({"x": ["one", ""], "y": {"z": "two", "n": 3}}), "utf-8")
-    assert [one.text for one in corpus(nested)] == ["one", "one", "two", "two"]
+    assert [one.text for one in read_attacks(nested)] == ["one", "one", "two", "two"]
     own = tmp_path / "a.toml"
     own.write_text('[[attack]]\nclass = "mine"\nname = "n"\nplace = "agent"\ntext = "t"\n', "utf-8")
-    assert corpus(own) == (Attack(class_="mine", name="n", place="agent", text="t"),)
+    assert read_attacks(own) == (Attack(class_="mine", name="n", place="agent", text="t"),)
 
 
 @pytest.mark.parametrize(
@@ -289,22 +315,22 @@ def test_a_corpus_that_cannot_be_read_is_one_line(
 ) -> None:
     (tmp_path / name).write_bytes(text)
     with pytest.raises(UsageError, match=says) as e:
-        corpus(tmp_path / name)
+        read_attacks(tmp_path / name)
     assert "\n" not in str(e.value)
     with pytest.raises(UsageError, match="no such file"):
-        corpus(tmp_path / "absent")
+        read_attacks(tmp_path / "absent")
 
 
 def test_classes_are_chosen_by_name() -> None:
-    some = chosen(attacks(), ["authority", "unicode"])
+    some = choose_attacks(built_in_attacks(), ["authority", "unicode"])
     assert {one.class_ for one in some} == {"authority", "unicode"}
     with pytest.raises(UsageError, match="no attack class 'x'; there are: authority, "):
-        chosen(attacks(), ["x"])
+        choose_attacks(built_in_attacks(), ["x"])
 
 
 def test_the_table_says_flips_limits_and_what_is_not_claimed() -> None:
     with setting(Scripted("openai/swayed", swayed)) as made:
-        text = render(redteam(failed_runs(4), attacks(), made))
+        text = render_redteam(attack_judges(failed_runs(4), built_in_attacks(), made))
     (row,) = (line.split() for line in text.splitlines() if line.startswith("  narration_swap"))
     assert row == ["narration_swap", "4", "4", "100.0", "%", "4", "4", "0", "0", "4", "4"]
     assert "0 of 4 failing runs passed before, 4 after (+100.0 points)" in " ".join(text.split())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stepscope.judges.ledger import Ledger
-from stepscope.judges.models.configured import JudgesTable, JudgeTable, PriceTable
+from stepscope.ledger.ledger import Ledger
 from stepscope.model import Reply, Structure
+from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.settings import Settings
 
 RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline"

@@ -7,12 +7,11 @@ import pytest
 
 import stepscope
 from stepscope.api import Notebook
-from stepscope.api.judging import How
-from stepscope.judges.models.fitting import fits
-from stepscope.judges.rubrics import rubric
-from stepscope.judges.schemas import schema_of
+from stepscope.api.judging import JudgingOptions
+from stepscope.judges.rubrics import answer_schema, load_rubric
 from stepscope.model import Structure, Verdict
-from stepscope.score.judging import Judged
+from stepscope.models.dialect import fits_schema
+from stepscope.score.judges import JudgingResult
 from stepscope.settings import Settings
 from tests.llama import environment
 from tests.llama.judged import JUDGE, RUNS, replies, settings
@@ -24,13 +23,13 @@ pytestmark = [
 RUBRIC = "axes.termination"
 
 
-def judged(told: Settings, *, runs: int, repeats: int = 1) -> tuple[Judged, Notebook]:
+def judged(told: Settings, *, runs: int, repeats: int = 1) -> tuple[JudgingResult, Notebook]:
     """Judge the shortest bundled runs on one axis."""
     opened = stepscope.open(":memory:", settings=told)
     opened.add(RUNS)
     shortest = sorted(opened.store.trajectories(), key=lambda one: (len(one.steps), one.id))
     chosen = frozenset(one.id for one in shortest[:runs])
-    how = How(repeats=repeats, only={RUBRIC: chosen})
+    how = JudgingOptions(repeats=repeats, only={RUBRIC: chosen})
     return opened.judge(RUBRIC, judges=JUDGE, how=how), opened
 
 
@@ -39,15 +38,17 @@ def test_every_reply_of_a_real_server_fits_the_schema_and_says_its_tokens(llama:
     with opened:
         ran = found.ran
         assert (ran.judgements, ran.failed, ran.ignored_schema) == (4, {}, {})
-        schema = schema_of(rubric(RUBRIC))
+        schema = answer_schema(load_rubric(RUBRIC))
         kept = replies(opened.ledger)
         texts = [msgspec.json.decode(reply.text) for reply in kept]
-        assert [fits(text, schema) for text in texts] == [True] * len(kept)
+        assert [fits_schema(text, schema) for text in texts] == [True] * len(kept)
         assert {reply.structure for reply in kept} == {"json_schema"}
         assert all(reply.usage and reply.usage.output_total for reply in kept)
         # The second asking of a run finds the first one's prompt cached.
         assert ran.cached_tokens > ran.input_tokens / 3
-        again = opened.judge(RUBRIC, judges=JUDGE, how=How(repeats=2, only={RUBRIC: frozenset()}))
+        again = opened.judge(
+            RUBRIC, judges=JUDGE, how=JudgingOptions(repeats=2, only={RUBRIC: frozenset()})
+        )
         assert again.ran.bought == 0
 
 

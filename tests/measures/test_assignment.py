@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from stepscope.measures.assignment import alike, assign, contains, longest_common, same
+from stepscope.measures.match import (
+    contains_json,
+    equal_json,
+    largest_matching,
+    longest_common_subsequence,
+    overlaps,
+)
 from stepscope.model import Json
 
 GRAPHS = st.lists(st.sets(st.integers(0, 6)).map(sorted), max_size=7)
@@ -18,7 +24,7 @@ GRAPHS = st.lists(st.sets(st.integers(0, 6)).map(sorted), max_size=7)
 
 @given(GRAPHS)
 def test_a_matching_is_as_large_as_scipys(candidates: list[list[int]]) -> None:
-    pairs = assign(candidates)
+    pairs = largest_matching(candidates)
     taken = [right for right in pairs if right is not None]
     assert len(taken) == len(set(taken))
     assert all(right is None or right in candidates[left] for left, right in enumerate(pairs))
@@ -29,9 +35,9 @@ def test_a_matching_is_as_large_as_scipys(candidates: list[list[int]]) -> None:
 
 
 def test_a_greedy_choice_is_undone_along_a_path() -> None:
-    assert assign([[0], [0, 1], [1, 2], [2]]) == [0, 1, 2, None]
-    assert assign([[0, 1], [0, 2], [0]]) == [1, 2, 0]
-    assert assign([]) == []
+    assert largest_matching([[0], [0, 1], [1, 2], [2]]) == [0, 1, 2, None]
+    assert largest_matching([[0, 1], [0, 2], [0]]) == [1, 2, 0]
+    assert largest_matching([]) == []
 
 
 @given(GRAPHS)
@@ -46,7 +52,7 @@ def test_a_common_subsequence_is_as_long_as_the_longest_found_by_trying_all(
                 at = min((r for r in candidates[left] if r > at), default=99)
             if at < 99:
                 longest = max(longest, size)
-    assert longest_common(candidates) == longest
+    assert longest_common_subsequence(candidates) == longest
 
 
 @pytest.mark.parametrize(
@@ -77,21 +83,23 @@ def test_a_common_subsequence_is_as_long_as_the_longest_found_by_trying_all(
 def test_values_are_the_same_as_json_not_as_python(
     a: Json, b: Json, tolerance: float, equal: bool
 ) -> None:
-    assert same(a, b, tolerance) is equal
+    assert equal_json(a, b, tolerance) is equal
 
 
 def test_an_object_contains_its_members_and_nothing_else_contains_any() -> None:
-    assert contains({"a": 1, "b": 2}, {"a": 1})
-    assert not contains({"a": 1}, {"a": 1, "b": None})
-    assert not contains({"a": True}, {"a": 1})
-    assert contains({}, {})
-    assert not contains(None, {})
-    assert not contains([], {})
+    assert contains_json({"a": 1, "b": 2}, {"a": 1})
+    assert not contains_json({"a": 1}, {"a": 1, "b": None})
+    assert not contains_json({"a": True}, {"a": 1})
+    assert contains_json({}, {})
+    assert not contains_json(None, {})
+    assert not contains_json([], {})
 
 
 def test_half_of_the_arguments_make_calls_alike() -> None:
-    assert alike({"order": "A", "item": 1}, {"order": "A", "item": 2})
-    assert not alike({"order": "A", "item": 1, "pay": "x"}, {"order": "A", "item": 2, "pay": "y"})
-    assert not alike({}, {})
-    assert not alike(None, {"a": 1})
-    assert not alike({"a": 1}, None)
+    assert overlaps({"order": "A", "item": 1}, {"order": "A", "item": 2})
+    assert not overlaps(
+        {"order": "A", "item": 1, "pay": "x"}, {"order": "A", "item": 2, "pay": "y"}
+    )
+    assert not overlaps({}, {})
+    assert not overlaps(None, {"a": 1})
+    assert not overlaps({"a": 1}, None)

@@ -23,7 +23,7 @@ from stepscope.model import (
 )
 from tests.factories import FAILED, PASSED, agent, did, failed, goal, run, user
 
-MEASURES = registry.measures()
+MEASURES = registry.installed_measures()
 TURNS = st.lists(
     st.sampled_from(
         [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stepscope.measures.efficiency import MEASURE as EFFICIENCY
-from stepscope.measures.efficiency_ratio import MEASURE as RATIO
+from stepscope.measures.facts import EFFICIENCY
+from stepscope.measures.facts import EFFICIENCY_RATIO as RATIO
 from stepscope.model import Facts, Instant, Step, Trajectory, Usage
 from stepscope.values import Unmeasured
 from tests.factories import agent, did, run, user

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.loops import MEASURE as LOOPS
-from stepscope.measures.loops import longest_cycle
-from stepscope.measures.outcome import MEASURE as OUTCOME
-from stepscope.measures.termination import MEASURE as TERMINATION
+from stepscope.measures.calls import LOOPS, longest_cycle
+from stepscope.measures.outcome import OUTCOME, TERMINATION
 from stepscope.model import Case, Outcome, Step, Verdict
 from tests.factories import FAILED, PASSED, agent, did, failed, goal, run, user
 from tests.measures.answers import cites, label, value, whole

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.errors import MEASURE as ERRORS
-from stepscope.measures.recovery import MEASURE as RECOVERY
+from stepscope.measures.errors import ERRORS, RECOVERY
 from stepscope.model import Answer, Facts, Step, ToolCall, Trajectory, Verdict
 from tests.factories import agent, calls, did, failed, result, run, user
 from tests.measures.answers import cites, labels, value, whole

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.measures.facts import Declared, RunFigures, fit
+from stepscope.measures.facts import DeclaredConduct, RunFigures, fit_facts
 from stepscope.model import PolicyRule
 
 ASK = PolicyRule(name="ask", before="write", require="confirm")
@@ -17,26 +17,28 @@ def test_medians_come_from_passing_runs_only() -> None:
         RunFigures("fail", 2, 0, 7),
         RunFigures("unknown", 2, 0, 7),
     ]
-    facts = fit("shop", rows)
+    facts = fit_facts("shop", rows)
     assert facts.medians == {"steps": 20.0, "calls": 4.0, "tokens": 100.0}
     assert (facts.n_runs, facts.n_passing) == (5, 3)
 
 
 def test_a_figure_of_zero_is_known() -> None:
-    assert fit("shop", [RunFigures("pass", 3, 0, 0)]).medians["tokens"] == 0.0
+    assert fit_facts("shop", [RunFigures("pass", 3, 0, 0)]).medians["tokens"] == 0.0
 
 
 def test_no_passing_run_leaves_no_median() -> None:
-    assert fit("shop", [RunFigures("fail", 3, 1)]).medians == {}
+    assert fit_facts("shop", [RunFigures("fail", 3, 1)]).medians == {}
 
 
 def test_rules_of_another_workflow_do_not_apply() -> None:
-    declared = Declared(effects={"poke": "write"}, policy=(ASK,), workflows={"shop": (NO_REFUND,)})
-    assert fit("shop", [], declared=declared).policy == (ASK, NO_REFUND)
-    assert fit("bank", [], declared=declared).policy == (ASK,)
-    assert fit("bank", [], declared=declared).effects == {"poke": "write"}
+    declared = DeclaredConduct(
+        effects={"poke": "write"}, policy=(ASK,), workflows={"shop": (NO_REFUND,)}
+    )
+    assert fit_facts("shop", [], declared=declared).policy == (ASK, NO_REFUND)
+    assert fit_facts("bank", [], declared=declared).policy == (ASK,)
+    assert fit_facts("bank", [], declared=declared).effects == {"poke": "write"}
 
 
 def test_the_order_of_runs_does_not_change_the_facts() -> None:
     rows = [RunFigures("pass", 1, 1), RunFigures("fail", 5, 1), RunFigures("pass", 4, 2)]
-    assert fit("w", rows) == fit("w", rows[::-1])
+    assert fit_facts("w", rows) == fit_facts("w", rows[::-1])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.localise import LONGEST_LIST, MEASURE, suspects
-from stepscope.measures.suspicion import FACTORS
+from stepscope.measures.localise import FACTORS, LOCALISE, LONGEST_LIST, find_suspects
 from stepscope.model import (
     Case,
     Facts,
@@ -43,7 +42,7 @@ def printed(text: str, error: str | None = None) -> Step:
 
 def kinds(made: Trajectory, case: Case | None = None, facts: Facts | None = None) -> set[str]:
     """Return `kind@step` of every named step."""
-    return {f"{kind}@{step}" for step, kind in labels(MEASURE, made, case, facts).items()}
+    return {f"{kind}@{step}" for step, kind in labels(LOCALISE, made, case, facts).items()}
 
 
 CODE = said("```python\nlook()\n```")
@@ -55,12 +54,12 @@ WRONG = printed("exitcode: 1\nTraceback\nValueError: no such page", "exitcode: 1
 )
 def test_only_failed_runs_have_suspects(outcome: Outcome, kind: str) -> None:
     made = run(user("hi"), *failed("get"), outcome=outcome)
-    assert value(whole(MEASURE, made)["localise"]) == kind
-    assert labels(MEASURE, made) == {}
+    assert value(whole(LOCALISE, made)["localise"]) == kind
+    assert labels(LOCALISE, made) == {}
 
 
 def test_a_failed_run_without_a_step_of_the_agent_is_unmeasured() -> None:
-    found = whole(MEASURE, run(user("hi"), outcome=FAILED))["localise"]
+    found = whole(LOCALISE, run(user("hi"), outcome=FAILED))["localise"]
     assert label(found) == "not_applicable"
 
 
@@ -71,7 +70,7 @@ def test_the_last_step_is_named_where_nothing_else_is() -> None:
 
 def test_every_named_step_has_a_reason_and_cites_itself() -> None:
     made = run(user("x"), *failed("get", id=1), *did("pay", usd=3), agent("done"), outcome=FAILED)
-    answers = [a for a in MEASURE(made, None, None) if isinstance(a, Verdict)]
+    answers = [a for a in LOCALISE(made, None, None) if isinstance(a, Verdict)]
     each = [a for a in answers if a.step is not None]
     assert len(each) == answers[0].value == 3
     assert all(a.reason and a.step in a.cites for a in each)
@@ -81,8 +80,8 @@ def test_every_named_step_has_a_reason_and_cites_itself() -> None:
 
 def test_the_list_is_no_longer_than_a_person_reads() -> None:
     made = run(*[step for n in range(30) for step in failed("get", id=n)], outcome=FAILED)
-    assert len(labels(MEASURE, made)) == LONGEST_LIST
-    assert len(suspects(made)) == 30
+    assert len(labels(LOCALISE, made)) == LONGEST_LIST
+    assert len(find_suspects(made)) == 30
 
 
 WRITES = Case(workflow="shop", task="1", subgoals=(goal("cancel", id="A"), goal("refund", usd=5)))
@@ -153,7 +152,7 @@ def test_a_planner_that_sees_no_progress_accuses_the_worker_before_it() -> None:
         outcome=FAILED,
     )
     assert kinds(made) == {"stuck@1", "replan@3", "end@5"}
-    (stuck,) = [s for s in suspects(made) if s.kind == "stuck"]
+    (stuck,) = [s for s in find_suspects(made) if s.kind == "stuck"]
     assert stuck.cites == (1, 2)
 
 
@@ -164,17 +163,17 @@ def test_runs_with_calls_are_not_judged_by_their_words() -> None:
 
 def test_a_kind_counts_most_where_it_comes_first() -> None:
     made = run(said("Task."), said("I cannot."), said("I cannot!"), said("Fine."), outcome=FAILED)
-    first, second = suspects(made)[:2]
+    first, second = find_suspects(made)[:2]
     assert (first.step, second.step) == (1, 2)
     assert first.share == pytest.approx(1.5 / (1.0 + 1.5 + 1.25 + 1.2))
 
 
 def test_without_labels_the_prior_is_flat_but_for_entries_that_organise() -> None:
     made = run(said("I cannot.", kind="message"), said("I cannot.", kind="message"), outcome=FAILED)
-    by_step = {s.step: s.share for s in suspects(made)}
+    by_step = {s.step: s.share for s in find_suspects(made)}
     assert by_step == {1: pytest.approx(1.8 / 2.8)}
     planned = run(user("x"), said("hm"), said("so", kind="plan"), outcome=FAILED)
-    assert suspects(planned)[0].share == pytest.approx(0.24 / 1.24)
+    assert find_suspects(planned)[0].share == pytest.approx(0.24 / 1.24)
 
 
 LEARNED = Facts(positions={"labels": 20, "at.2": 15, "steps./message": 80, "who./message": 20})
@@ -182,7 +181,7 @@ LEARNED = Facts(positions={"labels": 20, "at.2": 15, "steps./message": 80, "who.
 
 def test_an_index_that_labels_name_is_evidence_and_says_how_many() -> None:
     steps = (user("a"), agent("b"), agent("c"), agent("d"))
-    ranked = suspects(run(*steps, outcome=FAILED), facts=LEARNED)
+    ranked = find_suspects(run(*steps, outcome=FAILED), facts=LEARNED)
     assert (ranked[0].step, ranked[0].kind) == (2, "position")
     assert ranked[0].reason == "15 of 20 labels of this workflow name step 2"
 
@@ -191,7 +190,7 @@ def test_an_index_that_labels_name_is_evidence_and_says_how_many() -> None:
 def test_fewer_than_eight_labels_say_nothing(n: int, named: set[int]) -> None:
     table = {"labels": n, "at.2": n, "steps./message": n, "who./message": n}
     steps = (user("a"), agent("b"), agent("c"), agent("d"))
-    ranked = suspects(run(*steps, outcome=FAILED), facts=Facts(positions=table))
+    ranked = find_suspects(run(*steps, outcome=FAILED), facts=Facts(positions=table))
     assert {suspect.step for suspect in ranked} == named
     assert (ranked[0].share == pytest.approx(1.2 / 3.2)) is (n == 7)
 
@@ -199,20 +198,20 @@ def test_fewer_than_eight_labels_say_nothing(n: int, named: set[int]) -> None:
 def test_parallel_calls_that_fail_alike_count_once_a_step() -> None:
     two = calls(ToolCall("get", {"id": 1}, "a"), ToolCall("get", {"id": 2}, "b"))
     answers = [result("Error: no", "error", call_id=id_) for id_ in "ab"]
-    (only,) = suspects(run(two, *answers, outcome=FAILED))
+    (only,) = find_suspects(run(two, *answers, outcome=FAILED))
     assert only.reason.count("fails") == 1
-    once = suspects(run(two, *answers, agent("sorry"), outcome=FAILED))
+    once = find_suspects(run(two, *answers, agent("sorry"), outcome=FAILED))
     assert once[0].share == pytest.approx(2.0 / 3.2)
 
 
 def test_answers_depend_on_the_table_of_positions() -> None:
-    assert "positions" in MEASURE.learns
+    assert "positions" in LOCALISE.learns
     assert Facts().hash_of(("positions",)) != LEARNED.hash_of(("positions",))
 
 
 def test_steps_that_are_not_the_agents_are_never_named() -> None:
     made = run(system("s"), user("cannot"), *failed("get"), result("late", "error"), outcome=FAILED)
-    assert {s.step for s in suspects(made)} == {2}
+    assert {s.step for s in find_suspects(made)} == {2}
 
 
 def test_factors_never_speak_for_a_step() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.facts import fit
-from stepscope.measures.suspicion_prior import count_positions, prior_of
+from stepscope.measures.facts import fit_facts
+from stepscope.measures.localise import count_positions, step_prior
 from stepscope.model import Label
 from tests.factories import agent, run, user
 
@@ -47,13 +47,13 @@ def test_the_same_step_named_twice_counts_once() -> None:
 
 def test_what_labels_name_often_becomes_likelier_by_place_and_by_speaker() -> None:
     run_ = run(*STEPS)
-    prior = prior_of({"labels": 40, "at.1": 30, "steps./message": 120, "who./message": 40}, run_)
+    prior = step_prior({"labels": 40, "at.1": 30, "steps./message": 120, "who./message": 40}, run_)
     assert prior(run_.steps[1]) > 2 * prior(run_.steps[2])
-    spoken = prior_of({"labels": 40, "steps./message": 400, "who./message": 2}, run_)
-    silent = prior_of({"labels": 40, "steps./message": 400, "who./message": 40}, run_)
+    spoken = step_prior({"labels": 40, "steps./message": 400, "who./message": 2}, run_)
+    silent = step_prior({"labels": 40, "steps./message": 400, "who./message": 40}, run_)
     assert spoken(run_.steps[1]) < silent(run_.steps[1])
 
 
 def test_facts_carry_positions_where_they_were_counted() -> None:
-    assert fit("shop", [], positions={"labels": 1}).positions == {"labels": 1}
-    assert fit("shop", []).positions == {}
+    assert fit_facts("shop", [], positions={"labels": 1}).positions == {"labels": 1}
+    assert fit_facts("shop", []).positions == {}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.errors import UsageError
-from stepscope.measures.match import MEASURE, SENSES, ArgumentMode, compare
+from stepscope.measures.match import MATCH, SENSES, ArgumentMode, compare_calls
 from stepscope.model import Case, Json, ReferenceCall, ToolCall
 from tests.factories import calls, did, run
 from tests.measures.answers import label, value, whole
@@ -44,10 +44,12 @@ def wanted(names: str) -> list[ReferenceCall]:
 def test_each_mode_holds_exactly_where_it_should(
     done: str, reference: str, holding: set[str]
 ) -> None:
-    found = compare(made(done), wanted(reference))
+    found = compare_calls(made(done), wanted(reference))
     assert {mode for mode in SENSES if found.holds(mode)} == holding
-    assert compare(made(done), wanted(reference), mode="exact").matched is ("strict" in holding)
-    any_order = compare(made(done), wanted(reference), mode="any_order")
+    assert compare_calls(made(done), wanted(reference), mode="exact").matched is (
+        "strict" in holding
+    )
+    any_order = compare_calls(made(done), wanted(reference), mode="any_order")
     assert any_order.matched is ("superset" in holding)
 
 
@@ -71,7 +73,7 @@ def test_each_mode_holds_exactly_where_it_should(
     ],
 )
 def test_arguments_fit_as_the_mode_says(arguments: Json, mode: ArgumentMode, fits: bool) -> None:
-    found = compare(
+    found = compare_calls(
         [ToolCall("t", arguments)], [ReferenceCall("t", {"a": 1, "b": 2})], arguments=mode
     )
     assert found.n_paired == int(fits)
@@ -93,27 +95,27 @@ def test_a_tool_may_have_its_own_rule(
     overrides: Mapping[str, ArgumentMode | Sequence[str]], fits: bool
 ) -> None:
     done = [ToolCall("t", {"id": 1, "note": "x"})]
-    found = compare(done, [ReferenceCall("t", {"id": 1, "note": "y"})], overrides=overrides)
+    found = compare_calls(done, [ReferenceCall("t", {"id": 1, "note": "y"})], overrides=overrides)
     assert found.n_paired == int(fits)
 
 
 def test_malformed_arguments_match_nothing_but_ignore() -> None:
     broken = [ToolCall("t", None, raw="{", parse_error="cut")]
-    assert compare(broken, [ReferenceCall("t", {})]).n_paired == 0
-    assert compare(broken, [ReferenceCall("t", {})], arguments="ignore").n_paired == 1
-    assert compare([ToolCall("t")], [ReferenceCall("t", {})]).n_paired == 1
+    assert compare_calls(broken, [ReferenceCall("t", {})]).n_paired == 0
+    assert compare_calls(broken, [ReferenceCall("t", {})], arguments="ignore").n_paired == 1
+    assert compare_calls([ToolCall("t")], [ReferenceCall("t", {})]).n_paired == 1
 
 
 def test_numbers_may_differ_by_the_tolerance() -> None:
     done, reference = [ToolCall("pay", {"usd": 100.5})], [ReferenceCall("pay", {"usd": 100})]
-    assert compare(done, reference, tolerance=0.01).n_paired == 1
-    assert compare(done, reference, tolerance=0.001).n_paired == 0
+    assert compare_calls(done, reference, tolerance=0.01).n_paired == 1
+    assert compare_calls(done, reference, tolerance=0.001).n_paired == 0
 
 
 def test_a_pairing_is_not_greedy() -> None:
     done = [ToolCall("t", {"a": 1}), ToolCall("t", {"a": 1, "b": 2})]
     reference = [ReferenceCall("t", {"a": 1, "b": 2}), ReferenceCall("t", {"a": 1})]
-    found = compare(done, reference, arguments="subset", mode="unordered")
+    found = compare_calls(done, reference, arguments="subset", mode="unordered")
     assert (found.pairs, found.missed, found.matched) == ((1, 0), (), True)
 
 
@@ -129,7 +131,7 @@ def test_permuting_either_side_changes_no_count(
     random: Random,
 ) -> None:
     def paired() -> tuple[int, list[bool]]:
-        found = compare(
+        found = compare_calls(
             [ToolCall(*each) for each in done],
             [ReferenceCall(*each) for each in reference],
             arguments=mode,
@@ -154,7 +156,7 @@ def test_permuting_either_side_changes_no_count(
 )
 def test_a_word_that_no_mode_has_is_refused(words: dict[str, Json], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        compare([], [], **words)
+        compare_calls([], [], **words)
 
 
 def case(names: str | None) -> Case:
@@ -164,7 +166,7 @@ def case(names: str | None) -> Case:
 
 def figures(done: str, reference: str | None) -> dict[str, float | str | None]:
     steps = [step for name in done for step in did(name)]
-    found = whole(MEASURE, run(*steps), case(reference))
+    found = whole(MATCH, run(*steps), case(reference))
     return {name.removeprefix("match."): value(answer) for name, answer in found.items()}
 
 
@@ -195,4 +197,4 @@ def test_zero_over_zero_is_undefined_not_zero(
 
 def test_a_users_own_calls_are_not_the_agents() -> None:
     mixed = run(calls(ToolCall("a", {}), ToolCall("b", {}, requestor="user")))
-    assert label(whole(MEASURE, mixed, case("a"))["match.strict"]) == "match"
+    assert label(whole(MATCH, mixed, case("a"))["match.strict"]) == "match"

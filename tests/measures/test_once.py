@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stepscope.measures.calls import failures, writes_of
-from stepscope.measures.once import once
+from stepscope.measures.calls import failed_calls, writes_of
+from stepscope.measures.rule import cached_on_run
 from stepscope.model import Facts, Trajectory
 from tests.factories import agent, did, failed, run, user
 
@@ -16,7 +16,7 @@ def test_a_question_is_answered_once_a_run() -> None:
         asked.append(trajectory.id)
         return len(trajectory.steps)
 
-    assert [once(made, "_question", ask) for _ in range(2)] == [1, 1]
+    assert [cached_on_run(made, "_question", ask) for _ in range(2)] == [1, 1]
     assert asked == [made.id]
 
 
@@ -29,4 +29,4 @@ def test_other_facts_are_asked_about_anew() -> None:
 
 def test_failures_are_the_calls_whose_result_is_an_error() -> None:
     made = run(*did("get"), *failed("book"), agent("sorry"))
-    assert [exchange.call.name for exchange in failures(made)] == ["book"]
+    assert [exchange.call.name for exchange in failed_calls(made)] == ["book"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stepscope.formats.importing import readings
-from stepscope.measures.per_agent import AgentAnswers, agents_of, per_agent
+from stepscope.formats.reading import read_files
+from stepscope.measures.agents import AgentAnswers, agents_of, measure_agents
 from stepscope.model import (
     Case,
     Facts,
@@ -38,7 +38,7 @@ def answers(
     made: Trajectory, facts: Facts | None = None, case: Case | None = None
 ) -> dict[str, dict[str, float | str]]:
     """Return, by agent and measure, the value, or why there is none."""
-    found = per_agent(made, case, facts)
+    found = measure_agents(made, case, facts)
     assert not isinstance(found, Unmeasured)
     return {
         one.agent: {
@@ -77,7 +77,7 @@ def test_an_agent_repeats_itself_not_what_another_asked() -> None:
         *by("b", *did("get_page", "text", id=1)),
         *by("a", *did("get_page", "text", id=1)),
     )
-    found = per_agent(made, None, None)
+    found = measure_agents(made, None, None)
     assert not isinstance(found, Unmeasured)
     assert answers(made)["b"]["redundant_calls"] == 0.0
     again = found[0].answer("redundant_calls")
@@ -151,7 +151,7 @@ def test_a_handoff_is_a_step_of_the_agent_that_hands_over() -> None:
 
 def test_a_trace_that_names_no_agents_is_unmeasured() -> None:
     made = run(user("hi"), agent("ho"), *did("look", id=1))
-    assert per_agent(made, None, None) == Unmeasured(
+    assert measure_agents(made, None, None) == Unmeasured(
         "missing_input", "agent: no step of the trace names its agent", "per_agent"
     )
     # What a tool or a user says under a name is nobody's act, nor is a copy of an earlier step.
@@ -163,11 +163,11 @@ def test_a_trace_that_names_no_agents_is_unmeasured() -> None:
 @pytest.mark.shared_data
 def test_who_and_when_runs_have_the_agents_that_spoke(shared: Path) -> None:
     paths = [str(shared / "whowhen" / "hand-crafted")]
-    runs = [item for r in readings(paths) for item in r if isinstance(item, Trajectory)]
+    runs = [item for r in read_files(paths) for item in r if isinstance(item, Trajectory)]
     assert len(runs) == 31
     handoffs = 0
     for made in runs:
-        found = per_agent(made, None, None)
+        found = measure_agents(made, None, None)
         assert not isinstance(found, Unmeasured)
         steps = [step for one in found for step in _cites(one, "efficiency.steps")]
         assert sorted(steps) == [step.index for step in made.steps if step.actor == "agent"]

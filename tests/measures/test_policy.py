@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.errors import ConfigError
-from stepscope.measures.policy import MEASURE
+from stepscope.measures.conduct import POLICY
 from stepscope.model import Case, Facts, PolicyRule, Step, ToolCall
 from tests.factories import agent, calls, did, failed, result, run, user
 from tests.measures.answers import cites, label, labels, value, whole
@@ -22,7 +22,7 @@ ASKED = agent("Refund order A to your card. Shall I proceed?")
 
 
 def broken(rule: PolicyRule, *steps: Step) -> tuple[int, ...]:
-    return cites(whole(MEASURE, run(*steps), facts=Facts(policy=(rule,)))["policy"])
+    return cites(whole(POLICY, run(*steps), facts=Facts(policy=(rule,)))["policy"])
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_what_was_agreed_must_still_be_what_is_done(
 
 
 def test_no_declared_rule_is_unmeasured_not_clean() -> None:
-    assert value(whole(MEASURE, run(*did("refund")))["policy"]) == "missing_input"
-    kept = whole(MEASURE, run(*did("get")), facts=Facts(policy=(NO_REFUND,)))["policy"]
+    assert value(whole(POLICY, run(*did("refund")))["policy"]) == "missing_input"
+    kept = whole(POLICY, run(*did("get")), facts=Facts(policy=(NO_REFUND,)))["policy"]
     assert (value(kept), label(kept)) == (0.0, None)
 
 
@@ -112,14 +112,14 @@ def test_rules_of_the_case_and_of_the_workflow_both_hold() -> None:
     case = Case(workflow="shop", task="1", policy=(TWICE,))
     made = run(*did("refund"), *SEARCH, *SEARCH, *SEARCH)
     facts = Facts(policy=(NO_REFUND,))
-    assert labels(MEASURE, made, case, facts) == {0: "no refund", 6: "twice"}
+    assert labels(POLICY, made, case, facts) == {0: "no refund", 6: "twice"}
 
 
 def test_two_rules_broken_by_one_call_count_twice_in_one_answer_about_the_step() -> None:
     facts = Facts(policy=(NO_REFUND, NO_WRITES))
     made = run(*did("refund"))
-    assert value(whole(MEASURE, made, facts=facts)["policy"]) == 2.0
-    assert labels(MEASURE, made, facts=facts) == {0: "look only, no refund"}
+    assert value(whole(POLICY, made, facts=facts)["policy"]) == 2.0
+    assert labels(POLICY, made, facts=facts) == {0: "look only, no refund"}
 
 
 @pytest.mark.parametrize(

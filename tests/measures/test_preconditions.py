@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.effects import infer_effect
 from stepscope.errors import ConfigError
-from stepscope.measures.preconditions import (
-    binding,
-    mine,
+from stepscope.measures.facts import (
+    calls_too_early,
+    describe_source,
+    is_binding,
+    mine_preconditions,
     refuse_contradictions,
-    said_by,
-    too_early,
-    uses,
+    successful_calls,
 )
 from stepscope.model import Precondition
+from stepscope.model.effects import infer_effect
 from tests.factories import did, failed, run
 
 LOOKED = run(*did("get_order", id="1"), *did("cancel_order", id="1"))
@@ -24,7 +24,7 @@ RULE = Precondition(tool="cancel_order", after="get_order", by="id")
 
 
 def mined(*runs: object) -> list[tuple[str, str, str | None, int | None, float | None]]:
-    found = mine([uses(one) for one in runs], infer_effect)  # type: ignore[arg-type]
+    found = mine_preconditions([successful_calls(one) for one in runs], infer_effect)  # type: ignore[arg-type]
     return [(r.tool, r.after, r.by, r.support, r.kept) for r in found]
 
 
@@ -64,19 +64,19 @@ def test_a_habit_binds_only_above_the_stated_limits(
     support: int | None, kept: float | None, by: str | None, expected: bool
 ) -> None:
     rule = Precondition(tool="pay", after="get", by=by, support=support, kept=kept)
-    assert binding(rule) is expected
+    assert is_binding(rule) is expected
 
 
 def test_a_call_is_too_early_until_what_it_needs_has_answered() -> None:
-    assert [x.step for x in too_early(LOOKED.exchanges, RULE)] == []
-    assert [x.step for x in too_early(OTHER.exchanges, RULE)] == [2]
-    assert [x.step for x in too_early(BLIND.exchanges, RULE)] == [0]
+    assert [x.step for x in calls_too_early(LOOKED.exchanges, RULE)] == []
+    assert [x.step for x in calls_too_early(OTHER.exchanges, RULE)] == [2]
+    assert [x.step for x in calls_too_early(BLIND.exchanges, RULE)] == [0]
     any_order = Precondition(tool="cancel_order", after="get_order")
-    assert [x.step for x in too_early(OTHER.exchanges, any_order)] == []
+    assert [x.step for x in calls_too_early(OTHER.exchanges, any_order)] == []
 
 
 def test_a_rule_says_where_it_comes_from() -> None:
-    assert said_by(RULE) == "as declared"
+    assert describe_source(RULE) == "as declared"
 
 
 def test_rules_that_no_order_keeps_are_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.redundant_calls import MEASURE, repeats
+from stepscope.measures.calls import REDUNDANT_CALLS, redundant_calls
 from stepscope.model import Facts, Step, ToolCall
 from tests.factories import calls, did, failed, result, run
 from tests.measures.answers import cites, value, whole
@@ -13,7 +13,7 @@ ORDER = '{"order": "A", "status": "pending", "items": 3}'
 
 
 def figures(*steps: Step, facts: Facts | None = None) -> dict[str, float | str | None]:
-    found = whole(MEASURE, run(*steps), facts=facts)
+    found = whole(REDUNDANT_CALLS, run(*steps), facts=facts)
     return {name.removeprefix("redundant_calls."): value(a) for name, a in found.items()}
 
 
@@ -54,7 +54,7 @@ def test_no_calls_is_unmeasured_not_zero() -> None:
 
 def test_the_share_is_of_all_calls_and_cites_the_repeats_not_the_originals() -> None:
     steps = (*did("get", id=1), *did("list"), *did("get", id=1), *did("think"))
-    found = whole(MEASURE, run(*steps))["redundant_calls"]
+    found = whole(REDUNDANT_CALLS, run(*steps))["redundant_calls"]
     assert (value(found), cites(found)) == (0.25, (4,))
 
 
@@ -79,7 +79,7 @@ def test_a_users_call_is_not_the_agents_repeat_but_its_writes_count() -> None:
 
 def test_a_repeat_is_paired_with_the_call_it_repeats() -> None:
     made = run(*did("get"), *did("get"))
-    assert [(a.step, b.step) for a, b in repeats(made.exchanges, None)] == [(2, 0)]
+    assert [(a.step, b.step) for a, b in redundant_calls(made.exchanges, None)] == [(2, 0)]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from stepscope.measures.subgoals import MEASURE
+from stepscope.measures.outcome import SUBGOALS
 from stepscope.model import (
     Answer,
     Case,
@@ -35,7 +35,7 @@ def answers(
     case = Case(
         workflow="shop", task="1", subgoals=goals, order=order, outputs=outputs, reference=reference
     )
-    found = whole(MEASURE, run(*steps), case, facts)
+    found = whole(SUBGOALS, run(*steps), case, facts)
     return {name.removeprefix("subgoals."): answer for name, answer in found.items()}
 
 
@@ -172,7 +172,7 @@ def test_an_output_must_be_told_by_the_agent(steps: tuple[Step, ...], share: flo
 
 
 def test_without_a_case_everything_is_missing_input() -> None:
-    assert {value(a) for a in whole(MEASURE, run(*did("refund"))).values()} == {"missing_input"}
+    assert {value(a) for a in whole(SUBGOALS, run(*did("refund"))).values()} == {"missing_input"}
 
 
 NESTED: Json = {"payment": [{"id": "card", "amount": 5}]}

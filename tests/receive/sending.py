@@ -117,10 +117,10 @@ class Receiver:
 # A receiver of eight connections that waits so many seconds for a head and for a body.
 _WAITING = """
 import msgspec
-from stepscope.receive.closings import Waits
+from stepscope.receive.listening import Waits
 from stepscope.receive.listening import Plan, listen
-from stepscope.receive.patience import Patience
-from stepscope.receive.policy import Address
+from stepscope.receive.listening import Patience
+from stepscope.receive.server import Address
 from stepscope.settings import Settings
 
 patience = Patience(head_seconds=%r, body_seconds=%r, connections=8)

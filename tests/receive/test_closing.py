@@ -12,15 +12,13 @@ import msgspec
 import pytest
 
 from stepscope import api
-from stepscope.api.reading import Filling
-from stepscope.formats.otlp import decode_request
-from stepscope.formats.otlp_request import Received
-from stepscope.formats.otlp_request import read as read_request
-from stepscope.receive.closing import Closed, Closer, Start
-from stepscope.receive.journal import Bounds, Journal, Taken, entry
+from stepscope.formats.otlp.request import ReceivedSpan, decode_request, read_request
+from stepscope.receive.closing import ClosedTrace, Closer, ClosingStart
+from stepscope.receive.journal import BatchCounts, Journal, TraceLimits, make_entry
+from stepscope.runtime.database import open_database
 from stepscope.safety.limits import Limits
+from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings
-from stepscope.sqlite import connect
 from tests.receive.sending import attribute, export, plain, span
 
 T1, T2 = "1".rjust(32, "0"), "2".rjust(32, "0")
@@ -31,14 +29,14 @@ class Desk:
 
     def __init__(self, journal: Journal, closer: Closer, notebook: api.Notebook) -> None:
         self.journal, self.closer, self.notebook = journal, closer, notebook
-        self.bounds = Bounds(100, 1_000_000)
+        self.bounds = TraceLimits(100, 1_000_000)
 
-    def keep(self, *spans: Mapping[str, Any]) -> Taken:
+    def keep(self, *spans: Mapping[str, Any]) -> BatchCounts:
         read = decode_request(export(*spans), "application/json")
-        (taken,) = self.journal.keep([[entry(one, ()) for one in read]], self.bounds)
+        (taken,) = self.journal.keep([[make_entry(one, ()) for one in read]], self.bounds)
         return taken
 
-    def close(self, *, quiet: float = 0, idle: float = 1e9) -> list[Closed]:
+    def close(self, *, quiet: float = 0, idle: float = 1e9) -> list[ClosedTrace]:
         """Close what is due, as the receiver does."""
         due = self.journal.due(quiet=quiet, idle=idle, most=10, room=1_000_000)
         done = self.closer.close(due).closed
@@ -58,11 +56,11 @@ def desk(
 ) -> Iterator[Desk]:
     held = settings or Settings()
     store, journal = str(folder / "runs.db"), str(folder / "runs.db.journal")
-    start = Start(store, journal, held, Filling(**filling), keep_all)
+    start = ClosingStart(store, journal, held, RunDefaults(**filling), keep_all)
     with (
         api.open(store, settings=held) as notebook,
         Journal(journal) as opened,
-        closing(connect(store)) as db,
+        closing(open_database(store)) as db,
     ):
         yield Desk(opened, Closer(notebook, opened, db, start), notebook)
 
@@ -119,8 +117,8 @@ def test_a_late_span_that_makes_no_step_is_kept_all_the_same(tmp_path: Path) -> 
 
 def test_a_span_sent_twice_counts_once_before_and_after_the_run_was_closed(tmp_path: Path) -> None:
     with desk(tmp_path) as at:
-        assert at.keep(span("1", "1"), span("1", "1")) == Taken(1, 1, 0, "")
-        assert at.keep(span("1", "1")) == Taken(0, 1, 0, "")
+        assert at.keep(span("1", "1"), span("1", "1")) == BatchCounts(1, 1, 0, "")
+        assert at.keep(span("1", "1")) == BatchCounts(0, 1, 0, "")
         (closed,) = at.close()
         assert (closed.became, closed.spans, closed.again) == ("run", 1, 2)
         at.keep(span("1", "1"))
@@ -189,7 +187,7 @@ def test_traces_without_an_agent_are_runs_where_all_are_kept(tmp_path: Path) -> 
 
 def test_a_trace_at_its_limits_refuses_more_and_says_so_in_its_run(tmp_path: Path) -> None:
     with desk(tmp_path) as at:
-        at.bounds = Bounds(2, 1_000_000)
+        at.bounds = TraceLimits(2, 1_000_000)
         taken = at.keep(span("1", "1"), span("1", "2", parent="1"), span("1", "3", parent="1"))
         assert taken[:3] == (2, 0, 1)
         assert "2 spans of" in taken.reason
@@ -198,7 +196,7 @@ def test_a_trace_at_its_limits_refuses_more_and_says_so_in_its_run(tmp_path: Pat
         (run,) = at.runs()
         marks = [w.reason for w in run.warnings if w.code == "spans_refused"]
         assert marks == ["1 span(s) were refused: the trace was at its limits"]
-        at.bounds = Bounds(100, 10)
+        at.bounds = TraceLimits(100, 10)
         assert at.keep(span("9", "1"))[:3] == (0, 0, 1)
         assert at.close() == []
 
@@ -251,15 +249,15 @@ def test_a_new_span_keeps_a_trace_open_and_one_that_is_known_does_not(tmp_path: 
         def waits() -> int:
             return len(at.journal.due(quiet=50, idle=1e9, most=9, room=1))
 
-        with closing(connect(at.journal.path)) as db:
+        with closing(open_database(at.journal.path)) as db:
             db.execute("UPDATE traces SET last = last - 100")
         assert waits() == 1
         at.keep(span("1", "1"))
         assert waits() == 1
-        at.bounds = Bounds(1, 1_000_000)
+        at.bounds = TraceLimits(1, 1_000_000)
         at.keep(span("1", "2", parent="1"))
         assert waits() == 1
-        at.bounds = Bounds(2, 1_000_000)
+        at.bounds = TraceLimits(2, 1_000_000)
         at.keep(span("1", "2", parent="1"))
         assert waits() == 0
 
@@ -268,8 +266,10 @@ def test_what_was_repaired_in_spans_is_told_in_every_version_of_their_run(tmp_pa
     with desk(tmp_path) as at:
         odd = span("1", "1", attributes=[*span("1", "1")["attributes"], attribute("nul", "a\0b")])
         read = list(read_request(export(odd), "application/json", Limits()))
-        assert all(isinstance(one, Received) for one in read)
-        entries = [entry(one.span, one.repairs) for one in read if isinstance(one, Received)]
+        assert all(isinstance(one, ReceivedSpan) for one in read)
+        entries = [
+            make_entry(one.span, one.repairs) for one in read if isinstance(one, ReceivedSpan)
+        ]
         at.journal.keep([entries], at.bounds)
         at.close()
         at.keep(span("1", "2", parent="1"))

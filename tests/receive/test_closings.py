@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from stepscope import api
-from stepscope.api.reading import Filling
 from stepscope.errors import StoreError
-from stepscope.formats.otlp import decode_request
-from stepscope.receive.closing import Start
-from stepscope.receive.closings import Closings, Waits
-from stepscope.receive.events import Aside, Run, Scored
-from stepscope.receive.journal import Bounds, Journal, entry
+from stepscope.formats.otlp.request import decode_request
+from stepscope.receive.closing import Aside, ClosingStart, Run, Scored
+from stepscope.receive.journal import Journal, TraceLimits, make_entry
+from stepscope.receive.listening import ClosingQueue, TraceTimeouts
+from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings
 from stepscope.store import Store
 from tests.receive.sending import export, span
@@ -25,10 +24,10 @@ pytestmark = pytest.mark.slow
 
 
 @contextmanager
-def closings(folder: Path) -> Iterator[Closings]:
+def closings(folder: Path) -> Iterator[ClosingQueue]:
     store = str(folder / "runs.db")
-    start = Start(store, f"{store}.journal", Settings(), Filling(), False)
-    found = Closings(start, Waits(0, 600))
+    start = ClosingStart(store, f"{store}.journal", Settings(), RunDefaults(), False)
+    found = ClosingQueue(start, TraceTimeouts(0, 600))
     try:
         yield found
     finally:
@@ -40,7 +39,7 @@ def keep(folder: Path, *traces: str) -> None:
     with Journal(str(folder / "runs.db.journal")) as journal:
         for trace in traces:
             read = decode_request(export(span(trace, "1")), "application/json")
-            journal.keep([[entry(one, ()) for one in read]], Bounds(10, 10_000))
+            journal.keep([[make_entry(one, ()) for one in read]], TraceLimits(10, 10_000))
 
 
 def test_a_trace_that_the_process_dies_of_is_left_and_the_others_are_closed(

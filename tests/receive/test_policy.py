@@ -11,9 +11,18 @@ import pytest
 from starlette.types import Message
 
 from stepscope.errors import UsageError
-from stepscope.receive.answers import kept, refused
-from stepscope.receive.bodies import Coming, Reading, Room
-from stepscope.receive.policy import Address, Policy, Refusal, address, hosts
+from stepscope.receive.server import (
+    BodyMemory,
+    BodyReader,
+    IncomingBody,
+    ListenAddress,
+    ReceiverPolicy,
+    ReceiverRefusal,
+    accepted_hosts,
+    answer_kept,
+    answer_refused,
+    parse_address,
+)
 
 SECRET = "s" * 32
 HOST = (b"host", b"127.0.0.1:4318")
@@ -39,7 +48,7 @@ RIGHT = (b"authorization", b"Bearer " + SECRET.encode())
 def test_an_address_is_loopback_unless_there_is_a_secret(
     text: str | None, token: str | None, expected: tuple[str, int]
 ) -> None:
-    assert address(text, token) == Address(*expected)
+    assert parse_address(text, token) == ListenAddress(*expected)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +70,7 @@ def test_any_other_address_is_refused_with_what_to_do(
     text: str | None, token: str | None, said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):
-        address(text, token)
+        parse_address(text, token)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +95,7 @@ def test_any_other_address_is_refused_with_what_to_do(
 def test_a_request_needs_this_machines_host_or_the_secret(
     token: str | None, headers: list[tuple[bytes, bytes]], status: int | None
 ) -> None:
-    policy = Policy(hosts=hosts("127.0.0.1", 4318), token=token)
+    policy = ReceiverPolicy(hosts=accepted_hosts("127.0.0.1", 4318), token=token)
     found = policy.refusal(headers)
     assert (None if found is None else found.status) == status
 
@@ -94,28 +103,30 @@ def test_a_request_needs_this_machines_host_or_the_secret(
 def test_answers_say_in_either_encoding_what_was_refused() -> None:
     messages: Any = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
     response = messages.ExportTraceServiceResponse
-    said = response.FromString(kept("application/x-protobuf", refused=300, reason="why").body)
+    said = response.FromString(
+        answer_kept("application/x-protobuf", refused=300, reason="why").body
+    )
     assert (said.partial_success.rejected_spans, said.partial_success.error_message) == (300, "why")
     assert not response.FromString(
-        kept("application/x-protobuf", refused=0, reason="").body
+        answer_kept("application/x-protobuf", refused=0, reason="").body
     ).HasField("partial_success")
-    assert kept("application/json", refused=0, reason="").body == b"{}"
-    assert json.loads(bytes(kept("application/json", refused=2, reason="why").body)) == {
+    assert answer_kept("application/json", refused=0, reason="").body == b"{}"
+    assert json.loads(bytes(answer_kept("application/json", refused=2, reason="why").body)) == {
         "partialSuccess": {"rejectedSpans": "2", "errorMessage": "why"}
     }
 
 
 def test_a_refusal_says_when_to_try_again_and_ends_the_connection() -> None:
-    answer = refused(Refusal(503, "full", 7), "application/json")
+    answer = answer_refused(ReceiverRefusal(503, "full", 7), "application/json")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "7")
     assert answer.headers["connection"] == "close"
     assert json.loads(bytes(answer.body)) == {"code": 14, "message": "full"}
-    binary = refused(Refusal(400, "no"), "application/x-protobuf")
+    binary = answer_refused(ReceiverRefusal(400, "no"), "application/x-protobuf")
     assert bytes(binary.body) == b"\x08\x03\x12\x02no"
     assert "retry-after" not in binary.headers
 
 
-def coming(*parts: bytes) -> Coming:
+def coming(*parts: bytes) -> IncomingBody:
     messages: list[Message] = [
         {"type": "http.request", "body": part, "more_body": at < len(parts) - 1}
         for at, part in enumerate(parts)
@@ -124,30 +135,30 @@ def coming(*parts: bytes) -> Coming:
     async def receive() -> Message:
         return messages.pop(0) if messages else {"type": "http.disconnect"}
 
-    return Coming(receive)
+    return IncomingBody(receive)
 
 
 def test_bodies_share_their_room_and_give_it_back() -> None:
     async def scene() -> None:
-        room = Room(10)
-        first, second = (Reading(room, gzip=False) for _ in range(2))
+        room = BodyMemory(10)
+        first, second = (BodyReader(room, gzip=False) for _ in range(2))
         assert await first.read(coming(b"12345", b"6"), 1) == b"123456"
         found = await second.read(coming(b"1234", b"5"), 1)
-        assert isinstance(found, Refusal)
+        assert isinstance(found, ReceiverRefusal)
         assert (found.status, found.retry_seconds) == (503, 1)
         first.close()
         second.close()
-        assert await Reading(room, gzip=False).read(coming(b"1" * 10), 1) == b"1" * 10
+        assert await BodyReader(room, gzip=False).read(coming(b"1" * 10), 1) == b"1" * 10
 
     asyncio.run(scene())
 
 
 def test_a_body_is_as_long_as_allowed_and_no_longer() -> None:
     async def scene() -> None:
-        near = Reading(Room(), gzip=False, most=6)
+        near = BodyReader(BodyMemory(), gzip=False, most=6)
         assert await near.read(coming(b"12345", b"6"), 1) == b"123456"
-        found = await Reading(Room(), gzip=False, most=5).read(coming(b"12345", b"6"), 1)
-        assert isinstance(found, Refusal)
+        found = await BodyReader(BodyMemory(), gzip=False, most=5).read(coming(b"12345", b"6"), 1)
+        assert isinstance(found, ReceiverRefusal)
         assert found.status == 413
 
     asyncio.run(scene())
@@ -158,10 +169,10 @@ def test_a_sender_that_goes_away_leaves_nothing() -> None:
         gone = coming(b"1", b"2")
         gone_at = gone.pieces()
         await anext(gone_at)
-        reading = Reading(Room(), gzip=False)
+        reading = BodyReader(BodyMemory(), gzip=False)
         assert await reading.read(gone, 1) == b"2"
         found = await reading.read(coming(), 1)
-        assert isinstance(found, Refusal)
+        assert isinstance(found, ReceiverRefusal)
         assert "went away" in found.said
 
     asyncio.run(scene())

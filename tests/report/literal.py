@@ -14,14 +14,14 @@ from stepscope.model import (
     Trajectory,
 )
 from stepscope.report.types import (
-    JointTable,
     LookFirst,
+    OutcomeTable,
     Profile,
     Provenance,
     Report,
     RunLine,
-    Suspect,
-    Trials,
+    SuspectSteps,
+    TrialCounts,
 )
 from stepscope.values import Decision, Estimate, Unmeasured
 
@@ -41,7 +41,7 @@ def profile(title: str = "airline", hostile: str = "airline/5/1") -> Profile:
         n_tasks=50,
         n_steps=5308,
         n_calls=1164,
-        trials=Trials(low=4, high=4, always=10, mixed=26, never=14),
+        trials=TrialCounts(low=4, high=4, always=10, mixed=26, never=14),
         figures={
             "outcome.pass": rate(0.42, 0.32, 0.52),
             "outcome.pass^2": rate(0.2733, 0.18, 0.37, 50),
@@ -57,7 +57,7 @@ def profile(title: str = "airline", hostile: str = "airline/5/1") -> Profile:
         },
         notes={"outcome.pass^4": "always 10, mixed 26, never 14"},
         earned=(
-            JointTable(
+            OutcomeTable(
                 grade="sub-goals",
                 columns=("all sub-goals", "some missed"),
                 passed=(26, 1),
@@ -74,7 +74,7 @@ def profile(title: str = "airline", hostile: str = "airline/5/1") -> Profile:
 
 
 def report(hostile: str = "airline/9/2", evidence: str = "same error 5 times") -> Report:
-    suspect = Suspect(first=45, last=61, kind="error", evidence=evidence)
+    suspect = SuspectSteps(first=45, last=61, kind="error", evidence=evidence)
     return Report(
         whole=profile(hostile=hostile),
         profiles=(profile(hostile=hostile),),

@@ -21,8 +21,8 @@ from stepscope.model import (
     Verdict,
     Warn,
 )
-from stepscope.report.build import build
-from stepscope.report.html import Chosen, Embed, write
+from stepscope.report.build import build_report
+from stepscope.report.render.html import Embed, ReportScope, write_html
 from stepscope.store import Store
 from stepscope.values import Unmeasured
 
@@ -117,9 +117,11 @@ def hostile_store() -> Store:
     return store
 
 
-def file_of(store: Store, folder: Path, *, embed: Embed = 25, chosen: Chosen | None = None) -> str:
+def file_of(
+    store: Store, folder: Path, *, embed: Embed = 25, chosen: ReportScope | None = None
+) -> str:
     path = folder / "r.html"
-    write(store, build(store), path, embed=embed, chosen=chosen)
+    write_html(store, build_report(store), path, embed=embed, chosen=chosen)
     return path.read_text("utf-8")
 
 

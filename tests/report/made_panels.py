@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepscope.model import Answer, Outcome, Record, Trajectory, Usage, Verdict
-from stepscope.report.build import build
-from stepscope.report.panels_types import Panel, PanelGroup, Panels, Seat
+from stepscope.report.build import build_report
+from stepscope.report.panel_types import JudgeShare, Panel, PanelGroup, Panels
 from stepscope.report.types import Report
 from stepscope.store import Store
 from stepscope.values import Unmeasured
@@ -136,12 +136,12 @@ def store_of(held: Sequence[Trajectory], *records: Sequence[Record]) -> Store:
 
 def reported(store: Store) -> Report:
     """Return the report of a store."""
-    return build(store)
+    return build_report(store)
 
 
 def panels_of(store: Store) -> Panels:
     """Return what the report of a store says of judges."""
-    found = build(store).panels
+    found = build_report(store).panels
     assert isinstance(found, Panels)
     return found
 
@@ -152,7 +152,7 @@ def only(found: Panels, rubric: str = SELECTION, failing: str = WRONG) -> Panel:
     return panel
 
 
-def seat(of: PanelGroup, judge: str) -> Seat:
+def seat(of: PanelGroup, judge: str) -> JudgeShare:
     """Return a judge's seat."""
     (found,) = [one for one in of.seats if one.judge == judge]
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stepscope.model import Record
-from stepscope.store.columns import NO_RECORD, Column, Rows, Runs, StepColumn, Texts
+from stepscope.store.columns import NO_RECORD, AnswerColumn, Rows, Runs, StepColumn, Texts
 from stepscope.store.where import Where
 from stepscope.values import Estimate
 
@@ -73,11 +73,11 @@ class LiteralRows:
             calls=np.full(n, 3),
         )
 
-    def column(self, measure: str, runs: Runs | None = None) -> Column:
+    def column(self, measure: str, runs: Runs | None = None) -> AnswerColumn:
         n = len(self.tasks)
         if measure in self.labels:
             said = self.labels[measure]
-            return Column(
+            return AnswerColumn(
                 measure=measure,
                 value=np.full(n, np.nan),
                 label=texts(said),
@@ -86,7 +86,7 @@ class LiteralRows:
             )
         given = self.values.get(measure, [None] * n)
         state = self.absent.get(measure, NO_RECORD)
-        return Column(
+        return AnswerColumn(
             measure=measure,
             value=np.array([np.nan if v is None else v for v in given]),
             label=texts([None] * n),

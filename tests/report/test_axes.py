@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.report import compare_text, markdown, text
-from stepscope.report.build import build
-from stepscope.report.compare import compare
+from stepscope.report.build import build_report
+from stepscope.report.compare import compare_groups
+from stepscope.report.render import markdown, text
+from stepscope.report.views import compare
 from stepscope.values import Estimate, Unmeasured
 from tests.report.rows import LiteralRows, rows
 
@@ -26,7 +27,7 @@ TEN = (WRONG, RIGHT, RIGHT, RIGHT, OPEN, OPEN, OPEN, OPEN, None, None)
 
 
 def test_an_axis_is_the_share_of_judged_runs_with_what_it_left_open_counted_either_way() -> None:
-    found = build(rows(judged(*TEN)))[SELECTION]
+    found = build_report(rows(judged(*TEN)))[SELECTION]
     assert isinstance(found, Estimate)
     assert (found.value, found.n) == (0.25, 4)
     assert dict(found.unmeasured) == {"not_applicable": 2, "uncertain": 4}
@@ -46,7 +47,7 @@ def test_an_axis_is_the_share_of_judged_runs_with_what_it_left_open_counted_eith
 def test_an_axis_that_judged_nothing_is_unmeasured_not_zero(
     labels: list[str | None], kind: str, reason: str
 ) -> None:
-    found = build(rows(judged(*labels)))[SELECTION]
+    found = build_report(rows(judged(*labels)))[SELECTION]
     assert isinstance(found, Unmeasured)
     assert (found.kind, found.reason) == (kind, reason)
 
@@ -54,7 +55,7 @@ def test_an_axis_that_judged_nothing_is_unmeasured_not_zero(
 def test_trials_of_a_task_widen_the_interval_of_an_axis() -> None:
     once, again = judged(*[WRONG, RIGHT] * 4), judged(*[WRONG, RIGHT] * 4)
     trials = LiteralRows(["0", "1"] * 4, agents=["a"] * 8, values=again.values, labels=again.labels)
-    alone, clustered = (build(rows(r))[SELECTION] for r in (once, trials))
+    alone, clustered = (build_report(rows(r))[SELECTION] for r in (once, trials))
     assert isinstance(alone, Estimate)
     assert isinstance(clustered, Estimate)
     assert clustered.low is not None
@@ -63,7 +64,7 @@ def test_trials_of_a_task_widen_the_interval_of_an_axis() -> None:
 
 
 def test_an_axis_nobody_scored_is_named_and_given_no_row() -> None:
-    shown = text.render(build(rows(judged(*TEN))))
+    shown = text.render_report_text(build_report(rows(judged(*TEN))))
     block = shown[shown.index("Failure profile") :].split("\n\n")[0].splitlines()
     assert block[1].split() == [
         *("tool", "selection", ".250", "[.046,", ".699]", ".125-.625", "4"),
@@ -76,14 +77,16 @@ def test_an_axis_nobody_scored_is_named_and_given_no_row() -> None:
 
 def test_a_report_without_any_axis_says_how_to_get_them() -> None:
     literal = LiteralRows(["1", "2"], values={"outcome": [1.0, 0.0]})
-    assert "Failure profile: not scored; run `stepscope score`" in text.render(build(rows(literal)))
+    assert "Failure profile: not scored; run `stepscope score`" in text.render_report_text(
+        build_report(rows(literal))
+    )
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_groups_stand_side_by_side_as_far_as_the_width_allows(width: int) -> None:
     agents = [f"{name} " + "x" * 80 for name in "abcde" for _ in range(4)]
     literal = judged(*[WRONG, RIGHT, OPEN, None] * 5, agents=agents)
-    shown = text.render(build(rows(literal)), width)
+    shown = text.render_report_text(build_report(rows(literal)), width)
     assert max(map(len, shown.splitlines())) <= width
     assert shown.count(" of 2, uncertain 1") == 5
     beside = [line for line in shown.splitlines() if "· a x" in line and "· b x" in line]
@@ -91,7 +94,7 @@ def test_groups_stand_side_by_side_as_far_as_the_width_allows(width: int) -> Non
 
 
 def test_markdown_holds_the_worst_case_of_an_axis() -> None:
-    shown = markdown.render(build(rows(judged(*TEN))))
+    shown = markdown.render_report_markdown(build_report(rows(judged(*TEN))))
     row = next(line for line in shown.splitlines() if line.startswith("| tool selection"))
     assert "4 uncertain; worst case .125 to .625" in row
     assert "axis:" not in shown
@@ -108,12 +111,12 @@ def test_axes_are_compared_over_the_runs_that_both_judged() -> None:
         values={"outcome": [1.0, 0.0] * 6},
         labels={SELECTION: [*first, *second]},
     )
-    compared = compare(rows(literal), "x", "y")
+    compared = compare_groups(rows(literal), "x", "y")
     found = compared[SELECTION]
     assert (found.n_cases, found.paired) == (4, True)
     assert isinstance(found.effect, Estimate)
     assert found.effect.value == 0.25
     assert found.effect.unmeasured == {"uncertain": 2}
-    shown = compare_text.render(compared)
+    shown = compare.render_comparison(compared)
     assert "axis: tool selection" in shown
     assert "axis: sequencing" not in shown  # nobody scored it: no row, no place in Holm's family

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from stepscope.errors import StoreError, UsageError
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.model import Trajectory
-from stepscope.report import json
-from stepscope.report.build import build
-from stepscope.report.rows import read
+from stepscope.report.build import build_report
+from stepscope.report.render import data
+from stepscope.report.rows import read_table
 from stepscope.report.types import Figure, RankFlip
-from stepscope.score import score
+from stepscope.score import score_runs
 from stepscope.store import Store
-from stepscope.store.where import parse
+from stepscope.store.where import parse_where
 from stepscope.values import Estimate, Unmeasured
 from tests.report.rows import ABSENT, MISSING, LiteralRows, rows
 
@@ -32,7 +32,7 @@ def eight(**more: list[float | None]) -> LiteralRows:
 
 
 def test_every_figure_has_its_key_whether_measured_or_not() -> None:
-    assert list(build(rows(eight())).whole.figures) == [
+    assert list(build_report(rows(eight())).whole.figures) == [
         "outcome.pass",
         "outcome.pass^2",
         "subgoals.reached",
@@ -55,7 +55,7 @@ def test_every_figure_has_its_key_whether_measured_or_not() -> None:
 
 
 def test_trials_of_a_task_are_a_cluster() -> None:
-    report = build(rows(eight()))
+    report = build_report(rows(eight()))
     assert estimate(report["outcome.pass"]).value == 0.5
     assert (estimate(report["outcome.pass"]).n, estimate(report["outcome.pass"]).n_tasks) == (8, 4)
     assert estimate(report["outcome.pass^2"]).value == 0.25
@@ -66,7 +66,7 @@ def test_trials_of_a_task_are_a_cluster() -> None:
 
 def test_what_was_not_measured_is_counted_by_kind_and_bounded() -> None:
     values: list[float | None] = [1, 1, 1, 0, 0, 1, None, None]
-    report = build(
+    report = build_report(
         rows(LiteralRows(list("aabbccdd"), values={"outcome": values}, absent={"outcome": MISSING}))
     )
     passing = estimate(report["outcome.pass"])
@@ -75,14 +75,14 @@ def test_what_was_not_measured_is_counted_by_kind_and_bounded() -> None:
 
 
 def test_a_run_without_a_record_is_not_scored_and_the_next_command_says_so() -> None:
-    report = build(rows(LiteralRows(list("abc"), values={"outcome": [1, 0, None]})))
+    report = build_report(rows(LiteralRows(list("abc"), values={"outcome": [1, 0, None]})))
     assert estimate(report["outcome.pass"]).unmeasured == {"not_scored": 1}
     assert report.next[0] == "stepscope score"
 
 
 def test_an_undeclared_policy_is_unmeasured_not_zero() -> None:
     literal = LiteralRows(list("abc"), values={"policy": [None] * 3}, absent={"policy": MISSING})
-    figure = build(rows(literal))["policy.violations"]
+    figure = build_report(rows(literal))["policy.violations"]
     assert figure == Unmeasured("missing_input", "no policy is declared")
 
 
@@ -91,14 +91,14 @@ def test_recovery_is_per_error_not_per_run() -> None:
     recovered_of: list[float | None] = [1, None, None, None, 1, None, 1, None]
     literal = eight(errors=errors)
     literal.values["recovery.recovered"] = recovered_of
-    report = build(rows(literal))
+    report = build_report(rows(literal))
     recovered = estimate(report["errors.recovered"])
     assert (recovered.value, recovered.n, recovered.unit_of_n) == (0.5, 6, "errors")
     assert report.whole.notes["errors.recovered"] == "natural errors, in 3 runs"
 
 
 def test_outcome_against_sub_goals_names_both_kinds_of_disagreement() -> None:
-    report = build(rows(eight(subgoals=[1, 1, 0.5, 0, 0, 1, 1, None])))
+    report = build_report(rows(eight(subgoals=[1, 1, 0.5, 0, 0, 1, 1, None])))
     table = report.whole.earned[0]
     assert (table.passed, table.failed, table.unmeasured) == ((3, 1), (1, 2), 1)
     assert [(run.name, run.reason) for run in report.whole.lucky] == [("w/002", "50% of sub-goals")]
@@ -113,7 +113,7 @@ def test_grades_that_never_disagree_are_too_loose_from_59_runs() -> None:
         literal = LiteralRows(
             [str(at) for at in range(n)], values={"outcome": passed, "subgoals": passed}
         )
-        return build(rows(literal)).whole.too_loose.outcome
+        return build_report(rows(literal)).whole.too_loose.outcome
 
     assert (loose(59), loose(58)) == ("fail", "pass")
 
@@ -125,7 +125,7 @@ def test_trials_of_one_task_do_not_make_a_grade_too_loose() -> None:
             [str(at // 4) for at in range(4 * tasks)],
             values={"outcome": passed, "subgoals": passed},
         )
-        return build(rows(literal)).whole.too_loose.outcome
+        return build_report(rows(literal)).whole.too_loose.outcome
 
     assert (loose(59), loose(58)) == ("fail", "pass")  # 232 runs, of 58 tasks
 
@@ -133,7 +133,7 @@ def test_trials_of_one_task_do_not_make_a_grade_too_loose() -> None:
 def test_two_versions_of_a_measure_are_refused_with_the_command_that_helps() -> None:
     literal = LiteralRows(list("ab"), values={"outcome": [1, 0]}, versions={"outcome": ("1", "2")})
     with pytest.raises(StoreError, match=r"versions 1, 2, .*stepscope score --measure outcome"):
-        build(rows(literal))
+        build_report(rows(literal))
 
 
 def test_each_agent_has_its_own_vector() -> None:
@@ -142,7 +142,7 @@ def test_each_agent_has_its_own_vector() -> None:
         agents=["x"] * 4 + ["y"] * 4,
         values={"outcome": [1, 1, 1, 0, 0, 0, 0, 1]},
     )
-    report = build(rows(literal))
+    report = build_report(rows(literal))
     assert estimate(report.profile("x")["outcome.pass"]).value == 0.75
     assert estimate(report.profile("y")["outcome.pass"]).value == 0.25
     assert estimate(report["outcome.pass"]).value == 0.5
@@ -160,7 +160,7 @@ def test_a_rank_flip_is_found_and_its_probability_given() -> None:
             "subgoals": [0.0] * 20 + [1.0] * 20,
         },
     )
-    flips = build(rows(literal)).rank_flips
+    flips = build_report(rows(literal)).rank_flips
     assert isinstance(flips, tuple)
     (flip,) = flips
     assert isinstance(flip, RankFlip)
@@ -170,12 +170,12 @@ def test_a_rank_flip_is_found_and_its_probability_given() -> None:
 
 def test_no_run_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(UsageError, match="no run is in the store; read some with"):
-        build(rows(LiteralRows([])))
+        build_report(rows(LiteralRows([])))
 
 
 def test_by_takes_fields_only() -> None:
     with pytest.raises(UsageError, match="--by 'mood' is no field"):
-        build(rows(eight()), by="mood")
+        build_report(rows(eight()), by="mood")
 
 
 def test_a_tag_makes_groups_and_runs_without_it_are_one_of_their_own() -> None:
@@ -184,7 +184,7 @@ def test_a_tag_makes_groups_and_runs_without_it_are_one_of_their_own() -> None:
         values={"outcome": [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]},
         tags={"set": ["dev", "dev", "test", "test", None, None]},
     )
-    found = build(rows(literal), by="tag.set")
+    found = build_report(rows(literal), by="tag.set")
     assert [(p.title, p.n_runs) for p in found.profiles] == [
         ("dev", 2),
         ("test", 2),
@@ -197,7 +197,7 @@ def test_a_tag_makes_groups_and_runs_without_it_are_one_of_their_own() -> None:
 
 def test_chosen_rows_keep_their_own_tags() -> None:
     literal = LiteralRows(["1", "2", "3"], tags={"set": ["a", "b", "c"]})
-    table = read(rows(literal), None, ["tag.set"])
+    table = read_table(rows(literal), None, ["tag.set"])
     assert table.take(np.array([2, 0])).values("tag.set").tolist() == ["c", "a"]
 
 
@@ -206,11 +206,11 @@ def test_chosen_rows_keep_their_own_tags() -> None:
 )
 def test_a_tag_that_no_run_has_makes_no_groups(by: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        build(rows(LiteralRows(["1", "2"], tags={"set": ["a", "b"]})), by=by)
+        build_report(rows(LiteralRows(["1", "2"], tags={"set": ["a", "b"]})), by=by)
 
 
 def test_one_run_is_unmeasured_with_a_reason_not_a_rate_of_one() -> None:
-    figure = build(rows(LiteralRows(["a"], values={"outcome": [1]})))["outcome.pass"]
+    figure = build_report(rows(LiteralRows(["a"], values={"outcome": [1]})))["outcome.pass"]
     assert isinstance(figure, Unmeasured)
     assert figure.kind == "insufficient_data"
 
@@ -220,39 +220,39 @@ def test_a_run_without_a_task_is_its_own_cluster() -> None:
         [None, None, None], values={"outcome": [1, 0, 0], "subgoals": [None] * 3},
         absent={"subgoals": ABSENT},
     )  # fmt: skip
-    assert estimate(build(rows(literal))["outcome.pass"]).n_tasks == 3
+    assert estimate(build_report(rows(literal))["outcome.pass"]).n_tasks == 3
 
 
 def test_tasks_of_two_workflows_are_different_tasks() -> None:
     literal = LiteralRows(
         ["1", "2", "1", "2"], values={"outcome": [1, 0, 0, 1]}, workflows=["a", "a", "b", "b"]
     )
-    report = build(rows(literal))
+    report = build_report(rows(literal))
     assert report.whole.n_tasks == 4
     assert [p.title for p in report.profiles] == ["a", "b"]
 
 
 def test_no_tool_error_is_not_applicable_and_needs_no_table() -> None:
-    report = build(rows(eight(errors=[0] * 8)))
+    report = build_report(rows(eight(errors=[0] * 8)))
     assert report["errors.recovered"] == Unmeasured("not_applicable", "no tool error")
     assert report.whole.earned == ()
 
 
 def test_one_group_carries_its_name_but_no_absent_agent() -> None:
-    assert [p.title for p in build(rows(eight())).profiles] == ["w"]
+    assert [p.title for p in build_report(rows(eight())).profiles] == ["w"]
 
 
 def test_errors_against_outcome_count_runs_without_any_as_their_own_column() -> None:
     errors: list[float | None] = [0, 1, 2, 0, 1, 1, None, 2]
     literal = eight(errors=errors, recovery=[None, 1, 0.5, None, 0, 1, None, 1])
-    table = build(rows(literal)).whole.earned[0]
+    table = build_report(rows(literal)).whole.earned[0]
     assert table.grade == "errors"
     assert table.columns == ("no error", "all recovered", "some not")
     assert (table.passed, table.failed, table.unmeasured) == ((1, 2, 1), (1, 1, 1), 1)
 
 
 def test_one_broken_rule_makes_a_run_in_breach_and_its_pass_unearned() -> None:
-    report = build(rows(eight(policy=[1, 0, 0, 0, 2, 0, 0, 0])))
+    report = build_report(rows(eight(policy=[1, 0, 0, 0, 2, 0, 0, 0])))
     assert estimate(report["policy.violations"]).value == 0.25
     assert [run.name for run in report.whole.lucky] == ["w/000"]
     assert report.whole.lucky[0].reason == "1 violations"
@@ -262,12 +262,14 @@ def test_runs_whose_errors_nobody_knows_are_counted_against_recovery() -> None:
     literal = eight(errors=[2, None, 1, 0, 0, 1, 0, 1])
     literal.values["recovery.recovered"] = [1, None, 1, None, None, 0, None, 1]
     literal.absent["errors"] = MISSING
-    assert estimate(build(rows(literal))["errors.recovered"]).unmeasured == {"missing_input": 1}
+    assert estimate(build_report(rows(literal))["errors.recovered"]).unmeasured == {
+        "missing_input": 1
+    }
 
 
 def test_powers_of_more_trials_than_eight_are_left_out() -> None:
     outcome: list[float | None] = [1.0, 1.0, 0.0, 1.0, 1.0] * 4
-    report = build(rows(LiteralRows(["a"] * 10 + ["b"] * 10, values={"outcome": outcome})))
+    report = build_report(rows(LiteralRows(["a"] * 10 + ["b"] * 10, values={"outcome": outcome})))
     assert [k for k in report.whole.figures if "^8" in k or "^9" in k] == ["outcome.pass^8"]
 
 
@@ -277,11 +279,11 @@ def test_groups_in_the_same_order_by_both_grades_flip_nothing() -> None:
     literal = LiteralRows(
         tasks * 2, agents=["x"] * 20 + ["y"] * 20, values={"outcome": grade, "subgoals": grade}
     )
-    assert build(rows(literal)).rank_flips == ()
+    assert build_report(rows(literal)).rank_flips == ()
 
 
 def test_a_report_whose_runs_were_never_scored_says_so_everywhere() -> None:
-    report = build(rows(LiteralRows(list("ab"), values={"outcome": [None, None]})))
+    report = build_report(rows(LiteralRows(list("ab"), values={"outcome": [None, None]})))
     assert report["outcome.pass"] == Unmeasured("insufficient_data", "run `stepscope score`")
     assert "anything about 2 runs never scored" in report.not_claimed
 
@@ -289,15 +291,15 @@ def test_a_report_whose_runs_were_never_scored_says_so_everywhere() -> None:
 @pytest.fixture(scope="module")
 def airline(shared: Path) -> Store:
     store = Store.open(":memory:")
-    for reading in readings([str(shared / "taubench" / "airline" / "runs.json")]):
+    for reading in read_files([str(shared / "taubench" / "airline" / "runs.json")]):
         store.put(run for run in reading if isinstance(run, Trajectory))
-    score(store)
+    score_runs(store)
     return store
 
 
 @pytest.mark.shared_data
 def test_the_airline_figures_are_those_of_the_recorded_runs(airline: Store) -> None:
-    report = build(airline)
+    report = build_report(airline)
     powers = [estimate(report[f"outcome.pass{k}"]).value for k in ("", "^2", "^3", "^4")]
     assert [round(value, 4) for value in powers] == [0.42, 0.2733, 0.22, 0.2]
     recovered = estimate(report["errors.recovered"])
@@ -312,7 +314,7 @@ def test_the_airline_figures_are_those_of_the_recorded_runs(airline: Store) -> N
 
 @pytest.mark.shared_data
 def test_every_airline_run_is_clean_or_has_a_suspect_with_evidence(airline: Store) -> None:
-    runs = build(airline, look_first=None).look_first
+    runs = build_report(airline, look_first=None).look_first
     assert len(runs) == 200
     assert {run.verdict for run in runs} == {"clean", "suspects"}
     assert all(s.evidence and s.first <= s.last < r.steps for r in runs for s in r.suspects)
@@ -320,5 +322,7 @@ def test_every_airline_run_is_clean_or_has_a_suspect_with_evidence(airline: Stor
 
 @pytest.mark.shared_data
 def test_the_same_rows_give_the_same_bytes(airline: Store) -> None:
-    where = parse("trial = '0'")
-    assert json.render(build(airline, where=where)) == json.render(build(airline, where=where))
+    where = parse_where("trial = '0'")
+    assert data.render_report_json(build_report(airline, where=where)) == data.render_report_json(
+        build_report(airline, where=where)
+    )

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.report import compare_text
-from stepscope.report.compare import compare
+from stepscope.report.compare import compare_groups
+from stepscope.report.views import compare
 from stepscope.values import Estimate, Unmeasured
 from tests.report.rows import MISSING, LiteralRows, rows
 
@@ -25,7 +25,7 @@ def two(first: list[float], second: list[float], *, shared: bool = True) -> Lite
 
 def test_shared_cases_are_paired_and_the_p_value_is_mcnemars() -> None:
     # 9 discordant pairs, all one way: exact McNemar 2 * .5^9.
-    found = compare(rows(two([0.0] * 20, [1.0] * 9 + [0.0] * 11)), "x", "y")["outcome.pass"]
+    found = compare_groups(rows(two([0.0] * 20, [1.0] * 9 + [0.0] * 11)), "x", "y")["outcome.pass"]
     assert isinstance(found.effect, Estimate)
     assert (found.effect.value, found.p, found.paired, found.n_cases) == (
         0.45,
@@ -37,13 +37,13 @@ def test_shared_cases_are_paired_and_the_p_value_is_mcnemars() -> None:
 
 def test_the_effect_is_the_second_minus_the_first() -> None:
     literal = rows(two([1.0] * 9 + [0.0] * 11, [0.0] * 20))
-    one, other = compare(literal, "x", "y"), compare(literal, "y", "x")
+    one, other = compare_groups(literal, "x", "y"), compare_groups(literal, "y", "x")
     effects = [c["outcome.pass"].effect for c in (one, other)]
     assert [e.value for e in effects if isinstance(e, Estimate)] == [-0.45, 0.45]
 
 
 def test_holm_counts_every_figure_that_was_tested() -> None:
-    found = compare(rows(two([0.0] * 20, [1.0] * 9 + [0.0] * 11)), "x", "y")
+    found = compare_groups(rows(two([0.0] * 20, [1.0] * 9 + [0.0] * 11)), "x", "y")
     tested = [key for key, d in found.differences.items() if d.p is not None]
     assert tested == ["outcome.pass", "steps.mean"]
     assert found["outcome.pass"].p_adjusted == 4 * 0.5**9
@@ -53,30 +53,30 @@ def test_holm_counts_every_figure_that_was_tested() -> None:
 
 def test_equal_groups_show_nothing_and_say_what_could_have_been_seen() -> None:
     same = [float(at % 2) for at in range(30)]
-    found = compare(rows(two(same, same)), "x", "y")
+    found = compare_groups(rows(two(same, same)), "x", "y")
     assert found["outcome.pass"].p == 1.0
-    assert "Survives Holm at .05 over 2 figures: none." in compare_text.render(found)
+    assert "Survives Holm at .05 over 2 figures: none." in compare.render_comparison(found)
 
 
 def test_cases_of_one_group_only_are_counted() -> None:
     literal = two([1.0, 0.0, 1.0], [0.0, 0.0, 1.0])
     tasks = [*literal.tasks[:3], "0", "1", "new"]
-    found = compare(rows(LiteralRows(tasks, literal.agents, literal.values)), "x", "y")
+    found = compare_groups(rows(LiteralRows(tasks, literal.agents, literal.values)), "x", "y")
     assert (found.n_shared, found.n_only_first, found.n_only_second) == (2, 1, 1)
 
 
 def test_without_shared_cases_nothing_is_paired_and_it_is_said() -> None:
-    found = compare(rows(two([0.0] * 20, [1.0] * 20, shared=False)), "x", "y")
+    found = compare_groups(rows(two([0.0] * 20, [1.0] * 20, shared=False)), "x", "y")
     assert not found["outcome.pass"].paired
     assert found["outcome.pass"].survives
-    assert "No case is shared" in compare_text.render(found)
+    assert "No case is shared" in compare.render_comparison(found)
 
 
 def test_what_either_group_lacks_is_counted() -> None:
     literal = two([0.0] * 20, [1.0] * 20)
     values: list[float | None] = list(literal.values["outcome"])
     values[3], values[20], values[21] = None, None, None
-    found = compare(
+    found = compare_groups(
         rows(LiteralRows(literal.tasks, literal.agents, {"outcome": values}, {"outcome": MISSING})),
         "x",
         "y",
@@ -86,7 +86,7 @@ def test_what_either_group_lacks_is_counted() -> None:
 
 
 def test_a_figure_that_nobody_measured_is_not_compared_to_zero() -> None:
-    found = compare(rows(two([0.0, 1.0], [1.0, 1.0])), "x", "y")
+    found = compare_groups(rows(two([0.0, 1.0], [1.0, 1.0])), "x", "y")
     assert isinstance(found["tokens.mean"].effect, Unmeasured)
     assert found["tokens.mean"].p is None
 
@@ -102,12 +102,12 @@ def test_a_figure_that_nobody_measured_is_not_compared_to_zero() -> None:
 )
 def test_groups_that_are_not_there_are_an_error(a: str, b: str, by: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        compare(rows(two([0.0, 1.0], [1.0, 1.0])), a, b, by=by)
+        compare_groups(rows(two([0.0, 1.0], [1.0, 1.0])), a, b, by=by)
 
 
 def test_values_of_a_tag_are_compared() -> None:
     literal = two([1.0] * 9, [0.0] * 9)
     tagged = replace(literal, tags={"set": ["dev"] * 9 + ["test"] * 9})
-    found = compare(rows(tagged), "dev", "test", by="tag.set")["outcome.pass"]
+    found = compare_groups(rows(tagged), "dev", "test", by="tag.set")["outcome.pass"]
     assert isinstance(found.effect, Estimate)
     assert found.effect.value == -1.0

@@ -7,15 +7,14 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from stepscope.measures.step_labels import MEASURE as LABELS
+from stepscope.measures.labels import STEP_LABELS as LABELS
 from stepscope.model import Instant, Record, Step, StepScore, Trajectory
-from stepscope.report.curve_suspects import with_curve
-from stepscope.report.curve_types import Curve
-from stepscope.report.curves import curve, curve_of
-from stepscope.report.step_points import LABEL_SIGMA, points
-from stepscope.report.types import Suspect
+from stepscope.report.curves import make_curve, read_curve, read_points
+from stepscope.report.evidence import add_curve_suspects
+from stepscope.report.rows import LABEL_SIGMA
+from stepscope.report.types import Curve, SuspectSteps
 from stepscope.store import Store
-from stepscope.store.scores import records
+from stepscope.store.records import score_records
 from stepscope.values import Estimate, Unmeasured
 from tests.factories import agent, did, failed, run, user
 from tests.store.test_scores import scored
@@ -36,7 +35,9 @@ def drawn(
     noise: Mapping[str, Estimate] | None = None,
     weights: Mapping[tuple[str, str], tuple[float, ...]] | None = None,
 ) -> Curve:
-    made = curve_of(trajectory, records("r", found), noise=noise or {}, weights=weights or {})
+    made = make_curve(
+        trajectory, score_records("r", found), noise=noise or {}, weights=weights or {}
+    )
     assert isinstance(made, Curve), made
     return made
 
@@ -72,12 +73,12 @@ def test_without_measured_noise_it_is_averaged_over_a_range_and_said() -> None:
 
 def test_repeats_are_averaged_and_their_noise_shrinks() -> None:
     twice = [*scores(0.4, 0.6), *scores(0.6, 0.6, repeat=1)]
-    found = points(records("r", twice), NOISE)
+    found = read_points(score_records("r", twice), NOISE)
     assert not isinstance(found, Unmeasured)
     assert found.scores == (0.5, 0.6)
     assert found.repeats == 2
     assert found.sigma == pytest.approx(0.06 / 2**0.5)
-    once = points(records("r", twice[:-1]), NOISE)
+    once = read_points(score_records("r", twice[:-1]), NOISE)
     assert not isinstance(once, Unmeasured)
     assert (once.repeats, once.sigma) == (1, 0.06)
 
@@ -167,7 +168,7 @@ def labelled(*steps: object) -> Curve | Unmeasured:
     made = run(user("hi"), *steps)  # type: ignore[arg-type]
     answers = LABELS(made, None, None)
     found = [Record(trajectory="r1", answer=answer, version="2") for answer in answers]
-    return curve_of(made, found, noise={}, weights={})
+    return make_curve(made, found, noise={}, weights={})
 
 
 def test_labels_of_rules_stand_in_with_a_large_sigma() -> None:
@@ -189,17 +190,17 @@ def test_scores_win_over_labels() -> None:
     with Store.open(":memory:") as store:
         store.put([run(*(agent("x") for _ in FALLS))])
         store.put([scored("shop/1/0", *scores(*FALLS))])
-        made = curve(store, "r1")
+        made = read_curve(store, "r1")
     assert isinstance(made, Curve)
     assert (made.source, made.name, len(made.scores)) == ("imported", "shop/1/0", 10)
 
 
-OTHER = Suspect(first=1, last=1, kind="repeat", evidence="asks again")
+OTHER = SuspectSteps(first=1, last=1, kind="repeat", evidence="asks again")
 
 
 def test_where_scores_fall_is_the_first_suspect() -> None:
     made = drawn(scores(*FALLS), TASK, noise=NOISE, weights={("", "*"): (3.0,) * 10})
-    first, *gates, last = with_curve(made, [OTHER])
+    first, *gates, last = add_curve_suspects(made, [OTHER])
     assert (first.kind, first.where) == ("break", "4")
     assert first.evidence == "scores fall from .86 to .44 at 4: early collapse 1.000"
     assert [gate.where for gate in gates] == ["6", "8", "9"]  # the others may be noise
@@ -214,16 +215,16 @@ def test_where_scores_fall_is_the_first_suspect() -> None:
     ],
 )
 def test_where_no_step_stands_out_the_whole_run_is_suspect(values: list[float], says: str) -> None:
-    first, last = with_curve(drawn(scores(*values), noise=NOISE), [OTHER])
+    first, last = add_curve_suspects(drawn(scores(*values), noise=NOISE), [OTHER])
     assert first.evidence.startswith(says)
     assert (first.where, last) == ("0-9", OTHER)
 
 
 @pytest.mark.parametrize("values", [HOLDS, FALLS[:3], [0.9, 0.4] * 5])
 def test_no_break_no_suspect(values: tuple[float, ...]) -> None:
-    assert with_curve(drawn(scores(*values), noise=NOISE), [OTHER]) == (OTHER,)
+    assert add_curve_suspects(drawn(scores(*values), noise=NOISE), [OTHER]) == (OTHER,)
 
 
 def test_labels_point_at_nothing_that_the_rules_do_not_point_at_themselves() -> None:
     made = labelled(*[step for _ in range(6) for step in failed("b")])
-    assert with_curve(made, [OTHER]) == (OTHER,)
+    assert add_curve_suspects(made, [OTHER]) == (OTHER,)

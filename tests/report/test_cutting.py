@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.report.cutting import cut, shorten
+from stepscope.report.words import cut_words, shorten
 
 ADDS_UP = "payment amount does not add up, total price is 1203, but paid 833"
 
@@ -24,7 +24,7 @@ ADDS_UP = "payment amount does not add up, total price is 1203, but paid 833"
 def test_a_cut_falls_between_words_unless_a_word_is_too_long(
     text: str, width: int, shown: str
 ) -> None:
-    assert cut(text, width) == shown
+    assert cut_words(text, width) == shown
     assert len(shown) <= width
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import stepscope
-from stepscope.report.build import build
-from stepscope.report.compare import compare
-from stepscope.report.curve_types import Curve, Shapes
-from stepscope.report.curves import curve
-from stepscope.report.fleet_shapes import fleet_shapes, shapes
+from stepscope.report.build import build_report
+from stepscope.report.compare import compare_groups
+from stepscope.report.curves import read_curve
+from stepscope.report.rows import classify_fleet, estimate_shapes
+from stepscope.report.types import Curve, Shapes
 from stepscope.settings import Settings
 from stepscope.shape.names import SHAPES, UNRESOLVED
 from stepscope.store import Store
@@ -32,7 +32,7 @@ def fleet(*curves: tuple[float | None, ...], **more: object) -> LiteralRows:
 
 
 def told(literal: LiteralRows) -> Shapes:
-    found = build(rows(literal)).whole.shapes
+    found = build_report(rows(literal)).whole.shapes
     assert isinstance(found, Shapes), found
     return found
 
@@ -66,14 +66,14 @@ def test_runs_without_scores_are_missing_input_where_others_have_them() -> None:
 
 
 def test_without_any_score_there_are_no_curves() -> None:
-    found = build(rows(LiteralRows(tasks=["1", "2"])))
+    found = build_report(rows(LiteralRows(tasks=["1", "2"])))
     assert isinstance(found.whole.shapes, Unmeasured)
     assert "shapes (no step scores here)" in found.not_claimed
 
 
 def test_each_group_has_its_own_shapes() -> None:
     literal = fleet(*[HOLDS] * 5, *[FALLS] * 5, agents=["a"] * 5 + ["b"] * 5)
-    report = build(rows(literal))
+    report = build_report(rows(literal))
     a, b = (report.profile(name).shapes for name in "ab")
     assert isinstance(a, Shapes)
     assert isinstance(b, Shapes)
@@ -100,10 +100,10 @@ def test_a_fleet_says_of_each_run_what_the_run_says() -> None:
     with Store.open(":memory:") as store:
         store.put([scored(f"r{at}", *scores(*values)) for at, values in enumerate(curves)])
         runs = store.runs()
-        found = fleet_shapes(store, runs)
+        found = classify_fleet(store, runs)
         assert found is not None
         for at, id_ in enumerate(runs.id.tolist()):
-            one = curve(store, id_)
+            one = read_curve(store, id_)
             assert isinstance(one, Curve)
             label = found.label[at]
             assert ("unresolved" if label == UNRESOLVED else SHAPES[label]) == (
@@ -119,7 +119,7 @@ def test_labels_of_rules_give_no_shares() -> None:
         "step_labels.errors": [(30, 32, 34), (), None],
         "step_labels.redundant": [(10,), (), None],
     }
-    found = build(rows(LiteralRows(tasks=["1", "2", "3"], cites=cites)))  # type: ignore[arg-type]
+    found = build_report(rows(LiteralRows(tasks=["1", "2", "3"], cites=cites)))  # type: ignore[arg-type]
     told = found.whole.shapes
     assert isinstance(told, Shapes)
     assert (told.n_runs, told.unresolved, told.unmeasured) == (1, 1, {"missing_input": 2})
@@ -148,19 +148,19 @@ def test_the_run_to_look_at_first_is_where_scores_fall() -> None:
     with Store.open(":memory:") as store:
         store.put([scored("good", *scores(*HOLDS)), scored("bad", *scores(*FALLS))])
         store.put_noise(NOISE)
-        (first,) = build(store).look_first
+        (first,) = build_report(store).look_first
     assert (first.name, first.suspects[0].kind, first.suspects[0].where) == ("bad", "break", "4")
 
 
 def test_real_labelled_runs_do_not_look_at_scores() -> None:
     with Store.open(":memory:") as store:
         store.put([run(user("a"), *did("x"), *failed("y"), agent("b"), agent("c"))])
-        assert build(store).look_first == ()
+        assert build_report(store).look_first == ()
 
 
 def test_two_groups_are_compared_by_shape() -> None:
     literal = fleet(*[HOLDS] * 12, *[FALLS] * 12, agents=["a"] * 12 + ["b"] * 12)
-    found = compare(rows(literal), "a", "b").shapes
+    found = compare_groups(rows(literal), "a", "b").shapes
     assert not isinstance(found, Unmeasured)
     assert found.difference["early_collapse"].value == pytest.approx(1, abs=0.05)
     assert found.p["early_collapse"] < 0.01
@@ -168,18 +168,18 @@ def test_two_groups_are_compared_by_shape() -> None:
 
 def test_two_groups_without_scores_are_not_compared_by_shape() -> None:
     literal = LiteralRows(tasks=["1", "1"], agents=["a", "b"])
-    assert isinstance(compare(rows(literal), "a", "b").shapes, Unmeasured)
+    assert isinstance(compare_groups(rows(literal), "a", "b").shapes, Unmeasured)
 
 
 def test_a_taken_part_keeps_its_own_rows() -> None:
     literal = fleet(HOLDS, FALLS, SAWTOOTH)
-    found = fleet_shapes(rows(literal), literal.runs())
+    found = classify_fleet(rows(literal), literal.runs())
     assert found is not None
     part = found.take(np.array([False, True, True]))
     assert part.label.tolist() == [1, UNRESOLVED]
     assert part.unmodelled.tolist() == [False, True]
     assert part.break_step.tolist() == [4, -1]
-    said = shapes(part, np.array([0, 1]), 0)
+    said = estimate_shapes(part, np.array([0, 1]), 0)
     assert isinstance(said, Shapes)
     assert (said.n_runs, said.source) == (2, found.source)
 
@@ -200,7 +200,7 @@ def test_labels_decide_no_recorded_run(shared: Path, runs: str, labelled: int) -
         store.add(shared / runs)
         store.score(measures=["step_labels", "outcome"], workers=1)
         found = store.shapes()
-        curves = [curve(store.store, id_) for id_ in store.store.runs().id.tolist()]
+        curves = [read_curve(store.store, id_) for id_ in store.store.runs().id.tolist()]
     assert isinstance(found, Shapes)
     assert (found.n_runs, found.unresolved, found.labels) == (labelled, labelled, {})
     drawn = [one for one in curves if isinstance(one, Curve)]

@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from stepscope.gates.exit import exit_code
 from stepscope.gates.types import (
     CaseFailure,
     Cause,
@@ -20,8 +19,11 @@ from stepscope.gates.types import (
     GateReport,
     Severity,
     WorkflowDecision,
+    exit_code,
 )
-from stepscope.report import gate_json, gate_junit, gate_markdown, gate_text
+from stepscope.report import types
+from stepscope.report.render import data, markdown
+from stepscope.report.views import gates
 from tests.report.literal import HOSTILE, rate
 
 NASTY = (
@@ -90,7 +92,9 @@ def test_junit_fails_exactly_where_the_exit_code_does(fail_on: Severity, undecid
     for pair in itertools.product(GATES, repeat=2):
         made = report(*pair)
         code = exit_code(made, fail_on=fail_on, undecided=undecided)
-        root = ElementTree.fromstring(gate_junit.render(made, fail_on=fail_on, undecided=undecided))
+        root = ElementTree.fromstring(
+            data.render_gate_junit(made, fail_on=fail_on, undecided=undecided)
+        )
         failed, wrong = root.findall(".//failure"), root.findall(".//error")
         assert code == (3 if failed else 4 if wrong else 0), (pair, fail_on, undecided)
         suite = root.find("testsuite")
@@ -104,15 +108,15 @@ def test_no_heading_says_pass_where_a_soft_gate_could_not_be_measured(
 ) -> None:
     outcome: GateOutcome = "pass" if cause is None else "undecided"
     made = report(gate(), gate(outcome, "soft", cause))
-    assert f"airline   {word}   20 runs" in gate_text.render(made, code=0)
-    heading = gate_markdown.comments(made)["airline"].split("\n")[1]
+    assert f"airline   {word}   20 runs" in gates.render_gate_text(made, code=0)
+    heading = markdown.render_comments(made)["airline"].split("\n")[1]
     assert heading.endswith(f"Gates of <code>airline</code>: {word}")
 
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_the_table_fits_and_nothing_hostile_reaches_the_terminal(width: int) -> None:
     made = report(gate("fail", text=NASTY, cases=9), text=NASTY)
-    shown = gate_text.render(made, code=3, remarks=[NASTY], width=width)
+    shown = gates.render_gate_text(made, code=3, remarks=[NASTY], width=width)
     lines = shown.split("\n")
     assert max(len(line) for line in lines) <= width
     assert not any(line.lstrip().startswith("::") for line in lines)
@@ -124,7 +128,7 @@ def test_the_table_fits_and_nothing_hostile_reaches_the_terminal(width: int) -> 
 
 def test_a_comment_holds_nothing_that_markdown_html_or_the_forge_acts_on() -> None:
     made = report(gate("fail", text=NASTY, cases=2), text=NASTY)
-    (text,) = gate_markdown.comments(made, remarks=[NASTY]).values()
+    (text,) = markdown.render_comments(made, remarks=[NASTY]).values()
     head, body = text.split("\n", 1)
     assert re.fullmatch(r"<!-- stepscope:gate:[A-Za-z0-9._~%]+ -->", head)
     assert head.count("--") == 2
@@ -139,10 +143,10 @@ def test_a_comment_holds_nothing_that_markdown_html_or_the_forge_acts_on() -> No
 def test_each_workflow_has_a_marker_of_its_own_and_a_long_comment_is_cut_between_lines() -> None:
     one, two = report(gate()), report(gate(), text="/a")
     both = msgspec.structs.replace(one, workflows=one.workflows + two.workflows)
-    heads = [text.split("\n")[0] for text in gate_markdown.comments(both).values()]
+    heads = [text.split("\n")[0] for text in markdown.render_comments(both).values()]
     assert heads == ["<!-- stepscope:gate:airline -->", "<!-- stepscope:gate:airline%2Fa -->"]
     many = report(*(gate("fail", text="&<" * 40, cases=10) for _ in range(60)))
-    (text,) = gate_markdown.comments(many).values()
+    (text,) = markdown.render_comments(many).values()
     assert len(text) < 65_536
     assert text.endswith("\n\nCut here: see the job's own log.\n")
     assert text.split("\n")[-4].endswith(" |")
@@ -150,11 +154,11 @@ def test_each_workflow_has_a_marker_of_its_own_and_a_long_comment_is_cut_between
 
 def test_hostile_text_survives_json_and_junit_as_data() -> None:
     made = report(gate("fail", text=NASTY, cases=1), text=NASTY)
-    text = gate_json.render(made, code=3)
+    text = data.render_gate_json(made, code=3)
     assert "##[" not in text
-    document = msgspec.json.decode(text, type=gate_json.GateDocument)
+    document = msgspec.json.decode(text, type=types.GateDocument)
     assert (document.exit_code, document.outcome, document.report) == (3, "fail", made)
-    xml = gate_junit.render(made)
+    xml = data.render_gate_junit(made)
     assert "##[" not in xml
     assert not any(line.lstrip().startswith("::") for line in xml.split("\n"))
     root = ElementTree.fromstring(xml)
@@ -164,12 +168,12 @@ def test_hostile_text_survives_json_and_junit_as_data() -> None:
 
 
 def test_the_published_schema_is_the_structs_own() -> None:
-    published = Path(gate_json.__file__).with_name("gate.schema.json").read_bytes()
-    assert published == gate_json.schema(), "see stepscope.report.gate_json"
+    published = Path(data.__file__).with_name("gate.schema.json").read_bytes()
+    assert published == data.make_gate_schema(), "see stepscope.report.render.data"
     assert json.loads(published)["$defs"]["GateDecision"]
 
 
 def test_the_same_report_gives_the_same_bytes() -> None:
     made = report(gate("fail", cases=2))
-    assert gate_json.render(made, code=3) == gate_json.render(made, code=3)
-    assert "time" not in gate_json.render(made, code=3)
+    assert data.render_gate_json(made, code=3) == data.render_gate_json(made, code=3)
+    assert "time" not in data.render_gate_json(made, code=3)

@@ -10,13 +10,13 @@ import pytest
 
 from bars.html_size import sizes
 from stepscope.errors import StoreError
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.model import Trajectory
-from stepscope.report.build import build
-from stepscope.report.html import Chosen, write
-from stepscope.score import score
+from stepscope.report.build import build_report
+from stepscope.report.render.html import ReportScope, write_html
+from stepscope.score import score_runs
 from stepscope.store import ParquetRows, Store
-from stepscope.store.where import parse
+from stepscope.store.where import parse_where
 from tests.factories import FAILED, PASSED, agent, did, failed, run, user
 from tests.report.made_pages import Seen, file_of, seen
 
@@ -42,7 +42,7 @@ def runs() -> list[Trajectory]:
 def store_of(made: list[Trajectory]) -> Store:
     store = Store.open(":memory:")
     store.put(made)
-    score(store, workers=1)
+    score_runs(store, workers=1)
     return store
 
 
@@ -123,7 +123,7 @@ def test_the_failing_run_is_embedded_first(tmp_path: Path) -> None:
 
 def test_a_purged_run_is_counted_and_not_opened(tmp_path: Path) -> None:
     store = store_of(runs())
-    store.purge(parse("task = '1' and trial = '0'"))
+    store.purge(parse_where("task = '1' and trial = '0'"))
     text = file_of(store, tmp_path)
     found = sections(seen(text))
     assert sum(id.startswith("r-") for id in found) == 3
@@ -132,9 +132,9 @@ def test_a_purged_run_is_counted_and_not_opened(tmp_path: Path) -> None:
 
 def test_runs_that_are_not_chosen_are_not_in_the_file(tmp_path: Path) -> None:
     store = store_of(runs())
-    where = parse("task = '1'")
+    where = parse_where("task = '1'")
     path = tmp_path / "r.html"
-    write(store, build(store, where=where), path, chosen=Chosen(where=where))
+    write_html(store, build_report(store, where=where), path, chosen=ReportScope(where=where))
     text = path.read_text("utf-8")
     assert "shop/2" not in text
     assert '<p class="about chosen">Only runs where task = &#39;1&#39;</p>' in text
@@ -161,7 +161,7 @@ def test_exported_verdicts_give_pages_without_runs(tmp_path: Path) -> None:
     store = store_of(runs())
     store.to_parquet(tmp_path / "verdicts")
     rows = ParquetRows(tmp_path / "verdicts")
-    write(rows, build(rows), tmp_path / "r.html")
+    write_html(rows, build_report(rows), tmp_path / "r.html")
     found = sections(seen((tmp_path / "r.html").read_text("utf-8")))
     assert found == ["overview", "run", "compare", "profile", "gates", "groups-compared"]
 
@@ -170,9 +170,9 @@ def test_exported_verdicts_give_pages_without_runs(tmp_path: Path) -> None:
 def bundled(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The file of the bundled runs, as text."""
     store = Store.open(":memory:")
-    for reading in readings([str(EXAMPLES)]):
+    for reading in read_files([str(EXAMPLES)]):
         store.put(made for made in reading if isinstance(made, Trajectory))
-    score(store, workers=1)
+    score_runs(store, workers=1)
     return file_of(store, tmp_path_factory.mktemp("bundled"))
 
 
@@ -208,7 +208,7 @@ def test_a_file_that_could_not_be_finished_is_not_there(tmp_path: Path) -> None:
     torn = Torn.open(":memory:")
     torn.put(runs())
     with pytest.raises(StoreError, match="broke off"):
-        write(torn, build(store_of(runs())), tmp_path / "r.html")
+        write_html(torn, build_report(store_of(runs())), tmp_path / "r.html")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -217,7 +217,7 @@ def test_an_unfinished_file_leaves_what_was_there(tmp_path: Path) -> None:
     torn = Torn.open(":memory:")
     torn.put(runs())
     with pytest.raises(StoreError, match="broke off"):
-        write(torn, build(store_of(runs())), tmp_path / "r.html")
+        write_html(torn, build_report(store_of(runs())), tmp_path / "r.html")
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("r.html", "before")]
 
 

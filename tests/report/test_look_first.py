@@ -3,10 +3,10 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.model import Label
-from stepscope.report.build import build
-from stepscope.report.look_first import choose
-from stepscope.report.rows import read
-from stepscope.score import score
+from stepscope.report.build import build_report
+from stepscope.report.evidence import choose_runs
+from stepscope.report.rows import read_table
+from stepscope.score import score_runs
 from stepscope.store import Store
 from tests.report.literal import call, result, said, trajectory
 from tests.report.rows import ABSENT, LiteralRows, rows
@@ -18,7 +18,7 @@ def chosen(count: int | None = 10, **values: list[float | None]) -> list[int]:
     literal = LiteralRows(
         [str(at) for at in range(n)], values=dict(named), absent=dict.fromkeys(named, ABSENT)
     )
-    return [int(at) for at in choose(read(rows(literal), None), count)]
+    return [int(at) for at in choose_runs(read_table(rows(literal), None), count)]
 
 
 def test_failing_runs_come_first_and_among_them_those_with_more_found() -> None:
@@ -57,8 +57,8 @@ def test_the_command_names_the_run_or_its_id_where_names_repeat() -> None:
     with Store.open(":memory:") as store:
         named = [failing("one", "a"), failing("two words", "b"), failing("same", "c")]
         store.put([*named, failing("same", "d"), failing("bad\x1bname", "e")])  # type: ignore[list-item]
-        score(store)
-        report = build(store)
+        score_runs(store)
+        report = build_report(store)
         commands = {run.id[0]: run.command for run in report.look_first}
     assert report.not_claimed[0] == "suspect-step accuracy (no labels here)"
     assert commands == {
@@ -77,8 +77,8 @@ def test_peoples_labels_are_no_finding_and_are_named_in_what_is_not_claimed() ->
     )
     with Store.open(":memory:") as store:
         store.put([run])
-        score(store)
-        report = build(store, look_first=None)
+        score_runs(store)
+        report = build_report(store, look_first=None)
     assert report.look_first[0].suspects == ()
     assert report.not_claimed[0] == (
         "suspect-step accuracy (people's labels are not compared here)"

@@ -7,16 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.gates.kept import Kept, Looked
+from stepscope.gates.looks import GateHistory, PolicyLooks
 from stepscope.gates.types import CaseFailure, GateDecision, GateReport, WorkflowDecision
-from stepscope.report import pages
-from stepscope.report.build import build
-from stepscope.report.compare import compare
-from stepscope.report.gate_json import GateDocument
-from stepscope.report.html import CHART_SCRIPTS
-from stepscope.report.notebook import report_html
-from stepscope.report.pages.page import Page
-from stepscope.report.pages.rendering import json as as_json
+from stepscope.report.build import build_report
+from stepscope.report.compare import compare_groups
+from stepscope.report.document import FileLinks, Page, ServerLinks
+from stepscope.report.render.html import CHART_SCRIPTS, render_report_html
+from stepscope.report.render.pages import embed_json as as_json
+from stepscope.report.render.pages import render_body
+from stepscope.report.types import GateDocument
+from stepscope.report.views.compare import make_choice_page, make_groups_page, make_runs_page
+from stepscope.report.views.gates import make_gates_page
+from stepscope.report.views.overview import make_overview_page
+from stepscope.report.views.profile import make_profile_page
+from stepscope.report.views.run import make_run_choice_page, make_run_page
+from stepscope.report.views.runs import RunQuery, read_runs
+from stepscope.report.views.verdicts import read_run
 from tests.report.made_pages import HOSTILE, Seen, file_of, hostile_store, seen
 
 # Every element that a page of ours is made of.
@@ -47,9 +53,9 @@ def documents() -> tuple[GateDocument, ...]:
     return (one, one)
 
 
-KEPT = Kept(
+KEPT = GateHistory(
     workflow=HOSTILE, file=HOSTILE, holds=HOSTILE, changes=(HOSTILE,), problems=(HOSTILE,),
-    looked=(Looked(commit=HOSTILE, looks=1, runs=1, current=True),),
+    looked=(PolicyLooks(commit=HOSTILE, looks=1, runs=1, current=True),),
 )  # fmt: skip
 
 
@@ -57,31 +63,31 @@ KEPT = Kept(
 def all_pages() -> dict[str, Page]:
     """Return every page over a store in which every text is hostile, on a server and in a file."""
     store = hostile_store()
-    report, runs = build(store), pages.read_runs(store)
-    first, second = pages.read_run(store, "a" * 32), pages.read_run(store, "b" * 32)
+    report, runs = build_report(store), read_runs(store)
+    first, second = read_run(store, "a" * 32), read_run(store, "b" * 32)
     gates = documents()
     made: dict[str, Page] = {}
-    file = pages.FileLinks(["a" * 32, "b" * 32], [("a" * 32, "b" * 32)], True)
-    for links in (file, pages.ServerLinks({"where": HOSTILE})):
+    file = FileLinks(["a" * 32, "b" * 32], [("a" * 32, "b" * 32)], True)
+    for links in (file, ServerLinks({"where": HOSTILE})):
         kind = type(links).__name__
-        query = pages.RunQuery(text=HOSTILE, agent=HOSTILE, sort=HOSTILE)
+        query = RunQuery(text=HOSTILE, agent=HOSTILE, sort=HOSTILE)
         made |= {
-            f"{kind} overview": pages.overview(
+            f"{kind} overview": make_overview_page(
                 report, runs, links=links, query=query, gates=gates[0].report
             ),
-            f"{kind} runs": pages.overview(report, runs, links=links),
-            f"{kind} run": pages.run(first, links=links, others=runs),
-            f"{kind} clipped": pages.run(first, links=links, clip=50),
-            f"{kind} no run": pages.no_run(report, links=links),
-            f"{kind} two runs": pages.compare_runs(first, second, links=links),
-            f"{kind} two groups": pages.compare_groups(
-                compare(store, "fail", "pass", by="outcome"), links=links
+            f"{kind} runs": make_overview_page(report, runs, links=links),
+            f"{kind} run": make_run_page(first, links=links, others=runs),
+            f"{kind} clipped": make_run_page(first, links=links, clip=50),
+            f"{kind} no run": make_run_choice_page(report, links=links),
+            f"{kind} two runs": make_runs_page(first, second, links=links),
+            f"{kind} two groups": make_groups_page(
+                compare_groups(store, "fail", "pass", by="outcome"), links=links
             ),
-            f"{kind} choice": pages.compare_choice(
+            f"{kind} choice": make_choice_page(
                 links=links, pairs=[(HOSTILE, "#a")], groups=[(HOSTILE, "#b")]
             ),
-            f"{kind} profile": pages.profile(report, links=links),
-            f"{kind} gates": pages.gates(gates, links=links, kept=[KEPT]),
+            f"{kind} profile": make_profile_page(report, links=links),
+            f"{kind} gates": make_gates_page(gates, links=links, kept=[KEPT]),
         }
     return made
 
@@ -104,7 +110,7 @@ def check(document: Seen) -> None:
 
 @pytest.mark.parametrize("name", sorted(all_pages()))
 def test_hostile_text_is_only_ever_text(name: str) -> None:
-    text = pages.body(all_pages()[name])
+    text = render_body(all_pages()[name])
     document = seen(text)
     check(document)
     assert all(
@@ -115,7 +121,7 @@ def test_hostile_text_is_only_ever_text(name: str) -> None:
 
 
 def test_the_hostile_text_is_there_to_be_read() -> None:
-    text = pages.body(all_pages()["FileLinks run"])
+    text = render_body(all_pages()["FileLinks run"])
     shown = "".join(element.text for element in seen(text).elements)
     assert "</script><script>alert(1)</script>" in shown
     assert "{{ 7*7 }}" in shown
@@ -131,7 +137,7 @@ def test_a_whole_file_of_hostile_runs_has_no_element_of_theirs(tmp_path: Path) -
 
 
 def test_a_notebook_gets_no_element_of_a_run() -> None:
-    document = seen(report_html(build(hostile_store())))
+    document = seen(render_report_html(build_report(hostile_store())))
     assert not document.unbalanced
     assert {element.tag for element in document.elements} <= ELEMENTS | {"img"}
     for image in document.all("img"):

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
-from stepscope.gates.kept import Kept, Looked
+from stepscope.gates.looks import GateHistory, PolicyLooks
 from stepscope.gates.types import GateDecision, GateOutcome, GateReport, WorkflowDecision
-from stepscope.report import pages
-from stepscope.report.gate_json import GateDocument
-from stepscope.report.pages.gates import GatesContent
-from stepscope.report.pages.links import FileLinks, ServerLinks
-from stepscope.report.pages.page import Table
+from stepscope.report.document import FileLinks, ServerLinks, Table
+from stepscope.report.render.pages import render_body
+from stepscope.report.types import GateDocument
+from stepscope.report.views.gates import GatesContent, make_gates_page
 from stepscope.values import Estimate
 
 FELL = Estimate(value=0.2, low=0.1, high=0.3, method="permutation", n=40, n_tasks=10, level=0.9)
-KEPT = Kept(
+KEPT = GateHistory(
     workflow="refunds", file="refunds.json", holds="20 runs of 5 cases, commit abc, bot",
     changes=tuple(f"line {n}" for n in range(70)),
-    looked=(Looked(commit="a" * 40, looks=2, runs=40, current=False),),
+    looked=(PolicyLooks(commit="a" * 40, looks=2, runs=40, current=False),),
 )  # fmt: skip
 
 
@@ -45,10 +44,10 @@ def document(commit: str | None, *workflows: WorkflowDecision) -> GateDocument:
 
 
 def content(
-    *documents: GateDocument, kept: tuple[Kept, ...] = (), served: bool = False
+    *documents: GateDocument, kept: tuple[GateHistory, ...] = (), served: bool = False
 ) -> GatesContent:
     links = ServerLinks() if served else FileLinks()
-    page = pages.gates(documents, links=links, kept=kept)
+    page = make_gates_page(documents, links=links, kept=kept)
     assert isinstance(page.content, GatesContent)
     return page.content
 
@@ -109,6 +108,6 @@ def test_no_gates_say_what_to_run_here() -> None:
 
 def test_problems_of_a_baseline_are_in_the_page() -> None:
     broken = msgspec.structs.replace(KEPT, changes=(), holds="", problems=("it is torn",))
-    text = pages.body(pages.gates((), links=FileLinks(), kept=(broken,)))
+    text = render_body(make_gates_page((), links=FileLinks(), kept=(broken,)))
     assert '<p class="warning">it is torn</p>' in text
     assert "would change" not in text

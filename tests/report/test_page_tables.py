@@ -8,21 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.report import charts
-from stepscope.report.pages.earned import scatter
-from stepscope.report.pages.links import FileLinks, ServerLinks
-from stepscope.report.pages.run_table import run_list
-from stepscope.report.pages.runs import RunQuery, RunRow, select
+from stepscope.report.document import FileLinks, ServerLinks
+from stepscope.report.render import charts
+from stepscope.report.views.overview import plot_outcome_path
+from stepscope.report.views.runs import RunListRow, RunQuery, make_run_list, select_runs
 
 REPORT = Path(str(files("stepscope.report")))
 
 
-def row(name: str, **fields: object) -> RunRow:
+def row(name: str, **fields: object) -> RunListRow:
     given: dict[str, object] = {
         "id": name, "name": name, "workflow": "w", "agent": "a", "task": name, "trial": "0",
         "outcome": "pass", "steps": 1, "calls": 1,
     }  # fmt: skip
-    return RunRow(**(given | fields))  # type: ignore[arg-type]
+    return RunListRow(**(given | fields))  # type: ignore[arg-type]
 
 
 # -- The table of runs.
@@ -32,17 +31,21 @@ def test_runs_are_chosen_and_ordered_and_what_is_not_measured_comes_last() -> No
     rows = [
         row("Shop/1", reached=0.5), row("shop/2"), row("bar/1", reached=0.9, outcome="fail"),
     ]  # fmt: skip
-    assert [r.name for r in select(rows, RunQuery(text="SHOP"))] == ["Shop/1", "shop/2"]
-    assert [r.name for r in select(rows, RunQuery(outcome="fail"))] == ["bar/1"]
+    assert [r.name for r in select_runs(rows, RunQuery(text="SHOP"))] == ["Shop/1", "shop/2"]
+    assert [r.name for r in select_runs(rows, RunQuery(outcome="fail"))] == ["bar/1"]
     by = RunQuery(sort="reached", descending=True)
-    assert [r.name for r in select(rows, by)] == ["bar/1", "Shop/1", "shop/2"]
-    assert [r.name for r in select(rows, RunQuery(sort="reached"))] == ["Shop/1", "bar/1", "shop/2"]
-    assert [r.name for r in select(rows, RunQuery(sort="no such"))] == [r.name for r in rows]
+    assert [r.name for r in select_runs(rows, by)] == ["bar/1", "Shop/1", "shop/2"]
+    assert [r.name for r in select_runs(rows, RunQuery(sort="reached"))] == [
+        "Shop/1",
+        "bar/1",
+        "shop/2",
+    ]
+    assert [r.name for r in select_runs(rows, RunQuery(sort="no such"))] == [r.name for r in rows]
 
 
 def test_a_server_shows_a_hundred_runs_and_the_way_to_the_others() -> None:
     rows = [row(f"r{at:03}") for at in range(250)]
-    found = run_list(rows, RunQuery(page=1, sort="run", text="r"), ServerLinks())
+    found = make_run_list(rows, RunQuery(page=1, sort="run", text="r"), ServerLinks())
     assert len(found.table.rows) == 100
     assert found.shown == "101-200 of 250 runs"
     assert found.before == "/?q=r&sort=run#runs"
@@ -53,23 +56,23 @@ def test_a_server_shows_a_hundred_runs_and_the_way_to_the_others() -> None:
 
 
 def test_a_page_past_the_last_is_the_last() -> None:
-    found = run_list([row(f"r{at}") for at in range(101)], RunQuery(page=9), ServerLinks())
+    found = make_run_list([row(f"r{at}") for at in range(101)], RunQuery(page=9), ServerLinks())
     assert (len(found.table.rows), found.after) == (1, None)
 
 
 def test_a_file_shows_all_runs_and_leaves_the_order_to_the_browser() -> None:
-    found = run_list([row(f"r{at}") for at in range(250)], RunQuery(), FileLinks(["r1"]))
+    found = make_run_list([row(f"r{at}") for at in range(250)], RunQuery(), FileLinks(["r1"]))
     assert len(found.table.rows) == 250
     assert {column.href for column in found.table.columns} == {None}
     assert [r.cells[0].href for r in found.table.rows[:3]] == [None, "#r-r1", None]
 
 
 def test_columns_that_nothing_was_measured_for_are_left_out() -> None:
-    bare = run_list([row("a")], RunQuery(), FileLinks())
+    bare = make_run_list([row("a")], RunQuery(), FileLinks())
     assert [c.key for c in bare.table.columns] == [
         "run", "outcome", "agent", "task", "steps", "calls",
     ]  # fmt: skip
-    full = run_list([row("a", cost_usd=0.5, faults=())], RunQuery(), FileLinks())
+    full = make_run_list([row("a", cost_usd=0.5, faults=())], RunQuery(), FileLinks())
     assert [c.key for c in full.table.columns][-2:] == ["axes", "cost"]
 
 
@@ -82,7 +85,7 @@ def test_cases_at_one_spot_are_one_point_that_counts_them() -> None:
         row("b0", task="b", reached=0.5), row("b1", task="b", reached=0.5, outcome="fail"),
         row("c0", task="c"), row("d0", task="d", reached=1.0, outcome="unknown"),
     ]  # fmt: skip
-    chart = scatter(rows, None)
+    chart = plot_outcome_path(rows, None)
     assert chart is not None
     assert [dict(r) for r in chart.rows] == [
         {"group": "w · a", "path": 0.5, "passed": 0.5, "cases": 2, "named": "a, b"}
@@ -91,7 +94,7 @@ def test_cases_at_one_spot_are_one_point_that_counts_them() -> None:
 
 
 def test_runs_without_a_grade_of_the_path_make_no_point() -> None:
-    assert scatter([row("a")], None) is None
+    assert plot_outcome_path([row("a")], None) is None
 
 
 # -- Charts, templates and scripts as such.
@@ -99,14 +102,14 @@ def test_runs_without_a_grade_of_the_path_make_no_point() -> None:
 
 @pytest.mark.parametrize("name", sorted(charts.CHARTS))
 def test_a_specification_fetches_nothing_and_takes_its_rows_from_the_page(name: str) -> None:
-    text = str(charts.spec(name))
+    text = str(charts.make_spec(name))
     assert "'url'" not in text
     assert "'rows'" in text
     assert "datasets" not in text
 
 
 def test_a_chart_in_a_notebook_carries_its_rows() -> None:
-    made = charts.chart("axes", [{"label": "a", "group": "g", "value": 0.5, "text": ".5"}])
+    made = charts.make_chart("axes", [{"label": "a", "group": "g", "value": 0.5, "text": ".5"}])
     assert made.to_dict()["datasets"]["rows"][0]["value"] == 0.5
 
 
@@ -118,7 +121,7 @@ FORBIDDEN = (
 
 @pytest.mark.parametrize("word", FORBIDDEN)
 def test_the_script_of_the_pages_makes_no_html_and_fetches_nothing(word: str) -> None:
-    assert word not in (REPORT / "static" / "app.js").read_text("utf-8")
+    assert word not in (REPORT / "render" / "static" / "app.js").read_text("utf-8")
 
 
 @pytest.mark.parametrize("path", sorted(p.name for p in (REPORT / "templates").glob("*.html")))

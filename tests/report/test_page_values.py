@@ -5,24 +5,19 @@ import re
 import pytest
 
 from stepscope.model import Record, ToolCall, Verdict
-from stepscope.report import charts
-from stepscope.report.curve_types import Curve, GateFailure
-from stepscope.report.findings import findings
-from stepscope.report.pages.aligned import aligned
-from stepscope.report.pages.curve_view import chart_rows, view
-from stepscope.report.pages.links import FileLinks, ServerLinks
-from stepscope.report.pages.page import Page
-from stepscope.report.pages.run import RunContent
-from stepscope.report.pages.run import run as run_page
-from stepscope.report.pages.run_data import RunData, read_run
-from stepscope.report.pages.steps import clipped
-from stepscope.report.pages.strip import Strip, strip, width
-from stepscope.report.pages.verdicts import said
-from stepscope.report.run_text import step_marks
-from stepscope.report.show import show
-from stepscope.report.suspects import suspects
+from stepscope.report.document import FileLinks, Page, ServerLinks
+from stepscope.report.evidence import list_suspects
+from stepscope.report.render import charts
+from stepscope.report.rows import sort_findings
+from stepscope.report.types import Curve, GateFailure
+from stepscope.report.views.compare import align_calls
+from stepscope.report.views.curve import make_curve_rows, view_curve
+from stepscope.report.views.run import RunContent, show_run
+from stepscope.report.views.run import make_run_page as run_page
+from stepscope.report.views.steps import Strip, count_steps_per_column, fold_long_text, make_strip
+from stepscope.report.views.verdicts import RunData, collect_verdicts, mark_steps, read_run
 from stepscope.store import Store
-from stepscope.store.scores import records
+from stepscope.store.records import score_records
 from stepscope.values import Unmeasured
 from tests.factories import FAILED, agent, calls, did, failed, result, run, system, user
 from tests.report.test_curves import FALLS, scores
@@ -31,8 +26,8 @@ from tests.report.test_curves import FALLS, scores
 def data(*steps: object, records: tuple[Verdict, ...] = (), curve: Curve | None = None) -> RunData:
     made = run(*steps, outcome=FAILED)  # type: ignore[arg-type]
     kept = tuple(Record(trajectory=made.id, answer=answer, version="1") for answer in records)
-    found = findings(kept)
-    marked = suspects(made, None, kept)
+    found = sort_findings(kept)
+    marked = list_suspects(made, None, kept)
     return RunData(
         trajectory=made,
         case=None,
@@ -40,7 +35,7 @@ def data(*steps: object, records: tuple[Verdict, ...] = (), curve: Curve | None 
         curve=curve or Unmeasured("missing_input", "no step scores"),
         found=found,
         suspects=marked,
-        marks=step_marks(made, found, marked),
+        marks=mark_steps(made, found, marked),
     )
 
 
@@ -63,7 +58,7 @@ def test_a_strip_has_a_column_a_step_and_a_lane_for_each_who_spoke() -> None:
         Verdict("localise", 0.9, label="failed", step=1),
     )
     made = data(user("go"), *failed("pay"), *did("look"), records=labels)
-    shown = lanes(strip(made, said(made, lambda step: None), lambda step: None))
+    shown = lanes(make_strip(made, collect_verdicts(made, lambda step: None), lambda step: None))
     assert shown == {"calls": ".✕.▪.", "look": ".?...", "rules": ".✕.○."}
 
 
@@ -75,7 +70,7 @@ def test_a_long_run_is_drawn_in_columns_with_the_gravest_thing_of_each() -> None
         Verdict("step_labels", label="REDUNDANT", step=33),
     )
     made = data(*steps, records=labels)
-    drawn = strip(made, said(made, lambda step: None), lambda step: f"#{step}")
+    drawn = make_strip(made, collect_verdicts(made, lambda step: None), lambda step: f"#{step}")
     assert (drawn.each, len(drawn.ticks)) == (3, 84)
     rules = next(lane for lane in drawn.lanes if lane.name == "rules")
     assert [(m.sign, m.href) for m in rules.marks[9:13]] == [
@@ -87,7 +82,7 @@ def test_a_long_run_is_drawn_in_columns_with_the_gravest_thing_of_each() -> None
     ("count", "each"), [(0, 1), (1, 1), (100, 1), (101, 2), (200, 2), (201, 3), (100_000, 1000)]
 )
 def test_no_strip_has_more_columns_than_a_screen_shows_apart(count: int, each: int) -> None:
-    assert width(count) == each
+    assert count_steps_per_column(count) == each
 
 
 @pytest.mark.parametrize(
@@ -104,7 +99,7 @@ def test_no_strip_has_more_columns_than_a_screen_shows_apart(count: int, each: i
 )
 def test_steps_are_numbered_where_there_is_room(count: int, ticks: str) -> None:
     made = data(*(user("a") for _ in range(count)))
-    drawn = strip(made, said(made, lambda step: None), lambda step: None)
+    drawn = make_strip(made, collect_verdicts(made, lambda step: None), lambda step: None)
     assert " ".join(tick or "." for tick in drawn.ticks) == ticks
 
 
@@ -151,7 +146,9 @@ def test_a_verdict_that_cites_most_of_a_run_is_no_remark_on_a_step() -> None:
     narrow = Verdict("loops", 3.0, cites=tuple(range(12)), reason="round and round")
     bare = Verdict("efficiency", 3.0, cites=(3,))
     made = data(*(user("a") for _ in range(13)), records=(wide, narrow, bare))
-    assert [chip.text for chip in said(made, lambda step: None).at(3)] == ["cited by loops"]
+    assert [chip.text for chip in collect_verdicts(made, lambda step: None).at(3)] == [
+        "cited by loops"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -171,13 +168,13 @@ def test_what_is_uneventful_is_folded(step: object, folded: bool) -> None:
 
 def test_a_long_text_is_folded_and_what_a_file_leaves_out_is_counted() -> None:
     text = "word " * 1000
-    open_ = clipped(text, "text", None)
+    open_ = fold_long_text(text, "text", None)
     assert open_.shown + open_.folded == text
     assert 450 < len(open_.shown) <= 900
-    cut = clipped(text, "text", 2000)
+    cut = fold_long_text(text, "text", 2000)
     assert cut.shown + cut.folded == text[:2000]
     assert cut.left == 3000
-    short = clipped("a" * 1300, "text", 1300)
+    short = fold_long_text("a" * 1300, "text", 1300)
     assert (len(short.shown), short.folded, short.left) == (1300, "", 0)
 
 
@@ -195,7 +192,7 @@ def curve(**fields: object) -> Curve:
 
 
 def test_a_curve_has_a_row_for_every_step_and_no_score_where_nobody_scored() -> None:
-    rows = chart_rows(curve(), 6)
+    rows = make_curve_rows(curve(), 6)
     assert [r["step"] for r in rows] == [0, 1, 2, 3, 4, 5]
     assert [r.get("score") for r in rows] == [None, 0.9, None, None, 0.2, None]
     assert [r["kind"] for r in rows] == ["score", "watch", "score", "score", "break", "score"]
@@ -213,7 +210,7 @@ def test_a_curve_too_long_to_draw_keeps_the_lowest_score_and_sums_of_each_stretc
         steps=tuple(range(1200)), scores=tuple(scores), break_probability=(), break_step=None,
         break_first=None, break_last=None, watch=(), latency_s=(1.5,) * 1200,
     )  # fmt: skip
-    rows = chart_rows(long, 1200)
+    rows = make_curve_rows(long, 1200)
     assert len(rows) == 600
     assert [(r["step"], r["score"]) for r in rows[349:352]] == [(698, 0.9), (701, 0.1), (702, 0.9)]
     assert {r["latency_s"] for r in rows} == {3.0}
@@ -221,12 +218,12 @@ def test_a_curve_too_long_to_draw_keeps_the_lowest_score_and_sums_of_each_stretc
 
 def test_only_panels_with_something_in_them_are_drawn() -> None:
     bare = curve(break_probability=(), latency_s=(None, None, None), cost_usd=(0.1, None, None))
-    assert view(bare, 6, "r-1", lambda step: None).chart.spec == "curve_cost"
-    assert view(curve(), 6, "r-1", lambda step: None).chart.spec == "curve_break"
+    assert view_curve(bare, 6, "r-1", lambda step: None).chart.spec == "curve_cost"
+    assert view_curve(curve(), 6, "r-1", lambda step: None).chart.spec == "curve_break"
 
 
 def test_a_curve_says_what_it_concludes_and_what_that_rests_on() -> None:
-    found = view(
+    found = view_curve(
         curve(gate_failed=(GateFailure(step=4, score=0.2, limit=0.5, sure=True),), low_level=True),
         6, "r-1", lambda step: f"#{step}",
     )  # fmt: skip
@@ -247,7 +244,7 @@ LABELLED: dict[str, object] = {"source": "step_labels", "sigma": 0.25, "sigma_so
 
 
 def test_a_curve_of_labels_never_says_that_steps_were_scored() -> None:
-    found = view(curve(**LABELLED), 6, "r-1", lambda step: f"#{step}")
+    found = view_curve(curve(**LABELLED), 6, "r-1", lambda step: f"#{step}")
     assert found.said[1] == (
         "By the labels of rules, taken as scores, it broke at step 4, with 90 % at steps 3-4."
     )
@@ -259,7 +256,7 @@ def test_a_curve_of_labels_never_says_that_steps_were_scored() -> None:
     )  # fmt: skip
     assert [c.label for c in found.chart.table.columns][:2] == ["step", "label as score"]
     assert found.chart.table.caption == "Labels by step, taken as scores"
-    kinds = [r["kind"] for r in chart_rows(curve(**LABELLED), 6)]
+    kinds = [r["kind"] for r in make_curve_rows(curve(**LABELLED), 6)]
     assert kinds == ["label", "watch", "label", "label", "break", "label"]
 
 
@@ -276,22 +273,22 @@ def test_the_page_of_a_run_begins_as_show_does_where_its_scores_fell() -> None:
     made = run(*(agent(str(at)) for at in range(10)), outcome=FAILED)
     with Store.open(":memory:") as store:
         store.put([made])
-        store.append(list(records(made.id, scores(*FALLS))))
+        store.append(list(score_records(made.id, scores(*FALLS))))
         page = content(run_page(read_run(store, made.id), links=ServerLinks()))
-        shown = show(store, made.id)
+        shown = show_run(store, made.id)
     assert [(s.where, s.kind) for s in page.suspects[:1]] == [("4", "break")]
     assert page.suspects[0].evidence in shown
     assert [(s.index, s.sign, s.remark) for s in page.steps if s.sign] == [(4, "!", "scores fall")]
 
 
 def legend(name: str) -> list[str]:
-    return re.findall(r"'domain': \['(\w+)', 'break'", str(charts.spec(name)))
+    return re.findall(r"'domain': \['(\w+)', 'break'", str(charts.make_spec(name)))
 
 
 def test_the_chart_of_labels_calls_them_labels() -> None:
     assert set(legend("curve_break")) == {"score"}
     assert set(legend("labels_break")) == {"label"}
-    titles = [view["title"]["text"] for view in charts.spec("labels_break")["vconcat"]]
+    titles = [view["title"]["text"] for view in charts.make_spec("labels_break")["vconcat"]]
     assert titles == [
         "probability that the run broke here, by these labels",
         "labels as scores, their noise assumed",
@@ -306,7 +303,7 @@ def test_the_chart_of_labels_calls_them_labels() -> None:
     ],
 )
 def test_a_curve_without_a_shape_says_why(shape: object, words: str) -> None:
-    assert view(curve(shape=shape), 6, "r", lambda step: None).said[0] == words
+    assert view_curve(curve(shape=shape), 6, "r", lambda step: None).said[0] == words
 
 
 # -- Two runs side by side.
@@ -322,12 +319,13 @@ def test_calls_are_aligned_by_what_they_ask() -> None:
         *did("end"),
     )
     pairs = [
-        (p.how, p.left and p.left.step, p.right and p.right.step) for p in aligned(first, second)
+        (p.how, p.left and p.left.step, p.right and p.right.step)
+        for p in align_calls(first, second)
     ]
     assert pairs == [("result", 1, 1), ("right", None, 3), ("arguments", 3, 5), ("same", 5, 7)]
 
 
 def test_calls_with_other_arguments_say_which() -> None:
     first, second = run(*did("pay", to="a", amount=3)), run(*did("pay", to="a", amount=4))
-    (pair,) = aligned(first, second)
+    (pair,) = align_calls(first, second)
     assert [(d.path, d.was, d.now) for d in pair.differs] == [("amount", "3", "4")]

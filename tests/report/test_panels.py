@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from stepscope.model import Record, Usage, Verdict
-from stepscope.report import json, markdown, text
-from stepscope.report.build import build
-from stepscope.report.notebook import report_charts, report_html
-from stepscope.report.panels_types import Flag, Panels
+from stepscope.report.build import build_report
+from stepscope.report.panel_types import Panels, VerdictFlag
+from stepscope.report.render import data, markdown, text
+from stepscope.report.render.html import make_report_charts, render_report_html
 from stepscope.report.types import Report
 from stepscope.store import Store
-from stepscope.store.parquet_rows import ParquetRows
+from stepscope.store.parquet import ParquetRows
 from stepscope.values import Estimate, Unmeasured
 from tests.factories import PASSED
 from tests.report.literal import HOSTILE
@@ -45,14 +45,14 @@ def share(found: object) -> tuple[float, int]:
     return found.value, found.n
 
 
-def flags(found: Panels, kind: str) -> list[Flag]:
+def flags(found: Panels, kind: str) -> list[VerdictFlag]:
     return [flag for flag in found.flags if flag.kind == kind]
 
 
 def test_a_store_without_judges_has_no_panels_at_all() -> None:
     found = reported(store_of(HELD, axes("rules", HELD, "xx........")))
     assert found.panels is msgspec.UNSET
-    assert "panels" not in json.render(found)
+    assert "panels" not in data.render_report_json(found)
     assert found.provenance.judges == ("rules",)
 
 
@@ -286,7 +286,7 @@ def test_patterns_of_steps_are_counted_by_judge_over_the_runs_with_labels() -> N
     assert isinstance(by_name["detour"].share, Estimate)
     assert by_name["detour"].share.unmeasured == {"insufficient_data": 1}
     assert by_name["whip"].n == 0
-    shown = text.render(build(store_of(held, records)))
+    shown = text.render_report_text(build_report(store_of(held, records)))
     said_of = ".143 [.026, .513] of 7 (.125-.250)"
     assert f"  cascade           claude-sonnet-4-5  {said_of}  shop/1/gpt-4o" in shown
     assert "none in any labelled run: whip" in shown
@@ -521,7 +521,7 @@ At fault, by judge        any judge                           all judges
 
 
 def test_the_text_has_a_line_an_aspect_and_says_whose_verdicts_are_summed_up() -> None:
-    shown = text.render(build(full()))
+    shown = text.render_report_text(build_report(full()))
     assert PANEL in shown
     assert (
         "  any, all: over the runs that claude-sonnet-4-5 and gpt-5 answered; 3 run verdicts "
@@ -533,7 +533,7 @@ def test_the_text_has_a_line_an_aspect_and_says_whose_verdicts_are_summed_up() -
 
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_no_line_about_judges_is_longer_than_the_width(width: int) -> None:
-    shown = text.render(build(full()), width)
+    shown = text.render_report_text(build_report(full()), width)
     assert max(map(len, shown.splitlines())) <= width
 
 
@@ -555,18 +555,18 @@ def test_rubrics_stand_in_the_order_of_their_sets_and_have_names_of_their_own() 
 def test_a_notebook_draws_a_panel_for_each_group() -> None:
     held = runs(4, ("a", "b"))
     store = store_of(held, axes(ONE, held, "xx..x..?"), axes(TWO, held, "x...x..h"))
-    drawn = report_charts(build(store))
+    drawn = make_report_charts(build_report(store))
     assert [name for name in drawn if name.startswith("panel")] == ["panel", "panel-1"]
     assert [row["group"] for row in drawn["panel"].rows] == [
         "any", "all", "claude-sonnet-4-5", "gpt-5",
     ]  # fmt: skip
-    assert "data:image/svg" in report_html(build(store))
+    assert "data:image/svg" in render_report_html(build_report(store))
 
 
 def test_panels_are_the_same_from_an_exported_folder(tmp_path: Path) -> None:
     store = full()
     store.to_parquet(tmp_path)
-    exported = build(ParquetRows(tmp_path)).panels
+    exported = build_report(ParquetRows(tmp_path)).panels
     assert isinstance(exported, Panels)
     # A run is opened in a store alone, and only there is known whose steps they are.
     inside = panels_of(store)
@@ -577,26 +577,28 @@ def test_panels_are_the_same_from_an_exported_folder(tmp_path: Path) -> None:
 
 def test_labels_of_a_hostile_judge_act_nowhere() -> None:
     answer = Verdict("judge.own.rubric", label=HOSTILE, cites=(3,), reason=HOSTILE)
-    found = build(store_of(HELD, [said(ONE, HELD[0], answer)]))
-    assert "\x1b" not in text.render(found)
-    shown = markdown.render(found)
+    found = build_report(store_of(HELD, [said(ONE, HELD[0], answer)]))
+    assert "\x1b" not in text.render_report_text(found)
+    shown = markdown.render_report_markdown(found)
     for active in ("@alice", "Fixes #1", "```", "<img", "\x1b", "](", "http:"):
         assert active not in shown
 
 
 def test_markdown_keeps_cells_in_their_columns() -> None:
-    for block in markdown.render(build(full())).split("\n\n"):
+    for block in markdown.render_report_markdown(build_report(full())).split("\n\n"):
         rows = [line for line in block.splitlines() if line.startswith("|")]
         assert len({row.count("|") for row in rows}) <= 1
 
 
 def test_what_is_published_reads_back_as_it_was() -> None:
-    made = build(full())
-    assert msgspec.json.decode(json.render(made), type=Report) == made
+    made = build_report(full())
+    assert msgspec.json.decode(data.render_report_json(made), type=Report) == made
 
 
 def test_the_same_records_give_the_same_bytes() -> None:
-    assert json.render(build(full())) == json.render(build(full()))
+    assert data.render_report_json(build_report(full())) == data.render_report_json(
+        build_report(full())
+    )
 
 
 def test_a_passing_run_is_worked_through_as_passing() -> None:

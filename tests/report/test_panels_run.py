@@ -1,4 +1,4 @@
-"""What judges say of one run: in `show`, on its page, and at a step."""
+"""What judges say of one run: in `show_run`, on its page, and at a step."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import msgspec
 import pytest
 
 from stepscope.model import Record, Verdict
-from stepscope.report.pages.links import FileLinks
-from stepscope.report.pages.run_data import read_run
-from stepscope.report.pages.verdicts import Said, said
-from stepscope.report.panels_run import told
-from stepscope.report.show import show
+from stepscope.report.document import FileLinks
+from stepscope.report.views.run import show_run
+from stepscope.report.views.verdicts import RunVerdicts, collect_verdicts, read_run
+from stepscope.report.votes import select_current
 from stepscope.values import Unmeasured
 from tests.report.made_pages import HOSTILE, file_of, seen
 from tests.report.made_panels import (
@@ -34,7 +33,9 @@ FIRST = HELD[0]
 
 
 def shown(*records: Record, around: int | None = None, width: int = 100) -> list[str]:
-    return show(store_of(HELD, list(records)), FIRST.id, around=around, width=width).splitlines()
+    return show_run(
+        store_of(HELD, list(records)), FIRST.id, around=around, width=width
+    ).splitlines()
 
 
 def of_judge(lines: list[str], judge: str) -> list[str]:
@@ -44,8 +45,10 @@ def of_judge(lines: list[str], judge: str) -> list[str]:
     return lines[start : next(ends, len(lines))]
 
 
-def page(*records: Record) -> Said:
-    return said(read_run(store_of(HELD, list(records)), FIRST.id), lambda step: f"#s{step}")
+def page(*records: Record) -> RunVerdicts:
+    return collect_verdicts(
+        read_run(store_of(HELD, list(records)), FIRST.id), lambda step: f"#s{step}"
+    )
 
 
 def test_a_run_without_judges_has_no_line_about_them() -> None:
@@ -116,7 +119,7 @@ def test_a_verdict_that_turns_is_marked(other: dict[str, object], why: str) -> N
     ]
     (row,) = page(first, second).rows
     assert row.label == f"incorrect, {why}"
-    assert told([first])[0].turns == ()
+    assert select_current([first])[0].turns == ()
 
 
 def test_at_a_step_stands_what_judges_say_of_it_and_what_rests_on_it() -> None:
@@ -228,10 +231,10 @@ def test_hostile_labels_of_a_judge_stay_text(tmp_path: Path) -> None:
 
 
 def test_disputed_runs_lead_to_their_pages() -> None:
-    from stepscope.report.build import build
-    from stepscope.report.pages.profile import profile
+    from stepscope.report.build import build_report
+    from stepscope.report.views.profile import make_profile_page
 
     store = store_of(HELD, axes(ONE, HELD, "x."), axes(TWO, HELD, ".."))
-    made = profile(build(store), links=FileLinks([FIRST.id]))
+    made = make_profile_page(build_report(store), links=FileLinks([FIRST.id]))
     (sheet,) = [s for s in made.content.judges.sheets if s.title == "Disputed"]  # type: ignore[attr-defined]
     assert sheet.table.rows[0].cells[0].href == FileLinks([FIRST.id]).run(FIRST.id)

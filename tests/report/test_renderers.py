@@ -7,15 +7,17 @@ from importlib import resources
 import msgspec
 import pytest
 
-from stepscope.report import compare_text, json, junit, lines, markdown, text
+from stepscope.report import words
+from stepscope.report.render import data, markdown, text
 from stepscope.report.types import (
     ComparisonReport,
     Difference,
     Provenance,
     RankFlip,
     Report,
-    Trials,
+    TrialCounts,
 )
+from stepscope.report.views import compare
 from stepscope.values import Decision, Estimate, Unmeasured
 from tests.report.literal import HOSTILE, profile, rate, report
 
@@ -84,56 +86,63 @@ def comparison() -> ComparisonReport:
 
 
 def test_text_is_the_products_example() -> None:
-    assert text.render(report()) == AIRLINE
+    assert text.render_report_text(report()) == AIRLINE
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_no_line_is_longer_than_the_width(width: int) -> None:
     long = report(hostile="x" * 300, evidence="y " * 300)
-    for shown in (text.render(long, width), compare_text.render(comparison(), width)):
+    for shown in (
+        text.render_report_text(long, width),
+        compare.render_comparison(comparison(), width),
+    ):
         assert max(map(len, shown.splitlines())) <= width
 
 
 def test_hostile_text_reaches_no_terminal() -> None:
-    shown = text.render(report(HOSTILE, HOSTILE))
+    shown = text.render_report_text(report(HOSTILE, HOSTILE))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
 
 
 def test_markdown_lets_no_trace_text_act() -> None:
-    shown = markdown.render(report(HOSTILE, HOSTILE))
+    shown = markdown.render_report_markdown(report(HOSTILE, HOSTILE))
     for active in ("@alice", "Fixes #1", "```", "<img", "\x1b", "](", "http:"):
         assert active not in shown
     assert "&#64;alice Fixes &#35;1" in shown
 
 
 def test_markdown_cells_stay_in_their_columns() -> None:
-    rows = [r for r in markdown.render(report(HOSTILE, HOSTILE)).splitlines() if r[:1] == "|"]
+    rows = [
+        r
+        for r in markdown.render_report_markdown(report(HOSTILE, HOSTILE)).splitlines()
+        if r[:1] == "|"
+    ]
     assert {row.count("|") for row in rows} == {6, 5}
 
 
 def test_evidence_other_than_an_error_is_cut_at_its_end() -> None:
     said = "first words, " + "x" * 100 + ", last words"
     error = report(evidence=said)
-    assert "last words" in text.render(error)
+    assert "last words" in text.render_report_text(error)
     other = msgspec.structs.replace(
         error.look_first[0],
         suspects=(msgspec.structs.replace(error.look_first[0].suspects[0], kind="missed"),),
     )
-    shown = text.render(msgspec.structs.replace(error, look_first=(other,)))
+    shown = text.render_report_text(msgspec.structs.replace(error, look_first=(other,)))
     assert "first words, " in shown
     assert "last words" not in shown
 
 
 def test_junit_is_xml_whatever_a_trace_says() -> None:
     hostile = HOSTILE + "\x00\x08\ufffe\ud800]]><failure "
-    root = ET.fromstring(junit.render(report(hostile, hostile)).encode("utf-8"))
+    root = ET.fromstring(data.render_report_junit(report(hostile, hostile)).encode("utf-8"))
     runs = next(s for s in root if s.get("name") == "runs")
     assert (runs.get("tests"), runs.get("failures"), runs.get("skipped")) == ("3", "1", "1")
 
 
 def test_junit_skips_what_was_not_measured() -> None:
-    root = ET.fromstring(junit.render(report()))
+    root = ET.fromstring(data.render_report_junit(report()))
     skipped = [c.get("name") for c in root.iter("testcase") if c.find("skipped") is not None]
     assert skipped == ["b", "policy.violations", "tokens.median", "cost_usd.median", "cost_usd.p95"]
     assert [c.get("name") for c in root.iter("testcase") if c.find("failure") is not None] == [
@@ -142,18 +151,18 @@ def test_junit_skips_what_was_not_measured() -> None:
 
 
 def test_json_reads_back_as_the_same_report() -> None:
-    assert msgspec.json.decode(json.render(report()), type=Report) == report()
-    back = msgspec.json.decode(json.render(comparison()), type=ComparisonReport)
+    assert msgspec.json.decode(data.render_report_json(report()), type=Report) == report()
+    back = msgspec.json.decode(data.render_report_json(comparison()), type=ComparisonReport)
     assert back == comparison()
 
 
 def test_the_published_schema_is_current() -> None:
     published = resources.files("stepscope.report").joinpath("report.schema.json").read_bytes()
-    assert published == json.schema()
+    assert published == data.make_report_schema()
 
 
 def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
-    shown = compare_text.render(comparison())
+    shown = compare.render_comparison(comparison())
     assert "-.020  [-.080, .040]" in shown
     assert "Survives Holm at .05 over 2 figures: redundant calls a run." in shown
     assert "To see 5 points in 'outcome: pass' you need about 730 cases; these find .120." in shown
@@ -161,7 +170,7 @@ def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
 
 
 def test_comparison_in_markdown_mentions_nobody() -> None:
-    assert "@bob" not in compare_text.markdown(comparison())
+    assert "@bob" not in markdown.render_comparison_markdown(comparison())
 
 
 @pytest.mark.parametrize(
@@ -176,9 +185,9 @@ def test_comparison_in_markdown_mentions_nobody() -> None:
 def test_tasks_times_trials_is_said_only_where_it_counts_the_runs(
     runs: int, low: int, said: str
 ) -> None:
-    trials = Trials(low=low, high=4, always=10, mixed=26, never=14)
+    trials = TrialCounts(low=low, high=4, always=10, mixed=26, never=14)
     made = msgspec.structs.replace(profile(), n_runs=runs, trials=trials)
-    assert said in text.headline(made, report())[1]
+    assert said in words.describe_profile(made, report())[1]
 
 
 def test_the_too_loose_warning_is_printed() -> None:
@@ -186,9 +195,9 @@ def test_the_too_loose_warning_is_printed() -> None:
         profile(), too_loose=Decision("fail", "the trajectory scorer is too loose")
     )
     whole = msgspec.structs.replace(report(), profiles=(loose,))
-    assert "Warning: the trajectory scorer is too loose" in text.render(whole)
-    assert "Warning" not in text.render(report())
-    assert "too loose" in markdown.render(whole)
+    assert "Warning: the trajectory scorer is too loose" in text.render_report_text(whole)
+    assert "Warning" not in text.render_report_text(report())
+    assert "too loose" in markdown.render_report_markdown(whole)
 
 
 def test_a_rank_flip_is_said_in_words() -> None:
@@ -202,8 +211,8 @@ def test_a_rank_flip_is_said_in_words() -> None:
     )
     flipped = msgspec.structs.replace(report(), rank_flips=(flip,))
     said = "a is ahead of b by outcome (.100) and behind by path (.300) over 50 shared tasks"
-    assert said in text.render(flipped)
-    assert "a is ahead of b by outcome" in markdown.render(flipped)
+    assert said in text.render_report_text(flipped)
+    assert "a is ahead of b by outcome" in markdown.render_report_markdown(flipped)
 
 
 @pytest.mark.parametrize(
@@ -222,22 +231,22 @@ def test_a_rank_flip_is_said_in_words() -> None:
     ],
 )
 def test_numbers_are_in_their_own_unit(key: str, value: float, shown: str) -> None:
-    assert lines.number(key, value) == shown
+    assert words.format_number(key, value) == shown
 
 
 def test_an_absent_p95_keeps_its_own_line_under_its_median() -> None:
     whole = profile()
     whole.figures["steps.p95"] = Unmeasured("insufficient_data", "too few runs")
-    found = {item.label: item.unmeasured for item in lines.vector(whole)}
+    found = {item.label: item.unmeasured for item in words.list_figures(whole)}
     assert found["  p95"] == "200 insufficient_data: too few runs"
 
 
 def test_a_p95_without_a_median_above_it_says_what_it_is_of() -> None:
     whole = profile()
     whole.figures["steps.p95"] = whole.figures["steps.median"]
-    assert "  p95" in [item.label for item in lines.vector(whole)]
+    assert "  p95" in [item.label for item in words.list_figures(whole)]
     whole.figures["steps.median"] = Unmeasured("insufficient_data", "2 values are too few")
-    labels = [item.label for item in lines.vector(whole)]
+    labels = [item.label for item in words.list_figures(whole)]
     assert "steps, p95" in labels
     assert "  p95" not in labels
 
@@ -248,8 +257,11 @@ def test_worst_case_bounds_stand_beside_a_rate() -> None:
         unmeasured={"refused": 10}, worst_low=0.25, worst_high=0.75,
     )  # fmt: skip
     whole = msgspec.structs.replace(lossy, unmeasured={}, worst_low=0.5, worst_high=0.5)
-    assert lines.line("outcome.pass", whole).unmeasured == "0"
-    assert lines.line("outcome.pass", lossy).unmeasured == "10 refused; worst case .250 to .750"
+    assert words.describe_figure("outcome.pass", whole).unmeasured == "0"
+    assert (
+        words.describe_figure("outcome.pass", lossy).unmeasured
+        == "10 refused; worst case .250 to .750"
+    )
 
 
 @pytest.mark.parametrize("refuse", [Report.scalar, Report.__float__])

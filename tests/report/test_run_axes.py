@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.model import Answer, Record, Trajectory, Verdict
-from stepscope.report.run_text import render
-from stepscope.report.show import one_step
+from stepscope.report.views.run import render_run, render_step
 from stepscope.values import Unmeasured
 from tests.report.literal import HOSTILE, call, result, said, trajectory
 
@@ -36,7 +35,7 @@ def wrong(axis: str, reason: str, *steps: int) -> list[Verdict]:
 
 def shown(*answers: Answer, width: int = 100) -> list[str]:
     at = run()
-    return render(at, None, against(at, *answers), width=width).splitlines()
+    return render_run(at, None, against(at, *answers), width=width).splitlines()
 
 
 def axes(lines: list[str]) -> list[str]:
@@ -96,7 +95,7 @@ def test_a_run_without_axes_says_nothing_of_them() -> None:
 def test_one_step_shows_what_the_axes_hold_against_it() -> None:
     at = run()
     records = against(at, *wrong(SELECTION, "book was not offered", 3))
-    assert "Axes      tool selection incorrect at 3: book was not offered" in one_step(
+    assert "Axes      tool selection incorrect at 3: book was not offered" in render_step(
         at, None, records, 3, width=100
     )
-    assert "Axes" not in one_step(at, None, records, 1, width=100)
+    assert "Axes" not in render_step(at, None, records, 1, width=100)

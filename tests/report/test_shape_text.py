@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stepscope.report import compare_text, markdown, text
-from stepscope.report.compare import compare
-from stepscope.report.curve_text import curve_lines, sparkline
-from stepscope.report.curve_types import Curve, GateFailure, Shapes, Span
-from stepscope.report.run_text import render
-from stepscope.report.shapes_text import block, rows
-from stepscope.report.types import Profile
+from stepscope.report.compare import compare_groups
+from stepscope.report.render import markdown, text
+from stepscope.report.types import Curve, GateFailure, Profile, ScoreRange, Shapes
+from stepscope.report.views import compare
+from stepscope.report.views.curve import draw_curve, draw_sparkline
+from stepscope.report.views.profile import lay_out_shapes, tabulate_shapes
+from stepscope.report.views.run import render_run
 from stepscope.values import Estimate, Unmeasured
 from tests.report.literal import HOSTILE, profile, report
 from tests.report.rows import rows as of
@@ -52,8 +52,8 @@ DRAWN = Curve(
     best="early_collapse",
     runner_up="recovery",
     posterior={"early_collapse": 0.987, "recovery": 0.012},
-    mean=Span(value=0.604, low=0.573, high=0.635),
-    depth=Span(value=0.42, low=0.35, high=0.49),
+    mean=ScoreRange(value=0.604, low=0.573, high=0.635),
+    depth=ScoreRange(value=0.42, low=0.35, high=0.49),
     break_probability=(0, 0, 0, 0.004, 0.95, 0.03, 0, 0, 0, 0),
     break_step=4,
     break_first=4,
@@ -66,7 +66,7 @@ DRAWN = Curve(
 
 
 def test_a_curve_is_bars_with_the_break_below_and_what_it_rests_on() -> None:
-    assert curve_lines(DRAWN, 100) == [
+    assert draw_curve(DRAWN, 100) == [
         "Curve      1.0  ▃▃▃▄▄▄▄▄▄▃▃▃",
         "                ████████████",
         "            .5  ████████████▅▅▅▆▆▆▆▆▆▇▇▇▆▆▆▅▅▅",
@@ -87,13 +87,13 @@ def test_a_curve_is_bars_with_the_break_below_and_what_it_rests_on() -> None:
 def test_no_line_is_wider_than_it_may_be(count: int, width: int) -> None:
     values = [0.9 - 0.5 * (i > count // 2) for i in range(count)]
     made = drawn(scores(*values), noise=NOISE)
-    assert max(map(len, curve_lines(made, width))) <= width
+    assert max(map(len, draw_curve(made, width))) <= width
 
 
 def test_a_missing_score_is_a_dot_and_a_zero_a_thin_bar() -> None:
-    assert sparkline([1.0, None, 0.0, 0.5]) == "█·▁▅"
+    assert draw_sparkline([1.0, None, 0.0, 0.5]) == "█·▁▅"
     made = drawn(scores(0.0, None, 1.0))
-    assert [line[16:] for line in curve_lines(made, 40)[:4]] == [
+    assert [line[16:] for line in draw_curve(made, 40)[:4]] == [
         "      ███", "      ███", "      ███", "▁▁▁···███",
     ]  # fmt: skip
 
@@ -102,7 +102,7 @@ def test_what_is_concluded_from_labels_is_said_to_be() -> None:
     made = msgspec.structs.replace(
         DRAWN, source="step_labels", sigma=0.25, sigma_source="assumed", gate_failed=(), watch=()
     )
-    said = [line.strip() for line in curve_lines(made, 120)]
+    said = [line.strip() for line in draw_curve(made, 120)]
     assert said[0].startswith("Labels     1.0")
     assert said[-3:] == [
         "by the labels of rules, taken as scores: breaks at 4 (90 % within 4-5); any break at all "
@@ -114,26 +114,26 @@ def test_what_is_concluded_from_labels_is_said_to_be() -> None:
 
 def test_an_unresolved_curve_names_both_candidates_and_no_depth() -> None:
     made = drawn(scores(0.8, 0.8, 0.7, 0.75, 0.62, 0.7))
-    said = " ".join(curve_lines(made, 100))
+    said = " ".join(draw_curve(made, 100))
     assert "unresolved: " in said
     assert "depth" not in said
 
 
 def test_a_curve_that_no_shape_fits_and_one_without_shape_say_so() -> None:
     assert "no shape fits these scores" in " ".join(
-        curve_lines(drawn(scores(*[0.9, 0.4] * 5), noise=NOISE), 100)
+        draw_curve(drawn(scores(*[0.9, 0.4] * 5), noise=NOISE), 100)
     )
-    assert "none: fewer than" in " ".join(curve_lines(drawn(scores(0.9, 0.4)), 100))
+    assert "none: fewer than" in " ".join(draw_curve(drawn(scores(0.9, 0.4)), 100))
 
 
 def test_a_judge_with_a_hostile_name_commands_no_terminal() -> None:
     made = drawn(scores(*HOLDS, judge=HOSTILE))
-    assert not any("\x1b" in line for line in curve_lines(made, 100))
+    assert not any("\x1b" in line for line in draw_curve(made, 100))
 
 
 def test_a_run_of_which_only_scores_are_known_is_its_curve() -> None:
     made = drawn(scores(*FALLS), TASK, noise=NOISE)
-    shown = render(TASK, None, [], curve=made)
+    shown = render_run(TASK, None, [], curve=made)
     assert "Curve " in shown
     assert "Suspects        4  scores fall from .86 to .44 at 4" in shown
     assert "no text" not in shown
@@ -141,7 +141,7 @@ def test_a_run_of_which_only_scores_are_known_is_its_curve() -> None:
 
 def test_chosen_steps_are_shown_without_the_curve() -> None:
     made = drawn(scores(*FALLS), TASK, noise=NOISE)
-    shown = render(TASK, None, [], curve=made, chosen=range(3, 5))
+    shown = render_run(TASK, None, [], curve=made, chosen=range(3, 5))
     assert "Curve " not in shown
     assert "scores fall" in shown
 
@@ -151,7 +151,7 @@ def grouped(*titles: str) -> list[Profile]:
 
 
 def test_the_shapes_of_one_group() -> None:
-    assert block(grouped("airline"), 100) == [
+    assert lay_out_shapes(grouped("airline"), 100) == [
         "Shapes                share, 95 % interval",
         "  healthy             .610 [.500, .700]",
         "  early collapse      .200 [.100, .300]",
@@ -167,7 +167,7 @@ def test_the_shapes_of_one_group() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_groups_stand_side_by_side_where_they_fit(width: int) -> None:
-    lines = block(grouped("airline", "retail", "bank", "shop"), width)
+    lines = lay_out_shapes(grouped("airline", "retail", "bank", "shop"), width)
     assert max(map(len, lines)) <= width
     assert sum(line.count(".610 [.500, .700]") for line in lines) == 4
 
@@ -176,9 +176,9 @@ def test_without_shares_runs_are_counted_by_their_label_and_the_reason_is_said()
     alone = msgspec.structs.replace(
         FLEET, shares={}, no_shares=Unmeasured("insufficient_data", "one task")
     )
-    cells = dict(rows([alone]))
+    cells = dict(tabulate_shapes([alone]))
     assert (cells["healthy"], cells["recovery"]) == (["20 runs"], ["0 runs"])
-    lines = block([msgspec.structs.replace(profile(), shapes=alone)], 100)
+    lines = lay_out_shapes([msgspec.structs.replace(profile(), shapes=alone)], 100)
     assert lines[-1] == "  no shares: one task; runs by their own label"
 
 
@@ -186,25 +186,25 @@ def test_labels_that_decide_nothing_get_no_table() -> None:
     labels = msgspec.structs.replace(
         FLEET, shares={}, labels={}, source="labels that rules gave to steps, taken as scores"
     )
-    assert block([msgspec.structs.replace(profile(), shapes=labels)], 100) == []
+    assert lay_out_shapes([msgspec.structs.replace(profile(), shapes=labels)], 100) == []
 
 
 def test_the_report_has_the_shapes_in_text_and_markdown() -> None:
     made = msgspec.structs.replace(report(), profiles=tuple(grouped("airline")))
-    assert "\nShapes                share, 95 % interval\n" in text.render(made)
-    said = markdown.render(made)
+    assert "\nShapes                share, 95 % interval\n" in text.render_report_text(made)
+    said = markdown.render_report_markdown(made)
     assert "| early collapse | .200 [.100, .300] |" in said
     assert "scores&#58; imported step scores" in said
 
 
 def test_a_comparison_has_the_shapes_of_both() -> None:
     agents = ["a"] * 12 + ["b"] * 12
-    made = compare(of(fleet(*[HOLDS] * 12, *[FALLS] * 12, agents=agents)), "a", "b")
-    shown = compare_text.render(made)
+    made = compare_groups(of(fleet(*[HOLDS] * 12, *[FALLS] * 12, agents=agents)), "a", "b")
+    shown = compare.render_comparison(made)
     (row,) = [line for line in shown.split("\n") if line.startswith("early collapse")]
     assert row.split()[2:5] == [".000", "1.000", "+1.000"] or row.split()[4].startswith("+.9")
     assert "Shapes rest on imported step scores; noise: .060" in " ".join(shown.split())
-    assert "| early collapse |" in compare_text.markdown(made)
+    assert "| early collapse |" in markdown.render_comparison_markdown(made)
 
 
 def test_a_curve_survives_json() -> None:

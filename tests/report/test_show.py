@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.report.show import show, show_json
-from stepscope.score import score
+from stepscope.report.views.run import show_run, show_run_json
+from stepscope.score import score_runs
 from stepscope.store import Store
 from tests.report.literal import HOSTILE, call, result, said, trajectory
 
@@ -22,7 +22,7 @@ def store() -> Iterator[Store]:
     )
     with Store.open(":memory:") as opened:
         opened.put([run])
-        score(opened)
+        score_runs(opened)
         yield opened
 
 
@@ -33,19 +33,19 @@ def steps_of(text: str) -> list[int]:
 
 
 def test_what_precedes_the_first_mark_is_folded(store: Store) -> None:
-    text = show(store, "airline/11/2")
+    text = show_run(store, "airline/11/2")
     assert "0-17  folded: words only" in text
     assert "--steps 0:18 to unfold" in text
     assert steps_of(text) == [18, 19, 20, 21, 22]
 
 
 def test_steps_are_shown_as_asked(store: Store) -> None:
-    assert steps_of(show(store, "airline/11/2", steps=(3, 6))) == [3, 4, 5]
-    assert steps_of(show(store, "airline/11/2", steps=(21, 1 << 62))) == [21, 22]
+    assert steps_of(show_run(store, "airline/11/2", steps=(3, 6))) == [3, 4, 5]
+    assert steps_of(show_run(store, "airline/11/2", steps=(21, 1 << 62))) == [21, 22]
 
 
 def test_around_shows_the_neighbours_and_the_step_whole(store: Store) -> None:
-    text = show(store, "airline/11/2", around=22)
+    text = show_run(store, "airline/11/2", around=22)
     assert steps_of(text) == [16, 17, 18, 19, 20, 21, 22]
     assert "It is full. " * 39 in text.split("Step 22 of airline/11/2: agent message")[1]
 
@@ -63,11 +63,11 @@ def test_a_step_that_is_not_there_is_an_error(
     store: Store, around: int | None, steps: tuple[int, int] | None, message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        show(store, "airline/11/2", around=around, steps=steps)
+        show_run(store, "airline/11/2", around=around, steps=steps)
 
 
 def test_no_hostile_text_acts_in_any_view(store: Store) -> None:
-    for text in (show(store, "airline/11/2"), show(store, "airline/11/2", around=20)):
+    for text in (show_run(store, "airline/11/2"), show_run(store, "airline/11/2", around=20)):
         assert "\x1b" not in text
         assert "\u202e" not in text
 
@@ -75,11 +75,11 @@ def test_no_hostile_text_acts_in_any_view(store: Store) -> None:
 def test_a_run_that_was_not_scored_says_so() -> None:
     with Store.open(":memory:") as opened:
         opened.put([trajectory(said(0, "user", "hello"))])
-        assert "Verdicts  none yet: run `stepscope score`" in show(opened, "airline/11/2")
+        assert "Verdicts  none yet: run `stepscope score`" in show_run(opened, "airline/11/2")
 
 
 def test_json_holds_the_run_its_records_and_its_suspects(store: Store) -> None:
-    shown = msgspec.json.decode(show_json(store, "airline/11/2"))
+    shown = msgspec.json.decode(show_run_json(store, "airline/11/2"))
     assert sorted(shown) == ["agents", "case", "curve", "records", "run", "suspects"]
     assert shown["suspects"][0]["evidence"].startswith("book fails")
-    assert show_json(store, "airline/11/2") == show_json(store, "airline/11/2")
+    assert show_run_json(store, "airline/11/2") == show_run_json(store, "airline/11/2")

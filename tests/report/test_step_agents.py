@@ -9,15 +9,16 @@ import msgspec
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.measures.per_agent import per_agent
+from stepscope.measures.agents import measure_agents
 from stepscope.model import Step, Trajectory
-from stepscope.report import show, text
-from stepscope.report.agents_text import agent_lines
-from stepscope.report.build import build
-from stepscope.report.compare import compare
-from stepscope.score import score
+from stepscope.report.build import build_report
+from stepscope.report.compare import compare_groups
+from stepscope.report.render import text
+from stepscope.report.views import run as run_views
+from stepscope.report.views.run import describe_agents
+from stepscope.score import score_runs
 from stepscope.store import Store
-from stepscope.store.parquet_rows import ParquetRows
+from stepscope.store.parquet import ParquetRows
 from stepscope.values import Estimate, Unmeasured
 from tests.factories import FAILED, PASSED, agent, did, failed, run, user
 
@@ -48,12 +49,12 @@ def store() -> Iterator[Store]:
     with Store.open(":memory:") as opened:
         opened.put([made(number) for number in range(8)])
         opened.put([run(user("hi"), agent("ho"), id="bare", name="bare", outcome=PASSED)])
-        score(opened)
+        score_runs(opened)
         yield opened
 
 
 def test_every_agent_has_a_vector_of_its_own(store: Store) -> None:
-    report = build(store, by="step_agent")
+    report = build_report(store, by="step_agent")
     assert report.whole.n_runs == 9
     plan, web = report.profiles
     assert [p.group for p in (plan, web)] == [{"step_agent": "plan"}, {"step_agent": "web"}]
@@ -72,12 +73,12 @@ def test_every_agent_has_a_vector_of_its_own(store: Store) -> None:
     assert plan.figures["errors.recovered"] == Unmeasured("not_applicable", "no tool error")
     assert not [k for k in web.figures if k.startswith(("subgoals", "axes", "outcome.pass^"))]
     assert report.rank_flips == Unmeasured("not_applicable", "agents of one run share its outcome")
-    assert "web   8 runs, 8 tasks, 20 steps, 20 calls" in text.render(report)
+    assert "web   8 runs, 8 tasks, 20 steps, 20 calls" in text.render_report_text(report)
 
 
 def test_one_agent_alone_is_still_a_group(store: Store) -> None:
     store.put([run(*by("solo", agent("x")), id="one", name="one", outcome=PASSED)])
-    report = build(store, by="step_agent", where=None)
+    report = build_report(store, by="step_agent", where=None)
     assert [p.title for p in report.profiles] == ["plan", "solo", "web"]
 
 
@@ -87,33 +88,33 @@ def test_runs_that_name_no_agents_and_rows_without_runs_are_refused(
     pytest.importorskip("pyarrow")
     store.to_parquet(tmp_path)
     with pytest.raises(UsageError, match="opens runs, and there are none here"):
-        build(ParquetRows(tmp_path), by="step_agent")
+        build_report(ParquetRows(tmp_path), by="step_agent")
     with pytest.raises(UsageError, match="is no field to group by"):
-        compare(store, "plan", "web", by="step_agent")
+        compare_groups(store, "plan", "web", by="step_agent")
     with Store.open(":memory:") as bare:
         bare.put([run(user("hi"), agent("ho"))])
         with pytest.raises(UsageError, match="no step of these runs names its agent"):
-            build(bare, by="step_agent")
+            build_report(bare, by="step_agent")
 
 
 def test_a_run_of_several_agents_is_shown_with_a_row_for_each(store: Store) -> None:
-    shown = show.show(store, "shop/1")
+    shown = run_views.show_run(store, "shop/1")
     assert shown.splitlines()[-3:] == [
         "Agents            steps  calls  repeats  errors  recovered",
         "  plan                2      0        0       0          -",
         "  web                 3      3        1       1          1",
     ]
-    assert "Agents " not in show.show(store, "shop/1", around=2)
-    assert "Agents " not in show.show(store, "bare")
-    document = msgspec.json.decode(show.show_json(store, "shop/1"))
+    assert "Agents " not in run_views.show_run(store, "shop/1", around=2)
+    assert "Agents " not in run_views.show_run(store, "bare")
+    document = msgspec.json.decode(run_views.show_run_json(store, "shop/1"))
     assert [one["agent"] for one in document["agents"]] == ["plan", "web"]
-    bare = msgspec.json.decode(show.show_json(store, "bare"))
+    bare = msgspec.json.decode(run_views.show_run_json(store, "bare"))
     assert bare["agents"]["kind"] == "missing_input"
 
 
 def test_a_hostile_or_long_name_stays_in_its_column() -> None:
     steps = (*by("x\x1b[2J" + "y" * 300, agent("a")), *by("b", agent("c")))
-    lines = agent_lines(per_agent(run(*steps), None, None), 60)
+    lines = describe_agents(measure_agents(run(*steps), None, None), 60)
     assert all(len(line) <= 60 and line.isprintable() for line in lines)
     assert lines[1].endswith("1      0        0       0")
-    assert agent_lines(per_agent(run(*by("b", agent("c"))), None, None), 60) == []
+    assert describe_agents(measure_agents(run(*by("b", agent("c"))), None, None), 60) == []

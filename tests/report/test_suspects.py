@@ -13,11 +13,11 @@ from stepscope.model import (
     Trajectory,
     Verdict,
 )
-from stepscope.report.calls import words
-from stepscope.report.findings import findings
-from stepscope.report.run_text import render
-from stepscope.report.suspects import suspects
-from stepscope.report.types import Suspect
+from stepscope.report.evidence import list_suspects
+from stepscope.report.rows import sort_findings
+from stepscope.report.types import SuspectSteps
+from stepscope.report.views.run import render_run
+from stepscope.report.words import describe_call
 from tests.report.literal import HOSTILE, call, case, result, said, trajectory
 
 WRITES = SubGoal("book", "book", {"to": "SEA", "seats": 2})
@@ -27,14 +27,14 @@ def records(run: Trajectory, against: Case | None = None) -> list[Record]:
     """Score a run with all rules but `localise`, whose order is its own."""
     return [
         Record(trajectory=run.id, answer=answer, version=measure.version)
-        for measure in registry.measures()
+        for measure in registry.installed_measures()
         if measure.name != "localise"
         for answer in measure(run, against, None)
     ]
 
 
 def found(run: Trajectory, against: Case | None = None) -> list[tuple[str, str, str]]:
-    marked: tuple[Suspect, ...] = suspects(run, against, records(run, against))
+    marked: tuple[SuspectSteps, ...] = list_suspects(run, against, records(run, against))
     return [(s.where, s.kind, s.evidence) for s in marked]
 
 
@@ -163,8 +163,8 @@ def test_a_repeat_is_a_suspect_only_where_the_measure_said_so() -> None:
     asked = [call(1, "get_user", id="u-1"), result(2, "a")]
     run = trajectory(ask(), *asked, call(3, "get_user", id="u-1"), result(4, "a"), done(5))
     without = [r for r in records(run) if not r.answer.measure.startswith("redundant_calls")]
-    assert [s.kind for s in suspects(run, None, records(run))] == ["repeat"]
-    assert suspects(run, None, without) == ()
+    assert [s.kind for s in list_suspects(run, None, records(run))] == ["repeat"]
+    assert list_suspects(run, None, without) == ()
 
 
 def test_the_tool_that_failed_more_often_is_named_first() -> None:
@@ -197,21 +197,21 @@ def test_what_judges_and_people_say_is_no_finding_of_the_rules() -> None:
     run = trajectory(ask(), done(1))
     for family, seen in (("human", {}), ("rules", {"errors": verdict})):
         record = Record(trajectory=run.id, answer=verdict, version="1", family=family)
-        assert findings([record]).whole == seen
+        assert sort_findings([record]).whole == seen
 
 
 def test_what_does_not_arise_is_not_listed_as_unmeasured() -> None:
     run = trajectory(ask(), done(1))
-    shown = render(run, None, records(run))
+    shown = render_run(run, None, records(run))
     assert "policy" in shown.split("Unmeasured")[1]
     assert "recovery" not in shown
 
 
 def test_a_run_marked_from_its_start_is_folded_nowhere() -> None:
     run = trajectory(ask(), call(1, "book", to="SEA"), result(2, "Error: full", error=True))
-    assert "folded" not in render(run, None, records(run))
+    assert "folded" not in render_run(run, None, records(run))
     later = trajectory(ask(), done(1), done(2), call(3, "book"), result(4, "Error: x", error=True))
-    assert "folded" not in render(later, None, records(later))
+    assert "folded" not in render_run(later, None, records(later))
 
 
 def test_a_repeated_question_says_what_it_repeats() -> None:
@@ -253,7 +253,7 @@ def test_show_fits_its_width_and_lets_no_hostile_text_act(width: int) -> None:
         result(4, HOSTILE * 9),
         said(5, "agent", HOSTILE),
     )
-    shown = render(run, case(WRITES), records(run, case(WRITES)), width=width)
+    shown = render_run(run, case(WRITES), records(run, case(WRITES)), width=width)
     assert max(map(len, shown.splitlines())) <= width
     assert "\x1b" not in shown
     assert "\u202e" not in shown
@@ -273,7 +273,7 @@ def test_show_reads_like_the_products_example() -> None:
         result(11, "reservation HATHAT"),
         done(12),
     )
-    shown = render(run, case(WRITES), records(run, case(WRITES)))
+    shown = render_run(run, case(WRITES), records(run, case(WRITES)))
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert lines[:10] == [
         "airline/11/2 FAIL (recorded reward 0) 13 steps, 3 calls, 2 errors task 11, trial 2",
@@ -293,9 +293,9 @@ def test_show_reads_like_the_products_example() -> None:
 
 def test_a_changed_call_shows_only_what_changed() -> None:
     before, after = call(1, "book", a="one", b="two", c=3), call(3, "book", a="one", b="two", c=4)
-    assert words(after.calls[0], before.calls[0]) == "book(... c=4)"
+    assert describe_call(after.calls[0], before.calls[0]) == "book(... c=4)"
     other = call(3, "book", a="uno", b="due", c=4)
-    assert words(other.calls[0], before.calls[0]) == "book(uno, due, c=4)"
+    assert describe_call(other.calls[0], before.calls[0]) == "book(uno, due, c=4)"
 
 
 def localised(run: Trajectory, *ranked: tuple[int, float, str]) -> list[Record]:
@@ -332,11 +332,11 @@ def test_localise_orders_suspects_and_adds_its_own(
 ) -> None:
     run = twice_failing()
     scored = [r for r in records(run) if not r.answer.measure.startswith("termination")]
-    found = suspects(run, None, [*scored, *localised(run, *ranked)])
+    found = list_suspects(run, None, [*scored, *localised(run, *ranked)])
     assert [s.where for s in found] == order
 
 
 def test_the_end_of_a_failed_run_is_a_suspect_where_there_is_no_other() -> None:
     run = trajectory(ask(), said(1, "agent", "No."))
-    found = suspects(run, None, localised(run, (1, 1.0, "end")))
+    found = list_suspects(run, None, localised(run, (1, 1.0, "end")))
     assert [(s.where, s.kind, s.evidence) for s in found] == [("1", "localised", "end here")]

@@ -10,7 +10,7 @@ import altair
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-VENDOR = ROOT / "src/stepscope/report/static/vendor"
+VENDOR = ROOT / "src/stepscope/report/render/static/vendor"
 LOCK = ROOT / "requirements/vendor/package-lock.json"
 
 

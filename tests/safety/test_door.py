@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stepscope.errors import LimitError, TraceError
 from stepscope.model import Json
-from stepscope.safety.door import decode, decode_strict
+from stepscope.safety.json import decode, decode_strict
 from stepscope.safety.limits import Limits
 
 LIMITS = Limits()

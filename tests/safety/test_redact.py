@@ -8,10 +8,15 @@ import pytest
 
 from bars._secrets import ENCODINGS, SHAPES, SURROUNDINGS, ids, samples, shows
 from stepscope.errors import ConfigError
-from stepscope.safety.redact import Redactor, look_also_for, redact_json, scrubbed
-from stepscope.safety.secrets.contexts import CONTEXTS
-from stepscope.safety.secrets.own import OwnSecret
-from stepscope.safety.secrets.providers import PROVIDERS
+from stepscope.safety.redact import (
+    CONTEXT_SECRETS,
+    PROVIDER_SECRETS,
+    Redactor,
+    hide_patterns,
+    redact_json,
+    scrub_message,
+)
+from stepscope.safety.secrets import OwnSecret
 
 REDACTOR = Redactor(b"key")
 
@@ -124,12 +129,12 @@ def test_secrets_of_the_users_own_are_found() -> None:
     own = OwnSecret(kind="acme", begins="acme-", characters="A-Za-z0-9-", least=4)
     redactor = Redactor(b"key", [own.form("here")])
     assert redactor.redact("use acme-a-b1 now, not acme-x").found == {"acme": 1}
-    look_also_for([own.form("here")])
+    hide_patterns([own.form("here")])
     try:
-        assert re.fullmatch(r"no \[secret:acme:[0-9a-f]{4}\]", scrubbed("no acme-a-b1"))
+        assert re.fullmatch(r"no \[secret:acme:[0-9a-f]{4}\]", scrub_message("no acme-a-b1"))
     finally:
-        look_also_for([])
-    assert scrubbed("no acme-a-b1") == "no acme-a-b1"
+        hide_patterns([])
+    assert scrub_message("no acme-a-b1") == "no acme-a-b1"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +167,7 @@ def seconds(text: str) -> float:
 
 @pytest.mark.parametrize("ending", ["", "=", ".", '="'])
 def test_the_time_is_linear_in_hostile_text(ending: str) -> None:
-    marks = {mark for form in (*PROVIDERS, *CONTEXTS) for mark in form.marks}
+    marks = {mark for form in (*PROVIDER_SECRETS, *CONTEXT_SECRETS) for mark in form.marks}
     for seed in (mark + ending for mark in {*marks, *HARD}):
         text = (seed * 20_000)[:20_000]
         # A square of this length would be 400 million; a microsecond a character is .02 s.

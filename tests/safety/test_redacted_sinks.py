@@ -11,16 +11,15 @@ import pytest
 from bars._secrets import ENCODINGS, samples
 from bars.secrets import real, recall
 from stepscope.api.notebook import Notebook
-from stepscope.backends.access import access
+from stepscope.backends.client import read_access
 from stepscope.cli import terminal
 from stepscope.cli.main import main
 from stepscope.errors import ConfigError
-from stepscope.formats.otlp_request import JSON, PROTOBUF
+from stepscope.formats.otlp.request import JSON, PROTOBUF
 from stepscope.model import Quarantined, Record, ToolCall, Trajectory, Verdict
-from stepscope.receive.answers import kept, refused
-from stepscope.receive.policy import Refusal
-from stepscope.report.show import read
-from stepscope.settings import Redaction, Settings, load
+from stepscope.receive.server import ReceiverRefusal, answer_kept, answer_refused
+from stepscope.report.evidence import read_shown_run
+from stepscope.settings import Redaction, Settings, load_settings
 from stepscope.store import Store
 from tests.factories import agent, calls, did, failed, result, run, user
 
@@ -69,7 +68,7 @@ def test_the_beginning_of_a_secret_before_a_cut_is_hidden() -> None:
     with Store.open(":memory:") as store:
         store.put([given])
         store.append([told])
-        found = read(store, given.name)[2][0].answer.reason
+        found = read_shown_run(store, given.name)[2][0].answer.reason
     assert SECRET[:12] not in found
     assert re.fullmatch(rf"push failed: x+ {PLACEHOLDER.pattern}…; then {SECRET[:9]} stays", found)
 
@@ -81,7 +80,7 @@ def test_one_line_of_a_secret_in_several_is_hidden() -> None:
     with Store.open(":memory:") as store:
         store.put([run(user(f"use {lines}"))])
         store.append([told])
-        found = read(store, "shop/1/0")[2][0].answer.reason
+        found = read_shown_run(store, "shop/1/0")[2][0].answer.reason
     assert re.fullmatch(r"no \[secret:openai:[0-9a-f]{4}\]", found)
 
 
@@ -135,7 +134,7 @@ def test_errors_and_remarks_on_the_terminal_hide_them(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["show", "x", "--store", f"{SECRET}.db"]) == 2
-    terminal.note(f"wrote {SECRET}")
+    terminal.print_note(f"wrote {SECRET}")
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert all(map(hides, lines))
@@ -146,12 +145,12 @@ def test_answers_of_the_receiver_and_messages_of_backends_hide_them() -> None:
         answer
         for kind in (JSON, PROTOBUF)
         for answer in (
-            kept(kind, refused=1, reason=f"bad {SECRET}"),
-            refused(Refusal(400, f"bad {SECRET}"), kind),
+            answer_kept(kind, refused=1, reason=f"bad {SECRET}"),
+            answer_refused(ReceiverRefusal(400, f"bad {SECRET}"), kind),
         )
     ]
     assert all(hides(bytes(answer.body).decode("latin-1")) for answer in answers)
-    where = access("phoenix", {"PHOENIX_API_KEY": "a-word-of-theirs"})
+    where = read_access("phoenix", {"PHOENIX_API_KEY": "a-word-of-theirs"})
     said = where.scrubbed(f"a-word-of-theirs and {SECRET}")
     assert hides(said)
     assert said.startswith("*** and")
@@ -161,7 +160,7 @@ def test_the_settings_add_forms_and_refuse_nonsense(tmp_path: Path) -> None:
     file = tmp_path / "stepscope.toml"
     own = '[redaction]\nshown = true\n[[redaction.secret]]\nkind = "acme"\nbegins = "acme-"\n'
     file.write_text(own, "utf-8")
-    with Notebook(Store.open(":memory:"), load(tmp_path)) as notebook:
+    with Notebook(Store.open(":memory:"), load_settings(tmp_path)) as notebook:
         notebook.store.put([run(user("acme-" + "a1" * 10))])
         assert "[secret:acme:" in str(notebook.show("shop/1/0"))
     for wrong, said in (
@@ -171,4 +170,4 @@ def test_the_settings_add_forms_and_refuse_nonsense(tmp_path: Path) -> None:
     ):
         file.write_text(wrong, "utf-8")
         with pytest.raises(ConfigError, match=said):
-            load(tmp_path)
+            load_settings(tmp_path)

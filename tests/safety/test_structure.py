@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.safety.structure import Structure, deepest
+from stepscope.safety.json import BracketScanner, deepest_nesting
 
 pieces = st.lists(st.text('{}[]"\\a', max_size=12).map(str.encode), max_size=6)
 
@@ -26,7 +26,7 @@ def by_hand(text: bytes) -> list[tuple[int, int]]:
 
 @given(pieces)
 def test_brackets_are_found_the_same_in_one_chunk_or_in_many(chunks: list[bytes]) -> None:
-    structure, offset = Structure(), 0
+    structure, offset = BracketScanner(), 0
     found: list[tuple[int, int]] = []
     for chunk in chunks:
         brackets = structure.scan(chunk)
@@ -48,10 +48,10 @@ def test_brackets_are_found_the_same_in_one_chunk_or_in_many(chunks: list[bytes]
 def test_a_run_of_backslashes_goes_on_in_the_next_chunk(
     chunks: list[bytes], depths: list[int]
 ) -> None:
-    structure = Structure()
+    structure = BracketScanner()
     assert [depth for chunk in chunks for depth in structure.scan(chunk).depth.tolist()] == depths
 
 
 def test_a_long_run_of_backslashes_is_counted_not_walked() -> None:
-    assert deepest(b'["' + b"\\" * 2_000_000 + b'", [[["]') == 4
-    assert deepest(b'["' + b"\\" * 2_000_001 + b'", [[["]') == 1
+    assert deepest_nesting(b'["' + b"\\" * 2_000_000 + b'", [[["]') == 4
+    assert deepest_nesting(b'["' + b"\\" * 2_000_001 + b'", [[["]') == 1

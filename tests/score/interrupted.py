@@ -10,9 +10,9 @@ import os
 import signal
 import sys
 
-from stepscope.judges.ledger import Ledger
+from stepscope.ledger.ledger import Ledger
 from stepscope.model import Reply, Request
-from stepscope.score.judging import judge
+from stepscope.score.judges import judge_runs
 from stepscope.store import Store
 from tests.judges.asked import Answering
 from tests.score.test_judging import AXES, access, asking, runs, said
@@ -46,7 +46,7 @@ def main(path: str, times: int) -> None:
         model.silent = times > 1
         going = access(ledger, model, concurrency=CALLS)
         try:
-            found = judge(store, asking(AXES), going, stopping=stopping)
+            found = judge_runs(store, asking(AXES), going, stopping=stopping)
         except KeyboardInterrupt:
             sys.stdout.write(f"aborted, {len(ledger.unknown())} of unknown outcome\n")
         else:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stepscope.model import Scale, Verdict
-from stepscope.score.asking import answers, checked
+from stepscope.score.measures import ask_measure, check_answers
 from stepscope.values import Unmeasured
 from tests.factories import run, user
 from tests.score import plugins
@@ -19,7 +19,7 @@ WHOLE = Verdict("m", 1.0)
 def judged(*given: object, scale: Scale = Scale(0.0, 10.0)) -> dict[str, object]:  # noqa: B008
     """Return what is believed, by "measure@step"."""
     measure: Any = Made("m", lambda t: given, scale=scale)
-    found = checked(measure, given, STEPS)
+    found = check_answers(measure, given, STEPS)
     keys = [f"{a.measure}@{'' if a.step is None else a.step}" for a in found]
     assert len(set(keys)) == len(keys)
     return dict(zip(keys, found, strict=True))
@@ -136,7 +136,7 @@ def test_a_measure_may_leave_its_name_out_of_an_absence() -> None:
     ],
 )
 def test_a_crash_is_one_answer_with_the_exception_in_one_line(measure: Any, reason: str) -> None:
-    found = answers(measure, run(user("a")), None, None)
+    found = ask_measure(measure, run(user("a")), None, None)
     assert len(found) == 1
     assert isinstance(found[0], Unmeasured)
     assert (found[0].kind, found[0].measure, found[0].step) == ("error", measure.name, None)

@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 
 from bars import kills
-from stepscope.score import loop
-from stepscope.store import prepared
+from stepscope.score import measures
+from stepscope.store import runs
 
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put back what the bar sets."""
-    monkeypatch.setattr(loop, "CHUNK_RUNS", loop.CHUNK_RUNS)
-    monkeypatch.setattr(prepared, "BATCH_RUNS", prepared.BATCH_RUNS)
+    monkeypatch.setattr(measures, "CHUNK_RUNS", measures.CHUNK_RUNS)
+    monkeypatch.setattr(runs, "BATCH_RUNS", runs.BATCH_RUNS)
 
 
 @pytest.mark.usefixtures("small_batches")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from stepscope.errors import ConfigError, EnvironmentFault
-from stepscope.measures.facts import Declared
+from stepscope.measures.facts import DeclaredConduct
 from stepscope.model import Case, Record
-from stepscope.score import score
+from stepscope.score import score_runs
 from stepscope.store import ParquetRows, Store
-from stepscope.store.where import parse
+from stepscope.store.where import parse_where
 from tests.factories import FAILED, PASSED, did, failed, goal, run, user
 
 PLUGINS = Path(__file__).with_name("plugins.py")
@@ -44,7 +44,7 @@ def dump(store: Store) -> list[Record]:
 
 def test_every_run_gets_a_whole_run_answer_of_every_measure() -> None:
     with fleet(Store.open(":memory:")) as store:
-        scored = score(store)
+        scored = score_runs(store)
         assert (scored.runs, scored.skipped) == (12, 0)
         assert scored.records == len(dump(store)) > 12 * 11
         for measure in store.measures():
@@ -53,17 +53,17 @@ def test_every_run_gets_a_whole_run_answer_of_every_measure() -> None:
 
 def test_what_was_answered_is_not_asked_again() -> None:
     with fleet(Store.open(":memory:")) as store:
-        first = score(store, measures=["outcome", "errors"])
+        first = score_runs(store, measures=["outcome", "errors"])
         assert first.runs == 12
-        again = score(store, measures=["outcome", "errors", "outcome"])
+        again = score_runs(store, measures=["outcome", "errors", "outcome"])
         assert (again.runs, again.records, again.skipped) == (0, 0, 12)
-        more = score(store, measures=["outcome", "loops"])
+        more = score_runs(store, measures=["outcome", "loops"])
         assert (more.runs, more.records, more.skipped) == (12, 12, 0)
 
 
 def test_only_chosen_runs_are_asked_but_facts_come_from_all() -> None:
     with fleet(Store.open(":memory:")) as store:
-        scored = score(store, where=parse("name < 'run0003'"))
+        scored = score_runs(store, where=parse_where("name < 'run0003'"))
         assert scored.runs == 3
         facts = store.facts("shop")
         assert facts is not None
@@ -73,27 +73,27 @@ def test_only_chosen_runs_are_asked_but_facts_come_from_all() -> None:
 
 def test_a_new_version_is_asked_anew_and_becomes_the_current_one() -> None:
     with fleet(Store.open(":memory:"), 2) as store:
-        score(store, measures=plugin("GOOD"))
+        score_runs(store, measures=plugin("GOOD"))
         assert store.column("good").value.tolist() == [2.0, 2.0]
-        scored = score(store, measures=plugin("RAISED"), where=parse("name = 'run0000'"))
+        scored = score_runs(store, measures=plugin("RAISED"), where=parse_where("name = 'run0000'"))
         assert scored.runs == 1
         column = store.column("good")
         assert column.state.tolist() == [1, 0]  # never two versions side by side
         assert (column.value[0], column.versions) == (3.0, ("2",))
-        score(store, measures=plugin("GOOD"))
+        score_runs(store, measures=plugin("GOOD"))
         assert store.column("good").value.tolist() == [2.0, 2.0]
         assert len(list(store.records(measure="good"))) == 3
 
 
 def test_facts_that_change_ask_anew_only_who_learns_from_them() -> None:
     with fleet(Store.open(":memory:")) as store:
-        score(store)
+        score_runs(store)
         before = store.column("efficiency_ratio.steps").value.tolist()
         store.put(
             run(*did("look") * 40, id=f"long{at}", name=f"z{at}", outcome=PASSED)
             for at in range(20)
         )
-        score(store)
+        score_runs(store)
         after = store.column("efficiency_ratio.steps")
         assert (after.state == 1).all()
         assert after.value.tolist()[:12] != before
@@ -103,7 +103,7 @@ def test_facts_that_change_ask_anew_only_who_learns_from_them() -> None:
 
 def test_declared_effects_reach_the_measures() -> None:
     with fleet(Store.open(":memory:"), 1) as store:
-        score(store, declared=Declared(effects={"buy": "read"}))
+        score_runs(store, declared=DeclaredConduct(effects={"buy": "read"}))
         facts = store.facts("shop")
         assert facts is not None
         assert facts.effects == {"buy": "read"}
@@ -113,13 +113,13 @@ def test_declared_effects_reach_the_measures() -> None:
 def test_a_bad_measure_costs_its_own_answers_and_nothing_else(tmp_path: Path, workers: int) -> None:
     names = plugin("GOOD", "BOOM", "DEEP", "LOUD", "ODD", "NAN", "ABSENT")
     with fleet(Store.open(tmp_path / "s.db")) as store:
-        scored = score(store, measures=names, workers=workers)
+        scored = score_runs(store, measures=names, workers=workers)
         assert scored.unmeasured_by_kind == {"error": 12 * 3 + 6, "missing_input": 12}
         assert store.column("good").value.tolist() == [2.0] * 12
         assert store.column("boom").unmeasured() == {"error": 12}
         assert store.column("odd").unmeasured() == {"error": 6}
         assert store.column("loud").valued.all()
-        assert score(store, measures=names).runs == 0  # a crash is an answer
+        assert score_runs(store, measures=names).runs == 0  # a crash is an answer
 
 
 def test_the_same_input_gives_the_same_rows_whatever_the_workers_and_interruptions(
@@ -128,8 +128,8 @@ def test_the_same_input_gives_the_same_rows_whatever_the_workers_and_interruptio
     def rows(name: str, *, workers: int, parts: list[str]) -> tuple[list[Record], list[object]]:
         with fleet(Store.open(tmp_path / name), 150) as store:
             for part in parts:
-                score(store, where=parse(part), workers=workers)
-            score(store, workers=workers)
+                score_runs(store, where=parse_where(part), workers=workers)
+            score_runs(store, workers=workers)
             columns = [store.column(m) for m in store.measures()]
             return dump(store), [(c.measure, c.label.tolist(), c.state.tolist()) for c in columns]
 
@@ -142,25 +142,27 @@ def test_the_same_input_gives_the_same_rows_whatever_the_workers_and_interruptio
 def test_progress_counts_runs() -> None:
     seen: list[tuple[int, int]] = []
     with fleet(Store.open(":memory:"), 300) as store:
-        score(store, measures=["outcome"], progress=lambda done, all_: seen.append((done, all_)))
+        score_runs(
+            store, measures=["outcome"], progress=lambda done, all_: seen.append((done, all_))
+        )
     assert seen == [(128, 300), (256, 300), (300, 300)]
 
 
 def test_an_unknown_measure_and_one_named_as_an_aspect_are_refused() -> None:
     with fleet(Store.open(":memory:"), 1) as store:
         with pytest.raises(ConfigError, match="no measure called 'beauty'"):
-            score(store, measures=["beauty"])
+            score_runs(store, measures=["beauty"])
         with pytest.raises(ConfigError, match="would be an aspect of 'outcome'"):
-            score(store, measures=plugin("DOTTED"))
+            score_runs(store, measures=plugin("DOTTED"))
 
 
 def test_a_purged_run_keeps_its_numbers_when_facts_change_since(tmp_path: Path) -> None:
     with fleet(Store.open(":memory:"), 4) as store:
-        score(store)
+        score_runs(store)
         before = store.column("efficiency_ratio.steps").value.tolist()
-        store.purge(parse("name < 'run0002'"))
+        store.purge(parse_where("name < 'run0002'"))
         store.put([run(*did("look") * 40, id="long", name="z", outcome=PASSED)])
-        score(store)
+        score_runs(store)
         after = store.column("efficiency_ratio.steps")
         assert (after.state == 1).all()
         assert after.value.tolist()[:2] == before[:2]  # cannot be asked again
@@ -168,17 +170,17 @@ def test_a_purged_run_keeps_its_numbers_when_facts_change_since(tmp_path: Path) 
         store.to_parquet(tmp_path)
         there = ParquetRows(tmp_path).column("efficiency_ratio.steps")
         assert there.value.tolist() == after.value.tolist()
-        score(store, measures=plugin("GOOD"))
+        score_runs(store, measures=plugin("GOOD"))
         assert store.column("good").state.tolist() == [0, 0, 1, 1, 1]
 
 
 def test_a_measure_with_a_dot_in_its_name_has_its_own_versions_and_aspects() -> None:
     with fleet(Store.open(":memory:"), 2) as store:
-        assert score(store, measures=plugin("NAMED")).runs == 2
-        assert score(store, measures=plugin("NAMED")).runs == 0
+        assert score_runs(store, measures=plugin("NAMED")).runs == 2
+        assert score_runs(store, measures=plugin("NAMED")).runs == 0
         assert store.column("a.b").value.tolist() == [1.0, 1.0]
         assert store.column("a.b.x.y").value.tolist() == [2.0, 2.0]
-        score(store, measures=plugin("NAMED_BOOM"))
+        score_runs(store, measures=plugin("NAMED_BOOM"))
         for name in ("a.b", "a.b.x.y"):  # the old version's answers are no longer current
             assert store.column(name).unmeasured() == {"error": 2}
             assert store.column(name).versions == ("2",)
@@ -186,7 +188,7 @@ def test_a_measure_with_a_dot_in_its_name_has_its_own_versions_and_aspects() -> 
 
 def test_an_empty_store_is_scored_in_no_time() -> None:
     with Store.open(":memory:") as store:
-        scored = score(store)
+        scored = score_runs(store)
         assert (scored.runs, scored.records, scored.skipped) == (0, 0, 0)
         assert str(scored) == (
             "0 runs scored, 0 records; unmeasured: none; 0 runs had their answers already"
@@ -196,17 +198,17 @@ def test_an_empty_store_is_scored_in_no_time() -> None:
 def test_a_process_that_dies_is_the_environments_fault_and_can_be_resumed(tmp_path: Path) -> None:
     with fleet(Store.open(tmp_path / "s.db")) as store:
         with pytest.raises(EnvironmentFault, match=r"a scoring process ended .exit code 9"):
-            score(store, measures=plugin("DIE"), workers=2)
-        assert score(store, measures=["outcome"], workers=2).runs == 12
+            score_runs(store, measures=plugin("DIE"), workers=2)
+        assert score_runs(store, measures=["outcome"], workers=2).runs == 12
 
 
 def test_an_interruption_keeps_what_was_scored() -> None:
     with fleet(Store.open(":memory:"), 200) as store:
         store.put([run(user("x"), id="zz", name="zz-stop")])
         with pytest.raises(KeyboardInterrupt):
-            score(store, measures=plugin("STOP"))
+            score_runs(store, measures=plugin("STOP"))
         assert int(store.column("stop").answered.sum()) == 128
-        assert score(store, measures=["outcome"]).runs == 201
+        assert score_runs(store, measures=["outcome"]).runs == 201
 
 
 # No main guard on purpose: the script must not run again in the processes that score.
@@ -263,4 +265,4 @@ def test_ctrl_c_ends_every_process_in_silence_and_keeps_what_was_scored(tmp_path
     assert done.stderr == ""
     with Store.open(tmp_path / "s.db") as store:
         assert int(store.column("hang").answered.sum()) == 128
-        assert score(store, measures=["outcome"]).runs == 600
+        assert score_runs(store, measures=["outcome"]).runs == 600

@@ -11,21 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.errors import DataError
-from stepscope.lab.curves_compound import two_stage_collapse
-from stepscope.lab.envelope import drawn
-from stepscope.lab.envelope_row import Cell
-from stepscope.lab.noise import noisy
-from stepscope.shape import batch as room
-from stepscope.shape import door
-from stepscope.shape.batch import classify_many, classify_ragged
-from stepscope.shape.classify import classify
-from stepscope.shape.compound import SHORTEST_COMPOUND
+from stepscope.lab.curves import two_stage_collapse
+from stepscope.lab.envelope import EnvelopeCell, draw_cell
+from stepscope.lab.planted import add_noise
+from stepscope.shape import classifier as room
+from stepscope.shape import inputs
+from stepscope.shape.classifier import classify, classify_many, classify_ragged
 from stepscope.shape.names import SHAPES, UNRESOLVED
-from stepscope.shape.types import Batch, Floats, Shape
+from stepscope.shape.templates import SHORTEST_COMPOUND
+from stepscope.shape.types import Floats, Shape, ShapeBatch
 
 
 def runs(n: int, m: int = 40, sigma: float = 0.06) -> Floats:
-    return drawn(Cell(generator="walk", noise="gaussian", n=n, sigma=sigma), m, 0)[0]
+    return draw_cell(EnvelopeCell(generator="walk", noise="gaussian", n=n, sigma=sigma), m, 0)[0]
 
 
 def mixed(n: int, m: int) -> Floats:
@@ -33,13 +31,13 @@ def mixed(n: int, m: int) -> Floats:
     rng = np.random.default_rng(n)
     scores = runs(n, m)
     if n >= SHORTEST_COMPOUND:
-        twice = noisy(two_stage_collapse(n, 5, rng), 0.05, rng)
+        twice = add_noise(two_stage_collapse(n, 5, rng), 0.05, rng)
         scores = np.concatenate([scores, twice])
     scores[rng.random(scores.shape) < 0.05] = np.nan
     return scores
 
 
-def columns(found: Batch) -> dict[str, bytes]:
+def columns(found: ShapeBatch) -> dict[str, bytes]:
     arrays = {field.name: getattr(found, field.name) for field in fields(found)}
     return {name: a.tobytes() for name, a in arrays.items() if isinstance(a, np.ndarray)}
 
@@ -131,14 +129,14 @@ def test_runs_that_cannot_be_classified_are_said_to_be_so_and_why() -> None:
     found = classify_many(scores, sigma=0.05)
     assert found.rows.tolist() == [0, 5]
     why = [None if r == 0 else found.absences[r - 1] for r in found.reasons]
-    assert why == [None, door.TOO_FEW, door.OFF_SCALE, door.TOO_FEW, door.OFF_SCALE, None]
+    assert why == [None, inputs.TOO_FEW, inputs.OFF_SCALE, inputs.TOO_FEW, inputs.OFF_SCALE, None]
 
 
 @pytest.mark.parametrize("sigma", [0.0, -1.0, np.nan, np.inf, 1.5])
 def test_a_sigma_that_is_none_leaves_no_rows(sigma: float) -> None:
     found = classify_many(runs(6, 5), sigma=sigma)
     assert (len(found.rows), len(found.posterior)) == (0, 0)
-    assert {found.absences[r - 1] for r in found.reasons} == {door.BAD_SIGMA}
+    assert {found.absences[r - 1] for r in found.reasons} == {inputs.BAD_SIGMA}
 
 
 @pytest.mark.parametrize("shape", [(0, 10), (0, 0), (5, 0), (5, 3)])

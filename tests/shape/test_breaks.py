@@ -11,10 +11,18 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from stepscope.errors import DataError
-from stepscope.shape.breaks import Break, break_point, fuse
-from stepscope.shape.classify import classify
-from stepscope.shape.references import find_break_point
-from stepscope.shape.spikes import COST, LATENCY, Spikes, log_ratio, spiking
+from stepscope.shape.articles import find_break_point
+from stepscope.shape.breaks import (
+    COST,
+    LATENCY,
+    Break,
+    SpikeModel,
+    break_point,
+    fuse_signals,
+    log_ratio,
+    spiking_steps,
+)
+from stepscope.shape.classifier import classify
 from stepscope.shape.types import Shape
 from stepscope.values import Unmeasured
 
@@ -31,7 +39,9 @@ def broke(found: Break | Unmeasured) -> Break:
     ("kind", "value"),
     [(LATENCY, 1.0), (LATENCY, 1.9), (LATENCY, 2.34), (COST, 1.0), (COST, 1.5)],
 )
-def test_a_spike_weighs_what_the_two_mixtures_of_normals_say(kind: Spikes, value: float) -> None:
+def test_a_spike_weighs_what_the_two_mixtures_of_normals_say(
+    kind: SpikeModel, value: float
+) -> None:
     # Logs of the others are 0, .2 and -.2 about a median of 0: their MAD is .2, their sd .297.
     values = np.exp(np.array([0.0, 0.2, -0.2, 0.2, -0.2, 0.0, 0.2, -0.2, np.log(value)]))
     logs = np.log(values) - np.median(np.log(values))
@@ -45,14 +55,14 @@ def test_a_spike_weighs_what_the_two_mixtures_of_normals_say(kind: Spikes, value
 def test_one_source_cannot_say_more_than_its_limits() -> None:
     values = np.array([1.0, 1.0, 1.0, 1.0, 1e9, 1e-9])
     assert log_ratio(values, LATENCY).tolist() == pytest.approx([-1, -1, -1, -1, 2.639057, -1])
-    sure = Spikes(at_break=0.99, elsewhere=0.001, height=1.0, spread=0.5)
+    sure = SpikeModel(at_break=0.99, elsewhere=0.001, height=1.0, spread=0.5)
     assert log_ratio(np.array([1.0, 1.0, 1.0, 1.0, 2.7]), sure)[-1] == 4.0
 
 
 def test_a_spike_moves_the_break_by_bayes_rule_over_steps_and_none() -> None:
     # Log ratios: -1 at ordinary steps and ln(.7/.05) = 2.639 at step 3, which is beyond doubt.
     latency = [1.0, 1.0, 1.0, 30.0, 1.0]
-    found = fuse([0, 0, 0.4, 0.1, 0], [0.9, 0.9, 0.6, 0.5, 0.5], latency=latency)
+    found = fuse_signals([0, 0, 0.4, 0.1, 0], [0.9, 0.9, 0.6, 0.5, 0.5], latency=latency)
     ordinary, spike, none = 0.4 * math.exp(-1), 0.1 * 14, 0.5
     total = ordinary + spike + none
     assert found.probability == pytest.approx((0, 0, ordinary / total, spike / total, 0))
@@ -126,13 +136,13 @@ def test_neither_a_drop_nor_a_likely_break_is_watched(
 ) -> None:
     scores = [0.9] * 4 + [0.9 - drop] * 6
     chances = [0.0] * 4 + [probability] + [0.0] * 5
-    assert fuse(chances, scores, latency=[1, 1, 1, 1, 4, 1, 1, 1, 1, 1]).watch == watch
+    assert fuse_signals(chances, scores, latency=[1, 1, 1, 1, 4, 1, 1, 1, 1, 1]).watch == watch
 
 
 @pytest.mark.parametrize("nothing", [0.0, -1.0, None, math.nan, math.inf])
 def test_a_value_that_is_no_duration_says_nothing(nothing: float | None) -> None:
     rest: list[float | None] = [1.0, 1.1, 0.9, 1.0, 1.0, 1.2, 1.1, 0.9, 1.0]
-    found = fuse([0.1, 0.2] + [0.0] * 8, FLAT, latency=[nothing, *rest])
+    found = fuse_signals([0.1, 0.2] + [0.0] * 8, FLAT, latency=[nothing, *rest])
     # Step 0 keeps its weight; step 1 is ordinary and loses a factor e.
     assert found.probability[0] / found.probability[1] == pytest.approx(0.5 * math.e, rel=0.01)
 
@@ -166,12 +176,12 @@ def test_columns_that_make_no_sense_are_refused(latency: list[float], said: str)
 )
 def test_spikes_that_make_no_sense_are_refused(change: dict[str, float]) -> None:
     with pytest.raises(DataError, match="spikes"):
-        Spikes(**{"at_break": 0.7, "elsewhere": 0.05, "height": 0.8, "spread": 0.3} | change)
+        SpikeModel(**{"at_break": 0.7, "elsewhere": 0.05, "height": 0.8, "spread": 0.3} | change)
 
 
 def test_an_ordinary_value_after_a_quick_one_is_no_spike() -> None:
     values = np.array([1.0, 1.1, 0.4, 1.0, 0.9, 1.0])
-    assert not spiking(values, LATENCY).any()
+    assert not spiking_steps(values, LATENCY).any()
     assert values[3] / values[2] > 1.5
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stepscope.errors import DataError
 from stepscope.lab.curves import EXAMPLES
-from stepscope.shape.classify import classify
+from stepscope.shape.classifier import classify
 from stepscope.shape.names import SHAPES, ShapeName
 from stepscope.shape.types import Shape
 from stepscope.values import Unmeasured

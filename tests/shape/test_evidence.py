@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from stepscope.shape import door
-from stepscope.shape.classify import classify
-from stepscope.shape.credible import shortest_run
-from stepscope.shape.evidence import evidence
-from stepscope.shape.fit import fit_probability
+from stepscope.shape import inputs
+from stepscope.shape.classifier import classify
+from stepscope.shape.likelihood import weigh_templates
 from stepscope.shape.names import HEALTHY
-from stepscope.shape.pools import pool
+from stepscope.shape.posterior import fit_probability, shortest_run
+from stepscope.shape.templates import pool_steps
 from stepscope.shape.types import Shape
 
 SCORES = np.array([0.9, 0.85, np.nan, 0.5, 0.55, 0.45])
 SIGMA = np.array([0.05, 0.08, 0.05, 0.06, 0.05, 0.1])
-NO_PRIOR = door.asked(None, None, 0.0)
+NO_PRIOR = inputs.check_assumptions(None, None, 0.0)
 
 
 @pytest.mark.parametrize("k", [0, 1, 3, 8, 17, 20, 40, 73])
@@ -26,8 +25,8 @@ def test_evidence_is_the_integral_over_level_slope_and_depth(
     k: int, quantum: float | None, correlation: float
 ) -> None:
     seen = ~np.isnan(SCORES)
-    what = door.asked(None, quantum, correlation)
-    found = evidence(SCORES, seen, SIGMA, what)
+    what = inputs.check_assumptions(None, quantum, correlation)
+    found = weigh_templates(SCORES, seen, SIGMA, what)
     at, sd = np.flatnonzero(seen), np.sqrt(SIGMA**2 + (quantum or 0.0) ** 2 / 12)[seen]
     u = at / 5 - 0.5
     apart = np.abs(at[:, None] - at)
@@ -91,7 +90,7 @@ def test_the_shortest_run_holds_ninety_percent(
 
 
 def test_short_runs_are_compared_score_by_score() -> None:
-    made = pool(np.array([True, False, True, True]), np.full(4, 0.05))
+    made = pool_steps(np.array([True, False, True, True]), np.full(4, 0.05))
     assert made.places.tolist() == [0, 2, 3]
     assert made.weights.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
     assert (made.size, made.part.tolist()) == (4, [0, 1, 2, 3])
@@ -100,10 +99,10 @@ def test_short_runs_are_compared_score_by_score() -> None:
 def test_long_runs_are_averaged_by_precision_over_forty_parts() -> None:
     seen, sigma = np.ones(80, np.bool_), np.full(80, 0.1)
     seen[4], sigma[1] = False, 0.2
-    made = pool(seen, sigma)
+    made = pool_steps(seen, sigma)
     assert made.size == 40
     assert made.part[:6].tolist() == [0, 0, 1, 1, 2, 2]
     assert made.weights[0, :2].tolist() == [0.8, 0.2]
     assert made.weights[2, 4:6].tolist() == [0.0, 1.0]
     seen[:4] = False
-    assert pool(seen, sigma).places[0] == 2
+    assert pool_steps(seen, sigma).places[0] == 2

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from stepscope.errors import DataError
-from stepscope.shape.fleet import FleetComparison, Shares, compare, prevalence
+from stepscope.shape.fleet import FleetComparison, Shares, compare_fleets, prevalence
 from stepscope.shape.names import SHAPES
 from stepscope.values import Estimate, Unmeasured
 
@@ -135,7 +135,7 @@ def test_fleets_without_evidence_are_unmeasured(
     assert isinstance(found, Unmeasured)
     assert found.kind == kind
     pair = None if clusters is None else (clusters, ["b", "c"])
-    assert isinstance(compare(runs, certain(1, 1), rng=rng(), clusters=pair), Unmeasured)
+    assert isinstance(compare_fleets(runs, certain(1, 1), rng=rng(), clusters=pair), Unmeasured)
 
 
 def test_shapes_of_arrays_that_make_no_sense_are_refused() -> None:
@@ -155,7 +155,7 @@ def test_p_is_that_of_every_hand_out_listed() -> None:
     # 4 healthy against 1 healthy and 3 collapses. Of the 70 ways to hand 8 runs out, as far apart
     # are those that leave all three collapses on one side: 2 * C(5, 1) = 10.
     first, second = certain(4, 0), certain(1, 3)
-    found = compared(compare(first, second, rng=rng(), draws=20_000))
+    found = compared(compare_fleets(first, second, rng=rng(), draws=20_000))
     ways = [sum(i >= 5 for i in side) for side in combinations(range(8), 4)]
     assert sum(n in {0, 3} for n in ways) == 10
     assert found.p["early_collapse"] == pytest.approx(10 / 70, abs=0.01)
@@ -163,7 +163,7 @@ def test_p_is_that_of_every_hand_out_listed() -> None:
 
 
 def test_fleets_without_any_spread_differ_by_very_much() -> None:
-    found = compared(compare(certain(9, 0), certain(0, 9), rng=rng(), draws=999))
+    found = compared(compare_fleets(certain(9, 0), certain(0, 9), rng=rng(), draws=999))
     assert found.p["healthy"] <= 0.003
     assert found.risen() == ("early_collapse",)
     assert found.fallen() == ("healthy",)
@@ -172,13 +172,13 @@ def test_fleets_without_any_spread_differ_by_very_much() -> None:
 
 def test_a_fleet_against_itself_differs_in_nothing() -> None:
     runs = noisy(rng(), [0.4, 0.2, 0.1, 0.2, 0.1], 60)
-    found = compared(compare(runs, runs, rng=rng(), draws=499))
+    found = compared(compare_fleets(runs, runs, rng=rng(), draws=499))
     assert set(found.p.values()) == {1.0}
     assert found.risen() == found.fallen() == ()
 
 
 def test_runs_that_say_nothing_show_no_difference() -> None:
-    found = compared(compare([[0.0] * 5] * 7, [[3.0] * 5] * 4, rng=rng(), draws=99))
+    found = compared(compare_fleets([[0.0] * 5] * 7, [[3.0] * 5] * 4, rng=rng(), draws=99))
     assert set(found.p.values()) == {1.0}
     assert found.first["recovery"].value == pytest.approx(0.2)
 
@@ -187,7 +187,7 @@ def test_runs_that_say_nothing_show_no_difference() -> None:
 def test_rounding_is_no_difference(seed: int) -> None:
     drawn = np.random.default_rng(seed)
     run, (a, b) = drawn.normal(0, 2, 5), drawn.integers(3, 12, 2).tolist()
-    found = compared(compare([run] * a, [run] * b, rng=rng(), draws=99))
+    found = compared(compare_fleets([run] * a, [run] * b, rng=rng(), draws=99))
     assert set(found.p.values()) == {1.0}
 
 
@@ -195,8 +195,8 @@ def test_runs_of_one_task_move_together() -> None:
     # Two tasks of ten runs each: one healthy, one collapsed. By run it is certain, by task chance.
     first, second = certain(20, 0), certain(10, 10)
     tasks = (np.repeat([0, 1], 10), np.repeat([2, 3], 10))
-    assert compared(compare(first, second, rng=rng(), draws=999)).p["healthy"] < 0.01
-    found = compared(compare(first, second, rng=rng(), clusters=tasks, draws=999))
+    assert compared(compare_fleets(first, second, rng=rng(), draws=999)).p["healthy"] < 0.01
+    found = compared(compare_fleets(first, second, rng=rng(), clusters=tasks, draws=999))
     assert found.p["healthy"] > 0.9
 
 
@@ -207,8 +207,10 @@ def test_tasks_of_both_fleets_are_compared_within() -> None:
     first = np.where(hard[:, None], certain(0, 1), certain(1, 0))
     second = np.where(worse[:, None], certain(0, 1), certain(1, 0))
     task = np.repeat(np.arange(24), 2)
-    within = compared(compare(first, second, rng=rng(), clusters=(task, task), draws=1999))
-    apart = compared(compare(first, second, rng=rng(), clusters=(task, task + 24), draws=1999))
+    within = compared(compare_fleets(first, second, rng=rng(), clusters=(task, task), draws=1999))
+    apart = compared(
+        compare_fleets(first, second, rng=rng(), clusters=(task, task + 24), draws=1999)
+    )
     # Within a task 1 of 3 hand-outs is as uneven, and one sign: (1/6)^6 a side.
     assert within.p["early_collapse"] <= 0.001
     assert apart.p["early_collapse"] > 0.1
@@ -221,8 +223,8 @@ def test_many_hand_outs_are_replaced_by_normal_deviates_of_the_same_answer(by_ta
     second = noisy(drawn, [0.38, 0.32, 0.1, 0.1, 0.1], 200)
     task = np.arange(200) // 2
     tasks = (task, task) if by_task else None
-    small = compared(compare(first, second, rng=rng(), clusters=tasks, draws=2_000))
-    large = compared(compare(first, second, rng=rng(), clusters=tasks, draws=60_000))
+    small = compared(compare_fleets(first, second, rng=rng(), clusters=tasks, draws=2_000))
+    large = compared(compare_fleets(first, second, rng=rng(), clusters=tasks, draws=60_000))
     assert small.method.startswith("permutation drawn")
     assert large.method.startswith("normal")
     for name in SHAPES:
@@ -242,7 +244,9 @@ def test_no_share_or_p_is_ever_not_finite(
     first: list[list[float]], second: list[list[float]], clustered: bool
 ) -> None:
     labels = ([i // 2 for i in range(len(first))], [i // 3 for i in range(len(second))])
-    found = compare(first, second, rng=rng(), clusters=labels if clustered else None, draws=19)
+    found = compare_fleets(
+        first, second, rng=rng(), clusters=labels if clustered else None, draws=19
+    )
     if isinstance(found, Unmeasured):
         assert found.reason
         return

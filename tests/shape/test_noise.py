@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 
 from stepscope.errors import DataError
-from stepscope.lab.envelope import drawn
-from stepscope.lab.envelope_row import Cell
-from stepscope.lab.noise import Noise
-from stepscope.shape.noise import FleetNoise, learn
+from stepscope.lab.envelope import EnvelopeCell, draw_cell
+from stepscope.lab.planted import Noise
+from stepscope.shape.noise import FleetNoise, learn_noise
 from stepscope.values import Unmeasured
 
 
 def fleet(kind: Noise, sigma: float, runs: int = 200, n: int = 10) -> FleetNoise | Unmeasured:
-    scores = drawn(Cell(generator="smooth", noise=kind, n=n, sigma=sigma), runs, 3)[0]
-    return learn(scores.ravel(), np.full(len(scores), n))
+    scores = draw_cell(EnvelopeCell(generator="smooth", noise=kind, n=n, sigma=sigma), runs, 3)[0]
+    return learn_noise(scores.ravel(), np.full(len(scores), n))
 
 
 @pytest.mark.parametrize("sigma", [0.04, 0.08])
@@ -37,16 +36,16 @@ def test_errors_that_last_are_found() -> None:
 
 
 def test_where_sigma_is_measured_the_correlation_is_the_one_that_goes_with_it() -> None:
-    scores = drawn(Cell(generator="smooth", noise="ar1", n=10, sigma=0.15), 200, 3)[0]
+    scores = draw_cell(EnvelopeCell(generator="smooth", noise="ar1", n=10, sigma=0.15), 200, 3)[0]
     lengths = np.full(len(scores), 10)
-    alone = learn(scores.ravel(), lengths)
-    told = learn(scores.ravel(), lengths, sigma=0.15)
+    alone = learn_noise(scores.ravel(), lengths)
+    told = learn_noise(scores.ravel(), lengths, sigma=0.15)
     assert isinstance(alone, FleetNoise)
     assert isinstance(told, FleetNoise)
     assert told.sigma == alone.sigma
     assert told.correlation.value == pytest.approx(0.5, abs=0.12)
     assert alone.correlation.value < told.correlation.value
-    assert isinstance(learn(scores.ravel(), lengths, sigma=0.0), Unmeasured)
+    assert isinstance(learn_noise(scores.ravel(), lengths, sigma=0.0), Unmeasured)
 
 
 def test_a_few_runs_tell_nothing_of_their_noise() -> None:
@@ -57,19 +56,21 @@ def test_a_few_runs_tell_nothing_of_their_noise() -> None:
 
 def test_a_noise_beyond_what_is_looked_at_is_unmeasured() -> None:
     scores = np.full((40, 8), 0.8)
-    found = learn(scores.ravel(), np.full(40, 8))
+    found = learn_noise(scores.ravel(), np.full(40, 8))
     assert isinstance(found, Unmeasured)
     assert found.kind == "undefined"
 
 
 def test_runs_without_a_shape_are_passed_over() -> None:
-    scores = drawn(Cell(generator="smooth", noise="gaussian", n=8, sigma=0.06), 100, 3)[0]
+    scores = draw_cell(EnvelopeCell(generator="smooth", noise="gaussian", n=8, sigma=0.06), 100, 3)[
+        0
+    ]
     values = np.concatenate([scores.ravel(), [0.5, np.nan, 3.0]])
-    found = learn(values, np.array([8] * 100 + [2, 0, 1]))
+    found = learn_noise(values, np.array([8] * 100 + [2, 0, 1]))
     assert isinstance(found, FleetNoise)
     assert found.sigma.n == 100
 
 
 def test_lengths_that_do_not_add_up_are_refused() -> None:
     with pytest.raises(DataError, match="expected the steps of each run"):
-        learn(np.full(9, 0.5), np.array([8]))
+        learn_noise(np.full(9, 0.5), np.array([8]))

@@ -10,9 +10,8 @@ import pytest
 from bars.shape_references import LABELS, labels, sweep, twelve
 from stepscope.errors import DataError
 from stepscope.lab.curves import EXAMPLES
-from stepscope.shape import references
-from stepscope.shape.names import SHAPES
-from stepscope.shape.references import (
+from stepscope.shape import articles
+from stepscope.shape.articles import (
     find_break_point,
     find_break_point_many,
     signals_per_step,
@@ -20,15 +19,16 @@ from stepscope.shape.references import (
     v2,
     v3,
 )
+from stepscope.shape.names import SHAPES
 from stepscope.values import Unmeasured
 
 PAIRS = (
-    (v1, references.v1_many),
-    (v2, references.v2_many),
-    (v3, references.v3_many),
+    (v1, articles.v1_many),
+    (v2, articles.v2_many),
+    (v3, articles.v3_many),
 )
 One = Callable[[Sequence[float]], object]
-Many = Callable[[references.Floats], references.Codes]
+Many = Callable[[articles.Floats], articles.Codes]
 
 
 def test_the_four_examples_get_the_published_labels() -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from stepscope.shape.slopes import Slopes, slopes
+from stepscope.shape.breaks import Slopes, third_slopes
 from stepscope.values import Unmeasured
 
 A = [0.90, 0.91, 0.88, 0.60, 0.55, 0.58, 0.61, 0.62, 0.60, 0.58]
@@ -24,13 +24,13 @@ B = [0.60, 0.58, 0.62, 0.78, 0.82, 0.85, 0.88, 0.87, 0.55, 0.45]
 def test_a_slope_is_the_change_a_step_between_the_ends_of_its_third(
     scores: list[float], early: float, mid: float, late: float
 ) -> None:
-    found = slopes(scores)
+    found = third_slopes(scores)
     assert isinstance(found, Slopes)
     assert (found.early, found.mid, found.late) == pytest.approx((early, mid, late))
 
 
 def test_a_missing_end_moves_to_the_next_score() -> None:
-    found = slopes([None, 0.5, 0.7, 0.1, math.nan, 0.5, 0.9, 0.8, 0.6])
+    found = third_slopes([None, 0.5, 0.7, 0.1, math.nan, 0.5, 0.9, 0.8, 0.6])
     assert isinstance(found, Slopes)
     assert (found.early, found.mid, found.late) == pytest.approx((0.2, 0.2, -0.15))
 
@@ -49,6 +49,6 @@ def test_a_missing_end_moves_to_the_next_score() -> None:
 def test_a_third_with_one_score_has_no_slope_and_is_not_flat(
     scores: list[float | None], third: str
 ) -> None:
-    found = slopes(scores)
+    found = third_slopes(scores)
     assert isinstance(found, Unmeasured)
     assert third in found.reason

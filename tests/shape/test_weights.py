@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stepscope.errors import DataError
-from stepscope.shape.weights import GateRule, gate_failed, weighted
+from stepscope.shape.weights import GateRule, gate_failed, weighted_score
 from stepscope.values import Unmeasured
 
 SCORES = [0.30, 0.85, 0.80, 0.88, 0.82, 0.90, 0.91]
@@ -21,7 +21,7 @@ def rule(found: GateRule | Unmeasured) -> GateRule:
 
 
 def test_the_articles_weighted_mean_is_722_and_not_64() -> None:
-    assert weighted(SCORES, WEIGHTS) == pytest.approx(9.39 / 13)
+    assert weighted_score(SCORES, WEIGHTS) == pytest.approx(9.39 / 13)
 
 
 def test_a_failed_gate_fails_the_run_whatever_the_mean() -> None:
@@ -79,7 +79,7 @@ def test_noise_alone_fails_few_runs_however_many_gates_they_have() -> None:
 def test_a_mean_that_would_pass_over_a_step_is_unmeasured(
     scores: list[float | None], weights: list[int], kind: str
 ) -> None:
-    found = weighted(scores, weights)
+    found = weighted_score(scores, weights)
     assert isinstance(found, Unmeasured)
     assert found.kind == kind
 

@@ -29,8 +29,8 @@ COUNTS: dict[str, Call] = {
     "rate of these cases": lambda x, c: stats.rate(x, c, target="these cases"),
 }
 SHARES: dict[str, Call] = {
-    "share": stats.share,
-    "share of these cases": lambda x, c: stats.share(x, c, target="these cases"),
+    "share": stats.mean_share,
+    "share of these cases": lambda x, c: stats.mean_share(x, c, target="these cases"),
     "proportion": lambda x, c: stats.proportion(np.round(x), c),
     "ratio": lambda x, c: stats.ratio([v * n for v, n in zip(x, c, strict=True)], c, c),
     "ratio of these cases": lambda x, c: stats.ratio(x, [1.0] * len(x), c, target="these cases"),

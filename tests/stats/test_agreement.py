@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from bars import agreement as bar
 from stepscope.errors import DataError
-from stepscope.stats.coefficients import Metric, Name
-from stepscope.stats.interrater import agreement, usage
+from stepscope.stats.interrater import CoefficientName, Metric, agreement, category_shares
 from stepscope.values import Estimate, Unmeasured
 
 # Krippendorff (2011): four observers, twelve units, 0 where one gave none.
@@ -39,7 +38,9 @@ def fleiss_rows() -> list[list[int]]:
     return [[k for k, often in enumerate(row) for _ in range(int(often))] for row in FLEISS]
 
 
-def ask(ratings: object, name: Name, metric: Metric = "nominal", **more: object) -> float:
+def ask(
+    ratings: object, name: CoefficientName, metric: Metric = "nominal", **more: object
+) -> float:
     rng = np.random.default_rng(0)
     found = agreement(ratings, name, rng=rng, metric=metric, **more)  # type: ignore[arg-type]
     assert isinstance(found, Estimate)
@@ -73,7 +74,7 @@ def ask(ratings: object, name: Name, metric: Metric = "nominal", **more: object)
     ],
 )
 def test_a_coefficient_is_the_published_one(
-    ratings: object, name: Name, metric: Metric, value: float
+    ratings: object, name: CoefficientName, metric: Metric, value: float
 ) -> None:
     assert ask(ratings, name, metric) == pytest.approx(value, abs=6e-6)
 
@@ -90,7 +91,7 @@ def test_a_coefficient_is_the_published_one(
     ],
 )
 def test_one_answer_throughout_or_no_pair_is_no_agreement_of_1(
-    ratings: object, name: Name, kind: str
+    ratings: object, name: CoefficientName, kind: str
 ) -> None:
     found = agreement(ratings, name, rng=np.random.default_rng(0))  # type: ignore[arg-type]
     assert isinstance(found, Unmeasured)
@@ -186,7 +187,7 @@ codes = st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 3)), max_size=25)
 @settings(max_examples=120)
 @given(codes, st.sampled_from(["raw", "kappa", "fleiss", "alpha", "gwet", "pabak"]))
 def test_whatever_the_ratings_a_number_or_a_reason_leaves(
-    rows: list[tuple[int, int]], name: Name
+    rows: list[tuple[int, int]], name: CoefficientName
 ) -> None:
     ratings = np.array(rows, dtype=np.int64).reshape(-1, 2)
     found = agreement(ratings, name, rng=np.random.default_rng(0), draws=50)
@@ -201,7 +202,7 @@ def test_whatever_the_ratings_a_number_or_a_reason_leaves(
 
 
 def test_the_use_of_categories_shows_bias_and_prevalence() -> None:
-    shares = usage(GWET)
+    shares = category_shares(GWET)
     assert shares.tolist() == [[2 / 125, 123 / 125], [5 / 125, 120 / 125]]
 
 

@@ -11,7 +11,7 @@ from scipy import stats as oracle
 
 from stepscope import stats
 from stepscope.errors import DataError
-from stepscope.stats import permutation, shuffling, unpaired
+from stepscope.stats import comparison, permutation
 from stepscope.stats.comparison import Comparison
 from stepscope.stats.permutation import Case, exact_p
 from stepscope.values import Estimate, Unmeasured
@@ -89,15 +89,15 @@ def test_a_null_with_too_many_points_is_drawn_instead() -> None:
     assert 0.003 < found.p < 0.04  # 0.016 in 20,000 hypergeometric draws
 
 
-def trials(values: list[list[float]], other: list[list[float]]) -> shuffling.Trials:
+def trials(values: list[list[float]], other: list[list[float]]) -> permutation.PairedTrials:
     cases = [np.repeat(np.arange(len(side)), [len(v) for v in side]) for side in (values, other)]
     figures = [np.concatenate(side) for side in (values, other)]
-    return shuffling.shared((figures[0], figures[1]), (cases[0], cases[1]))[0]
+    return permutation.pair_trials((figures[0], figures[1]), (cases[0], cases[1]))[0]
 
 
 def test_few_figures_are_permuted_exactly() -> None:
     # 1 against 1 on four cases, all in one direction: 2 of 16 sign patterns
-    p, method = shuffling.shuffled_p(
+    p, method = permutation.shuffled_p(
         trials([[1.0], [2.0], [3.0], [4.0]], [[2.0], [4.0], [6.0], [8.0]]), rng=rng(), draws=9
     )
     assert (p, method) == (0.125, "permutation exact")
@@ -113,7 +113,7 @@ def listed(a: list[float], b: list[float]) -> float:
 
 def test_figures_of_one_case_are_permuted_in_every_way() -> None:
     a, b = [1.0, 4.0, 2.5, 7.0, 3.0], [5.0, 9.0, 6.5, 2.0]
-    p, method = shuffling.shuffled_p(trials([a], [b]), rng=rng(), draws=9)
+    p, method = permutation.shuffled_p(trials([a], [b]), rng=rng(), draws=9)
     assert method == "permutation exact"
     assert isclose(p, listed(a, b))
 
@@ -122,14 +122,14 @@ def test_drawn_and_normal_p_agree_with_the_exact_one(monkeypatch: pytest.MonkeyP
     draw = np.random.default_rng(5)
     first = [list(draw.normal(0.0, 1, 2)) for _ in range(5)]
     second = [list(draw.normal(0.6, 1, 2)) for _ in range(5)]
-    exact, method = shuffling.shuffled_p(trials(first, second), rng=rng(), draws=9)
+    exact, method = permutation.shuffled_p(trials(first, second), rng=rng(), draws=9)
     assert method == "permutation exact"
-    monkeypatch.setattr(shuffling, "ENUMERATED", 1)
-    drawn, method = shuffling.shuffled_p(trials(first, second), rng=rng(), draws=20_000)
+    monkeypatch.setattr(permutation, "ENUMERATED", 1)
+    drawn, method = permutation.shuffled_p(trials(first, second), rng=rng(), draws=20_000)
     assert method == "permutation drawn"
     assert abs(drawn - exact) < 0.02
-    monkeypatch.setattr(shuffling, "WORK", 1)
-    normal, method = shuffling.shuffled_p(trials(first, second), rng=rng(), draws=9)
+    monkeypatch.setattr(permutation, "WORK", 1)
+    normal, method = permutation.shuffled_p(trials(first, second), rng=rng(), draws=9)
     assert method == "permutation normal"
     assert abs(normal - exact) < 0.03
 
@@ -137,17 +137,17 @@ def test_drawn_and_normal_p_agree_with_the_exact_one(monkeypatch: pytest.MonkeyP
 def test_a_common_offset_changes_no_p() -> None:
     first, second = [[1.1, 0.3], [5.2], [2.3]], [[2.7], [4.4, 6.1], [4.5]]
     far = [[[v + 1e12 for v in case] for case in side] for side in (first, second)]
-    near, _ = shuffling.shuffled_p(trials(first, second), rng=rng(), draws=9)
-    assert shuffling.shuffled_p(trials(*far), rng=rng(), draws=9)[0] == near
+    near, _ = permutation.shuffled_p(trials(first, second), rng=rng(), draws=9)
+    assert permutation.shuffled_p(trials(*far), rng=rng(), draws=9)[0] == near
 
 
 def test_values_near_the_largest_float_still_have_a_p() -> None:
     huge = [[8.9e307], [1e307]]
-    assert shuffling.shuffled_p(trials(huge, huge), rng=rng(), draws=9)[0] == 1.0
+    assert permutation.shuffled_p(trials(huge, huge), rng=rng(), draws=9)[0] == 1.0
 
 
 def test_no_drawn_p_is_smaller_than_the_draws_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpaired, "HELD", 1000)  # draws come in chunks
+    monkeypatch.setattr(comparison, "HELD", 1000)  # draws come in chunks
     cases, low, high = range(40), np.arange(40) * 0.01, np.arange(40) * 0.01 + 9
     for compare in (stats.compare_paired, stats.compare_unpaired):
         found = compare(low, cases, high, cases, rng=rng(), unit="usd", draws=99)

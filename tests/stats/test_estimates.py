@@ -11,7 +11,7 @@ from scipy import stats as oracle
 
 from stepscope import stats
 from stepscope.errors import DataError
-from stepscope.stats.quantiles import ranks
+from stepscope.stats.estimates import ranks
 from stepscope.values import Estimate, Unmeasured, UnmeasuredKind
 
 # Successes of the four trials of 50 recorded tasks: 14 never, 10 always, 26 mixed.
@@ -74,7 +74,7 @@ def test_a_ratio_of_nothing_is_absent_for_the_reason_given() -> None:
 
 
 def test_part_shares_need_not_be_as_wide_as_yes_or_no() -> None:
-    half = measured(stats.share([0.5, 0.4, 0.6, 0.5, 0.4, 0.6] * 5))
+    half = measured(stats.mean_share([0.5, 0.4, 0.6, 0.5, 0.4, 0.6] * 5))
     coin = measured(stats.proportion([1, 0] * 15))
     assert half.high is not None
     assert coin.high is not None
@@ -212,7 +212,7 @@ def test_nothing_measured_says_what_was_lost(
     ("call", "message"),
     [
         (lambda: stats.proportion([0.5, 1]), "0 or 1"),
-        (lambda: stats.share([0.5, 1.5]), r"\[0, 1\]"),
+        (lambda: stats.mean_share([0.5, 1.5]), r"\[0, 1\]"),
         (lambda: stats.ratio([2], [1]), "between 0"),
         (lambda: stats.ratio([1, 1], [1]), "shape"),
         (lambda: stats.rate([-1, 2]), "0 or more"),

@@ -10,7 +10,7 @@ from scipy import stats as oracle
 
 from stepscope import stats
 from stepscope.errors import DataError
-from stepscope.stats.bootstrap import resampled
+from stepscope.stats.sample import bootstrap_ratio
 from stepscope.values import Estimate, Unmeasured
 
 
@@ -35,7 +35,7 @@ def test_too_loose_needs_59_runs_without_a_disagreement(
     disagreements: int, n: int, *, loose: bool
 ) -> None:
     found = stats.too_loose(disagreements, n)
-    assert isinstance(found, stats.TooLoose)
+    assert isinstance(found, stats.DisagreementTest)
     assert found.loose == loose
     assert found.needed == 59
     theirs = oracle.binomtest(disagreements, n, alternative="less").proportion_ci(0.95, "exact")
@@ -46,12 +46,12 @@ def test_trials_of_a_task_do_not_stand_for_tasks() -> None:
     # 60 runs without a disagreement, of 15 tasks: far from enough
     table = stats.joint_table([1, 0] * 30, [1, 0] * 30, np.repeat(np.arange(15), 4))
     assert isinstance(table, stats.JointTable)
-    assert isinstance(table.too_loose, stats.TooLoose)
+    assert isinstance(table.too_loose, stats.DisagreementTest)
     assert not table.too_loose.loose
     assert isclose(table.too_loose.upper, 1 - 0.05 ** (1 / 15))
     alone = stats.joint_table([1, 0] * 30, [1, 0] * 30)
     assert isinstance(alone, stats.JointTable)
-    assert isinstance(alone.too_loose, stats.TooLoose)
+    assert isinstance(alone.too_loose, stats.DisagreementTest)
     assert alone.too_loose.loose
 
 
@@ -111,7 +111,7 @@ def test_a_flip_is_judged_on_shared_tasks_only() -> None:
 def test_the_bootstrap_has_the_spread_of_the_clustered_mean(shape: str) -> None:
     draw = np.random.default_rng(3)
     sums = (draw.random(400) < 0.3).astype(float) if shape == "two kinds" else draw.normal(size=400)
-    means = resampled(sums, np.ones(400), rng=np.random.default_rng(0), draws=4000)
+    means = bootstrap_ratio(sums, np.ones(400), rng=np.random.default_rng(0), draws=4000)
     assert abs(means.mean() - sums.mean()) < 0.003
     assert isclose(means.std(), sums.std() / sqrt(400), rel_tol=0.05)
 
@@ -120,15 +120,15 @@ def test_resampling_kinds_and_clusters_give_the_same_distribution() -> None:
     draw = np.random.default_rng(4)
     sizes = draw.integers(1, 4, 60).astype(float)
     sums = np.floor(draw.random(60) * (sizes + 1))
-    by_kind = resampled(sums, sizes, rng=np.random.default_rng(0), draws=4000)
+    by_kind = bootstrap_ratio(sums, sizes, rng=np.random.default_rng(0), draws=4000)
     jitter = np.arange(60) * 1e-9
-    one_by_one = resampled(sums + jitter, sizes, rng=np.random.default_rng(1), draws=4000)
+    one_by_one = bootstrap_ratio(sums + jitter, sizes, rng=np.random.default_rng(1), draws=4000)
     assert oracle.ks_2samp(by_kind, one_by_one).pvalue > 0.01
 
 
 def test_fewer_than_twenty_clusters_are_not_resampled() -> None:
     with pytest.raises(DataError, match="20 clusters"):
-        resampled(np.ones(19), np.ones(19), rng=np.random.default_rng(0))
+        bootstrap_ratio(np.ones(19), np.ones(19), rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_fewer_than_twenty_clusters_are_not_resampled() -> None:
             ["a"], [[1.0], [0.0]], [[1.0], [0.0]], rng=np.random.default_rng()
         ),
         lambda: stats.rank_flips(["a"], [[np.inf]], [[1.0]], rng=np.random.default_rng()),
-        lambda: resampled(np.ones(20), np.zeros(20), rng=np.random.default_rng()),
-        lambda: resampled(np.ones(20), np.ones(21), rng=np.random.default_rng()),
+        lambda: bootstrap_ratio(np.ones(20), np.zeros(20), rng=np.random.default_rng()),
+        lambda: bootstrap_ratio(np.ones(20), np.ones(21), rng=np.random.default_rng()),
     ],
 )
 def test_a_mistaken_call_raises(call: object) -> None:

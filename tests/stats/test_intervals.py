@@ -10,18 +10,20 @@ import pytest
 from scipy import stats as oracle
 
 from stepscope.errors import DataError
-from stepscope.stats.clusters import Clusters, Floats
-from stepscope.stats.differences import difference_limits, newcombe_limits, welch_limits
 from stepscope.stats.intervals import (
     cluster_variance,
+    difference_limits,
     effective_size,
     mean_limits,
+    newcombe_limits,
     normal_quantile,
     poisson_limits,
     share_limits,
     student_quantile,
+    welch_limits,
     wilson,
 )
+from stepscope.stats.sample import ClusterSums, Floats
 
 
 def student(values: Floats, level: float = 0.95) -> tuple[float, float]:
@@ -162,13 +164,13 @@ def test_figures_that_are_no_shares_get_the_plain_paired_t() -> None:
 def test_two_fleets_of_one_run_a_task_are_welchs_interval() -> None:
     a, b = np.array([1.0, 2.0, 4.0, 9.0]), np.array([3.0, 8.0, 11.0, 2.0, 7.0])
     theirs = oracle.ttest_ind(b, a, equal_var=False).confidence_interval(0.95)
-    ours = welch_limits(Clusters(a, np.ones(4)), Clusters(b, np.ones(5)), 0.95)
+    ours = welch_limits(ClusterSums(a, np.ones(4)), ClusterSums(b, np.ones(5)), 0.95)
     assert np.allclose(ours[1:], (theirs.low, theirs.high))
 
 
 def test_two_fleets_take_newcombes_square_and_add() -> None:
-    a = Clusters(np.array([1.0, 3.0, 2.0, 0.0]), np.full(4, 4.0))
-    b = Clusters(np.array([4.0, 3.0, 2.0, 4.0]), np.full(4, 4.0))
+    a = ClusterSums(np.array([1.0, 3.0, 2.0, 0.0]), np.full(4, 4.0))
+    b = ClusterSums(np.array([4.0, 3.0, 2.0, 4.0]), np.full(4, 4.0))
     (p, p_low, p_high), (q, q_low, q_high) = (
         share_limits(x.sums, x.sizes, 0.95, most=16.0) for x in (a, b)
     )

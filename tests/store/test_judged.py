@@ -4,8 +4,8 @@ import pytest
 
 from stepscope.model import Record, Verdict
 from stepscope.store import Store
-from stepscope.store.judged import Judged, current, judged
-from stepscope.store.where import parse
+from stepscope.store.judged import JudgeAnswers, current_records, read_judge_answers
+from stepscope.store.where import parse_where
 from tests.factories import run, user
 
 ONE, TWO = "openai/gpt-5", "anthropic/claude"
@@ -28,15 +28,15 @@ def said(
     )
 
 
-def held(*records: Record, runs: int = 1, where: str | None = None) -> tuple[Judged, ...]:
+def held(*records: Record, runs: int = 1, where: str | None = None) -> tuple[JudgeAnswers, ...]:
     with Store.open(":memory:") as store:
         store.put([run(user("hi"), id=f"r{n}", name=f"n{n}") for n in range(1, runs + 1)])
         store.append(records)
-        chosen = None if where is None else parse(where)
-        return judged(store, store.runs(chosen), chosen)
+        chosen = None if where is None else parse_where(where)
+        return read_judge_answers(store, store.runs(chosen), chosen)
 
 
-def labels(found: Judged) -> dict[int, str | None]:
+def labels(found: JudgeAnswers) -> dict[int, str | None]:
     return {
         at: answer.label
         for at, of_run in found.runs.items()
@@ -127,7 +127,7 @@ def test_runs_that_are_not_chosen_are_not_read() -> None:
 def test_the_current_records_of_a_run_do_not_depend_on_their_order(reverse: bool) -> None:
     rule = Record(trajectory="r1", answer=Verdict("axes.termination", label="correct"), version="1")
     records = [said("correct"), said("incorrect", version="2"), rule]
-    kept = current(reversed(records) if reverse else records)
+    kept = current_records(reversed(records) if reverse else records)
     assert sorted((r.family, r.version) for r in kept) == [("openai", "2"), ("rules", "1")]
 
 
@@ -139,5 +139,5 @@ def test_the_later_snapshot_and_prompt_win_in_any_order(reverse: bool) -> None:
         said("correct", prompt="b", measure="judge.axes.sequencing"),
         said("incorrect", prompt="a", measure="judge.axes.sequencing"),
     ]
-    kept = current(reversed(records) if reverse else records)
+    kept = current_records(reversed(records) if reverse else records)
     assert [one.answer.label for one in kept if isinstance(one.answer, Verdict)] == ["correct"] * 2

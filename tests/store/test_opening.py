@@ -12,9 +12,9 @@ import pytest
 
 from stepscope.errors import EnvironmentFault, StepscopeError, StoreError
 from stepscope.model import Quarantined, Trajectory
-from stepscope.sqlite import connect, statements
+from stepscope.runtime.database import open_database, split_statements
 from stepscope.store import Store
-from stepscope.store.migrations import APPLICATION_ID, Migration, backup_path, bring_up
+from stepscope.store.migrations import APPLICATION_ID, Migration, backup_path, migrate_store
 from tests.factories import run, user
 from tests.store.made import record
 
@@ -24,7 +24,7 @@ def test_a_new_store_is_private_and_durable(tmp_path: Path) -> None:
     with Store.open(path) as store:
         store.put([run(user("a"))])
         assert [f.stat().st_mode & 0o777 for f in sorted(tmp_path.iterdir())] == [0o600] * 3
-    db = connect(str(path))
+    db = open_database(str(path))
     found = {
         name: db.execute(f"PRAGMA {name}").fetchone()[0]
         for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "secure_delete")
@@ -89,7 +89,7 @@ TO_3 = Migration(3, "CREATE TABLE tags (run, key); INSERT INTO tags SELECT seq, 
 
 @contextmanager
 def version_1(path: Path) -> Iterator[sqlite3.Connection]:
-    db = connect(str(path))
+    db = open_database(str(path))
     db.executescript(OLD + "INSERT INTO runs (id) VALUES ('x');")
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute("PRAGMA user_version = 1")
@@ -102,10 +102,10 @@ def version_1(path: Path) -> Iterator[sqlite3.Connection]:
 def test_an_older_store_is_led_up_step_by_step_with_a_copy_first(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with version_1(path) as db:
-        bring_up(db, str(path), version=3, migrations=[TO_2, TO_3])
+        migrate_store(db, str(path), version=3, migrations=[TO_2, TO_3])
         assert db.execute("SELECT name, key FROM runs, tags").fetchall() == [("nx", "a;b")]
         assert db.execute("PRAGMA user_version").fetchone() == (3,)
-        bring_up(db, str(path), version=3, migrations=[TO_2, TO_3])
+        migrate_store(db, str(path), version=3, migrations=[TO_2, TO_3])
     copy = backup_path(str(path), 1)
     assert copy.stat().st_mode & 0o777 == 0o600
     old = sqlite3.connect(copy)
@@ -119,16 +119,16 @@ def test_a_migration_that_fails_changes_nothing_and_can_be_repeated(tmp_path: Pa
     broken = Migration(3, "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);")
     with version_1(path) as db:
         with pytest.raises(sqlite3.OperationalError, match="nowhere"):
-            bring_up(db, str(path), version=3, migrations=[TO_2, broken])
+            migrate_store(db, str(path), version=3, migrations=[TO_2, broken])
         assert db.execute("PRAGMA user_version").fetchone() == (2,)
         assert db.execute("SELECT name FROM sqlite_master WHERE name = 'half'").fetchall() == []
-        bring_up(db, str(path), version=3, migrations=[TO_2, TO_3])
+        migrate_store(db, str(path), version=3, migrations=[TO_2, TO_3])
         assert db.execute("PRAGMA user_version").fetchone() == (3,)
 
 
 def test_statements_are_split_where_sql_ends_them() -> None:
     script = "CREATE TABLE t (x); -- a; b\nINSERT INTO t VALUES (';'); /* ; */ SELECT 1;"
-    assert len(list(statements(script))) == 3
+    assert len(list(split_statements(script))) == 3
 
 
 WRITER = """

@@ -7,10 +7,10 @@ import pytest
 
 from stepscope.errors import EnvironmentFault, StoreError
 from stepscope.model import Case, Label, Record
-from stepscope.score import score
+from stepscope.score import score_runs
 from stepscope.store import ParquetRows, Rows, Store
 from stepscope.store.columns import Runs
-from stepscope.store.where import Where, parse, since
+from stepscope.store.where import Where, parse_where, started_since
 from stepscope.values import Unmeasured
 from tests.factories import FAILED, PASSED, agent, did, failed, goal, run, user
 from tests.store.made import record
@@ -33,7 +33,7 @@ def store(folder: Path) -> Store:
             run(agent("x"), id="c", name="a", agent="gpt", labels=(Label(kind="note", step=0),)),
         ]
     )
-    score(store)
+    score_runs(store)
     store.append(
         [
             record("a", measure="axes.x", value=None, label="good", judge="j"),
@@ -72,10 +72,10 @@ def same(a: Rows, b: Rows, where: Where | None) -> None:
     "where",
     [
         None,
-        parse("outcome = 'fail'"),
-        parse("tag.set != 'dev' and agent = null"),
-        parse("name = 'nobody'"),
-        since("2000-01-01"),
+        parse_where("outcome = 'fail'"),
+        parse_where("tag.set != 'dev' and agent = null"),
+        parse_where("name = 'nobody'"),
+        started_since("2000-01-01"),
     ],
 )
 def test_parquet_gives_the_same_rows_as_the_store(
@@ -96,7 +96,7 @@ def test_records_of_one_run_or_one_measure(store: Store, folder: Path) -> None:
 
 
 def test_an_export_of_chosen_runs_holds_those_alone(store: Store, tmp_path: Path) -> None:
-    where = parse("outcome = 'pass'")
+    where = parse_where("outcome = 'pass'")
     store.to_parquet(tmp_path / "some", where)
     rows = ParquetRows(tmp_path / "some")
     assert rows.runs().id.tolist() == ["a"]
@@ -104,7 +104,7 @@ def test_an_export_of_chosen_runs_holds_those_alone(store: Store, tmp_path: Path
 
 
 def test_an_export_of_nothing_is_readable(store: Store, tmp_path: Path) -> None:
-    store.to_parquet(tmp_path, parse("name = 'nobody'"))
+    store.to_parquet(tmp_path, parse_where("name = 'nobody'"))
     rows = ParquetRows(tmp_path)
     assert (len(rows.runs()), rows.measures(), list(rows.records())) == (0, (), [])
     assert len(rows.column("outcome")) == 0
@@ -123,12 +123,12 @@ def test_no_row_group_holds_two_measures(folder: Path, store: Store) -> None:
 
 
 def test_a_table_of_records_says_why_something_is_absent(store: Store) -> None:
-    table = store.to_arrow(parse("id = 'b'"))
+    table = store.to_arrow(parse_where("id = 'b'"))
     rows = {row["measure"]: row for row in table.to_pylist() if row["step"] is None}
     assert rows["axes"]["unmeasured"] == "refused"
     assert rows["outcome"]["label"] == "fail"
     assert rows["outcome"]["unmeasured"] is None
-    assert len(store.to_arrow(parse("id = 'x'"))) == 0
+    assert len(store.to_arrow(parse_where("id = 'x'"))) == 0
 
 
 def test_what_is_no_export_is_refused(tmp_path: Path) -> None:

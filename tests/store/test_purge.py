@@ -9,9 +9,9 @@ import pytest
 
 from stepscope.errors import EnvironmentFault, StoreError
 from stepscope.model import Case, Instant, Label, Part, Quarantined, Source, Trajectory
-from stepscope.score import score
+from stepscope.score import score_runs
 from stepscope.store import Store
-from stepscope.store.where import before, parse
+from stepscope.store.where import parse_where, started_before
 from tests.factories import PASSED, did, run, user
 from tests.factories import agent as said
 from tests.store.made import record
@@ -49,7 +49,7 @@ def test_after_a_purge_the_bytes_are_gone_and_the_numbers_are_there(tmp_path: Pa
     with Store.open(tmp_path / "s.db") as store:
         store.put([private(f"r{at}") for at in range(20)])
         store.append([record("r1", measure="judge.axis", value=0.25)])
-        score(store)
+        score_runs(store)
         store.quarantine([Quarantined(reason="bad", offset=0, raw=SECRET.encode(), uri="q.json")])
         assert SECRET.encode() in bytes_of(tmp_path)
         assert b"pixels" in bytes_of(tmp_path)
@@ -79,7 +79,7 @@ def test_an_erased_run_stays_erased_and_is_not_scored_again(tmp_path: Path) -> N
         store.put([private("r1")])
         store.purge()
         assert store.put([private("r1")]).known == 1
-        assert score(store).runs == 0
+        assert score_runs(store).runs == 0
         again = store.purge()
         assert again.runs == 0
         assert SECRET.encode() not in bytes_of(tmp_path)
@@ -89,11 +89,11 @@ def test_a_purge_by_filter_leaves_the_others_whole(tmp_path: Path) -> None:
     kept = private("kept", agent="b")
     with Store.open(tmp_path / "s.db") as store:
         store.put([private("gone", agent="a"), kept])
-        purged = store.purge(parse("agent = 'a'"))
+        purged = store.purge(parse_where("agent = 'a'"))
         assert (purged.runs, purged.blobs) == (1, 0)  # the other run shows the same picture
         assert store.with_media(store.trajectory("kept")) == kept
         assert [t.id for t in store.trajectories()] == ["kept"]
-        assert store.purge(parse("agent = 'b'")).blobs == 1
+        assert store.purge(parse_where("agent = 'b'")).blobs == 1
 
 
 def test_a_purge_by_age_takes_old_runs_and_old_quarantine(tmp_path: Path) -> None:
@@ -101,10 +101,10 @@ def test_a_purge_by_age_takes_old_runs_and_old_quarantine(tmp_path: Path) -> Non
     with Store.open(tmp_path / "s.db") as store:
         store.put([private("old", start=OLD), private("new")])
         store.quarantine([broken])
-        purged = store.purge(before("2000-01-01"))
+        purged = store.purge(started_before("2000-01-01"))
         assert (purged.runs, purged.quarantined) == (1, 0)
         assert [t.id for t in store.trajectories()] == ["new"]
-        assert store.purge(before("2999-01-01")).quarantined == 1
+        assert store.purge(started_before("2999-01-01")).quarantined == 1
 
 
 def test_the_quarantine_of_a_purged_runs_file_goes_with_it() -> None:
@@ -113,7 +113,7 @@ def test_the_quarantine_of_a_purged_runs_file_goes_with_it() -> None:
     with Store.open(":memory:") as store:
         store.put([private("r1", agent="a")])
         store.quarantine([broken, other])
-        assert store.purge(parse("agent = 'a'")).quarantined == 1
+        assert store.purge(parse_where("agent = 'a'")).quarantined == 1
         assert list(store.quarantined()) == [other]
 
 
@@ -124,7 +124,7 @@ def test_shorter_versions_of_a_purged_session_go_with_it(tmp_path: Path) -> None
 
     with Store.open(tmp_path / "s.db") as store:
         store.put([version(SECRET), version(SECRET, "b"), version(SECRET, "b", "c")])
-        assert store.purge(parse("agent = 'a3'")).runs == 3
+        assert store.purge(parse_where("agent = 'a3'")).runs == 3
         assert SECRET.encode() not in bytes_of(tmp_path)
 
 
@@ -133,9 +133,9 @@ def test_a_case_that_another_run_needs_is_kept() -> None:
     with Store.open(":memory:") as store:
         store.put([run(user("a"), id="a", agent="a", case=shared)])
         store.put([run(user("b"), id="b", agent="b", case=shared)])
-        store.purge(parse("agent = 'a'"))
+        store.purge(parse_where("agent = 'a'"))
         assert store.case_of("b") == shared
-        store.purge(parse("agent = 'b'"))
+        store.purge(parse_where("agent = 'b'"))
         store.put([run(user("c"), id="c", case=shared)])
         assert store.case_of("c") == shared
 

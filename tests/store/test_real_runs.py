@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.formats.importing import readings
+from stepscope.formats.reading import read_files
 from stepscope.model import Trajectory
 from stepscope.store import PutCounts, Store
 
@@ -13,7 +13,7 @@ REAL = ("taubench/airline/runs.json", "agentrx-retail/runs.json", "whowhen", "fo
 
 
 def read(*paths: Path) -> list[Trajectory]:
-    found = readings([str(path) for path in paths])
+    found = read_files([str(path) for path in paths])
     return [item for reading in found for item in reading if isinstance(item, Trajectory)]
 
 

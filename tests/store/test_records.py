@@ -9,9 +9,9 @@ import pytest
 from stepscope.errors import StoreError
 from stepscope.model import Case, Record, Trajectory, Usage, Verdict
 from stepscope.store import Store
-from stepscope.store.columns import kind_of, state_of
+from stepscope.store.columns import cell_state, unmeasured_kind
 from stepscope.store.store import Current
-from stepscope.store.where import parse
+from stepscope.store.where import parse_where
 from stepscope.values import UNMEASURED_KINDS, Unmeasured
 from tests.factories import run, user
 from tests.store.made import record
@@ -129,7 +129,7 @@ def test_records_can_be_asked_for_by_run_measure_and_filter() -> None:
     with stored(record(), record("r2"), record("r2", measure="errors"), runs=2) as store:
         assert len(list(store.records(trajectory="r2"))) == 2
         assert len(list(store.records(measure="outcome"))) == 2
-        assert len(list(store.records(parse("name = 'n2'"), measure="outcome"))) == 1
+        assert len(list(store.records(parse_where("name = 'n2'"), measure="outcome"))) == 1
         assert store.measures() == ("errors", "outcome")
 
 
@@ -163,17 +163,17 @@ def test_an_aspect_takes_over_why_its_measure_failed_but_never_its_answer() -> N
         record("r3", measure="m"),
         runs=3,
     ) as store:
-        assert store.column("m.a").state.tolist() == [1, state_of("error"), 0]
+        assert store.column("m.a").state.tolist() == [1, cell_state("error"), 0]
 
 
 def test_a_column_follows_the_order_of_the_runs_it_is_given() -> None:
     with stored(record("r1", value=1.0), record("r3", value=3.0), runs=3) as store:
-        chosen = store.runs(parse("name in ('n3', 'n2')"))
+        chosen = store.runs(parse_where("name in ('n3', 'n2')"))
         assert list(chosen.name) == ["n2", "n3"]
         column = store.column("outcome", chosen)
         assert column.state.tolist() == [0, 1]
         assert column.value[1] == 3.0
-        nobody = store.runs(parse("name = 'x'"))
+        nobody = store.runs(parse_where("name = 'x'"))
         assert len(store.column("outcome", nobody)) == 0
 
 
@@ -214,5 +214,7 @@ def test_only_the_version_and_facts_that_are_current_in_a_runs_workflow_count() 
 
 
 def test_every_unmeasured_kind_has_a_state_of_its_own() -> None:
-    assert [kind_of(state_of(kind)) for kind in UNMEASURED_KINDS] == list(UNMEASURED_KINDS)
-    assert state_of("not_applicable") == -1
+    assert [unmeasured_kind(cell_state(kind)) for kind in UNMEASURED_KINDS] == list(
+        UNMEASURED_KINDS
+    )
+    assert cell_state("not_applicable") == -1

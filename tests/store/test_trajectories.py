@@ -165,15 +165,15 @@ def test_key_order_is_not_growth_and_a_changed_past_is_another_run() -> None:
 
 
 def test_a_changed_outcome_is_scored_again() -> None:
-    from stepscope.score import score
+    from stepscope.score import score_runs
 
     with Store.open(":memory:") as store:
         store.put([run(user("a"), outcome=PASSED, agent="x")])
-        score(store, measures=["outcome"])
+        score_runs(store, measures=["outcome"])
         assert list(store.column("outcome").label) == ["pass"]
         store.put([run(user("a"), outcome=FAILED)])
         assert list(store.column("outcome").state) == [0]
-        score(store, measures=["outcome"])
+        score_runs(store, measures=["outcome"])
         assert list(store.column("outcome").label) == ["fail"]
 
 

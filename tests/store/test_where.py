@@ -8,7 +8,7 @@ import pytest
 from stepscope.errors import UsageError
 from stepscope.model import Instant
 from stepscope.store import Store
-from stepscope.store.where import before, parse, since
+from stepscope.store.where import parse_where, started_before, started_since
 from tests.factories import FAILED, PASSED, did, run, user
 
 
@@ -64,7 +64,7 @@ def store() -> Iterator[Store]:
     ],
 )
 def test_a_filter_chooses(store: Store, text: str, ids: str) -> None:
-    assert "".join(sorted(store.runs(parse(text)).id)) == ids
+    assert "".join(sorted(store.runs(parse_where(text)).id)) == ids
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_filter_chooses(store: Store, text: str, ids: str) -> None:
 )
 def test_a_filter_that_says_nothing_names_the_character(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse(text)
+        parse_where(text)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -119,21 +119,21 @@ def test_a_filter_that_says_nothing_names_the_character(text: str, said: str) ->
 )
 def test_sql_does_not_get_through(text: str) -> None:
     with pytest.raises(UsageError):
-        parse(text)
+        parse_where(text)
 
 
 @pytest.mark.parametrize("nasty", ["'; DROP TABLE runs; --", "%", "\\", "{}", "?1", "runs.id"])
 def test_what_a_user_wrote_travels_as_a_parameter(store: Store, nasty: str) -> None:
     quoted = nasty.replace("'", "''")
     for text in (f"agent = '{quoted}'", f"tag.'{quoted}' = 'x'", f"agent in ('{quoted}')"):
-        where = parse(text)
+        where = parse_where(text)
         assert nasty in where.parameters
         assert len(store.runs(where)) == 0
     assert len(store.runs()) == 4
 
 
 def test_conditions_join_without_leaking_into_each_other(store: Store) -> None:
-    both = parse("agent = 'gpt-4o' or steps = 3") & parse("outcome = 'fail'")
+    both = parse_where("agent = 'gpt-4o' or steps = 3") & parse_where("outcome = 'fail'")
     assert list(store.runs(both).id) == ["b"]
     assert both.text == "agent = 'gpt-4o' or steps = 3 and outcome = 'fail'"
 
@@ -159,7 +159,7 @@ EIGHTH = 20_461 * DAY  # 2026-01-08, counted from 1970
     ],
 )
 def test_since_takes_dates_and_durations(text: str, nanoseconds: int) -> None:
-    assert since(text, now=NOW).parameters == (nanoseconds,)
+    assert started_since(text, now=NOW).parameters == (nanoseconds,)
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,14 @@ def test_since_takes_dates_and_durations(text: str, nanoseconds: int) -> None:
 )
 def test_since_refuses_what_is_no_time(text: str) -> None:
     with pytest.raises(UsageError, match="expected a date as 2026-01-31"):
-        since(text, now=NOW)
+        started_since(text, now=NOW)
 
 
 def test_a_run_counts_from_its_start_and_without_one_from_its_import() -> None:
     old = Instant(EIGHTH, "2026-01-08")
     with Store.open(":memory:") as store:
         store.put([run(user("a"), id="timed", start=old), run(user("b"), id="timeless")])
-        assert list(store.runs(since("2026-01-09")).id) == ["timeless"]
-        assert list(store.runs(since("2026-01-08")).id) == ["timed", "timeless"]
-        assert list(store.runs(before("2026-01-09")).id) == ["timed"]
-        assert list(store.runs(before("2026-01-08")).id) == []
+        assert list(store.runs(started_since("2026-01-09")).id) == ["timeless"]
+        assert list(store.runs(started_since("2026-01-08")).id) == ["timed", "timeless"]
+        assert list(store.runs(started_before("2026-01-09")).id) == ["timed"]
+        assert list(store.runs(started_before("2026-01-08")).id) == []

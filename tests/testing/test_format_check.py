@@ -13,10 +13,11 @@ import pytest
 
 from stepscope import registry
 from stepscope.errors import ConfigError, TraceError, UsageError
-from stepscope.formats import ours_parquet
-from stepscope.formats.building import Ordinals, finish, rest
-from stepscope.formats.opening import opening
-from stepscope.formats.records import records
+from stepscope.formats import ours
+from stepscope.formats.fields import rest
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.opening import read_opening
+from stepscope.formats.records import split_records
 from stepscope.model import (
     Format,
     Json,
@@ -30,14 +31,14 @@ from stepscope.model import (
     Trajectory,
     Usage,
 )
-from stepscope.safety.door import decode
+from stepscope.safety.json import decode
 from stepscope.testing import check_format
-from stepscope.testing.format_check import RULES, FormatFault, samples
+from stepscope.testing.format_check import RULES, FormatFault, sample_files
 
 # A file of labels holds no runs, and what it says is attached to runs of other files.
 NO_RUNS = {"agentrx_labels"}
 INSTALLED = set(registry.names("formats"))
-SAMPLES = {path.stem: path for path in samples() if path.stem in INSTALLED - NO_RUNS}
+SAMPLES = {path.stem: path for path in sample_files() if path.stem in INSTALLED - NO_RUNS}
 
 LINES = (
     '{"recorder": "acme", "run": "r-1", "ask": "go", "tools": [{"name": "f", "args": {"a": 1}, '
@@ -61,7 +62,7 @@ def of_sample(name: str) -> list[Trajectory]:
 
 def as_ours(path: Path) -> None:
     with path.open("wb") as file:
-        ours_parquet.write(of_sample("ours"), file)
+        ours.write_runs_parquet(of_sample("ours"), file)
 
 
 def as_langsmith(path: Path) -> None:
@@ -134,11 +135,11 @@ class Acme:
     name: str = "acme"
 
     def sniff(self, head: bytes) -> float:
-        return self.sure if opening(head).first("recorder", "ask") else 0.0
+        return self.sure if read_opening(head).first("recorder", "ask") else 0.0
 
     def read(self, stream: Stream) -> Iterator[Any]:
         ordinals = Ordinals()
-        for record in records(stream):
+        for record in split_records(stream):
             if isinstance(record, Quarantined):
                 yield from self.refuse(record)
                 continue

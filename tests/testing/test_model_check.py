@@ -11,13 +11,11 @@ import msgspec
 import pytest
 
 from stepscope.errors import ConfigError, ModelError, UsageError
-from stepscope.judges.models import openai_chat
 from stepscope.model import Endpoint, Model, Opener, Reply, Request
+from stepscope.models import openai
 from stepscope.testing import check_model
-from stepscope.testing.model_check import RULES, ModelFault
-from stepscope.testing.model_server import serving
-from stepscope.testing.model_subject import Subject
-from stepscope.testing.model_wires import WIRES, openai
+from stepscope.testing.model_check import RULES, WIRES, ModelFault, ModelSubject, serve_replies
+from stepscope.testing.model_check import openai as model_check_openai
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai"])
@@ -32,7 +30,7 @@ class Around:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self.inner = openai_chat.open_endpoint(endpoint)
+        self.inner = openai.open_openai(endpoint)
 
     @property
     def name(self) -> str:
@@ -137,13 +135,13 @@ class Naive(Around):
     """What one writes in five minutes: all of it read, redirects followed, bodies told."""
 
     async def complete(self, request: Request) -> Reply:
-        asked = openai_chat.parameters(self.endpoint, request, "json_schema")
+        asked = openai.chat_parameters(self.endpoint, request, "json_schema")
         headers = {"x-key": self.endpoint.key}
         async with httpx2.AsyncClient(follow_redirects=True, headers=headers) as client:
             got = await client.post(self.endpoint.base_url, json=asked)
         if got.status_code != 200:
             raise ModelError(got.text, again=True, status=got.status_code)
-        read = openai_chat.read(self.endpoint, got.content, "json_schema")
+        read = openai.read_completion(self.endpoint, got.content, "json_schema")
         return Reply(
             text=read.text,
             stop=read.stop,
@@ -192,8 +190,8 @@ class Packed(Naive):
 )
 def test_a_careless_model_breaks_the_rule(careless: Opener, rule: str, said: str) -> None:
     [check] = [one for one in RULES if one.__name__ == rule]
-    with serving() as server:
-        lines = list(check(Subject(careless, openai, server)))
+    with serve_replies() as server:
+        lines = list(check(ModelSubject(careless, model_check_openai, server)))
     assert any(said in line for line in lines), lines
 
 

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser
 
 import stepscope
 from stepscope.settings import Settings
-from stepscope.web.app import make_app
-from stepscope.web.serve import address, listen, server
+from stepscope.web.app import make_web_app
+from stepscope.web.serve import make_server, open_socket, socket_url
 from tests.web import looking
 from tests.web.validator import check
 
@@ -47,13 +47,13 @@ def store(made: Path, tmp_path: Path) -> Path:
 @contextmanager
 def serving(store: Path) -> Iterator[str]:
     """Serve a store on loopback as `stepscope view` does; give the origin."""
-    listening = listen("127.0.0.1", 0)
-    app = make_app(store, token=TOKEN, port=listening.getsockname()[1], settings=Settings())
-    running = server(app)
+    listening = open_socket("127.0.0.1", 0)
+    app = make_web_app(store, token=TOKEN, port=listening.getsockname()[1], settings=Settings())
+    running = make_server(app)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
-        yield address(listening)
+        yield socket_url(listening)
     finally:
         running.should_exit = True
         thread.join()

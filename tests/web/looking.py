@@ -20,8 +20,8 @@ import stepscope
 from docs import screens
 from stepscope.api import gating
 from stepscope.gates import baseline
-from stepscope.settings import load
-from stepscope.store.where import parse
+from stepscope.settings import load_settings
+from stepscope.store.where import parse_where
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -49,11 +49,13 @@ class Made(NamedTuple):
 
     def address(self, template: str) -> str:
         """Return an address with the ids of its runs."""
-        with stepscope.open(self.store, settings=load(self.store.parent)) as notebook:
+        with stepscope.open(self.store, settings=load_settings(self.store.parent)) as notebook:
             known = {"RUN": "airline/9/2", "FAILED": "airline/11/2", "PASSED": "airline/11/0"}
             for word, name in known.items():
                 if word in template:
-                    found = notebook.store.runs(parse(f"name = '{name}' and agent = 'gpt-4o'"))
+                    found = notebook.store.runs(
+                        parse_where(f"name = '{name}' and agent = 'gpt-4o'")
+                    )
                     template = template.replace(word, str(found.id[0]))
         return template
 
@@ -66,19 +68,19 @@ def make(folder: Path) -> Made:
     worse = folder / "worse.json"
     runs = json.loads(RUNS.read_bytes())
     worse.write_text(json.dumps([regress["worse"](run) for run in runs]), encoding="utf-8")
-    with stepscope.open(folder / "runs.db", settings=load(folder)) as notebook:
+    with stepscope.open(folder / "runs.db", settings=load_settings(folder)) as notebook:
         notebook.add(RUNS, agent="gpt-4o")
         scores = folder / "scores.csv"
         scores.write_text("".join(screens.scores()), encoding="utf-8")
         notebook.add(scores)
         notebook.add(worse, agent="gpt-4o-v2")
         notebook.score(workers=1)
-        (policy,) = gating.chosen(notebook.settings)
-        new, _ = gating.update(notebook, policy, where=parse("agent = 'gpt-4o'"))
+        (policy,) = gating.choose_policies(notebook.settings)
+        new, _ = gating.propose_baseline(notebook, policy, where=parse_where("agent = 'gpt-4o'"))
         assert policy.baseline is not None
-        baseline.write(new, policy.baseline)
-        asked = gating.Request(where=parse("agent = 'gpt-4o-v2'"))
-        view = gating.GateView(gating.gate(notebook, [policy], asked))
+        baseline.write_baseline(new, policy.baseline)
+        asked = gating.GateOptions(where=parse_where("agent = 'gpt-4o-v2'"))
+        view = gating.GateView(gating.gate_store(notebook, [policy], asked))
     gates = folder / "gate.json"
     gates.write_text(view.json(), encoding="utf-8")
     return Made(folder / "runs.db", gates)
@@ -87,18 +89,20 @@ def make(folder: Path) -> Made:
 @contextmanager
 def serving(made: Made, *, gates: bool = True) -> Iterator[str]:
     """Serve a store on loopback as `stepscope view` does; give the origin."""
-    from stepscope.web.app import make_app
-    from stepscope.web.serve import address, listen, server
+    from stepscope.web.app import make_web_app
+    from stepscope.web.serve import make_server, open_socket, socket_url
 
-    listening = listen("127.0.0.1", 0)
+    listening = open_socket("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    settings = load(made.store.parent)
+    settings = load_settings(made.store.parent)
     said = [made.gates] if gates else []
-    running = server(make_app(made.store, token=TOKEN, port=port, gates=said, settings=settings))
+    running = make_server(
+        make_web_app(made.store, token=TOKEN, port=port, gates=said, settings=settings)
+    )
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
-        yield address(listening)
+        yield socket_url(listening)
     finally:
         running.should_exit = True
         thread.join()

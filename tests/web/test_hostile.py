@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser
 
 import stepscope
-from stepscope.report.html import write
+from stepscope.report.render.html import write_html
 from stepscope.safety.text import visible
 from stepscope.settings import Settings
 from tests.web import looking
@@ -119,7 +119,7 @@ def harm(browser: Browser, made: looking.Made) -> dict[str, list[str]]:
             page.forget()
     file = made.store.with_suffix(".html")
     with stepscope.open(made.store, settings=Settings()) as notebook:
-        write(notebook.store, notebook.report().value, file, embed="all")
+        write_html(notebook.store, notebook.report().value, file, embed="all")
     with watching(browser, file.as_uri()) as page:
         page.go("")
         for anchor in page.page.evaluate(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.web.policy import Policy, check_address, hosts
+from stepscope.web.guard import WebPolicy, browser_hosts, check_address
 
 HOST = "127.0.0.1:8765"
-POLICY = Policy(hosts=hosts("127.0.0.1", 8765), cookie="stepscope-8765", session="s3cret")
-WRITING = Policy(hosts=POLICY.hosts, cookie=POLICY.cookie, session="s3cret", allow_write=True)
+POLICY = WebPolicy(
+    hosts=browser_hosts("127.0.0.1", 8765), cookie="stepscope-8765", session="s3cret"
+)
+WRITING = WebPolicy(hosts=POLICY.hosts, cookie=POLICY.cookie, session="s3cret", allow_write=True)
 
 
 def asked(
@@ -17,7 +19,7 @@ def asked(
     method: str = "GET",
     target: str = "/",
     host: str | None = HOST,
-    policy: Policy = POLICY,
+    policy: WebPolicy = POLICY,
 ) -> int:
     """Return the status of the refusal; 200 where the request may go on to the cookie."""
     given = [*([("host", host)] if host is not None else []), *headers]
@@ -151,7 +153,7 @@ def test_an_address_is_taken_as_it_is_and_never_decoded(target: str, status: int
     ],
 )
 def test_the_server_only_reads_unless_told_otherwise(
-    method: str, policy: Policy, target: str, status: int
+    method: str, policy: WebPolicy, target: str, status: int
 ) -> None:
     headers = [("origin", f"http://{HOST}"), ("content-length", "2")] if method == "POST" else []
     assert asked(*headers, method=method, target=target, policy=policy) == status
@@ -237,7 +239,7 @@ def test_without_a_cookie_nobody_comes_in() -> None:
     ],
 )
 def test_what_a_browser_calls_this_server(host: str, port: int, expected: set[str]) -> None:
-    assert hosts(host, port) == expected
+    assert browser_hosts(host, port) == expected
 
 
 @pytest.mark.parametrize(

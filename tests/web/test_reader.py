@@ -15,7 +15,7 @@ import stepscope
 from stepscope.errors import StoreError, UsageError
 from stepscope.settings import Settings
 from stepscope.store import Store
-from stepscope.web.reader import KEPT, Reader, State
+from stepscope.web.queries import ANSWERS_KEPT, StoreReader, StoreState
 from tests.cli.conftest import alter
 from tests.factories import run, user
 from tests.web.conftest import RUNS, Client, opened
@@ -29,7 +29,7 @@ def asked(path: Path, *acts: str) -> list[object]:
     """Ask for the state, and again after each act on the file; an error counts as an answer."""
 
     async def ask() -> list[object]:
-        reader = Reader(path)
+        reader = StoreReader(path)
         found: list[object] = []
         for act in ("", *acts):
             if act == "gone":
@@ -47,12 +47,12 @@ def asked(path: Path, *acts: str) -> list[object]:
 
 
 def test_a_store_that_has_not_changed_is_not_opened_again(store: Path) -> None:
-    assert asked(store, "", "") == [State(1, 20, 20)] * 3
+    assert asked(store, "", "") == [StoreState(1, 20, 20)] * 3
 
 
 def test_what_another_process_writes_is_seen_at_once(store: Path) -> None:
     forget = "DELETE FROM records"
-    assert asked(store, forget) == [State(1, 20, 20), State(2, 20, 0)]
+    assert asked(store, forget) == [StoreState(1, 20, 20), StoreState(2, 20, 0)]
 
 
 def test_a_newer_version_and_a_lost_file_are_told_and_got_over(store: Path) -> None:
@@ -62,9 +62,9 @@ def test_a_newer_version_and_a_lost_file_are_told_and_got_over(store: Path) -> N
     db.close()
     back = f"PRAGMA user_version = {version}"
     assert asked(store, newer, back, "gone") == [
-        State(1, 20, 20),
+        StoreState(1, 20, 20),
         StoreError,
-        State(2, 20, 20),
+        StoreState(2, 20, 20),
         UsageError,
     ]
 
@@ -75,7 +75,7 @@ def test_a_file_put_in_the_place_of_another_is_read(store: Path, tmp_path: Path)
         made.put([run(user("hello"), id="a1", name="only/1/0")])
 
     async def ask() -> list[list[str]]:
-        reader = Reader(store)
+        reader = StoreReader(store)
         before = await reader.ask(names)
         other.replace(store)
         after = await reader.ask(names)
@@ -87,7 +87,7 @@ def test_a_file_put_in_the_place_of_another_is_read(store: Path, tmp_path: Path)
 
 def test_few_answers_are_kept_and_none_longer_than_the_store_stays(store: Path) -> None:
     async def ask() -> list[int]:
-        reader = Reader(store)
+        reader = StoreReader(store)
         calls: list[object] = []
 
         def question(store: Store) -> int:
@@ -95,7 +95,7 @@ def test_few_answers_are_kept_and_none_longer_than_the_store_stays(store: Path) 
             return len(calls)
 
         found = [await reader.ask_once("a", question) for _ in range(2)]
-        for key in range(KEPT):
+        for key in range(ANSWERS_KEPT):
             await reader.ask_once(key, question)
         found.append(await reader.ask_once("a", question))
         alter(reader.path, "DELETE FROM records")
@@ -103,7 +103,7 @@ def test_few_answers_are_kept_and_none_longer_than_the_store_stays(store: Path) 
         await reader.close()
         return found
 
-    assert asyncio.run(ask()) == [1, 1, 2 + KEPT, 3 + KEPT]
+    assert asyncio.run(ask()) == [1, 1, 2 + ANSWERS_KEPT, 3 + ANSWERS_KEPT]
 
 
 def events(client: httpx2.Client) -> Iterator[dict[str, int]]:

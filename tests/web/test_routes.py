@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from stepscope.web import data, pages
+from stepscope.web import app
 from tests.web import looking
 from tests.web.conftest import client
 
@@ -51,7 +51,7 @@ def looks(shown: looking.Made) -> Iterator[httpx2.Client]:
 
 
 def test_every_route_has_an_address_here() -> None:
-    known = {route.path for route in (*pages.ROUTES, *data.ROUTES)}
+    known = {route.path for route in (*app.PAGE_ROUTES, *app.FILE_ROUTES)}
     assert {path for path, _, _ in ANSWERS} == known
 
 

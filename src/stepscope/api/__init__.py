@@ -11,14 +11,11 @@ Nothing is computed here: traces are read by `formats`, verdicts made by `score`
 
 from __future__ import annotations
 
-from stepscope.api.adding import Added
-from stepscope.api.choosing import Records
 from stepscope.api.exporting import Exported
-from stepscope.api.folders import report_folder
-from stepscope.api.matching import match
-from stepscope.api.notebook import Notebook, open
-from stepscope.api.score_file import shapes
-from stepscope.api.views import ComparisonView, ReportView, RunView, Text
+from stepscope.api.notebook import Notebook, Records, match, open
+from stepscope.api.score_files import shapes
+from stepscope.api.views import ComparisonView, ReportView, RunView, Text, report_folder
+from stepscope.score.importing import Added
 
 __all__ = [
     "Added",

@@ -15,9 +15,9 @@ from typing import BinaryIO, Literal, TypeVar
 
 import msgspec
 
-from stepscope.api.adding import Progress
 from stepscope.errors import UsageError
 from stepscope.model import Record, Trajectory
+from stepscope.score.importing import Progress
 from stepscope.store import Store
 from stepscope.store.where import Where
 
@@ -45,7 +45,7 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
         return f"wrote {what} to {self.path} ({self.format})"
 
 
-def export(
+def export_runs(
     store: Store,
     out: str,
     *,
@@ -80,14 +80,17 @@ def export(
     if format == "atif":
         _atif(runs, out, total)
     else:
-        from stepscope.formats import ours, ours_parquet
+        from stepscope.formats import ours
+        from stepscope.formats import ours as ours_formats
 
-        write = ours.write if format == "ours" else ours_parquet.write
+        write = ours.write if format == "ours" else ours_formats.write_runs_parquet
         _deliver(out, partial(write, runs))
     return Exported(path=out, format=format, runs=total)
 
 
-def scored(store: Store, where: Where | None) -> Iterator[tuple[Trajectory, list[Record]]]:
+def read_scored_runs(
+    store: Store, where: Where | None
+) -> Iterator[tuple[Trajectory, list[Record]]]:
     """Yield the chosen runs with their media, each with its last record of every question."""
     for run in store.trajectories(where):
         last = {
@@ -104,26 +107,26 @@ def _otlp(
     where: Where | None,
     progress: Progress,
 ) -> Exported:
-    from stepscope.formats import otlp_write
+    from stepscope.formats.otlp import write
 
     total = len(store.keys(where))
     chosen = (
         ((store.with_media(run), []) for run in store.trajectories(where))
         if verdicts == "none"
-        else scored(store, where)
+        else read_scored_runs(store, where)
     )
-    written = otlp_write.Written(0, 0, 0)
+    written = write.ExportCount(0, 0, 0)
 
     def lines(file: BinaryIO) -> None:
         nonlocal written
-        written = otlp_write.write(_counted(chosen, total, progress), file, verdicts=verdicts)
+        written = write.write(_counted(chosen, total, progress), file, verdicts=verdicts)
 
     _deliver(out, lines)
     return Exported(path=out, format="otlp", **written._asdict())
 
 
 def _atif(runs: Iterable[Trajectory], out: str, total: int) -> None:
-    from stepscope.formats import atif
+    from stepscope.formats.atif import write
 
     if out == "-" or Path(out).suffix in {".json", ".jsonl"}:
         if total > 1 and out.endswith(".json"):
@@ -131,12 +134,12 @@ def _atif(runs: Iterable[Trajectory], out: str, total: int) -> None:
                 f"an ATIF file holds one run and {total:,} are chosen: name a folder for one file "
                 "each, a .jsonl file for one line each, or choose one with --where"
             )
-        _deliver(out, partial(atif.write, runs))
+        _deliver(out, partial(write.write, runs))
         return
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     for run in runs:
-        _deliver(str(folder / f"{run.id}.json"), partial(atif.write, [run]))
+        _deliver(str(folder / f"{run.id}.json"), partial(write.write, [run]))
 
 
 def _verdicts(store: Store, out: str, format: Target, where: Where | None) -> int:

@@ -17,19 +17,17 @@ from typing import Literal
 import msgspec
 
 from stepscope import registry
-from stepscope.api.adding import Added
 from stepscope.api.notebook import Notebook, open
 from stepscope.errors import TraceError, UsageError
 from stepscope.formats.account import Account
+from stepscope.gates import baseline, looks
 from stepscope.gates import baseline as baselines
-from stepscope.gates import difference, looks
-from stepscope.gates.decide import decide
-from stepscope.gates.exit import exit_code
-from stepscope.gates.policy import RECORDED, WorkflowPolicy
-from stepscope.gates.quantities import hint
-from stepscope.gates.reading import check_tools
-from stepscope.gates.types import GateReport, Severity
-from stepscope.report import gate_json, gate_junit, gate_markdown, gate_text
+from stepscope.gates.decide import decide_gates
+from stepscope.gates.settings import RECORDED, WorkflowPolicy, check_tools, suggest_name
+from stepscope.gates.types import GateReport, Severity, exit_code
+from stepscope.report.render import data, markdown
+from stepscope.report.views import gates
+from stepscope.score.importing import Added
 from stepscope.settings import Settings
 from stepscope.store.where import Where
 
@@ -65,23 +63,25 @@ class GateView:
 
     def text(self, width: int = 100) -> str:
         """Return the table for a terminal."""
-        return gate_text.render(self.report, code=self.exit_code, remarks=self.remarks, width=width)
+        return gates.render_gate_text(
+            self.report, code=self.exit_code, remarks=self.remarks, width=width
+        )
 
     def json(self) -> str:
         """Return the report as JSON."""
-        return gate_json.render(self.report, code=self.exit_code, remarks=self.remarks)
+        return data.render_gate_json(self.report, code=self.exit_code, remarks=self.remarks)
 
     def markdown(self) -> str:
         """Return every workflow's comment, one after the other."""
-        return gate_markdown.render(self.report, code=self.exit_code, remarks=self.remarks)
+        return markdown.render_gate_markdown(self.report, code=self.exit_code, remarks=self.remarks)
 
     def comments(self) -> dict[str, str]:
         """Return one comment a workflow, each beginning with its marker."""
-        return gate_markdown.comments(self.report, remarks=self.remarks)
+        return markdown.render_comments(self.report, remarks=self.remarks)
 
     def junit(self) -> str:
         """Return the report as JUnit XML: errors and failures exactly where the exit code says."""
-        return gate_junit.render(
+        return data.render_gate_junit(
             self.report, remarks=self.remarks, fail_on=self.fail_on, undecided=self.undecided
         )
 
@@ -90,7 +90,7 @@ class GateView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class GateOptions:
     """What is asked of one invocation.
 
     Attributes:
@@ -110,11 +110,11 @@ class Request:
     enough: Callable[[], bool] | None = None
 
 
-_ASKED = Request()
+_DEFAULTS = GateOptions()
 
 
-def gate(
-    notebook: Notebook, policies: Sequence[WorkflowPolicy], request: Request = _ASKED
+def gate_store(
+    notebook: Notebook, policies: Sequence[WorkflowPolicy], request: GateOptions = _DEFAULTS
 ) -> GateReport:
     """Decide the gates of a store's runs; with a commit, the log of looks is kept.
 
@@ -122,7 +122,7 @@ def gate(
 
     Args:
         notebook: the store, scored before, and the settings.
-        policies: as `chosen` gives them.
+        policies: as `choose_policies` gives them.
         request: what is asked.
 
     Raises:
@@ -130,14 +130,14 @@ def gate(
         StoreError: the records of a measure are of two versions.
         UsageError: there is nothing to gate.
     """
-    held = baselines.load_all(policies)
+    held = baselines.load_baselines(policies)
     return _decided(notebook, policies, request, held, _set_aside(notebook, request, held))
 
 
 def _decided(
     notebook: Notebook,
     policies: Sequence[WorkflowPolicy],
-    request: Request,
+    request: GateOptions,
     held: Mapping[str, baselines.Baseline | baselines.BaselineProblem],
     set_aside: int,
     *,
@@ -147,10 +147,10 @@ def _decided(
     if any(CONDUCT in policy.reads for policy in policies) and settings.policy:
         names = {policy.workflow for policy in policies} | {""}
         rules = [rule for rule in settings.policy if rule.workflow in names]
-        check_tools(rules, _tools(notebook), where="settings")
+        check_tools(rules, _known_tools(notebook), where="settings")
     log = None if request.commit is None else request.log
     seen = looks.Looks() if log is None else looks.Looks.open(log)
-    report = decide(
+    report = decide_gates(
         notebook.store,
         policies,
         baselines=held,
@@ -169,7 +169,7 @@ def _decided(
 
 def _set_aside(
     notebook: Notebook,
-    request: Request,
+    request: GateOptions,
     held: Mapping[str, baselines.Baseline | baselines.BaselineProblem],
 ) -> int:
     """Return how many records the imports of the runs under test could not read.
@@ -193,9 +193,9 @@ def gate_files(
     paths: Sequence[str],
     settings: Settings,
     policies: Sequence[WorkflowPolicy],
-    request: Request = _ASKED,
+    request: GateOptions = _DEFAULTS,
 ) -> tuple[GateReport, list[str]]:
-    """Read runs into a store of their own, score what the gates read, and decide; see `gate`.
+    """Read runs into a store of their own, score what the gates read, and decide; see `gate_store`.
 
     A file that was named and cannot be read counts as one record, unless no run was read at all.
 
@@ -212,11 +212,11 @@ def gate_files(
     ):
         try:
             reading.fill(notebook)
-            notebook.score(measures=needed(policies), progress=reading.step)
+            notebook.score(measures=needed_measures(policies), progress=reading.step)
         except _TimeOver:
             # Every gate that is asked from here on is out of time, which is what the report says.
             pass
-        held = baselines.load_all(policies)
+        held = baselines.load_baselines(policies)
         report = _decided(notebook, policies, request, held, reading.set_aside, apart=True)
     return report, reading.remarks()
 
@@ -265,24 +265,26 @@ class _Reading:
         return said
 
 
-def update(
+def propose_baseline(
     notebook: Notebook,
     policy: WorkflowPolicy,
     *,
     where: Where | None = None,
     commit: str | None = None,
-) -> tuple[baselines.Baseline, difference.BaselineDiff]:
+) -> tuple[baselines.Baseline, baseline.BaselineDiff]:
     """Return the baseline that the chosen runs make, and what it changes; nothing is written.
 
     Raises:
         DataError: no run, or runs that were never scored.
         StoreError: the records of a measure are of two versions.
     """
-    new = baselines.make(notebook.store, policy, where=where, commit=commit)
-    return new, difference.diff(baselines.load(policy.baseline, policy.workflow), new)
+    new = baselines.make_baseline(notebook.store, policy, where=where, commit=commit)
+    return new, baseline.diff_baselines(
+        baselines.load_baseline(policy.baseline, policy.workflow), new
+    )
 
 
-def chosen(
+def choose_policies(
     settings: Settings,
     workflows: Iterable[str] = (),
     *,
@@ -312,7 +314,9 @@ def chosen(
         )
     for name in names:
         if name not in gated:
-            raise UsageError(f"no gates are declared for workflow {name!r}; {hint(name, gated)}")
+            raise UsageError(
+                f"no gates are declared for workflow {name!r}; {suggest_name(name, gated)}"
+            )
     policies = tuple(gated[name] for name in names)
     for policy in policies:
         if policy.agent != RECORDED:
@@ -328,13 +332,13 @@ def chosen(
     return tuple(msgspec.structs.replace(policy, **changed) for policy in policies)
 
 
-def log_of(settings: Settings) -> Path | None:
+def find_look_log(settings: Settings) -> Path | None:
     """Return where the log of looks lies: beside the first baseline that the settings name."""
     named = (policy.baseline for policy in settings.policies if policy.baseline is not None)
-    return next((looks.beside(path) for path in named), None)
+    return next((looks.look_log_path(path) for path in named), None)
 
 
-def needed(policies: Iterable[WorkflowPolicy]) -> tuple[str, ...]:
+def needed_measures(policies: Iterable[WorkflowPolicy]) -> tuple[str, ...]:
     """Return the installed measures that the gates read, sorted."""
     known = registry.names("measures")
     found = set()
@@ -345,7 +349,7 @@ def needed(policies: Iterable[WorkflowPolicy]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _tools(notebook: Notebook) -> set[str]:
+def _known_tools(notebook: Notebook) -> set[str]:
     known = set(notebook.settings.tools)
     for run in notebook.trajectories():
         known.update(tool.name for tool in run.tools or ())

@@ -1,40 +1,99 @@
-"""Judges for a notebook: names become models, prices and a ledger; what they said is kept.
+"""Judging from a notebook: names become rubrics, models, prices and a ledger.
 
-Nothing is opened and nothing is sent before it is asked for; `dry_run` needs no key.
+Nothing is opened and nothing is sent before it is asked for; a dry run needs no key. `rejudge`
+asks again about the runs that some judge answered about by the rubric before. Old records stay;
+compared is the whole-run answer of the same judge where it was asked before, else of each earlier
+judge, on the same runs.
 """
 
 from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
+from stepscope import stats
 from stepscope.errors import ConfigError, UsageError
+from stepscope.judges import goals
 from stepscope.judges import goals as goals_file
-from stepscope.judges.budget import Budget
-from stepscope.judges.judgement import Judge
-from stepscope.judges.ledger import Ledger, beside
-from stepscope.judges.models.batches import open_batches
-from stepscope.judges.models.family import agent_family
-from stepscope.judges.models.opening import judge_of, open_model
-from stepscope.judges.models.patience import Patience
-from stepscope.judges.models.prices import Prices
-from stepscope.judges.planning import Mode, Options
-from stepscope.judges.rendering import Narration
-from stepscope.judges.rubrics import rubrics
-from stepscope.model import Model
-from stepscope.score.judging_loop import Access
-from stepscope.score.planned import Asking
-from stepscope.settings import Settings, keys
-from stepscope.store import Purged, Store
-from stepscope.store.samples import draw
+from stepscope.judges.judgement import (
+    Judge,
+    JudgeMode,
+    RequestOptions,
+    configured_judge,
+    record_measure,
+)
+from stepscope.judges.rubrics import Rubric, load_rubrics
+from stepscope.judges.transcript import Narration
+from stepscope.ledger.ledger import Budget, Ledger, ledger_path
+from stepscope.model import Model, Record, Verdict
+from stepscope.models.batches import open_batches
+from stepscope.models.opening import agent_family, open_model
+from stepscope.models.prices import Prices
+from stepscope.models.retry import RetryPolicy
+from stepscope.report.rows import number_tasks
+from stepscope.score.judges import JudgeClients, JudgingResult, JudgingScope
+from stepscope.settings import Settings, read_keys
+from stepscope.store import PurgeResult, Runs, Store
+from stepscope.store.store import draw_sample
 from stepscope.store.where import Where
+from stepscope.values import Estimate, Unmeasured
 
 
-class How(msgspec.Struct, frozen=True, kw_only=True):
+class GoalDraft(msgspec.Struct, frozen=True, kw_only=True):
+    """A draft of a goals file.
+
+    Attributes:
+        text: the file, TOML; nothing in it is confirmed.
+        runs: runs that it has goals for.
+        goals: their goals.
+        without_step: goals that no call met: a person says which steps are theirs.
+        without_subgoals: runs whose cases have no sub-goals to draft from.
+    """
+
+    text: str
+    runs: int
+    goals: int
+    without_step: int
+    without_subgoals: int
+
+    def __str__(self) -> str:
+        """Say what is in it, in a line."""
+        return (
+            f"{self.runs:,} runs with {self.goals:,} goals, {self.without_step:,} of them without "
+            f"a step; {self.without_subgoals:,} runs have no sub-goals to draft from"
+        )
+
+
+def draft_goals(store: Store, where: Where | None) -> GoalDraft:
+    """Return a draft of the sub-goals of the chosen runs."""
+    drafts: list[tuple[str, tuple[goals.Goal, ...]]] = []
+    without = 0
+    for run in store.trajectories(where):
+        found = (
+            Unmeasured("missing_input", "no case")
+            if run.case is None
+            else goals.propose_goals(run, run.case)
+        )
+        if isinstance(found, Unmeasured):
+            without += 1
+        else:
+            drafts.append((run.name, found))
+    all_goals = [goal for _, of_run in drafts for goal in of_run]
+    return GoalDraft(
+        text=goals.goals_toml(drafts),
+        runs=len(drafts),
+        goals=len(all_goals),
+        without_step=sum(not goal.steps for goal in all_goals),
+        without_subgoals=without,
+    )
+
+
+class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How runs are judged; every field has a default.
 
     Attributes:
@@ -55,7 +114,7 @@ class How(msgspec.Struct, frozen=True, kw_only=True):
 
     repeats: int = 1
     narration: Narration = "on"
-    mode: Mode = "contextual"
+    mode: JudgeMode = "contextual"
     goals: str | Path | None = None
     sample: int | None = None
     only: dict[str, frozenset[str]] = msgspec.field(default_factory=dict)
@@ -81,10 +140,10 @@ class How(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError("a sample is drawn of all runs, not of those of `only`")
 
 
-AS_USUAL = How()
+DEFAULT_OPTIONS = JudgingOptions()
 
 
-def several(given: str | Sequence[str], what: str) -> tuple[str, ...]:
+def unique_names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
     """Return one or several names as names, each once.
 
     Raises:
@@ -96,39 +155,39 @@ def several(given: str | Sequence[str], what: str) -> tuple[str, ...]:
     return names
 
 
-def asking(
+def plan_questions(
     store: Store,
     settings: Settings,
     judges: Sequence[str],
     asked: Sequence[str],
     *,
     where: Where | None,
-    how: How,
-) -> Asking:
+    how: JudgingOptions,
+) -> JudgingScope:
     """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept.
 
     Raises:
         ConfigError: no such rubric, no judge, or one of unknown family.
         DataError: a sample of no run.
     """
-    chosen = rubrics(asked)
-    goals = None if how.goals is None else goals_file.load(Path(how.goals))
+    chosen = load_rubrics(asked)
+    goals = None if how.goals is None else goals_file.load_goals(Path(how.goals))
     drawn: dict[str, Container[str]] = dict(how.only)
     if how.sample is not None:
         runs = [str(run) for run in store.runs(where).id]
         for one in chosen:
             drawn[one.name] = frozenset(
-                draw(runs, how.sample, seed=settings.seed, rubric=one.name)[0]
+                draw_sample(runs, how.sample, seed=settings.seed, rubric=one.name)[0]
             )
-    named = tuple(judge_of(name, settings.judges) for name in judges)
+    named = tuple(configured_judge(name, settings.judges) for name in judges)
     if how.strict_families:
         _refuse_kin(store, named, where, settings)
-    return Asking(
+    return JudgingScope(
         rubrics=chosen,
         judges=named,
         where=where,
         repeats=how.repeats,
-        options=Options(
+        options=RequestOptions(
             narration=how.narration, mode=how.mode, goals=goals, send_media=how.send_media
         ),
         drawn=drawn,
@@ -157,15 +216,15 @@ def _refuse_kin(
                 )
 
 
-def keep_sample(store: Store, settings: Settings, asked: Asking, sample: int) -> None:
+def keep_sample(store: Store, settings: Settings, asked: JudgingScope, sample: int) -> None:
     """Keep which runs were drawn, of which, so that estimates can speak of all of them."""
     runs = [str(run) for run in store.runs(asked.where).id]
     for one in asked.rubrics:
-        chosen, probability = draw(runs, sample, seed=settings.seed, rubric=one.name)
+        chosen, probability = draw_sample(runs, sample, seed=settings.seed, rubric=one.name)
         store.put_sample(one.name, runs, probability, chosen)
 
 
-def access(
+def open_access(
     settings: Settings,
     ledger: Ledger,
     names: Sequence[str],
@@ -174,7 +233,7 @@ def access(
     budget: Budget,
     models: Mapping[str, Model] | None,
     batch: bool = False,
-) -> Access:
+) -> JudgeClients:
     """Return what calls go through; models are opened unless they are given.
 
     Raises:
@@ -182,10 +241,10 @@ def access(
     """
     table = settings.judges
     if models is None:
-        models = _opened(settings, names, judges)
-    return Access(
+        models = _open_models(settings, names, judges)
+    return JudgeClients(
         models=models,
-        patience=Patience(random.Random(settings.seed), most=table.concurrency),
+        patience=RetryPolicy(random.Random(settings.seed), most=table.concurrency),
         prices=Prices(table),
         ledger=ledger,
         # A name of its own, where it has none: canaries and runs are paid from one budget.
@@ -196,9 +255,11 @@ def access(
     )
 
 
-def _opened(settings: Settings, names: Sequence[str], judges: Sequence[Judge]) -> dict[str, Model]:
+def _open_models(
+    settings: Settings, names: Sequence[str], judges: Sequence[Judge]
+) -> dict[str, Model]:
     """Return the models by their judges' names; every one that cannot be opened is told of."""
-    values = keys()
+    values = read_keys()
     opened: dict[str, Model] = {}
     missing: list[str] = []
     for name, judge in zip(names, judges, strict=True):
@@ -213,15 +274,152 @@ def _opened(settings: Settings, names: Sequence[str], judges: Sequence[Judge]) -
     return opened
 
 
-def existing(store: Store) -> str | None:
+def find_ledger(store: Store) -> str | None:
     """Return where the ledger of a store lies; None where there is none."""
-    path = beside(store.path)
+    path = ledger_path(store.path)
     return path if Path(path).is_file() else None
 
 
-def without_replies(store: Store, purged: Purged, ledger: Ledger) -> Purged:
+def purge_replies(store: Store, purged: PurgeResult, ledger: Ledger) -> PurgeResult:
     """Erase the replies about purged runs, too; return what was erased and what remains."""
     erased = ledger.erase(store.purged())
     left = sum(ledger.states().values())
     line = f"{ledger.path}: {left:,} questions to judges, their prices and states"
     return msgspec.structs.replace(purged, replies=erased, remains=(*purged.remains, line))
+
+
+# Turned runs that are named; the others are counted.
+MOST_NAMED = 5
+
+# Rubric, judge without its snapshot, version, prompt: who answered, and what it was asked.
+AnswerKey = tuple[str, str, str, str]
+AnswersByKey = Mapping[AnswerKey, Mapping[str, Verdict]]
+
+
+class ChangedAnswers(msgspec.Struct, frozen=True, kw_only=True):
+    """How the answers of one judge differ from earlier ones about the same runs.
+
+    Attributes:
+        rubric: by which both were asked.
+        judge: who was asked now.
+        before: who was asked before.
+        was: version and prompt hash of the earlier question.
+        changed: share of the runs whose label is another one now.
+        runs: names of the first few of them, with both labels.
+    """
+
+    rubric: str
+    judge: str
+    before: str
+    was: str
+    changed: Estimate | Unmeasured
+    runs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Say it in a line or two."""
+        who = f"{self.rubric}: {self.judge}, before {self.before} ({self.was})"
+        if isinstance(self.changed, Unmeasured):
+            return f"{who}: {self.changed.kind}: {self.changed.reason}"
+        line = (
+            f"{who}: {self.changed.value:.3f} [{self.changed.low:.3f}, {self.changed.high:.3f}] of "
+            f"{self.changed.n:,} runs turned"
+        )
+        return "\n".join([line, *(f"  {run}" for run in self.runs)])
+
+
+class RejudgeResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call of `rejudge` did: what was bought, and what turned."""
+
+    judged: JudgingResult
+    turned: tuple[ChangedAnswers, ...]
+
+    def __str__(self) -> str:
+        """Say it in a few lines."""
+        return "\n".join([str(self.judged), *map(str, self.turned)])
+
+
+def read_first_answers(
+    store: Store, rubrics: Iterable[Rubric], where: Where | None
+) -> dict[AnswerKey, dict[str, Verdict]]:
+    """Return the first whole-run answers of all judges by these rubrics, by who was asked what."""
+    found: dict[AnswerKey, dict[str, Verdict]] = {}
+    for rubric in rubrics:
+        for record in store.records(where, measure=record_measure(rubric)):
+            if _is_by_judge(record, rubric):
+                asked = (rubric.name, record.judge.partition("@")[0], record.version, record.prompt)
+                of_runs = found.setdefault(asked, {})
+                if isinstance(record.answer, Verdict) and record.answer.step is None:
+                    of_runs.setdefault(record.trajectory, record.answer)
+    return found
+
+
+def find_judged_runs(
+    store: Store, rubrics: Sequence[Rubric], where: Where | None
+) -> tuple[dict[str, frozenset[str]], tuple[str, ...]]:
+    """Return rubric -> the runs that a judge was asked about by it, and who was.
+
+    Raises:
+        UsageError: nobody was asked by any of them.
+    """
+    runs: dict[str, set[str]] = {rubric.name: set() for rubric in rubrics}
+    judges: dict[str, None] = {}
+    for rubric in rubrics:
+        for record in store.records(where, measure=record_measure(rubric)):
+            if _is_by_judge(record, rubric):
+                runs[rubric.name].add(record.trajectory)
+                judges[record.judge.partition("@")[0]] = None
+    if not judges:
+        names = ", ".join(runs)
+        raise UsageError(f"no judge was asked by {names} about these runs; stepscope judge asks")
+    return {name: frozenset(of) for name, of in runs.items()}, tuple(sorted(judges))
+
+
+def compare_answers(
+    store: Store, before: AnswersByKey, after: AnswersByKey
+) -> tuple[ChangedAnswers, ...]:
+    """Return how what was asked now differs from what was asked before, question by question.
+
+    Args:
+        store: for the names and tasks of runs.
+        before: the answers that were there.
+        after: all answers that are there now.
+    """
+    runs = store.runs()
+    found: list[ChangedAnswers] = []
+    for asked in sorted(after.keys() - before.keys()):
+        earlier = [one for one in sorted(before) if one[0] == asked[0]]
+        own = [one for one in earlier if one[1] == asked[1]]
+        found += [
+            _compare_judge(runs, (was, before[was]), (asked, after[asked]))
+            for was in own or earlier
+        ]
+    return tuple(found)
+
+
+def _compare_judge(
+    runs: Runs,
+    before: tuple[AnswerKey, Mapping[str, Verdict]],
+    now: tuple[AnswerKey, Mapping[str, Verdict]],
+) -> ChangedAnswers:
+    (was, earlier), (asked, later) = before, now
+    both = [at for at, run in enumerate(runs.id) if run in earlier and run in later]
+    labels = [(earlier[runs.id[at]].label, later[runs.id[at]].label) for at in both]
+    changed = np.asarray([old != new for old, new in labels], dtype=np.float64)
+    tasks = number_tasks(runs)[both]
+    lines = [
+        f"{runs.name[at]}: {old} -> {new}"
+        for at, (old, new) in zip(both, labels, strict=True)
+        if old != new
+    ]
+    return ChangedAnswers(
+        rubric=asked[0],
+        judge=asked[1],
+        before=was[1],
+        was=f"version {was[2]}, prompt {was[3]}",
+        changed=stats.proportion(changed, tasks),
+        runs=tuple(lines[:MOST_NAMED]),
+    )
+
+
+def _is_by_judge(record: Record, rubric: Rubric) -> bool:
+    return record.rubric == rubric.name and record.family not in {"human", "imported", "rules"}

@@ -1,30 +1,409 @@
-"""The notebook object: one store, the settings that hold, and everything one can do with them."""
+"""The notebook object: one store, the settings that hold, and everything one can do with them.
+
+`open` opens a store; `match` compares messages in memory with a reference and needs none. Nothing
+is computed here: each method calls the room that does the work, and loads it when it is first
+asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
 
-from stepscope.api.adding import Added, Progress, add
-from stepscope.api.choosing import Records, filter_of
-from stepscope.api.exporting import Exported, Target, VerdictsAs, export
-from stepscope.api.judging_notebook import JudgingNotebook
-from stepscope.api.reading import Filling
-from stepscope.api.views import ComparisonView, CurveView, ReportView, Source, Text
-from stepscope.effects import infer_effect
+from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
+from stepscope.api.views import ComparisonView, ReportSource, ReportView, ScoreCurveView, Text
 from stepscope.errors import UsageError
-from stepscope.model import Effect, Trajectory
-from stepscope.report import show
-from stepscope.score import Scored, score
-from stepscope.settings import Settings, load
+from stepscope.formats.chat.messages import CallMessage, message_calls, reference_calls
+from stepscope.measures.match import ArgumentMode, CallComparison, MatchMode, compare_calls
+from stepscope.model import Effect, Json, Record, ReferenceCall, Trajectory
+from stepscope.model.effects import infer_effect
+from stepscope.report.views import run as run_views
+from stepscope.safety.redact import hide_patterns
+from stepscope.score import ScoringResult, score_runs
+from stepscope.score.importing import Added, Progress, RunDefaults, import_traces
+from stepscope.settings import Settings, load_settings
 from stepscope.store import Store
+from stepscope.store.where import Where, parse_where, started_before, started_since
 
 if TYPE_CHECKING:
-    from stepscope.calibrate.noise import Noise
-    from stepscope.report.curve_types import Shapes
-    from stepscope.store import Purged
+    import pyarrow as pa
+
+    from stepscope.api.agreement import AgreementView, ModesView, QueueView
+    from stepscope.api.judging import GoalDraft, JudgingOptions, RejudgeResult
+    from stepscope.api.verdict_import import AddedVerdicts
+    from stepscope.calibrate.noise import JudgeNoise
+    from stepscope.ledger.ledger import Ledger
+    from stepscope.model import Model
+    from stepscope.report.types import Shapes
+    from stepscope.score.estimate import DryRun
+    from stepscope.score.judges import JudgingResult, JudgingScope
+    from stepscope.store import PurgeResult
     from stepscope.values import Unmeasured
+
+
+class Records:
+    """The verdicts of the chosen runs: iterate, or take them as an Arrow table."""
+
+    def __init__(self, store: Store, where: Where | None) -> None:
+        self._store = store
+        self._where = where
+
+    def __iter__(self) -> Iterator[Record]:
+        return self._store.records(self._where)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the records as a table that polars, pandas and DuckDB read.
+
+        Raises:
+            ConfigError: pyarrow is not installed.
+        """
+        return self._store.to_arrow(self._where)
+
+
+def combine_filters(
+    text: str | None, after: str | None = None, *, older_than: str | None = None
+) -> Where | None:
+    """Return the filter of a text, a date or age after which, and one before which runs came in.
+
+    Raises:
+        UsageError: a filter, date or age makes no sense.
+    """
+    conditions = [
+        *([parse_where(text)] if text is not None else []),
+        *([started_since(after)] if after is not None else []),
+        *([started_before(older_than)] if older_than is not None else []),
+    ]
+    if not conditions:
+        return None
+    whole, *others = conditions
+    for other in others:
+        whole &= other
+    return whole
+
+
+class JudgingNotebook:
+    """A store, its settings and the ledger of its judges; see `Notebook`."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store = store
+        self.settings = settings
+        self._ledger: Ledger | None = None
+        own = settings.redaction.forms
+        store.redact(own, shown=settings.redaction.shown)
+        hide_patterns(own)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
+        if self._ledger is not None:
+            self._ledger.close()
+
+    @property
+    def ledger(self) -> Ledger:
+        """What judges were asked and replied, in a file beside the store; made where it is not."""
+        from stepscope.ledger.ledger import Ledger, ledger_path
+
+        if self._ledger is None:
+            self._ledger = Ledger(ledger_path(self.store.path))
+        return self._ledger
+
+    def judge(
+        self,
+        rubrics: str | Sequence[str] = "axes",
+        *,
+        judges: str | Sequence[str],
+        where: str | None = None,
+        since: str | None = None,
+        how: JudgingOptions | None = None,
+        budget_usd: float | None = None,
+        budget: str = "",
+        models: Mapping[str, Model] | None = None,
+        progress: Callable[[int, float], None] | None = None,
+        stopping: Callable[[], None] | None = None,
+    ) -> JudgingResult:
+        """Ask judges about the chosen runs; spends, resumes, and never asks the same twice.
+
+        Args:
+            rubrics: sets, names, and paths of files.
+            judges: models, as "openai/gpt-5".
+            where: a filter.
+            since: a date or an age.
+            how: how often, with what left out, of how many.
+            budget_usd: what may be spent; when left out that of the settings.
+            budget: a name under which several calls and processes share it; "" is this call's own.
+            models: by the judge's name; opened by the settings and keys when left out.
+            progress: called after every judgement with how many are done, and USD paid.
+            stopping: called when Ctrl-C was heard and calls in flight are waited for.
+
+        Raises:
+            ConfigError: no such rubric or judge, a key is missing, or a price is not known.
+            EnvironmentFault: the disk is full; calling again goes on.
+        """
+        from stepscope.api import judging
+        from stepscope.ledger.ledger import Budget
+        from stepscope.score.judges import judge_runs
+
+        most = self.settings.judges.budget_usd if budget_usd is None else budget_usd
+        names, asked = self._asking(judges, rubrics, combine_filters(where, since), how)
+        opened = judging.open_access(
+            self.settings,
+            self.ledger,
+            names,
+            asked.judges,
+            budget=Budget(budget, most),
+            models=models,
+            batch=how is not None and how.batch,
+        )
+        if how is not None and how.sample is not None:
+            judging.keep_sample(self.store, self.settings, asked, how.sample)
+        return judge_runs(self.store, asked, opened, progress=progress, stopping=stopping)
+
+    def judge_cost(
+        self,
+        rubrics: str | Sequence[str] = "axes",
+        *,
+        judges: str | Sequence[str],
+        where: str | None = None,
+        since: str | None = None,
+        how: JudgingOptions | None = None,
+        budget_usd: float | None = None,
+    ) -> DryRun:
+        """Return what `judge` would ask and cost; sends nothing and needs no key."""
+        from stepscope.api import judging
+        from stepscope.models.prices import Prices
+        from stepscope.score.estimate import dry_run
+
+        table = self.settings.judges
+        _, asked = self._asking(judges, rubrics, combine_filters(where, since), how)
+        known = self._ledger is not None or judging.find_ledger(self.store) is not None
+        return dry_run(
+            self.store,
+            asked,
+            prices=Prices(table),
+            ledger=self.ledger if known else None,
+            budget_usd=table.budget_usd if budget_usd is None else budget_usd,
+            batch=how is not None and how.batch,
+        )
+
+    def rejudge(
+        self,
+        rubrics: str | Sequence[str] = "axes",
+        *,
+        judges: str | Sequence[str] = (),
+        where: str | None = None,
+        since: str | None = None,
+        how: JudgingOptions | None = None,
+        budget_usd: float | None = None,
+        budget: str = "",
+        models: Mapping[str, Model] | None = None,
+        progress: Callable[[int, float], None] | None = None,
+        stopping: Callable[[], None] | None = None,
+    ) -> RejudgeResult:
+        """Ask about the runs that were judged before, by today's rubrics; say what turned.
+
+        The arguments are those of `judge`; without `judges` those that were asked before are asked.
+        Records that are there stay. What was asked in the very same words is not asked again.
+
+        Raises:
+            UsageError: no judge was asked by these rubrics about these runs.
+        """
+        import msgspec
+
+        from stepscope.api import judging
+        from stepscope.api import judging as judging_api
+        from stepscope.judges import rubrics as of_files
+
+        asked = judging.unique_names(rubrics, "rubric")
+        chosen = combine_filters(where, since)
+        files = of_files.load_rubrics(asked)
+        only, before = judging_api.find_judged_runs(self.store, files, chosen)
+        earlier = judging_api.read_first_answers(self.store, files, chosen)
+        judged = self.judge(
+            asked,
+            judges=judges or before,
+            where=where,
+            since=since,
+            how=msgspec.structs.replace(how or judging.DEFAULT_OPTIONS, only=only),
+            budget_usd=budget_usd,
+            budget=budget,
+            models=models,
+            progress=progress,
+            stopping=stopping,
+        )
+        now = judging_api.read_first_answers(self.store, files, chosen)
+        turned = judging_api.compare_answers(self.store, earlier, now)
+        return judging_api.RejudgeResult(judged=judged, turned=turned)
+
+    def propose_goals(self, *, where: str | None = None, since: str | None = None) -> GoalDraft:
+        """Return a draft of sub-goals for a person to confirm, from the cases of the runs."""
+        from stepscope.api.judging import draft_goals
+
+        return draft_goals(self.store, combine_filters(where, since))
+
+    def _asking(
+        self,
+        judges: str | Sequence[str],
+        rubrics: str | Sequence[str],
+        where: Where | None,
+        how: JudgingOptions | None,
+    ) -> tuple[tuple[str, ...], JudgingScope]:
+        from stepscope.api import judging
+
+        names = judging.unique_names(judges, "judge")
+        asked = judging.plan_questions(
+            self.store,
+            self.settings,
+            names,
+            judging.unique_names(rubrics, "rubric"),
+            where=where,
+            how=how or judging.DEFAULT_OPTIONS,
+        )
+        return names, asked
+
+    def agreement(
+        self,
+        rubric: str | None = None,
+        *,
+        where: str | None = None,
+        since: str | None = None,
+        by: str | None = None,
+        seed: int | None = None,
+        threshold: float = 0.5,
+    ) -> AgreementView:
+        """Return how far judges, the rules and people agree on a rubric or a set of them.
+
+        Args:
+            rubric: "axes.termination", or "axes" for its set; all when left out.
+            where: a filter, as "agent = 'gpt-4o'".
+            since: a date or an age, as "7d".
+            by: one group for each value of this field.
+            seed: where random draws start; when left out that of the settings.
+            threshold: kappa below which a rubric is to be sharpened.
+
+        Raises:
+            UsageError: nobody rated this rubric, or no such field.
+        """
+        from stepscope.api.agreement import view_agreement
+
+        return view_agreement(
+            self.store,
+            rubric,
+            where=combine_filters(where, since),
+            by=by,
+            seed=self.settings.seed if seed is None else seed,
+            threshold=threshold,
+        )
+
+    def disputes(
+        self, rubric: str | None = None, *, where: str | None = None, since: str | None = None
+    ) -> QueueView:
+        """Return the runs and steps on which families disagree, the most telling first."""
+        from stepscope.api.agreement import view_disputes
+
+        return view_disputes(self.store, rubric, where=combine_filters(where, since))
+
+    def modes(
+        self, *, where: str | None = None, since: str | None = None, seed: int | None = None
+    ) -> ModesView:
+        """Return how judges' answers to single steps differ from those with the run in view."""
+        from stepscope.api.agreement import view_modes
+
+        drawn = self.settings.seed if seed is None else seed
+        return view_modes(self.store, where=combine_filters(where, since), seed=drawn)
+
+    def add_verdicts(
+        self,
+        file: str | Path,
+        *,
+        columns: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        rubric: str | None = None,
+        rater: str | None = None,
+        human: bool = False,
+    ) -> AddedVerdicts:
+        """Read other people's verdicts on runs of the store; they become a rater like any other.
+
+        Args:
+            file: CSV, JSON lines or Parquet, "-" for standard input.
+            columns: field -> column: run, step, label, value, judge, axis, confidence, cites,
+                reason, repeat; "n-1" for a step's column n that counts from 1.
+            labels: label in the file -> label of the rubric.
+            rubric: the rubric, the file of one of your own, or the set that the axis column names
+                one of.
+            rater: who rated, where no column says it.
+            human: people rated.
+
+        Raises:
+            UsageError: no such file or column.
+            TraceError: the file cannot be read.
+        """
+        from stepscope.api.score_files import open_score_file
+        from stepscope.api.verdict_import import VerdictColumns, add_verdicts
+
+        said = VerdictColumns(
+            of=dict(columns or {}), labels=dict(labels or {}), rubric=rubric, rater=rater
+        )
+        stream = open_score_file(str(file), self.settings)
+        with stream.file:
+            family: Literal["human", "imported"] = "human" if human else "imported"
+            return add_verdicts(self.store, stream, said, family=family)
+
+
+Messages = Sequence[CallMessage] | Sequence[Mapping[str, Json]] | bytes
+
+
+def match(
+    messages: Messages,
+    reference: Sequence[ReferenceCall] | Messages,
+    *,
+    mode: MatchMode = "in_order",
+    arguments: ArgumentMode = "exact",
+    overrides: Mapping[str, ArgumentMode | Sequence[str]] | None = None,
+    tolerance: float = 0.0,
+) -> CallComparison:
+    """Return how the tool calls of OpenAI-style messages compare with a reference.
+
+    Args:
+        messages: a run: decoded messages, or their JSON array as bytes.
+        reference: what it should have called: `ReferenceCall`s, or messages that make the calls.
+        mode: the sense of `matched`; see `stepscope.measures.match`.
+        arguments: how arguments must agree.
+        overrides: tool -> another argument mode, or the names of the arguments that count.
+        tolerance: how far numbers may differ.
+
+    Raises:
+        TraceError: the messages have another shape.
+        UsageError: a mode that does not exist, or a negative tolerance.
+
+    >>> run = [{"tool_calls": [{"function": {"name": "find", "arguments": '{"id": 7}'}}]}]
+    >>> match(run, [ReferenceCall("find", {"id": 7})], mode="strict").matched
+    True
+    """
+    given = [] if isinstance(reference, bytes) else [*reference]
+    wanted = [call for call in given if isinstance(call, ReferenceCall)]
+    if isinstance(reference, bytes) or len(wanted) < len(given):
+        wanted = reference_calls(message_calls(reference))  # type: ignore[arg-type]  # then it is messages
+    return compare_calls(
+        message_calls(messages),
+        wanted,
+        mode=mode,
+        arguments=arguments,
+        overrides=overrides,
+        tolerance=tolerance,
+    )
 
 
 def open(path: str | Path | None = None, *, settings: Settings | None = None) -> Notebook:
@@ -40,7 +419,7 @@ def open(path: str | Path | None = None, *, settings: Settings | None = None) ->
         StoreError: the file is no store, or of a newer version.
         EnvironmentFault: the disk does not let it be read or written.
     """
-    held = load() if settings is None else settings
+    held = load_settings() if settings is None else settings
     place = Path(held.store if path is None else path)
     if not place.parent.is_dir():
         raise UsageError(f"{place}: there is no folder {str(place.parent)!r} to make a store in")
@@ -80,13 +459,13 @@ class Notebook(JudgingNotebook):
         """
         self.store.fix_weights(self.settings.weights)
         several = [paths] if isinstance(paths, str | Path) else list(paths)
-        return add(
+        return import_traces(
             self.store,
             [str(path) for path in several],
             format_name=format_name,
             limits=self.settings.limits,
             strict=strict,
-            filling=Filling(agent, agent_version, dict(tags or {})),
+            filling=RunDefaults(agent, agent_version, dict(tags or {})),
             workers=workers,
             progress=progress or _silent,
         )
@@ -99,17 +478,17 @@ class Notebook(JudgingNotebook):
         measures: Sequence[str] | None = None,
         workers: int | None = None,
         progress: Progress | None = None,
-    ) -> Scored:
+    ) -> ScoringResult:
         """Give every run its verdicts; deterministic, never spends, resumes.
 
         Raises:
             StoreError: the settings have other weights than those that runs were scored under.
         """
         self.store.fix_weights(self.settings.weights)
-        return score(
+        return score_runs(
             self.store,
             measures=measures,
-            where=filter_of(where, since),
+            where=combine_filters(where, since),
             declared=self.settings.declared,
             workers=workers,
             progress=progress,
@@ -138,10 +517,10 @@ class Notebook(JudgingNotebook):
             DataError: no run is chosen.
         """
         # Statistics load slowly, and reading runs into the store has no use for them.
-        from stepscope.report.build import build
+        from stepscope.report.build import build_report
 
-        chosen = filter_of(where)
-        value = build(
+        chosen = combine_filters(where)
+        value = build_report(
             self.store,
             where=chosen,
             since=since,
@@ -150,7 +529,7 @@ class Notebook(JudgingNotebook):
             look_first=look_first,
         )
         return ReportView(
-            value, self.show, Source(self.store, chosen, since, self.settings.policies)
+            value, self.show, ReportSource(self.store, chosen, since, self.settings.policies)
         )
 
     def compare(
@@ -164,11 +543,11 @@ class Notebook(JudgingNotebook):
         seed: int | None = None,
     ) -> ComparisonView:
         """Compare the runs of two agents (or two values of another field), paired by task."""
-        from stepscope.report.compare import compare
+        from stepscope.report.compare import compare_groups
 
         drawn = self.settings.seed if seed is None else seed
-        chosen = filter_of(where, since)
-        return ComparisonView(compare(self.store, a, b, by=by, where=chosen, seed=drawn))
+        chosen = combine_filters(where, since)
+        return ComparisonView(compare_groups(self.store, a, b, by=by, where=chosen, seed=drawn))
 
     def show(
         self,
@@ -183,33 +562,33 @@ class Notebook(JudgingNotebook):
         Raises:
             UsageError: no such run, several, or no such step.
         """
-        return Text(show.show(self.store, run, around=around, steps=steps, width=width))
+        return Text(run_views.show_run(self.store, run, around=around, steps=steps, width=width))
 
-    def curve(self, run: str) -> CurveView:
+    def curve(self, run: str) -> ScoreCurveView:
         """Return the score curve of one run, by name or unique id prefix.
 
         Raises:
             UsageError: no such run, or several.
         """
-        from stepscope.report.curves import curve
+        from stepscope.report.curves import read_curve
 
-        return CurveView(curve(self.store, self.store.find(run)))
+        return ScoreCurveView(read_curve(self.store, self.store.find(run)))
 
     def show_json(self, run: str) -> str:
         """Return one run with its records and suspects as JSON."""
-        return show.show_json(self.store, run)
+        return run_views.show_run_json(self.store, run)
 
     def shapes(self, *, where: str | None = None, since: str | None = None) -> Shapes | Unmeasured:
         """Return the shapes of the score curves of the chosen runs: shares with intervals."""
-        from stepscope.report.build import read_chosen
-        from stepscope.report.fleet_shapes import shapes
+        from stepscope.report.build import read_chosen_runs
+        from stepscope.report.rows import estimate_shapes
 
-        table = read_chosen(self.store, where=filter_of(where), since=since, by=None)
-        return shapes(table.shapes, table.clusters, self.settings.seed)
+        table = read_chosen_runs(self.store, where=combine_filters(where), since=since, by=None)
+        return estimate_shapes(table.shapes, table.clusters, self.settings.seed)
 
     def calibrate_sigma(
         self, scores: str | Path | None = None, *, quantum: float | None = None
-    ) -> list[Noise]:
+    ) -> list[JudgeNoise]:
         """Measure the noise of each judge from steps scored twice, and keep it for shapes.
 
         Args:
@@ -220,27 +599,27 @@ class Notebook(JudgingNotebook):
             TraceError: a row of the file cannot be read.
             UsageError: no such file.
         """
-        from stepscope.api.score_file import opened
+        from stepscope.api.score_files import open_score_file
         from stepscope.calibrate import noise
 
         if scores is None:
-            found = noise.of_store(self.store, quantum=quantum)
+            found = noise.noise_of_store(self.store, quantum=quantum)
         else:
-            stream = opened(str(scores), self.settings)
+            stream = open_score_file(str(scores), self.settings)
             with stream.file:
-                found = noise.of_file(stream, quantum=quantum)
-        noise.keep(self.store, found)
+                found = noise.noise_of_file(stream, quantum=quantum)
+        noise.store_noise(self.store, found)
         return found
 
     def trajectories(
         self, *, where: str | None = None, since: str | None = None
     ) -> Iterator[Trajectory]:
         """Yield the chosen runs."""
-        return self.store.trajectories(filter_of(where, since))
+        return self.store.trajectories(combine_filters(where, since))
 
     def records(self, *, where: str | None = None) -> Records:
         """Return the verdicts of the chosen runs."""
-        return Records(self.store, filter_of(where))
+        return Records(self.store, combine_filters(where))
 
     def tools(self) -> dict[str, Effect]:
         """Return every tool that was called, and its effect: as declared, or as its name says."""
@@ -250,16 +629,16 @@ class Notebook(JudgingNotebook):
 
     def count(self, *, where: str | None = None, older_than: str | None = None) -> int:
         """Return how many runs are chosen."""
-        return len(self.store.runs(filter_of(where, older_than=older_than)))
+        return len(self.store.runs(combine_filters(where, older_than=older_than)))
 
-    def purge(self, *, where: str | None = None, older_than: str | None = None) -> Purged:
+    def purge(self, *, where: str | None = None, older_than: str | None = None) -> PurgeResult:
         """Erase texts, raw replies, blobs and quarantine of the chosen runs; numbers stay."""
-        from stepscope.api.judging import existing, without_replies
+        from stepscope.api.judging import find_ledger, purge_replies
 
-        purged = self.store.purge(filter_of(where, older_than=older_than))
-        if self._ledger is None and existing(self.store) is None:
+        purged = self.store.purge(combine_filters(where, older_than=older_than))
+        if self._ledger is None and find_ledger(self.store) is None:
             return purged
-        return without_replies(self.store, purged, self.ledger)
+        return purge_replies(self.store, purged, self.ledger)
 
     def export(
         self,
@@ -281,13 +660,13 @@ class Notebook(JudgingNotebook):
             UsageError: something is there already and `force` is not said.
             ConfigError: Parquet is asked for and pyarrow is not installed.
         """
-        return export(
+        return export_runs(
             self.store,
             str(out),
             format=format,
             verdicts=verdicts,
             force=force,
-            where=filter_of(where, since),
+            where=combine_filters(where, since),
             progress=progress or _silent,
         )
 

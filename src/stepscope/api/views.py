@@ -1,4 +1,8 @@
-"""What a notebook holds of a report: the pure value, able to print itself and to show its runs."""
+"""What a notebook shows: reports, runs, curves and comparisons that print themselves.
+
+Each view holds the pure value in `value`. A report over an exported Parquet folder has figures
+only: no run can be opened, so none is named to look at first, and nothing can be scored.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +14,34 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from stepscope.errors import UsageError
-from stepscope.report import compare_text, json, junit, lines, markdown, text
-from stepscope.report.curve_types import Curve, Shapes
-from stepscope.report.types import ComparisonReport, Figure, LookFirst, Profile, Report, Suspect
+from stepscope.report import words
+from stepscope.report.render import data, markdown, text
+from stepscope.report.types import (
+    ComparisonReport,
+    Curve,
+    Figure,
+    LookFirst,
+    Profile,
+    Report,
+    Shapes,
+    SuspectSteps,
+)
+from stepscope.report.views import compare
+from stepscope.store import ParquetRows
+from stepscope.store.where import parse_where
 from stepscope.values import Unmeasured
 
 if TYPE_CHECKING:
     import altair as alt
 
-    from stepscope.gates.policy import WorkflowPolicy
-    from stepscope.report.html import Embed
-    from stepscope.report.pages.page import Chart
+    from stepscope.gates.settings import WorkflowPolicy
+    from stepscope.report.document import Chart
+    from stepscope.report.render.html import Embed
     from stepscope.store.columns import Rows
     from stepscope.store.where import Where
 
 
-class Show(Protocol):
+class ShowRun(Protocol):
     """Shows one run; `Notebook.show` is one."""
 
     def __call__(
@@ -44,7 +60,7 @@ class Text(str):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReportSource:
     """What a report was made of: the rows, which of them, and what their workflows promise."""
 
     rows: Rows
@@ -56,7 +72,7 @@ class Source:
 class RunView:
     """A run to look at first: its suspects, and a way to read it."""
 
-    def __init__(self, run: LookFirst, show: Show) -> None:
+    def __init__(self, run: LookFirst, show: ShowRun) -> None:
         self._run = run
         self._show = show
 
@@ -76,7 +92,7 @@ class RunView:
         return self._run.outcome
 
     @property
-    def suspects(self) -> tuple[Suspect, ...]:
+    def suspects(self) -> tuple[SuspectSteps, ...]:
         """Steps where the run may have broken, the most suspicious first."""
         return self._run.suspects
 
@@ -102,8 +118,8 @@ class ReportView:
     def __init__(
         self,
         value: Report,
-        show: Show,
-        source: Source | None = None,
+        show: ShowRun,
+        source: ReportSource | None = None,
     ) -> None:
         """Hold a report; its `source` lets it open runs and write a page of them."""
         self.value = value
@@ -152,24 +168,24 @@ class ReportView:
         Raises:
             UsageError: no such figure.
         """
-        line = lines.line(key, self[key], runs=self.value.whole.n_runs)
+        line = words.describe_figure(key, self[key], runs=self.value.whole.n_runs)
         return f"{key}  {line.value}  {line.interval}  n {line.n}  unmeasured {line.unmeasured}"
 
     def text(self, width: int = 100) -> str:
         """Return the report as text, no wider than `width` columns."""
-        return text.render(self.value, width)
+        return text.render_report_text(self.value, width)
 
     def markdown(self) -> str:
         """Return the report as Markdown."""
-        return markdown.render(self.value)
+        return markdown.render_report_markdown(self.value)
 
     def json(self) -> str:
         """Return the report as JSON; the same rows give the same bytes."""
-        return json.render(self.value)
+        return data.render_report_json(self.value)
 
     def junit(self) -> str:
         """Return the report as JUnit XML."""
-        return junit.render(self.value)
+        return data.render_report_junit(self.value)
 
     def html(
         self, file: str | Path, *, embed: Embed = 25, gates: Sequence[str | Path] = ()
@@ -184,31 +200,33 @@ class ReportView:
         Raises:
             UsageError: the report has no rows behind it, or a file is no gate report.
         """
-        from stepscope.gates.kept import kept
-        from stepscope.report import html
-        from stepscope.report.build import both
-        from stepscope.report.gate_json import gate_documents
+        from stepscope.gates.looks import read_gate_history
+        from stepscope.report.render import html
+        from stepscope.report.render.data import read_gate_reports
+        from stepscope.report.rows import combine_conditions
 
         source = self._source
         if source is None:
             raise UsageError("this report was made without rows; take one from a store's report()")
-        documents = gate_documents([Path(name) for name in gates])
-        chosen = html.Chosen(
+        documents = read_gate_reports([Path(name) for name in gates])
+        chosen = html.ReportScope(
             where=source.where,
             since=source.since,
             gates=documents,
-            kept=kept(source.rows, source.policies, where=both(source.where, source.since)),
+            kept=read_gate_history(
+                source.rows, source.policies, where=combine_conditions(source.where, source.since)
+            ),
         )
         place = Path(file)
-        html.write(source.rows, self.value, place, embed=embed, chosen=chosen)
+        html.write_html(source.rows, self.value, place, embed=embed, chosen=chosen)
         return place
 
     def charts(self) -> dict[str, alt.TopLevelMixin]:
         """Return the charts as Altair objects, by name: vector, earned, axes, shapes, panel."""
-        from stepscope.report import charts
+        from stepscope.report.render import charts
 
         found = self._charts()
-        return {name: charts.chart(chart.spec, chart.rows) for name, chart in found.items()}
+        return {name: charts.make_chart(chart.spec, chart.rows) for name, chart in found.items()}
 
     def plots(self, folder: str | Path) -> list[Path]:
         """Write the charts as PNG and SVG to a folder; return the files.
@@ -216,20 +234,20 @@ class ReportView:
         Raises:
             ConfigError: the `plots` extra is not installed.
         """
-        from stepscope.report import plots
+        from stepscope.report.render import charts
 
-        return plots.write(self._charts(), folder)
+        return charts.write_plots(self._charts(), folder)
 
     def _charts(self) -> dict[str, Chart]:
-        from stepscope.report.notebook import report_charts
-        from stepscope.report.pages.earned import scatter
-        from stepscope.report.pages.runs import read_runs
+        from stepscope.report.render.html import make_report_charts
+        from stepscope.report.views.overview import plot_outcome_path
+        from stepscope.report.views.runs import read_runs
 
-        found = report_charts(self.value)
+        found = make_report_charts(self.value)
         if self._source is not None:
             source = self._source
             runs = read_runs(source.rows, where=source.where, since=source.since)
-            earned = scatter(runs, self.value.provenance.by)
+            earned = plot_outcome_path(runs, self.value.provenance.by)
             found |= {} if earned is None else {"earned": earned}
         return found
 
@@ -237,15 +255,15 @@ class ReportView:
         return self.text()
 
     def _repr_html_(self) -> str:
-        from stepscope.report.notebook import report_html
+        from stepscope.report.render.html import render_report_html
 
-        return report_html(self.value)
+        return render_report_html(self.value)
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
 
 
-class CurveView:
+class ScoreCurveView:
     """A score curve in a notebook; `value` is the curve as a pure value, or why there is none."""
 
     def __init__(self, value: Curve | Unmeasured) -> None:
@@ -257,13 +275,13 @@ class CurveView:
         Raises:
             UsageError: there is no curve; the message says why.
         """
-        from stepscope.report import charts
-        from stepscope.report.notebook import curve_chart
+        from stepscope.report.render import charts
+        from stepscope.report.render.html import make_curve_chart
 
         if isinstance(self.value, Unmeasured):
             raise UsageError(f"no curve: {self.value.reason}")
-        found = curve_chart(self.value)
-        return charts.chart(found.spec, found.rows)
+        found = make_curve_chart(self.value)
+        return charts.make_chart(found.spec, found.rows)
 
     def __repr__(self) -> str:
         if isinstance(self.value, Unmeasured):
@@ -273,9 +291,9 @@ class CurveView:
         return f"<curve of {self.value.name}: {len(self.value.steps)} steps, {said}>"
 
     def _repr_html_(self) -> str | None:
-        from stepscope.report.notebook import curve_html
+        from stepscope.report.render.html import render_curve_html
 
-        return None if isinstance(self.value, Unmeasured) else curve_html(self.value)
+        return None if isinstance(self.value, Unmeasured) else render_curve_html(self.value)
 
 
 class ComparisonView:
@@ -294,18 +312,52 @@ class ComparisonView:
 
     def text(self, width: int = 100) -> str:
         """Return the comparison as text."""
-        return compare_text.render(self.value, width)
+        return compare.render_comparison(self.value, width)
 
     def markdown(self) -> str:
         """Return the comparison as Markdown."""
-        return compare_text.markdown(self.value)
+        return markdown.render_comparison_markdown(self.value)
 
     def json(self) -> str:
         """Return the comparison as JSON."""
-        return json.render(self.value)
+        return data.render_report_json(self.value)
 
     def __repr__(self) -> str:
         return self.text()
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
+
+
+def report_folder(
+    folder: str | Path,
+    *,
+    where: str | None = None,
+    since: str | None = None,
+    by: str | None = None,
+    seed: int = 0,
+) -> ReportView:
+    """Return the report over a folder that `export --verdicts --to parquet` wrote.
+
+    Args:
+        folder: where runs.parquet and records.parquet are.
+        where: a filter, as "agent = 'gpt-4o'".
+        since: a date or an age, as "7d".
+        by: one group for each value of this field.
+        seed: where random draws start.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+        StoreError: the folder holds no export.
+        UsageError: no run is chosen, or the filter makes no sense.
+    """
+    from stepscope.report.build import build_report
+
+    rows = ParquetRows(folder)
+    chosen = None if where is None else parse_where(where)
+    value = build_report(rows, where=chosen, since=since, by=by, seed=seed)
+
+    def show(run: str, *, around: int | None = None, steps: tuple[int, int] | None = None) -> Text:
+        raise UsageError(f"{folder} holds verdicts and no runs; open the store to read {run!r}")
+
+    return ReportView(value, show, ReportSource(rows, chosen, since))

@@ -1,36 +1,294 @@
-"""HTTP to one host: bounded in time and size, patient where the server asks for it, and no further.
+"""HTTP to one tracing backend: where it is, what opens it, and requests bounded in time and size.
 
-No redirect is followed and no other host is ever called: the key goes where the operator said. A
-request is repeated after 429, 502, 503, 504 and broken connections, because every request made here
-may be repeated; `Retry-After` is kept to. Replies and errors are read up to a cap.
+Address and keys come from the variables of the environment that the backend's own SDK reads, never
+from a settings file: a pull request can change a file, and with it the host that a key is sent to.
+A key is never part of an error, a log line or a `repr`. No redirect is followed and no other host
+is called. A request is repeated after 429, 502, 503, 504 and broken connections, since every
+request made here may be repeated; `Retry-After` is kept to. Replies and errors are read up to a
+cap.
 """
 
 from __future__ import annotations
 
+import base64
 import email.utils
+import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, cast
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from stepscope.backends.access import Access
-from stepscope.errors import ConfigError, EnvironmentFault, TraceError
+from stepscope.errors import ConfigError, EnvironmentFault, TraceError, UsageError
 from stepscope.model import Json
-from stepscope.safety.door import Decoded, decode
+from stepscope.safety import redact
+from stepscope.safety.json import Decoded, decode
 from stepscope.safety.limits import MIB, Limits
 from stepscope.safety.text import visible_line
 
 if TYPE_CHECKING:
     import httpx2
 
+
+BackendName = Literal["langfuse", "langsmith", "mlflow", "phoenix"]
+
+_TARGET = re.compile(r"(langfuse|langsmith|mlflow|phoenix):(.*)\Z", re.DOTALL).match
+# What a place is called in each backend, and whether one must be named. A key of Langfuse opens
+# one project only, so the name is for the reader.
+_PLACE_NAMES: dict[BackendName, tuple[str, bool]] = {
+    "langfuse": ("PROJECT", False),
+    "langsmith": ("PROJECT", True),
+    "mlflow": ("EXPERIMENT", True),
+    "phoenix": ("PROJECT", True),
+}
+
+
+class Target(NamedTuple):
+    """A backend, and the project or experiment in it."""
+
+    backend: BackendName
+    place: str
+
+    def __str__(self) -> str:
+        """As the user writes it."""
+        return f"{self.backend}:{self.place}"
+
+
+def is_target(text: str) -> bool:
+    """Whether a text names a backend and not a file; a file of such a name is `./phoenix:x`.
+
+    >>> is_target("phoenix:default"), is_target("./phoenix:default"), is_target("C:runs")
+    (True, False, False)
+    """
+    return _TARGET(text) is not None
+
+
+def parse_target(text: str) -> Target:
+    """Return what a text names.
+
+    Raises:
+        UsageError: no backend of that name, or no place in it.
+
+    >>> parse_target("mlflow:agents")
+    Target(backend='mlflow', place='agents')
+    """
+    match = _TARGET(text)
+    if match is None:
+        raise UsageError(
+            f"{text!r} names no backend; expected langfuse:[PROJECT], langsmith:PROJECT, "
+            "mlflow:EXPERIMENT or phoenix:PROJECT"
+        )
+    backend, place = cast(BackendName, match[1]), match[2].strip()
+    noun, needed = _PLACE_NAMES[backend]
+    if needed and not place:
+        raise UsageError(f"{text!r} names no {noun.lower()}; expected {backend}:{noun}")
+    if any(ord(character) < 32 for character in place):
+        raise UsageError(f"{text!r}: the name of a {noun.lower()} holds no control characters")
+    return Target(backend, place)
+
+
+_LANGFUSE = "https://cloud.langfuse.com"
+_LANGSMITH = "https://api.smith.langchain.com"
+_PHOENIX_PORT = "6006"
+# Shorter texts are no secrets, and cutting them out of messages would make those unreadable.
+_SECRET_CHARACTERS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendAccess:
+    """A host, and the headers that open it.
+
+    Attributes:
+        base: address, without a slash at its end.
+        host_variable: the variable that says so, for messages.
+        key_variable: the variable that holds the key, for messages.
+        headers: sent with every request to this host, and to no other.
+        secrets: what no message may hold.
+    """
+
+    base: str
+    host_variable: str
+    key_variable: str
+    headers: Mapping[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+
+    @property
+    def host(self) -> str:
+        """Host and port, for messages."""
+        return urlsplit(self.base).netloc
+
+    def scrubbed(self, text: str) -> str:
+        """Return a text without the secrets: these, and whatever else looks like one."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return redact.scrub_message(text)
+
+
+def read_access(backend: BackendName, variables: Mapping[str, str]) -> BackendAccess:
+    """Return where a backend is and what opens it.
+
+    Args:
+        backend: which.
+        variables: the environment.
+
+    Raises:
+        ConfigError: a key or a host is missing, or is no address; the variable is named.
+    """
+    found = _READERS[backend](variables)
+    for name, value in found.headers.items():
+        if not (name + value).isascii() or not (name + value).isprintable():
+            raise ConfigError(
+                f"{found.key_variable} cannot be sent: a key holds printable ASCII characters only"
+            )
+    return found
+
+
+def _phoenix(variables: Mapping[str, str]) -> BackendAccess:
+    names = ("PHOENIX_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT")
+    host_variable = next((name for name in names if variables.get(name)), "")
+    base = variables.get(host_variable, "")
+    if not base:
+        host_variable, host = "PHOENIX_HOST", variables.get("PHOENIX_HOST", "")
+        if host in {"", "0.0.0.0", "::"}:  # what a server listens on is no place to call
+            host = "localhost"
+        port = variables.get("PHOENIX_PORT") or _PHOENIX_PORT
+        base = host if "://" in host else f"http://{host}:{port}"
+    headers = _parse_headers(variables.get("PHOENIX_CLIENT_HEADERS", ""))
+    key = variables.get("PHOENIX_API_KEY", "")
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+    return BackendAccess(
+        base=_clean_address(base, host_variable).removesuffix("/v1/traces"),
+        host_variable=host_variable,
+        key_variable="PHOENIX_API_KEY",
+        headers=headers,
+        secrets=_secrets(key, *headers.values()),
+    )
+
+
+def _parse_headers(text: str) -> dict[str, str]:
+    """Return headers as the variable of the SDK holds them: `a=b,c=d`, percent-encoded."""
+    found = {}
+    for pair in text.split(","):
+        name, equals, value = pair.partition("=")
+        if equals and name.strip():
+            found[unquote(name.strip()).lower()] = unquote(value.strip())
+    return found
+
+
+def _mlflow(variables: Mapping[str, str]) -> BackendAccess:
+    base = variables.get("MLFLOW_TRACKING_URI", "")
+    if not base.startswith(("http://", "https://")):
+        raise ConfigError(
+            f"MLFLOW_TRACKING_URI is {_without_login(base)}; expected the address of a "
+            "tracking server as "
+            "http://localhost:5000 (`mlflow server` serves a file store or a database)"
+        )
+    user, password = (variables.get(f"MLFLOW_TRACKING_{n}", "") for n in ("USERNAME", "PASSWORD"))
+    token = variables.get("MLFLOW_TRACKING_TOKEN", "")
+    headers = {}
+    if user or password:
+        headers["authorization"] = _basic_auth(user, password)
+    elif token:
+        headers["authorization"] = f"Bearer {token}"
+    return BackendAccess(
+        base=_clean_address(base, "MLFLOW_TRACKING_URI"),
+        host_variable="MLFLOW_TRACKING_URI",
+        key_variable="MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and _PASSWORD,",
+        headers=headers,
+        secrets=_secrets(password, token, *headers.values()),
+    )
+
+
+def _langfuse(variables: Mapping[str, str]) -> BackendAccess:
+    public = _require("LANGFUSE_PUBLIC_KEY", variables)
+    secret = _require("LANGFUSE_SECRET_KEY", variables)
+    host_variable = "LANGFUSE_BASE_URL"
+    if not variables.get(host_variable):
+        host_variable = "LANGFUSE_HOST"
+    return BackendAccess(
+        base=_clean_address(variables.get(host_variable) or _LANGFUSE, host_variable),
+        host_variable=host_variable,
+        key_variable="LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY",
+        headers={"authorization": (basic := _basic_auth(public, secret))},
+        secrets=_secrets(secret, basic),
+    )
+
+
+def _langsmith(variables: Mapping[str, str]) -> BackendAccess:
+    key = variables.get("LANGSMITH_API_KEY") or variables.get("LANGCHAIN_API_KEY")
+    if not key:
+        key = _require("LANGSMITH_API_KEY", variables)
+    old = variables.get("LANGCHAIN_ENDPOINT")
+    host_variable = "LANGSMITH_ENDPOINT"
+    workspace = variables.get("LANGSMITH_WORKSPACE_ID")
+    return BackendAccess(
+        base=_clean_address(variables.get(host_variable) or old or _LANGSMITH, host_variable),
+        host_variable=host_variable,
+        key_variable="LANGSMITH_API_KEY",
+        headers={"x-api-key": key, **({"x-tenant-id": workspace} if workspace else {})},
+        secrets=_secrets(key),
+    )
+
+
+def _require(name: str, variables: Mapping[str, str]) -> str:
+    value = variables.get(name, "")
+    if not value:
+        raise ConfigError(f"{name} is not set; set it to the key that opens the backend")
+    return value
+
+
+def _clean_address(text: str, variable: str) -> str:
+    """Return an address without the slash at its end.
+
+    Raises:
+        ConfigError: it is none, or holds a user name, a query or a fragment.
+    """
+    try:
+        parts = urlsplit(text.strip())
+        parts.port  # noqa: B018 - a port that is none raises here
+    except ValueError as e:
+        raise ConfigError(f"{variable} is no address ({e})") from e
+    plain = not (parts.query or parts.fragment or "@" in parts.netloc)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not plain:
+        raise ConfigError(
+            f"{variable} is {_without_login(text)}; expected an address as https://host:port, "
+            "without "
+            "user, query or fragment"
+        )
+    return text.strip().rstrip("/")
+
+
+def _without_login(text: str) -> str:
+    """Return a value as a message may show it: without what stands before an `@`."""
+    return repr(text.rpartition("@")[2][:60]) if text else "not set"
+
+
+def _basic_auth(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _secrets(*texts: str) -> tuple[str, ...]:
+    """Return what to cut out of messages, the longest first: with and without its scheme."""
+    bare = [text.removeprefix("Bearer ").removeprefix("Basic ") for text in texts]
+    return tuple(sorted({t for t in bare if len(t) >= _SECRET_CHARACTERS}, key=len, reverse=True))
+
+
+_READERS: dict[BackendName, Callable[[Mapping[str, str]], BackendAccess]] = {
+    "langfuse": _langfuse,
+    "langsmith": _langsmith,
+    "mlflow": _mlflow,
+    "phoenix": _phoenix,
+}
+
+
 QueryValue = str | int | list[str]
 Query = Mapping[str, QueryValue]
 
-_AGAIN = frozenset({429, 502, 503, 504})
+_RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 # Bytes of an error body that are read, and characters that are shown.
 _ERROR_BYTES = 16 * 1024
 _ERROR_SHOWN = 200
@@ -38,7 +296,7 @@ _JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RequestLimits:
     """How long to wait for a server, in seconds, and how much to take from it.
 
     Attributes:
@@ -78,10 +336,10 @@ class Client:
 
     def __init__(
         self,
-        access: Access,
+        access: BackendAccess,
         limits: Limits,
         *,
-        patience: Patience | None = None,
+        patience: RequestLimits | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Open nothing yet; `sleep` waits so many seconds."""
@@ -89,7 +347,7 @@ class Client:
 
         self.access = access
         self._limits = limits
-        self._patience = patience or Patience()
+        self._patience = patience or RequestLimits()
         self._sleep = sleep
         self._broken = httpx2.TransportError
         self._undecodable = httpx2.DecodingError
@@ -154,7 +412,7 @@ class Client:
                     raise EnvironmentFault(self._unreached(e)) from e
                 self._sleep(self._pause(None, attempt))
                 continue
-            if status in _AGAIN and not last:
+            if status in _RETRIED_STATUSES and not last:
                 self._sleep(self._pause(told, attempt))
                 continue
             return self._taken(status, told, body, path)

@@ -1,23 +1,33 @@
-"""Pull traces from Langfuse, through its public API.
+"""Pull traces from Langfuse through its public API, and send spans and scores to it.
 
 Observations are listed by when they began; the traces that they are of are then read whole, with
 their scores. Nothing tells which observations changed: `last` looks back an hour behind the newest
-one of the previous pull. Values of metadata come cut to 200 characters unless their keys are named,
-so they are asked for once more by name.
-Source: langfuse 5.0.4, `api/observations/client.py`, `api/scores/client.py`.
+one of the previous pull. Values of metadata come cut to 200 characters unless their keys are
+named, so they are asked for once more by name. Spans go in as OTLP; a score with the id and the
+time of an earlier one takes its place. Source: langfuse 5.0.4, `api/observations/client.py`,
+`api/scores/client.py`, `api/scores/types/create_score_request.py`, `api/opentelemetry`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from stepscope.backends.asking import Asked, Found, batched, cursor, objects
-from stepscope.backends.client import QueryValue, TooLarge
-from stepscope.backends.phoenix import iso
-from stepscope.formats.langfuse import runs_of
-from stepscope.formats.times import instant
+from stepscope.backends.client import Client, QueryValue, TooLarge
+from stepscope.backends.types import (
+    Evaluation,
+    PulledItem,
+    PullQuery,
+    in_batches,
+    iso_time,
+    list_objects,
+    next_cursor,
+)
+from stepscope.errors import EnvironmentFault
+from stepscope.formats.fields import parse_time
+from stepscope.formats.langfuse import read_langfuse_runs
+from stepscope.formats.otlp.values import TRACE_DIGITS, make_id
 from stepscope.model import Json, Source
-from stepscope.safety.door import Decoded
+from stepscope.safety.json import Decoded
 
 FORMAT = "langfuse"
 _OBSERVATIONS = "/api/public/v2/observations"
@@ -31,7 +41,7 @@ _LOOK_BACK_NS = 3_600_000_000_000
 _NEWEST = "newest_ns"
 
 
-def fetch(asked: Asked) -> Iterator[Found]:
+def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
     """Yield the runs of the traces that are asked for.
 
     Raises:
@@ -40,20 +50,20 @@ def fetch(asked: Asked) -> Iterator[Found]:
     newest = (asked.mark or {}).get(_NEWEST)
     first = newest - _LOOK_BACK_NS if isinstance(newest, int) else asked.since_ns
     began = [newest] if isinstance(newest, int) else []
-    for batch in batched(_traces(first, began, asked), _TRACES):
+    for batch in in_batches(_traces(first, began, asked), _TRACES):
         yield from _read(batch, asked)
     asked.told.mark = {_NEWEST: max(began, default=None)}
 
 
-def _traces(first: int | None, began: list[int], asked: Asked) -> Iterator[str]:
+def _traces(first: int | None, began: list[int], asked: PullQuery) -> Iterator[str]:
     """Yield the ids of traces of which an observation began at `first` or later, each once."""
     query: dict[str, QueryValue] = {"fields": "core"}
     if first is not None:
-        query["fromStartTime"] = iso(first)
+        query["fromStartTime"] = iso_time(first)
     known = set[str]()
     for page in _pages(_OBSERVATIONS, query, _LISTED, asked):
-        for observation in objects(page, "data", asked):
-            start = instant(observation.get("startTime"))
+        for observation in list_objects(page, "data", asked):
+            start = parse_time(observation.get("startTime"))
             if start is not None:
                 began.append(start.ns)
                 began[:] = [max(began)]
@@ -65,7 +75,9 @@ def _traces(first: int | None, began: list[int], asked: Asked) -> Iterator[str]:
                 yield trace_id
 
 
-def _pages(path: str, query: dict[str, QueryValue], most: int, asked: Asked) -> Iterator[Decoded]:
+def _pages(
+    path: str, query: dict[str, QueryValue], most: int, asked: PullQuery
+) -> Iterator[Decoded]:
     """Yield pages; one that is too large is asked for in parts."""
     query, limit, seen = dict(query), most, set[str]()
     while True:
@@ -78,13 +90,13 @@ def _pages(path: str, query: dict[str, QueryValue], most: int, asked: Asked) -> 
             continue
         yield page
         meta = page.value.get("meta") if isinstance(page.value, dict) else None
-        following = cursor(Decoded(meta), "cursor", seen, asked)
+        following = next_cursor(Decoded(meta), "cursor", seen, asked)
         if following is None:
             return
         query["cursor"] = following
 
 
-def _read(batch: list[str], asked: Asked) -> Iterator[Found]:
+def _read(batch: list[str], asked: PullQuery) -> Iterator[PulledItem]:
     """Yield the runs of whole traces, with what was said about them."""
     values: list[Json] = []
     for trace_id in batch:
@@ -102,15 +114,15 @@ def _read(batch: list[str], asked: Asked) -> Iterator[Found]:
         asked.told.withheld["observations without input and output"] += bare
     values += _scores(batch, asked)
     source = Source(format=FORMAT, uri=asked.uri)
-    yield from runs_of(values, source=source, limits=asked.limits)
+    yield from read_langfuse_runs(values, source=source, limits=asked.limits)
 
 
-def _whole(query: dict[str, QueryValue], asked: Asked) -> list[dict[str, Json]]:
+def _whole(query: dict[str, QueryValue], asked: PullQuery) -> list[dict[str, Json]]:
     """Return the observations of one trace, metadata whole."""
     found = [
         entry
         for page in _pages(_OBSERVATIONS, query, _WHOLE, asked)
-        for entry in objects(page, "data", asked)
+        for entry in list_objects(page, "data", asked)
     ]
     keys = sorted({key for entry in found for key in _cut(entry)})
     named = [key for key in keys if "," not in key]
@@ -122,7 +134,7 @@ def _whole(query: dict[str, QueryValue], asked: Asked) -> list[dict[str, Json]]:
     return [
         entry
         for page in _pages(_OBSERVATIONS, again, _WHOLE, asked)
-        for entry in objects(page, "data", asked)
+        for entry in list_objects(page, "data", asked)
     ]
 
 
@@ -140,7 +152,7 @@ def _cut(observation: dict[str, Json]) -> Iterator[str]:
             yield key
 
 
-def _scores(batch: list[str], asked: Asked) -> list[Json]:
+def _scores(batch: list[str], asked: PullQuery) -> list[Json]:
     """Return the scores of traces and of their observations; those sent from here stay there."""
     query: dict[str, QueryValue] = {
         "traceId": ",".join(batch),
@@ -148,7 +160,7 @@ def _scores(batch: list[str], asked: Asked) -> list[Json]:
     }
     found: list[Json] = []
     for page in _pages(_SCORES, query, _SCORED, asked):
-        for score in objects(page, "data", asked):
+        for score in list_objects(page, "data", asked):
             metadata = score.get("metadata")
             if isinstance(metadata, dict) and "stepscope" in metadata:
                 asked.told.withheld["verdicts of ours, left there"] += 1
@@ -166,3 +178,58 @@ def _placed(score: dict[str, Json]) -> dict[str, Json]:
     if subject.get("kind") == "observation":
         return {**score, "traceId": trace_id, "observationId": own}
     return {**score, "traceId": trace_id or own}
+
+
+_BATCH = 100
+# Characters of a score that is a text.
+_LABEL_MOST = 500
+
+
+class LangfuseSender:
+    """The project that the keys open."""
+
+    def __init__(self, client: Client) -> None:
+        """Send to the project of the client's keys."""
+        self._client = client
+
+    def spans(self, body: bytes) -> None:
+        """Send one request of OTLP."""
+        self._client.send(
+            "POST",
+            "/api/public/otel/v1/traces",
+            content=body,
+            kind="application/json",
+            headers={"x-langfuse-ingestion-version": "4"},
+        )
+
+    def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
+        """Score the trace of a run and its observations; Langfuse takes scores of any id."""
+        for batch in in_batches(found, _BATCH):
+            told = self._client.post("/api/public/scores", [_score(each) for each in batch]).value
+            rejected = told.get("rejected") if isinstance(told, dict) else None
+            if rejected:
+                errors = told.get("errors")
+                raise EnvironmentFault(
+                    f"{self._client.access.host} refused {rejected} of {len(batch)} scores: "
+                    f"{self._client.access.scrubbed(str(errors))[:200]!r}"
+                )
+        return 0
+
+
+def _score(each: Evaluation) -> dict[str, Json]:
+    metadata = dict(each.about)
+    if each.value is not None and each.label is not None:
+        metadata["label"] = each.label
+    text = (each.label or "")[:_LABEL_MOST]
+    about: dict[str, Json] = {
+        "id": f"stepscope-{make_id(f'{each.trace} {each.span} {each.key}', TRACE_DIGITS)}",
+        "traceId": each.trace,
+        "observationId": each.span,
+        "name": each.name,
+        "value": text if each.value is None else each.value,
+        "dataType": "CATEGORICAL" if each.value is None else "NUMERIC",
+        "comment": each.reason or None,
+        "metadata": metadata,
+        "timestamp": iso_time(each.at_ns or 0),
+    }
+    return {key: held for key, held in about.items() if held is not None}

@@ -1,27 +1,37 @@
-"""Pull traces from LangSmith, through its API.
+"""Pull traces from LangSmith through its API, and send spans and feedback to it.
 
 Root runs are listed by when they began, and the runs of each of their traces then read whole.
 Nothing tells which runs changed: `last` looks back an hour behind the newest root of the previous
 pull, and again at every trace that was not at its end. Inputs and outputs that the API gives as
-addresses of a file store are counted, and not fetched: an address in a trace is not followed.
-Source: langsmith 0.15.0, `client.py`, `list_runs` and `_get_cursor_paginated_list`.
+addresses of a file store are counted, and not fetched. Spans go in as OTLP; the server derives the
+id of a run from that of its span. Feedback has an id of ours: sent again, it takes the place of
+the earlier one. Source: langsmith 0.15.0, `client.py`, `list_runs`, `_get_cursor_paginated_list`,
+`create_feedback`, `update_feedback`; `integrations/otel`.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from uuid import UUID, uuid5
 
 import msgspec
 
-from stepscope.backends.asking import Asked, Found, cursor, objects
-from stepscope.backends.client import Client, TooLarge
-from stepscope.backends.phoenix import iso
+from stepscope.backends.client import Client, Rejected, TooLarge
+from stepscope.backends.types import (
+    Evaluation,
+    PulledItem,
+    PullQuery,
+    iso_time,
+    list_objects,
+    next_cursor,
+)
 from stepscope.errors import EnvironmentFault, UsageError
+from stepscope.formats.fields import parse_time
 from stepscope.formats.langsmith import FORMAT as READER
-from stepscope.formats.times import instant
+from stepscope.formats.otlp.protobuf import encode_protobuf
 from stepscope.model import Json, Stream
-from stepscope.safety.door import Decoded
+from stepscope.safety.json import Decoded
 
 FORMAT = "langsmith"
 _QUERY = "/runs/query"
@@ -41,10 +51,10 @@ _FIELDS = (
 ).split()
 _ELSEWHERE = ("inputs", "outputs")
 # Of a key of feedback that was sent from here.
-OURS = "stepscope."
+OUR_PREFIX = "stepscope."
 
 
-def fetch(asked: Asked) -> Iterator[Found]:
+def fetch_langsmith(asked: PullQuery) -> Iterator[PulledItem]:
     """Yield the runs of the traces that are asked for.
 
     Raises:
@@ -60,7 +70,7 @@ def fetch(asked: Asked) -> Iterator[Found]:
     known = set[str]()
     for root in _roots(project, first, asked):
         trace_id = str(root.get("trace_id") or root.get("id"))
-        start = instant(root.get("start_time"))
+        start = parse_time(root.get("start_time"))
         if start is not None:
             began = start.ns if began is None else max(began, start.ns)
         if root.get("end_time") is None:
@@ -76,14 +86,14 @@ def fetch(asked: Asked) -> Iterator[Found]:
     asked.told.mark = {_NEWEST: began, _OPEN: unfinished[-_OPEN_MOST:]}
 
 
-def _project(asked: Asked) -> str:
-    found = project_id(asked.client, asked.place)
+def _project(asked: PullQuery) -> str:
+    found = find_project(asked.client, asked.place)
     if found is None:
         raise UsageError(f"{asked.client.access.host} has no project {asked.place!r}")
     return found
 
 
-def project_id(client: Client, name: str) -> str | None:
+def find_project(client: Client, name: str) -> str | None:
     """Return the id of the project of that name, None where there is none.
 
     Raises:
@@ -98,17 +108,17 @@ def project_id(client: Client, name: str) -> str | None:
     return next((str(each["id"]) for each in value if each.get("name") == name), None)
 
 
-def _roots(project: str, first: int | None, asked: Asked) -> Iterator[dict[str, Json]]:
+def _roots(project: str, first: int | None, asked: PullQuery) -> Iterator[dict[str, Json]]:
     body: dict[str, Json] = {
         "session": [project],
         "is_root": True,
-        "start_time": _EVER if first is None else iso(first),
+        "start_time": _EVER if first is None else iso_time(first),
         "select": ["id", "trace_id", "start_time", "end_time", "status"],
     }
     return _pages(body, asked)
 
 
-def _pages(body: dict[str, Json], asked: Asked) -> Iterator[dict[str, Json]]:
+def _pages(body: dict[str, Json], asked: PullQuery) -> Iterator[dict[str, Json]]:
     """Yield runs; a page that is too large is asked for in parts."""
     body, seen = {**body, "limit": _PAGE}, set[str]()
     while True:
@@ -119,15 +129,15 @@ def _pages(body: dict[str, Json], asked: Asked) -> Iterator[dict[str, Json]]:
                 raise
             body["limit"] = max(1, body["limit"] // 8)
             continue
-        yield from objects(page, "runs", asked)
+        yield from list_objects(page, "runs", asked)
         cursors = page.value.get("cursors") if isinstance(page.value, dict) else None
-        following = cursor(Decoded(cursors), "next", seen, asked)
+        following = next_cursor(Decoded(cursors), "next", seen, asked)
         if following is None:
             return
         body["cursor"] = following
 
 
-def _read(project: str, trace_id: str, asked: Asked) -> Iterator[Found]:
+def _read(project: str, trace_id: str, asked: PullQuery) -> Iterator[PulledItem]:
     """Yield the run of one whole trace."""
     body: dict[str, Json] = {
         "session": [project],
@@ -161,5 +171,74 @@ def _without_ours(run: dict[str, Json]) -> dict[str, Json]:
     stats = run.get("feedback_stats")
     if not isinstance(stats, dict):
         return run
-    others = {key: held for key, held in stats.items() if not key.startswith(OURS)}
+    others = {key: held for key, held in stats.items() if not key.startswith(OUR_PREFIX)}
     return {**run, "feedback_stats": others or None}
+
+
+# The namespace of the ids that are made here; any fixed one will do.
+_NAMESPACE = UUID("6f0d6a0e-9d0f-5b1e-8f52-0d2b3a7c5e11")
+
+
+class LangsmithSender:
+    """One project of one workspace."""
+
+    def __init__(self, client: Client, place: str) -> None:
+        """Send to the project called `place`, which LangSmith makes where there is none."""
+        self._client = client
+        self._place = place
+
+    def spans(self, body: bytes) -> None:
+        """Send one request of OTLP."""
+        self._client.send(
+            "POST",
+            "/otel/v1/traces",
+            content=encode_protobuf(body),
+            kind="application/x-protobuf",
+            headers={"langsmith-project": self._place},
+        )
+
+    def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
+        """Give feedback on the runs of a trace; return how many are about runs not there."""
+        absent = 0
+        for each in found:
+            feedback = _feedback(each)
+            try:
+                self._client.post("/feedback", feedback)
+            except Rejected as e:
+                if e.status == 404:
+                    absent += 1
+                elif e.status == 409:  # it is there: what may have changed is changed
+                    changed = {key: feedback.get(key) for key in ("score", "value", "comment")}
+                    self._client.post(f"/feedback/{feedback['id']}", changed, method="PATCH")
+                else:
+                    raise
+        return absent
+
+
+def _feedback(each: Evaluation) -> dict[str, Json]:
+    run_id = _run_id(each.span or each.root)
+    about: dict[str, Json] = {
+        "id": str(uuid5(_NAMESPACE, f"{run_id} {each.key}")),
+        "run_id": run_id,
+        "key": f"{OUR_PREFIX}{each.name}",
+        "score": each.value,
+        "value": each.label,
+        "comment": each.reason or None,
+        "feedback_source": {
+            "type": "model" if each.annotator == "LLM" else "api",
+            "metadata": each.about,
+        },
+    }
+    return {key: held for key, held in about.items() if held is not None}
+
+
+def _run_id(span: str) -> str:
+    """Return the id of the run that a span is: its own, or what the server derives from it.
+
+    >>> _run_id("00f067aa0ba902b7")
+    '00000000-0000-0000-00f0-67aa0ba902b7'
+    """
+    try:
+        return str(UUID(hex=span))
+    except ValueError:
+        return str(UUID(int=int(span, 16)))

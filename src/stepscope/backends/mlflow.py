@@ -1,30 +1,40 @@
-"""Pull traces from an MLflow tracking server, through its REST interface.
+"""Pull traces from an MLflow tracking server through its REST interface, and send to it.
 
 Searching gives what is known of each trace, without its spans; the spans are then asked for trace
-by trace, from wherever the server keeps them. A server lists traces by when they began and not by
-when they changed: `last` therefore looks back an hour behind the newest trace, and again at every
-trace that was still being recorded.
-Source: mlflow 3.17.2, `store/tracking/rest_store.py`, `server/handlers.py`.
+by trace. A server lists traces by when they began and not by when they changed: `last` therefore
+looks back an hour behind the newest trace, and again at every trace that was still being recorded.
+Spans go in as OTLP, from MLflow 3 on with a database behind the server. Verdicts are assessments;
+the server gives them ids, so those that are there are read first, and changed where they differ.
+Source: mlflow 3.17.2, `store/tracking/rest_store.py`, `server/handlers.py`, `server/otel_api.py`,
+`entities/assessment.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
-from stepscope.backends.asking import Asked, Found, aside, cursor, objects
 from stepscope.backends.client import Client, Rejected, TooLarge
+from stepscope.backends.types import (
+    Annotator,
+    Evaluation,
+    PulledItem,
+    PullQuery,
+    list_objects,
+    next_cursor,
+    quarantine_reply,
+)
 from stepscope.errors import EnvironmentFault, UsageError
-from stepscope.formats.mlflow import runs_of
-from stepscope.formats.spans.attributes import count, decoded, parsed
-from stepscope.formats.times import instant
+from stepscope.formats.fields import parse_time
+from stepscope.formats.mlflow import read_mlflow_runs
+from stepscope.formats.spans.attributes import decode_object, decode_value, find_count
 from stepscope.model import Json, Source, Trajectory
 from stepscope.safety.limits import Limits
 
 FORMAT = "mlflow"
 # Of an assessment's metadata, where it was sent from here.
-KEY = "stepscope.key"
+VERDICT_KEY = "stepscope.key"
 _OWN_WORDS = "mlflow."
 _OTHER_WORDS = ("gen_ai.", "openinference.", "llm.", "ai.", "traceloop.", "langfuse.")
 # Traces on one page; servers refuse more than 500.
@@ -36,14 +46,14 @@ _NEWEST, _OPEN = "newest_ms", "in_progress"
 _OPEN_MOST = 10_000
 
 
-class _Seen(NamedTuple):
+class _PullState(NamedTuple):
     """What the mark is made of: when traces began, and which were not at their end."""
 
     began_ms: list[int]
     unfinished: list[str]
 
 
-def fetch(asked: Asked) -> Iterator[Found]:
+def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
     """Yield the runs of the traces that are asked for.
 
     Raises:
@@ -55,7 +65,7 @@ def fetch(asked: Asked) -> Iterator[Found]:
     first = newest - _LOOK_BACK_MS if isinstance(newest, int) else None
     if asked.since_ns is not None:
         first = -(-asked.since_ns // 1_000_000)
-    seen = _Seen([newest] if isinstance(newest, int) else [], [])
+    seen = _PullState([newest] if isinstance(newest, int) else [], [])
     listed = set[str]()
     for info in _listed(_experiment(asked), first, asked):
         listed.add(str(info.get("trace_id")))
@@ -63,7 +73,7 @@ def fetch(asked: Asked) -> Iterator[Found]:
     for trace_id in mark.get(_OPEN) or ():
         if (
             trace_id not in listed
-            and (again := trace_info(asked.client, str(trace_id))) is not None
+            and (again := read_trace_info(asked.client, str(trace_id))) is not None
         ):
             yield from _run(again, seen, asked)
     dropped = len(seen.unfinished) - _OPEN_MOST
@@ -75,8 +85,8 @@ def fetch(asked: Asked) -> Iterator[Found]:
     }
 
 
-def _experiment(asked: Asked) -> str:
-    found = experiment_id(asked.client, asked.place)
+def _experiment(asked: PullQuery) -> str:
+    found = find_experiment(asked.client, asked.place)
     if found is None:
         raise UsageError(
             f"{asked.client.access.host} has no experiment {asked.place!r}; "
@@ -85,7 +95,7 @@ def _experiment(asked: Asked) -> str:
     return found
 
 
-def experiment_id(client: Client, name: str) -> str | None:
+def find_experiment(client: Client, name: str) -> str | None:
     """Return the id of the experiment of that name, None where there is none.
 
     Raises:
@@ -108,7 +118,7 @@ def experiment_id(client: Client, name: str) -> str | None:
     return str(named)
 
 
-def _listed(experiment_id: str, first: int | None, asked: Asked) -> Iterator[dict[str, Json]]:
+def _listed(experiment_id: str, first: int | None, asked: PullQuery) -> Iterator[dict[str, Json]]:
     """Yield what is known of each trace that began at `first` or later, the earliest first."""
     place = {
         "type": "MLFLOW_EXPERIMENT",
@@ -124,14 +134,14 @@ def _listed(experiment_id: str, first: int | None, asked: Asked) -> Iterator[dic
     seen = set[str]()
     while True:
         page = asked.client.post("/api/3.0/mlflow/traces/search", body)
-        yield from objects(page, "traces", asked)
-        following = cursor(page, "next_page_token", seen, asked)
+        yield from list_objects(page, "traces", asked)
+        following = next_cursor(page, "next_page_token", seen, asked)
         if following is None:
             return
         body["page_token"] = following
 
 
-def trace_info(client: Client, trace_id: str) -> dict[str, Json] | None:
+def read_trace_info(client: Client, trace_id: str) -> dict[str, Json] | None:
     """Return what is known of one trace beside its spans, None where there is none."""
     try:
         value = client.get(f"/api/3.0/mlflow/traces/{quote(trace_id, safe='')}").value
@@ -144,10 +154,10 @@ def trace_info(client: Client, trace_id: str) -> dict[str, Json] | None:
     return info if isinstance(info, dict) else None
 
 
-def _run(info: dict[str, Json], seen: _Seen, asked: Asked) -> Iterator[Found]:
+def _run(info: dict[str, Json], seen: _PullState, asked: PullQuery) -> Iterator[PulledItem]:
     """Yield the run of one trace, and note what the mark needs of it."""
     trace_id = str(info.get("trace_id"))
-    began = instant(info.get("request_time"))
+    began = parse_time(info.get("request_time"))
     if began is not None:
         seen.began_ms.append(began.ns // 1_000_000)
     if info.get("state") == "IN_PROGRESS":
@@ -155,36 +165,36 @@ def _run(info: dict[str, Json], seen: _Seen, asked: Asked) -> Iterator[Found]:
     try:
         data = _spans(trace_id, asked)
     except TooLarge as e:
-        yield aside(info, str(e), asked)
+        yield quarantine_reply(info, str(e), asked)
         return
     source = Source(format=FORMAT, uri=asked.uri)
     info = _without_ours(info, asked)
     value = info if data is None else {"info": info, "data": data}
-    for found in runs_of([value], source=source, limits=asked.limits):
+    for found in read_mlflow_runs([value], source=source, limits=asked.limits):
         if isinstance(found, Trajectory):
             _note_missing(found, info, data, asked)
         yield found
 
 
-def _without_ours(info: dict[str, Json], asked: Asked) -> dict[str, Json]:
+def _without_ours(info: dict[str, Json], asked: PullQuery) -> dict[str, Json]:
     """Return what is known of a trace without the verdicts that were sent to it from here."""
     listed = info.get("assessments")
     if not isinstance(listed, list):
         return info
-    others = [held for held in listed if not key_of(held)]
+    others = [held for held in listed if not verdict_key(held)]
     if len(others) == len(listed):
         return info
     asked.told.withheld["verdicts of ours, left there"] += len(listed) - len(others)
     return {**info, "assessments": others}
 
 
-def key_of(assessment: Json) -> str:
+def verdict_key(assessment: Json) -> str:
     """Return by what a verdict of ours is told from others; "" where it is none of ours."""
     about = assessment.get("metadata") if isinstance(assessment, dict) else None
-    return str(about.get(KEY, "")) if isinstance(about, dict) else ""
+    return str(about.get(VERDICT_KEY, "")) if isinstance(about, dict) else ""
 
 
-def _spans(trace_id: str, asked: Asked) -> dict[str, Json] | None:
+def _spans(trace_id: str, asked: PullQuery) -> dict[str, Json] | None:
     """Return the spans of a trace; None where the server has none of it."""
     try:
         path = "/ajax-api/2.0/mlflow/get-trace-artifact"
@@ -208,13 +218,15 @@ def _as_recorded(span: Json, limits: Limits) -> Json:
     held = span.get("attributes") if isinstance(span, dict) else None
     if not isinstance(held, dict) or not any(key.startswith(_OTHER_WORDS) for key in held):
         return span
-    told = {key: parsed(v, limits) for key, v in held.items() if not key.startswith(_OWN_WORDS)}
+    told = {
+        key: decode_value(v, limits) for key, v in held.items() if not key.startswith(_OWN_WORDS)
+    }
     added = {key: value for key, value in held.items() if key.startswith(_OWN_WORDS)}
     return {**span, "attributes": told, "added_by_server": added}
 
 
 def _note_missing(
-    run: Trajectory, info: dict[str, Json], data: dict[str, Json] | None, asked: Asked
+    run: Trajectory, info: dict[str, Json], data: dict[str, Json] | None, asked: PullQuery
 ) -> None:
     withheld = asked.told.withheld
     if data is None:
@@ -222,8 +234,8 @@ def _note_missing(
         return
     told = info.get("trace_metadata")
     sizes = told.get("mlflow.trace.sizeStats") if isinstance(told, dict) else None
-    stats = decoded(sizes, asked.limits)
-    recorded = count(stats, "num_spans") if isinstance(stats, dict) else None
+    stats = decode_object(sizes, asked.limits)
+    recorded = find_count(stats, "num_spans") if isinstance(stats, dict) else None
     ids = {span.id for span in run.spans}
     missing = len({span.parent for span in run.spans if span.parent} - ids)
     if recorded is not None:
@@ -233,3 +245,77 @@ def _note_missing(
     unresolved = sum("mlflow-attachment://" in str(span.attributes) for span in run.spans)
     if unresolved:
         withheld["spans with attachments, which are not fetched"] += unresolved
+
+
+_SOURCES: dict[Annotator, str] = {"CODE": "CODE", "HUMAN": "HUMAN", "LLM": "LLM_JUDGE"}
+
+
+class MlflowSender:
+    """One experiment of one server."""
+
+    def __init__(self, client: Client, place: str) -> None:
+        """Find the experiment called `place`, or make it.
+
+        Raises:
+            Rejected: the server refuses to make it.
+        """
+        self._client = client
+        self._experiment = find_experiment(client, place)
+        if self._experiment is None:
+            made = client.post("/api/2.0/mlflow/experiments/create", {"name": place}).value
+            self._experiment = str(made["experiment_id"])
+
+    def spans(self, body: bytes) -> None:
+        """Send one request of OTLP."""
+        headers = {"x-mlflow-experiment-id": self._experiment or ""}
+        self._client.send(
+            "POST", "/v1/traces", content=body, kind="application/json", headers=headers
+        )
+
+    def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
+        """Assess the trace of a run and its spans."""
+        trace_id = found[0].trace
+        if not trace_id.startswith("tr-"):
+            trace_id = f"tr-{trace_id}"
+        info = read_trace_info(self._client, trace_id)
+        if info is None:
+            return len(found)
+        there = {
+            verdict_key(held): held for held in info.get("assessments") or () if verdict_key(held)
+        }
+        path = f"/api/3.0/mlflow/traces/{quote(trace_id, safe='')}/assessments"
+        for each in found:
+            wanted = _assessment(each, trace_id)
+            held = there.get(each.key)
+            if held is None:
+                self._client.post(path, {"assessment": wanted})
+            elif any(held.get(key) != wanted.get(key) for key in ("feedback", "rationale")):
+                self._change(path, held, wanted)
+        return 0
+
+    def _change(self, path: str, held: dict[str, Json], wanted: dict[str, Json]) -> None:
+        named = str(held.get("assessment_id"))
+        fields = [key for key in ("feedback", "rationale", "metadata") if key in wanted]
+        body = {
+            "assessment": {**wanted, "assessment_id": named},
+            "update_mask": ",".join(fields),
+        }
+        self._client.post(f"{path}/{quote(named, safe='')}", body, method="PATCH")
+
+
+def _assessment(each: Evaluation, trace_id: str) -> dict[str, Json]:
+    """Return a verdict as an assessment; every value of its metadata is text."""
+    metadata = {VERDICT_KEY: each.key, **{key: str(value) for key, value in each.about.items()}}
+    if each.value is not None and each.label is not None:
+        metadata["label"] = each.label
+    value: Json = each.label if each.value is None else each.value
+    about: dict[str, Json] = {
+        "assessment_name": each.name,
+        "trace_id": trace_id,
+        "span_id": each.span,
+        "source": {"source_type": _SOURCES[each.annotator], "source_id": "stepscope"},
+        "feedback": {"value": value},
+        "rationale": each.reason or None,
+        "metadata": metadata,
+    }
+    return {key: held for key, held in about.items() if held is not None}

@@ -1,28 +1,40 @@
-"""Pull traces from a Phoenix server, through its REST interface.
+"""Pull traces from a Phoenix server through its REST interface, and send spans and annotations.
 
-Which traces: all that began since a time, or all of which the server took in a span since the
-previous pull (its spans are numbered as they come in). Each of them is then read whole, so that a
-late span never makes half a run. The interface gives spans without resource, instrumentation
-scope, kind of OpenTelemetry and links: that is counted, not passed over.
-Source: arize-phoenix 20.26.1, `server/api/routers/v1/spans.py` and `traces.py`.
+Pulled are all traces that began since a time, or all of which the server took in a span since the
+previous pull (its spans are numbered as they come in). Each is then read whole, so that a late
+span never makes half a run. The interface gives spans without resource, scope, OpenTelemetry kind
+and links: that is counted. Spans go in as OTLP in protobuf, the only form that it takes; a span
+that it knows stays as it is. An annotation is unique by span or trace, name and identifier.
+Source: arize-phoenix 20.26.1, `server/api/routers/v1/spans.py`, `traces.py`, `annotations.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from stepscope.backends.asking import Asked, Found, aside, batched, cursor, objects, runs
-from stepscope.backends.client import QueryValue, Rejected, TooLarge
+from stepscope.backends.client import Client, QueryValue, Rejected, TooLarge
+from stepscope.backends.types import (
+    Evaluation,
+    PulledItem,
+    PullQuery,
+    assemble_runs,
+    in_batches,
+    iso_time,
+    list_objects,
+    next_cursor,
+    quarantine_reply,
+)
 from stepscope.errors import TraceError, UsageError
-from stepscope.formats.spans import Span
-from stepscope.formats.spans.attributes import nested
-from stepscope.formats.spans.lists import flat_span
+from stepscope.formats.otlp.protobuf import encode_protobuf
+from stepscope.formats.spans import RawSpan
+from stepscope.formats.spans.attributes import unflatten
+from stepscope.formats.spans.lists import read_flat_span
 from stepscope.model import Json
-from stepscope.safety.door import Repair
+from stepscope.safety.json import Repair
 
 FORMAT = "phoenix"
 # Traces read with one question, and spans on one page of the answer.
@@ -35,7 +47,7 @@ _SPREAD = ("tool.parameters", "metadata", "llm.prompt_template.variables")
 _WITHHELD = "spans without resource, scope, kind and links"
 
 
-def fetch(asked: Asked) -> Iterator[Found]:
+def fetch_phoenix(asked: PullQuery) -> Iterator[PulledItem]:
     """Yield the runs of the traces that are asked for.
 
     Raises:
@@ -48,19 +60,19 @@ def fetch(asked: Asked) -> Iterator[Found]:
             "its id, as the address of its page shows it"
         )
     newest = _newest(asked)
-    for batch in batched(_traces(asked), _TRACES):
+    for batch in in_batches(_traces(asked), _TRACES):
         yield from _read(batch, asked)
     asked.told.mark = {_MARK: newest}
 
 
-def _path(asked: Asked, what: str) -> str:
+def _path(asked: PullQuery, what: str) -> str:
     return f"/v1/projects/{quote(asked.place, safe='')}/{what}"
 
 
-def _newest(asked: Asked) -> Json:
+def _newest(asked: PullQuery) -> Json:
     """Return the number of the span that came in last, None in an empty project."""
     try:
-        found = objects(asked.client.get(_path(asked, "spans"), {"limit": 1}), "data", asked)
+        found = list_objects(asked.client.get(_path(asked, "spans"), {"limit": 1}), "data", asked)
     except Rejected as e:
         if e.status == 404:
             raise UsageError(
@@ -71,7 +83,7 @@ def _newest(asked: Asked) -> Json:
     return found[0].get("id") if found else None
 
 
-def _traces(asked: Asked) -> Iterator[str]:
+def _traces(asked: PullQuery) -> Iterator[str]:
     """Yield the ids of the traces that are asked for, each once."""
     known = set[str]()
     ids = _began_since(asked) if asked.mark is None else _came_since(asked)
@@ -81,22 +93,22 @@ def _traces(asked: Asked) -> Iterator[str]:
             yield trace_id
 
 
-def _began_since(asked: Asked) -> Iterator[str]:
+def _began_since(asked: PullQuery) -> Iterator[str]:
     query: dict[str, QueryValue] = {"limit": _LISTED, "order": "asc"}
     if asked.since_ns is not None:
-        query["start_time"] = iso(asked.since_ns)
+        query["start_time"] = iso_time(asked.since_ns)
     seen = set[str]()
     while True:
         page = asked.client.get(_path(asked, "traces"), query)
-        for trace in objects(page, "data", asked):
+        for trace in list_objects(page, "data", asked):
             yield str(trace.get("trace_id"))
-        following = cursor(page, "next_cursor", seen, asked)
+        following = next_cursor(page, "next_cursor", seen, asked)
         if following is None:
             return
         query["cursor"] = following
 
 
-def _came_since(asked: Asked) -> Iterator[str]:
+def _came_since(asked: PullQuery) -> Iterator[str]:
     """Yield the traces of spans that came in after the marked one, the newest first."""
     mark = (asked.mark or {}).get(_MARK)
     for span in _pages(asked, {}, []):
@@ -108,7 +120,7 @@ def _came_since(asked: Asked) -> Iterator[str]:
 
 
 def _pages(
-    asked: Asked, chosen: dict[str, list[str]], repairs: list[Repair]
+    asked: PullQuery, chosen: dict[str, list[str]], repairs: list[Repair]
 ) -> Iterator[dict[str, Json]]:
     """Yield spans as they are, the newest first; a page that is too large is asked for in parts."""
     limit, following, seen = _SPANS, "", set[str]()
@@ -124,33 +136,33 @@ def _pages(
             limit = max(1, limit // 8)
             continue
         repairs += page.repairs
-        yield from objects(page, "data", asked)
-        found = cursor(page, "next_cursor", seen, asked)
+        yield from list_objects(page, "data", asked)
+        found = next_cursor(page, "next_cursor", seen, asked)
         if found is None:
             return
         following = found
 
 
-def _read(batch: list[str], asked: Asked) -> Iterator[Found]:
+def _read(batch: list[str], asked: PullQuery) -> Iterator[PulledItem]:
     """Yield the runs of whole traces; a span that is none is set aside."""
-    spans: list[Span] = []
+    spans: list[RawSpan] = []
     repairs: list[Repair] = []
     wanted = set(batch)
     for record in _pages(asked, {"trace_id": batch}, repairs):
         try:
-            span = span_of(record)
+            span = phoenix_span(record)
         except (TraceError, msgspec.ValidationError) as e:
-            yield aside(record, str(e), asked)
+            yield quarantine_reply(record, str(e), asked)
             continue
         if span.trace_id in wanted:  # a server that does not know the filter sends all
             spans.append(span)
             asked.told.withheld[_WITHHELD] += 1
     if absent := len(wanted - {span.trace_id for span in spans}):
         asked.told.withheld["traces listed and not returned"] += absent
-    yield from runs(spans, asked, format=FORMAT, repairs=repairs)
+    yield from assemble_runs(spans, asked, format=FORMAT, repairs=repairs)
 
 
-def span_of(record: dict[str, Json]) -> Span:
+def phoenix_span(record: dict[str, Json]) -> RawSpan:
     """Return one span of the interface.
 
     Raises:
@@ -160,7 +172,7 @@ def span_of(record: dict[str, Json]) -> Span:
     kind = told.pop("span_kind", None)
     code, message = told.pop("status_code", None), told.pop("status_message", None)
     told["status"] = {"code": code, **({"message": message} if message else {})}
-    span = flat_span(told)
+    span = read_flat_span(told)
     attributes = _rejoined(span.attributes)
     if kind not in {None, "", "UNKNOWN"}:
         attributes["openinference.span.kind"] = kind
@@ -175,11 +187,76 @@ def _rejoined(attributes: dict[str, Json]) -> dict[str, Json]:
         if base is None:
             kept[key] = value
         elif base not in kept:
-            kept[base] = msgspec.json.encode(nested(attributes, f"{base}.")).decode()
+            kept[base] = msgspec.json.encode(unflatten(attributes, f"{base}.")).decode()
     return kept
 
 
-def iso(ns: int) -> str:
-    """Return nanoseconds since 1970 as a time with its offset, to the microsecond below."""
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ns // 1000)
-    return moment.isoformat()
+# Annotations of one request.
+_BATCH = 200
+# Spans are put into the database behind the answer: how often, and how many seconds apart, to ask
+# for one that was sent just now.
+_LOOKS, _PAUSE = 40, 0.5
+
+
+class PhoenixSender:
+    """One project of one server."""
+
+    def __init__(self, client: Client, place: str, sleep: Callable[[float], None]) -> None:
+        """Send to the project called `place`, which Phoenix makes where there is none."""
+        self._client = client
+        self._place = place
+        self._sleep = sleep
+
+    def spans(self, body: bytes) -> None:
+        """Send one request of OTLP."""
+        headers = {"x-project-name": self._place}
+        kind = "application/x-protobuf"
+        self._client.send(
+            "POST", "/v1/traces", content=encode_protobuf(body), kind=kind, headers=headers
+        )
+
+    def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
+        """Annotate spans, and the trace with what is about the whole run."""
+        absent = 0
+        for path, chosen in (
+            ("/v1/span_annotations", [each for each in found if each.span is not None]),
+            ("/v1/trace_annotations", [each for each in found if each.span is None]),
+        ):
+            for batch in in_batches(chosen, _BATCH):
+                absent += self._annotate(path, batch, fresh=fresh)
+        return absent
+
+    def _annotate(self, path: str, batch: list[Evaluation], *, fresh: bool) -> int:
+        """Send annotations of one kind; return how many are about spans not there."""
+        body = {"data": [_annotation(each) for each in batch]}
+        for _ in range(_LOOKS if fresh else 1):
+            try:
+                self._client.post(f"{path}?sync=true", body)
+            except Rejected as e:
+                if e.status != 404:
+                    raise
+                if fresh:
+                    self._sleep(_PAUSE)
+            else:
+                return 0
+        if len(batch) == 1:
+            return 1
+        # Some may be there: a batch is refused whole for one that is not.
+        return sum(self._annotate(path, [each], fresh=False) for each in batch)
+
+
+def _annotation(each: Evaluation) -> dict[str, Any]:
+    told: dict[str, Json] = {
+        "score": each.value,
+        "label": each.label,
+        "explanation": each.reason or None,
+    }
+    place = {"trace_id": each.trace} if each.span is None else {"span_id": each.span}
+    return {
+        **place,
+        "name": each.name,
+        "annotator_kind": each.annotator,
+        "result": {key: value for key, value in told.items() if value is not None},
+        "metadata": each.about,
+        "identifier": f"stepscope:{each.key}",
+    }

@@ -1,41 +1,172 @@
-"""Raters against raters: judges, the rules, people, verdicts from elsewhere, rubric by rubric.
+"""Agreement of raters on every rubric: judges, rules, people, imported verdicts; and disputes.
 
-Agreement says that raters read a rubric alike, not that they are right. A judge's `uncertain` and
-`not_applicable` are labels; where the rules cannot know they have not rated; what was refused or
-could not be read is counted, and is no label. Formulas and intervals are those of
-`stepscope.stats.interrater`.
+Agreement says that raters read a rubric alike, not that they are right. What was refused or could
+not be read is counted, and is no label. The queue lists the runs and steps on which families
+disagree, the most telling first: such labels tune a rubric and are never a test of it, nor part of
+any rate. Formulas and intervals: `stepscope.stats.interrater`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from types import MappingProxyType
 
-from stepscope.calibrate.agreement_confidence import changes, curves, weighted
-from stepscope.calibrate.agreement_decision import DISPUTED, THRESHOLD, decide, deciding
-from stepscope.calibrate.agreement_figures import (
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.calibrate.confidence import calibration_curves, confidence_weighted, rubric_changes
+from stepscope.calibrate.figures import (
+    DISPUTED,
     NOMINAL,
-    Drawing,
-    of_families,
-    of_raters,
-    together,
+    THRESHOLD,
+    IntervalDraws,
+    compare_families,
+    compare_raters,
+    decide_rubric,
+    deciding_columns,
+    group_agreement,
 )
-from stepscope.calibrate.agreement_queue import disputes
-from stepscope.calibrate.agreement_ratings import Ratings, ratings
-from stepscope.calibrate.agreement_reading import HUMAN, IMPORTED, RULES, WHAT_ENTERS, read
-from stepscope.calibrate.agreement_types import Agreement, Aspect, Curve, Dispute, Together
+from stepscope.calibrate.ratings import (
+    HUMAN,
+    IMPORTED,
+    RULES,
+    WHAT_ENTERS,
+    RatingTable,
+    rating_table,
+    read_ratings,
+)
+from stepscope.calibrate.types import (
+    Agreement,
+    CalibrationCurve,
+    Dispute,
+    GroupAgreement,
+    RubricAgreement,
+)
 from stepscope.errors import UsageError
+from stepscope.measures.rule import UNCERTAIN
+from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.columns import Rows
-from stepscope.store.samples import Drawn
-from stepscope.store.where import FIELDS, Where, parse
+from stepscope.store.store import DrawnRun
+from stepscope.store.where import FIELDS, Where, parse_where
 from stepscope.values import Unmeasured
+
+# Answers that commit to nothing: a dispute in which one side has none is less telling.
+OPEN = frozenset({UNCERTAIN, "not_applicable"})
+COLUMNS = (
+    "aspect", "run", "name", "step", "rater", "family", "label", "value", "confidence", "cites",
+    "reason", "use",
+)  # fmt: skip
+# What a spreadsheet would take for a formula.
+_FORMULA = ("=", "+", "-", "@")
+
+
+def find_disputes(
+    ratings: RatingTable, *, within: bool = False, most: int | None = None
+) -> list[Dispute]:
+    """Return the items on which raters of different families disagree, the most telling first.
+
+    First where both sides commit themselves, then by the share of pairs that disagree, then by how
+    sure the raters are. How sure is reckoned within each judge, as the rank of this confidence
+    among its own: confidences of two families cannot be compared.
+
+    Args:
+        ratings: of one rubric.
+        within: judges of one family may disagree as well; people always may, and so may judges
+            whose verdicts were imported.
+        most: how many are returned; None for all.
+    """
+    ranks = _ranks(ratings)
+    found: list[tuple[float, ...]] = []
+    pairs = [
+        (a, b)
+        for a, b in combinations(range(len(ratings.voices)), 2)
+        if within or _strangers(ratings.voices[a].family, ratings.voices[b].family)
+    ]
+    open_ = [label in OPEN for label in ratings.labels]
+    for place, row in enumerate(ratings.codes.tolist()):
+        both = [(a, b) for a, b in pairs if row[a] >= 0 and row[b] >= 0]
+        apart = [(a, b) for a, b in both if row[a] != row[b]]
+        if apart:
+            committed = any(not open_[row[a]] and not open_[row[b]] for a, b in apart)
+            sure = float(np.mean([ranks[place, at] for at in {at for p in apart for at in p}]))
+            distance = _distance(ratings, place, apart)
+            share = len(apart) / len(both)
+            found.append((-float(committed), -share, -distance, -sure, place))
+    return [_dispute(ratings, int(key[-1]), -key[1]) for key in sorted(found)[:most]]
+
+
+def _dispute(ratings: RatingTable, place: int, apart: float) -> Dispute:
+    run, step = ratings.items[place]
+    return Dispute(
+        aspect=ratings.rated.aspect,
+        run=run,
+        name=ratings.rated.names.get(run, ""),
+        step=step,
+        answers=ratings.answers((run, step)),
+        apart=apart,
+    )
+
+
+def _strangers(first: str, second: str) -> bool:
+    """Whether raters of these families are not wrong together as a matter of course."""
+    return first != second or first in (HUMAN, IMPORTED)
+
+
+def _distance(ratings: RatingTable, place: int, apart: Sequence[tuple[int, int]]) -> float:
+    """Return how far apart scores are at most; 0 for labels, which have no distance."""
+    if not ratings.scored:
+        return 0.0
+    values = ratings.values[place]
+    return float(max(abs(values[a] - values[b]) for a, b in apart))
+
+
+def _ranks(ratings: RatingTable) -> npt.NDArray[np.float64]:
+    """Return each confidence as its rank among the judge's own, 0 to 1; one half without any."""
+    found = np.full(ratings.codes.shape, 0.5)
+    for at in range(len(ratings.voices)):
+        given = {
+            place: verdict.confidence
+            for place, item in enumerate(ratings.items)
+            if (verdict := ratings.verdict(item, at)) is not None and verdict.confidence is not None
+        }
+        numbers = np.array(list(given.values()), np.float64)
+        below = np.searchsorted(np.sort(numbers), numbers, side="left")
+        upto = np.searchsorted(np.sort(numbers), numbers, side="right")
+        found[list(given), at] = (below + upto) / 2 / max(len(numbers), 1)
+    return found
+
+
+def queue_csv(queue: Iterable[Dispute]) -> str:
+    """Return the queue as CSV, one row an answer."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for dispute in queue:
+        for answer in dispute.answers:
+            writer.writerow([
+                dispute.aspect, dispute.run, _plain(dispute.name),
+                "" if dispute.step is None else dispute.step,
+                _plain(answer.rater), answer.family, _plain(answer.label),
+                "" if answer.value is None else answer.value,
+                "" if answer.confidence is None else answer.confidence,
+                " ".join(map(str, answer.cites)), _plain(answer.reason), dispute.use,
+            ])  # fmt: skip
+    return out.getvalue()
+
+
+def _plain(text: str) -> str:
+    shown = visible_line(text)
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+
 
 TAG = "tag."
 
 
-def agreement(
+def measure_agreement(
     rows: Rows,
     *,
     rubric: str | None = None,
@@ -55,12 +186,12 @@ def agreement(
     Returns:
         One aspect a rubric and granularity, by name; none where nobody but the rules rated.
     """
-    found = [ratings(rated) for rated in read(rows, where=where, rubric=rubric)]
-    drawing = Drawing(seed)
-    decided = sum(len(deciding(one)) > 1 for one in found)
+    found = [rating_table(rated) for rated in read_ratings(rows, where=where, rubric=rubric)]
+    drawing = IntervalDraws(seed)
+    decided = sum(len(deciding_columns(one)) > 1 for one in found)
     return Agreement(
         aspects=tuple(
-            aspect(
+            rubric_agreement(
                 one,
                 drawing,
                 threshold=threshold,
@@ -74,7 +205,7 @@ def agreement(
     )
 
 
-def agreement_by(
+def measure_agreement_by(
     rows: Rows,
     field: str,
     *,
@@ -90,7 +221,7 @@ def agreement_by(
     """
     groups = []
     for value, chosen in _groups(rows, field, where):
-        found = agreement(rows, rubric=rubric, where=chosen, seed=seed, threshold=threshold)
+        found = measure_agreement(rows, rubric=rubric, where=chosen, seed=seed, threshold=threshold)
         groups.append(
             Agreement(group={field: value}, aspects=found.aspects, seed=seed, threshold=threshold)
         )
@@ -107,7 +238,7 @@ def _groups(rows: Rows, field: str, where: Where | None) -> Iterator[tuple[str |
     if values is None:
         raise UsageError(f"--by {field!r}: runs are not grouped by it here; take agent or a tag")
     for value in sorted(set(values.tolist()), key=lambda v: (v is None, str(v))):
-        condition = parse(f"{_quoted(field)} = {_literal(value)}")
+        condition = parse_where(f"{_quoted(field)} = {_literal(value)}")
         yield (
             (None if value is None else str(value)),
             condition if where is None else (where & condition),
@@ -125,14 +256,14 @@ def _literal(value: object) -> str:
     return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
 
 
-def aspect(
-    rated: Ratings,
-    drawing: Drawing,
+def rubric_agreement(
+    rated: RatingTable,
+    drawing: IntervalDraws,
     *,
     threshold: float,
     at_once: int = 1,
-    drawn: Mapping[str, Drawn] = MappingProxyType({}),
-) -> Aspect:
+    drawn: Mapping[str, DrawnRun] = MappingProxyType({}),
+) -> RubricAgreement:
     """Return the agreement on one rubric.
 
     Args:
@@ -142,39 +273,42 @@ def aspect(
         at_once: how many rubrics are decided together.
         drawn: the runs that could have been drawn for the rubric; empty where all were judged.
     """
-    known = curves(rated)
-    decision, decided_on = decide(rated, drawing, threshold=threshold, at_once=at_once)
+    known = calibration_curves(rated)
+    decision, decided_on = decide_rubric(rated, drawing, threshold=threshold, at_once=at_once)
     every = list(range(len(rated.voices)))
     names = tuple(voice.name for voice in rated.voices)
-    return Aspect(
+    return RubricAgreement(
         name=rated.rated.aspect,
         unit=rated.rated.unit,
         items=len(rated.items),
         runs=len({run for run, _ in rated.items}),
         labels=rated.labels,
         raters=rated.raters(),
-        together=_alone(names)
+        together=_one_rater(names)
         if len(every) < 2
-        else together(of_raters(rated, every), names, "all", drawing),
+        else group_agreement(compare_raters(rated, every), names, "all", drawing),
         pairs=tuple(_pairs(rated, known, drawing)),
         families=tuple(_families(rated, drawing)),
         decision=decision,
         decided_on=decided_on,
-        disputed=tuple(disputes(rated, within=True, most=DISPUTED)),
+        disputed=tuple(find_disputes(rated, within=True, most=DISPUTED)),
         curves=known,
-        changes=tuple(changes(rated)),
+        changes=tuple(rubric_changes(rated)),
         notes=tuple(_notes(rated, drawn)),
     )
 
 
-def queue(
+def labelling_queue(
     rows: Rows, *, rubric: str | None = None, where: Where | None = None
 ) -> tuple[Dispute, ...]:
     """Return the runs and steps on which families disagree, the most telling of each rubric first.
 
     Rubrics take turns, so that the first ten are not all of one.
     """
-    each = [disputes(ratings(rated)) for rated in read(rows, where=where, rubric=rubric)]
+    each = [
+        find_disputes(rating_table(rated))
+        for rated in read_ratings(rows, where=where, rubric=rubric)
+    ]
     ordered = [
         (place, number, dispute)
         for number, found in enumerate(each)
@@ -183,35 +317,37 @@ def queue(
     return tuple(dispute for *_, dispute in sorted(ordered, key=lambda entry: entry[:2]))
 
 
-def _alone(names: tuple[str, ...]) -> Together:
+def _one_rater(names: tuple[str, ...]) -> GroupAgreement:
     reason = f"one rater ({', '.join(names)}): agreement needs two"
     absent = Unmeasured("insufficient_data", reason)
-    return Together(raters=names, of="all", n=0, figures=dict.fromkeys(NOMINAL, absent))
+    return GroupAgreement(raters=names, of="all", n=0, figures=dict.fromkeys(NOMINAL, absent))
 
 
-def _pairs(rated: Ratings, known: tuple[Curve, ...], drawing: Drawing) -> Iterator[Together]:
+def _pairs(
+    rated: RatingTable, known: tuple[CalibrationCurve, ...], drawing: IntervalDraws
+) -> Iterator[GroupAgreement]:
     for first, second in combinations(range(len(rated.voices)), 2):
-        yield together(
-            of_raters(rated, [first, second]),
+        yield group_agreement(
+            compare_raters(rated, [first, second]),
             (rated.voices[first].name, rated.voices[second].name),
             "raters",
             drawing,
-            weighted=weighted(rated, known, first, second),
+            weighted=confidence_weighted(rated, known, first, second),
         )
 
 
-def _families(rated: Ratings, drawing: Drawing) -> Iterator[Together]:
+def _families(rated: RatingTable, drawing: IntervalDraws) -> Iterator[GroupAgreement]:
     sizes: dict[str, int] = {}
     for voice in rated.voices:
         sizes[voice.family] = sizes.get(voice.family, 0) + 1
     for first, second in combinations(sizes, 2):
         # Of one pair of raters the pair itself says it.
         if sizes[first] * sizes[second] > 1:
-            asked = of_families(rated, first, second)
-            yield together(asked, (first, second), "families", drawing)
+            asked = compare_families(rated, first, second)
+            yield group_agreement(asked, (first, second), "families", drawing)
 
 
-def _notes(rated: Ratings, drawn: Mapping[str, Drawn]) -> Iterator[str]:
+def _notes(rated: RatingTable, drawn: Mapping[str, DrawnRun]) -> Iterator[str]:
     yield WHAT_ENTERS
     chances = {drawn[run].probability for run, _ in rated.items if run in drawn}
     if chances - {1.0}:

@@ -15,16 +15,16 @@ import numpy.typing as npt
 
 from stepscope import stats
 from stepscope.errors import TraceError
-from stepscope.formats.score_files import chunks
-from stepscope.formats.score_groups import groups
-from stepscope.formats.score_rows import BadRow
+from stepscope.formats.scores.files import read_score_rows
+from stepscope.formats.scores.rows import BadRow
+from stepscope.formats.scores.runs import group_runs
 from stepscope.model import Stream
 from stepscope.store import Store
-from stepscope.store.scores import MEASURE
+from stepscope.store.records import SCORES_MEASURE
 from stepscope.values import Decision, Estimate, Unmeasured
 
 
-class Noise(msgspec.Struct, frozen=True, kw_only=True):
+class JudgeNoise(msgspec.Struct, frozen=True, kw_only=True):
     """How far apart one judge scores the same step twice.
 
     Attributes:
@@ -41,10 +41,10 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
 Scorings = dict[str, list[tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]]]
 
 
-def of_store(store: Store, *, quantum: float | None = None) -> list[Noise]:
+def noise_of_store(store: Store, *, quantum: float | None = None) -> list[JudgeNoise]:
     """Return the noise of every judge with step scores in the store."""
     runs = store.runs()
-    column = store.step_values(MEASURE, runs)
+    column = store.step_values(SCORES_MEASURE, runs)
     steps = int(column.step.max(initial=0)) + 1
     found: Scorings = {}
     for number, (_, judge) in enumerate(column.scorers):
@@ -54,7 +54,7 @@ def of_store(store: Store, *, quantum: float | None = None) -> list[Noise]:
     return list(_noises(found, quantum))
 
 
-def of_file(stream: Stream, *, quantum: float | None = None) -> list[Noise]:
+def noise_of_file(stream: Stream, *, quantum: float | None = None) -> list[JudgeNoise]:
     """Return the noise of every judge in a file of scores.
 
     Raises:
@@ -62,7 +62,7 @@ def of_file(stream: Stream, *, quantum: float | None = None) -> list[Noise]:
     """
     found: Scorings = {}
     begun = 0
-    for group in groups(chunks(stream), stream.uri):
+    for group in group_runs(read_score_rows(stream), stream.uri):
         if isinstance(group, BadRow):
             raise TraceError(f"{stream.uri}, row {group.row}: {group.reason}", offset=group.row)
         rows = group.rows
@@ -77,16 +77,16 @@ def of_file(stream: Stream, *, quantum: float | None = None) -> list[Noise]:
     return list(_noises(found, quantum))
 
 
-def _noises(found: Scorings, quantum: float | None) -> Iterator[Noise]:
+def _noises(found: Scorings, quantum: float | None) -> Iterator[JudgeNoise]:
     for judge in sorted(found):
         scores = np.concatenate([scores for scores, _ in found[judge]])
         steps = np.concatenate([steps for _, steps in found[judge]])
         sigma = stats.sigma(scores, steps, quantum=quantum)
         decision = None if isinstance(sigma, Unmeasured) else stats.tolerable(sigma)
-        yield Noise(judge=judge, sigma=sigma, decision=decision)
+        yield JudgeNoise(judge=judge, sigma=sigma, decision=decision)
 
 
-def keep(store: Store, measured: Iterable[Noise]) -> int:
+def store_noise(store: Store, measured: Iterable[JudgeNoise]) -> int:
     """Keep the sigma of judges in the store, where shapes look it up; return how many."""
     known = {noise.judge: noise.sigma for noise in measured if isinstance(noise.sigma, Estimate)}
     store.put_noise(known)

@@ -1,4 +1,4 @@
-"""`stepscope calibrate sigma`: how noisy a judge is, from what it scored twice."""
+"""`stepscope calibrate sigma` and `agree`: the noise of judges, and raters against raters."""
 
 from __future__ import annotations
 
@@ -6,13 +6,115 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.options import Json, Offline, StorePath
+from stepscope.cli.options import By, Json, Offline, Seed, Since, StorePath, WhereText
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.calibrate.noise import Noise
+    from stepscope.api import Notebook
+    from stepscope.calibrate.noise import JudgeNoise
+
+
+UNDECIDED = 4
+
+Rubric = Annotated[
+    str | None,
+    typer.Option("--rubric", metavar="NAME", help="One rubric, or a set: axes. Default: all."),
+]
+Queue = Annotated[
+    int | None,
+    typer.Option(
+        "--queue", min=1, metavar="N", help="List N runs and steps on which families disagree."
+    ),
+]
+
+
+def agree(
+    *,
+    rubric: Rubric = None,
+    where: WhereText = None,
+    since: Since = None,
+    by: By = None,
+    seed: Seed = None,
+    threshold: Annotated[
+        float,
+        typer.Option("--min", metavar="KAPPA", help="Sharpen a rubric whose kappa is below."),
+    ] = 0.5,
+    modes: Annotated[
+        bool,
+        typer.Option("--modes", help="Steps judged alone against the same steps in their run."),
+    ] = False,
+    queue: Queue = None,
+    csv: Annotated[bool, typer.Option("--csv", help="With --queue: print CSV.")] = False,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> int:
+    """Compare raters: judges, the rules, people.
+
+    For each rubric: raw agreement, kappa, AC1 and alpha of every two raters with intervals over
+    runs, whether the rubric may be automated, and the steps most disputed. Exit code 4 when
+    nothing could be decided.
+
+    Example: stepscope agree --rubric axes --queue 10
+    """
+    from stepscope.cli import terminal
+    from stepscope.cli.options import open_existing
+
+    _refuse(modes=modes, queue=queue, csv=csv, by=by, rubric=rubric, as_json=as_json)
+    with open_existing(store) as notebook:
+        if modes:
+            return _modes(notebook, where=where, since=since, seed=seed, as_json=as_json)
+        if queue is not None:
+            found = notebook.disputes(rubric, where=where, since=since)
+            if csv:
+                terminal.print_text(found.csv(queue))
+            else:
+                terminal.print_text(
+                    found.json(queue) if as_json else found.text(queue, terminal.terminal_width())
+                )
+            return 0
+        view = notebook.agreement(
+            rubric, where=where, since=since, by=by, seed=seed, threshold=threshold
+        )
+        terminal.print_text(view.json() if as_json else view.text(terminal.terminal_width()))
+        return 0 if view.measured else UNDECIDED
+
+
+def _modes(
+    notebook: Notebook, *, where: str | None, since: str | None, seed: int | None, as_json: bool
+) -> int:
+    from stepscope.cli import terminal
+
+    view = notebook.modes(where=where, since=since, seed=seed)
+    terminal.print_text(view.json() if as_json else view.text(terminal.terminal_width()))
+    return 0 if view.value else UNDECIDED
+
+
+def _refuse(
+    *,
+    modes: bool,
+    queue: int | None,
+    csv: bool,
+    by: str | None,
+    rubric: str | None,
+    as_json: bool,
+) -> None:
+    """Refuse options that would change nothing.
+
+    Raises:
+        UsageError: there is one.
+    """
+    if modes and queue is not None:
+        raise UsageError("--modes and --queue are two lists; ask for one")
+    if modes and rubric is not None:
+        raise UsageError("--modes compares whatever was judged in both modes; leave --rubric out")
+    if by is not None and (modes or queue is not None):
+        raise UsageError("--by groups the agreement; choose runs with --where here")
+    if csv and (queue is None or as_json):
+        raise UsageError("--csv is a form of --queue N, and not of --json")
+
 
 UNMEASURED = 4
 
@@ -40,25 +142,25 @@ def sigma(
     """
     from stepscope import api
     from stepscope.cli import terminal
-    from stepscope.cli.stores import existing
+    from stepscope.cli.options import open_existing
     from stepscope.values import Unmeasured
 
     if quantum is not None and not 0 < quantum <= 1:
         raise UsageError(f"--quantum {quantum}: expected more than 0 and at most 1, as 0.1")
-    with existing(store) if scores is None else api.open(store) as notebook:
+    with open_existing(store) if scores is None else api.open(store) as notebook:
         found = notebook.calibrate_sigma(scores, quantum=quantum)
     if as_json:
-        terminal.out_json(found)
+        terminal.print_json(found)
     else:
-        terminal.out("\n".join(_lines(found, terminal.width())))
+        terminal.print_text("\n".join(_lines(found, terminal.terminal_width())))
     measured = [noise for noise in found if not isinstance(noise.sigma, Unmeasured)]
     return 0 if measured else UNMEASURED
 
 
-def _lines(found: Sequence[Noise], width: int) -> Iterator[str]:
+def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
     import textwrap
 
-    from stepscope.report import lines
+    from stepscope.report import words
     from stepscope.safety.text import visible_line
     from stepscope.values import Unmeasured
 
@@ -71,9 +173,9 @@ def _lines(found: Sequence[Noise], width: int) -> Iterator[str]:
             said = f"{name:<{wide}}      -  {sigma.kind}: {sigma.reason}"
             yield from textwrap.wrap(visible_line(said), width, subsequent_indent=" " * (wide + 9))
             continue
-        interval = lines.interval("sigma", sigma)
+        interval = words.format_interval("sigma", sigma)
         yield (
-            f"{name:<{wide}}  {lines.share(sigma.value):>5}  {interval:<13}  {sigma.n:>8,}  "
+            f"{name:<{wide}}  {words.format_share(sigma.value):>5}  {interval:<13}  {sigma.n:>8,}  "
             f"{sigma.n_tasks:>5,}"
         )
         notes = [noise.decision.reason if noise.decision else "", *sigma.diagnostics]

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import StepscopeError
-from stepscope.settings import Settings, keys_set, load, place
+from stepscope.settings import Settings, find_keys, find_settings, load_settings
 
 # Below this, an import of a few thousand runs fills the disk.
 LOW_SPACE = 1 << 30
@@ -35,7 +35,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int = 0
 
 
-def run(store: Path | None) -> list[Check]:
+def run_checks(store: Path | None) -> list[Check]:
     """Return every check, in a fixed order; `store` is the one of the settings when None."""
     settings, of_settings = _settings()
     path = Path(settings.store) if store is None else store
@@ -58,11 +58,11 @@ def _python() -> Check:
 
 def _settings() -> tuple[Settings, Check]:
     try:
-        settings = load()
+        settings = load_settings()
     except StepscopeError as e:
         wrong = Check(name="settings", state="fail", found=str(e), exit_code=e.exit_code)
         return Settings(), wrong
-    if (found := place()) is not None:
+    if (found := find_settings()) is not None:
         return settings, Check(name="settings", state="ok", found=found)
     advice = "stepscope init writes stepscope.toml"
     return settings, Check(name="settings", state="ok", found="the defaults", advice=advice)
@@ -113,7 +113,7 @@ def _parquet() -> Check:
 
 def _keys() -> Check:
     try:
-        keys = keys_set()
+        keys = find_keys()
     except StepscopeError as e:
         return Check(name="keys", state="fail", found=str(e), exit_code=e.exit_code)
     if not keys:
@@ -124,15 +124,15 @@ def _keys() -> Check:
 
 
 def _sandbox() -> Check:
-    from stepscope.safety.sandbox import bubblewrap
-    from stepscope.safety.sandbox_check import check
+    from stepscope.sandbox.check import check_sandbox
+    from stepscope.sandbox.run import find_bubblewrap
 
     try:
-        check()
+        check_sandbox()
     except StepscopeError as e:
         advice = "only judges that run commands need it"
         return Check(name="sandbox", state="warn", found=str(e), advice=advice)
-    return Check(name="sandbox", state="ok", found=f"{bubblewrap()} holds what it promises")
+    return Check(name="sandbox", state="ok", found=f"{find_bubblewrap()} holds what it promises")
 
 
 def _browser() -> Check:

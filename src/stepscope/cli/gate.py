@@ -1,12 +1,15 @@
-"""`stepscope gate`: decide the gates of the settings on recorded runs; the exit code says it."""
+"""`stepscope gate` and `baseline update`: decide gates on recorded runs; the exit code says it."""
 
 from __future__ import annotations
 
+import sys
 import time
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from stepscope.cli import gate_options as options
+import typer
+
 from stepscope.cli.options import Json, Offline, Seed, StorePath, WhereText
 from stepscope.errors import UsageError
 
@@ -15,25 +18,107 @@ if TYPE_CHECKING:
     from stepscope.settings import Settings
 
 
+class FailOn(StrEnum):
+    """From which severity on a failing gate is a failing command."""
+
+    soft = "soft"
+    hard = "hard"
+
+
+class UndecidedAs(StrEnum):
+    """What gates count as that more runs would decide."""
+
+    passes = "pass"
+    fails = "fail"
+
+
+Workflows = Annotated[
+    list[str] | None,
+    typer.Option("--workflow", metavar="NAME", help="Only this workflow; repeatable."),
+]
+Runs = Annotated[
+    list[str] | None,
+    typer.Option("--runs", metavar="PATHS", help="Gate these traces, without a store; repeatable."),
+]
+BaselineFile = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline", metavar="FILE", help="Compare with this file, not with that of the policy."
+    ),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        "--trials", min=1, help="Each case must have been run so often. Default: as the baseline."
+    ),
+]
+Cases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cases", metavar="CASE", help="This case must have been run; repeatable. Default: all."
+    ),
+]
+Failing = Annotated[
+    FailOn, typer.Option("--fail-on", help="The least severity that fails the command.")
+]
+Undecided = Annotated[
+    UndecidedAs | None,
+    typer.Option(
+        "--undecided", help="What gates count as that more runs would decide. Default: code 4."
+    ),
+]
+MaxMinutes = Annotated[
+    float | None,
+    typer.Option("--max-minutes", min=0, help="Stop then; what was not decided is code 4."),
+]
+Commit = Annotated[
+    str | None,
+    typer.Option("--commit", metavar="SHA", help="What the runs are of; reruns are then seen."),
+]
+Attempt = Annotated[
+    int,
+    typer.Option("--attempt", min=1, help="How often this commit was gated, with this time."),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", metavar="PATH", help="stepscope.toml, or its folder. Default: this folder."
+    ),
+]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
+Junit = Annotated[bool, typer.Option("--junit", help="Print JUnit XML.")]
+Write = Annotated[
+    Path | None,
+    typer.Option(
+        "--write",
+        metavar="DIR",
+        help="Write gate.json, gate.xml and comments/, one for each workflow, there as well.",
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file.")
+]
+
+
 def gate(
     *,
-    workflow: options.Workflows = None,
-    runs: options.Runs = None,
-    baseline: options.BaselineFile = None,
-    trials: options.Trials = None,
-    cases: options.Cases = None,
-    fail_on: options.Failing = options.FailOn.hard,
-    undecided: options.Undecided = None,
-    max_minutes: options.MaxMinutes = None,
-    commit: options.Commit = None,
-    attempt: options.Attempt = 1,
+    workflow: Workflows = None,
+    runs: Runs = None,
+    baseline: BaselineFile = None,
+    trials: Trials = None,
+    cases: Cases = None,
+    fail_on: Failing = FailOn.hard,
+    undecided: Undecided = None,
+    max_minutes: MaxMinutes = None,
+    commit: Commit = None,
+    attempt: Attempt = 1,
     where: WhereText = None,
     seed: Seed = None,
-    config: options.Config = None,
-    markdown: options.Markdown = False,
-    junit: options.Junit = False,
-    write: options.Write = None,
-    out: options.Out = None,
+    config: Config = None,
+    markdown: Markdown = False,
+    junit: Junit = False,
+    write: Write = None,
+    out: Out = None,
     store: StorePath = None,
     offline: Offline = False,
     as_json: Json = False,
@@ -51,17 +136,17 @@ def gate(
         raise UsageError("--runs needs no store: leave --store or --runs out")
 
     from stepscope.api import gating
-    from stepscope.cli.stores import existing, parsed
+    from stepscope.cli.options import open_existing, parse_filter
 
     settings = settings_at(config)
-    policies = gating.chosen(
+    policies = gating.choose_policies(
         settings, workflow or (), baseline=baseline, trials=trials, cases=cases or ()
     )
-    request = gating.Request(
-        where=parsed(where),
+    request = gating.GateOptions(
+        where=parse_filter(where),
         commit=commit,
         attempt=attempt,
-        log=gating.log_of(settings),
+        log=gating.find_look_log(settings),
         seed=seed,
         enough=lambda: max_minutes is not None and time.monotonic() - start >= 60 * max_minutes,
     )
@@ -69,8 +154,8 @@ def gate(
     if runs:
         report, said = gating.gate_files(runs, settings, policies, request)
     else:
-        with existing(store, settings) as notebook:
-            report = gating.gate(notebook, policies, request)
+        with open_existing(store, settings) as notebook:
+            report = gating.gate_store(notebook, policies, request)
     view = gating.GateView(
         report,
         remarks=said,
@@ -97,29 +182,30 @@ def settings_at(config: Path | None) -> Settings:
     Raises:
         UsageError: there is no such file, or it is not called as settings are.
     """
-    from stepscope.settings import FILE, load
+    from stepscope.settings import FILE, load_settings
 
     if config is None:
-        return load()
+        return load_settings()
     if config.is_dir():
-        return load(config)
+        return load_settings(config)
     if config.name not in (FILE, "pyproject.toml"):
         raise UsageError(f"--config {str(config)!r}: expected a folder, {FILE} or pyproject.toml")
     if not config.is_file():
         raise UsageError(f"--config {str(config)!r}: there is no such file")
-    return load(config.parent)
+    return load_settings(config.parent)
 
 
 def _deliver(view: GateView, form: str, out: Path | None) -> None:
     """Write the job summary, and print the report or write it to the file asked for."""
-    from stepscope.cli import ci, terminal
+    from stepscope.cli import terminal
+    from stepscope.cli import terminal as terminal_cli
 
-    ci.summarise(view.markdown())
+    terminal_cli.write_job_summary(view.markdown())
     if form:
         text = {"json": view.json, "markdown": view.markdown, "junit": view.junit}[form]()
         terminal.deliver(text, out)
     elif out is None:
-        terminal.out(ci.guarded(view.text(terminal.width())))
+        terminal.print_text(terminal_cli.guard_output(view.text(terminal.terminal_width())))
     else:
         terminal.deliver(view.text(), out)
 
@@ -132,3 +218,67 @@ def _write_all(view: GateView, folder: Path) -> None:
         texts[comments / f"{number:03}.md"] = text
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def update(
+    *,
+    workflow: Workflows = None,
+    where: WhereText = None,
+    commit: Commit = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Write without asking.")] = False,
+    config: Config = None,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> None:
+    """Make the chosen runs the baseline of their workflow.
+
+    Prints what changes, asks, and writes each file whole or not at all. Runs whose records are of
+    mixed versions are refused.
+
+    Example: stepscope baseline update --workflow refunds --where "agent_version = 'v7'"
+    """
+    import msgspec
+
+    from stepscope.api import gating
+    from stepscope.cli import terminal
+    from stepscope.cli import terminal as terminal_cli
+    from stepscope.cli.options import open_existing, parse_filter
+    from stepscope.gates import baseline
+
+    settings = settings_at(config)
+    policies = gating.choose_policies(settings, workflow or ())
+    for policy in policies:
+        if policy.baseline is None:
+            raise UsageError(
+                f"[workflow.{policy.workflow}] names no baseline; add "
+                f'baseline = "baselines/{policy.workflow}.json"'
+            )
+    with open_existing(store, settings) as notebook:
+        made = [
+            (
+                policy,
+                *gating.propose_baseline(
+                    notebook, policy, where=parse_filter(where), commit=commit
+                ),
+            )
+            for policy in policies
+        ]
+    if as_json:
+        terminal.print_json([msgspec.to_builtins(diff) for _, _, diff in made])
+    else:
+        terminal.print_text(
+            terminal_cli.guard_output("\n\n".join(str(diff) for _, _, diff in made))
+        )
+    if not (yes or _agreed([str(policy.baseline) for policy in policies])):
+        raise UsageError("nothing was written; say --yes to write the baseline")
+    for policy, new, _ in made:
+        assert policy.baseline is not None
+        baseline.write_baseline(new, policy.baseline)
+        terminal.print_note(f"wrote {policy.baseline}")
+
+
+def _agreed(paths: list[str]) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    return typer.confirm(f"Write {', '.join(paths)}?", err=True)

@@ -4,39 +4,166 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from stepscope.cli.import_options import (
-    Agent,
-    AgentVersion,
-    FormatName,
-    Human,
-    Idle,
-    KeepAll,
-    Labels,
-    Listen,
-    Mapped,
-    OfFiles,
-    OfListening,
-    OfVerdicts,
-    Paths,
-    Quiet,
-    Rater,
-    RubricName,
-    Since,
-    Strict,
-    Tags,
-    Verdicts,
-    Workers,
-    refuse,
-    tags_of,
-)
+import typer
+
 from stepscope.cli.options import Json, Offline, StorePath
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from stepscope.api.adding import Added
-    from stepscope.api.reading import Filling
+    from stepscope.score.importing import Added, RunDefaults
+
+
+Paths = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PATHS",
+        help="Files, folders, globs, zips; - is stdin. Or one of langfuse:[PROJECT], "
+        "langsmith:PROJECT, mlflow:EXPERIMENT, phoenix:PROJECT.",
+    ),
+]
+FormatName = Annotated[
+    str | None, typer.Option("--format", help="The format. Default: told from the content.")
+]
+Agent = Annotated[str | None, typer.Option("--agent", help="The agent, where a trace names none.")]
+AgentVersion = Annotated[
+    str | None, typer.Option("--agent-version", help="Its version, where a trace names none.")
+]
+Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="K=V", help="A tag; repeatable.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Keep nothing unless everything could be read as it is.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, help="Processes. Default: one a core for many runs."),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="WHEN",
+        help="With a backend: traces that began since then (7d, 12h, 2026-01-31), or last: "
+        "what came in since the previous pull. Default: all.",
+    ),
+]
+Listen = Annotated[
+    bool,
+    typer.Option(
+        "--listen", help="Receive OTLP/HTTP at PATHS, one HOST:PORT. Default: 127.0.0.1:4318."
+    ),
+]
+Quiet = Annotated[
+    float | None,
+    typer.Option(
+        "--quiet",
+        min=0,
+        metavar="SECONDS",
+        help="With --listen: a run ends when its root has ended and no span came for so long. "
+        "Default: of stepscope.toml, 6.",
+    ),
+]
+Idle = Annotated[
+    float | None,
+    typer.Option(
+        "--idle",
+        min=0,
+        metavar="SECONDS",
+        help="With --listen: any run ends when no span came for so long. Default: of "
+        "stepscope.toml, 600.",
+    ),
+]
+KeepAll = Annotated[
+    bool, typer.Option("--keep-all", help="With --listen: traces without an agent are runs.")
+]
+Verdicts = Annotated[
+    str | None,
+    typer.Option(
+        "--verdicts",
+        metavar="FILE",
+        help="Read other people's verdicts on runs of the store: CSV, JSON lines, Parquet.",
+    ),
+]
+Mapped = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="FIELD=COLUMN",
+        help="With --verdicts: which column is run, step, label, value, judge, axis, confidence, "
+        "cites, reason, repeat. step=n-1 where n counts from 1.",
+    ),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels", metavar="THEIRS=OURS", help="With --verdicts: translate labels, as yes=correct."
+    ),
+]
+RubricName = Annotated[
+    str | None,
+    typer.Option(
+        "--rubric",
+        metavar="NAME",
+        help="With --verdicts: what was rated, as axes; a file of your own ends in .md.",
+    ),
+]
+Rater = Annotated[
+    str | None, typer.Option("--rater", metavar="NAME", help="With --verdicts: who rated.")
+]
+Human = Annotated[bool, typer.Option("--human", help="With --verdicts: people rated.")]
+
+
+class VerdictOptions(NamedTuple):
+    """What is asked of verdicts alone; `map`, `labels` as they were given."""
+
+    map: list[str] | None
+    labels: list[str] | None
+    rubric: str | None
+    rater: str | None
+    human: bool
+
+
+class FileOptions(NamedTuple):
+    """What is asked of files alone."""
+
+    format: str | None
+    strict: bool
+    workers: int | None
+
+
+class ListenOptions(NamedTuple):
+    """What is asked of runs that come in as they happen; None where the settings decide."""
+
+    quiet: float | None
+    idle: float | None
+    keep_all: bool
+
+
+def refuse_given(given: FileOptions | ListenOptions | VerdictOptions, why: str) -> None:
+    """Refuse the first option that was given, saying why.
+
+    Raises:
+        UsageError: one was.
+    """
+    for name, value in given._asdict().items():
+        if value is not None and value is not False:
+            raise UsageError(f"--{name.replace('_', '-')} {why}")
+
+
+def parse_tags(pairs: list[str]) -> dict[str, str]:
+    """Return the tags that KEY=VALUE pairs say.
+
+    Raises:
+        UsageError: one says none.
+    """
+    tags: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise UsageError(f"--tag {pair!r}: expected KEY=VALUE, as --tag experiment=a")
+        tags[key] = value
+    return tags
+
 
 # What names a backend; `stepscope.backends` is loaded only where one is named.
 _BACKEND = re.compile(r"(langfuse|langsmith|mlflow|phoenix):").match
@@ -82,61 +209,66 @@ def import_(
 
     Example: stepscope import --verdicts labels.csv --map run=id,label=verdict --rubric axes
     """
-    tags = tags_of(tag or [])
-    files, listening = OfFiles(format_name, strict, workers), OfListening(quiet, idle, keep_all)
-    of_verdicts = OfVerdicts(mapped, labels, rubric, rater, human)
+    tags = parse_tags(tag or [])
+    files, listening = (
+        FileOptions(format_name, strict, workers),
+        ListenOptions(quiet, idle, keep_all),
+    )
+    of_verdicts = VerdictOptions(mapped, labels, rubric, rater, human)
     if verdicts is not None:
-        refuse(files, "is for runs; --verdicts reads what was said of runs of the store")
-        refuse(listening, "is for runs that come in with --listen")
+        refuse_given(files, "is for runs; --verdicts reads what was said of runs of the store")
+        refuse_given(listening, "is for runs that come in with --listen")
         if paths or listen or since is not None or tags or agent or agent_version:
             raise UsageError(
                 "--verdicts FILE reads verdicts alone; import runs by a command before"
             )
-        from stepscope.cli.import_verdicts import import_verdicts
+        from stepscope.cli.transfer import import_verdicts
 
         return import_verdicts(verdicts, of_verdicts, store=store, as_json=as_json)
-    refuse(of_verdicts, "is for --verdicts FILE")
+    refuse_given(of_verdicts, "is for --verdicts FILE")
     if listen:
-        refuse(files, "is for files; --listen reads nothing but OTLP, as it comes")
+        refuse_given(files, "is for files; --listen reads nothing but OTLP, as it comes")
         if since is not None:
             raise UsageError("--since is for backends; --listen reads OTLP as it comes")
     else:
-        refuse(listening, "is for runs that come in with --listen")
+        refuse_given(listening, "is for runs that come in with --listen")
         if not paths:
             raise UsageError(
                 "nothing to import: name files, folders or globs, or receive with --listen"
             )
-    from stepscope.api.reading import Filling
+    from stepscope.score.importing import RunDefaults
 
-    filling = Filling(agent, agent_version, tags)
+    filling = RunDefaults(agent, agent_version, tags)
     if listen:
-        from stepscope.cli.listening import receive
+        from stepscope.cli.transfer import receive_runs
 
-        return receive(paths or [], listening, store=store, filling=filling, as_json=as_json)
+        return receive_runs(paths or [], listening, store=store, filling=filling, as_json=as_json)
     from stepscope.cli import terminal
 
     if any(_BACKEND(path) for path in paths or ()):
-        refuse(files, "is for files; a backend says itself what its traces are")
-        from stepscope.cli.pulling import pulled
+        refuse_given(files, "is for files; a backend says itself what its traces are")
+        from stepscope.cli.transfer import pull_runs
 
-        added = pulled(paths or [], since=since, store=store, filling=filling)
+        added = pull_runs(paths or [], since=since, store=store, filling=filling)
     elif since is not None:
         raise UsageError("--since is for backends, as in: stepscope import phoenix:default")
     else:
         added = _from_files(paths or [], files, store=store, filling=filling)
     if as_json:
-        terminal.out_json(added)
+        terminal.print_json(added)
     else:
-        terminal.out(str(added))
-        terminal.hint("stepscope score", store)
+        terminal.print_text(str(added))
+        terminal.print_hint("stepscope score", store)
     return 0
 
 
-def _from_files(paths: list[str], asked: OfFiles, *, store: Path | None, filling: Filling) -> Added:
+def _from_files(
+    paths: list[str], asked: FileOptions, *, store: Path | None, filling: RunDefaults
+) -> Added:
     from stepscope import api
     from stepscope.cli import terminal
 
-    with api.open(store) as notebook, terminal.progress("reading runs") as step:
+    with api.open(store) as notebook, terminal.show_progress("reading runs") as step:
         return notebook.add(
             paths,
             agent=filling.agent,

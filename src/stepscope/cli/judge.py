@@ -1,20 +1,119 @@
-"""`stepscope judge`: panels of models, asked once, within a budget, and resumed."""
+"""`stepscope judge` and `rejudge`: panels of models, asked once, within a budget, and resumed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from stepscope.cli import judge_options as options
+import typer
+
 from stepscope.cli.options import Json, Offline, Since, StorePath, WhereText
 from stepscope.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import Notebook
-    from stepscope.api.judging import How
-    from stepscope.score.judging import Judged
+    from stepscope.api.judging import JudgingOptions
+    from stepscope.score.judges import JudgingResult
     from stepscope.settings import Settings
+
+
+class Narration(StrEnum):
+    """Whether judges read what the agent says and thinks."""
+
+    on = "on"
+    off = "off"
+    both = "both"
+
+
+class Mode(StrEnum):
+    """Whether a step is judged with its run in view."""
+
+    contextual = "contextual"
+    isolated = "isolated"
+
+
+Runs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[RUN]...", help="Only these runs, by name or start of id."),
+]
+Judges = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--judge", metavar="PROVIDER/MODEL", help="Who judges; repeat it for a panel of families."
+    ),
+]
+Rubrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rubric",
+        metavar="NAME",
+        help="What is asked: a set, a rubric, or a file of yours; repeatable. Default: axes.",
+    ),
+]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        "--budget", min=0, metavar="USD", help="Spend no more. Default: of the settings, 5."
+    ),
+]
+Shared = Annotated[
+    str,
+    typer.Option(
+        "--budget-name", metavar="NAME", help="Share the budget with commands that say this name."
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say calls, tokens and prices; send nothing.")
+]
+Sample = Annotated[
+    int | None,
+    typer.Option("--sample", min=1, metavar="N", help="Draw N of the runs for each rubric."),
+]
+Repeat = Annotated[
+    int, typer.Option("--repeat", min=1, metavar="N", help="Ask each question N times.")
+]
+Narrated = Annotated[
+    Narration,
+    typer.Option(
+        "--narration", help="off: without the agent's own words; both: and flag what flips."
+    ),
+]
+InMode = Annotated[
+    Mode, typer.Option("--mode", help="isolated: label each step without the others.")
+]
+Goals = Annotated[
+    Path | None,
+    typer.Option("--goals", metavar="FILE", help="Sub-goals that you confirmed, for no_look."),
+]
+Propose = Annotated[
+    Path | None,
+    typer.Option(
+        "--propose-goals", metavar="FILE", help="Write a draft of sub-goals there; judge nothing."
+    ),
+]
+Canaries = Annotated[
+    bool, typer.Option("--canaries", help="Watch judges with runs whose answers are known.")
+]
+SendMedia = Annotated[
+    bool,
+    typer.Option("--send-media", help="Send images of runs, too; secrets in them are not hidden."),
+]
+Tools = Annotated[
+    bool, typer.Option("--tools", help="Let judges look things up before they answer.")
+]
+Workspace = Annotated[
+    Path | None,
+    typer.Option("--workspace", metavar="DIR", help="A folder that they may look at, too."),
+]
+Batch = Annotated[
+    bool, typer.Option("--batch", help="Half the price, answered within a day; resumes.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict-families", help="Refuse a judge of the agent's own family.")
+]
+
 
 STOPPED = 130
 UNMEASURED = 4
@@ -22,27 +121,27 @@ BUDGET = 5
 
 
 def judge(
-    runs: options.Runs = None,
+    runs: Runs = None,
     *,
-    judge: options.Judges = None,
-    rubric: options.Rubrics = None,
+    judge: Judges = None,
+    rubric: Rubrics = None,
     where: WhereText = None,
     since: Since = None,
-    budget: options.Budget = None,
-    budget_name: options.Shared = "",
-    dry_run: options.DryRun = False,
-    sample: options.Sample = None,
-    repeat: options.Repeat = 1,
-    narration: options.Narrated = options.Narration.on,
-    mode: options.InMode = options.Mode.contextual,
-    goals: options.Goals = None,
-    propose_goals: options.Propose = None,
-    canaries: options.Canaries = False,
-    send_media: options.SendMedia = False,
-    tools: options.Tools = False,
-    workspace: options.Workspace = None,
-    batch: options.Batch = False,
-    strict_families: options.Strict = False,
+    budget: Budget = None,
+    budget_name: Shared = "",
+    dry_run: DryRun = False,
+    sample: Sample = None,
+    repeat: Repeat = 1,
+    narration: Narrated = Narration.on,
+    mode: InMode = Mode.contextual,
+    goals: Goals = None,
+    propose_goals: Propose = None,
+    canaries: Canaries = False,
+    send_media: SendMedia = False,
+    tools: Tools = False,
+    workspace: Workspace = None,
+    batch: Batch = False,
+    strict_families: Strict = False,
     store: StorePath = None,
     offline: Offline = False,
     as_json: Json = False,
@@ -57,19 +156,19 @@ def judge(
     """
     import secrets
 
-    from stepscope.api.judging import How
-    from stepscope.cli.stores import existing
+    from stepscope.api.judging import JudgingOptions
+    from stepscope.cli.options import open_existing
 
-    with existing(store, settings(offline)) as notebook:
-        chosen = where_of(notebook, runs, where)
+    with open_existing(store, load_judge_settings(offline)) as notebook:
+        chosen = combine_run_filter(notebook, runs, where)
         if propose_goals is not None:
-            return _proposed(notebook, propose_goals, chosen, since)
+            return _write_goals(notebook, propose_goals, chosen, since)
         if not judge:
             raise UsageError(
                 "name a judge: --judge PROVIDER/MODEL, as --judge openai/gpt-5; "
                 "stepscope score asks the rules, which cost nothing"
             )
-        how = How(
+        how = JudgingOptions(
             repeats=repeat,
             mode=mode.value,
             goals=goals,
@@ -84,73 +183,77 @@ def judge(
         asked: dict[str, Any] = {"where": chosen, "since": since, "budget_usd": budget}
         names = (judge, rubric or ["axes"])
         if dry_run:
-            return _told(notebook, names, asked, how_of(how, narration), as_json=as_json)
+            return _print_cost(
+                notebook, names, asked, list_options(how, narration), as_json=as_json
+            )
         # Asking with narration and without is one command, and has one budget.
         asked["budget"] = budget_name or secrets.token_hex(16)
-        return judged(notebook, names, asked, how_of(how, narration), as_json=as_json)
+        return judge_and_print(
+            notebook, names, asked, list_options(how, narration), as_json=as_json
+        )
 
 
-def how_of(how: How, narration: options.Narration) -> tuple[How, ...]:
+def list_options(how: JudgingOptions, narration: Narration) -> tuple[JudgingOptions, ...]:
     """Return how runs are judged: once, or with the agent's words and without them."""
     import msgspec
 
-    if narration is not options.Narration.both:
+    if narration is not Narration.both:
         return (msgspec.structs.replace(how, narration=narration.value),)
     return tuple(msgspec.structs.replace(how, narration=one) for one in ("on", "off"))
 
 
-def judged(
+def judge_and_print(
     notebook: Notebook,
     names: tuple[Sequence[str], Sequence[str]],
     asked: dict[str, Any],
-    hows: Sequence[How],
+    hows: Sequence[JudgingOptions],
     *,
     as_json: bool,
 ) -> int:
     """Judge, after saying what it may cost; print what was done, return the exit code."""
     from stepscope.cli import terminal
 
-    done: list[Judged] = []
+    done: list[JudgingResult] = []
     for how in hows:
         try:
-            done.append(ask(notebook, names, asked, how))
+            done.append(judge_within_budget(notebook, names, asked, how))
         except ConfigError as e:
             _what_rules_found(notebook, asked["where"], as_json=as_json)
             raise ConfigError(f"nothing was sent: {e}") from e
         if done[-1].ran.stopped:
             break
     if as_json:
-        terminal.out_json(done)
+        terminal.print_json(done)
     else:
         for one in done:
-            terminal.out(str(one))
-        terminal.hint("stepscope report", Path(notebook.store.path))
-    return code_of(done)
+            terminal.print_text(str(one))
+        terminal.print_hint("stepscope report", Path(notebook.store.path))
+    return exit_code_of_judging(done)
 
 
-def ask(
+def judge_within_budget(
     notebook: Notebook,
     names: tuple[Sequence[str], Sequence[str]],
     asked: dict[str, Any],
-    how: How | None = None,
-) -> Judged:
+    how: JudgingOptions | None = None,
+) -> JudgingResult:
     """Judge once, after saying what it may cost; return what was done."""
     from stepscope.cli import terminal
 
     cost = {name: asked[name] for name in ("where", "since", "budget_usd")}
     expected = notebook.judge_cost(names[1], judges=names[0], how=how, **cost)
-    terminal.note(f"asking {', '.join(names[0])}: {expected.line()}")
-    with terminal.progress("judging") as step:
+    terminal.print_note(f"asking {', '.join(names[0])}: {expected.line()}")
+    with terminal.show_progress("judging") as step:
 
         def progress(at: int, usd: float) -> None:
             step(at, 0)
 
         return notebook.judge(
-            names[1], judges=names[0], how=how, progress=progress, stopping=stopping, **asked
+            names[1], judges=names[0], how=how, progress=progress, stopping=say_stopping, **asked
         )
 
 
-def code_of(done: Sequence[Judged]) -> int:
+def exit_code_of_judging(done: Sequence[JudgingResult]) -> int:
     """Return the exit code of what was done."""
     if done[-1].ran.stopped:
         return STOPPED
@@ -159,75 +262,130 @@ def code_of(done: Sequence[Judged]) -> int:
     return 0 if any(one.ran.records for one in done) else UNMEASURED
 
 
-def stopping() -> None:
+def say_stopping() -> None:
     """Say that calls in flight are waited for."""
     from stepscope.cli import terminal
 
-    terminal.note("stopping: waiting for what was sent; Ctrl-C again leaves at once")
+    terminal.print_note("stopping: waiting for what was sent; Ctrl-C again leaves at once")
 
 
 def _what_rules_found(notebook: Notebook, where: str | None, *, as_json: bool) -> None:
     """Print what the evidence judge says: it needs no key, and is one family of the panel."""
     from stepscope.cli import terminal
-    from stepscope.report import axes_text
+    from stepscope.report.views import profile
 
     if as_json:
         return
-    with terminal.progress("scoring runs") as step:
+    with terminal.show_progress("scoring runs") as step:
         notebook.score(where=where, progress=step)
     report = notebook.report(where=where).value
-    lines = axes_text.block(report.profiles, terminal.width())
-    terminal.out("\n".join(["What the rules found, without a model:", "", *lines]))
+    lines = profile.lay_out_axes(report.profiles, terminal.terminal_width())
+    terminal.print_text("\n".join(["What the rules found, without a model:", "", *lines]))
 
 
-def _told(
+def _print_cost(
     notebook: Notebook,
     names: tuple[Sequence[str], Sequence[str]],
     asked: dict[str, Any],
-    hows: Sequence[How],
+    hows: Sequence[JudgingOptions],
     *,
     as_json: bool,
 ) -> int:
     from stepscope.cli import terminal
 
-    with terminal.progress("planning"):
+    with terminal.show_progress("planning"):
         expected = [
             notebook.judge_cost(names[1], judges=names[0], how=how, **asked) for how in hows
         ]
     if as_json:
-        terminal.out_json(expected)
+        terminal.print_json(expected)
     else:
-        terminal.out("\n".join(str(one) for one in expected))
+        terminal.print_text("\n".join(str(one) for one in expected))
     return 0
 
 
-def _proposed(notebook: Notebook, path: Path, where: str | None, since: str | None) -> int:
+def _write_goals(notebook: Notebook, path: Path, where: str | None, since: str | None) -> int:
     from stepscope.cli import terminal
 
     if path.exists():
         raise UsageError(f"{path} is there already; name another file, or move it away")
     draft = notebook.propose_goals(where=where, since=since)
     path.write_text(draft.text, encoding="utf-8")
-    terminal.out(
+    terminal.print_text(
         f"{draft}\nRead {path}, mend it, say confirmed = true, then:\n"
         f"  stepscope judge --rubric no_look --goals {path} --judge PROVIDER/MODEL"
     )
     return 0 if draft.runs else UNMEASURED
 
 
-def settings(offline: bool) -> Settings:
+def load_judge_settings(offline: bool) -> Settings:
     """Return the settings that hold, with what the command line says of the network."""
     import msgspec
 
-    from stepscope.settings import load
+    from stepscope.settings import load_settings
 
-    held = load()
+    held = load_settings()
     return msgspec.structs.replace(held, offline=True) if offline else held
 
 
-def where_of(notebook: Notebook, runs: Sequence[str] | None, where: str | None) -> str | None:
+def combine_run_filter(
+    notebook: Notebook, runs: Sequence[str] | None, where: str | None
+) -> str | None:
     """Return the filter of the runs that were named, and of `--where`."""
     if not runs:
         return where
     ids = ", ".join(f"'{notebook.store.find(run)}'" for run in runs)
     return f"id in ({ids})" + (f" and ({where})" if where else "")
+
+
+def rejudge(
+    runs: Runs = None,
+    *,
+    judge: Judges = None,
+    rubric: Rubrics = None,
+    where: WhereText = None,
+    since: Since = None,
+    budget: Budget = None,
+    budget_name: Shared = "",
+    repeat: Repeat = 1,
+    canaries: Canaries = False,
+    batch: Batch = False,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> int:
+    """Judge again what was judged; old records stay.
+
+    Asks about the runs that a judge answered about before, by the rubric as it is now: the same
+    judges, or the ones that are named. Says which labels turned, and what share with its interval.
+
+    Example: stepscope rejudge --rubric axes --judge openai/gpt-5.1
+    """
+    from stepscope.api.judging import JudgingOptions
+    from stepscope.cli import terminal
+    from stepscope.cli.options import open_existing
+
+    with (
+        open_existing(store, load_judge_settings(offline)) as notebook,
+        terminal.show_progress("judging") as step,
+    ):
+        found = notebook.rejudge(
+            rubric or ["axes"],
+            judges=judge or (),
+            where=combine_run_filter(notebook, runs, where),
+            since=since,
+            how=JudgingOptions(repeats=repeat, canaries=canaries, batch=batch),
+            budget_usd=budget,
+            budget=budget_name,
+            progress=lambda at, usd: step(at, 0),
+            stopping=say_stopping,
+        )
+        place = Path(notebook.store.path)
+    if as_json:
+        terminal.print_json(found)
+    else:
+        terminal.print_text(str(found))
+        terminal.print_hint("stepscope agree", place)
+    if found.judged.ran.stopped:
+        return STOPPED
+    return 0 if found.judged.ran.records else UNMEASURED

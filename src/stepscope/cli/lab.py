@@ -1,17 +1,26 @@
-"""`stepscope lab envelope`: what a label of a shape is worth at your number of steps and noise."""
+"""`stepscope lab envelope` and `lab redteam`: the instrument measured where the truth is known."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from stepscope.cli.options import Json, Offline
+from stepscope.cli.options import Json, Offline, StorePath, WhereText
 from stepscope.errors import UsageError
 
+if TYPE_CHECKING:
+    from stepscope.api import Notebook
+    from stepscope.judges.run import JudgingStatistics
+    from stepscope.lab.attacks import Attack
+    from stepscope.lab.redteam import RedteamResult
+    from stepscope.model import Trajectory
+
+
 Number = TypeVar("Number", int, float)
-KINDS: dict[type, str] = {int: "a whole number", float: "a number"}
+NUMBER_KINDS: dict[type, str] = {int: "a whole number", float: "a number"}
 
 
 def envelope(
@@ -57,34 +66,34 @@ def envelope(
     """
     from stepscope.cli import terminal
     from stepscope.lab import envelope as lab
-    from stepscope.report import envelope_text
+    from stepscope.report.views import lab as lab_views
 
     if plot is not None:
-        from stepscope.report import envelope_chart
+        from stepscope.report.render import charts
 
-        envelope_chart.check(plot)
-    with terminal.progress("simulating") as step:
-        made = lab.envelope(
-            lab.chosen(_listed(classifier)),
-            ns=[_number("--n", text, int) for text in _listed(n)],
-            sigmas=[_number("--sigma", text, float) for text in _listed(sigma)],
-            generators=_listed(generator),
-            noises=_listed(noise),
+        charts.check_picture_path(plot)
+    with terminal.show_progress("simulating") as step:
+        made = lab.measure_envelope(
+            lab.choose_classifiers(_parse_list(classifier)),
+            ns=[_number("--n", text, int) for text in _parse_list(n)],
+            sigmas=[_number("--sigma", text, float) for text in _parse_list(sigma)],
+            generators=_parse_list(generator),
+            noises=_parse_list(noise),
             trials=trials,
             seed=seed,
             told=None if told == "nothing" else _number("--told", told, float),
             progress=step,
         )
     if plot is not None:
-        envelope_chart.save(made, plot)
-        terminal.note(f"wrote {plot}")
+        charts.save_envelope_chart(made, plot)
+        terminal.print_note(f"wrote {plot}")
     if as_json:
-        terminal.out_json(made)
+        terminal.print_json(made)
     else:
-        terminal.out(envelope_text.render(made, terminal.width()))
+        terminal.print_text(lab_views.render_envelope(made, terminal.terminal_width()))
 
 
-def _listed(text: str) -> list[str]:
+def _parse_list(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
@@ -92,4 +101,139 @@ def _number(option: str, text: str, kind: type[Number]) -> Number:
     try:
         return kind(text)
     except ValueError as e:
-        raise UsageError(f"{option} {text!r}: expected {KINDS[kind]}") from e
+        raise UsageError(f"{option} {text!r}: expected {NUMBER_KINDS[kind]}") from e
+
+
+# Without a store of one's own: the bundled runs, and what was bought for them.
+REDTEAM_STORE = Path(".stepscope") / "redteam.db"
+UNMEASURED = 4
+
+
+def redteam(
+    *,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option("--judge", metavar="PROVIDER/MODEL", help="Whom to attack; may be repeated."),
+    ] = None,
+    rubric: Annotated[
+        str, typer.Option("--rubric", metavar="NAME", help="What the judges are asked.")
+    ] = "quality.final_answer",
+    class_: Annotated[
+        str, typer.Option("--class", metavar="C,C", help="Only attacks of these classes.")
+    ] = "",
+    corpus: Annotated[
+        Path | None,
+        typer.Option("--corpus", metavar="FILE", help="Attack texts of your own, too."),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, metavar="N", help="At most so many failing runs.")
+    ] = 60,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", min=0, metavar="USD", help="Spend no more. Default: settings."),
+    ] = None,
+    store: StorePath = None,
+    where: WhereText = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> int:
+    """Attack judges through failing runs: what turns a failure into a pass?
+
+    Each failing run is judged as it is, then with each text of each attack class standing in it.
+    Says flips by class with upper limits, and what claims of the agent alone buy. Costs money.
+    Without --store the bundled runs are attacked. Exit code 4 when no judge gave a verdict.
+
+    Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
+    """
+    import msgspec
+
+    from stepscope import api
+    from stepscope.cli import terminal
+    from stepscope.cli.options import open_existing, parse_filter
+    from stepscope.cli.setup import find_bundled
+    from stepscope.lab import attacks as attacks_lab
+    from stepscope.lab import redteam as lab
+    from stepscope.report.views import lab as lab_views
+    from stepscope.settings import load_settings
+
+    if not judge:
+        raise UsageError("name whom to attack: --judge PROVIDER/MODEL")
+    every = attacks_lab.built_in_attacks() + (
+        () if corpus is None else attacks_lab.read_attacks(corpus)
+    )
+    attacks = attacks_lab.choose_attacks(every, [w.strip() for w in class_.split(",") if w.strip()])
+    settings = load_settings()
+    if offline:
+        settings = msgspec.structs.replace(settings, offline=True)
+    if store is None and where is None:
+        REDTEAM_STORE.parent.mkdir(exist_ok=True)
+        opened = api.open(REDTEAM_STORE, settings=settings)
+    else:
+        opened = open_existing(store, settings)
+    with opened as notebook:
+        if store is None and where is None:
+            notebook.add(find_bundled("airline", "runs.json"), agent="gpt-4o")
+        failing = lab.failing_runs(notebook.store.trajectories(parse_filter(where)), runs)
+        found, rounds = _attack(notebook, failing, attacks, list(dict.fromkeys(judge)),
+                                  rubric=rubric, budget=budget)  # fmt: skip
+    if as_json:
+        terminal.print_json(found)
+    else:
+        terminal.print_text(lab_views.render_redteam(found, terminal.terminal_width()))
+    terminal.print_note(_sum_usage(rounds))
+    measured = any(row.runs for one in found.judges for row in one.flips)
+    return 0 if measured else UNMEASURED
+
+
+def _attack(
+    notebook: Notebook,
+    failing: Sequence[Trajectory],
+    attacks: Sequence[Attack],
+    names: Sequence[str],
+    *,
+    rubric: str,
+    budget: float | None,
+) -> tuple[RedteamResult, list[JudgingStatistics]]:
+    from stepscope.api import judging
+    from stepscope.cli import terminal
+    from stepscope.judges import rubrics
+    from stepscope.judges.judgement import configured_judge
+    from stepscope.lab import redteam as lab
+    from stepscope.lab.redteam import open_judges
+    from stepscope.ledger.ledger import Budget, Ledger, ledger_path
+
+    settings, store = notebook.settings, notebook.store
+    asked = rubrics.load_rubric(rubric)
+    lab.favourable_answer(asked)
+    judges = [configured_judge(name, settings.judges) for name in names]
+    limit = settings.judges.budget_usd if budget is None else budget
+    most = lab.count_most_calls(len(failing), len(attacks), len(judges))
+    with Ledger(ledger_path(store.path)) as ledger:
+        access = judging.open_access(
+            settings, ledger, names, judges, budget=Budget(limit_usd=limit), models=None
+        )
+        terminal.print_note(
+            f"{len(attacks)} attacks on {', '.join(one.name for one in judges)} through "
+            f"{len(failing)} failing runs: at most {most:,} calls and ${limit:g}"
+        )
+        with (
+            terminal.show_progress("asking judges") as step,
+            open_judges(access, lambda done: step(done, most)) as (ask, rounds),
+        ):
+            setting = lab.RedteamOptions(
+                rubric=asked,
+                judges=judges,
+                key=store.secret("fence"),
+                redactor=store.redactor,
+                asked=ask,
+            )
+            return lab.attack_judges(failing, attacks, setting), rounds
+
+
+def _sum_usage(rounds: Sequence[JudgingStatistics]) -> str:
+    bought, known = sum(one.bought for one in rounds), sum(one.from_ledger for one in rounds)
+    lost = sum(n for one in rounds for n in one.failed.values())
+    line = f"paid ${sum(one.usd for one in rounds):.4f}; replies: {bought:,} bought, {known:,} kept"
+    if lost:
+        line += f"; {lost:,} judgements without an answer, asked again by the same command"
+    return line

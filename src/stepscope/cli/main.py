@@ -17,28 +17,7 @@ from types import TracebackType
 
 import typer
 
-from stepscope.cli import (
-    agree,
-    baseline,
-    calibrate,
-    compare,
-    demo,
-    doctor,
-    export,
-    gate,
-    importing,
-    init,
-    judge,
-    lab,
-    purge,
-    redteam,
-    rejudge,
-    report,
-    score,
-    shape,
-    show,
-    view,
-)
+from stepscope.cli import calibrate, gate, importing, judge, lab, report, runs, setup
 from stepscope.cli.options import Version
 from stepscope.errors import EnvironmentFault, StepscopeError
 
@@ -78,29 +57,29 @@ def _add(to: typer.Typer, command: Callable[..., object]) -> None:
 
 
 for _command in (
-    demo.demo,
-    init.init,
-    doctor.doctor,
+    setup.demo,
+    setup.init,
+    setup.doctor,
     importing.import_,
-    score.score,
+    runs.score,
     judge.judge,
-    rejudge.rejudge,
+    judge.rejudge,
     report.report,
-    show.show,
-    compare.compare,
-    agree.agree,
-    shape.shape,
-    view.view,
+    runs.show,
+    report.compare,
+    calibrate.agree,
+    report.shape,
+    report.view,
     gate.gate,
-    export.export,
-    purge.purge,
+    runs.export,
+    runs.purge,
 ):
     _add(app, _command)
 
 _baseline = typer.Typer(
     help="Make runs the baseline that gates compare with.", rich_markup_mode=None
 )
-_add(_baseline, baseline.update)
+_add(_baseline, gate.update)
 app.add_typer(_baseline, name="baseline", epilog="Example: stepscope baseline update --yes")
 _calibrate = typer.Typer(help="Measure whether judges can be trusted.", rich_markup_mode=None)
 _add(_calibrate, calibrate.sigma)
@@ -109,7 +88,7 @@ _lab = typer.Typer(
     help="Measure the instrument on runs whose truth is planted.", rich_markup_mode=None
 )
 _add(_lab, lab.envelope)
-_add(_lab, redteam.redteam)
+_add(_lab, lab.redteam)
 app.add_typer(_lab, name="lab", epilog="Example: stepscope lab envelope --n 10 --sigma 0.06")
 
 
@@ -181,11 +160,10 @@ def _usage(error: Exception) -> str:
 
 
 def _complain(message: str, code: int) -> int:
-    from stepscope.safety.logs import calm
-    from stepscope.safety.redact import scrubbed
-    from stepscope.safety.text import visible_line
+    from stepscope.safety.redact import scrub_message
+    from stepscope.safety.text import disarm_commands, visible_line
 
-    sys.stderr.write(f"error: {calm(visible_line(scrubbed(message)))}\n")
+    sys.stderr.write(f"error: {disarm_commands(visible_line(scrub_message(message)))}\n")
     return code
 
 
@@ -205,9 +183,9 @@ def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType |
     import tempfile
     import traceback
 
-    from stepscope.safety.redact import scrubbed
+    from stepscope.safety.redact import scrub_message
 
-    text = scrubbed("".join(traceback.format_exception(kind, error, trace)))
+    text = scrub_message("".join(traceback.format_exception(kind, error, trace)))
     if os.environ.get("STEPSCOPE_DEBUG") == "1":
         sys.stderr.write(text)
         return

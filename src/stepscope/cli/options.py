@@ -1,13 +1,23 @@
-"""The options that several commands share, each in one place."""
+"""The options that several commands share, and opening the store that they name.
+
+A store that is missing is an error, not a new empty one.
+"""
 
 from __future__ import annotations
 
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from stepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from stepscope.api import Notebook
+    from stepscope.settings import Settings
+    from stepscope.store.where import Where
 
 
 def _show_version(asked: bool) -> None:
@@ -83,3 +93,31 @@ class ExportVerdicts(StrEnum):
     only = "only"
     gen_ai = "gen_ai"
     openinference = "openinference"
+
+
+def open_existing(path: Path | None, settings: Settings | None = None) -> Notebook:
+    """Open the store at `path`, or the one of the settings (of the working directory).
+
+    Raises:
+        UsageError: there is no store there.
+    """
+    from stepscope import api
+    from stepscope.settings import load_settings
+
+    settings = load_settings() if settings is None else settings
+    place = Path(settings.store) if path is None else path
+    if not place.exists():
+        raise UsageError(
+            f"no store at {str(place)!r}; make one with stepscope import PATHS --store {place}"
+            if path is not None
+            else f"no store at {str(place)!r}; stepscope import PATHS makes one, "
+            "stepscope demo shows one"
+        )
+    return api.open(place, settings=settings)
+
+
+def parse_filter(where: str | None) -> Where | None:
+    """Return a filter as the store reads it; None where none was said."""
+    from stepscope.store.where import parse_where
+
+    return None if where is None else parse_where(where)

@@ -1,7 +1,8 @@
-"""`stepscope report`: the vector, never one number, and the runs to look at first."""
+"""`stepscope report`, `compare`, `shape` and `view`: what is printed or shown of many runs."""
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,42 @@ from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import ReportView
+    from stepscope.api.score_files import FileShapes
+
+
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="What is compared: a value of --by.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="What it is compared with.")],
+    *,
+    by: Annotated[
+        str, typer.Option("--by", metavar="FIELD", help="The field whose values A and B are.")
+    ] = "agent",
+    where: WhereText = None,
+    since: Since = None,
+    seed: Seed = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> None:
+    """Compare two agents, paired by task.
+
+    Every difference has its interval; with many at once, the p values are adjusted.
+
+    Example: stepscope compare gpt-4o gpt-4o-v2
+    """
+    from stepscope.cli import terminal
+    from stepscope.cli.options import open_existing
+
+    with open_existing(store) as notebook:
+        compared = notebook.compare(a, b, by=by, where=where, since=since, seed=seed)
+    if as_json:
+        terminal.print_text(compared.json())
+    elif markdown:
+        terminal.print_text(compared.markdown())
+    else:
+        terminal.print_text(compared.text(terminal.terminal_width()))
+
 
 UNMEASURED = 4
 # Runs whose steps are in the page unless it is said otherwise.
@@ -95,7 +132,7 @@ def report(
         return _figure(view, get, as_json=as_json)
     forms = {view.json: as_json, view.markdown: markdown, view.junit: junit}
     form = next((form for form, asked in forms.items() if asked), None)
-    terminal.deliver(view.text(terminal.width()) if form is None else form(), out)
+    terminal.deliver(view.text(terminal.terminal_width()) if form is None else form(), out)
     return 0
 
 
@@ -110,17 +147,17 @@ def _view(
     look_first: int | None,
 ) -> Iterator[ReportView]:
     """Give the report over a store, or over a folder of exported verdicts, while it is open."""
-    from stepscope.cli.stores import existing
-    from stepscope.settings import load
+    from stepscope.cli.options import open_existing
+    from stepscope.settings import load_settings
 
-    settings = load()
+    settings = load_settings()
     if store is not None and store.is_dir():
-        from stepscope.api.folders import report_folder
+        from stepscope.api.views import report_folder
 
         drawn = settings.seed if seed is None else seed
         yield report_folder(store, where=where, since=since, by=by, seed=drawn)
         return
-    with existing(store, settings) as notebook:
+    with open_existing(store, settings) as notebook:
         yield notebook.report(where=where, since=since, by=by, seed=seed, look_first=look_first)
 
 
@@ -150,9 +187,9 @@ def _files(
     from stepscope.cli import terminal
 
     if html is not None:
-        terminal.note(f"wrote {view.html(html, embed=embed, gates=gates)}")
+        terminal.print_note(f"wrote {view.html(html, embed=embed, gates=gates)}")
     for path in () if plots is None else view.plots(plots):
-        terminal.note(f"wrote {path}")
+        terminal.print_note(f"wrote {path}")
     return 0
 
 
@@ -161,14 +198,203 @@ def _figure(view: ReportView, key: str, *, as_json: bool) -> int:
     from stepscope.values import Unmeasured
 
     if key.lower() in ONE_NUMBER:
-        terminal.out(view.text(terminal.width()))
+        terminal.print_text(view.text(terminal.terminal_width()))
         raise UsageError(
             f"--get {key!r}: there is no single number; one would hide the path behind the outcome "
             "or the outcome behind the path, so above is the vector; --get one of its figures"
         )
     figure = view[key]
     if as_json:
-        terminal.out_json(figure)
+        terminal.print_json(figure)
     else:
-        terminal.out(view.line(key))
+        terminal.print_text(view.line(key))
     return UNMEASURED if isinstance(figure, Unmeasured) else 0
+
+
+def shape(
+    scores: Annotated[str, typer.Argument(metavar="SCORES", help="CSV or JSON lines; - is stdin.")],
+    *,
+    sigma: Annotated[
+        float | None,
+        typer.Option("--sigma", help="Noise of one score. Default: measured, else unknown."),
+    ] = None,
+    quantum: Annotated[
+        float | None,
+        typer.Option("--quantum", help="Step between the scores that the judge can give."),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option("--weights", metavar="1,2,3", help="Of the steps; or a TOML file by run."),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option("--runs", min=0, metavar="N", help="How many curves to print.")
+    ] = 40,
+    seed: Seed = None,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> None:
+    """Classify the score curves of a file by shape.
+
+    One line a curve: its shape, how sure, where it broke; below them the shares of all. The file
+    has the columns run, step, score (0 to 1) and what else is known: repeat, judge, latency, cost,
+    weight, task. Without --sigma the noise that calibrate sigma measured is used.
+
+    Example: stepscope shape scores.csv --sigma 0.05
+    """
+    from stepscope import api
+    from stepscope.cli import terminal
+
+    with (
+        terminal.show_progress("classifying curves") as step,
+        api.shapes(
+            scores,
+            sigma=sigma,
+            quantum=quantum,
+            weights=None if weights is None else _parse_weights(weights),
+            store=store,
+            seed=seed,
+            progress=step,
+        ) as found,
+    ):
+        if as_json:
+            _print_json_lines(found)
+        else:
+            _print_curves(found, runs, terminal.terminal_width())
+
+
+def _print_curves(found: FileShapes, most: int, width: int) -> None:
+    from stepscope.api import score_files
+    from stepscope.cli import terminal
+
+    printed = total = open_ = 0
+    for part in found.batches():
+        total += len(part)
+        for at in range(min(len(part), most - printed)):
+            if not printed:
+                terminal.print_text(score_files.HEAD)
+            run = part.run(at)
+            terminal.print_text(score_files.curve_line(run, width))
+            printed += 1
+            open_ += run.shape == "unresolved" and not run.unmodelled
+    if total > printed:
+        terminal.print_text(
+            f"... {total - printed:,} more: --runs {total} prints all, --json has all"
+        )
+    terminal.print_text(f"{score_files.UNRESOLVED_LINE}\n" if open_ else "")
+    terminal.print_text("\n".join(score_files.fleet_lines(found.fleet(), width)))
+
+
+def _print_json_lines(found: FileShapes) -> None:
+    """Print curve by curve, so that a million need no more memory than a few."""
+    import msgspec
+
+    from stepscope.cli import terminal
+
+    encode = msgspec.json.Encoder(order="deterministic").encode
+    lead = '{"runs": [\n'
+    for run in found:
+        terminal.print_text(lead + encode(run).decode())
+        lead = ","
+    end = "]," if lead == "," else f"{lead}],"
+    terminal.print_text(f'{end}\n"fleet": {encode(found.fleet()).decode()}}}')
+
+
+def _parse_weights(text: str) -> dict[str, tuple[float, ...]]:
+    """Return weights as said: a list for every run, or a file of lists by name of a run or task."""
+    from stepscope.settings import read_weights_file
+
+    if Path(text).is_file():
+        return read_weights_file(Path(text))
+    try:
+        return {"*": tuple(float(weight) for weight in text.split(","))}
+    except ValueError as e:
+        raise UsageError(
+            f"--weights {text!r}: no such file, and no list of weights such as 1,2,3"
+        ) from e
+
+
+# A secret of the user's own, without which nothing is served to other machines.
+TOKEN_VARIABLE = "STEPSCOPE_VIEW_TOKEN"
+
+
+def view(
+    *,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", min=1, max=65535, help="Default: 7357, or a free one."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option("--host", help=f"Not loopback only with a secret in {TOKEN_VARIABLE}.")
+    ] = "127.0.0.1",
+    gates: Annotated[
+        list[Path] | None,
+        typer.Option("--gates", metavar="FILE", help="What gate --json wrote; the latest last."),
+    ] = None,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")] = False,
+    where: WhereText = None,
+    since: Since = None,
+    by: By = None,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> int:
+    """Show the store in the browser; nothing is written.
+
+    The printed address opens once: the browser that opens it first keeps the way in.
+
+    Example: stepscope view --store runs.db
+    """
+    from urllib.parse import urlencode
+
+    from stepscope.cli import terminal
+    from stepscope.cli.options import open_existing
+    from stepscope.report.render.data import read_gate_reports
+    from stepscope.settings import load_settings
+    from stepscope.web.app import make_web_app, new_token
+    from stepscope.web.guard import check_address
+    from stepscope.web.serve import open_socket, serve_until_stopped, socket_url
+
+    own = os.environ.get(TOKEN_VARIABLE)
+    host = check_address(host, own)
+    chosen = {"where": where, "since": since, "by": by}
+    settings = load_settings()
+    read_gate_reports(gates or ())
+    with open_existing(store, settings) as notebook:
+        path = notebook.store.path
+    token = own or new_token()
+    listening = open_socket(host, port)
+    url = socket_url(listening)
+    app = make_web_app(
+        path,
+        token=token,
+        host=host,
+        port=listening.getsockname()[1],
+        settings=settings,
+        gates=gates or (),
+    )
+    query = {"token": token} | {key: value for key, value in chosen.items() if value}
+    opened = f"{url}/?{urlencode(query)}"
+    # The user's own secret is not printed.
+    shown = opened if own is None else opened.replace(urlencode({"token": own}), "token=...")
+    if as_json:
+        terminal.print_json({"url": shown, "store": path})
+    else:
+        terminal.print_text(f"Showing {path} at\n  {shown}\nThe address opens once. Ctrl-C ends.")
+    terminal.flush_output()
+    if not no_open:
+        _open(opened)
+    try:
+        serve_until_stopped(app, listening)
+    except KeyboardInterrupt:
+        # How one ends it, and nothing was under way: no error, and no other code than 0.
+        terminal.print_note("")
+    return 0
+
+
+def _open(url: str) -> None:
+    """Open the browser beside the server, which answers as soon as it runs."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

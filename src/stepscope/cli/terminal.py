@@ -1,7 +1,14 @@
-"""Printing: text or JSON to standard output, progress to standard error."""
+"""Printing: results to standard output, progress to standard error, summaries to CI systems.
+
+What may quote a trace is printed in GitHub Actions between `::stop-commands::TOKEN` and
+`::TOKEN::` with a random token, and is calmed besides (`safety.logs`): two streams make one log,
+in any order.
+"""
 
 from __future__ import annotations
 
+import os
+import secrets
 import shlex
 import shutil
 import sys
@@ -10,23 +17,64 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from stepscope.errors import EnvironmentFault
+from stepscope.safety.text import disarm_commands
+
+# GitHub refuses a step's summary above 1 MiB, and then shows nothing.
+SUMMARY_BYTES = 1_000_000
+
+
+def in_actions() -> bool:
+    """Tell whether GitHub Actions reads what is printed."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def guard_output(text: str) -> str:
+    """Return text as it is to be printed: in GitHub Actions it commands nothing."""
+    if not in_actions():
+        return text
+    token = secrets.token_hex(16)
+    body = disarm_commands(text).rstrip("\n")
+    return f"::stop-commands::{token}\n{body}\n::{token}::\n"
+
+
+def write_job_summary(markdown: str) -> None:
+    """Add Markdown to the job summary, where the CI system has one.
+
+    Raises:
+        EnvironmentFault: the file that it names cannot be written.
+    """
+    place = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not place:
+        return
+    raw = markdown.encode()
+    if len(raw) > SUMMARY_BYTES:
+        cut = raw.rfind(b"\n", 0, SUMMARY_BYTES)
+        raw = raw[:cut] + b"\n\nCut here: see the job's own log.\n"
+    try:
+        with Path(place).open("ab") as file:
+            file.write(raw + b"\n")
+    except OSError as e:
+        raise EnvironmentFault(f"{place}: the job summary cannot be written ({e.strerror})") from e
+
+
 Progress = Callable[[int, int], None]
 
 # Seconds between two lines of progress where nobody watches: a log of an hour stays readable.
 LINE_EVERY = 60.0
 
 
-def out(text: str) -> None:
+def print_text(text: str) -> None:
     """Print text to standard output, ending in one line break."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
-def flush() -> None:
+def flush_output() -> None:
     """Send what was printed on its way now: a long command says where it is, also into a pipe."""
     sys.stdout.flush()
 
 
-def out_json(value: object) -> None:
+def print_json(value: object) -> None:
     """Print any model value as indented JSON; the same value gives the same bytes."""
     import msgspec
 
@@ -37,27 +85,27 @@ def out_json(value: object) -> None:
 def deliver(text: str, path: Path | None) -> None:
     """Print text, or write it to the file that was asked for; `-` is standard output."""
     if path is None or str(path) == "-":
-        out(text)
+        print_text(text)
     else:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
-        note(f"wrote {path}")
+        print_note(f"wrote {path}")
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Print a remark to standard error, so that it never mixes with what was asked for."""
-    from stepscope.safety.redact import scrubbed
+    from stepscope.safety.redact import scrub_message
 
-    sys.stderr.write(scrubbed(text) + "\n")
+    sys.stderr.write(scrub_message(text) + "\n")
 
 
-def hint(command: str, store: Path | None) -> None:
+def print_hint(command: str, store: Path | None) -> None:
     """Name the next command, for a person only: a script did not ask for it."""
     if sys.stdout.isatty():
         option = "" if store is None else f" --store {shlex.quote(str(store))}"
-        out(f"Next: {command}{option}")
+        print_text(f"Next: {command}{option}")
 
 
-def width() -> int:
+def terminal_width() -> int:
     """Columns to print on: the terminal's, between 60 and 120; 100 where there is none."""
     if not sys.stdout.isatty():
         return 100
@@ -65,7 +113,7 @@ def width() -> int:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Progress]:
+def show_progress(what: str) -> Iterator[Progress]:
     """Give a function of (done, total) that shows how far the work is; total 0 is unknown."""
     if sys.stderr.isatty():
         with _bar(what) as step:
@@ -93,6 +141,6 @@ def _lines(what: str) -> Progress:
         nonlocal said
         if time.monotonic() - said >= LINE_EVERY:
             said = time.monotonic()
-            note(f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}")
+            print_note(f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}")
 
     return step

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import msgspec
 
 from stepscope.model import Quarantined, Step, Trajectory
-from stepscope.safety.forgiving import REPAIR_CODES
-from stepscope.safety.redact import scrubbed
+from stepscope.safety.json import REPAIR_CODES
+from stepscope.safety.redact import scrub_message
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -65,9 +65,9 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         said = [f"{self.uri}:"]
         if self.format is not None:
             said.append(
-                f"{self.format}, {_number(self.runs, 'run')}, "
-                f"{_number(self.steps, 'step')}, {_number(self.calls, 'call')}"
-                + (f", {_number(self.scores, 'score')};" if self.scores else ";")
+                f"{self.format}, {_count_noun(self.runs, 'run')}, "
+                f"{_count_noun(self.steps, 'step')}, {_count_noun(self.calls, 'call')}"
+                + (f", {_count_noun(self.scores, 'score')};" if self.scores else ";")
             )
         for word, counts in (
             ("repaired", self.repaired),
@@ -136,7 +136,7 @@ class Counts(msgspec.Struct, array_like=True):
                 _count(mine, key, n)
 
 
-class Tally:
+class FileTally:
     """Counts what comes out of a file while it is read."""
 
     def __init__(self, uri: str, format_name: str | None, problem: str | None) -> None:
@@ -164,7 +164,7 @@ class Tally:
             flagged={code: n for code, n in warned if code not in REPAIR_CODES},
             quarantined=counts.quarantined,
             kept_in_extra=dict(sorted(counts.extra.items())),
-            problem=None if self.problem is None else scrubbed(self.problem),
+            problem=None if self.problem is None else scrub_message(self.problem),
         )
 
 
@@ -178,5 +178,5 @@ def _count_each(counted: dict[str, int], keys: Iterable[str] | None, prefix: str
         counted[name] = counted.get(name, 0) + 1
 
 
-def _number(n: int, noun: str) -> str:
+def _count_noun(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -3,9 +3,11 @@
 The file is undocumented and changes often, so whatever is not understood is kept whole in
 `extra.lines`. What this reader knows of its traps:
 one API message is split over several lines with repeated usage, of which the last counts;
-`parentUuid` makes a graph, and what hangs on no path to the last message was rewound (a warning,
-and `abandoned` in the step); sidechains are subagents' runs and come out as children; lines logged
-again after a compaction are marked `replayed`; no cost is in the file, only in `stream-json`.
+`parentUuid` makes a graph: the path from the last message back to the first is what the agent lived
+through, and what hangs off that path was rewound (a warning, and `abandoned` in the step), except
+the other lines of a message on the path and results of calls on it; sidechains are subagents' runs
+and come out as children; lines logged again after a compaction are marked `replayed`; no cost is in
+the file, only in `stream-json`.
 A subagent in a file of its own refers to its parent, and the parent to it, as
 `claude_code:<session>` and `claude_code:<session>/<agent>`.
 Source: harbor 0.25.0, `agents/installed/claude_code.py`; sessions recorded by users.
@@ -15,19 +17,533 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.building import Ordinals, finish, text_at
-from stepscope.formats.claude_line import line_of
-from stepscope.formats.claude_session import NAME, Session, draft_of
+from stepscope.formats.chat.anthropic import blocks_actor, blocks_kind, message_extra, parse_blocks
+from stepscope.formats.fields import (
+    anthropic_usage,
+    parse_time,
+    rest,
+    text_at,
+    time_bounds,
+    total_usage,
+)
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.format import (
+    DecodedRecord,
+    FileFormat,
+    attempt,
+    decode_records,
+    quarantine_record,
+)
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import Found, PlainFormat, attempt, found, quarantine
-from stepscope.model import Json, Quarantined, Stream, Trajectory
-from stepscope.safety.door import Repair
+from stepscope.model import (
+    Actor,
+    Json,
+    Part,
+    Quarantined,
+    Source,
+    Step,
+    Stream,
+    ToolResult,
+    Trajectory,
+    Usage,
+    Warn,
+)
+from stepscope.safety.json import Repair
+from stepscope.safety.limits import Limits
 
-__all__ = ["FORMAT", "NAME"]
+# Kinds of line that may become steps; every other is kept raw.
+SPOKEN_TYPES = frozenset({"user", "assistant"})
+_LINE_KEYS = frozenset(
+    "type uuid parentUuid logicalParentUuid sessionId session_id timestamp isSidechain agentId "
+    "isMeta isCompactSummary parent_tool_use_id message toolUseResult subtype content".split()
+)
+# The same on nearly every line: said once for the run, and by a step only where it differs.
+CONSTANT_KEYS = frozenset({"cwd", "gitBranch", "version", "userType", "slug", "entrypoint"})
+
+
+class ClaudeLine(msgspec.Struct, gc=False):
+    """A line's keys; `raw` is the whole line."""
+
+    raw: dict[str, Any]
+    type: str
+    uuid: str | None = None
+    parentUuid: str | None = None
+    logicalParentUuid: str | None = None
+    sessionId: str | None = None
+    session_id: str | None = None
+    timestamp: str | None = None
+    isSidechain: bool | None = None
+    agentId: str | None = None
+    isMeta: bool | None = None
+    isCompactSummary: bool | None = None
+    parent_tool_use_id: str | None = None
+    subtype: str | None = None
+    message: dict[str, Any] | None = None
+    toolUseResult: Any = None
+    content: Any = None
+
+    @property
+    def session(self) -> str | None:
+        """The session that the line says it is of."""
+        return self.sessionId or self.session_id
+
+    @property
+    def parent(self) -> str | None:
+        """The line before it in the conversation, across a compaction too."""
+        return self.parentUuid or self.logicalParentUuid
+
+    @property
+    def side(self) -> bool:
+        """The line is a subagent's."""
+        return bool(self.isSidechain) or self.parent_tool_use_id is not None
+
+    @property
+    def is_compaction(self) -> bool:
+        """The line stands where the conversation was compacted."""
+        return bool(self.isCompactSummary) or (
+            self.type == "system" and self.subtype == "compact_boundary"
+        )
+
+    @property
+    def speaks(self) -> bool:
+        """The line becomes a step."""
+        if self.is_compaction:
+            return True
+        return self.type in SPOKEN_TYPES and self.message is not None and not self.isMeta
+
+    @property
+    def message_id(self) -> str | None:
+        """The id of the API message that the line is a part of."""
+        own = (self.message or {}).get("id")
+        return own if isinstance(own, str) else None
+
+    @property
+    def blocks(self) -> list[dict[str, Json]]:
+        """The blocks of the line's message, none where its content is text."""
+        content = (self.message or {}).get("content")
+        listed = content if isinstance(content, list) else []
+        return [block for block in listed if isinstance(block, dict)]
+
+    def extra(self) -> dict[str, Json]:
+        """What the line says that neither a step nor the run has a field for."""
+        kept = {"parentUuid": self.parentUuid, "logicalParentUuid": self.logicalParentUuid}
+        told = {key: value for key, value in kept.items() if value is not None}
+        return told | (rest(self.raw, _LINE_KEYS | CONSTANT_KEYS) or {})
+
+
+def parse_line(value: Json) -> ClaudeLine:
+    """Return a decoded line.
+
+    Raises:
+        TraceError: it is no object with a `type`.
+        msgspec.ValidationError: a known key is of another type.
+    """
+    if not isinstance(value, dict):
+        raise TraceError(f"a session's line is an object; found {str(value)[:60]!r}")
+    return msgspec.convert({**value, "raw": value}, ClaudeLine)
+
+
+def find_abandoned(lines: list[ClaudeLine]) -> set[int]:
+    """Return the positions of lines that were rewound."""
+    spoken = [at for at, line in enumerate(lines) if line.speaks]
+    if not spoken or not any(line.parent for line in lines):
+        return set()
+    path = _path_to_root(lines, spoken[-1])
+    messages = {lines[at].message_id for at in path} - {None}
+    calls = {text_at(block, "id") for at in path for block in lines[at].blocks}
+    calls |= {
+        text_at(block, "id")
+        for line in lines
+        if line.message_id in messages
+        for block in line.blocks
+    }
+    lived = set(path)
+    for at in spoken:
+        line = lines[at]
+        answered = {text_at(block, "tool_use_id") for block in line.blocks} - {None}
+        beside = line.message_id in messages or bool(answered and answered <= calls)
+        if line.uuid is None or beside or line.is_compaction:
+            lived.add(at)
+    return {at for at in spoken if at not in lived and not _before_path(lines, at, path)}
+
+
+def _before_path(lines: list[ClaudeLine], at: int, path: list[int]) -> bool:
+    """Whether a line is older than a path that starts with no parent to be found.
+
+    A compaction or a cut file begins a new root; what came before it was lived through.
+    """
+    return at < path[-1]
+
+
+def _path_to_root(lines: list[ClaudeLine], last: int) -> list[int]:
+    """Return the positions from the last line back to its root; a cycle ends where it closes."""
+    at_uuid = _first_of_uuid(lines)
+    path, seen = [last], {last}
+    while True:
+        at = at_uuid.get(lines[path[-1]].parent or "")
+        if at is None or at in seen:
+            return path
+        path.append(at)
+        seen.add(at)
+
+
+def _first_of_uuid(lines: list[ClaudeLine]) -> dict[str, int]:
+    """Where every uuid stands first: a line logged again is not another line."""
+    first: dict[str, int] = {}
+    for at, line in enumerate(lines):
+        if line.uuid is not None:
+            first.setdefault(line.uuid, at)
+    return first
+
+
+def graph_warnings(
+    lines: list[ClaudeLine], step_of_line: list[int], off_path: set[int]
+) -> list[Warn]:
+    """Return a warning for every rewound line, missing parent and cycle."""
+    uuids = {line.uuid for line in lines if line.uuid is not None}
+    warnings = []
+    for at, line in enumerate(lines):
+        step = step_of_line[at]
+        if at in off_path:
+            warnings.append(Warn("rewound", "the user went back before this step", step))
+        if line.speaks and line.parent is not None and line.parent not in uuids:
+            reason = f"its parent {line.parent!r} is not in the file"
+            warnings.append(Warn("orphan_parent", reason, step))
+    warnings += [
+        Warn("parent_cycle", "its parents lead back to itself", step_of_line[at])
+        for at in _cycle_lines(lines)
+    ]
+    return warnings
+
+
+def _cycle_lines(lines: list[ClaudeLine]) -> list[int]:
+    """Return one line of every cycle, in linear time."""
+    at_uuid = _first_of_uuid(lines)
+    done: set[int] = set()
+    closing = []
+    for start in range(len(lines)):
+        walked: set[int] = set()
+        at: int | None = start
+        while at is not None and at not in done and at not in walked:
+            walked.add(at)
+            at = at_uuid.get(lines[at].parent or "")
+        if at is not None and at in walked:
+            closing.append(at)
+        done |= walked
+    return closing
+
+
+_ACTORS: dict[str, Actor] = {"system": "system", "assistant": "agent", "user": "user"}
+
+
+class ThreadSteps(NamedTuple):
+    """The steps of a thread, and for each of its lines the step it is in or stands before."""
+
+    steps: tuple[Step, ...]
+    step_of_line: list[int]
+
+
+def thread_steps(
+    lines: list[ClaudeLine], constants: dict[str, Json], off_path: set[int], limits: Limits
+) -> ThreadSteps:
+    """Return the steps of a thread.
+
+    Raises:
+        TraceError: a message of a shape that the API does not know.
+    """
+    again = find_replays(lines)
+    last_usage = _last_lines_of_messages(lines, again)
+    steps: list[Step] = []
+    step_of_line: list[int] = []
+    open_message: str | None = None
+    for at, line in enumerate(lines):
+        if not line.speaks:
+            step_of_line.append(len(steps))
+            continue
+        replayed = at in again
+        step = _line_step(line, len(steps), constants, limits)
+        if at not in last_usage:
+            step = msgspec.structs.replace(step, usage=None)
+        if replayed:
+            step = msgspec.structs.replace(step, replayed=True)
+        if at in off_path:
+            step = msgspec.structs.replace(step, extra={**(step.extra or {}), "abandoned": True})
+        if steps and open_message is not None and line.message_id == open_message and not replayed:
+            steps[-1] = _merge_lines(steps[-1], step)
+        else:
+            steps.append(step)
+        open_message = None if replayed else line.message_id
+        step_of_line.append(len(steps) - 1)
+    return ThreadSteps(tuple(steps), step_of_line)
+
+
+def _last_lines_of_messages(lines: list[ClaudeLine], again: set[int]) -> set[int]:
+    """Return the positions of the lines whose usage counts: the last of every API message."""
+    last: dict[str, int] = {}
+    alone = set()
+    for at, line in enumerate(lines):
+        if at in again or line.message is None or line.message.get("usage") is None:
+            continue
+        if line.message_id is None:
+            alone.add(at)
+        else:
+            last[line.message_id] = at
+    return alone | set(last.values())
+
+
+def find_replays(lines: list[ClaudeLine]) -> set[int]:
+    """Return the positions of lines logged again, as compaction and resuming do.
+
+    Two equal texts without any id are two texts.
+    """
+    uuids: set[str] = set()
+    contents: set[bytes] = set()
+    found: set[int] = set()
+    for at, line in enumerate(lines):
+        if not line.speaks or line.message is None:
+            continue
+        if line.uuid is not None:
+            if line.uuid in uuids:
+                found.add(at)
+            uuids.add(line.uuid)
+        marked = any("id" in block or "tool_use_id" in block for block in line.blocks)
+        if line.message_id is not None or marked:
+            content = msgspec.json.encode((line.message_id, line.message.get("content")))
+            if content in contents:
+                found.add(at)
+            contents.add(content)
+    return found
+
+
+def _line_step(line: ClaudeLine, index: int, constants: dict[str, Json], limits: Limits) -> Step:
+    message = line.message or {}
+    content = message.get("content", line.content)
+    blocks = parse_blocks(content, index, limits)
+    model, reason = message.get("model"), message.get("stop_reason")
+    start = parse_time(line.timestamp)
+    extra = {**line.extra(), **(message_extra(message) or {})}
+    extra |= {k: v for k, v in line.raw.items() if k in CONSTANT_KEYS and v != constants[k]}
+    if line.message_id is not None:
+        extra["message_id"] = line.message_id
+    if line.timestamp is not None and start is None:
+        extra["timestamp"] = line.timestamp
+    results = _add_structured(blocks.results, line)
+    if line.toolUseResult is not None and len(results) != 1:
+        extra["toolUseResult"] = line.toolUseResult
+    return Step(
+        index=index,
+        actor=blocks_actor(_ACTORS.get(line.type, "user"), blocks),
+        kind="compaction" if line.is_compaction else blocks_kind(blocks),
+        parts=blocks.parts,
+        calls=blocks.calls,
+        results=results,
+        model=model if isinstance(model, str) else None,
+        usage=anthropic_usage(message.get("usage")),
+        start=start,
+        finish_reason=reason if isinstance(reason, str) else None,
+        id=line.uuid,
+        sidechain=line.side,
+        extra=extra or None,
+    )
+
+
+def _add_structured(results: tuple[ToolResult, ...], line: ClaudeLine) -> tuple[ToolResult, ...]:
+    """Return the results with what the tool told Claude Code itself (stdout, stderr, patches)."""
+    if line.toolUseResult is None or len(results) != 1:
+        return results
+    return (msgspec.structs.replace(results[0], structured=line.toolUseResult),)
+
+
+def _merge_lines(step: Step, more: Step) -> Step:
+    """Return two lines of one API message as one step; the first line names it."""
+    parts: tuple[Part, ...] = (*step.parts, *more.parts)
+    calls = (*step.calls, *more.calls)
+    told = more.extra or {}
+    extra = {**told, **(step.extra or {})}
+    extra["more_lines"] = [*extra.get("more_lines", []), more.id]
+    return msgspec.structs.replace(
+        step,
+        parts=parts,
+        calls=calls,
+        results=(*step.results, *more.results),
+        kind="call" if calls else step.kind,
+        usage=more.usage or step.usage,
+        end=more.end or more.start or step.end,
+        finish_reason=more.finish_reason or step.finish_reason,
+        extra=extra,
+    )
+
+
+NAME = "claude_code"
+AGENT = "claude-code"
+_NOTE_TYPES = frozenset({"summary", "file-history-snapshot", "permission-mode", "queue-operation"})
+
+
+class ClaudeThread(NamedTuple):
+    """The lines of the main conversation (`agent` None) or of one subagent."""
+
+    agent: str | None
+    lines: list[ClaudeLine]
+    lost: list[int]
+
+
+class ClaudeSession:
+    """Collects the lines of one session in file order."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._lines: list[ClaudeLine] = []
+        self._lost: list[int] = []
+
+    def add(self, line: ClaudeLine) -> None:
+        """Take the next line."""
+        self._lines.append(line)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether its lines are all of the kinds that are written beside a conversation."""
+        return all(line.type in _NOTE_TYPES for line in self._lines)
+
+    def lose(self) -> None:
+        """Note that a line here could not be read."""
+        self._lost.append(len(self._lines))
+
+    def prepend(self, other: ClaudeSession) -> None:
+        """Put the lines of another session before these."""
+        shift = len(other._lines)
+        self._lines = other._lines + self._lines
+        self._lost = other._lost + [at + shift for at in self._lost]
+
+    def threads(self) -> list[ClaudeThread]:
+        """Return the main thread, then every subagent's in order of first line.
+
+        Lines without an agent id belong to the subagent whose line they follow from.
+        """
+        lost = [sum(not line.side for line in self._lines[:at]) for at in self._lost]
+        main = ClaudeThread(None, [], lost)
+        others: dict[str, ClaudeThread] = {}
+        of_line: dict[str, str] = {}
+        for line in self._lines:
+            if not line.side:
+                main.lines.append(line)
+                continue
+            agent = (
+                line.agentId
+                or line.parent_tool_use_id
+                or of_line.get(line.parent or "")
+                or line.uuid
+                or "side"
+            )
+            if line.uuid is not None:
+                of_line[line.uuid] = agent
+            others.setdefault(agent, ClaudeThread(agent, [], [])).lines.append(line)
+        return [main, *others.values()]
+
+
+def draft_thread(session: ClaudeSession, thread: ClaudeThread, at: DecodedRecord) -> Trajectory:
+    """Return one thread as a run without its id."""
+    off_path = find_abandoned(thread.lines) - find_replays(thread.lines)
+    told = thread_steps(thread.lines, _find_constants(thread.lines), off_path, at.limits)
+    start, end = time_bounds(told.steps)
+    run_id = session.name or None
+    if thread.agent is not None:
+        run_id = f"{session.name}/{thread.agent}"
+    result = _find_result_line(thread.lines)
+    versions = [line.raw["version"] for line in thread.lines if _is_text(line, "version")]
+    return Trajectory(
+        id="",
+        name="" if run_id is None else f"{NAME}/{run_id}",
+        steps=told.steps,
+        source=Source(
+            format=NAME,
+            format_version=versions[-1] if versions else None,
+            uri=at.uri,
+            offset=at.offset,
+            run_id=run_id,
+        ),
+        workflow=NAME,
+        agent=AGENT,
+        agent_version=versions[-1] if versions else None,
+        termination=result.get("subtype") if isinstance(result.get("subtype"), str) else None,
+        usage=_session_usage(result, told.steps),
+        cost_usd=_session_cost(result),
+        start=start,
+        end=end,
+        parent=None if thread.agent is None else f"{NAME}:{session.name}",
+        children=_subagent_links(session, thread),
+        warnings=(
+            *graph_warnings(thread.lines, told.step_of_line, off_path),
+            *_lost_warnings(thread, told.step_of_line),
+        ),
+        extra=_session_extra(thread.lines, told.step_of_line),
+    )
+
+
+def _is_text(line: ClaudeLine, key: str) -> bool:
+    return isinstance(line.raw.get(key), str)
+
+
+def _find_constants(lines: list[ClaudeLine]) -> dict[str, Json]:
+    """Return the first value of every key that hardly changes."""
+    found: dict[str, Json] = {}
+    for line in lines:
+        # In the order of the line: that of a set is another one in every process.
+        for key in [key for key in line.raw if key in CONSTANT_KEYS]:
+            found.setdefault(key, line.raw[key])
+    return found
+
+
+def _find_result_line(lines: list[ClaudeLine]) -> dict[str, Json]:
+    """Return the closing line that `--output-format stream-json` writes, empty without one."""
+    return next((line.raw for line in reversed(lines) if line.type == "result"), {})
+
+
+def _session_usage(result: dict[str, Json], steps: tuple[Step, ...]) -> Usage | None:
+    return anthropic_usage(result.get("usage")) or total_usage(steps)
+
+
+def _session_cost(result: dict[str, Json]) -> float | None:
+    cost = result.get("total_cost_usd")
+    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None
+
+
+def _subagent_links(session: ClaudeSession, thread: ClaudeThread) -> tuple[str, ...]:
+    """Return links to the subagents that results of this thread name."""
+    links: dict[str, None] = {}
+    for line in thread.lines:
+        told = line.toolUseResult
+        if isinstance(told, dict) and isinstance(told.get("agentId"), str):
+            links[f"{NAME}:{session.name}/{told['agentId']}"] = None
+    return tuple(links)
+
+
+def _lost_warnings(thread: ClaudeThread, step_of_line: list[int]) -> list[Warn]:
+    reason = "a line that stood here could not be read"
+    return [
+        Warn("record_quarantined", reason, _step_at(step_of_line, lost)) for lost in thread.lost
+    ]
+
+
+def _step_at(step_of_line: list[int], line: int) -> int:
+    return step_of_line[line] if line < len(step_of_line) else (step_of_line or [0])[-1]
+
+
+def _session_extra(lines: list[ClaudeLine], step_of_line: list[int]) -> dict[str, Json] | None:
+    """Return what the run's lines say once, and the lines that are no steps, where they stood."""
+    extra = _find_constants(lines)
+    raw = [
+        {"at": step, "line": line.raw}
+        for line, step in zip(lines, step_of_line, strict=True)
+        if not line.speaks
+    ]
+    if raw:
+        extra["lines"] = raw
+    return extra or None
 
 
 def _likeness(opening: Opening) -> float:
@@ -48,39 +564,39 @@ def _line_likeness(record: dict[str, Json]) -> float:
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     """Read a file, which may hold the lines of several sessions; each is a run."""
-    sessions: dict[str, Session] = {}
-    first: dict[str, Found] = {}
+    sessions: dict[str, ClaudeSession] = {}
+    first: dict[str, DecodedRecord] = {}
     repairs: dict[str, list[Repair]] = {}
     latest: str | None = None
     lost = 0
-    for record in found(stream):
+    for record in decode_records(stream):
         if isinstance(record, Quarantined):
             lost += 1
-            _lose(sessions, latest)
+            _note_lost_line(sessions, latest)
             yield record
             continue
         try:
-            line = line_of(record.value)
+            line = parse_line(record.value)
         except (TraceError, msgspec.ValidationError) as e:
-            _lose(sessions, latest)
-            yield quarantine(record, e)
+            _note_lost_line(sessions, latest)
+            yield quarantine_record(record, e)
             continue
         # Lines without a session of their own (summaries) belong to the one around them.
         latest = line.session or latest or ""
         if latest not in sessions:
-            sessions[latest] = Session(latest)
+            sessions[latest] = ClaudeSession(latest)
             first[latest] = record
         sessions[latest].add(line)
         repairs.setdefault(latest, []).extend(record.repairs)
-    yield from _finished(_named(sessions), first, repairs)
+    yield from _finish_sessions(_join_early_lines(sessions), first, repairs)
 
 
-def _lose(sessions: dict[str, Session], latest: str | None) -> None:
+def _note_lost_line(sessions: dict[str, ClaudeSession], latest: str | None) -> None:
     if latest is not None and latest in sessions:
         sessions[latest].lose()
 
 
-def _named(sessions: dict[str, Session]) -> dict[str, Session]:
+def _join_early_lines(sessions: dict[str, ClaudeSession]) -> dict[str, ClaudeSession]:
     """Give lines that stood before the first session's to that session."""
     early = sessions.get("")
     if early is None or len(sessions) == 1:
@@ -90,28 +606,32 @@ def _named(sessions: dict[str, Session]) -> dict[str, Session]:
     return {name: session for name, session in sessions.items() if name}
 
 
-def _finished(
-    sessions: dict[str, Session], first: dict[str, Found], repairs: dict[str, list[Repair]]
+def _finish_sessions(
+    sessions: dict[str, ClaudeSession],
+    first: dict[str, DecodedRecord],
+    repairs: dict[str, list[Repair]],
 ) -> Iterator[Trajectory | Quarantined]:
     ordinals = Ordinals()
     for name, session in sessions.items():
         start = first[name]._replace(repairs=tuple(repairs.get(name, ())))
-        yield from attempt(start, partial(_runs, session, ordinals))
+        yield from attempt(start, partial(_read_session, session, ordinals))
 
 
-def _runs(session: Session, ordinals: Ordinals, at: Found) -> tuple[Trajectory, ...]:
+def _read_session(
+    session: ClaudeSession, ordinals: Ordinals, at: DecodedRecord
+) -> tuple[Trajectory, ...]:
     """Return a session's run, then those of its subagents, linked both ways.
 
     Raises:
         TraceError: nothing in it is of Claude Code.
     """
     main, *others = session.threads()
-    run = _finish(draft_of(session, main, at), at, ordinals)
+    run = _finish_thread(draft_thread(session, main, at), at, ordinals)
     at = at._replace(repairs=()) if run is not None else at
-    drafts = [draft_of(session, other, at) for other in others]
+    drafts = [draft_thread(session, other, at) for other in others]
     if run is not None:
         drafts = [msgspec.structs.replace(draft, parent=run.id) for draft in drafts]
-    finished = [_finish(draft, at, ordinals) for draft in drafts]
+    finished = [_finish_thread(draft, at, ordinals) for draft in drafts]
     children = [child for child in finished if child is not None]
     if run is None and not children and not session.is_quiet:
         raise TraceError("no line of it is a message, and some are no notes beside a session")
@@ -123,11 +643,11 @@ def _runs(session: Session, ordinals: Ordinals, at: Found) -> tuple[Trajectory, 
     return (run, *children)
 
 
-def _finish(draft: Trajectory, at: Found, ordinals: Ordinals) -> Trajectory | None:
+def _finish_thread(draft: Trajectory, at: DecodedRecord, ordinals: Ordinals) -> Trajectory | None:
     """Return the run, None where the session says nothing at all."""
     if not draft.steps:
         return None
     return finish(draft, ordinals, limits=at.limits, repairs=at.repairs)
 
 
-FORMAT = PlainFormat(NAME, _likeness, _read)
+FORMAT = FileFormat(NAME, _likeness, _read)

@@ -3,29 +3,397 @@
 A file is an export of a trace (bare, or `trace` beside `observations`), what the API answers
 (`data`, `meta`), a list of observations, traces and scores, or lines of them. Observations of one
 trace are one run, wherever they stand. A trace that comes without observations is read by its own
-input and output. A score whose trace is nowhere in the file is set aside.
-Source: langfuse 5.0.4, and real exports of ten frameworks.
+input and output. A score whose trace is nowhere in the file is set aside. Keys are read in the
+API's spelling and in that of tables and of the Python SDK (`trace_id`). Of two forms of one record,
+what either says is kept, and the later one holds where they differ.
+
+An observation becomes a span in the words that the SDK sends over OpenTelemetry; attributes that it
+was sent with stand in its metadata and are attributes again. What only the API says (project,
+prices, times of storing) stays in the span's `extra`.
+
+A score of a trace is of the whole run, one of an observation is at the step that it made; one of a
+session is at every run of the session. A score of source EVAL is a model's opinion: a label, no
+outcome.
+Source: langfuse 5.0.4, `api/resources`, `_client/attributes.py`, the API's `ObservationV2`, and
+real exports of ten frameworks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.building import Ordinals, text_at
-from stepscope.formats.langfuse_records import Entry, Record, entries, is_export, joined
-from stepscope.formats.langfuse_scores import scored
-from stepscope.formats.langfuse_spans import span_of
+from stepscope.formats.fields import parse_time, rest, text_at
+from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, read_outcome
+from stepscope.formats.format import FileFormat, decode_records, quarantine_record
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import PlainFormat, found, quarantine
-from stepscope.formats.spans.assembling import assemble
-from stepscope.formats.spans.span import Span
-from stepscope.formats.times import instant
-from stepscope.model import Json, Quarantined, Source, Stream, Trajectory, Warn
-from stepscope.safety.door import Repair
+from stepscope.formats.spans.assemble import assemble
+from stepscope.formats.spans.attributes import decode_object, label_evaluation
+from stepscope.formats.spans.span import RawSpan
+from stepscope.model import Json, Label, Quarantined, Source, Stream, Trajectory, Warn
+from stepscope.safety.json import Repair
 from stepscope.safety.limits import Limits
+
+Kind = Literal["trace", "observation", "score"]
+Record = dict[str, Json]
+
+TYPES = frozenset(
+    "GENERATION SPAN EVENT AGENT TOOL CHAIN RETRIEVER EVALUATOR EMBEDDING GUARDRAIL".split()
+)
+# Spellings with an underscore of the keys that are read; the others stay as they are.
+_SPELLINGS = {
+    "".join(["_" + sign.lower() if sign.isupper() else sign for sign in name]): name
+    for name in (
+        "traceId parentObservationId observationId startTime endTime completionStartTime projectId "
+        "statusMessage modelParameters providedModelName usageDetails costDetails totalCost "
+        "calculatedTotalCost sessionId userId traceName promptName promptVersion dataType "
+        "stringValue longStringValue authorUserId toolDefinitions promptTokens completionTokens "
+        "totalTokens createdAt updatedAt isRootObservation"
+    ).split()
+}
+_EMPTY: tuple[Json, ...] = (None, "", "{}", "[]", {}, [])
+
+
+class LangfuseEntry(NamedTuple):
+    """One record and what it is; its keys are in the API's spelling."""
+
+    kind: Kind
+    record: Record
+
+
+def is_langfuse(value: Json) -> bool:
+    """Say whether a value looks like anything of Langfuse, by its keys."""
+    if not isinstance(value, dict):
+        return False
+    listed = value.get("data")
+    if isinstance(listed, list) and listed and "meta" in value:
+        return is_langfuse(listed[0])
+    inner = value.get("trace")
+    if isinstance(inner, dict) and isinstance(value.get("observations"), list):
+        return "id" in inner
+    kind = _kind(respell_keys(value))
+    return kind in {"observation", "score"} or (kind == "trace" and _is_trace(value))
+
+
+def _is_trace(value: Record) -> bool:
+    listed = value.get("observations")
+    if isinstance(listed, list) and listed:
+        return isinstance(listed[0], str) or _kind(respell_keys(listed[0])) == "observation"
+    return {"timestamp", "tags"} <= value.keys() and bool(
+        value.keys() & {"sessionId", "session_id", "htmlPath", "projectId", "project_id"}
+    )
+
+
+def iter_entries(value: Json) -> Iterator[LangfuseEntry]:
+    """Yield the records of one value: of a trace, first itself, then what it holds.
+
+    Raises:
+        TraceError: the value, or one in it, is no record of Langfuse. What stood before it has
+            been yielded.
+    """
+    if not isinstance(value, dict):
+        raise TraceError(
+            f"an export needs traces, observations or scores as objects; found {str(value)[:60]!r}"
+        )
+    page = value.get("data")
+    if isinstance(page, list) and "id" not in value:
+        for entry in page:
+            yield from iter_entries(entry)
+        return
+    inner = value.get("trace")
+    if isinstance(inner, dict) and not isinstance(value.get("traceId"), str):
+        beside = {key: held for key, held in value.items() if key != "trace"}
+        yield from _trace(respell_keys({**inner, **_more(inner, beside)}))
+        return
+    record = respell_keys(value)
+    kind = _kind(record)
+    if kind is None:
+        raise TraceError(
+            "a record needs what makes it a trace (`id` and `observations` or `timestamp`), an "
+            "observation (`id`, `traceId`, `type`) or a score (`name`, `value`); "
+            f"found the keys {sorted(record)[:6]}"
+        )
+    if kind == "trace":
+        yield from _trace(record)
+    else:
+        yield LangfuseEntry(kind, record)
+
+
+def _more(inner: Record, beside: Record) -> Record:
+    """Return what stands beside a trace, lists of both places joined, its own lists first."""
+    found = dict(beside)
+    for key in ("observations", "scores"):
+        held, more = inner.get(key), beside.get(key)
+        if isinstance(held, list) and isinstance(more, list):
+            found[key] = [*held, *more]
+    return found
+
+
+def _trace(record: Record) -> Iterator[LangfuseEntry]:
+    listed = {key: record.get(key) for key in ("observations", "scores")}
+    about = {key: held for key, held in record.items() if key not in listed}
+    for key, held in listed.items():
+        ids = isinstance(held, list)
+        named = [entry for entry in held or () if isinstance(entry, str)] if ids else held
+        if named:
+            about[key] = named  # ids, as a list of traces gives them, or no list at all
+    if text_at(about, "id") is None:
+        raise TraceError(f"a trace needs an id; found the keys {sorted(record)[:6]}")
+    yield LangfuseEntry("trace", about)
+    kinds: dict[str, Kind] = {"observations": "observation", "scores": "score"}
+    for key, kind in kinds.items():
+        held = listed[key]
+        for entry in held if isinstance(held, list) else ():
+            if isinstance(entry, dict):
+                yield LangfuseEntry(kind, {"traceId": about["id"], **respell_keys(entry)})
+            elif not isinstance(entry, str):
+                raise TraceError(f"a trace's `{key}` needs objects; found {str(entry)[:60]!r}")
+
+
+def _kind(record: Record) -> Kind | None:
+    if "traceId" in record or "observationId" in record or "sessionId" in record:
+        kind = record.get("type")
+        if isinstance(kind, str) and kind.upper() in TYPES and "id" in record:
+            return "observation"
+        if "value" in record and "name" in record and "observations" not in record:
+            return "score"
+    if "id" in record and "traceId" not in record:
+        if isinstance(record.get("observations"), list) or "timestamp" in record:
+            return "trace"
+    return None
+
+
+def respell_keys(record: Json) -> Record:
+    """Return a record with the keys that are read in the API's spelling."""
+    if not isinstance(record, dict):
+        return {}
+    if not record.keys() & _SPELLINGS.keys():
+        return record
+    return {_SPELLINGS.get(key) or key: held for key, held in record.items()}
+
+
+def merge_records(older: Record, newer: Record) -> tuple[Record, bool]:
+    """Return what two forms of one record say, and whether they contradict each other.
+
+    What the older one said otherwise stays under `earlier`.
+    """
+    told = {key: held for key, held in newer.items() if held not in _EMPTY}
+    against = {
+        key: held for key, held in older.items() if key in told and held not in (*_EMPTY, told[key])
+    }
+    kept = {key: held for key, held in older.items() if held not in _EMPTY or key not in newer}
+    found = {**newer, **kept, **told}
+    if against:
+        before = older.get("earlier")
+        found["earlier"] = {**(before if isinstance(before, dict) else {}), **against}
+    return found, bool(against)
+
+
+_WHO: dict[str, OpinionSource] = {"ANNOTATION": "person", "API": "code", "EVAL": "model"}
+_ANNOTATORS = {"ANNOTATION": "HUMAN", "EVAL": "LLM"}
+_SCORE_KEYS = frozenset("name value stringValue comment traceId observationId".split())
+
+
+def add_scores(run: Trajectory, scores: Sequence[Record]) -> Trajectory:
+    """Return a run with what scores say of it."""
+    if not scores:
+        return run
+    first: dict[str, int] = {}
+    for step in run.steps:
+        if step.span is not None:
+            first.setdefault(step.span, step.index)
+    labels = [_label(score, first) for score in scores]
+    opinions = [_opinion(score) for score in scores if _is_whole(score)]
+    outcome = read_outcome(opinions)
+    return msgspec.structs.replace(
+        run,
+        labels=(*run.labels, *labels),
+        outcome=outcome if outcome.status != "unknown" or outcome.reason else run.outcome,
+    )
+
+
+def _label(score: Record, first: dict[str, int]) -> Label:
+    source = text_at(score, "source")
+    own = text_at(score, "observationId")
+    value = _value(score)
+    about: dict[str, Json] = {"name": score.get("name"), "explanation": score.get("comment")}
+    about["label" if isinstance(value, str) else "score"] = value
+    if source is not None:
+        about["annotator_kind"] = _ANNOTATORS.get(source, source)
+    about = {key: held for key, held in about.items() if held is not None}
+    more: dict[str, Json] = {**(rest(score, _SCORE_KEYS) or {})}
+    if own is not None and own not in first:
+        more["observation"] = own
+    elif own is None:
+        more["of"] = "trace" if score.get("traceId") else "session"
+    return msgspec.structs.replace(
+        label_evaluation(about, more), step=first.get(own) if own else None
+    )
+
+
+def _value(score: Record) -> Json:
+    """Return what a score says: of a category its name, of a yes or no a truth value."""
+    said, value = score.get("stringValue"), score.get("value")
+    if score.get("dataType") == "BOOLEAN" and value in (0, 1):
+        return bool(value)
+    return said if isinstance(said, str) and said else value
+
+
+def _is_whole(score: Record) -> bool:
+    return text_at(score, "observationId") is None and text_at(score, "traceId") is not None
+
+
+def _opinion(score: Record) -> Opinion:
+    source = text_at(score, "source") or "API"
+    return Opinion(
+        text_at(score, "name") or "",
+        _value(score),
+        _WHO.get(source, "model"),
+        text_at(score, "comment") or "",
+    )
+
+
+_OWN = "langfuse.observation."
+# Fields of an observation as attributes of its span.
+_ATTRIBUTES = {
+    "type": f"{_OWN}type",
+    "level": f"{_OWN}level",
+    "statusMessage": f"{_OWN}status_message",
+    "input": f"{_OWN}input",
+    "output": f"{_OWN}output",
+    "model": f"{_OWN}model.name",
+    "modelParameters": f"{_OWN}model.parameters",
+    "usageDetails": f"{_OWN}usage_details",
+    "costDetails": f"{_OWN}cost_details",
+    "completionStartTime": f"{_OWN}completion_start_time",
+    "promptName": f"{_OWN}prompt.name",
+    "promptVersion": f"{_OWN}prompt.version",
+    "toolDefinitions": f"{_OWN}tool_definitions",
+    "sessionId": "session.id",
+    "userId": "user.id",
+    "traceName": "langfuse.trace.name",
+}
+_SPAN_KEYS = frozenset(_ATTRIBUTES) | frozenset(
+    "id traceId parentObservationId name startTime endTime metadata".split()
+)
+# Counts of a time before `usageDetails`, by the name that they have there.
+_COUNTS = {"promptTokens": "input", "completionTokens": "output", "totalTokens": "total"}
+_COSTS = ("totalCost", "calculatedTotalCost")
+_PARTS = ("attributes", "resourceAttributes", "scope")
+
+
+def make_langfuse_span(record: Record, limits: Limits) -> RawSpan:
+    """Return an observation as a span of its trace.
+
+    Raises:
+        TraceError: it has no id, or no trace.
+    """
+    own, trace = text_at(record, "id"), text_at(record, "traceId")
+    if not own or trace is None:
+        raise TraceError(
+            f"an observation needs texts under `id` and `traceId`; found {record.get('id')!r:.40} "
+            f"and {record.get('traceId')!r:.40}"
+        )
+    metadata = decode_object(record.get("metadata"), limits)
+    told = metadata if isinstance(metadata, dict) else {}
+    scope, version = _scope(told.get("scope"))
+    failed = text_at(record, "level") == "ERROR"
+    start, end = parse_time(record.get("startTime")), parse_time(record.get("endTime"))
+    extra = {**(rest(record, _SPAN_KEYS) or {}), **_untimed(record)}
+    if told and version is not None:
+        extra["scope"] = version
+    return RawSpan(
+        trace_id=trace,
+        span_id=own,
+        parent_id=text_at(record, "parentObservationId") or None,
+        name=text_at(record, "name") or "",
+        start_ns=None if start is None else start.ns,
+        end_ns=None if end is None else end.ns,
+        status="error" if failed else "unset",
+        status_message=text_at(record, "statusMessage") or None,
+        attributes=_attributes(record, metadata, told),
+        resource=_object(told.get("resourceAttributes")),
+        scope=scope,
+        extra=extra or None,
+    )
+
+
+def _attributes(record: Record, metadata: Json, told: Mapping[str, Json]) -> dict[str, Json]:
+    found = dict(_object(told.get("attributes")))
+    for key, name in _ATTRIBUTES.items():
+        held = record.get(key)
+        if held is not None and held != {}:
+            found[name] = held
+    if f"{_OWN}model.name" not in found and record.get("providedModelName") is not None:
+        found[f"{_OWN}model.name"] = record["providedModelName"]
+    if f"{_OWN}usage_details" not in found and (counts := _counts(record)):
+        found[f"{_OWN}usage_details"] = counts
+    if f"{_OWN}cost_details" not in found and (cost := _cost(record)) is not None:
+        found[f"{_OWN}cost_details"] = {"total": cost}
+    for key, held in told.items():
+        if held is not None and not (key in _PARTS and isinstance(held, dict)):
+            found[f"{_OWN}metadata.{key}"] = held
+    if not isinstance(metadata, dict) and metadata not in (None, ""):
+        found[f"{_OWN}metadata"] = metadata
+    return found
+
+
+def _counts(record: Record) -> dict[str, Json]:
+    """Return the counts of older exports; all of them 0 is how those say that there are none."""
+    usage = record.get("usage")
+    found: dict[str, Json] = {}
+    if isinstance(usage, dict):
+        unit = usage.get("unit")
+        if unit in (None, "TOKENS"):
+            found = {_COUNTS.get(key) or key: held for key, held in usage.items()}
+    for key, name in _COUNTS.items():
+        found.setdefault(name, record.get(key))
+    counts = {key: held for key, held in found.items() if isinstance(held, int)}
+    return {**counts} if any(counts.values()) else {}
+
+
+def _cost(record: Record) -> float | None:
+    """Return a cost that is said without its details; 0 is how the API says that there is none."""
+    for key in _COSTS:
+        cost = record.get(key)
+        if isinstance(cost, int | float) and not isinstance(cost, bool) and cost > 0:
+            return cost
+    return None
+
+
+def _untimed(record: Record) -> dict[str, Json]:
+    """Return times that are none, and ids of parents that are no text, as they stood."""
+    found: dict[str, Json] = {}
+    for key in ("startTime", "endTime"):
+        if record.get(key) is not None and parse_time(record[key]) is None:
+            found[key] = record[key]
+    for key in ("parentObservationId", "name"):
+        if record.get(key) is not None and text_at(record, key) is None:
+            found[key] = record[key]
+    return found
+
+
+def _object(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _scope(value: Json) -> tuple[str | None, Json]:
+    """Return the instrumentation as spans name it, and the whole where it says more."""
+    if not isinstance(value, dict):
+        return None, None
+    name, version = text_at(value, "name"), text_at(value, "version")
+    known = frozenset({"name"} if version is None else {"name", "version"})
+    if name is None or not rest(value, known):
+        return _joined(name, version), None if name is not None else value
+    return _joined(name, version), value
+
+
+def _joined(name: str | None, version: str | None) -> str | None:
+    return f"{name}@{version}" if name and version else name
+
 
 _NAME = "langfuse"
 _LIMITS = Limits()
@@ -41,26 +409,26 @@ _NAMED = frozenset({"id", "name", *_TAGS})
 
 
 def _likeness(seen: Opening) -> float:
-    return 0.97 if any(is_export(record) for record in seen.records) else 0.0
+    return 0.97 if any(is_langfuse(record) for record in seen.records) else 0.0
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    gathered = Gathered(Source(format=_NAME, uri=stream.uri), stream.limits)
-    for record in found(stream):
+    gathered = LangfuseRecords(Source(format=_NAME, uri=stream.uri), stream.limits)
+    for record in decode_records(stream):
         if isinstance(record, Quarantined):
             yield record
             continue
         gathered.repairs.extend(record.repairs)
         try:
-            for entry in entries(record.value):
+            for entry in iter_entries(record.value):
                 if (aside := gathered.add(entry, record.offset)) is not None:
                     yield aside
         except TraceError as e:
-            yield quarantine(record, e)
+            yield quarantine_record(record, e)
     yield from gathered.runs()
 
 
-def runs_of(
+def read_langfuse_runs(
     values: Iterable[Json], *, source: Source, limits: Limits = _LIMITS
 ) -> Iterator[Trajectory | Quarantined]:
     """Yield the runs that decoded answers of the API hold, whatever they are of, in any order.
@@ -70,10 +438,10 @@ def runs_of(
         source: where they came from; `run_id` becomes the trace's id.
         limits: of what is decoded within observations.
     """
-    gathered = Gathered(source, limits)
+    gathered = LangfuseRecords(source, limits)
     for value in values:
         try:
-            for entry in entries(value):
+            for entry in iter_entries(value):
                 if (aside := gathered.add(entry, 0)) is not None:
                     yield aside
         except TraceError as e:
@@ -83,7 +451,7 @@ def runs_of(
     yield from gathered.runs()
 
 
-class Gathered:
+class LangfuseRecords:
     """Collects the records of one file; `runs` makes of them what they are, once all are there."""
 
     def __init__(self, source: Source, limits: Limits) -> None:
@@ -97,14 +465,14 @@ class Gathered:
         self._faults: dict[str, list[Warn]] = {}
         self._offset: dict[str, int] = {}
 
-    def add(self, entry: Entry, offset: int) -> Quarantined | None:
+    def add(self, entry: LangfuseEntry, offset: int) -> Quarantined | None:
         """Take a record in; one that has no ids comes back, to be set aside."""
         record = entry.record
         if entry.kind == "score":
             own = text_at(record, "id") or ""
             at = self._known.setdefault(own, len(self._scores)) if own else len(self._scores)
             if at < len(self._scores):
-                record = joined(self._scores[at][0], record)[0]
+                record = merge_records(self._scores[at][0], record)[0]
             self._scores[at : at + 1] = [(record, offset)]
             return None
         trace = text_at(record, "id" if entry.kind == "trace" else "traceId")
@@ -115,7 +483,7 @@ class Gathered:
         self._offset.setdefault(trace, offset)
         members = self._traces if entry.kind == "trace" else self._seen.setdefault(trace, {})
         if name in members:
-            record, differ = joined(members[name], record)
+            record, differ = merge_records(members[name], record)
             if differ and entry.kind == "observation":
                 reason = f"observation {name!r} comes twice; where they differ, the later one holds"
                 self._faults.setdefault(trace, []).append(Warn("duplicate_span_id", reason))
@@ -140,7 +508,7 @@ class Gathered:
             if session is not None:
                 sessions.add(session)
                 scores = [*scores, *of_session.get(session, [])]
-            yield scored(run, [record for record, _ in scores])
+            yield add_scores(run, [record for record, _ in scores])
         left = [entry for listed in of_trace.values() for entry in listed]
         left += [entry for key, held in of_session.items() if key not in sessions for entry in held]
         for record, offset in left:
@@ -160,7 +528,7 @@ class Gathered:
 
     def _run(self, trace: str, about: Record, ordinals: Ordinals, offset: int) -> Trajectory:
         held = list(self._seen.get(trace, {}).values())
-        spans = [span_of(record, self._limits) for record in held]
+        spans = [make_langfuse_span(record, self._limits) for record in held]
         (run,) = assemble(
             spans or [_trace_span(trace, about, self._limits)],
             source=msgspec.structs.replace(self._source, offset=offset),
@@ -187,10 +555,10 @@ class Gathered:
         return Quarantined(reason=reason, offset=offset, raw=raw, uri=self._source.uri)
 
 
-def _trace_span(trace: str, about: Record, limits: Limits) -> Span:
+def _trace_span(trace: str, about: Record, limits: Limits) -> RawSpan:
     """Return a trace itself as the one span that is known of it."""
-    begin, latency = instant(about.get("timestamp")), about.get("latency")
-    span = span_of({**about, "id": trace, "traceId": trace, "type": "SPAN"}, limits)
+    begin, latency = parse_time(about.get("timestamp")), about.get("latency")
+    span = make_langfuse_span({**about, "id": trace, "traceId": trace, "type": "SPAN"}, limits)
     start = None if begin is None else begin.ns
     end = None
     if start is not None and isinstance(latency, int | float) and not isinstance(latency, bool):
@@ -219,4 +587,4 @@ def _tags(about: Record, held: list[Record]) -> dict[str, str]:
     return {name: text for name, text in found.items() if text is not None}
 
 
-FORMAT = PlainFormat(_NAME, _likeness, _read)
+FORMAT = FileFormat(_NAME, _likeness, _read)

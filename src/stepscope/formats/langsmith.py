@@ -1,26 +1,523 @@
-"""Read LangSmith's runs: lists and lines, nested runs, pages of its API, batches of its SDK.
+"""Read LangSmith's runs: lists and lines, nested runs, pages of its API, batches, bulk exports.
 
 Runs of one trace are one trajectory, wherever they stand in the file. A run that is told of several
-times (posted, then patched; listed twice) is one: what is said later counts, null says nothing. A
-parent, a trace or a beginning that a run does not name is taken from its `dotted_order`.
-Format: langsmith 0.15.0, `schemas.py` (`Run`) and `types/run.py`; POST /runs/batch.
+times (posted, then patched; listed twice) is one: what is said later counts, null says nothing, and
+what was replaced is kept in the span's `replaced`. A run that is nested in another has it for its
+parent. A parent, a trace or a beginning that a run does not name is taken from its `dotted_order`,
+which in JavaScript also orders runs of one millisecond.
+
+Ids, parent, trace and times of a run are a span's own; everything else becomes an attribute:
+`langsmith.inputs`, `langsmith.metadata.KEY`, and so on, which `spans.dialects.langsmith` reads.
+
+An agent at work within a tool's run is a subagent: it is a run of its own, linked both ways. An
+agent that is a node of a graph speaks in the graph's own run.
+
+Bulk exports are Parquet, one run of a trace a row; fields that hold objects may be JSON text. Spans
+of one trace that an export wrote to several files are one run a file: give the export days that
+hold whole traces. Needs the extra `parquet`.
+Format: langsmith 0.15.0, `schemas.py` (`Run`) and `types/run.py`; POST /runs/batch; langsmith-sdk,
+`js/src/run_trees.ts`; the export script of langchain-ai/langchain-skills; LangSmith documentation,
+Bulk export and Run data format.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
 
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.building import Ordinals, rest
-from stepscope.formats.langsmith_children import families
-from stepscope.formats.langsmith_run import Runs, is_run
+from stepscope.formats.fields import parse_time, rest, text_at
+from stepscope.formats.files import (
+    check_parquet_sizes,
+    open_parquet,
+    parquet_footer,
+    pyarrow_module,
+    read_batches,
+)
+from stepscope.formats.finish import Ordinals
+from stepscope.formats.format import DecodedRecord, FileFormat, decode_records, quarantine_record
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import Found, PlainFormat, found, quarantine
-from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
-from stepscope.safety.door import Repair
+from stepscope.formats.spans.assemble import assemble
+from stepscope.formats.spans.attributes import find_text
+from stepscope.formats.spans.dialects.langsmith import KIND, METADATA, is_agent_run
+from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
+from stepscope.formats.spans.tree import build_tree
+from stepscope.model import Json, Quarantined, Source, Stream, Trajectory, Warn
+from stepscope.safety.json import Repair, decode
 from stepscope.safety.limits import Limits
+
+# One step of the way to a run: when it began, to the microsecond, and its id.
+_PLACE = re.compile(r"(\d{8})T(\d{6})(\d{1,9})?Z(.+)\Z")
+# What LangGraph raises where nothing went wrong: a handoff, a pause for a person.
+_PASSING = ("ParentCommand(", "GraphInterrupt(", "NodeInterrupt(")
+_OWN = frozenset(
+    "id name trace_id parent_run_id start_time end_time error events child_runs inputs outputs "
+    "run_type metadata extra".split()
+)
+_TEXTS = ("name", "id", "trace_id", "parent_run_id", "run_type")
+_EVENT = frozenset({"name", "time", "kwargs"})
+_MILLISECOND = 1_000_000  # nanoseconds
+_BY_TIME = 7  # the version of UUIDs that begin with a time
+
+
+def parse_dotted_order(record: dict[str, Json]) -> list[tuple[str, str]]:
+    """Return the way to a run from its root: when each began, and its id."""
+    found: list[tuple[str, str]] = []
+    for step in (text_at(record, "dotted_order") or "").split("."):
+        if place := _PLACE.match(step):
+            day, time, fraction, run_id = place.groups()
+            moment = f"{day[:4]}-{day[4:6]}-{day[6:]}T{time[:2]}:{time[2:4]}:{time[4:]}"
+            found.append((f"{moment}.{fraction or 0}Z", run_id))
+    return found
+
+
+def find_trace_id(record: dict[str, Json]) -> str | None:
+    """Return the trace that a run names, else the first of its place."""
+    way = parse_dotted_order(record)
+    return text_at(record, "trace_id") or (way[0][1] if way else None)
+
+
+def find_parent_id(record: dict[str, Json]) -> str | None:
+    """Return the parent as named, else the last of the ancestors, else by the place."""
+    above, way = record.get("parent_run_ids"), parse_dotted_order(record)
+    named = text_at(record, "parent_run_id")
+    if named is None and isinstance(above, list) and above and isinstance(above[-1], str):
+        named = above[-1]
+    return named or (way[-2][1] if len(way) > 1 else None)
+
+
+def find_start_ns(run_id: str, record: dict[str, Json]) -> int | None:
+    """Return when a run began, in nanoseconds: as it says, by its place, or by an id with a time.
+
+    A place is finer than a time that is told in milliseconds.
+    """
+    way = parse_dotted_order(record)
+    told = parse_time(record.get("start_time"))
+    place = parse_time(way[-1][0]) if way else None
+    if told is None and place is None:
+        return _by_id(run_id)
+    if told is None or (place is not None and 0 <= place.ns - told.ns < _MILLISECOND):
+        return None if place is None else place.ns
+    return told.ns
+
+
+def find_end_ns(run_id: str, record: dict[str, Json]) -> int | None:
+    """Return when a run ended, in nanoseconds; not before a beginning finer than it is told."""
+    end, told = parse_time(record.get("end_time")), parse_time(record.get("start_time"))
+    start = find_start_ns(run_id, record)
+    if end is None or told is None or start is None or end.ns < told.ns:
+        return None if end is None else end.ns
+    return max(end.ns, start)
+
+
+def extend_parents(spans: Sequence[RawSpan]) -> list[RawSpan]:
+    """Return spans, none ended before what is in it began within the same millisecond.
+
+    A beginning that is finer than the end that it is compared with would look like a clock's fault.
+    """
+    first = {span.span_id: at for at, span in enumerate(spans)}
+    found = list(spans)
+    for span in spans:
+        at = first.get(span.parent_id or "")
+        end = None if at is None else found[at].end_ns
+        if at is None or end is None or span.start_ns is None:
+            continue
+        if 0 < span.start_ns - end < _MILLISECOND and "langsmith.start_time" in span.attributes:
+            about = found[at].attributes
+            about.setdefault("langsmith.end_time", end)
+            found[at] = msgspec.structs.replace(found[at], end_ns=span.start_ns)
+    return found
+
+
+def _by_id(run_id: str) -> int | None:
+    try:
+        own = UUID(run_id)
+    except ValueError:
+        return None
+    return (own.int >> 80) * _MILLISECOND if own.version == _BY_TIME else None
+
+
+def make_langsmith_span(
+    run_id: str, trace: str, record: dict[str, Json], extra: dict[str, Json] | None
+) -> RawSpan:
+    """Return a run as a span."""
+    failed, start, end = (
+        record.get("error"),
+        find_start_ns(run_id, record),
+        find_end_ns(run_id, record),
+    )
+    return RawSpan(
+        trace_id=trace,
+        span_id=run_id,
+        parent_id=find_parent_id(record),
+        name=text_at(record, "name") or "",
+        kind=(text_at(record, "run_type") or "").lower(),
+        start_ns=start,
+        end_ns=end,
+        status=_status(record, ended=end is not None),
+        status_message=None if failed is None else str(failed),
+        attributes=_attributes(record, {"start_time": start, "end_time": end}),
+        events=_events(record.get("events")),
+        extra=extra,
+    )
+
+
+def _status(record: dict[str, Json], *, ended: bool) -> SpanStatus:
+    """Return error or ok as LangSmith itself concludes them: ended without an error is ok.
+
+    LangGraph passes control by raising; that is an end, and no error.
+    """
+    said = (text_at(record, "status") or "").lower()
+    if (text_at(record, "error") or "").startswith(_PASSING):
+        return "unset"
+    if record.get("error") is not None or said == "error":
+        return "error"
+    return "ok" if ended and said in {"", "success"} else "unset"
+
+
+def _attributes(record: dict[str, Json], times: dict[str, int | None]) -> dict[str, Json]:
+    beside = record.get("extra")
+    found: dict[str, Json] = {KIND: (text_at(record, "run_type") or "").lower()}
+    for held in (
+        beside.get("metadata") if isinstance(beside, dict) else None,
+        record.get("metadata"),
+    ):
+        if isinstance(held, dict):
+            found.update({f"{METADATA}{key}": value for key, value in held.items()})
+        elif held is not None:
+            found[METADATA.rstrip(".")] = held
+    if isinstance(beside, dict):
+        beside = rest(beside, frozenset({"metadata"}))
+    kept = {"inputs": record.get("inputs"), "outputs": record.get("outputs"), "extra": beside}
+    if "child_runs" in record:
+        kept["child_runs"] = record["child_runs"]
+    kept |= {key: record[key] for key in _TEXTS if not isinstance(record.get(key, ""), str)}
+    for key, taken in times.items():
+        told = parse_time(record.get(key))
+        if key in record and (told is None or told.ns != taken):
+            kept[key] = record[key]
+    kept |= rest(record, _OWN) or {}
+    found.update({f"langsmith.{key}": held for key, held in kept.items() if held is not None})
+    return found
+
+
+def _events(listed: Json) -> tuple[SpanEvent, ...]:
+    if not isinstance(listed, list):
+        return () if listed is None else (SpanEvent(extra={"value": listed}),)
+    found: list[SpanEvent] = []
+    for event in listed:
+        if not isinstance(event, dict):
+            found.append(SpanEvent(extra={"value": event}))
+            continue
+        time, about = parse_time(event.get("time")), event.get("kwargs")
+        odd = {} if time is not None or event.get("time") is None else {"time": event["time"]}
+        if about is not None and not isinstance(about, dict):
+            odd["kwargs"] = about
+        found.append(
+            SpanEvent(
+                name=text_at(event, "name") or "",
+                time_ns=None if time is None else time.ns,
+                attributes=about if isinstance(about, dict) else {},
+                extra={**(rest(event, _EVENT) or {}), **odd} or None,
+            )
+        )
+    return tuple(found)
+
+
+RUN_TYPES = frozenset("llm chain tool retriever embedding prompt parser".split())
+# What a run is a run by, where it names neither its trace nor its place in it.
+_USUAL = frozenset({"id", "name", "start_time", "inputs"})
+# Names in exports that LangSmith's own scripts write, and objects that they gather fields in.
+_RENAMED = {"run_id": "id", "custom_metadata": "metadata"}
+_GATHERED = ("token_usage", "costs")
+
+
+class RunFault(NamedTuple):
+    """Something odd about a run: a code for counting, and the reason."""
+
+    run_id: str
+    code: str
+    reason: str
+
+
+class LangSmithTrace(NamedTuple):
+    """Spans of one trace by their place in it, and what is odd about the runs that they were."""
+
+    spans: tuple[RawSpan, ...]
+    faults: tuple[RunFault, ...]
+
+
+class LangSmithRuns:
+    """Collects what a file tells of runs."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, dict[str, Json]] = {}
+        self._replaced: dict[str, dict[str, Json]] = {}
+        self._again: dict[str, int] = {}
+
+    def add(self, entry: Json, *, patch: bool = False) -> None:
+        """Add a run with the runs that are nested in it; a patch adds to one told before.
+
+        Raises:
+            TraceError: it has no id.
+        """
+        waiting: list[tuple[dict[str, Json], str, str | None]] = []
+        waiting.append((_usual(_object(entry)), _id(entry), None))
+        trace = find_trace_id(waiting[0][0]) or waiting[0][1]
+        for record, run_id, parent in waiting:  # grows while it is walked
+            told = {key: held for key, held in record.items() if held is not None}
+            if parent is not None:
+                told = {"parent_run_id": parent, "trace_id": trace, **told}
+            listed = told.pop("child_runs", [])
+            odd: list[Json] = []
+            for child in listed if isinstance(listed, list) else [listed]:
+                try:
+                    waiting.append((_usual(_object(child)), _id(child), run_id))
+                except TraceError:
+                    odd.append(child)  # stays with the run that holds it
+            if odd:
+                told["child_runs"] = odd
+            self._merge(run_id, told, patch=patch)
+
+    def _merge(self, run_id: str, told: dict[str, Json], *, patch: bool) -> None:
+        before = self._told.setdefault(run_id, told)
+        if before is told:
+            return
+        # Only what says what kind of run it is tells of a whole run.
+        if not patch and "run_type" in before and "run_type" in told:
+            self._again[run_id] = self._again.get(run_id, 0) + 1
+        lost = self._replaced.setdefault(run_id, {})
+        for key, new in told.items():
+            old = before.get(key)
+            if key == "extra" and isinstance(old, dict) and isinstance(new, dict):
+                new = _deeper(old, new)
+            elif old and (not new or (key == "status" and str(new).lower() == "pending")):
+                continue  # nothing is news that says less
+            elif old not in (None, new) and old != [] and old != {}:
+                lost[key] = old
+            before[key] = new
+
+    def traces(self) -> Iterator[LangSmithTrace]:
+        """Yield every trace, in the order of their first runs."""
+        members: dict[str, list[str]] = {}
+        for run_id, trace in _traces(self._told).items():
+            members.setdefault(trace, []).append(run_id)
+        for trace, ids in members.items():
+            ids.sort(key=self._when)
+            spans = extend_parents([self._span(run_id, trace) for run_id in ids])
+            yield LangSmithTrace(tuple(spans), tuple(self._faults(ids)))
+
+    def _when(self, run_id: str) -> tuple[int, str]:
+        told = self._told[run_id]
+        return find_start_ns(run_id, told) or 0, text_at(told, "dotted_order") or ""
+
+    def _span(self, run_id: str, trace: str) -> RawSpan:
+        lost = self._replaced.get(run_id)
+        return make_langsmith_span(
+            run_id, trace, self._told[run_id], {"replaced": lost} if lost else None
+        )
+
+    def _faults(self, ids: list[str]) -> Iterator[RunFault]:
+        if len(ids) > 1 and all(
+            find_start_ns(run_id, self._told[run_id]) is None for run_id in ids
+        ):
+            reason = "no run says when it began: steps stand in the order of kinds, not of time"
+            yield RunFault(ids[0], "runs_without_times", reason)
+        for run_id in ids:
+            if run_id in self._again:
+                reason = f"run {run_id!r} is listed {self._again[run_id] + 1} times"
+                yield RunFault(run_id, "duplicate_run_id", f"{reason}; what is said last counts")
+            if _is_pending(self._told[run_id]):
+                reason = f"run {run_id!r} has no end: it was still pending"
+                yield RunFault(run_id, "run_without_end", reason)
+
+
+def _is_pending(record: dict[str, Json]) -> bool:
+    status = (text_at(record, "status") or "").lower()
+    told = "start_time" not in record or "end_time" in record or "error" in record
+    return status == "pending" or not (status or told)
+
+
+def is_langsmith_run(record: Json) -> bool:
+    """Say whether a record is a run of LangSmith: by its type, and by a place in a trace."""
+    if not isinstance(record, dict):
+        return False
+    kind = record.get("run_type")
+    if not isinstance(kind, str) or kind.lower() not in RUN_TYPES:
+        return False
+    return "dotted_order" in record or "trace_id" in record or _USUAL <= record.keys()
+
+
+def _object(record: Json) -> dict[str, Json]:
+    if isinstance(record, dict):
+        return record
+    raise TraceError(f"a LangSmith run is an object; found {str(record)[:60]!r}")
+
+
+def _id(record: Json) -> str:
+    """Return the id of a run, else the last of its place.
+
+    Raises:
+        TraceError: it has neither.
+    """
+    about = _object(record)
+    way = parse_dotted_order(about)
+    run_id = text_at(about, "id") or text_at(about, "run_id") or (way[-1][1] if way else None)
+    if run_id is None:
+        raise TraceError(f"a LangSmith run needs an `id`; found {str(record)[:60]!r}")
+    return run_id
+
+
+def _traces(told: dict[str, dict[str, Json]]) -> dict[str, str]:
+    """Return the trace of every run: its own, else that of the nearest ancestor that names one."""
+    found: dict[str, str] = {}
+    for run_id in told:
+        way: list[str] = []
+        at = run_id
+        while at in told and at not in found:
+            found[at] = run_id  # where a circle ends
+            way.append(at)
+            trace, above = find_trace_id(told[at]), find_parent_id(told[at])
+            if trace is not None or above is None:
+                trace = trace or at
+                break
+            at = above
+        else:
+            trace = found.get(at, at)
+        found.update(dict.fromkeys(way, trace))
+    return found
+
+
+def _usual(record: dict[str, Json]) -> dict[str, Json]:
+    """Return a run as the API tells it; scripts that export runs name some fields anew."""
+    if "id" in record or "run_id" not in record:
+        return record
+    found = {key: held for key, held in record.items() if key not in _RENAMED}
+    for key in _GATHERED:
+        held = found.get(key)
+        if isinstance(held, dict) and not held.keys() & found.keys():
+            found.update(found.pop(key))
+    return {**found, **{new: record[old] for old, new in _RENAMED.items() if old in record}}
+
+
+def _deeper(old: dict[str, Json], new: dict[str, Json]) -> dict[str, Json]:
+    metadata = [held for held in (old.get("metadata"), new.get("metadata")) if held]
+    both = {**old, **new}
+    if len(metadata) == 2 and all(isinstance(held, dict) for held in metadata):
+        both["metadata"] = {**metadata[0], **metadata[1]}
+    return both
+
+
+# What LangGraph calls a graph that nobody named.
+_UNNAMED = "LangGraph"
+
+
+def split_subagents(
+    trace: LangSmithTrace,
+    *,
+    source: Source,
+    ordinals: Ordinals,
+    limits: Limits,
+    extra: Mapping[str, Json] | None,
+    repairs: Iterable[Repair],
+) -> Iterator[Trajectory]:
+    """Yield the run of a trace, then those of its subagents, each after the one that it is of.
+
+    Raises:
+        TraceError: a run cannot be written as JSON, or has more steps than `limits` allows.
+    """
+    groups, above = _groups(trace.spans)
+    heads = {group[0].span_id: group[0].parent_id for group in groups[1:]}
+    runs: list[Trajectory] = []
+    for number, group in enumerate(groups):
+        if number:
+            group = _apart(group)
+        (run,) = assemble(
+            group,
+            source=source,
+            ordinals=ordinals,
+            limits=limits,
+            extra=None if number else extra,
+            repairs=() if number else repairs,
+        )
+        parent = above[number]
+        runs.append(
+            msgspec.structs.replace(
+                run,
+                task=_task(group),
+                parent=None if parent is None else runs[parent].id,
+                spans=tuple(
+                    [
+                        msgspec.structs.replace(node, parent=heads[node.id])
+                        if node.id in heads
+                        else node
+                        for node in run.spans
+                    ]
+                ),
+            )
+        )
+    for number, run in enumerate(runs):
+        children = [child.id for child, parent in zip(runs, above, strict=True) if parent == number]
+        yield _told(run, trace.faults, tuple(children))
+
+
+def _groups(spans: tuple[RawSpan, ...]) -> tuple[list[list[RawSpan]], list[int | None]]:
+    """Return the spans of each run, the trace's own first, and which run each of them is below."""
+    tree = build_tree(spans)
+    inside: list[Literal["tool", "agent"] | None] = [None] * len(spans)
+    member = [0] * len(spans)
+    above: list[int | None] = [None]
+    for at in tree.order:
+        parent, span = tree.parents[at], spans[at]
+        if parent is not None:
+            inside[at], member[at] = inside[parent], member[parent]
+        agent = span.kind == "chain" and (is_agent_run(span) or span.name == _UNNAMED)
+        if agent and inside[at] == "tool":
+            above.append(member[at])
+            member[at] = len(above) - 1
+        inside[at] = "agent" if agent else "tool" if span.kind == "tool" else inside[at]
+    groups: list[list[RawSpan]] = [[] for _ in above]
+    for at in tree.order:
+        groups[member[at]].append(spans[at])
+    if len(groups) == 1:
+        groups = [list(spans)]
+    return groups, above
+
+
+def _apart(group: list[RawSpan]) -> list[RawSpan]:
+    """Return the spans of a subagent as a trace of their own, under the id of the first."""
+    head, *others = group
+    name = head.span_id
+    return [
+        msgspec.structs.replace(head, trace_id=name, parent_id=None),
+        *[msgspec.structs.replace(span, trace_id=name) for span in others],
+    ]
+
+
+def _task(group: list[RawSpan]) -> str | None:
+    """Return the example that a run was made for, where it was an experiment's."""
+    return find_text(group[0].attributes, "langsmith.reference_example_id")
+
+
+def _told(run: Trajectory, faults: tuple[RunFault, ...], children: tuple[str, ...]) -> Trajectory:
+    """Return a run with its children, and a warning for each fault of a run in it."""
+    if not faults and not children:
+        return run
+    here = {node.id for node in run.spans}
+    # What a model was given stands before what it said.
+    last = {step.span: step.index for step in run.steps}
+    warnings = [
+        Warn(fault.code, fault.reason, last.get(fault.run_id))
+        for fault in faults
+        if fault.run_id in here
+    ]
+    return msgspec.structs.replace(run, children=children, warnings=(*run.warnings, *warnings))
+
 
 NAME = "langsmith"
 # Keys under which the API and the client's pages hold their runs.
@@ -35,7 +532,7 @@ def _likeness(seen: Opening) -> float:
 def _is_like(record: Json) -> bool:
     if not isinstance(record, dict):
         return False
-    if is_run(record):
+    if is_langsmith_run(record):
         return True
     listed = [record.get(key) for key in (*_PAGES, *_BATCH)]
     return any(isinstance(held, list) and bool(held) and _is_told(held[0]) for held in listed)
@@ -43,17 +540,17 @@ def _is_like(record: Json) -> bool:
 
 def _is_told(entry: Json) -> bool:
     """Say whether an entry is a run, or what a patch says of one."""
-    return is_run(entry) or (
+    return is_langsmith_run(entry) or (
         isinstance(entry, dict) and "dotted_order" in entry and "trace_id" in entry
     )
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    runs = Runs()
+    runs = LangSmithRuns()
     beside: dict[str, Json] = {}
     repairs: list[Repair] = []
     first: int | None = None
-    for record in found(stream):
+    for record in decode_records(stream):
         if isinstance(record, Quarantined):
             yield record
             continue
@@ -68,13 +565,13 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             else:
                 first = record.offset if first is None else first
     source = Source(format=NAME, uri=stream.uri, offset=first)
-    yield from out(
+    yield from emit_traces(
         runs, source=source, limits=stream.limits, extra=beside or None, repairs=tuple(repairs)
     )
 
 
-def out(
-    runs: Runs,
+def emit_traces(
+    runs: LangSmithRuns,
     *,
     source: Source,
     limits: Limits,
@@ -93,7 +590,7 @@ def out(
     ordinals = Ordinals()
     for trace in runs.traces():
         try:
-            yield from families(
+            yield from split_subagents(
                 trace,
                 source=source,
                 ordinals=ordinals,
@@ -108,7 +605,7 @@ def out(
 
 def _entries(value: Json) -> tuple[list[tuple[Json, bool]], dict[str, Json] | None]:
     """Return what a record tells of runs, each with whether it adds to one, and what is beside."""
-    if isinstance(value, dict) and not is_run(value):
+    if isinstance(value, dict) and not is_langsmith_run(value):
         for key in _PAGES:
             if isinstance(value.get(key), list):
                 return [(entry, False) for entry in value[key]], rest(value, frozenset({key}))
@@ -120,10 +617,104 @@ def _entries(value: Json) -> tuple[list[tuple[Json, bool]], dict[str, Json] | No
     return [(value, False)], None
 
 
-def _quarantined(record: Found, entry: Json, reason: Exception, *, whole: bool) -> Quarantined:
+def _quarantined(
+    record: DecodedRecord, entry: Json, reason: Exception, *, whole: bool
+) -> Quarantined:
     if not whole:
         record = record._replace(raw=msgspec.json.encode(entry))
-    return quarantine(record, reason)
+    return quarantine_record(record, reason)
 
 
-FORMAT = PlainFormat(NAME, _likeness, _read)
+FORMAT = FileFormat(NAME, _likeness, _read)
+
+
+PARQUET_NAME = "langsmith_parquet"
+# Columns that no other table is likely to have together.
+_COLUMNS = (b"run_type", b"trace_id", b"dotted_order", b"inputs")
+_NEEDED = frozenset({"id", "run_type"})
+# Fields that are objects or lists, and may be written as JSON text.
+_OBJECTS = frozenset(
+    "inputs outputs extra metadata events feedback_stats tags serialized manifest attachments "
+    "child_run_ids parent_run_ids prompt_token_details completion_token_details "
+    "prompt_cost_details completion_cost_details".split()
+)
+# Rows decoded at a time; a row may hold whole conversations.
+_BATCH_ROWS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _LangSmithParquet:
+    name: str = PARQUET_NAME
+
+    def sniff(self, head: bytes) -> float:
+        """Sure of Parquet whose footer names the columns of a run."""
+        told = parquet_footer(head)
+        return 1.0 if all(name in told for name in _COLUMNS) else 0.0
+
+    def read(self, stream: Stream) -> Iterator[Trajectory | Quarantined]:
+        """Yield every run of the file.
+
+        Raises:
+            TraceError: no Parquet, cut short, or without the columns of a run.
+            LimitError: a row group is larger than the limits allow.
+            ConfigError: pyarrow is not installed.
+        """
+        runs, repairs = LangSmithRuns(), list[Repair]()
+        with open_parquet(stream) as file:
+            names = set(file.schema_arrow.names)
+            if not names >= _NEEDED:
+                raise TraceError(f"{stream.uri}: Parquet without the columns `id` and `run_type`")
+            check_parquet_sizes(file, stream)
+            number = 0
+            for batch in read_batches(file, stream, _BATCH_ROWS):
+                for row in _plain(batch):
+                    yield from _add(runs, row, number, stream, repairs)
+                    number += 1
+        source = Source(format=PARQUET_NAME, uri=stream.uri, offset=0)
+        yield from emit_traces(runs, source=source, limits=stream.limits, repairs=tuple(repairs))
+
+
+def _plain(batch: Any) -> list[dict[str, Any]]:
+    """Return rows without what JSON cannot say; `batch`: a `pyarrow.RecordBatch`.
+
+    Times become text in pyarrow, which keeps nanoseconds.
+    """
+    pa = pyarrow_module("pyarrow")
+    columns = [
+        column.cast(pa.string()) if pa.types.is_timestamp(column.type) else column
+        for column in batch.columns
+    ]
+    rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
+    return [dict(row) for row in rows]
+
+
+def _add(
+    runs: LangSmithRuns, row: dict[str, Any], number: int, stream: Stream, repairs: list[Repair]
+) -> Iterator[Quarantined]:
+    record: dict[str, Json] = {}
+    try:
+        record = {key: _json(held) for key, held in row.items() if held is not None}
+        for key in _OBJECTS & record.keys():
+            record[key] = _decoded(record[key], stream.limits, repairs)
+        runs.add(record)
+    except TraceError as e:
+        raw = msgspec.json.encode(record)
+        yield Quarantined(reason=str(e), offset=number, raw=raw, uri=stream.uri)
+
+
+def _json(held: object) -> Json:
+    return held if isinstance(held, str) else msgspec.to_builtins(held, enc_hook=str)
+
+
+def _decoded(held: Json, limits: Limits, repairs: list[Repair]) -> Json:
+    if not isinstance(held, str) or held[:1] not in {"{", "["}:
+        return held
+    try:
+        value, repaired = decode(held.encode(), limits=limits)
+    except (TraceError, UnicodeEncodeError):
+        return held
+    repairs.extend(repaired)
+    return value
+
+
+PARQUET_FORMAT = _LangSmithParquet()

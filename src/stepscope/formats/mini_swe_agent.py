@@ -1,9 +1,12 @@
 """Read mini-swe-agent: `trajectory_format` 1 and 1.1, and older bare lists of its messages.
 
 One file is one run. Every command is a call of `bash`; a submission is no success, so the outcome
-stays unknown. A bare list is known by its fenced commands, whose answers tell a return code; a chat
-in which code is only shown stays a chat.
-Format: SWE-agent/mini-swe-agent, `agents/default.py`, and its test files.
+stays unknown. A command stands in a tool call, in `extra.actions`, or in the one fence of an
+answer; without a tool call the user's next message is its result. A return code beside a message is
+what the harness says of the command; read out of a message's text it is a guess. A bare list is
+known by its fenced commands, whose answers tell a return code; a chat in which code is only shown
+stays a chat. Refuses what OpenAI's API refuses.
+Format: SWE-agent/mini-swe-agent, `agents/default.py`, `models/utils/actions_*.py`, its test files.
 """
 
 from __future__ import annotations
@@ -14,26 +17,223 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.building import Ordinals, finish, rest, text_at
-from stepscope.formats.chat import Reading
-from stepscope.formats.dialects import runs_fences
-from stepscope.formats.gathering import gathered
-from stepscope.formats.mini_steps import EXIT, answered, judge, mini_step
+from stepscope.formats.chat.messages import (
+    FENCE,
+    RETURNED,
+    MessageOptions,
+    chat_step,
+    content_parts,
+    has_run_fences,
+)
+from stepscope.formats.chat.response_items import OUTPUT_TYPES, item_step
+from stepscope.formats.fields import (
+    ModelStats,
+    openai_usage,
+    parse_time,
+    rest,
+    text_at,
+    total_usage,
+)
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.format import DecodedRecord, FileFormat, join_messages
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import Found, PlainFormat
-from stepscope.formats.swe_stats import Stats
-from stepscope.formats.tokens import total
-from stepscope.model import Json, Quarantined, Source, Step, Stream, Trajectory
+from stepscope.formats.tool_status import ToolStatus, error_status, infer_text_status
+from stepscope.model import (
+    Json,
+    Quarantined,
+    Source,
+    Step,
+    Stream,
+    ToolCall,
+    ToolResult,
+    Trajectory,
+)
+
+SHELL = "bash"
+EXIT = "exit"
+# How a run ends that the agent itself ended: its last command was carried out.
+SUBMITTED = "Submitted"
+# Beyond this no cost in USD is one, and no whole number is safe as a float.
+_MAX_USD = 1e12
+_EXTRA_KEYS = frozenset({"extra"})
+_RESPONSE_KEYS = frozenset({"object", "output", "extra", "role"})
+
+
+def infer_observation_status(text: str) -> ToolStatus:
+    """Return what an observation's text says of itself: its return code, else what texts say."""
+    code = RETURNED.match(text)
+    if code is None:
+        return infer_text_status(text)
+    return error_status(text) if int(code[1]) else ToolStatus("ok", "heuristic", None)
+
+
+def mini_step(message: Json, index: int, reading: MessageOptions) -> Step:
+    """Return one message as the step at `index`; results without a call id are paired later.
+
+    Raises:
+        TraceError: no object, an unknown role, or a field of another type than the API's.
+    """
+    if type(message) is not dict:
+        raise TraceError(f"message {index} is {str(message)[:60]!r}; expected an object")
+    more = message.get("extra")
+    if more is not None and type(more) is not dict:
+        raise TraceError(f"message {index}: `extra` is {str(more)[:60]!r}; expected an object")
+    bare = {key: value for key, value in message.items() if key not in _EXTRA_KEYS}
+    if bare.get("object") == "response" and isinstance(bare.get("output"), list):
+        step = _response_step(bare, index, reading)
+    elif bare.get("role") == EXIT:
+        plain = {key: value for key, value in bare.items() if key not in {"role", "content"}}
+        parts = content_parts(bare.get("content"), index)
+        step = Step(index=index, actor="environment", parts=parts, extra={"role": EXIT, **plain})
+    elif text_at(bare, "type") in OUTPUT_TYPES:
+        step = item_step(bare, index, reading)
+    else:
+        step = chat_step(bare, index, reading)
+    return (
+        _complete_agent_step(step, more or {})
+        if step.actor == "agent"
+        else _complete_other_step(step, more or {})
+    )
+
+
+def pair_answers(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return the steps with every message that answers a command as its result."""
+    waiting: list[ToolCall] = []
+    made: list[Step] = []
+    for step in steps:
+        if step.actor == "agent":
+            waiting = list(step.calls)
+        elif step.results:
+            waiting = [call for call in waiting if call.id != step.results[0].call_id]
+        elif waiting and _answers(step, waiting[0]):
+            call = waiting.pop(0)
+            step = _as_result(step, call)
+        made.append(step)
+    return tuple(made)
+
+
+def _answers(step: Step, call: ToolCall) -> bool:
+    extra = step.extra or {}
+    if step.actor == "user":
+        # A complaint about an answer, beside a call that was understood, would name its kind.
+        return call.id is None and "interrupt_type" not in extra
+    return extra.get("role") == EXIT and extra.get("exit_status") == SUBMITTED
+
+
+def _as_result(step: Step, call: ToolCall) -> Step:
+    text = "\n".join([part.text for part in step.parts if part.text])
+    extra = step.extra or {}
+    judged = _harness_status(extra) or infer_observation_status(text)
+    if extra.get("role") == EXIT:
+        judged = ToolStatus("ok", "protocol", None)
+    result = ToolResult(call.id, call.name, step.parts, None, *judged)
+    return msgspec.structs.replace(
+        step, actor="environment", kind="result", parts=(), results=(result,)
+    )
+
+
+def _response_step(message: dict[str, Json], index: int, reading: MessageOptions) -> Step:
+    """Return a Responses body, one step whatever its items; an item that says more stays whole."""
+    items = [item_step(item, index, reading) for item in message["output"]]
+    extra = rest(message, _RESPONSE_KEYS - {"role"}) or {}
+    if any(item.extra or item.results for item in items):
+        extra["output"] = message["output"]
+    return Step(
+        index=index,
+        actor="agent",
+        kind="call" if any(item.calls for item in items) else "message",
+        parts=tuple([part for item in items for part in item.parts]),
+        calls=tuple([call for item in items for call in item.calls]),
+        extra=extra or None,
+    )
+
+
+def _complete_agent_step(step: Step, more: dict[str, Json]) -> Step:
+    response = more.get("response")
+    if not isinstance(response, dict):
+        response = step.extra or {}
+    calls = step.calls or _command_calls(step, more.get("actions"))
+    start, cost = parse_time(more.get("timestamp")), _cost_usd(more.get("cost"))
+    known = {"timestamp"} if start is not None else set()
+    known |= {"cost"} if cost is not None else set()
+    if _calls_say_all(calls, more.get("actions")):
+        known.add("actions")
+    return msgspec.structs.replace(
+        step,
+        kind="call" if calls else step.kind,
+        calls=calls,
+        model=text_at(response, "model"),
+        usage=openai_usage(response.get("usage")),
+        cost_usd=cost,
+        start=start,
+        extra=_join_extra(step.extra, rest(more, frozenset(known))),
+    )
+
+
+def _complete_other_step(step: Step, more: dict[str, Json]) -> Step:
+    start = parse_time(more.get("timestamp"))
+    extra = rest(more, frozenset() if start is None else frozenset({"timestamp"}))
+    results = step.results
+    judged = _harness_status(more)
+    if results and judged is not None:
+        status, source, told = judged
+        first = msgspec.structs.replace(results[0], status=status, source=source, error=told)
+        results = (first, *results[1:])
+    return msgspec.structs.replace(
+        step, results=results, start=start, extra=_join_extra(step.extra, extra)
+    )
+
+
+def _harness_status(more: dict[str, Json]) -> ToolStatus | None:
+    """Return what the harness says of a command, None where it says nothing."""
+    failure, code = more.get("exception_info"), more.get("returncode")
+    if isinstance(failure, str) and failure:
+        return ToolStatus("error", "explicit", failure[:200])
+    if isinstance(code, int) and not isinstance(code, bool):
+        told = f"return code {code}" if code else None
+        return ToolStatus("error" if code else "ok", "explicit", told)
+    return None
+
+
+def _cost_usd(value: Json) -> float | None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number and abs(value) < _MAX_USD else None
+
+
+def _command_calls(step: Step, actions: Json) -> tuple[ToolCall, ...]:
+    if isinstance(actions, list):
+        lines = [
+            action.get("command") if isinstance(action, dict) else action for action in actions
+        ]
+    else:
+        found = FENCE.findall(step.text)
+        # Two commands, or none, were answered by a complaint and never ran.
+        lines = [found[0].strip()] if len(found) == 1 else []
+    return tuple([ToolCall(SHELL, {"command": line}) for line in lines if isinstance(line, str)])
+
+
+def _calls_say_all(calls: tuple[ToolCall, ...], actions: Json) -> bool:
+    """Say whether the calls hold all that `actions` says."""
+    return isinstance(actions, list) and actions == [
+        {**call.arguments, **({} if call.id is None else {"tool_call_id": call.id})}
+        for call in calls
+        if isinstance(call.arguments, dict)
+    ]
+
+
+def _join_extra(one: dict[str, Json] | None, two: dict[str, Json] | None) -> dict[str, Json] | None:
+    return {**(one or {}), **(two or {})} or None
+
 
 NAME = "mini_swe_agent"
-_RUN = frozenset({"info", "messages", "trajectory_format", "instance_id"})
-_INFO = frozenset({"mini_version", "exit_status"})
+_RUN_KEYS = frozenset({"info", "messages", "trajectory_format", "instance_id"})
+_INFO_KEYS = frozenset({"mini_version", "exit_status"})
 
 
 class _Info(msgspec.Struct, gc=False):
     exit_status: str | None = None
     mini_version: str | None = None
-    model_stats: Stats | None = None
+    model_stats: ModelStats | None = None
     config: Any = None
 
 
@@ -49,11 +249,11 @@ def _likeness(opening: Opening) -> float:
         return 0.0
     first = opening.records[0]
     if isinstance(first, list):
-        return 0.9 if runs_fences(first) else 0.0
+        return 0.9 if has_run_fences(first) else 0.0
     if not isinstance(first, dict):
         return 0.0
     if "role" in first:
-        return 0.9 if runs_fences(opening.records) else 0.0
+        return 0.9 if has_run_fences(opening.records) else 0.0
     info = first.get("info")
     told = text_at(first, "trajectory_format") or ""
     if told.startswith("mini-swe-agent") and "messages" in first:
@@ -67,36 +267,39 @@ def _is_part(record: Json) -> bool:
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     ordinals = Ordinals()
-    yield from gathered(
+    yield from join_messages(
         stream,
         is_part=_is_part,
-        step=lambda found, index: mini_step(found.value, index, _reading(found)),
-        whole=lambda found: (_whole(found, ordinals),),
-        run=lambda steps, first: _made(steps, first, _Run([]), None, ordinals=ordinals),
+        step=lambda found, index: mini_step(found.value, index, _message_options(found)),
+        whole=lambda found: (_read_record(found, ordinals),),
+        run=lambda steps, first: _finish_run(steps, first, _Run([]), None, ordinals=ordinals),
     )
 
 
-def _reading(found: Found) -> Reading:
-    return Reading(judge, found.limits)
+def _message_options(found: DecodedRecord) -> MessageOptions:
+    return MessageOptions(infer_observation_status, found.limits)
 
 
-def _whole(found: Found, ordinals: Ordinals) -> Trajectory:
+def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     record = found.value
     extra = None
     if isinstance(record, list):
         run = _Run(record)
     else:
         run = msgspec.convert(record, _Run)
-        told = None if run.info is None else rest(record["info"], _INFO)
-        extra = {**({} if told is None else {"info": told}), **(rest(record, _RUN) or {})} or None
-    reading = _reading(found)
+        told = None if run.info is None else rest(record["info"], _INFO_KEYS)
+        extra = {
+            **({} if told is None else {"info": told}),
+            **(rest(record, _RUN_KEYS) or {}),
+        } or None
+    reading = _message_options(found)
     steps = tuple([mini_step(message, at, reading) for at, message in enumerate(run.messages)])
-    return _made(steps, found, run, extra, ordinals=ordinals)
+    return _finish_run(steps, found, run, extra, ordinals=ordinals)
 
 
-def _made(
+def _finish_run(
     steps: tuple[Step, ...],
-    found: Found,
+    found: DecodedRecord,
     run: _Run,
     extra: dict[str, Json] | None,
     *,
@@ -105,13 +308,13 @@ def _made(
     if not steps and run.info is None:
         raise TraceError("a run of mini-swe-agent has messages; found none")
     info = run.info or _Info()
-    model = _model(info.config)
+    model = _configured_model(info.config)
     steps = tuple(
         [
             msgspec.structs.replace(step, model=model)
             if model is not None and step.actor == "agent" and step.model is None
             else step
-            for step in answered(steps)
+            for step in pair_answers(steps)
         ]
     )
     draft = Trajectory(
@@ -128,22 +331,22 @@ def _made(
         task=run.instance_id,
         agent="mini-swe-agent",
         agent_version=info.mini_version,
-        termination=info.exit_status or _ending(steps),
-        usage=total(steps),
-        cost_usd=(info.model_stats or Stats()).cost_usd,
+        termination=info.exit_status or _exit_status(steps),
+        usage=total_usage(steps),
+        cost_usd=(info.model_stats or ModelStats()).cost_usd,
         extra=extra,
     )
     return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
 
 
-def _model(config: Json) -> str | None:
+def _configured_model(config: Json) -> str | None:
     settings = config.get("model") if isinstance(config, dict) else None
     return text_at(settings, "model_name") if isinstance(settings, dict) else None
 
 
-def _ending(steps: tuple[Step, ...]) -> str | None:
+def _exit_status(steps: tuple[Step, ...]) -> str | None:
     extra = steps[-1].extra if steps else None
     return text_at(extra, "exit_status") if extra and extra.get("role") == EXIT else None
 
 
-FORMAT = PlainFormat(NAME, _likeness, _read)
+FORMAT = FileFormat(NAME, _likeness, _read)

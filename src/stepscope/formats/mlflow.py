@@ -1,32 +1,377 @@
 """Read MLflow traces: what `Trace.to_json` and `mlflow.search_traces` give, and its server answers.
 
 A file is one trace, lines or a list of them, a table of traces as JSON (by records or by columns),
-or a page of the server. Every trace is one run; one that comes without its spans, as searching for
-traces gives them, is read by its own input and output.
-Source: mlflow-skinny 3.17.2, and traces recorded with it; the schema before version 3 too.
+or a page of the server. A trace is `info` beside `data.spans`, `trace_info` beside `spans`, or a
+row with the whole trace as JSON in the column `trace`, or its parts in columns. Every trace is one
+run; one that comes without its spans is read by its own input and output.
+
+Ids become hex as OpenTelemetry writes them: version 3 of the schema has base64 of their bytes, 3.5
+text, the versions before hex behind `0x`. Attributes stay as they came, each JSON in text.
+
+Feedback says what a run or a span was worth, an expectation what it should have given; both are
+labels and keep their source. What was overridden later (`valid` is false) decides no outcome.
+Source: mlflow-skinny 3.17.2, `entities/trace.py`, `entities/span.py`, `entities/assessment.py`,
+`tracing/utils/search.py`, and traces recorded with it; 2.22 for the schema before version 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.building import Ordinals, text_at
-from stepscope.formats.mlflow_labels import assessed
-from stepscope.formats.mlflow_records import Record, Trace, is_trace, traces
-from stepscope.formats.mlflow_spans import otel_id, span_of, span_trace
+from stepscope.formats.fields import rest, text_at
+from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, read_outcome
+from stepscope.formats.format import FileFormat, decode_records, quarantine_record
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import PlainFormat, found, quarantine
-from stepscope.formats.spans.assembling import assemble
-from stepscope.formats.spans.attributes import decoded, number
-from stepscope.formats.spans.langfuse import details
-from stepscope.formats.spans.lists import nanoseconds
-from stepscope.formats.spans.span import Span
-from stepscope.model import Json, Quarantined, Source, Stream, Trajectory, Warn
-from stepscope.safety.door import Repair
+from stepscope.formats.otlp.values import decode_attributes
+from stepscope.formats.spans.assemble import assemble
+from stepscope.formats.spans.attributes import (
+    decode_object,
+    decode_value,
+    find_number,
+    label_evaluation,
+    read_usage_details,
+)
+from stepscope.formats.spans.lists import parse_nanoseconds
+from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
+from stepscope.model import Json, Label, Quarantined, Source, Stream, Trajectory, Warn
+from stepscope.safety.json import Repair
 from stepscope.safety.limits import Limits
+
+Record = dict[str, Json]
+
+_IDS = ("trace_id", "request_id", "client_request_id")
+# Columns of a row that its spans' or the whole trace's own column says, or that are its facts.
+_COLUMNS = frozenset(
+    "trace_id request_id client_request_id state status request_time timestamp_ms "
+    "execution_duration execution_time_ms trace_metadata request_metadata tags assessments "
+    "request response".split()
+)
+# The traces of a page, and where the next one begins.
+_PAGE = frozenset({"traces", "next_page_token"})
+
+
+class MlflowTrace(NamedTuple):
+    """What is known of one trace, its spans, and what else stood beside them."""
+
+    info: Record
+    spans: list[Json]
+    beside: Record | None
+
+
+def is_mlflow_trace(value: Json) -> bool:
+    """Say whether a value looks like anything of MLflow, by its keys."""
+    if not isinstance(value, dict):
+        return False
+    listed = value.get("traces")
+    if isinstance(listed, list) and listed:
+        return is_mlflow_trace(listed[0])
+    info, held = value.get("info"), value.get("data")
+    if isinstance(info, dict) and isinstance(held, dict):
+        return "spans" in held and _named(info)
+    if isinstance(value.get("trace_info"), dict):
+        return "spans" in value and _named(value["trace_info"])
+    if isinstance(value.get("trace"), dict) and is_mlflow_trace(value["trace"]):
+        return True
+    if not _named(value) or not value.keys() & {"trace_metadata", "request_metadata"}:
+        return False
+    return bool(value.keys() & {"spans", "state", "status", "request_time", "timestamp_ms"})
+
+
+def _named(info: Record) -> bool:
+    return any(key in info for key in _IDS)
+
+
+def iter_mlflow_traces(value: Json, limits: Limits) -> Iterator[MlflowTrace]:
+    """Yield the traces of one value.
+
+    Raises:
+        TraceError: the value is none; what stood before in it has been yielded.
+    """
+    if not isinstance(value, dict):
+        raise TraceError(f"a trace needs an object; found {str(value)[:60]!r}")
+    listed = value.get("traces")
+    if isinstance(listed, list):
+        for entry in listed:
+            yield from _besides(iter_mlflow_traces(entry, limits), rest(value, _PAGE))
+        return
+    rows = _turned(value)
+    if rows is not None:
+        for row in rows:
+            yield from iter_mlflow_traces(row, limits)
+        return
+    held = value.get("trace")
+    # Version 2's table has in `trace` an object that only Python could use; its columns say all.
+    whole = held if "spans" not in value else None
+    whole = decode_object(held, limits) if isinstance(held, str) else whole
+    if isinstance(whole, dict):
+        yield from _besides(
+            iter_mlflow_traces(whole, limits), rest(value, _COLUMNS | {"trace", "spans"})
+        )
+        return
+    yield _trace(value, limits)
+
+
+def _besides(found: Iterator[MlflowTrace], more: Record | None) -> Iterator[MlflowTrace]:
+    """Yield traces with what else stood around them."""
+    for trace in found:
+        yield trace._replace(beside={**(more or {}), **(trace.beside or {})} or None)
+
+
+def _trace(value: Record, limits: Limits) -> MlflowTrace:
+    info = value.get("info", value.get("trace_info"))
+    if isinstance(info, dict):
+        held = value.get("data", value)
+        spans = held.get("spans") if isinstance(held, dict) else None
+        known = frozenset({"info", "trace_info", "data", "spans"})
+        beside = rest(value, known) or {}
+        if isinstance(value.get("data"), dict):
+            beside.update(rest(value["data"], frozenset({"spans"})) or {})
+        return MlflowTrace(info, _listed(spans), beside or None)
+    if _named(value):
+        told = {key: decode_object(value[key], limits) for key in _COLUMNS & value.keys()}
+        spans = decode_object(value.get("spans"), limits)
+        about = {key: held for key, held in told.items() if held is not None}
+        beside = rest(value, _COLUMNS | {"spans"}) or {}
+        if "trace" in beside:
+            beside["column"] = beside.pop("trace")
+        return MlflowTrace(about, _listed(spans), beside or None)
+    raise TraceError(
+        "a trace needs `info` and `data.spans`, or a row's `trace_id` and `spans`; "
+        f"found the keys {sorted(value)[:6]}"
+    )
+
+
+def _listed(spans: Json) -> list[Json]:
+    if spans is None:
+        return []
+    if isinstance(spans, list):
+        return spans
+    raise TraceError(f"a trace needs a list under `spans`; found {str(spans)[:60]!r}")
+
+
+def _turned(value: Record) -> list[Record] | None:
+    """Return a table that was written by columns as its rows, None where it is none."""
+    ids = value.get("trace_id", value.get("request_id"))
+    if not isinstance(ids, dict) or not all(isinstance(held, dict) for held in value.values()):
+        return None
+    return [{key: held.get(row) for key, held in value.items()} for row in ids]
+
+
+_HEX = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?\Z").match
+# Bytes of a span's and of a trace's id.
+_SIZES = (8, 16)
+_STATUSES: dict[str, SpanStatus] = {"OK": "ok", "ERROR": "error", "UNSET": "unset"}
+_SPAN_KEYS = frozenset(
+    "trace_id span_id parent_span_id context parent_id name start_time_unix_nano "
+    "end_time_unix_nano start_time end_time status status_code status_message events attributes "
+    "links kind".split()
+)
+_EVENT = frozenset({"name", "time_unix_nano", "timestamp", "attributes"})
+
+
+def to_otel_id(value: Json) -> str | None:
+    """Return an id of a trace or a span in hex, as it is where no form of one is known.
+
+    >>> to_otel_id("EkIz6dXEn2k="), to_otel_id("0x124233e9d5c49f69"), to_otel_id("tr-1")
+    ('124233e9d5c49f69', '124233e9d5c49f69', '1')
+    """
+    if not isinstance(value, str) or not value:
+        return None
+    plain = value.rpartition("/")[2] if value.startswith("trace:/") else value
+    plain = plain.removeprefix("tr-").removeprefix("0x")
+    if _HEX(plain):
+        return plain
+    try:
+        held = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return plain
+    return held.hex() if len(held) in _SIZES else plain
+
+
+def find_span_trace(record: Record) -> str | None:
+    """Return the id of the trace that a span itself names, in hex."""
+    context = record.get("context")
+    return to_otel_id((context if isinstance(context, dict) else record).get("trace_id"))
+
+
+def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
+    """Return one span of a trace; another trace that it names itself stays in its `extra`.
+
+    Raises:
+        TraceError: no object, no id, or no object under its attributes.
+    """
+    if not isinstance(record, dict):
+        raise TraceError(f"a span needs an object; found {str(record)[:60]!r}")
+    context = record.get("context")
+    ids = context if isinstance(context, dict) else record
+    own = to_otel_id(ids.get("span_id"))
+    if own is None:
+        raise TraceError(f"a span needs text under `span_id`; found {str(ids)[:60]!r}")
+    status, message, unread = _status(record)
+    extra = {**(rest(record, _SPAN_KEYS) or {}), **unread}
+    if find_span_trace(record) not in (None, trace_id):
+        extra["trace_id"] = ids.get("trace_id")
+    links = record.get("links") or []
+    return RawSpan(
+        trace_id=trace_id,
+        span_id=own,
+        parent_id=to_otel_id(record.get("parent_span_id") or record.get("parent_id")),
+        name=text_at(record, "name") or "",
+        kind=str(record.get("kind") or "").removeprefix("SPAN_KIND_").lower(),
+        start_ns=_time(record, "start_time_unix_nano", "start_time"),
+        end_ns=_time(record, "end_time_unix_nano", "end_time"),
+        status=status,
+        status_message=message,
+        attributes=_attributes(record),
+        events=_events(record),
+        links=tuple(links) if isinstance(links, list) else (links,),
+        extra=extra or None,
+    )
+
+
+def _status(record: Record) -> tuple[SpanStatus, str | None, Record]:
+    """Return what the span came to, its message, and what of the status is not understood."""
+    told = record.get("status")
+    if not isinstance(told, dict):
+        told = {
+            "code": told if told is not None else record.get("status_code"),
+            "message": record.get("status_message"),
+        }
+    code = str(told.get("code") or "UNSET").removeprefix("STATUS_CODE_").upper()
+    known = code in _STATUSES and told.keys() <= {"code", "message"}
+    message = text_at(told, "message") or None
+    return _STATUSES.get(code, "unset"), message, {} if known else {"status": told}
+
+
+def _time(record: Record, *keys: str) -> int | None:
+    for key in keys:
+        time = parse_nanoseconds(record.get(key))
+        if time is not None:
+            return time
+    return None
+
+
+def _attributes(record: Record) -> dict[str, Json]:
+    found = record.get("attributes")
+    if isinstance(found, list):
+        return decode_attributes(found)
+    if found is None or isinstance(found, dict):
+        return found or {}
+    raise TraceError(f"a span needs an object under `attributes`; found {str(found)[:60]!r}")
+
+
+def _events(record: Record) -> tuple[SpanEvent, ...]:
+    listed = record.get("events") or []
+    return tuple([_event(event) for event in (listed if isinstance(listed, list) else [listed])])
+
+
+def _event(event: Json) -> SpanEvent:
+    if not isinstance(event, dict):
+        return SpanEvent(extra={"value": event})
+    held = event.get("attributes")
+    about = decode_attributes(held) if isinstance(held, list) else held
+    extra = rest(event, _EVENT) or {}
+    if about is not None and not isinstance(about, dict):
+        extra["attributes"] = about
+    return SpanEvent(
+        name=text_at(event, "name") or "",
+        time_ns=_time(event, "time_unix_nano", "timestamp"),
+        attributes=about if isinstance(about, dict) else {},
+        extra=extra or None,
+    )
+
+
+_WHO: dict[str, OpinionSource] = {"HUMAN": "person", "CODE": "code"}
+_ANNOTATORS = {"LLM_JUDGE": "LLM", "AI_JUDGE": "LLM"}
+_ASSESSMENT_KEYS = frozenset("assessment_name name rationale span_id feedback expectation".split())
+
+
+def add_assessments(run: Trajectory, assessments: Sequence[Json], limits: Limits) -> Trajectory:
+    """Return a run with what assessments say of it; one that is no object stays in `extra`."""
+    first: dict[str, int] = {}
+    for step in run.steps:
+        if step.span is not None:
+            first.setdefault(step.span, step.index)
+    records = [entry for entry in assessments if isinstance(entry, dict)]
+    others: list[Json] = [entry for entry in assessments if not isinstance(entry, dict)]
+    labels = [_label(record, first, limits) for record in records]
+    outcome = read_outcome([_opinion(record, limits) for record in records if _decides(record)])
+    known = outcome.status != "unknown" or outcome.reason
+    return msgspec.structs.replace(
+        run,
+        labels=(*run.labels, *labels),
+        outcome=outcome if known else run.outcome,
+        extra={**(run.extra or {}), "assessments": others} if others else run.extra,
+    )
+
+
+def _label(record: Record, first: Mapping[str, int], limits: Limits) -> Label:
+    own = to_otel_id(record.get("span_id"))
+    value, more = _told(record, limits)
+    about: dict[str, Json] = {
+        "name": _assessment_name(record),
+        "explanation": record.get("rationale"),
+        "annotator_kind": _ANNOTATORS.get(_source(record), _source(record)) or None,
+    }
+    if isinstance(record.get("expectation"), dict):
+        about["expectation"] = value
+    else:
+        about["label" if isinstance(value, str) else "score"] = value
+    about = {key: held for key, held in about.items() if held is not None}
+    beside: dict[str, Json] = {**(rest(record, _ASSESSMENT_KEYS) or {}), **more}
+    if own is None:
+        beside["of"] = "trace"
+    elif own not in first:
+        beside["span"] = own
+    return msgspec.structs.replace(
+        label_evaluation(about, beside), step=first.get(own) if own else None
+    )
+
+
+def _told(record: Record, limits: Limits) -> tuple[Json, Record]:
+    """Return the value of an assessment, and what stands beside the value."""
+    for key in ("feedback", "expectation"):
+        held = record.get(key)
+        if not isinstance(held, dict):
+            continue
+        written = held.get("serialized_value")
+        if isinstance(written, dict):
+            value = decode_value(written.get("value"), limits)
+            more = rest(written, frozenset({"value", "serialization_format"})) or {}
+            return value, {**more, **(rest(held, frozenset({"serialized_value"})) or {})}
+        return held.get("value"), rest(held, frozenset({"value"})) or {}
+    return record.get("value"), {}
+
+
+def _assessment_name(record: Record) -> str:
+    return text_at(record, "assessment_name") or text_at(record, "name") or ""
+
+
+def _source(record: Record) -> str:
+    source = record.get("source")
+    return text_at(source, "source_type") or "" if isinstance(source, dict) else ""
+
+
+def _decides(record: Record) -> bool:
+    return (
+        isinstance(record.get("feedback"), dict)
+        and not record.get("span_id")
+        and record.get("valid") is not False
+    )
+
+
+def _opinion(record: Record, limits: Limits) -> Opinion:
+    who = _WHO.get(_source(record), "model")
+    reason = text_at(record, "rationale") or ""
+    return Opinion(_assessment_name(record), _told(record, limits)[0], who, reason)
+
 
 _NAME = "mlflow"
 _LIMITS = Limits()
@@ -37,32 +382,32 @@ _TAGS = {"mlflow.trace.session": "session", "mlflow.trace.user": "user"}
 
 
 def _likeness(seen: Opening) -> float:
-    return 0.97 if any(is_trace(record) for record in seen.records) else 0.0
+    return 0.97 if any(is_mlflow_trace(record) for record in seen.records) else 0.0
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     ordinals = Ordinals()
-    for record in found(stream):
+    for record in decode_records(stream):
         if isinstance(record, Quarantined):
             yield record
             continue
         source = Source(format=_NAME, uri=stream.uri, offset=record.offset)
         try:
             came = 0
-            for trace in traces(record.value, stream.limits):
+            for trace in iter_mlflow_traces(record.value, stream.limits):
                 came += 1
                 yield from _runs(trace, source, ordinals, stream.limits, record.repairs)
             if not came and isinstance(record.value, dict) and not _is_empty_page(record.value):
                 raise TraceError("columns of traces without a row")
         except TraceError as e:
-            yield quarantine(record, e)
+            yield quarantine_record(record, e)
 
 
 def _is_empty_page(value: Record) -> bool:
     return value.get("traces") == []
 
 
-def runs_of(
+def read_mlflow_runs(
     values: Iterable[Json], *, source: Source, limits: Limits = _LIMITS
 ) -> Iterator[Trajectory | Quarantined]:
     """Yield the runs that decoded answers of the server, or traces, hold.
@@ -75,7 +420,7 @@ def runs_of(
     ordinals = Ordinals()
     for value in values:
         try:
-            for trace in traces(value, limits):
+            for trace in iter_mlflow_traces(value, limits):
                 yield from _runs(trace, source, ordinals, limits, ())
         except TraceError as e:
             raw = msgspec.json.encode(value)
@@ -83,18 +428,18 @@ def runs_of(
 
 
 def _runs(
-    trace: Trace,
+    trace: MlflowTrace,
     source: Source,
     ordinals: Ordinals,
     limits: Limits,
     repairs: Iterable[Repair],
 ) -> Iterator[Trajectory | Quarantined]:
     """Yield the run of a trace; spans that are none, or a trace that makes no run, set aside."""
-    info, spans = trace.info, list[Span]()
+    info, spans = trace.info, list[RawSpan]()
     named = _trace_id(trace)
     for record in trace.spans:
         try:
-            spans.append(span_of(record, named))
+            spans.append(make_mlflow_span(record, named))
         except TraceError as e:
             yield _aside(str(e), record, source)
     metadata = _metadata(info, limits)
@@ -112,10 +457,10 @@ def _runs(
     except TraceError as e:
         yield _aside(str(e), {"info": info, "data": {"spans": trace.spans}}, source)
         return
-    yield assessed(_known(run, info, metadata, spans, limits), _assessments(info), limits)
+    yield add_assessments(_known(run, info, metadata, spans, limits), _assessments(info), limits)
 
 
-def _trace_id(trace: Trace) -> str:
+def _trace_id(trace: MlflowTrace) -> str:
     """Return the id of a trace in hex: its own, of which the first span's is another form.
 
     Before version 3 of the schema a trace had an id of MLflow's own, which stays in `extra`.
@@ -123,9 +468,9 @@ def _trace_id(trace: Trace) -> str:
     told = trace.info.get("trace_id") or trace.info.get("request_id")
     if not (isinstance(told, str) and told.startswith(("tr-", "trace:/"))):
         for record in trace.spans:
-            if isinstance(record, dict) and (held := span_trace(record)) is not None:
+            if isinstance(record, dict) and (held := find_span_trace(record)) is not None:
                 return held
-    return otel_id(told) or ""
+    return to_otel_id(told) or ""
 
 
 def _aside(reason: str, value: Json, source: Source) -> Quarantined:
@@ -136,22 +481,22 @@ def _aside(reason: str, value: Json, source: Source) -> Quarantined:
 def _metadata(info: Record, limits: Limits) -> Record:
     """Return a trace's metadata; every value of it is text, and some of them JSON."""
     for key in _METADATA:
-        held = decoded(info.get(key), limits)
+        held = decode_object(info.get(key), limits)
         if isinstance(held, dict):
             return held
     return {}
 
 
-def _whole(named: str, info: Record, metadata: Record) -> Span:
+def _whole(named: str, info: Record, metadata: Record) -> RawSpan:
     """Return a trace as the one span that is known of it."""
-    begin = nanoseconds(info.get("request_time", info.get("timestamp_ms")))
+    begin = parse_nanoseconds(info.get("request_time", info.get("timestamp_ms")))
     given = metadata.get("mlflow.traceInputs", info.get("request", info.get("request_preview")))
     made = metadata.get("mlflow.traceOutputs", info.get("response", info.get("response_preview")))
     sides = {"mlflow.spanInputs": given, "mlflow.spanOutputs": made}
-    return Span(
+    return RawSpan(
         trace_id=named,
         span_id=named,
-        name=_name(info),
+        name=_trace_name(info),
         start_ns=begin,
         attributes={
             "mlflow.spanType": '"CHAIN"',
@@ -161,7 +506,7 @@ def _whole(named: str, info: Record, metadata: Record) -> Span:
 
 
 def _known(
-    run: Trajectory, info: Record, metadata: Record, spans: list[Span], limits: Limits
+    run: Trajectory, info: Record, metadata: Record, spans: list[RawSpan], limits: Limits
 ) -> Trajectory:
     """Return a run with what its trace says of the whole."""
     state = str(info.get("state", info.get("status", "")))
@@ -171,17 +516,17 @@ def _known(
     if state == "IN_PROGRESS":
         warnings.append(Warn("trace_in_progress", "the trace was still being recorded"))
     failed = "the state of the trace is ERROR" if state == "ERROR" else None
-    usage = details(metadata.get("mlflow.trace.tokenUsage"), limits)
-    cost = decoded(metadata.get("mlflow.trace.cost"), limits)
+    usage = read_usage_details(metadata.get("mlflow.trace.tokenUsage"), limits)
+    cost = decode_object(metadata.get("mlflow.trace.cost"), limits)
     costed = run.cost_usd is not None or any(step.cost_usd is not None for step in run.steps)
-    whole = number(cost, "total_cost", "total") if isinstance(cost, dict) else None
+    whole = find_number(cost, "total_cost", "total") if isinstance(cost, dict) else None
     named = {tag: metadata.get(key) for key, tag in _TAGS.items()}
-    listed = decoded(info.get("tags"), limits)
+    listed = decode_object(info.get("tags"), limits)
     own = listed if isinstance(listed, dict) else {}
     texts = {**{k: v for k, v in own.items() if not k.startswith("mlflow.")}, **named}
     return msgspec.structs.replace(
         run,
-        workflow=run.workflow or _name(info),
+        workflow=run.workflow or _trace_name(info),
         tags={**run.tags, **{k: str(v) for k, v in texts.items() if v not in (None, "")}},
         termination=run.termination or failed,
         usage=usage if run.usage is None else run.usage,
@@ -190,7 +535,7 @@ def _known(
     )
 
 
-def _name(info: Record) -> str:
+def _trace_name(info: Record) -> str:
     tags = info.get("tags")
     found = text_at(tags, "mlflow.traceName") if isinstance(tags, dict) else None
     return found or ""
@@ -201,7 +546,7 @@ def _assessments(info: Record) -> list[Json]:
     return listed if isinstance(listed, list) else []
 
 
-def _beside(trace: Trace) -> dict[str, Json] | None:
+def _beside(trace: MlflowTrace) -> dict[str, Json] | None:
     """Return what a trace says that its run has no field for, as `trace`."""
     told = {
         key: held
@@ -212,4 +557,4 @@ def _beside(trace: Trace) -> dict[str, Json] | None:
     return found
 
 
-FORMAT = PlainFormat(_NAME, _likeness, _read)
+FORMAT = FileFormat(_NAME, _likeness, _read)

@@ -2,29 +2,263 @@
 
 A file is a list of exports, one a line, a request as sent to the API (`data`), or traces with their
 spans in them; spans of one trace are one run. A span of a response has no messages, which stay with
-the API: its step says when and at what cost, and a warning that they are missing. A serialised run
-state is one run, its items in order.
-Format: openai-agents 0.24.0, `tracing/traces.py`, `tracing/spans.py`, `run_state.py`.
+the API: its step says when and at what cost, and a warning that they are missing.
+
+A serialised run state is one run: its input, then its items in order, each with its agent; a
+handoff is a step of the agent that hands over. Items of one answer of the model are one turn, which
+carries that answer's tokens. What guardrails found stands at the beginning and at the end.
+Format: openai-agents 0.24.0, `tracing/traces.py`, `tracing/spans.py`, `run_state.py` (schema 1.21
+and those before).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.building import Ordinals, finish, rest, text_at
+from stepscope.formats.chat.messages import MessageOptions
+from stepscope.formats.chat.response_items import item_step, join_turns, number_steps
+from stepscope.formats.fields import openai_usage, parse_time, rest, text_at, total_usage
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.format import DecodedRecord, FileFormat, attempt, decode_records
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import Found, PlainFormat, attempt, found
-from stepscope.formats.run_state import is_state, run_of_state
-from stepscope.formats.spans import Span, assemble
-from stepscope.formats.spans.assembling import by_trace
-from stepscope.formats.spans.openai_agents import PREFIX
-from stepscope.formats.times import instant
-from stepscope.model import Json, Quarantined, Source, Stream, Trajectory, Warn
-from stepscope.safety.door import Repair
+from stepscope.formats.spans import RawSpan, assemble
+from stepscope.formats.spans.assemble import group_by_trace
+from stepscope.formats.spans.dialects.openai_agents import PREFIX
+from stepscope.formats.tool_status import infer_text_status
+from stepscope.model import Json, Part, Quarantined, Source, Step, Stream, Trajectory, Usage, Warn
+from stepscope.safety.json import Repair
+
+_ITEM = frozenset({"type", "raw_item", "agent", "source_agent", "target_agent"})
+_STATE = frozenset(
+    "$schemaVersion original_input generated_items session_items model_responses "
+    "last_model_response input_guardrail_results output_guardrail_results".split()
+)
+
+
+def is_run_state(record: dict[str, Json]) -> bool:
+    """Say whether a record is a saved run state."""
+    return "$schemaVersion" in record and record.keys() >= {"original_input", "model_responses"}
+
+
+def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Trajectory:
+    """Return the run that a state holds, as the format `name`.
+
+    Raises:
+        TraceError: an item that is none, or a list that is something else.
+    """
+    state: dict[str, Json] = found.value
+    reading = MessageOptions(infer_text_status, found.limits)
+    given = state["original_input"]
+    listed = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    if not isinstance(listed, list):
+        raise TraceError(f"`original_input` is {str(given)[:60]!r}; expected text or a list")
+    steps = join_turns([item_step(item, at, reading) for at, item in enumerate(listed)])
+    steps += _checks(state, "input_guardrail_results")
+    answers = _Answers(_list(state, "model_responses"))
+    steps += join_turns([_of_item(item, reading, answers) for item in _items(state)])
+    steps += _checks(state, "output_guardrail_results")
+    trace, context = state.get("trace"), state.get("context")
+    about = trace if isinstance(trace, dict) else {}
+    run_steps = number_steps(steps)
+    draft = Trajectory(
+        id="",
+        name=text_at(about, "id") or "",
+        steps=run_steps,
+        source=Source(
+            format=name,
+            format_version=str(state["$schemaVersion"]),
+            uri=found.uri,
+            offset=found.offset,
+            run_id=text_at(about, "id"),
+        ),
+        workflow=text_at(about, "workflow_name") or name,
+        agent=_agent(run_steps, state.get("current_agent")),
+        termination=_pending(state.get("current_step")),
+        usage=_usage(context) or total_usage(run_steps),
+        extra={**(rest(state, _STATE) or {}), **_beside(state, answers)} or None,
+    )
+    return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
+
+
+def _list(state: dict[str, Json], key: str) -> list[Json]:
+    value = state.get(key)
+    if value is None or isinstance(value, list):
+        return value or []
+    raise TraceError(f"`{key}` is {str(value)[:60]!r}; expected a list")
+
+
+def _items(state: dict[str, Json]) -> list[Json]:
+    """Return the items of the session, which what goes to the model next may leave out in part."""
+    return _list(state, "session_items") or _list(state, "generated_items")
+
+
+def _beside(state: dict[str, Json], answers: _Answers) -> dict[str, Json]:
+    """Return what answers say of themselves, and items and answers that are told nowhere else."""
+    session, made = _list(state, "session_items"), _list(state, "generated_items")
+    about = answers.about()
+    found: dict[str, Json] = {"model_responses": about} if any(about) else {}
+    if session and made and session != made:
+        found["generated_items"] = made
+    last, listed = state.get("last_model_response"), _list(state, "model_responses")
+    if last is not None and (not listed or last != listed[-1]):
+        found["last_model_response"] = last
+    return found
+
+
+class _Answers:
+    """The answers of the model, and which of them each item is of."""
+
+    def __init__(self, listed: list[Json]) -> None:
+        self._about: list[dict[str, Json]] = []
+        self._items: dict[bytes, Json] = {}
+        self._of: dict[bytes, deque[int]] = {}
+        self._left: list[int] = []
+        self._usages: list[Usage | None] = []
+        for at, answer in enumerate(listed):
+            output = answer.get("output") if isinstance(answer, dict) else None
+            if not isinstance(answer, dict) or not isinstance(output, list):
+                raise TraceError(f"a model's response is {str(answer)[:60]!r}; expected `output`")
+            for item in output:
+                self._of.setdefault(_encoded(item), deque()).append(at)
+                self._items[_encoded(item)] = item
+            self._left.append(len(output))
+            self._usages.append(_told(answer.get("usage")))
+            self._about.append(rest(answer, frozenset({"output"})) or {})
+
+    def about(self) -> list[Json]:
+        """Return what answers say beyond their items, and the items that no step was made of."""
+        found = [dict(answer) for answer in self._about]
+        for key, places in self._of.items():
+            for at in places:
+                found[at].setdefault("output", []).append(self._items[key])
+        return [answer or None for answer in found]
+
+    def of(self, step: Step, raw: dict[str, Json]) -> Step:
+        """Return a step with its model, and, of an answer's last item, with the answer's tokens.
+
+        Of an answer that the items hold only in part, the tokens are in the run's total alone.
+        """
+        places = self._of.get(_encoded(raw))
+        if not places:
+            return step
+        at = places.popleft()
+        self._left[at] -= 1
+        usage = None if self._left[at] else self._usages[at]
+        return msgspec.structs.replace(step, model=_provider(raw, "model"), usage=usage)
+
+
+_encoded = msgspec.json.Encoder(order="deterministic").encode
+
+
+def _provider(item: dict[str, Json], key: str) -> str | None:
+    data = item.get("provider_data")
+    return text_at(data, key) if isinstance(data, dict) else None
+
+
+def _told(usage: Json) -> Usage | None:
+    """Return tokens as the SDK writes them, its details in lists; none where no request is told."""
+    if not isinstance(usage, dict) or usage.get("requests") == 0:
+        return None
+    plain = dict(usage)
+    for key in ("input_tokens_details", "output_tokens_details"):
+        held = plain.get(key)
+        plain[key] = held[0] if isinstance(held, list) and held else held
+    return openai_usage(plain)
+
+
+def _usage(context: Json) -> Usage | None:
+    return _told(context.get("usage")) if isinstance(context, dict) else None
+
+
+def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
+    """Return one item as a step without a place, with its agent and what is said beside it."""
+    raw = item.get("raw_item") if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(raw, dict):
+        raise TraceError(f"an item needs an object under `raw_item`; found {str(item)[:60]!r}")
+    if item.get("type") == "tool_approval_item":
+        return Step(index=0, actor="agent", kind="other", agent=_name(item, "agent"), extra=item)
+    step = item_step(raw, 0, reading)
+    about = {key: value for key, value in item.items() if key not in _ITEM and value is not None}
+    if "output" in about and step.results:
+        if about["output"] in (step.results[0].text, raw.get("output")):
+            del about["output"]
+    for key in ("agent", "source_agent", "target_agent"):
+        agent = item.get(key)
+        more = rest(agent, frozenset({"name"})) if isinstance(agent, dict) else agent
+        if more is not None:
+            about[key] = more
+    source, target = _name(item, "source_agent"), _name(item, "target_agent")
+    if target is not None:
+        step = _handed(step, target)
+    if step.actor == "agent":
+        step = msgspec.structs.replace(step, agent=source or _name(item, "agent"))
+        step = answers.of(step, raw)
+    return _with(step, about) if about else step
+
+
+def _handed(step: Step, target: str) -> Step:
+    """Return the answer to a handoff's call as the handoff, which came about."""
+    results = tuple(
+        [
+            msgspec.structs.replace(result, status="ok", source="protocol")
+            if result.status == "unknown"
+            else result
+            for result in step.results
+        ]
+    )
+    return msgspec.structs.replace(
+        step, actor="agent", kind="handoff", results=results, extra={"to": target}
+    )
+
+
+def _name(item: dict[str, Json], key: str) -> str | None:
+    agent = item.get(key)
+    return text_at(agent, "name") if isinstance(agent, dict) else None
+
+
+def _with(step: Step, about: dict[str, Json]) -> Step:
+    """Return a step with what its item says beside, at the call or the result that it is."""
+    if step.calls:
+        call = step.calls[0]
+        call = msgspec.structs.replace(call, extra={**(call.extra or {}), **about})
+        return msgspec.structs.replace(step, calls=(call, *step.calls[1:]))
+    if step.results:
+        result = step.results[0]
+        result = msgspec.structs.replace(result, extra={**(result.extra or {}), **about})
+        return msgspec.structs.replace(step, results=(result, *step.results[1:]))
+    return msgspec.structs.replace(step, extra={**(step.extra or {}), **about})
+
+
+def _checks(state: dict[str, Json], key: str) -> list[Step]:
+    """Return what guardrails found, a step each."""
+    return [
+        Step(
+            index=0,
+            actor="environment",
+            kind="guardrail",
+            parts=(Part("data", extra=check if isinstance(check, dict) else {"value": check}),),
+        )
+        for check in _list(state, key)
+    ]
+
+
+def _agent(steps: tuple[Step, ...], current: Json) -> str | None:
+    """Return the agent that the run began with, else the one whose turn it is."""
+    first = next((step.agent for step in steps if step.agent is not None), None)
+    return first or (text_at(current, "name") if isinstance(current, dict) else None)
+
+
+def _pending(current: Json) -> str | None:
+    """Return what the run waits for, None where it waits for nothing."""
+    if not isinstance(current, dict) or not isinstance(current.get("type"), str):
+        return None
+    return str(current["type"]).removeprefix("next_step_")
+
 
 NAME = "openai_agents"
 _SPAN = frozenset("object id trace_id parent_id started_at ended_at span_data error".split())
@@ -42,7 +276,7 @@ def _likeness(seen: Opening) -> float:
 def _is_export(record: Json) -> bool:
     if not isinstance(record, dict):
         return False
-    if record.get("object") == "trace.span" or is_state(record):
+    if record.get("object") == "trace.span" or is_run_state(record):
         return True
     if record.get("object") == "trace":
         return "workflow_name" in record or isinstance(record.get("spans"), list)
@@ -55,7 +289,7 @@ def _is_export(record: Json) -> bool:
 class _Seen:
     """What a file holds: its spans, and its traces by id."""
 
-    spans: list[Span] = field(default_factory=list)
+    spans: list[RawSpan] = field(default_factory=list)
     traces: dict[str, dict[str, Json]] = field(default_factory=dict)
     repairs: list[Repair] = field(default_factory=list)
     beside: dict[str, Json] = field(default_factory=dict)
@@ -73,17 +307,17 @@ class _Seen:
                 raise TraceError(f"a trace needs text under `id`; found {record.get('id')!r:.60}")
             self.traces[trace_id] = {**self.traces.get(trace_id, {}), **record}
         else:
-            self.spans.append(span_of(record))
+            self.spans.append(make_agents_span(record))
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     seen, ordinals = _Seen(), Ordinals()
-    for record in found(stream):
+    for record in decode_records(stream):
         if isinstance(record, Quarantined):
             yield record
             continue
-        if isinstance(record.value, dict) and is_state(record.value):
-            yield from attempt(record, lambda one: (run_of_state(one, NAME, ordinals),))
+        if isinstance(record.value, dict) and is_run_state(record.value):
+            yield from attempt(record, lambda one: (read_run_state(one, NAME, ordinals),))
             continue
         seen.repairs.extend(record.repairs)
         for entry in _members(record.value, seen):
@@ -109,12 +343,12 @@ def _members(value: Json, seen: _Seen) -> Iterable[Json]:
     return [value]
 
 
-def _aside(record: Found, entry: Json, reason: str) -> Quarantined:
+def _aside(record: DecodedRecord, entry: Json, reason: str) -> Quarantined:
     raw = record.raw if entry is record.value else msgspec.json.encode(entry)
     return Quarantined(reason=reason, offset=record.offset, raw=raw, uri=record.uri)
 
 
-def span_of(record: Json) -> Span:
+def make_agents_span(record: Json) -> RawSpan:
     """Return one exported span.
 
     Raises:
@@ -126,7 +360,7 @@ def span_of(record: Json) -> Span:
     own, trace = text_at(record, "id"), text_at(record, "trace_id")
     if own is None or trace is None:
         raise TraceError(f"a span needs text under `id` and `trace_id`; found {str(record)[:60]!r}")
-    start, end = instant(record.get("started_at")), instant(record.get("ended_at"))
+    start, end = parse_time(record.get("started_at")), parse_time(record.get("ended_at"))
     failure = record.get("error")
     extra = rest(record, _SPAN) or {}
     if failure is not None:
@@ -135,7 +369,7 @@ def span_of(record: Json) -> Span:
     extra.update({k: record[k] for k in ("started_at", "ended_at") if record.get(k) is not None})
     kind = text_at(about, "type") or ""
     ended = "error" in record and end is not None
-    return Span(
+    return RawSpan(
         trace_id=trace,
         span_id=own,
         parent_id=text_at(record, "parent_id"),
@@ -166,7 +400,7 @@ def _failure(failure: Json) -> str | None:
 
 def _runs(seen: _Seen, stream: Stream, ordinals: Ordinals) -> Iterator[Trajectory | Quarantined]:
     source = Source(format=NAME, uri=stream.uri, offset=seen.first)
-    traces = by_trace(seen.spans)
+    traces = group_by_trace(seen.spans)
     for trace_id in [*traces, *[named for named in seen.traces if named not in traces]]:
         spans, about = traces.get(trace_id, []), seen.traces.get(trace_id, {})
         extra = {**seen.beside, **(rest(about, _TRACE) or {})} or None
@@ -200,7 +434,7 @@ def _empty(trace_id: str, source: Source, extra: dict[str, Json] | None) -> Traj
     )
 
 
-def _named(run: Trajectory, spans: list[Span], about: dict[str, Json]) -> Trajectory:
+def _named(run: Trajectory, spans: list[RawSpan], about: dict[str, Json]) -> Trajectory:
     """Return a run with what its trace says of it, how it ended, and what it lacks."""
     group = text_at(about, "group_id")
     bodiless = {
@@ -223,7 +457,7 @@ def _named(run: Trajectory, spans: list[Span], about: dict[str, Json]) -> Trajec
     )
 
 
-def _ending(spans: list[Span]) -> str | None:
+def _ending(spans: list[RawSpan]) -> str | None:
     """Return the failure of the outermost frame that failed, None where none did."""
     frames = _outer_frames(spans)
     failed = [span for span in spans if span.status == "error" and span.span_id in frames]
@@ -231,7 +465,7 @@ def _ending(spans: list[Span]) -> str | None:
     return None if first is None else first.status_message or "error"
 
 
-def _outer_frames(spans: list[Span]) -> set[str]:
+def _outer_frames(spans: list[RawSpan]) -> set[str]:
     """Return the ids of spans with nothing but frames around them, themselves frames."""
     inner: dict[str | None, list[str]] = {}
     known = {span.span_id for span in spans}
@@ -245,4 +479,4 @@ def _outer_frames(spans: list[Span]) -> set[str]:
     return set(reached)
 
 
-FORMAT = PlainFormat(NAME, _likeness, _read)
+FORMAT = FileFormat(NAME, _likeness, _read)

@@ -1,24 +1,28 @@
-"""What the first bytes of a file say: the records that are there, the last one mended where cut.
+"""The first bytes of a file: the records in them, and the format that the file is in.
 
-Sniffing looks at keys and types, not at substrings, so that a run *about* a format is not taken for
+Formats look at keys and types, not at substrings, so that a run *about* a format is not taken for
 one *in* it. The head of a large file ends anywhere; everything up to the last whole value is read.
-Refuses nothing: what is no JSON has no records.
+The installed format most sure of the head is taken; names and extensions of files are never looked
+at. Refused: a head of which no format is sure, and one of which two are nearly as sure as each
+other.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from stepscope import registry
 from stepscope.errors import TraceError
-from stepscope.formats.records import RawRecord, records
-from stepscope.model import Json, Stream
-from stepscope.safety.door import decode
+from stepscope.formats.records import RawRecord, split_records
+from stepscope.model import Format, Json, Stream
+from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits
+from stepscope.safety.text import visible_line
 
 # Opening a file is a look; the limits that the user set hold when it is read.
 _LIMITS = Limits()
@@ -27,9 +31,9 @@ _LIMITS = Limits()
 _TOKEN = re.compile(rb'(?:[^"\[\]{},]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{},])', re.DOTALL)
 _CLOSER = {b"[": b"]", b"{": b"}"}
 # Deeper than any format nests near its beginning; beyond it, sniffing gives up.
-_DEPTH = 100
+_MAX_DEPTH = 100
 # Records are looked at to tell a format, not to read it.
-_LINES = 20
+_MAX_RECORDS = 20
 
 
 class Opening(NamedTuple):
@@ -47,43 +51,43 @@ class Opening(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def opening(head: bytes) -> Opening:
+def read_opening(head: bytes) -> Opening:
     r"""Return the records at the beginning of a file.
 
-    >>> opening(b'[{"role": "user", "content": "he')
+    >>> read_opening(b'[{"role": "user", "content": "he')
     Opening(shape='array', records=({'role': 'user'},))
-    >>> opening(b'{"a": 1}\n{"b": 2}\n').shape
+    >>> read_opening(b'{"a": 1}\n{"b": 2}\n').shape
     'lines'
     """
     text = head.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n")
     if text[:1] not in {b"{", b"["}:
         return Opening("none", ())
-    whole = _value(text)
+    whole = _decode_value(text)
     if whole is None and b"\n" in text:
-        line, *others = text.split(b"\n", _LINES)[:_LINES]
-        if (first := _value(line)) is not None:
-            values = [first, *map(_value, others)]
+        line, *others = text.split(b"\n", _MAX_RECORDS)[:_MAX_RECORDS]
+        if (first := _decode_value(line)) is not None:
+            values = [first, *map(_decode_value, others)]
             return Opening("lines", tuple(value for value in values if value is not None))
     if whole is None:
-        whole = _value(mended(text))
+        whole = _decode_value(close_brackets(text))
     if whole is None and text[:1] == b"[":
         # One broken record near the beginning must not hide what the others are.
-        whole = list(islice(_elements(text), _LINES)) or None
+        whole = list(islice(_decode_elements(text), _MAX_RECORDS)) or None
     if isinstance(whole, list):
-        return Opening("array", tuple(whole[:_LINES]))
+        return Opening("array", tuple(whole[:_MAX_RECORDS]))
     return Opening("none", ()) if whole is None else Opening("object", (whole,))
 
 
-def _elements(text: bytes) -> Iterator[Json]:
-    for record in records(Stream(io.BytesIO(text), "")):
-        if isinstance(record, RawRecord) and (value := _value(record.raw)) is not None:
+def _decode_elements(text: bytes) -> Iterator[Json]:
+    for record in split_records(Stream(io.BytesIO(text), "")):
+        if isinstance(record, RawRecord) and (value := _decode_value(record.raw)) is not None:
             yield value
 
 
-def mended(text: bytes) -> bytes:
+def close_brackets(text: bytes) -> bytes:
     """Return cut JSON up to its last whole value, with every open bracket closed.
 
-    >>> mended(b'{"a": [1, 2], "b": {"c": "x')
+    >>> close_brackets(b'{"a": [1, 2], "b": {"c": "x')
     b'{"a": [1, 2], "b": {}}'
     """
     stack: list[bytes] = []
@@ -94,7 +98,7 @@ def mended(text: bytes) -> bytes:
             stack.append(_CLOSER[sign])
         elif sign != b"," and (not stack or stack.pop() != sign):
             return b""
-        if len(stack) > _DEPTH:
+        if len(stack) > _MAX_DEPTH:
             return b""
         # Before a comma, after a bracket: both places where a container may end.
         end = at - 1 if sign == b"," else at
@@ -103,8 +107,103 @@ def mended(text: bytes) -> bytes:
     return text[:end] + b"".join(reversed(stack))
 
 
-def _value(text: bytes) -> Json:
+def _decode_value(text: bytes) -> Json:
     try:
         return decode(text, limits=_LIMITS).value
     except TraceError:
         return None
+
+
+# What formats see of a file. A tau-bench run of usual length ends within it.
+HEAD_BYTES = 256 * 1024
+# Below this a format is not sure enough; two closer than the margin cannot be told apart.
+SURE = 0.5
+MARGIN = 0.1
+_ROUNDING = 1e-9
+
+_MAGIC = (
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\x1f\x8b", "gzip; give its content: `gunzip -c FILE | stepscope import -`"),
+    (b"\x28\xb5\x2f\xfd", "zstd; give its content: `zstdcat FILE | stepscope import -`"),
+    (b"%PDF", "PDF"),
+    (b"\x89PNG", "an image"),
+    (b"SQLite format 3\0", "an SQLite database; a store is opened, not imported"),
+)
+_SHOWN_KEYS = 6
+_SHOWN_CHARACTERS = 40
+
+
+def detect(head: bytes, uri: str) -> Format:
+    """Return the installed format of a file that begins with `head`.
+
+    Raises:
+        TraceError: no format is sure, or two are nearly as sure as each other.
+        ConfigError: a format fails to import.
+    """
+    return choose_format(head, uri, registry.installed_formats())
+
+
+def choose_format(head: bytes, uri: str, formats: Sequence[Format]) -> Format:
+    """Return the one of `formats` that is sure of a file that begins with `head`.
+
+    Raises:
+        TraceError: none is sure, or two are nearly as sure as each other.
+    """
+    sure = sorted(((each.sniff(head), each) for each in formats), key=_by_confidence)
+    if not sure or sure[0][0] < SURE:
+        raise TraceError(
+            f"{visible_line(uri)}: no known trace; it looks like {describe_head(head)}"
+        )
+    best, first = sure[0]
+    if len(sure) > 1 and best - sure[1][0] < MARGIN + _ROUNDING:
+        second = sure[1][1]
+        raise TraceError(
+            f"{visible_line(uri)}: may be {first.name} or {second.name}; say which with --format"
+        )
+    return first
+
+
+def _by_confidence(found: tuple[float, Format]) -> tuple[float, str]:
+    return -found[0], found[1].name
+
+
+def describe_head(head: bytes) -> str:
+    r"""Say in a few words what a file that begins with `head` looks like.
+
+    >>> describe_head(b'{"spam": 1, "eggs": 2}')
+    'a JSON object with keys spam, eggs'
+    >>> describe_head(b"\x00\x01\x02")
+    'binary data'
+    """
+    if not head.strip():
+        return "an empty file"
+    for magic, name in _MAGIC:
+        if head.startswith(magic):
+            return name
+    found = read_opening(head)
+    if found.shape == "none":
+        return _describe_text(head)
+    if not found.records:
+        return "an empty JSON array"
+    shape = {"object": "a JSON object", "array": "a JSON array of", "lines": "JSON lines of"}
+    record = found.records[0]
+    if not isinstance(record, dict):
+        return f"{shape[found.shape]} {type(record).__name__}"
+    keys = visible_line(", ".join(list(record)[:_SHOWN_KEYS]))
+    kind = shape[found.shape] + (" objects" if found.shape != "object" else "")
+    return f"{kind} with keys {keys}" if record else _describe_text(head)
+
+
+def _describe_text(head: bytes) -> str:
+    # The head may end within a character of four bytes.
+    for end in range(4):
+        try:
+            text = head[: len(head) - end].decode()
+        except UnicodeDecodeError:
+            continue
+        if "\0" in text:
+            break
+        start = " ".join(text[: 10 * _SHOWN_CHARACTERS].split())
+        kind = "JSON" if start[:1] in {"{", "["} else "text"
+        return f"{kind} beginning '{visible_line(start[:_SHOWN_CHARACTERS])}'"
+    return "binary data"

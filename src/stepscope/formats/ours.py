@@ -1,28 +1,43 @@
-"""Our own JSON lines: a header, then one run a line, lossless.
+"""Our own runs as JSON lines or as Parquet, lossless.
 
-Reading back what was written gives equal runs, ids included. `write` proves it for every run before
-it is written, and refuses a run that holds what JSON cannot carry (NaN, numbers beyond 64 bits,
-keys that are no text). Reading is strict: a line that is not JSON by the letter, of a wrong type,
-or with a field that this version does not know is quarantined. Files may be concatenated.
+JSON lines: a header, then one run a line. Reading back what was written gives equal runs, ids
+included. `write` proves it for every run before it is written, and refuses a run that holds what
+JSON cannot carry (NaN, numbers beyond 64 bits, keys that are no text). Reading is strict: a line
+that is not JSON by the letter, of a wrong type, or with a field that this version does not know is
+quarantined. Files may be concatenated.
+
+Parquet: the column `run` holds what such a line holds; the others repeat parts of it for DuckDB,
+polars or pandas and are not read back. Needs the extra `parquet`. A file cut short has no footer
+and is refused as a whole; a row that holds no run is quarantined with its number as the offset. The
+sizes that a file claims are checked before it is unpacked; beyond that, pyarrow is trusted with it.
 Format: the schema of `stepscope.model.Trajectory`, version 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, BinaryIO
 
 import msgspec
 
 from stepscope import model
 from stepscope.errors import LimitError, TraceError
-from stepscope.formats.building import Ordinals
+from stepscope.formats.files import (
+    PARQUET_MAGIC,
+    check_parquet_sizes,
+    open_parquet,
+    parquet_footer,
+    pyarrow_module,
+    read_batches,
+)
+from stepscope.formats.finish import Ordinals
+from stepscope.formats.format import ReadContext, RecordFormat
 from stepscope.formats.opening import Opening
-from stepscope.formats.pieces import RawRecord
-from stepscope.formats.plain import Place, RecordFormat
-from stepscope.formats.records import records
+from stepscope.formats.records import RawRecord, split_records
 from stepscope.model import Json, Quarantined, Stream, Trajectory, Warn
-from stepscope.safety.door import decode_strict, drops_keys
+from stepscope.safety.json import decode_strict, drops_keys
 from stepscope.safety.limits import Limits
 from stepscope.safety.text import visible_line
 
@@ -53,12 +68,12 @@ def write(trajectories: Iterable[Trajectory], file: BinaryIO) -> int:
     file.write(_encode(_HEADER) + b"\n")
     count = 0
     for trajectory in trajectories:
-        file.write(line_of(trajectory) + b"\n")
+        file.write(encode_run(trajectory) + b"\n")
         count += 1
     return count
 
 
-def line_of(trajectory: Trajectory) -> bytes:
+def encode_run(trajectory: Trajectory) -> bytes:
     """Return a run as one line of JSON.
 
     Raises:
@@ -66,7 +81,7 @@ def line_of(trajectory: Trajectory) -> bytes:
     """
     try:
         line = _encode(trajectory)
-        same = run_of(line, _UNLIMITED) == trajectory
+        same = decode_run(line, _UNLIMITED) == trajectory
     except (TraceError, TypeError, ValueError, OverflowError, RecursionError) as e:
         raise TraceError(f"run {trajectory.id!r} cannot be written as JSON: {e}") from e
     if not same:
@@ -77,7 +92,7 @@ def line_of(trajectory: Trajectory) -> bytes:
     return line
 
 
-def run_of(raw: bytes, limits: Limits) -> Trajectory:
+def decode_run(raw: bytes, limits: Limits) -> Trajectory:
     """Return the run that a line holds.
 
     Raises:
@@ -92,7 +107,7 @@ def run_of(raw: bytes, limits: Limits) -> Trajectory:
     if len(trajectory.steps) > limits.steps:
         raise LimitError(f"a run of {len(trajectory.steps)} steps; limits.steps is {limits.steps}")
     if drops_keys(raw, trajectory):
-        unknown = list(_unknown(value, msgspec.to_builtins(trajectory), ""))
+        unknown = list(_unknown_keys(value, msgspec.to_builtins(trajectory), ""))
         if unknown:
             raise TraceError(
                 f"field {visible_line(unknown[0])!r} is unknown to this version, "
@@ -104,17 +119,17 @@ def run_of(raw: bytes, limits: Limits) -> Trajectory:
     return trajectory
 
 
-def _unknown(read: Json, kept: Json, path: str) -> Iterator[str]:
+def _unknown_keys(read: Json, kept: Json, path: str) -> Iterator[str]:
     """Yield the paths of keys that were read and are not kept, other than defaults spelt out."""
     if isinstance(read, dict) and isinstance(kept, dict):
         for key, value in read.items():
             if key in kept:
-                yield from _unknown(value, kept[key], f"{path}.{key}")
+                yield from _unknown_keys(value, kept[key], f"{path}.{key}")
             elif key not in _FIELDS:
                 yield f"{path}.{key}".removeprefix(".")
     elif isinstance(read, list) and isinstance(kept, (list, tuple)):
         for index, (value, twin) in enumerate(zip(read, kept, strict=True)):
-            yield from _unknown(value, twin, f"{path}.{index}")
+            yield from _unknown_keys(value, twin, f"{path}.{index}")
 
 
 def check_schema(found: Any) -> None:
@@ -131,10 +146,10 @@ def _likeness(opening: Opening) -> float:
     return 1.0 if opening.first(_HEADER_KEY, "schema") is not None else 0.0
 
 
-def _split(stream: Stream) -> Iterator[RawRecord | Quarantined]:
+def _split_runs(stream: Stream) -> Iterator[RawRecord | Quarantined]:
     """Yield the lines that hold runs; what stands under a header of another schema is set aside."""
     schema: Any = SCHEMA
-    for record in records(stream):
+    for record in split_records(stream):
         if isinstance(record, Quarantined):
             yield record
             continue
@@ -151,12 +166,118 @@ def _split(stream: Stream) -> Iterator[RawRecord | Quarantined]:
             yield Quarantined(reason=str(e), offset=record.offset, raw=record.raw, uri=stream.uri)
 
 
-def _one(record: RawRecord, place: Place, _: Ordinals) -> Iterable[Trajectory | Quarantined]:
+def _read_line(
+    record: RawRecord, place: ReadContext, _: Ordinals
+) -> Iterable[Trajectory | Quarantined]:
     try:
-        return (run_of(record.raw, place.limits),)
+        return (decode_run(record.raw, place.limits),)
     except TraceError as e:
         offset, uri = record.offset, place.uri
         return (Quarantined(reason=str(e), offset=offset, raw=record.raw, uri=uri),)
 
 
-FORMAT = RecordFormat(NAME, _likeness, _one, _split)
+FORMAT = RecordFormat(NAME, _likeness, _read_line, _split_runs)
+
+
+PARQUET_NAME = "ours_parquet"
+
+_SCHEMA_KEY = b"stepscope.schema"
+# Runs in a row group as we write it: some 10 MB, so that reading needs little memory.
+_GROUP_RUNS = 256
+# How sure somebody else's Parquet is: less than whoever knows its columns.
+_FOREIGN_SURE = 0.8
+# Runs decoded at a time.
+_BATCH_RUNS = 64
+_TEXT_COLUMNS = ("id", "name", "workflow", "task", "trial", "agent", "agent_version")
+
+
+def write_runs_parquet(trajectories: Iterable[Trajectory], file: BinaryIO) -> int:
+    """Write runs as Parquet; return how many.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+        TraceError: a run would not come back equal.
+    """
+    pa, parquet = pyarrow_module("pyarrow"), pyarrow_module("pyarrow.parquet")
+    schema = _parquet_schema(pa)
+    runs, count = iter(trajectories), 0
+    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        while group := [_parquet_row(trajectory) for trajectory in islice(runs, _GROUP_RUNS)]:
+            writer.write_table(pa.Table.from_pylist(group, schema=schema))
+            count += len(group)
+    return count
+
+
+def _parquet_schema(pa: Any) -> Any:
+    columns = [(name, pa.string()) for name in _TEXT_COLUMNS]
+    columns += [
+        ("outcome", pa.string()),
+        ("reward", pa.float64()),
+        ("steps", pa.int64()),
+        ("calls", pa.int64()),
+        ("format", pa.string()),
+        ("run", pa.large_binary()),
+    ]
+    return pa.schema(columns, metadata={_SCHEMA_KEY: str(SCHEMA)})
+
+
+def _parquet_row(trajectory: Trajectory) -> dict[str, object]:
+    row: dict[str, object] = {name: getattr(trajectory, name) for name in _TEXT_COLUMNS}
+    row["outcome"] = trajectory.outcome.status
+    row["reward"] = trajectory.outcome.reward
+    row["steps"] = len(trajectory.steps)
+    row["calls"] = sum(len(step.calls) for step in trajectory.steps)
+    row["format"] = trajectory.source.format
+    row["run"] = encode_run(trajectory)
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class _ParquetFormat:
+    name: str = PARQUET_NAME
+
+    def sniff(self, head: bytes) -> float:
+        """Parquet that nobody else knows is taken here, so that it is told what it lacks."""
+        if not head.startswith(PARQUET_MAGIC):
+            return 0.0
+        told = parquet_footer(head)
+        return _FOREIGN_SURE if told and _SCHEMA_KEY not in told else 1.0
+
+    def read(self, stream: Stream) -> Iterator[Trajectory | Quarantined]:
+        """Yield every run of the file.
+
+        Raises:
+            TraceError: no Parquet, cut short, or not of ours.
+            LimitError: a row group is larger than the limits allow.
+            ConfigError: pyarrow is not installed.
+        """
+        with open_parquet(stream) as file:
+            _refuse_foreign(file, stream)
+            check_parquet_sizes(file, stream)
+            number = 0
+            for batch in read_batches(file, stream, _BATCH_RUNS, ["run"]):
+                for raw in batch.column(0).to_pylist():
+                    yield _decode_parquet_run(raw, number, stream)
+                    number += 1
+
+
+def _refuse_foreign(file: Any, stream: Stream) -> None:
+    metadata = file.schema_arrow.metadata or {}
+    if _SCHEMA_KEY not in metadata or "run" not in file.schema_arrow.names:
+        raise TraceError(f"{stream.uri}: Parquet, but not written by stepscope")
+    text = metadata[_SCHEMA_KEY].decode("ascii", "replace")
+    check_schema(int(text) if text.isdecimal() else text)
+
+
+def _decode_parquet_run(raw: object, number: int, stream: Stream) -> Trajectory | Quarantined:
+    if not isinstance(raw, bytes):
+        return Quarantined(reason="a row without a run", offset=number, raw=b"", uri=stream.uri)
+    try:
+        if len(raw) > stream.limits.line_bytes:
+            raise LimitError(f"{len(raw)} bytes; raise limits.line_bytes")
+        return decode_run(raw, stream.limits)
+    except TraceError as e:
+        return Quarantined(reason=str(e), offset=number, raw=raw, uri=stream.uri)
+
+
+PARQUET_FORMAT = _ParquetFormat()

@@ -4,7 +4,8 @@ A move (`trajectory`) gives two steps, what the agent said with its action, and 
 message in `history` adds the tool call; messages that are of no move are steps where they stand,
 demonstrations replayed ones. An action without a tool call is a line for the shell. A submission is
 no success: the outcome stays unknown. Tokens and cost are told of the run only, times not at all.
-Format: SWE-agent, `sweagent/types.py`, and its test files.
+Refuses a figure of another type than a number.
+Format: SWE-agent, `sweagent/types.py` and `sweagent/agent/models.py`, and its test files.
 """
 
 from __future__ import annotations
@@ -14,23 +15,51 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.beliefs import judge_text
-from stepscope.formats.building import Ordinals, finish, rest
-from stepscope.formats.chat import Reading, step_of
+from stepscope.formats.chat.messages import MessageOptions, chat_step
+from stepscope.formats.fields import ModelStats, rest, text_at
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import Found, RecordFormat, each
-from stepscope.formats.swe_stats import Stats, model_of, settings_of, task_of
+from stepscope.formats.tool_status import infer_text_status
 from stepscope.model import Json, Part, Source, Step, ToolCall, ToolResult, Trajectory
+from stepscope.safety.json import decode
+from stepscope.safety.limits import Limits
+
+
+def parse_settings(value: Json, limits: Limits) -> dict[str, Json]:
+    """Return the settings of a run, an object or the text of one; none where it is neither."""
+    if isinstance(value, str):
+        try:
+            value = decode(value.encode(), limits=limits).value
+        except TraceError:
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def settings_task(settings: dict[str, Json]) -> str | None:
+    """Return the id of the problem that the settings name."""
+    problem = settings.get("problem_statement")
+    return text_at(problem, "id") if isinstance(problem, dict) else None
+
+
+def settings_model(settings: dict[str, Json]) -> str | None:
+    """Return the model that the settings name, where they name one."""
+    agent = settings.get("agent")
+    model = agent.get("model") if isinstance(agent, dict) else None
+    return text_at(model, "name") if isinstance(model, dict) else None
+
 
 NAME = "swe_agent"
 # What an action is when it is no call of a tool by name.
 SHELL = "bash"
 SUBMIT = "submit"
 
-_RUN = frozenset({"trajectory", "history"})
-_MOVE = frozenset({"action", "observation", "response", "thought", "execution_time", "state"})
-_OURS = frozenset({"agent", "message_type", "is_demo", "thought", "action", "tool_call_ids"})
-_TOLD = frozenset({"role", "content", "agent", "tool_call_ids"})
+_RUN_KEYS = frozenset({"trajectory", "history"})
+_MOVE_KEYS = frozenset({"action", "observation", "response", "thought", "execution_time", "state"})
+_HISTORY_KEYS = frozenset(
+    {"agent", "message_type", "is_demo", "thought", "action", "tool_call_ids"}
+)
+_OBSERVATION_KEYS = frozenset({"role", "content", "agent", "tool_call_ids"})
 
 
 class _Move(msgspec.Struct, gc=False):
@@ -53,7 +82,7 @@ class _Message(msgspec.Struct, gc=False):
 class _Info(msgspec.Struct, gc=False):
     exit_status: str | None = None
     swe_agent_version: str | None = None
-    model_stats: Stats | None = None
+    model_stats: ModelStats | None = None
 
 
 def _likeness(opening: Opening) -> float:
@@ -67,7 +96,7 @@ def _likeness(opening: Opening) -> float:
     return 0.95 if isinstance(first, dict) and {"action", "observation"} <= first.keys() else 0.0
 
 
-def _runs(found: Found, ordinals: Ordinals) -> tuple[Trajectory]:
+def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
     if type(record) is not dict or type(record.get("trajectory")) is not list:
         raise TraceError(f"a SWE-agent run has a `trajectory` list; found {str(record)[:60]!r}")
@@ -76,17 +105,17 @@ def _runs(found: Found, ordinals: Ordinals) -> tuple[Trajectory]:
         raise TraceError(f"`history` is {str(history)[:60]!r}; expected a list or null")
     info = record.get("info")
     typed = _Info() if info is None else msgspec.convert(info, _Info)
-    settings = settings_of(record.get("replay_config"), found.limits)
-    task = task_of(settings)
-    stats = typed.model_stats or Stats()
-    extra = rest(record, _RUN | {"info"}) or {}
+    settings = parse_settings(record.get("replay_config"), found.limits)
+    task = settings_task(settings)
+    stats = typed.model_stats or ModelStats()
+    extra = rest(record, _RUN_KEYS | {"info"}) or {}
     told = None if info is None else rest(info, frozenset({"exit_status", "swe_agent_version"}))
     if told is not None:
         extra = {"info": told, **extra}
     draft = Trajectory(
         id="",
         name=task or "",
-        steps=_Conversation(record, found, model_of(settings)).steps(),
+        steps=_Conversation(record, found, settings_model(settings)).steps(),
         source=Source(format=NAME, uri=found.uri, offset=found.offset),
         workflow=NAME,
         task=task,
@@ -103,11 +132,11 @@ def _runs(found: Found, ordinals: Ordinals) -> tuple[Trajectory]:
 class _Conversation:
     """Lays the moves along the history, so that each message and each move is told once."""
 
-    def __init__(self, record: dict[str, Json], found: Found, model: str | None) -> None:
+    def __init__(self, record: dict[str, Json], found: DecodedRecord, model: str | None) -> None:
         self.moves = record["trajectory"]
         self.history = record.get("history") or []
         self.typed = [msgspec.convert(message, _Message) for message in self.history]
-        self.reading = Reading(judge_text, found.limits)
+        self.reading = MessageOptions(infer_text_status, found.limits)
         self.model = model
         self.at = 0
         self.made: list[Step] = []
@@ -132,7 +161,11 @@ class _Conversation:
     def _asked(self, move: _Move) -> int | None:
         for at in range(self.at, len(self.history)):
             message = self.typed[at]
-            if message.role == "assistant" and not message.is_demo and _same(message, move):
+            if (
+                message.role == "assistant"
+                and not message.is_demo
+                and _is_message_of(message, move)
+            ):
                 return at
         return None
 
@@ -157,11 +190,11 @@ class _Conversation:
         """Add the messages up to `end`, which are of no move, as steps of their own."""
         for at in range(self.at, end):
             message, typed = self.history[at], self.typed[at]
-            plain = {key: value for key, value in message.items() if key not in _OURS}
+            plain = {key: value for key, value in message.items() if key not in _HISTORY_KEYS}
             if typed.tool_call_ids and typed.role == "tool":
                 plain["tool_call_id"] = typed.tool_call_ids[0]
-            step = step_of(plain, len(self.made), self.reading)
-            hidden = {k: message[k] for k in _OURS - {"agent", "is_demo"} if message.get(k)}
+            step = chat_step(plain, len(self.made), self.reading)
+            hidden = {k: message[k] for k in _HISTORY_KEYS - {"agent", "is_demo"} if message.get(k)}
             self.made.append(
                 msgspec.structs.replace(
                     step,
@@ -179,13 +212,13 @@ class _Conversation:
         agent = None if asked is None else self.typed[asked].agent
         said = move.response or message.get("content")
         spoken = {"role": "assistant", "content": said, "tool_calls": message.get("tool_calls")}
-        step = step_of(spoken, len(self.made), self.reading)
-        extra = _unsaid(message, entry, said)
+        step = chat_step(spoken, len(self.made), self.reading)
+        extra = _move_extra(message, entry, said)
         calls = step.calls
         if calls and move.action:
             extra["action"] = move.action
         elif move.action and move.action.strip():
-            calls = (_by_line(move.action),)
+            calls = (_shell_call(move.action),)
         after = {k: entry[k] for k in ("execution_time", "state") if entry.get(k) is not None}
         answered = bool(calls or move.observation or told is not None)
         self.made.append(
@@ -210,7 +243,7 @@ class _Conversation:
         extra: dict[str, Json],
     ) -> None:
         """Add what came back; where the model was shown more than that, the whole beside it."""
-        extra = {**extra, **(rest(shown, _TOLD) or {})}
+        extra = {**extra, **(rest(shown, _OBSERVATION_KEYS) or {})}
         whole = shown.get("content")
         if whole and whole != text:
             extra["shown"] = whole
@@ -218,20 +251,20 @@ class _Conversation:
         step = Step(index=len(self.made), actor="environment", parts=parts, extra=extra or None)
         if calls:
             first = calls[0]
-            result = ToolResult(first.id, first.name, parts, None, *judge_text(text))
+            result = ToolResult(first.id, first.name, parts, None, *infer_text_status(text))
             step = msgspec.structs.replace(step, kind="result", parts=(), results=(result,))
         self.made.append(step)
 
 
-def _same(message: _Message, move: _Move) -> bool:
+def _is_message_of(message: _Message, move: _Move) -> bool:
     if message.action is not None and move.action is not None:
         return message.action == move.action
     return bool(move.response) and message.content == move.response
 
 
-def _unsaid(message: dict[str, Json], entry: dict[str, Json], said: Json) -> dict[str, Json]:
+def _move_extra(message: dict[str, Json], entry: dict[str, Json], said: Json) -> dict[str, Json]:
     """Return what a move and its message say beyond the step that they become."""
-    extra = rest(entry, _MOVE) or {}
+    extra = rest(entry, _MOVE_KEYS) or {}
     if entry.get("thought") and entry["thought"] != said:
         extra["thought"] = entry["thought"]
     for key, value in message.items():
@@ -241,10 +274,10 @@ def _unsaid(message: dict[str, Json], entry: dict[str, Json], said: Json) -> dic
     return extra
 
 
-def _by_line(action: str) -> ToolCall:
+def _shell_call(action: str) -> ToolCall:
     """Return an action that is no call by name: SWE-agent's own end of a run, or the shell's."""
     name = SUBMIT if action.split(maxsplit=1)[0] == SUBMIT else SHELL
     return ToolCall(name, {"command": action})
 
 
-FORMAT = RecordFormat(NAME, _likeness, each(_runs))
+FORMAT = RecordFormat(NAME, _likeness, read_each(_runs))

@@ -3,8 +3,9 @@
 A task becomes the Case of its runs: the agent's reference actions, sub-goals for those that write
 (with the arguments that tau2 compares), the texts that the user must be told. The actions are one
 way of several unless `reward_basis` names ACTION. Reviews are a model's opinion, so they are no
-labels and stay in `extra`. A run that infrastructure ended has no outcome. Voice runs that hold
-only ticks are set aside.
+labels and stay in `extra`. A run that infrastructure ended has no outcome. One message is one step;
+users call tools too, and a tool says itself whether it failed. Cost and tokens of a user's message
+are the simulator's and stay in `extra`. Voice runs that hold only ticks are set aside.
 Format: sierra-research/tau2-bench 1.0.1, `src/tau2/data_model/`.
 """
 
@@ -14,31 +15,161 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from stepscope.effects import infer_effect
 from stepscope.errors import TraceError
-from stepscope.formats.building import Ordinals, finish, rest, text_at
+from stepscope.formats.fields import (
+    openai_usage,
+    parse_call,
+    parse_time,
+    rest,
+    text_at,
+    total_usage,
+    uncounted_usage,
+)
+from stepscope.formats.finish import PASSING_REWARD, Ordinals, finish
+from stepscope.formats.format import (
+    DecodedRecord,
+    FileFormat,
+    attempt,
+    decode_records,
+    quarantine_record,
+)
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import Found, PlainFormat, attempt, found, quarantine
-from stepscope.formats.tau2_steps import tau2_step
-from stepscope.formats.tau_bench import PASSING_REWARD
-from stepscope.formats.times import instant
-from stepscope.formats.tokens import total
+from stepscope.formats.tool_status import UNKNOWN_STATUS, ToolStatus
 from stepscope.model import (
     Case,
     Json,
     Outcome,
+    Part,
     Quarantined,
     ReferenceCall,
     Source,
+    Step,
     Stream,
     SubGoal,
+    ToolCall,
+    ToolResult,
     Trajectory,
 )
+from stepscope.model.effects import infer_effect
 from stepscope.safety.limits import Limits
+
+_QUOTE_LENGTH = 200
+_SPEECH_KEYS = frozenset({"role", "content", "tool_calls", "turn_idx", "timestamp"})
+_COST_KEYS = frozenset({"cost", "usage"})
+_RESULT_KEYS = frozenset({"role", "id", "content", "error", "turn_idx", "timestamp"})
+_MULTI_RESULT_KEYS = frozenset({"role", "tool_messages", "turn_idx", "timestamp"})
+_CALL_KEYS = frozenset({"id", "name", "arguments", "requestor"})
+
+
+class _Call(msgspec.Struct, gc=False):
+    name: str
+    arguments: Any = None
+    id: str | None = None
+    requestor: Literal["user", "assistant"] = "assistant"
+
+
+class _Message(msgspec.Struct, gc=False):
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | None = None
+    tool_calls: list[Any] | None = None
+    id: str | None = None
+    error: bool | None = None
+    cost: float | None = None
+    tool_messages: list[Any] | None = None
+
+
+def tau2_step(message: Json, index: int, limits: Limits) -> Step:
+    """Return one message as the step at `index`.
+
+    Raises:
+        TraceError: no object.
+        msgspec.ValidationError: an unknown role, or a field of another type than tau2's.
+    """
+    if type(message) is not dict:
+        raise TraceError(f"message {index} is {str(message)[:60]!r}; expected an object")
+    said = msgspec.convert(message, _Message)
+    step = (
+        _result_step(message, index)
+        if said.role == "tool"
+        else _speech_step(message, said, index, limits)
+    )
+    if said.role == "assistant":
+        raw = message.get("raw_data")
+        step = msgspec.structs.replace(
+            step,
+            model=text_at(raw, "model") if isinstance(raw, dict) else None,
+            usage=openai_usage(message.get("usage")),
+            cost_usd=said.cost,
+        )
+    start = parse_time(message.get("timestamp"))
+    extra = {**(step.extra or {})}
+    if step.usage is not None and (beside := uncounted_usage(message.get("usage"))):
+        extra["usage"] = beside
+    if start is None and message.get("timestamp") is not None:
+        extra["timestamp"] = message["timestamp"]
+    turn = message.get("turn_idx")
+    if turn is not None and turn != index:
+        extra["turn_idx"] = turn
+    return msgspec.structs.replace(step, start=start, extra=extra or None)
+
+
+def _speech_step(message: dict[str, Json], said: _Message, index: int, limits: Limits) -> Step:
+    calls = tuple([_tool_call(call, limits) for call in said.tool_calls or ()])
+    ours = said.role == "assistant"
+    usage = message.get("usage")
+    known = _SPEECH_KEYS | (
+        _COST_KEYS if ours and (usage is None or openai_usage(usage)) else frozenset()
+    )
+    return Step(
+        index=index,
+        actor="agent" if ours else "user" if said.role == "user" else "system",
+        kind="call" if calls else "message",
+        parts=(Part("text", said.content),) if said.content else (),
+        calls=calls,
+        extra=rest(message, known),
+    )
+
+
+def _tool_call(call: Json, limits: Limits) -> ToolCall:
+    typed = msgspec.convert(call, _Call)
+    extra = rest(call, _CALL_KEYS)
+    made = parse_call(typed.name, typed.arguments, typed.id or None, limits=limits, extra=extra)
+    if typed.requestor == "user":
+        return msgspec.structs.replace(made, requestor="user")
+    return made
+
+
+def _result_step(message: dict[str, Json], index: int) -> Step:
+    """Return a tool's message, or the several that answer calls made at once, as one step."""
+    many = message.get("tool_messages")
+    told = [message] if many is None else many
+    return Step(
+        index=index,
+        actor="environment",
+        kind="result",
+        results=tuple([_tool_result(each) for each in told]),
+        extra=None if many is None else rest(message, _MULTI_RESULT_KEYS),
+    )
+
+
+def _tool_result(message: Json) -> ToolResult:
+    typed = msgspec.convert(message, _Message)
+    text = typed.content or ""
+    judged = UNKNOWN_STATUS
+    if typed.error is not None:
+        failed = typed.error
+        judged = ToolStatus(
+            "error" if failed else "ok", "explicit", text[:_QUOTE_LENGTH] if failed else None
+        )
+    parts = (Part("text", text),) if text else ()
+    return ToolResult(
+        typed.id or None, None, parts, None, *judged, extra=rest(message, _RESULT_KEYS)
+    )
+
 
 NAME = "tau2"
 RESULTS = "results.json"
@@ -54,7 +185,7 @@ _INSTRUCTIONS = (
     "unknown_info",
     "task_instructions",
 )
-_SIMULATION = frozenset(
+_SIMULATION_KEYS = frozenset(
     "id task_id trial start_time end_time termination_reason agent_cost messages".split()
 )
 
@@ -98,7 +229,7 @@ class _Simulation(msgspec.Struct, gc=False):
     reward_info: _Reward | None = None
 
 
-class _Around(NamedTuple):
+class _Results(NamedTuple):
     """What a results file says of all of its simulations; `told` is what it says beside tasks."""
 
     told: dict[str, Json] | None
@@ -106,9 +237,9 @@ class _Around(NamedTuple):
     tasks: dict[str, dict[str, Json]]
 
 
-_NOTHING = _Around(None, {}, {})
+_NO_RESULTS = _Results(None, {}, {})
 # The index repeats what the simulations say.
-_LISTS = frozenset({"tasks", "simulations", "simulation_index"})
+_LIST_KEYS = frozenset({"tasks", "simulations", "simulation_index"})
 
 
 def _likeness(opening: Opening) -> float:
@@ -125,19 +256,19 @@ def _likeness(opening: Opening) -> float:
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     ordinals = Ordinals()
-    for record in found(stream):
+    for record in decode_records(stream):
         if isinstance(record, Quarantined):
             yield record
             continue
         value = record.value
         if not isinstance(value, dict) or "tasks" not in value:
-            around = _beside(stream.uri, stream.limits)
+            around = _results_beside(stream.uri, stream.limits)
             yield from attempt(record, partial(_runs, around=around, ordinals=ordinals))
             continue
-        around, listed = _around(value), value.get("simulations")
+        around, listed = _parse_results(value), value.get("simulations")
         if not isinstance(listed, list):
             if listed is not None or "simulation_index" not in value:
-                yield quarantine(
+                yield quarantine_record(
                     record, TraceError("`simulations` needs a list, or an index of it")
                 )
             continue
@@ -147,40 +278,44 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             yield from attempt(one, partial(_runs, around=around, ordinals=ordinals))
 
 
-def _around(value: Json) -> _Around:
+def _parse_results(value: Json) -> _Results:
     if not isinstance(value, dict):
-        return _NOTHING
+        return _NO_RESULTS
     info, tasks = value.get("info"), value.get("tasks")
     named = {
         str(task["id"]): task
         for task in (tasks if isinstance(tasks, list) else ())
         if isinstance(task, dict) and "id" in task
     }
-    return _Around(rest(value, _LISTS), info if isinstance(info, dict) else {}, named)
+    return _Results(rest(value, _LIST_KEYS), info if isinstance(info, dict) else {}, named)
 
 
-def _beside(uri: str, limits: Limits) -> _Around:
+def _results_beside(uri: str, limits: Limits) -> _Results:
     """Return what the results file says that a file of one simulation belongs to."""
     folder = Path(uri).parent
     path = folder.parent / RESULTS
     if uri == "-" or folder.name != FOLDER or not path.is_file():
-        return _NOTHING
-    return _results(str(path), path.stat().st_mtime_ns, limits)
+        return _NO_RESULTS
+    return _read_results(str(path), path.stat().st_mtime_ns, limits)
 
 
 @lru_cache(maxsize=1)
-def _results(path: str, _changed: int, limits: Limits) -> _Around:
+def _read_results(path: str, _changed: int, limits: Limits) -> _Results:
     # One file is asked for by each of its simulations in turn; its own faults are told when it
     # is imported itself.
     try:
         with Path(path).open("rb") as file:
-            records = list(found(Stream(file, path, limits)))
+            records = list(decode_records(Stream(file, path, limits)))
     except OSError:
-        return _NOTHING
-    return _around(records[0].value) if records and isinstance(records[0], Found) else _NOTHING
+        return _NO_RESULTS
+    return (
+        _parse_results(records[0].value)
+        if records and isinstance(records[0], DecodedRecord)
+        else _NO_RESULTS
+    )
 
 
-def _runs(record: Found, *, around: _Around, ordinals: Ordinals) -> tuple[Trajectory]:
+def _runs(record: DecodedRecord, *, around: _Results, ordinals: Ordinals) -> tuple[Trajectory]:
     value = record.value
     if not isinstance(value, dict):
         raise TraceError(f"a tau2 simulation is an object; found {str(value)[:60]!r}")
@@ -194,8 +329,8 @@ def _runs(record: Found, *, around: _Around, ordinals: Ordinals) -> tuple[Trajec
     steps = tuple([tau2_step(item, at, record.limits) for at, item in enumerate(run.messages)])
     workflow, task = _domain(around.info), str(run.task_id)
     trial = None if run.trial is None else str(run.trial)
-    known = {key for key in ("start_time", "end_time") if instant(value.get(key)) is None}
-    extra = rest(value, _SIMULATION - known) or {}
+    known = {key for key in ("start_time", "end_time") if parse_time(value.get(key)) is None}
+    extra = rest(value, _SIMULATION_KEYS - known) or {}
     if around.told is not None:
         extra["results"] = around.told
     draft = Trajectory(
@@ -210,10 +345,10 @@ def _runs(record: Found, *, around: _Around, ordinals: Ordinals) -> tuple[Trajec
         outcome=_outcome(run),
         termination=run.termination_reason,
         case=_case(around.tasks.get(task), workflow, task),
-        usage=total([step for step in steps if step.actor == "agent"]),
+        usage=total_usage([step for step in steps if step.actor == "agent"]),
         cost_usd=run.agent_cost,
-        start=instant(run.start_time),
-        end=instant(run.end_time),
+        start=parse_time(run.start_time),
+        end=parse_time(run.end_time),
         extra=extra or None,
     )
     return (finish(draft, ordinals, limits=record.limits, repairs=record.repairs),)
@@ -246,12 +381,14 @@ def _case(task: dict[str, Json] | None, workflow: str, name: str) -> Case | None
             used[action.name] += 1
             nth = used[action.name]
             goal = action.name if nth == 1 else f"{action.name} {nth}"
-            subgoals.append(SubGoal(goal, action.name, _compared(action)))
+            subgoals.append(SubGoal(goal, action.name, _compared_arguments(action)))
     reference = [ReferenceCall(action.name, action.arguments) for action in actions]
     return Case(
         workflow=workflow,
         task=name,
-        request=None if typed.user_scenario is None else _told(typed.user_scenario.instructions),
+        request=None
+        if typed.user_scenario is None
+        else _instructions_text(typed.user_scenario.instructions),
         setup=typed.initial_state,
         subgoals=tuple(subgoals),
         outputs=tuple(criteria.communicate_info or ()),
@@ -260,13 +397,13 @@ def _case(task: dict[str, Json] | None, workflow: str, name: str) -> Case | None
     )
 
 
-def _compared(action: _Action) -> dict[str, Json]:
+def _compared_arguments(action: _Action) -> dict[str, Json]:
     if action.compare_args is None:
         return action.arguments
     return {key: value for key, value in action.arguments.items() if key in action.compare_args}
 
 
-def _told(instructions: Json) -> str | None:
+def _instructions_text(instructions: Json) -> str | None:
     """Return what the user was told to want: a text, or the texts of its parts."""
     if isinstance(instructions, dict):
         # tau2's own order, then the alphabet's: that of the keys in the file says nothing.
@@ -276,4 +413,4 @@ def _told(instructions: Json) -> str | None:
     return instructions if isinstance(instructions, str) else None
 
 
-FORMAT = PlainFormat(NAME, _likeness, _read)
+FORMAT = FileFormat(NAME, _likeness, _read)

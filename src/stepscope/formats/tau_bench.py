@@ -15,32 +15,23 @@ from typing import Any
 
 import msgspec
 
-from stepscope.effects import infer_effect
 from stepscope.errors import TraceError
-from stepscope.formats.beliefs import OK, Judged, error
-from stepscope.formats.building import Ordinals, finish, rest
-from stepscope.formats.chat import Reading, steps_of
+from stepscope.formats.chat.messages import MessageOptions, chat_steps
+from stepscope.formats.fields import rest
+from stepscope.formats.finish import PASSING_REWARD, Ordinals, finish
+from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import Found, RecordFormat, each
-from stepscope.model import (
-    Case,
-    Json,
-    Outcome,
-    ReferenceCall,
-    Source,
-    Step,
-    SubGoal,
-    Trajectory,
-)
+from stepscope.formats.tool_status import OK_STATUS, ToolStatus, error_status
+from stepscope.model import Case, Json, Outcome, ReferenceCall, Source, Step, SubGoal, Trajectory
+from stepscope.model.effects import infer_effect
 
 NAME = "tau_bench"
-# tau-bench's own tolerance: `(1 - 1e-6) <= reward` counts as success (run.py, display_metrics).
-PASSING_REWARD = 1 - 1e-6
+
 
 _TITLE = re.compile(r"\s*#\s*(\w[\w -]*?) agent policy", re.IGNORECASE)
-_RUN = frozenset({"task_id", "reward", "info", "traj", "trial"})
-_TASK = frozenset({"user_id", "instruction", "actions", "outputs"})
-_ACTION = frozenset({"name", "kwargs"})
+_RUN_KEYS = frozenset({"task_id", "reward", "info", "traj", "trial"})
+_TASK_KEYS = frozenset({"user_id", "instruction", "actions", "outputs"})
+_ACTION_KEYS = frozenset({"name", "kwargs"})
 
 
 class _Action(msgspec.Struct, gc=False):
@@ -62,9 +53,9 @@ class _Run(msgspec.Struct, gc=False):
     trial: int | str | None = None
 
 
-def judge(text: str) -> Judged:
+def infer_tau_status(text: str) -> ToolStatus:
     """Return what tau-bench means by a tool's text: an error begins `Error:`, all else is well."""
-    return error(text) if text.startswith("Error:") else OK
+    return error_status(text) if text.startswith("Error:") else OK_STATUS
 
 
 def _likeness(opening: Opening) -> float:
@@ -79,7 +70,7 @@ def _likeness(opening: Opening) -> float:
     return min(1.0, 0.2 * hits if known or "traj" in record else 0.05 * hits)
 
 
-def _runs(found: Found, ordinals: Ordinals) -> tuple[Trajectory]:
+def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
     if type(record) is not dict:
         raise TraceError(f"a tau-bench run is an object; found {str(record)[:60]!r}")
@@ -87,7 +78,7 @@ def _runs(found: Found, ordinals: Ordinals) -> tuple[Trajectory]:
     info = record.get("info")
     if info is not None and type(info) is not dict:
         raise TraceError(f"`info` is {str(info)[:60]!r}; expected an object or null")
-    steps = steps_of(run.traj, Reading(judge, found.limits))
+    steps = chat_steps(run.traj, MessageOptions(infer_tau_status, found.limits))
     workflow = _workflow(steps)
     task = None if run.task_id is None else str(run.task_id)
     trial = None if run.trial is None else str(run.trial)
@@ -134,8 +125,8 @@ def _case(info: dict[str, Json] | None, workflow: str, task_id: str | None) -> C
             nth = used[action.name]
             name = action.name if nth == 1 else f"{action.name} {nth}"
             subgoals.append(SubGoal(name, action.name, action.kwargs))
-    beside = [rest(action, _ACTION) for action in info["task"].get("actions") or ()]
-    extra = rest(info["task"], _TASK) or {}
+    beside = [rest(action, _ACTION_KEYS) for action in info["task"].get("actions") or ()]
+    extra = rest(info["task"], _TASK_KEYS) or {}
     if any(beside):
         extra["actions"] = beside
     reference = [ReferenceCall(action.name, action.kwargs) for action in actions]
@@ -152,11 +143,11 @@ def _case(info: dict[str, Json] | None, workflow: str, task_id: str | None) -> C
 
 
 def _extra(record: dict[str, Json], info: dict[str, Json] | None) -> dict[str, Json] | None:
-    more = rest(record, _RUN)
+    more = rest(record, _RUN_KEYS)
     told = rest(info, frozenset({"task"})) if info is not None else None
     if told is None:
         return more
     return {"info": told} if more is None else {"info": told, **more}
 
 
-FORMAT = RecordFormat(NAME, _likeness, each(_runs))
+FORMAT = RecordFormat(NAME, _likeness, read_each(_runs))

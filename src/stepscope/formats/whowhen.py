@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.beliefs import judge_text
-from stepscope.formats.building import Ordinals, finish, rest, text_at
+from stepscope.formats.fields import rest, text_at
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import Found, RecordFormat, each
+from stepscope.formats.tool_status import infer_text_status
 from stepscope.model import (
     Actor,
     Case,
@@ -35,7 +36,7 @@ from stepscope.model import (
 NAME = "whowhen"
 ANNOTATOR = "Who&When"
 
-_RECORD = frozenset(
+_RECORD_KEYS = frozenset(
     "history question question_ID ground_truth is_correct is_corrected level mistake_agent "
     "mistake_step mistake_reason".split()
 )
@@ -68,17 +69,17 @@ def _likeness(opening: Opening) -> float:
     labels = sum(key in record for key in ("mistake_step", "mistake_agent", "mistake_reason"))
     about = sum(key in record for key in ("question_ID", "question", "ground_truth"))
     # A long history may cut off the keys behind it; its messages then speak for it.
-    cut = 0.3 if _hand_crafted(record["history"]) else 0.0
+    cut = 0.3 if _is_hand_crafted(record["history"]) else 0.0
     flags = 0.1 if "is_correct" in record or "is_corrected" in record else 0.0
     return min(1.0, 0.25 * labels + 0.15 * about + flags + cut)
 
 
-def _hand_crafted(history: list[Json]) -> bool:
+def _is_hand_crafted(history: list[Json]) -> bool:
     roles = [text_at(message, "role") or "" for message in history if isinstance(message, dict)]
     return "human" in roles and any(role.startswith("Orchestrator (") for role in roles)
 
 
-def _runs(found: Found, ordinals: Ordinals) -> tuple[Trajectory]:
+def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
     if not isinstance(record, dict):
         raise TraceError(f"a Who&When run is an object; found {str(record)[:60]!r}")
@@ -98,7 +99,7 @@ def _runs(found: Found, ordinals: Ordinals) -> tuple[Trajectory]:
         outcome=_outcome(correct),
         labels=(label,),
         case=_case(run, workflow),
-        extra=rest(record, _RECORD),
+        extra=rest(record, _RECORD_KEYS),
     )
     return (finish(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
@@ -144,13 +145,13 @@ def _step(value: Json, index: int) -> Step:
     extra = rest(value, frozenset({"role", "content", "name"})) or {}
     if message.name is not None:
         actor: Actor = "environment" if message.name == "Computer_terminal" else "agent"
-        error = judge_text(content).error if actor == "environment" else None
+        error = infer_text_status(content).error if actor == "environment" else None
         # The chat role only says who is speaking to whom; the group chat gives every agent both.
         extra = {"role": message.role, **extra}
         return Step(
             index=index, actor=actor, parts=parts, agent=message.name, error=error, extra=extra
         )
-    agent, doing = _speaker(message.role)
+    agent, doing = _split_role(message.role)
     if agent == "human":
         return Step(index=index, actor="user", parts=parts, extra=extra or None)
     if doing is not None:
@@ -158,20 +159,20 @@ def _step(value: Json, index: int) -> Step:
     return Step(
         index=index,
         actor="agent",
-        kind=_kind(doing),
+        kind=_step_kind(doing),
         parts=parts,
         agent=agent,
         extra=extra or None,
     )
 
 
-def _speaker(role: str) -> tuple[str, str | None]:
+def _split_role(role: str) -> tuple[str, str | None]:
     """Return the agent and what it does: "Orchestrator (thought)" is two things."""
     match = _SUFFIX.match(role)
     return (role, None) if match is None else (match.group(1), match.group(2))
 
 
-def _kind(doing: str | None) -> StepKind:
+def _step_kind(doing: str | None) -> StepKind:
     if doing is None:
         return "message"
     if doing.startswith("->"):
@@ -179,4 +180,4 @@ def _kind(doing: str | None) -> StepKind:
     return "plan" if doing == "thought" else "other"
 
 
-FORMAT = RecordFormat(NAME, _likeness, each(_runs))
+FORMAT = RecordFormat(NAME, _likeness, read_each(_runs))

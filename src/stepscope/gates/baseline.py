@@ -1,16 +1,20 @@
 """The baseline: runs declared beforehand, in a JSON file that people commit and review.
 
 One line a measure and case, so that a diff reads; every cell of every run, in the order of `runs`,
-so that the permutation test is exact. A file that is missing, torn, newer or of another workflow is
-a `BaselineProblem`, an answer and not an exception: the gates that need no baseline still decide.
+so that the permutation test is exact. A file that is missing, torn, newer or of another workflow
+is a `BaselineProblem`, a value and not an exception: the gates that need no baseline still decide.
+`diff_baselines` says what an update changes; control characters of traces are made visible there.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,9 +22,18 @@ from uuid import uuid4
 import msgspec
 
 from stepscope.errors import DataError, EnvironmentFault
-from stepscope.gates.policy import WorkflowPolicy
-from stepscope.gates.sample import Asked, Cell, Run, Sample, no_runs, read
+from stepscope.gates.sample import (
+    Absent,
+    Cell,
+    MeasureQuestion,
+    Sample,
+    SampleRun,
+    read_samples,
+    say_no_runs,
+)
+from stepscope.gates.settings import WorkflowPolicy
 from stepscope.gates.types import Cause
+from stepscope.safety.text import visible_line
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
 
@@ -28,7 +41,7 @@ SCHEMA = 1
 # A run is told from others by so much of its id.
 ID_DIGITS = 16
 # Kept for every case, whatever the gates read: what a reader of the file asks first.
-ALWAYS = ("outcome", "efficiency.steps")
+ALWAYS_KEPT = ("outcome", "efficiency.steps")
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +58,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     workflow: str
     commit: str | None
     agents: tuple[str, ...]
-    measures: dict[str, Asked]
+    measures: dict[str, MeasureQuestion]
     sample: Sample
 
 
@@ -56,11 +69,11 @@ class BaselineProblem(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class _Head(msgspec.Struct, kw_only=True):
+class _FileHead(msgspec.Struct, kw_only=True):
     schema: int
 
 
-class _Case(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class _FileCase(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     runs: list[str]
     cells: dict[str, list[Cell]]
 
@@ -70,13 +83,13 @@ class _File(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     workflow: str
     commit: str | None
     agents: tuple[str, ...]
-    measures: dict[str, Asked]
+    measures: dict[str, MeasureQuestion]
     n_runs: int
     n_cases: int
-    cases: dict[str, _Case]
+    cases: dict[str, _FileCase]
 
 
-def make(
+def make_baseline(
     rows: Rows,
     policy: WorkflowPolicy,
     *,
@@ -95,11 +108,11 @@ def make(
         DataError: no run, or a measure that a gate compares has no verdict.
         StoreError: the records of a measure are of two versions.
     """
-    measures = sorted({*policy.reads, *ALWAYS})
-    read_ = read(rows, [policy.workflow], measures, where, labelled=policy.labelled)
+    measures = sorted({*policy.reads, *ALWAYS_KEPT})
+    read_ = read_samples(rows, [policy.workflow], measures, where, labelled=policy.labelled)
     sample = read_[policy.workflow]
     if not sample.runs:
-        raise DataError(f"no baseline: {no_runs(rows, policy.workflow, where)}")
+        raise DataError(f"no baseline: {say_no_runs(rows, policy.workflow, where)}")
     for gate in policy.gates:
         for name in gate.reads if gate.compares else ():
             if name not in sample.asked:
@@ -109,7 +122,7 @@ def make(
                 )
     ordered = sorted(
         range(len(sample.runs)),
-        key=lambda at: (natural(sample.runs[at].case), sample.runs[at].name, sample.runs[at].id),
+        key=lambda at: (case_order(sample.runs[at].case), sample.runs[at].name, sample.runs[at].id),
     )
     sample = sample.take(ordered)
     asked = {name: sample.asked[name] for name in measures if name in sample.asked}
@@ -119,7 +132,7 @@ def make(
         agents=sample.agents,
         measures=asked,
         sample=Sample(
-            runs=tuple(Run(run.id[:ID_DIGITS], run.name, run.case) for run in sample.runs),
+            runs=tuple(SampleRun(run.id[:ID_DIGITS], run.name, run.case) for run in sample.runs),
             cells={name: sample.cells[name] for name in asked},
             asked=asked,
             agents=sample.agents,
@@ -127,7 +140,7 @@ def make(
     )
 
 
-def load(path: str | Path | None, workflow: str) -> Baseline | BaselineProblem:
+def load_baseline(path: str | Path | None, workflow: str) -> Baseline | BaselineProblem:
     """Return the baseline in a file, or why there is none to compare with.
 
     Args:
@@ -153,7 +166,7 @@ def load(path: str | Path | None, workflow: str) -> Baseline | BaselineProblem:
     except OSError as e:
         raise EnvironmentFault(f"{path}: the baseline cannot be read ({e.strerror})") from e
     try:
-        head = msgspec.json.decode(raw, type=_Head)
+        head = msgspec.json.decode(raw, type=_FileHead)
         if head.schema > SCHEMA:
             return BaselineProblem(
                 cause="baseline_other_version",
@@ -181,18 +194,18 @@ def load(path: str | Path | None, workflow: str) -> Baseline | BaselineProblem:
     )
 
 
-def load_all(policies: Iterable[WorkflowPolicy]) -> dict[str, Baseline | BaselineProblem]:
-    """Return the baseline of each workflow, or why there is none; raises as `load` does."""
-    return {policy.workflow: load(policy.baseline, policy.workflow) for policy in policies}
+def load_baselines(policies: Iterable[WorkflowPolicy]) -> dict[str, Baseline | BaselineProblem]:
+    """Return the baseline of each workflow, or why there is none; `load_baseline` raises."""
+    return {policy.workflow: load_baseline(policy.baseline, policy.workflow) for policy in policies}
 
 
-def write(baseline: Baseline, path: str | Path) -> None:
+def write_baseline(baseline: Baseline, path: str | Path) -> None:
     """Write a baseline as a whole or not at all; its folder is made if it is new.
 
     Raises:
         EnvironmentFault: the disk does not take it; the old file stands.
     """
-    replace_file(Path(path), encode(baseline))
+    replace_file(Path(path), encode_baseline(baseline))
 
 
 def replace_file(path: Path, raw: bytes) -> None:
@@ -215,7 +228,7 @@ def replace_file(path: Path, raw: bytes) -> None:
         raise EnvironmentFault(f"{path}: cannot be written ({e.strerror})") from e
 
 
-def encode(baseline: Baseline) -> bytes:
+def encode_baseline(baseline: Baseline) -> bytes:
     """Return the file: the same baseline gives the same bytes, one line a measure and case."""
     sample = baseline.sample
     head: dict[str, object] = {
@@ -249,11 +262,11 @@ def _sample(file: _File) -> Sample:
     Raises:
         ValueError: a case has more or fewer cells of a measure than runs, or the counts are off.
     """
-    runs: list[Run] = []
+    runs: list[SampleRun] = []
     cells: dict[str, list[Cell]] = {name: [] for name in file.measures}
     for case, held in file.cases.items():
         names = [text.partition(" ") for text in held.runs]
-        runs += [Run(id_, name, case) for id_, _, name in names]
+        runs += [SampleRun(id_, name, case) for id_, _, name in names]
         if set(held.cells) != set(file.measures):
             raise ValueError(f"case {case!r} has other measures than the file's head")
         for measure, line in held.cells.items():
@@ -279,7 +292,198 @@ def _json(value: Any) -> str:
     return json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
 
 
-def natural(case: str) -> tuple[bool, int, str]:
+def case_order(case: str) -> tuple[bool, int, str]:
     """Order cases by number where they are numbers."""
     number = case.isascii() and case.isdigit()
     return (not number, int(case) if number else 0, case)
+
+
+MISSING = "missing trial"
+UNREAD = "unread record"
+UNKNOWN = "unknown case"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """How many trials each case must show.
+
+    Attributes:
+        trials: by case.
+        cases: where runs of unknown case are put: those of the design, else those that were seen.
+        numbered: cases in which two runs of one name are one trial: in the baseline they never are.
+        narrower: what was declared, in words, where it asks for less than the baseline; else "".
+    """
+
+    trials: Mapping[str, int]
+    cases: tuple[str, ...]
+    numbered: frozenset[str] = frozenset()
+    narrower: str = ""
+
+    def missing(self, runs: Iterable[SampleRun]) -> tuple[SampleRun, ...]:
+        """Return a run for each trial that is not among `runs`."""
+        seen = {(run.case, run.name if run.case in self.numbered else run.id) for run in runs}
+        found = Counter(case for case, _ in seen)
+        lacks = {case: n - found[case] for case, n in self.trials.items()}
+        return tuple(SampleRun("", MISSING, case) for case, n in lacks.items() for _ in range(n))
+
+    def unread(self, n: int) -> tuple[SampleRun, ...]:
+        """Return `n` runs of unknown case, one to each case in turn: trials of one weigh less."""
+        return tuple(SampleRun("", UNREAD, case) for case in islice(cycle(self.cases), n))
+
+
+def design_of(
+    policy: WorkflowPolicy, baseline: Baseline | BaselineProblem, runs: Sequence[SampleRun]
+) -> Design:
+    """Return the design of a workflow: as declared, else as the baseline was run.
+
+    Args:
+        policy: what was declared.
+        baseline: whose trials must be shown where nothing was declared.
+        runs: those under test; their cases are the design where only a number was declared.
+    """
+    held = baseline.sample.runs if isinstance(baseline, Baseline) else ()
+    before = Counter(run.case for run in held)
+    names = Counter((run.case, run.name) for run in held)
+    # The names of sessions without a task are no cases: they do not come back.
+    sessions = {run.case for run in held if run.name == run.case and before[run.case] == 1}
+    if sessions.isdisjoint(run.case for run in runs):
+        before = Counter({case: n for case, n in before.items() if case not in sessions})
+    most = max(before.values(), default=1)
+    seen = tuple(dict.fromkeys(run.case for run in runs))
+    declared = policy.cases or tuple(before) or (seen if policy.trials else ())
+    trials = {case: policy.trials or before.get(case, most) for case in declared}
+    asked = {case: min(n, trials.get(case, 0)) for case, n in before.items()}
+    narrower = ""
+    if (total := sum(asked.values())) < before.total():
+        shown = sum(n > 0 for n in asked.values())
+        narrower = (
+            f"declared: {shown:,} of the baseline's {len(before):,} cases, "
+            f"{total:,} of its {before.total():,} trials"
+        )
+    twice = {case for (case, _), n in names.items() if n > 1}
+    numbered = frozenset(case for case, n in before.items() if n > 1 and case not in twice)
+    return Design(
+        trials=trials,
+        cases=declared or seen or (UNKNOWN,),
+        numbered=numbered,
+        narrower=narrower,
+    )
+
+
+def absences(
+    designs: Sequence[Design], missing: Sequence[tuple[SampleRun, ...]], set_aside: int
+) -> list[tuple[SampleRun, ...]]:
+    """Return what is absent of each workflow of one invocation.
+
+    Args:
+        designs: one a workflow.
+        missing: its missing trials.
+        set_aside: records that could not be read, of whichever workflow.
+    """
+    more = max(0, set_aside - sum(map(len, missing)))
+    return [
+        (*runs, *design.unread(more if design.trials else set_aside))
+        for design, runs in zip(designs, missing, strict=True)
+    ]
+
+
+def said(absent: Sequence[SampleRun]) -> str:
+    """Return what is absent, in words; "" where nothing is.
+
+    >>> said([SampleRun("", MISSING, "a"), SampleRun("", MISSING, "b"), SampleRun("", UNREAD, "a")])
+    'at their worst: 2 missing trials, 1 unread record'
+    """
+    counts = Counter(run.name for run in absent)
+    words = [f"{n:,} {name}{'s' * (n > 1)}" for name, n in sorted(counts.items())]
+    return f"at their worst: {', '.join(words)}" if words else ""
+
+
+class BaselineDiff(msgspec.Struct, frozen=True, kw_only=True):
+    """What `baseline update` changes: totals and cases, old against new, one line each."""
+
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """All lines."""
+        return "\n".join(self.lines)
+
+
+def diff_baselines(old: Baseline | BaselineProblem, new: Baseline) -> BaselineDiff:
+    """Return what changes from an old baseline to a new one, for people."""
+    said = [f"workflow {new.workflow}"]
+    if isinstance(old, BaselineProblem):
+        said.append(f"new baseline: {_size_text(new)}")
+        said += [f"  {name}: {_total_text(new, name)}" for name in sorted(new.measures)]
+        return BaselineDiff(lines=tuple(visible_line(line) for line in said))
+    said.append(f"runs: {_size_text(old)} -> {_size_text(new)}")
+    for what in ("commit", "agents"):
+        before, after = getattr(old, what), getattr(new, what)
+        if before != after:
+            said.append(f"{what}: {_value_text(before)} -> {_value_text(after)}")
+    for name in sorted({*old.measures, *new.measures}):
+        said += _changes(name, old, new)
+    gone, come = _cases_missing_from(old, new), _cases_missing_from(new, old)
+    said += [f"cases gone: {', '.join(gone)}"] if gone else []
+    said += [f"cases new: {', '.join(come)}"] if come else []
+    if len(said) == 2 and old.sample.runs == new.sample.runs:
+        said = [said[0], "nothing changes"]
+    return BaselineDiff(lines=tuple(visible_line(line) for line in said))
+
+
+def _changes(name: str, old: Baseline, new: Baseline) -> list[str]:
+    before, after = old.measures.get(name), new.measures.get(name)
+    if before is None or after is None:
+        return [f"{name}: {'added' if before is None else 'no longer kept'}"]
+    said = [f"{name}: {before} -> {after}"] if before != after else []
+    if old.sample.cells[name] != new.sample.cells[name]:
+        totals = _total_text(old, name), _total_text(new, name)
+        said.append(f"{name}: {totals[0]} -> {totals[1]}")
+        moved = [
+            case
+            for case in old.sample.cases
+            if (was := _case_text(old, name, case))
+            and (now := _case_text(new, name, case))
+            and was != now
+        ]
+        said += [
+            f"  case {c}: {_case_text(old, name, c)} -> {_case_text(new, name, c)}" for c in moved
+        ]
+    return said
+
+
+def _case_text(baseline: Baseline, name: str, case: str) -> str:
+    cells = baseline.sample.cells[name]
+    return _cells_text(
+        [c for c, r in zip(cells, baseline.sample.runs, strict=True) if r.case == case]
+    )
+
+
+def _total_text(baseline: Baseline, name: str) -> str:
+    return _cells_text(baseline.sample.cells[name])
+
+
+def _cells_text(cells: Sequence[Cell]) -> str:
+    """Say cells in few words: the mean of numbers, counts of labels and of what is absent.
+
+    >>> _cells_text([1.0, 0.0, "uncertain", Absent("missing_input")])
+    'mean 0.5 of 2, 1 missing_input, 1 uncertain'
+    """
+    numbers = [cell for cell in cells if isinstance(cell, int | float)]
+    words = [
+        c if isinstance(c, str) else c.unmeasured for c in cells if isinstance(c, str | Absent)
+    ]
+    parts = [f"mean {sum(numbers) / len(numbers):.4g} of {len(numbers)}"] if numbers else []
+    return ", ".join([*parts, *(f"{words.count(word)} {word}" for word in sorted(set(words)))])
+
+
+def _size_text(baseline: Baseline) -> str:
+    return f"{len(baseline.sample.runs)} runs of {len(baseline.sample.cases)} cases"
+
+
+def _cases_missing_from(one: Baseline, other: Baseline) -> list[str]:
+    known = set(other.sample.cases)
+    return sorted((case for case in one.sample.cases if case not in known), key=case_order)
+
+
+def _value_text(value: object) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value or "none said")

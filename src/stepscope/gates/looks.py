@@ -1,30 +1,37 @@
 """The log of looks: which runs of a commit were gated already, under which policy.
 
-Rerunning until it is green is seen: every look that brings new runs is counted, its runs are pooled
-with those before, and look j may spend alpha/(j(j+1)). Gating the same runs again is the same look.
-The log is a JSON file beside the baseline; where it does not survive (a fresh CI machine without
-cache), the number of the attempt must be given, and a log that cannot be read is an error, never a
-first look. Source of the spending: calibration, section 1 (the sum over all looks is alpha).
+Running again until a gate passes is counted: every look that brings new runs counts, its runs are
+pooled with those before, and look j may spend alpha/(j(j+1)). Gating the same runs again is the
+same look. The log is a JSON file beside the baseline. Where it does not survive (a fresh CI
+machine without cache), the number of the attempt must be given; a log that cannot be read is an
+error, never a first look. `read_gate_history` reads baselines and logs for display: it decides and
+writes nothing, and a file that cannot be read becomes a line that says why. Source of the
+spending: calibration, section 1 (the sum over all looks is alpha).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
-from stepscope.errors import ConfigError, EnvironmentFault
-from stepscope.gates.baseline import replace_file
-from stepscope.gates.sample import Asked, Cell, Run, Sample
+from stepscope.errors import ConfigError, EnvironmentFault, StepscopeError
+from stepscope.gates import baseline as baselines
+from stepscope.gates.baseline import Baseline, diff_baselines, replace_file
+from stepscope.gates.sample import Cell, MeasureQuestion, Sample, SampleRun
+from stepscope.gates.settings import WorkflowPolicy
+from stepscope.store.columns import Rows
+from stepscope.store.where import Where
 
 SCHEMA = 1
-FILE = "looks.json"
+LOG_FILE = "looks.json"
 # Commits that stay in the log; the oldest leave first.
-KEPT = 200
+MOST_COMMITS = 200
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class CommitLooks(msgspec.Struct, frozen=True, kw_only=True):
     """The looks at one commit of one workflow under one policy.
 
     Attributes:
@@ -35,30 +42,30 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     looks: int
-    asked: dict[str, Asked]
-    runs: tuple[Run, ...]
+    asked: dict[str, MeasureQuestion]
+    runs: tuple[SampleRun, ...]
     cells: dict[str, tuple[Cell, ...]]
 
 
-class Log(msgspec.Struct, frozen=True, kw_only=True):
+class LookLog(msgspec.Struct, frozen=True, kw_only=True):
     """All looks that are remembered, by key."""
 
     schema: int = SCHEMA
-    entries: dict[str, Entry] = msgspec.field(default_factory=dict)
+    entries: dict[str, CommitLooks] = msgspec.field(default_factory=dict)
 
 
 class Looks:
     """The log while a gate runs: read once, renewed by `decide`, written by `save`."""
 
-    def __init__(self, log: Log | None = None, path: Path | None = None) -> None:
+    def __init__(self, log: LookLog | None = None, path: Path | None = None) -> None:
         """Hold a log; without a path nothing is ever written."""
-        self.log = Log() if log is None else log
+        self.log = LookLog() if log is None else log
         self.path = path
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Read the log at `path`; raises as `load` does."""
-        return cls(load(path), Path(path))
+        """Read the log at `path`; raises as `load_look_log` does."""
+        return cls(load_look_log(path), Path(path))
 
     def save(self) -> None:
         """Write the log as a whole or not at all.
@@ -70,17 +77,17 @@ class Looks:
             replace_file(self.path, msgspec.json.encode(self.log) + b"\n")
 
 
-def key(commit: str, workflow: str, policy_hash: str) -> str:
+def look_key(commit: str, workflow: str, policy_hash: str) -> str:
     """Return what looks are counted under."""
     return f"{commit} {policy_hash} {workflow}"
 
 
-def beside(baseline: str | Path) -> Path:
+def look_log_path(baseline: str | Path) -> Path:
     """Return where the log lies: in the folder of the baseline."""
-    return Path(baseline).parent / FILE
+    return Path(baseline).parent / LOG_FILE
 
 
-def load(path: str | Path) -> Log:
+def load_look_log(path: str | Path) -> LookLog:
     """Return the log in a file; an empty one where there is none.
 
     Raises:
@@ -90,11 +97,11 @@ def load(path: str | Path) -> Log:
     try:
         raw = Path(path).read_bytes()
     except FileNotFoundError:
-        return Log()
+        return LookLog()
     except OSError as e:
         raise EnvironmentFault(f"{path}: the log of looks cannot be read ({e.strerror})") from e
     try:
-        log = msgspec.json.decode(raw, type=Log)
+        log = msgspec.json.decode(raw, type=LookLog)
     except (msgspec.MsgspecError, ValueError, RecursionError) as e:
         raise ConfigError(
             f"{path} is no log of looks ({' '.join(str(e).split())}): restore it, or remove it and "
@@ -108,7 +115,7 @@ def load(path: str | Path) -> Log:
     return log
 
 
-def pool(entry: Entry | None, sample: Sample) -> tuple[Entry, Sample]:
+def pool_looks(entry: CommitLooks | None, sample: Sample) -> tuple[CommitLooks, Sample]:
     """Return the entry after this look, and the runs of all looks together.
 
     What was scored again takes the place of what was logged. Runs that were logged under another
@@ -116,7 +123,7 @@ def pool(entry: Entry | None, sample: Sample) -> tuple[Entry, Sample]:
     count.
     """
     if entry is None:
-        return _entry(1, sample), sample
+        return _commit_looks(1, sample), sample
     now = {run.id for run in sample.runs}
     old = {run.id for run in entry.runs}
     same = all(sample.asked.get(name) == asked for name, asked in entry.asked.items())
@@ -132,15 +139,121 @@ def pool(entry: Entry | None, sample: Sample) -> tuple[Entry, Sample]:
         agents=sample.agents,
     )
     looks = entry.looks + (0 if now <= old else 1)
-    return _entry(looks, pooled), pooled
+    return _commit_looks(looks, pooled), pooled
 
 
-def with_entry(log: Log, name: str, entry: Entry) -> Log:
+def replace_entry(log: LookLog, name: str, entry: CommitLooks) -> LookLog:
     """Return the log with one entry renewed; the oldest leave when there are too many."""
     entries = {other: held for other, held in log.entries.items() if other != name}
     entries[name] = entry
-    return Log(entries=dict(list(entries.items())[-KEPT:]))
+    return LookLog(entries=dict(list(entries.items())[-MOST_COMMITS:]))
 
 
-def _entry(looks: int, sample: Sample) -> Entry:
-    return Entry(looks=looks, asked=dict(sample.asked), runs=sample.runs, cells=dict(sample.cells))
+def _commit_looks(looks: int, sample: Sample) -> CommitLooks:
+    return CommitLooks(
+        looks=looks, asked=dict(sample.asked), runs=sample.runs, cells=dict(sample.cells)
+    )
+
+
+class PolicyLooks(msgspec.Struct, frozen=True, kw_only=True):
+    """The looks at one commit under one policy.
+
+    Attributes:
+        commit: what was under test.
+        looks: how many looks brought new runs.
+        runs: runs of all looks, pooled.
+        current: whether the policy is still the one that holds.
+    """
+
+    commit: str
+    looks: int
+    runs: int
+    current: bool
+
+
+class GateHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of one workflow.
+
+    Attributes:
+        workflow: its name.
+        file: the name of the baseline's file, without its folder; "" where none is named.
+        holds: what the baseline holds, in a line; "" where there is none to compare with.
+        changes: old -> new: what the chosen runs would change in it, one line each.
+        problems: what could not be read or compared, and what to do, one line each.
+        looked: a row a commit, in the order of the log: the last look last.
+    """
+
+    workflow: str
+    file: str = ""
+    holds: str = ""
+    changes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    looked: tuple[PolicyLooks, ...] = ()
+
+
+def read_gate_history(
+    rows: Rows, policies: Sequence[WorkflowPolicy], *, where: Where | None = None
+) -> tuple[GateHistory, ...]:
+    """Return what is kept of every workflow with gates, and how the chosen runs differ from it.
+
+    Args:
+        rows: a store, or anything else with its columns.
+        policies: all of the settings; the log of looks lies beside the first baseline they name.
+        where: which runs are compared with the baselines.
+    """
+    log, torn = _log(policies)
+    return tuple([
+        msgspec.structs.replace(
+            _compared(rows, policy, where, torn), looked=_policy_looks(log, policy)
+        )
+        for policy in policies
+        if policy.gates
+    ])  # fmt: skip
+
+
+def _log(policies: Sequence[WorkflowPolicy]) -> tuple[LookLog, tuple[str, ...]]:
+    """Return the log of looks, empty where there is none or where it is torn, and why it is."""
+    named = next((policy.baseline for policy in policies if policy.baseline is not None), None)
+    if named is None:
+        return LookLog(), ()
+    try:
+        return load_look_log(look_log_path(named)), ()
+    except StepscopeError as e:
+        return LookLog(), (str(e),)
+
+
+def _compared(
+    rows: Rows, policy: WorkflowPolicy, where: Where | None, problems: tuple[str, ...]
+) -> GateHistory:
+    file = "" if policy.baseline is None else Path(policy.baseline).name
+    made = GateHistory(workflow=policy.workflow, file=file, problems=problems)
+    try:
+        old = baselines.load_baseline(policy.baseline, policy.workflow)
+        if not isinstance(old, Baseline):
+            return msgspec.structs.replace(made, problems=(*problems, old.reason))
+        made = msgspec.structs.replace(made, holds=_holds(old))
+        new = baselines.make_baseline(rows, policy, where=where)
+    except StepscopeError as e:
+        return msgspec.structs.replace(made, problems=(*problems, str(e)))
+    # Nobody said which commit the chosen runs are of.
+    new = msgspec.structs.replace(new, commit=old.commit)
+    return msgspec.structs.replace(made, changes=diff_baselines(old, new).lines[1:])
+
+
+def _holds(held: Baseline) -> str:
+    size = f"{len(held.sample.runs):,} runs of {len(held.sample.cases):,} cases"
+    return f"{size}, commit {held.commit or 'none said'}, {', '.join(held.agents)}"
+
+
+def _policy_looks(log: LookLog, policy: WorkflowPolicy) -> tuple[PolicyLooks, ...]:
+    found = []
+    for name, entry in log.entries.items():
+        # Commit and workflow may hold spaces; between them stands the hash of a policy, 16 digits.
+        head = name.removesuffix(f" {policy.workflow}")
+        commit, _, said = head.rpartition(" ")
+        if look_key(commit, policy.workflow, said) == name and len(said) == len(policy.hash):
+            current = said == policy.hash
+            found.append(
+                PolicyLooks(commit=commit, looks=entry.looks, runs=len(entry.runs), current=current)
+            )
+    return tuple(found)

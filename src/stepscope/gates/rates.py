@@ -3,37 +3,140 @@
 A proof passes when its one-sided upper limit lies below the threshold with every lost run bad, and
 fails when its lower limit lies above with every lost run good, p adjusted over all gates; between
 the two it is undecided, and says how many runs would decide. Trials of one case are a cluster.
+Holm's adjustment needs the p of every gate of an invocation, so a gate is first a `GateTest` with
+its p, and becomes a `GateAnswer` when all p are known; what needs no p is a `GateAnswer` at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, comb
+from typing import Protocol
 
 import msgspec
 import numpy as np
 
 from stepscope import stats
-from stepscope.gates.answers import (
-    SHOWN,
-    Answer,
-    Question,
-    Spend,
-    below,
-    counted,
-    interval,
-    lost_said,
-    p_above,
-    percent,
-)
-from stepscope.gates.policy import RULES, GatePolicy
-from stepscope.gates.sides import Side
-from stepscope.stats.clusters import by_cluster
+from stepscope.gates.sample import Arm
+from stepscope.gates.settings import RULES, GatePolicy
+from stepscope.gates.types import Cause, GateOutcome
 from stepscope.stats.intervals import effective_size
+from stepscope.stats.sample import sum_by_cluster
 from stepscope.values import Estimate, Unmeasured
 
+# Estimates are shown with this level: each limit is one-sided 95 %.
+INTERVAL_LEVEL = 0.90
+# Halvings until a p value is known to a millionth of itself or better.
+HALVINGS = 40
+# Rounding in a difference of two shares is no difference.
+TOLERANCE = 1e-9
 
-def ask(gate: GatePolicy, side: Side, false_alarms: float | None) -> Question | Answer:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAlpha:
+    """What one look may spend.
+
+    Attributes:
+        alpha: chance of a false alarm over all gates of this look.
+        alpha_pass: chance of passing a proof that should not: one-sided, of one gate.
+        tests: gates that have a p.
+    """
+
+    alpha: float
+    alpha_pass: float
+    tests: int
+
+    @property
+    def alone(self) -> float:
+        """What a gate has where every other one holds: Holm's first step."""
+        return self.alpha / max(self.tests, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateAnswer:
+    """Outcome of a gate with its reason; see `GateDecision` for each field."""
+
+    outcome: GateOutcome
+    reason: str
+    cause: Cause | None = None
+    estimate: Estimate | Unmeasured | None = None
+    detectable: float | None = None
+    runs_needed: int | None = None
+
+
+class GateTest(Protocol):
+    """A gate that was asked: its p, and its answer once p is adjusted."""
+
+    @property
+    def p(self) -> float:
+        """Chance of runs so bad if nothing is wrong, lost runs at their best."""
+
+    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
+        """Return the decision."""
+
+
+# An estimate at a level of coverage, as its limits are needed at several.
+LimitsAt = Callable[[float], Estimate | Unmeasured]
+
+
+def p_above(limits: LimitsAt, bound: float) -> float:
+    """Return the smallest one-sided alpha whose lower limit lies above `bound`; 1 if none does.
+
+    A value within the bound says 1: nothing speaks against it.
+    """
+    found = limits(INTERVAL_LEVEL)
+    if isinstance(found, Unmeasured) or found.value <= bound:
+        return 1.0
+    low, high = 0.0, 0.5
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        at = limits(1 - 2 * middle)
+        above = isinstance(at, Estimate) and at.low is not None and at.low > bound
+        low, high = (low, middle) if above else (middle, high)
+        if high - low < 1e-6 * high:
+            break
+    return high
+
+
+def is_below(limits: LimitsAt, bound: float, alpha: float) -> bool:
+    """Tell whether the one-sided upper limit at `alpha` lies below `bound`."""
+    found = limits(1 - 2 * alpha)
+    return isinstance(found, Estimate) and found.high is not None and found.high < bound
+
+
+def say_percent(share: float) -> str:
+    """Return a share as people read it.
+
+    >>> say_percent(0.055), say_percent(0.5), say_percent(0.0004)
+    ('5.5 %', '50 %', '0.04 %')
+    """
+    return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.3g} %"
+
+
+def say_count(n: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> say_count(1, "run"), say_count(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def say_limits(found: Estimate, scale: float = 1.0) -> str:
+    """Return the limits in brackets; a limit that is not known is a dash."""
+    digits = 1 if scale == 100 else 2
+    limits = (found.low, found.high)
+    low, high = ("-" if x is None else f"{round(scale * x, digits) + 0.0:g}" for x in limits)
+    return f"[{low}, {high}]"
+
+
+def say_losses(unmeasured: dict[str, int]) -> str:
+    """Return the losses by kind, those to which the question does not apply left out."""
+    return ", ".join(f"{n:,} {kind}" for kind, n in unmeasured.items() if kind != "not_applicable")
+
+
+def evaluate_rate(gate: GatePolicy, side: Arm, false_alarms: float | None) -> GateTest | GateAnswer:
     """Return the answer of a count gate on rules, or the question that waits for the others' p.
 
     Args:
@@ -43,34 +146,38 @@ def ask(gate: GatePolicy, side: Side, false_alarms: float | None) -> Question | 
             where nobody measured it.
     """
     if not side.n_measured:
-        return no_verdicts(gate, side)
+        return answer_without_verdicts(gate, side)
     if gate.rule == "proof":
-        found = estimate(side.measured(), SHOWN)
+        found = estimate_bad_rate(side.measured(), INTERVAL_LEVEL)
         if isinstance(found, Unmeasured):
             reason = f"{found.reason}: no limit can be given"
-            return Answer(outcome="undecided", cause="too_few_cases", reason=reason, estimate=found)
-        return Proof(
-            gate, side, p_above(lambda at: estimate(side.filled(bad=False), at), gate.bound)
+            return GateAnswer(
+                outcome="undecided", cause="too_few_cases", reason=reason, estimate=found
+            )
+        return RateProof(
+            gate,
+            side,
+            p_above(lambda at: estimate_bad_rate(side.filled(bad=False), at), gate.bound),
         )
     seen = int((side.measured().top > 0).sum())
     if gate.source == RULES:
-        return _count(gate, side, seen, Spend(alpha=1.0, alpha_pass=1.0, tests=1), 0.0)
+        return _answer_count(gate, side, seen, LookAlpha(alpha=1.0, alpha_pass=1.0, tests=1), 0.0)
     if false_alarms is None:
-        return Answer(
+        return GateAnswer(
             outcome="undecided",
             cause="judge_not_calibrated",
             reason=f"how often {gate.source} calls a good run bad was never measured: {seen} of "
-            f"{counted(side.n_measured, 'run')} called bad mean nothing yet",
-            estimate=_shown(gate, side, breaches=True),
+            f"{say_count(side.n_measured, 'run')} called bad mean nothing yet",
+            estimate=_rate_estimate(gate, side, breaches=True),
         )
-    return Judged(gate, side, seen, tail(seen, side.n_measured, false_alarms))
+    return JudgedCount(gate, side, seen, binomial_tail(seen, side.n_measured, false_alarms))
 
 
-def no_verdicts(gate: GatePolicy, side: Side) -> Answer:
+def answer_without_verdicts(gate: GatePolicy, side: Arm) -> GateAnswer:
     """Return the answer where no run has one."""
     said = ", ".join(f"{n:,} {kind}" for kind, n in side.unmeasured.items())
     score = "; run stepscope score" if "not_scored" in side.unmeasured else ""
-    return Answer(
+    return GateAnswer(
         outcome="undecided",
         cause="no_verdicts",
         reason=f"no run has an answer of {gate.quantity.measure}: {said}{score}",
@@ -79,50 +186,52 @@ def no_verdicts(gate: GatePolicy, side: Side) -> Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedCount:
     """A count gate on a judge: more runs called bad than its false alarms explain."""
 
     gate: GatePolicy
-    side: Side
+    side: Arm
     seen: int
     p: float
 
-    def answer(self, p_adjusted: float, spend: Spend) -> Answer:
+    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
         """Fail where the count is above what false alarms give."""
-        return _count(self.gate, self.side, self.seen, spend, p_adjusted)
+        return _answer_count(self.gate, self.side, self.seen, spend, p_adjusted)
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class RateProof:
     """A rate that must be shown to be small."""
 
     gate: GatePolicy
-    side: Side
+    side: Arm
     p: float
 
-    def answer(self, p_adjusted: float, spend: Spend) -> Answer:
+    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
         """Pass or fail where a limit lies clear of the threshold; else say what is missing."""
         gate, side = self.gate, self.side
-        shown = _shown(gate, side)
-        said = _said(gate, shown)
+        shown = _rate_estimate(gate, side)
+        said = _say_rate(gate, shown)
         if p_adjusted <= spend.alpha:
-            return Answer(outcome="fail", reason=said, estimate=shown)
-        if below(lambda at: estimate(side.filled(bad=True), at), gate.bound, spend.alpha_pass):
-            return Answer(outcome="pass", reason=said, estimate=shown)
-        if side.n_lost and below(
-            lambda at: estimate(side.measured(), at), gate.bound, spend.alpha_pass
+            return GateAnswer(outcome="fail", reason=said, estimate=shown)
+        if is_below(
+            lambda at: estimate_bad_rate(side.filled(bad=True), at), gate.bound, spend.alpha_pass
         ):
-            return Answer(
+            return GateAnswer(outcome="pass", reason=said, estimate=shown)
+        if side.n_lost and is_below(
+            lambda at: estimate_bad_rate(side.measured(), at), gate.bound, spend.alpha_pass
+        ):
+            return GateAnswer(
                 outcome="undecided",
                 cause="not_measured",
-                reason=f"{said}; were {lost_said(dict(side.unmeasured))} bad, it would not pass",
+                reason=f"{said}; were {say_losses(dict(side.unmeasured))} bad, it would not pass",
                 estimate=shown,
             )
-        needed = _needed(gate, side, spend)
+        needed = _runs_needed(gate, side, spend)
         more = "the rate is the threshold: no number of runs decides"
         if needed is not None:
-            more = f"about {counted(needed, 'run')} in all would decide"
-        return Answer(
+            more = f"about {say_count(needed, 'run')} in all would decide"
+        return GateAnswer(
             outcome="undecided",
             cause="interval",
             reason=f"{said}; {more}",
@@ -131,60 +240,60 @@ class Proof:
         )
 
 
-def estimate(side: Side, level: float) -> Estimate | Unmeasured:
+def estimate_bad_rate(side: Arm, level: float) -> Estimate | Unmeasured:
     """Return the share of bad units of runs, trials of a case as a cluster."""
     lost = dict(side.unmeasured)
     if (side.size != 1).any():
         return stats.ratio(side.top, side.size, side.cases, level=level, unmeasured=lost)
     whole = np.isin(side.top, (0.0, 1.0)).all()
-    method = stats.proportion if whole else stats.share
+    method = stats.proportion if whole else stats.mean_share
     return method(side.top, side.cases, level=level, unmeasured=lost)
 
 
-def tail(seen: int, n: int, chance: float) -> float:
+def binomial_tail(seen: int, n: int, chance: float) -> float:
     """Return the chance of `seen` or more of `n` where each comes with `chance`.
 
-    >>> tail(1, 10, 0.0), round(tail(3, 10, 0.1), 4)
+    >>> binomial_tail(1, 10, 0.0), round(binomial_tail(3, 10, 0.1), 4)
     (0.0, 0.0702)
     """
     below_ = sum(comb(n, k) * chance**k * (1 - chance) ** (n - k) for k in range(seen))
     return min(1.0, max(0.0, 1.0 - below_))
 
 
-def _count(gate: GatePolicy, side: Side, seen: int, spend: Spend, p: float) -> Answer:
+def _answer_count(gate: GatePolicy, side: Arm, seen: int, spend: LookAlpha, p: float) -> GateAnswer:
     """Pass when no bad run was seen, or no more than false alarms explain (`p`)."""
-    shown = _shown(gate, side, breaches=True)
+    shown = _rate_estimate(gate, side, breaches=True)
     noun = "error" if gate.quantity.kind == "recovered" else "run"
     units = int(side.measured().size.sum())
     upper = ""
     if isinstance(shown, Estimate) and seen == 0:
         limit = (shown.low if gate.wants_good else shown.high) or 0.0
         limit = 1 - limit if gate.wants_good else limit
-        upper = f"; at most {percent(limit)} of tasks like these, 95 % sure"
+        upper = f"; at most {say_percent(limit)} of tasks like these, 95 % sure"
     what = "not recovered" if noun == "error" else "in breach"
     bad = int(side.measured().top.sum()) if noun == "error" else seen
-    said = f"{bad} of {counted(units, noun)} {what}"
+    said = f"{bad} of {say_count(units, noun)} {what}"
     if not units:
-        said = f"nothing to recover from in {counted(side.n_measured, 'run')}"
+        said = f"nothing to recover from in {say_count(side.n_measured, 'run')}"
     if seen and (gate.source == RULES or p <= spend.alpha):
-        return Answer(outcome="fail", reason=said, estimate=shown)
+        return GateAnswer(outcome="fail", reason=said, estimate=shown)
     if side.n_lost:
-        lost = lost_said(dict(side.unmeasured))
-        return Answer(
+        lost = say_losses(dict(side.unmeasured))
+        return GateAnswer(
             outcome="undecided",
             cause="not_measured",
             reason=f"{said}, but {lost} could be",
             estimate=shown,
         )
     explained = " (no more than the judge's false alarms)" if seen else ""
-    return Answer(outcome="pass", reason=f"{said}{explained}{upper}", estimate=shown)
+    return GateAnswer(outcome="pass", reason=f"{said}{explained}{upper}", estimate=shown)
 
 
-def _shown(gate: GatePolicy, side: Side, *, breaches: bool = False) -> Estimate | Unmeasured:
+def _rate_estimate(gate: GatePolicy, side: Arm, *, breaches: bool = False) -> Estimate | Unmeasured:
     """Return the rate as the policy speaks of it: of good runs for `min_rate`, else of bad ones."""
     measured = side.measured()
     if breaches and gate.quantity.kind != "recovered":
-        measured = Side(
+        measured = Arm(
             at=measured.at,
             cases=measured.cases,
             top=(measured.top > 0).astype(np.float64),
@@ -192,7 +301,7 @@ def _shown(gate: GatePolicy, side: Side, *, breaches: bool = False) -> Estimate 
             lost=measured.lost,
             unmeasured=measured.unmeasured,
         )
-    found = estimate(measured, SHOWN)
+    found = estimate_bad_rate(measured, INTERVAL_LEVEL)
     if isinstance(found, Unmeasured) or not gate.wants_good:
         return found
     value, low, high, worst_low, worst_high = (
@@ -204,7 +313,7 @@ def _shown(gate: GatePolicy, side: Side, *, breaches: bool = False) -> Estimate 
     )
 
 
-def _said(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
+def _say_rate(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
     if isinstance(shown, Unmeasured):
         return shown.reason
     bound = 1 - gate.bound if gate.wants_good else gate.bound
@@ -214,15 +323,16 @@ def _said(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
         what = f"above {gate.limit:g}{unit}" if not gate.wants_good else f"within {gate.limit:g}"
     side = "at least" if gate.wants_good else "at most"
     return (
-        f"{percent(shown.value)} of {counted(shown.n, shown.unit_of_n.removesuffix('s'))} {what} "
-        f"{interval(shown, 100)}, {side} {percent(bound)} may be"
+        f"{say_percent(shown.value)} of "
+        f"{say_count(shown.n, shown.unit_of_n.removesuffix('s'))} {what} "
+        f"{say_limits(shown, 100)}, {side} {say_percent(bound)} may be"
     )
 
 
-def _needed(gate: GatePolicy, side: Side, spend: Spend) -> int | None:
+def _runs_needed(gate: GatePolicy, side: Arm, spend: LookAlpha) -> int | None:
     """Return the runs that would decide at the rate seen, trials of a case repeating each other."""
     measured = side.measured()
-    found = estimate(measured, SHOWN)
+    found = estimate_bad_rate(measured, INTERVAL_LEVEL)
     if isinstance(found, Unmeasured):
         return None
     alpha = spend.alpha_pass if found.value < gate.bound else spend.alone
@@ -230,8 +340,8 @@ def _needed(gate: GatePolicy, side: Side, spend: Spend) -> int | None:
     if runs is None:
         return None
     sums, sizes = (
-        by_cluster(measured.top, measured.cases),
-        by_cluster(measured.size, measured.cases),
+        sum_by_cluster(measured.top, measured.cases),
+        sum_by_cluster(measured.size, measured.cases),
     )
     kept = sizes.sums > 0
     _, effective = effective_size(sums.sums[kept], sizes.sums[kept], most=sizes.sums.sum())

@@ -1,7 +1,10 @@
-"""The runs of one workflow as gates see them: a case, and for each measure one cell a run.
+"""The runs of one workflow as gates see them: cells by measure, and how bad each run was.
 
-The same shape comes from a store, from a baseline file and from the log of looks, so that what is
-compared, pooled and logged is one thing. Versions of a measure are never mixed.
+A `Sample` comes from a store, from a baseline file or from the log of looks, so that what is
+compared, pooled and logged is one thing; versions of a measure are never mixed. An `Arm` is a
+sample as one gate sees it. A lost run has no answer and should have one: it counts at its worst
+where a gate would pass and at its best where it would fail. A run to which the question does not
+apply is no loss.
 """
 
 from __future__ import annotations
@@ -15,11 +18,17 @@ import numpy.typing as npt
 
 from stepscope import registry
 from stepscope.errors import StoreError
-from stepscope.gates.quantities import hint, measure_of, rescore
+from stepscope.gates.settings import (
+    GatePolicy,
+    find_installed_measure,
+    rescore_command,
+    suggest_name,
+)
 from stepscope.model import digest
 from stepscope.store import Store
-from stepscope.store.columns import ANSWERED, NO_RECORD, Column, Rows, kind_of
+from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, unmeasured_kind
 from stepscope.store.where import Where
+from stepscope.values import UNMEASURED_KINDS
 
 # Not a kind of Unmeasured: the run has no record of the measure at all.
 NOT_SCORED = "not_scored"
@@ -40,7 +49,7 @@ class Absent(msgspec.Struct, frozen=True):
 Cell = float | str | Absent
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class MeasureQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which question the cells of a measure answer: all of it must be equal to compare them.
 
     Attributes:
@@ -64,7 +73,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return ", ".join(f"{name} {value}" for name, value in parts if value)
 
 
-class Run(msgspec.Struct, frozen=True):
+class SampleRun(msgspec.Struct, frozen=True):
     """A run: its id, its name and its case (its task, or its name where it names none)."""
 
     id: str
@@ -83,9 +92,9 @@ class Sample:
         agents: names of the agents, with their versions where known.
     """
 
-    runs: tuple[Run, ...]
+    runs: tuple[SampleRun, ...]
     cells: Mapping[str, tuple[Cell, ...]]
-    asked: Mapping[str, Asked]
+    asked: Mapping[str, MeasureQuestion]
     agents: tuple[str, ...] = ()
 
     @property
@@ -93,7 +102,7 @@ class Sample:
         """The cases, each once, in the order in which they first appear."""
         return tuple(dict.fromkeys(run.case for run in self.runs))
 
-    def with_absent(self, runs: Sequence[Run]) -> Sample:
+    def with_absent(self, runs: Sequence[SampleRun]) -> Sample:
         """Return these runs and those of which nothing is known."""
         nothing = (Absent(ABSENT),) * len(runs)
         return Sample(
@@ -114,7 +123,7 @@ class Sample:
         )
 
 
-def read(
+def read_samples(
     rows: Rows,
     workflows: Sequence[str],
     measures: Sequence[str],
@@ -140,7 +149,7 @@ def read(
         if len(column.versions) > 1:
             raise StoreError(
                 f"records of {name!r} are of versions {', '.join(column.versions)}, which may not "
-                f"be mixed; score again: {rescore(name)}"
+                f"be mixed; score again: {rescore_command(name)}"
             )
     places: dict[str, list[int]] = {workflow: [] for workflow in workflows}
     for at, workflow in enumerate(runs.workflow.tolist()):
@@ -152,13 +161,17 @@ def read(
         fields = (runs.id, runs.name, runs.task, runs.agent, runs.agent_version)
         lines = list(zip(*(field[chosen].tolist() for field in fields), strict=True))
         found[workflow] = Sample(
-            runs=tuple(Run(i, name, name if task is None else task) for i, name, task, *_ in lines),
+            runs=tuple(
+                SampleRun(i, name, name if task is None else task) for i, name, task, *_ in lines
+            ),
             cells={
                 name: _cells(column, chosen, labelled=name in labelled)
                 for name, column in columns.items()
             },
             asked={
-                name: Asked(version=c.versions[0], declared=_declared(rows, name, workflow))
+                name: MeasureQuestion(
+                    version=c.versions[0], declared=_hash_of_declared(rows, name, workflow)
+                )
                 for name, c in columns.items()
                 if c.versions
             },
@@ -167,7 +180,7 @@ def read(
     return found
 
 
-def no_runs(rows: Rows, workflow: str, where: Where | None) -> str:
+def say_no_runs(rows: Rows, workflow: str, where: Where | None) -> str:
     """Return why there is no run of a workflow, in one line."""
     if where is not None:
         return f"no run of {workflow!r} is chosen by {where.text!r}"
@@ -175,11 +188,14 @@ def no_runs(rows: Rows, workflow: str, where: Where | None) -> str:
     if not others:
         return f"no run of {workflow!r}: nothing was read; read traces with stepscope import PATHS"
     return (
-        f"no run of {workflow!r} among those of {len(others)} workflows; {hint(workflow, others)}"
+        f"no run of {workflow!r} among those of {len(others)} workflows; "
+        f"{suggest_name(workflow, others)}"
     )
 
 
-def _cells(column: Column, chosen: npt.NDArray[np.int64], *, labelled: bool) -> tuple[Cell, ...]:
+def _cells(
+    column: AnswerColumn, chosen: npt.NDArray[np.int64], *, labelled: bool
+) -> tuple[Cell, ...]:
     arrays = (column.value, column.label, column.state, column.valued)
     cells: list[Cell] = []
     for value, label, state, has_number in zip(
@@ -190,13 +206,13 @@ def _cells(column: Column, chosen: npt.NDArray[np.int64], *, labelled: bool) -> 
         elif state == ANSWERED and label is not None:
             cells.append(label)
         else:
-            cells.append(Absent(NOT_SCORED if state >= NO_RECORD else kind_of(state)))
+            cells.append(Absent(NOT_SCORED if state >= NO_RECORD else unmeasured_kind(state)))
     return tuple(cells)
 
 
-def _declared(rows: Rows, measure: str, workflow: str) -> str:
+def _hash_of_declared(rows: Rows, measure: str, workflow: str) -> str:
     """Return the hash of what the user declared and a measure uses; "" where it uses nothing."""
-    name = measure_of(measure)
+    name = find_installed_measure(measure)
     if not isinstance(rows, Store) or name is None:
         return ""
     learnt = [table for table in registry.measure(name).learns if table in DECLARED]
@@ -212,3 +228,178 @@ def _declared(rows: Rows, measure: str, workflow: str) -> str:
 
 def _agent(name: str | None, version: str | None) -> str:
     return " ".join(part for part in (name, version) if part)
+
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+UNCERTAIN = "uncertain"
+# Shares are counted in whole sub-goals and errors: bad by less than this is rounding.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """The runs that a gate speaks of, one row each.
+
+    Attributes:
+        at: place of each run in its sample.
+        cases: the case of each run.
+        top: how bad: 0 to `size` (for figures: the figure itself, infinite where the run is
+            absent); nan where lost.
+        size: units of each run: 1, or its errors where recovery is the question.
+        lost: runs without an answer that should have one.
+        unmeasured: how many runs have no answer, by kind, those that are no loss included.
+    """
+
+    at: npt.NDArray[np.int64]
+    cases: npt.NDArray[np.object_]
+    top: Floats
+    size: Floats
+    lost: Flags
+    unmeasured: Mapping[str, int]
+
+    @property
+    def n_lost(self) -> int:
+        """Runs that should have an answer and have none."""
+        return int(self.lost.sum())
+
+    @property
+    def n_measured(self) -> int:
+        """Runs that have an answer."""
+        return len(self.at) - self.n_lost
+
+    def take(self, chosen: Flags) -> Arm:
+        """Return the chosen rows; what is unmeasured stays counted."""
+        return Arm(
+            at=self.at[chosen],
+            cases=self.cases[chosen],
+            top=self.top[chosen],
+            size=self.size[chosen],
+            lost=self.lost[chosen],
+            unmeasured=self.unmeasured,
+        )
+
+    def measured(self) -> Arm:
+        """Return the runs that have an answer."""
+        return self.take(~self.lost)
+
+    def filled(self, *, bad: bool) -> Arm:
+        """Return all runs, the lost ones at their worst (`bad`) or at their best."""
+        worst = self.size if bad else np.zeros_like(self.size)
+        return Arm(
+            at=self.at,
+            cases=self.cases,
+            top=np.where(self.lost, worst, self.top),
+            size=self.size,
+            lost=np.zeros_like(self.lost),
+            unmeasured=self.unmeasured,
+        )
+
+    @property
+    def bad(self) -> Floats:
+        """How bad each run was, 0 to 1; runs of no units leave this to `size`."""
+        return np.divide(self.top, self.size, out=np.zeros_like(self.top), where=self.size > 0)
+
+
+def build_arm(gate: GatePolicy, sample: Sample) -> Arm:
+    """Return the runs of a sample as a gate sees them; those it does not apply to are left out."""
+    columns = [sample.cells.get(name) for name in gate.reads]
+    absent: tuple[Cell, ...] = (Absent(NOT_SCORED),) * len(sample.runs)
+    rows = zip(*(absent if column is None else column for column in columns), strict=True)
+    at: list[int] = []
+    found: list[tuple[float, float]] = []
+    counts: dict[str, int] = {}
+    for place, cells in enumerate(rows):
+        answer = _badness(gate, cells)
+        if isinstance(answer, str):
+            counts[answer] = counts.get(answer, 0) + 1
+            if answer == NOT_APPLICABLE:
+                continue
+            answer = (np.nan, _units(gate, cells))
+        at.append(place)
+        found.append(answer)
+    pairs = np.array(found, dtype=np.float64).reshape(-1, 2)
+    cases = np.empty(len(at), dtype=np.object_)
+    cases[:] = [sample.runs[place].case for place in at]
+    return Arm(
+        at=np.array(at, dtype=np.int64),
+        cases=cases,
+        top=pairs[:, 0],
+        size=pairs[:, 1],
+        lost=np.isnan(pairs[:, 0]),
+        unmeasured={k: counts[k] for k in sorted(counts, key=_kind_order)},
+    )
+
+
+def _kind_order(kind: str) -> tuple[int, str]:
+    known: tuple[str, ...] = UNMEASURED_KINDS
+    return (known.index(kind) if kind in known else len(known), kind)
+
+
+def _badness(gate: GatePolicy, cells: tuple[Cell, ...]) -> tuple[float, float] | str:
+    """Return how bad a run was and of how many units, or the kind of its absence."""
+    kind = gate.quantity.kind
+    cell = cells[0]
+    if cell == Absent(ABSENT):
+        return (np.inf if gate.about == "ratio" else 1.0), 1.0
+    if kind == "recovered":
+        return _badness_of_errors(cell, cells[1])
+    if isinstance(cell, Absent):
+        return cell.unmeasured
+    if kind == "label":
+        return _badness_of_label(gate, cell)
+    if isinstance(cell, str):
+        return "undefined"
+    if gate.unrecovered and cell > 0:
+        left = _unrecovered_errors(cell, cells[1])
+        if isinstance(left, str):
+            return left
+        cell = left
+    if gate.about == "ratio":
+        return float(cell), 1.0
+    if gate.limit is not None:
+        return float(cell > gate.limit), 1.0
+    good_end_is_high = gate.quantity.better == "high" or (
+        gate.quantity.better is None and (gate.wants_good or gate.about == "drop")
+    )
+    bad = 1.0 - cell if good_end_is_high else float(cell)
+    return (0.0 if abs(bad) < ROUNDING else bad), 1.0
+
+
+def _badness_of_label(gate: GatePolicy, cell: float | str) -> tuple[float, float] | str:
+    """Return whether a label is a bad one; `uncertain` is an answer nobody gave."""
+    good, bad = gate.quantity.good, gate.quantity.bad
+    if cell == UNCERTAIN and UNCERTAIN not in (*good, *bad):
+        return UNCERTAIN if gate.uncertain == "worst" else NOT_APPLICABLE
+    if cell in bad:
+        return 1.0, 1.0
+    if cell in good:
+        return 0.0, 1.0
+    # Where the policy names one label, every other one is its opposite.
+    return "undefined" if good and bad else (float(not bad), 1.0)
+
+
+def _badness_of_errors(saved: Cell, errors: Cell) -> tuple[float, float] | str:
+    """Return the errors of a run that were not recovered, of all its errors."""
+    if not isinstance(errors, float | int):
+        return errors.unmeasured if isinstance(errors, Absent) else "undefined"
+    if errors == 0:
+        return 0.0, 0.0
+    left = _unrecovered_errors(errors, saved)
+    return left if isinstance(left, str) else (left, float(errors))
+
+
+def _unrecovered_errors(errors: float, saved: Cell) -> float | str:
+    """Return how many errors of a run were not recovered, or the kind of the absence."""
+    if isinstance(saved, float | int):
+        return max(float(errors - saved), 0.0)
+    # A run with errors to which recovery does not apply would be left out: it is a loss instead.
+    lost = isinstance(saved, Absent) and saved.unmeasured != NOT_APPLICABLE
+    return saved.unmeasured if isinstance(saved, Absent) and lost else "undefined"
+
+
+def _units(gate: GatePolicy, cells: tuple[Cell, ...]) -> float:
+    """Return the units of a lost run: its errors where they are known, else 1."""
+    errors = cells[-1] if gate.quantity.kind == "recovered" else 1.0
+    return float(errors) if isinstance(errors, float | int) and errors > 0 else 1.0

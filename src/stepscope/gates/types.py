@@ -1,8 +1,10 @@
-"""What a gate answers: a pure value that the terminal, JUnit, Markdown and exit codes come from.
+"""The decision of a gate and of a report of gates, with the exit code that it gives.
 
 Nothing here holds a wall-clock time or a path of this machine: the same rows, policy and baseline
 give the same bytes. A gate that could not be measured is `undecided` with a `cause`, never `pass`.
-Case names and evidence come from traces: whoever prints them makes them visible and harmless first.
+Exit codes: 0 pass, 3 a gate failed, 4 undecided or unmeasured, so that "the agent is bad" and "the
+instrument is broken" never share a code. Case names and evidence come from traces: whoever prints
+them makes them visible and harmless first.
 """
 
 from __future__ import annotations
@@ -140,7 +142,7 @@ class WorkflowDecision(msgspec.Struct, frozen=True, kw_only=True):
     def outcome(self) -> GateOutcome:
         """The gravest outcome of its hard gates; of all gates where none is hard."""
         hard = tuple(g.outcome for g in self.gates if g.severity == "hard")
-        return gravest(hard or tuple(g.outcome for g in self.gates))
+        return gravest_outcome(hard or tuple(g.outcome for g in self.gates))
 
 
 class GateReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,14 +178,42 @@ class GateReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def outcome(self) -> GateOutcome:
         """The gravest outcome of its workflows."""
-        return gravest(tuple(workflow.outcome for workflow in self.workflows))
+        return gravest_outcome(tuple(workflow.outcome for workflow in self.workflows))
 
 
-def gravest(outcomes: tuple[GateOutcome, ...]) -> GateOutcome:
+def gravest_outcome(outcomes: tuple[GateOutcome, ...]) -> GateOutcome:
     """Return the outcome that speaks for all; nothing at all was not run.
 
-    >>> gravest(("pass", "undecided", "not_run"))
+    >>> gravest_outcome(("pass", "undecided", "not_run"))
     'undecided'
     """
     order: tuple[GateOutcome, ...] = ("fail", "undecided", "pass")
     return next((outcome for outcome in order if outcome in outcomes), "not_run")
+
+
+PASSED, FAILED, UNDECIDED = 0, 3, 4
+
+
+def exit_code(
+    report: GateReport,
+    *,
+    undecided: Literal["pass", "fail"] | None = None,
+    fail_on: Severity = "hard",
+) -> int:
+    """Return 3 when a gate that counts failed, else 4 when one could not be decided, else 0.
+
+    Args:
+        report: what was decided.
+        undecided: counts gates that more runs would decide as passed or failed; left out, they are
+            code 4. It never speaks of a gate that could not be measured: that is code 4, soft or
+            hard, as is a report in which no gate was run.
+        fail_on: the least severity that counts.
+    """
+    run = [gate for gate in report.gates if gate.outcome != "not_run"]
+    counted = [gate for gate in run if gate.severity == "hard" or fail_on == "soft"]
+    open_ = any(gate.outcome == "undecided" and gate.measured for gate in counted)
+    if any(gate.outcome == "fail" for gate in counted) or (open_ and undecided == "fail"):
+        return FAILED
+    if not run or not all(gate.measured for gate in run):
+        return UNDECIDED
+    return UNDECIDED if open_ and undecided is None else PASSED

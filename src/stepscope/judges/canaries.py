@@ -1,33 +1,224 @@
 """Canaries: short runs with known answers, judged among the others, that watch the judge.
 
-They are asked like any run, by the same rubric, prompt and judge, under ids that begin with
-`canary:`, and are left out of everything that is estimated. A judge that gets one wrong has all its
-answers to that rubric in the same batch set aside: they become Unmeasured and are counted. A
-canary that was declined or not answered says nothing, neither for the judge nor against it.
-Rubrics of users' own have no canaries: nobody but they know the answers.
+The runs are written by hand in `canaries/*.toml`. A judge that misses a canary of a rubric has its
+answers to that rubric set aside. Records of canaries never enter a store.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from stepscope.judges.judgement import Judge, Judgement
-from stepscope.judges.known import Known, differences, known
-from stepscope.judges.planning import Options, plan
-from stepscope.judges.rubric import Rubric
-from stepscope.model import Record, Verdict
+from stepscope.judges.goals import Goal, Goals
+from stepscope.judges.judgement import Judge, Judgement, RequestOptions
+from stepscope.judges.plan import plan_judgements
+from stepscope.judges.rubrics import Rubric
+from stepscope.model import (
+    Answer,
+    Json,
+    Outcome,
+    Part,
+    Record,
+    Source,
+    Step,
+    ToolCall,
+    ToolDef,
+    ToolResult,
+    Trajectory,
+    Verdict,
+)
 from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
 
-FILE = "canary"
-MISSED = "canary_missed"
+CANARIES_FOLDER = Path(__file__).with_name("canaries")
+# The source format of runs that nobody made.
+CANARY_FORMAT = "known"
 
 
-class Watched(NamedTuple):
+class _Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    tool: str
+    arguments: dict[str, Json] = msgspec.field(default_factory=dict)
+
+
+class _Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One step: somebody's words, calls, or what came back, each answering the oldest open call."""
+
+    system: str | None = None
+    user: str | None = None
+    agent: str | None = None
+    calls: tuple[_Call, ...] = ()
+    result: str | None = None
+    error: str | None = None
+
+
+class ExpectedAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a rubric must answer about a run.
+
+    Attributes:
+        rubric: its name.
+        label: labels of the whole run, any of which is right; empty where none is asked for.
+        cites: steps of which at least one must be cited.
+        steps: index of a step -> the labels of which it must have one.
+        goal: for scores, the sub-goal ...
+        at: ... and the step that is scored against it,
+        low: and the least
+        high: and the greatest score that is right.
+        whose: for attributions, whose failure it was.
+    """
+
+    rubric: str
+    label: tuple[str, ...] = ()
+    cites: tuple[int, ...] = ()
+    steps: dict[int, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    goal: str = ""
+    at: int = 0
+    low: float = 0.0
+    high: float = 1.0
+    whose: str = ""
+
+
+class _Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str
+    steps: tuple[_Step, ...]
+    expects: tuple[ExpectedAnswer, ...]
+    tools: dict[str, str] = msgspec.field(default_factory=dict)
+    failed: str = ""
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    run: tuple[_Run, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryRun:
+    """One run and what is known of it.
+
+    Attributes:
+        trajectory: the run; its id names the file and the run ("canary:misread").
+        expected: by rubric.
+    """
+
+    trajectory: Trajectory
+    expected: Mapping[str, ExpectedAnswer]
+
+    @property
+    def goals(self) -> Goals:
+        """The sub-goals that scores of this run are asked by."""
+        goals = tuple(
+            Goal(goal=one.goal, steps=(one.at,), confirmed=True)
+            for one in self.expected.values()
+            if one.goal
+        )
+        return Goals(CANARY_FORMAT, {self.trajectory.name: goals}, {})
+
+
+@lru_cache
+def load_known_runs(file: str) -> tuple[CanaryRun, ...]:
+    """Return the runs of one of our files: "canary" or "worked"."""
+    held = tomllib.loads((CANARIES_FOLDER / f"{file}.toml").read_text(encoding="utf-8"))
+    # Keys of TOML are texts, also where they are indexes of steps.
+    return tuple(
+        _make_canary_run(file, one) for one in msgspec.convert(held, _File, strict=False).run
+    )
+
+
+def worked_run() -> CanaryRun:
+    """Return the worked run: a whole order cancelled for one item, its refund misreported."""
+    (one,) = load_known_runs("worked")
+    return one
+
+
+def answer_differences(expected: ExpectedAnswer, answers: Iterable[Answer]) -> tuple[str, ...]:
+    """Return how answers of one rubric differ from what is known, in words; none where they hold.
+
+    Answers that are Unmeasured differ in nothing: a judge that declines has not been wrong.
+    """
+    return tuple(_difference_words(expected, [one for one in answers if isinstance(one, Verdict)]))
+
+
+def _difference_words(expected: ExpectedAnswer, said: Iterable[Verdict]) -> Iterator[str]:
+    for verdict in said:
+        label = verdict.label or ""
+        if verdict.step is None and verdict.measure.endswith(".whose"):
+            if expected.whose and label != expected.whose:
+                yield f"says {label} failed, it was the {expected.whose}"
+        elif verdict.step is None:
+            if expected.label and label not in expected.label:
+                yield f"says {label}, it is {' or '.join(expected.label)}"
+            elif expected.cites and not set(expected.cites) & set(verdict.cites):
+                yield f"cites {_listed(verdict.cites)}, it shows at {_listed(expected.cites)}"
+        elif expected.goal:
+            value = verdict.value
+            if value is not None and not expected.low <= value <= expected.high:
+                yield f"scores {value:g}, it is {expected.low:g} to {expected.high:g}"
+        elif label not in expected.steps.get(verdict.step, (label,)):
+            right = " or ".join(expected.steps[verdict.step])
+            yield f"says {label} of step {verdict.step}, it is {right}"
+
+
+def _listed(steps: Iterable[int]) -> str:
+    return ", ".join(map(str, steps)) or "nothing"
+
+
+def _make_canary_run(file: str, run: _Run) -> CanaryRun:
+    trajectory = Trajectory(
+        id=f"{file}:{run.name}",
+        name=f"{file}/{run.name}",
+        steps=tuple(_make_steps(run.steps)),
+        source=Source(format=CANARY_FORMAT),
+        workflow=file,
+        task=run.name,
+        tools=tuple(ToolDef(name, text) for name, text in run.tools.items()) or None,
+        outcome=Outcome("fail", "check", 0.0, run.failed) if run.failed else Outcome(),
+    )
+    return CanaryRun(trajectory=trajectory, expected={one.rubric: one for one in run.expects})
+
+
+def _make_steps(written: Iterable[_Step]) -> Iterator[Step]:
+    open_calls: list[str] = []
+    for index, step in enumerate(written):
+        if step.result is not None or step.error is not None:
+            text = step.result if step.error is None else step.error
+            answer = ToolResult(
+                call_id=open_calls.pop(0),
+                parts=(Part("text", text),),
+                status="ok" if step.error is None else "error",
+                source="explicit",
+                error=step.error,
+            )
+            yield Step(index=index, actor="environment", kind="result", results=(answer,))
+        elif step.user is not None:
+            yield Step(index=index, actor="user", parts=(Part("text", step.user),))
+        elif step.system is not None:
+            yield Step(index=index, actor="system", parts=(Part("text", step.system),))
+        else:
+            calls = tuple(
+                ToolCall(call.tool, call.arguments, f"call_{index}_{place}")
+                for place, call in enumerate(step.calls)
+            )
+            open_calls += [call.id for call in calls if call.id is not None]
+            parts = () if step.agent is None else (Part("text", step.agent),)
+            yield Step(
+                index=index,
+                actor="agent",
+                kind="call" if calls else "message",
+                parts=parts,
+                calls=calls,
+            )
+
+
+CANARY_FILE = "canary"
+CANARY_MISSED = "canary_missed"
+
+
+class CanaryResult(NamedTuple):
     """How one judge did on one canary by one rubric.
 
     Attributes:
@@ -47,21 +238,21 @@ class Watched(NamedTuple):
     what: str = ""
 
 
-def canaries(rubric: Rubric) -> tuple[Known, ...]:
+def rubric_canaries(rubric: Rubric) -> tuple[CanaryRun, ...]:
     """Return the canaries that a rubric is asked of: two or more of ours, none of a user's own."""
-    return tuple(one for one in known(FILE) if rubric.name in one.expected)
+    return tuple(one for one in load_known_runs(CANARY_FILE) if rubric.name in one.expected)
 
 
-def planned(
-    rubric: Rubric, *, judge: Judge, options: Options, key: bytes, redactor: Redactor
+def plan_canaries(
+    rubric: Rubric, *, judge: Judge, options: RequestOptions, key: bytes, redactor: Redactor
 ) -> Iterator[Judgement]:
     """Yield what a judge is asked about the canaries of a rubric, under the options of its batch.
 
     Asked before the batch, so that what the judge then says is kept or set aside as it comes:
-    `missed` over the records of these, `quarantined` over those of the others.
+    `missed_canaries` over the records of these, `quarantine_missed` over those of the others.
     """
-    for one in canaries(rubric):
-        asked = plan(
+    for one in rubric_canaries(rubric):
+        asked = plan_judgements(
             one.trajectory,
             None,
             rubric=rubric,
@@ -75,7 +266,7 @@ def planned(
 
 def is_canary(trajectory: str) -> bool:
     """Tell whether the id of a run is a canary's."""
-    return trajectory.startswith(f"{FILE}:")
+    return trajectory.startswith(f"{CANARY_FILE}:")
 
 
 def without_canaries(records: Iterable[Record]) -> Iterator[Record]:
@@ -83,32 +274,36 @@ def without_canaries(records: Iterable[Record]) -> Iterator[Record]:
     return (record for record in records if not is_canary(record.trajectory))
 
 
-def watched(records: Iterable[Record]) -> tuple[Watched, ...]:
+def canary_results(records: Iterable[Record]) -> tuple[CanaryResult, ...]:
     """Return how judges did on the canaries among the runs of these records, sorted."""
-    runs = {one.trajectory.id: one for one in known(FILE)}
+    runs = {one.trajectory.id: one for one in load_known_runs(CANARY_FILE)}
     answers: dict[tuple[str, str, str, int], list[Record]] = {}
     for record in records:
         if record.trajectory in runs and record.rubric in runs[record.trajectory].expected:
-            key = (_judge(record), record.rubric, record.trajectory, record.repeat)
+            key = (_record_judge(record), record.rubric, record.trajectory, record.repeat)
             answers.setdefault(key, []).append(record)
-    return tuple(_watched(key, answers[key], runs[key[2]]) for key in sorted(answers))
+    return tuple(_canary_result(key, answers[key], runs[key[2]]) for key in sorted(answers))
 
 
-def missed(records: Iterable[Record]) -> tuple[Watched, ...]:
+def missed_canaries(records: Iterable[Record]) -> tuple[CanaryResult, ...]:
     """Return the canaries that were answered wrongly."""
-    return tuple(one for one in watched(records) if one.said == "missed")
+    return tuple(one for one in canary_results(records) if one.said == "missed")
 
 
-def quarantined(records: Iterable[Record], misses: Iterable[Watched]) -> Iterator[Record]:
+def quarantine_missed(
+    records: Iterable[Record], misses: Iterable[CanaryResult]
+) -> Iterator[Record]:
     """Yield records with the verdicts of judges that missed a canary of their rubric set aside.
 
     The records keep their provenance, usage and cost; only their answers become Unmeasured.
     """
     reasons: dict[tuple[str, str], str] = {}
     for miss in misses:
-        reasons.setdefault((miss.judge, miss.rubric), f"{MISSED}: {miss.canary}: {miss.what}")
+        reasons.setdefault(
+            (miss.judge, miss.rubric), f"{CANARY_MISSED}: {miss.canary}: {miss.what}"
+        )
     for record in records:
-        reason = reasons.get((_judge(record), record.rubric))
+        reason = reasons.get((_record_judge(record), record.rubric))
         answer = record.answer
         if reason is None or not isinstance(answer, Verdict):
             yield record
@@ -117,14 +312,16 @@ def quarantined(records: Iterable[Record], misses: Iterable[Watched]) -> Iterato
         yield msgspec.structs.replace(record, answer=absent)
 
 
-def _watched(key: tuple[str, str, str, int], records: Iterable[Record], run: Known) -> Watched:
+def _canary_result(
+    key: tuple[str, str, str, int], records: Iterable[Record], run: CanaryRun
+) -> CanaryResult:
     answers = [record.answer for record in records]
-    wrong = differences(run.expected[key[1]], answers)
+    wrong = answer_differences(run.expected[key[1]], answers)
     if wrong:
-        return Watched(*key, "missed", "; ".join(wrong))
+        return CanaryResult(*key, "missed", "; ".join(wrong))
     answered = any(isinstance(answer, Verdict) for answer in answers)
-    return Watched(*key, "held" if answered else "unanswered")
+    return CanaryResult(*key, "held" if answered else "unanswered")
 
 
-def _judge(record: Record) -> str:
+def _record_judge(record: Record) -> str:
     return record.judge.partition("@")[0]

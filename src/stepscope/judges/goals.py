@@ -20,7 +20,7 @@ from stepscope.errors import ConfigError
 from stepscope.model import Case, Exchange, Json, SubGoal, Trajectory
 from stepscope.values import Unmeasured
 
-FILE = "goals.toml"
+GOALS_FILE = "goals.toml"
 # Larger ones were not written by people.
 MOST_BYTES = 4 * 1024 * 1024
 
@@ -98,7 +98,7 @@ class Goals:
         return found
 
 
-def load(path: Path) -> Goals:
+def load_goals(path: Path) -> Goals:
     """Return the goals of a file.
 
     Raises:
@@ -124,7 +124,7 @@ def load(path: Path) -> Goals:
     return found
 
 
-def propose(trajectory: Trajectory, case: Case) -> tuple[Goal, ...] | Unmeasured:
+def propose_goals(trajectory: Trajectory, case: Case) -> tuple[Goal, ...] | Unmeasured:
     """Return a draft of a run's goals: one for each sub-goal of the case, none of them confirmed.
 
     Each covers the step of the first call that meets it and that no goal before it took; a sub-goal
@@ -153,7 +153,7 @@ def propose(trajectory: Trajectory, case: Case) -> tuple[Goal, ...] | Unmeasured
     return tuple(drafted)
 
 
-def written(drafts: Iterable[tuple[str, tuple[Goal, ...]]]) -> str:
+def goals_toml(drafts: Iterable[tuple[str, tuple[Goal, ...]]]) -> str:
     """Return the text of a goals file with one `[[run]]` for each name and its goals."""
     return "\n".join(line for name, goals in drafts for line in _lines(name, goals))
 
@@ -208,11 +208,12 @@ def _meets(exchange: Exchange, subgoal: SubGoal) -> bool:
     if not subgoal.arguments:
         return True
     return isinstance(given, dict) and all(
-        name in given and _same(given[name], value) for name, value in subgoal.arguments.items()
+        name in given and _equal_values(given[name], value)
+        for name, value in subgoal.arguments.items()
     )
 
 
-def _same(given: Json, wanted: Json) -> bool:
+def _equal_values(given: Json, wanted: Json) -> bool:
     """Tell whether two values are equal, True and 1 told apart."""
     return bool(given == wanted) and isinstance(given, bool) is isinstance(wanted, bool)
 

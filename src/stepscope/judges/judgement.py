@@ -1,30 +1,31 @@
-"""What one judge is asked about one run, and who makes records of its replies.
+"""What one judge is asked about one run: judge, options, judgement, and its stored names.
 
 A judgement is planned from the run, the rubric and the judge alone, so that the same plan is made
-again after a crash: its keys are looked up in the ledger, and what was received is not bought
-again. Refuses no reply and believes none: that is the `Belief` it carries.
+again after a crash: its keys are looked up in the ledger, and what was received is not paid again.
+Rubrics that one judge is asked of the same runs share their beginning, so that a provider reads the
+run from its cache. Whatever changes an answer and is not the run is in `record_prompt`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from hashlib import sha256
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
-from stepscope.model import Answer, Json, Reply, Request
+from stepscope.errors import ConfigError
+from stepscope.judges.goals import Goals
+from stepscope.judges.rubrics import Rubric, answer_schema, load_prompt, prompt_hash, system_prompt
+from stepscope.judges.transcript import Narration, bound_tokens
+from stepscope.model import Answer, Json, Reply
+from stepscope.model.records import ISOLATED_SUFFIX, JUDGE_PREFIX, STEP_SCORES
+from stepscope.models import opening
+from stepscope.models.configured import JudgesTable
+from stepscope.models.dialect import Ask
+from stepscope.models.opening import OWN_MODEL_MARK, load_own_model, model_family
 from stepscope.values import Unmeasured
-
-# Records of judges have measure names of their own, beside the rules' of the same rubric.
-PREFIX = "judge."
-# But scores of single steps are what curves are made of, whoever gives them.
-SCORES = "scores"
-# Behind the name where each step was judged without its run: both modes stand side by side.
-ISOLATED = ".isolated"
-
-_encode = msgspec.json.encode
 
 
 class Judge(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,40 +52,24 @@ class Judge(msgspec.Struct, frozen=True, kw_only=True):
     tools: bool = False
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """One request to one judge.
-
-    Attributes:
-        key: under which its reply is bought, once: see `key_of`.
-        judge: the judge's name.
-        request: what is sent.
-        images_left_out: how many images of its steps are not sent though images are.
-    """
-
-    key: str
-    judge: str
-    request: Request
-    images_left_out: int = 0
-
-
-class Outcome(NamedTuple):
+class AskOutcome(NamedTuple):
     """What became of an ask: a reply, or why there is none."""
 
     ask: Ask
     reply: Reply | Unmeasured
 
 
-class Belief(Protocol):
+class ReplyReader(Protocol):
     """Makes answers of replies; pure, so that stored replies can be read again without a key."""
 
-    def more(self, outcomes: Sequence[Outcome]) -> Ask | None:
+    def more(self, outcomes: Sequence[AskOutcome]) -> Ask | None:
         """Return one further ask that these outcomes call for, None when there is none.
 
         Called when every ask so far has its outcome; what it returns is asked and appended. A
         repair of an answer that does not fit the schema, or a judge's next look with its tools.
         """
 
-    def answers(self, outcomes: Sequence[Outcome]) -> tuple[Answer, ...]:
+    def answers(self, outcomes: Sequence[AskOutcome]) -> tuple[Answer, ...]:
         """Return the answers: the first is about the whole run where the rubric asks of it."""
 
 
@@ -114,25 +99,119 @@ class Judgement:
     prompt: str
     repeat: int = 0
     asks: tuple[Ask, ...]
-    belief: Belief
+    belief: ReplyReader
 
 
-def key_of(judge: str, request: Request, repeat: int) -> str:
-    """Return 64 hex digits over everything that makes a reply: judge, request and repeat.
+def configured_judge(name: str, table: JudgesTable) -> Judge:
+    """Return the judge called `name`, with its family and parameters; `name` is that of its model.
 
-    The request holds the slice of the run, the rubric and its version, the prompt and the
-    parameters, so that any change of them is another purchase.
+    Raises:
+        ConfigError: the name is no judge's, or its family is unknown.
     """
-    return sha256(_encode((judge, _told(request), repeat))).hexdigest()
+    if OWN_MODEL_MARK in name:
+        name = load_own_model(name).name
+    judge = opening.judge_table(name, table)
+    return Judge(
+        name=name,
+        family=judge.family or model_family(name, table.families),
+        context_tokens=judge.context_tokens,
+        max_output_tokens=judge.max_output_tokens,
+        temperature=judge.temperature,
+        seed=judge.seed,
+        extra=judge.extra,
+    )
 
 
-def request_hash(judge: str, request: Request) -> str:
-    """Return 64 hex digits over what is sent: equal for all repeats."""
-    return sha256(_encode((judge, _told(request)))).hexdigest()
+JudgeMode = Literal["contextual", "isolated"]
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(tuple[Rubric, ...]).decode
+
+# Raised when what is sent around the run changes: the fence, the blocks, the questions.
+REQUEST_VERSION = "1"
+# Of what a judge reads at once, what rubrics that stand together may take.
+BEGINNING_SHARE = 0.25
+_SHARED = (
+    "sets of instructions follow. Each question names the rubric that it is asked by: go by the "
+    "instructions of that rubric, and leave the others aside."
+)
 
 
-def _told(request: Request) -> dict[str, Json]:
-    """Return a request as it is hashed: without media where it has none, and never their data."""
-    told: dict[str, Json] = msgspec.to_builtins(request, order="deterministic")
-    media = [(one.content_type, one.sha256, one.words) for one in request.media]
-    return {**told, "media": media} if media else {k: v for k, v in told.items() if k != "media"}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestOptions:
+    """How runs are judged.
+
+    Attributes:
+        repeat: which asking of the same question, from 0: repeats show the judge's own noise.
+        narration: "off" leaves out what the agent says and thinks; calls and results stay.
+        goals: sub-goals that people confirmed, for rubrics that score.
+        send_media: images of the run are sent, as far as `judges.images` can.
+        mode: "isolated" labels each step without any other, to compare with the whole view.
+        beside: rubrics that the same judge is asked of the same runs: they share one beginning.
+    """
+
+    repeat: int = 0
+    narration: Narration = "on"
+    goals: Goals | None = None
+    send_media: bool = False
+    mode: JudgeMode = "contextual"
+    beside: tuple[Rubric, ...] = ()
+
+
+def record_measure(rubric: Rubric, mode: JudgeMode = "contextual") -> str:
+    """Return the name that the records of a rubric carry; each mode has its own."""
+    name = STEP_SCORES if rubric.name == "no_look" else JUDGE_PREFIX + rubric.name
+    return name + (ISOLATED_SUFFIX if mode == "isolated" else "")
+
+
+def record_prompt(rubric: Rubric, options: RequestOptions) -> str:
+    """Return 16 hex digits over all that is not the run: part of every record's key."""
+    beside = [one.hash for one in rubrics_together(rubric, options) if one.hash != rubric.hash]
+    schema = _encode(answer_schema(rubric)).decode()
+    media = ("media",) if options.send_media else ()
+    modes = (REQUEST_VERSION, schema, options.narration, options.mode, *media, *beside)
+    return prompt_hash(rubric, load_prompt(rubric.kind), *modes)
+
+
+def rubrics_together(rubric: Rubric, options: RequestOptions) -> tuple[Rubric, ...]:
+    """Return the rubrics of one beginning, by name, so that each of them has the same."""
+    alike = {one.name: one for one in (*options.beside, rubric) if one.kind == rubric.kind}
+    return tuple(alike[name] for name in sorted(alike))
+
+
+def system_text(rubric: Rubric, options: RequestOptions) -> str:
+    """Return the first text of a request: one rubric, or all that share the beginning."""
+    return _joined_system(_encode(rubrics_together(rubric, options)))
+
+
+@lru_cache(maxsize=64)
+def _joined_system(rubrics: bytes) -> str:
+    together = _decode(rubrics)
+    if len(together) == 1:
+        return system_prompt(together[0])
+    parts = (f"# Instructions of {one.name}\n\n{system_prompt(one)}" for one in together)
+    return f"{len(together)} {_SHARED}\n\n" + "\n\n".join(parts)
+
+
+def fit_options(rubric: Rubric, judge: Judge, options: RequestOptions) -> RequestOptions:
+    """Return the options that a judge has room for: rubrics stand together where they are small.
+
+    Five rubrics before a run save most of its price where a judge reads much; where it reads
+    little they would leave no room for the run.
+    """
+    together = bound_tokens(system_text(rubric, options))
+    if together <= judge.context_tokens * BEGINNING_SHARE:
+        return options
+    return replace(options, beside=())
+
+
+def check_options(rubric: Rubric, options: RequestOptions) -> None:
+    """Refuse options that the rubric cannot honour.
+
+    Raises:
+        ConfigError: they are such.
+    """
+    if options.mode == "isolated" and rubric.kind != "labels":
+        raise ConfigError(
+            f"rubric {rubric.name} cannot be asked of steps in isolation; step_labels can"
+        )

@@ -24,16 +24,16 @@ from stepscope.model import Answer, Verdict
 from stepscope.values import Unmeasured
 
 PatternName = Literal["whip", "detour", "cascade", "healthy_recovery"]
-NAMES: tuple[PatternName, ...] = get_args(PatternName)
+PATTERN_NAMES: tuple[PatternName, ...] = get_args(PatternName)
 # What became of an error; "unknown" where a step without a label could have addressed it.
-Fate = Literal["recovered", "late", "attempted", "unaddressed", "unknown"]
+ErrorFate = Literal["recovered", "late", "attempted", "unaddressed", "unknown"]
 
 # Steps of the agent after an error within which it counts as recovered: one to look, one to mend.
 WITHIN = 2
 # With more REDUNDANT steps than this a run is not whipping back once, it is going round.
 MOST_REDUNDANT = 2
 
-ADVICE: Mapping[PatternName, str] = {
+PATTERN_ADVICE: Mapping[PatternName, str] = {
     "whip": (
         "Mostly a tool that says too little the first time: tighten its description or its answer, "
         "so that nobody has to try again to be sure."
@@ -54,7 +54,7 @@ ADVICE: Mapping[PatternName, str] = {
 _ADDRESSES = re.compile(r"addresses (\d{1,9}): ")
 
 
-class Pattern(NamedTuple):
+class LabelPattern(NamedTuple):
     """One pattern in one run: its name, the step where it begins, all its steps, and why."""
 
     name: PatternName
@@ -63,15 +63,15 @@ class Pattern(NamedTuple):
     reason: str
 
 
-class Mishap(NamedTuple):
+class LabelledError(NamedTuple):
     """One ERROR of a run: its step, what became of it, and the step that dealt with it."""
 
     step: int
-    fate: Fate
+    fate: ErrorFate
     by: int | None
 
 
-class Comparison(NamedTuple):
+class RecoveryComparison(NamedTuple):
     """The judge's errors beside those that tools reported, as counts.
 
     Attributes:
@@ -93,12 +93,12 @@ class Comparison(NamedTuple):
     rules_only: int
 
 
-Found = dict[PatternName, tuple[Pattern, ...] | Unmeasured]
+PatternSteps = dict[PatternName, tuple[LabelPattern, ...] | Unmeasured]
 
 
-def patterns(
+def find_label_patterns(
     answers: Iterable[Answer], acted: Collection[int], *, passed: bool | None = None
-) -> Found:
+) -> PatternSteps:
     """Return the patterns of one run, every name with what was found of it.
 
     Args:
@@ -109,8 +109,8 @@ def patterns(
     steps = _in_order(answers, acted)
     if not any(isinstance(step, Verdict) for step in steps):
         nothing = Unmeasured("missing_input", "no step of this run has a label")
-        return dict.fromkeys(NAMES, nothing)
-    fates = _mishaps(steps)
+        return dict.fromkeys(PATTERN_NAMES, nothing)
+    fates = _labelled_errors(steps)
     return {
         "whip": () if passed is False else _or_open(_whip(steps, passed), steps),
         "detour": _or_open(_detour(steps), steps),
@@ -119,10 +119,11 @@ def patterns(
     }
 
 
-def addressed(verdict: Verdict) -> int | None:
+def addressed_step(verdict: Verdict) -> int | None:
     """Return the earlier step whose error a step addresses, None where it addresses none.
 
-    >>> addressed(Verdict("judge.step_labels", step=7, cites=(7, 5), reason="addresses 5: mends"))
+    >>> addressed_step(Verdict("judge.step_labels", step=7, cites=(7, 5),
+    ...     reason="addresses 5: mends"))
     5
     """
     found = _ADDRESSES.match(verdict.reason)
@@ -132,12 +133,12 @@ def addressed(verdict: Verdict) -> int | None:
     return step if step < verdict.step and step in verdict.cites else None
 
 
-def mishaps(answers: Iterable[Answer], acted: Collection[int]) -> tuple[Mishap, ...]:
-    """Return every ERROR of the agent with what became of it, in order; arguments of `patterns`."""
-    return _mishaps(_in_order(answers, acted))
+def labelled_errors(answers: Iterable[Answer], acted: Collection[int]) -> tuple[LabelledError, ...]:
+    """Return every ERROR of the agent with what became of it, in order."""
+    return _labelled_errors(_in_order(answers, acted))
 
 
-def _mishaps(steps: Sequence[Answer]) -> tuple[Mishap, ...]:
+def _labelled_errors(steps: Sequence[Answer]) -> tuple[LabelledError, ...]:
     return tuple(
         _fate(step.step, steps[at + 1 :])
         for at, step in enumerate(steps)
@@ -145,28 +146,28 @@ def _mishaps(steps: Sequence[Answer]) -> tuple[Mishap, ...]:
     )
 
 
-def compared(
+def compare_recoveries(
     answers: Iterable[Answer], acted: Collection[int], recovery: Iterable[Answer]
-) -> Comparison:
+) -> RecoveryComparison:
     """Return how a judge's recoveries agree with those that results show (measure `recovery`).
 
     An error of the rules is one of the judge's where the judge labels the step of its call ERROR.
     What no tool reported (a false statement, an unwanted act) is the judge's alone.
     """
-    named = {mishap.step: mishap.fate for mishap in mishaps(answers, acted)}
+    named = {mishap.step: mishap.fate for mishap in labelled_errors(answers, acted)}
     told = [
         (verdict.cites[0], verdict.label == "recovered")
         for verdict in recovery
         if isinstance(verdict, Verdict) and verdict.step is not None and verdict.cites
     ]
-    counts = dict.fromkeys(Comparison._fields, 0)
+    counts = dict.fromkeys(RecoveryComparison._fields, 0)
     for call, mended in told:
         counts[_cell(named.pop(call, None), mended)] += 1
     counts["judge_only"] = len(named)
-    return Comparison(**counts)
+    return RecoveryComparison(**counts)
 
 
-def _cell(fate: Fate | None, mended: bool) -> str:
+def _cell(fate: ErrorFate | None, mended: bool) -> str:
     if fate is None:
         return "rules_only"
     if fate == "unknown":
@@ -186,8 +187,8 @@ def _label(step: Answer) -> str | None:
 
 
 def _or_open(
-    found: tuple[Pattern, ...] | Unmeasured, steps: Sequence[Answer]
-) -> tuple[Pattern, ...] | Unmeasured:
+    found: tuple[LabelPattern, ...] | Unmeasured, steps: Sequence[Answer]
+) -> tuple[LabelPattern, ...] | Unmeasured:
     """Return what was found; where that is nothing, only if every step has a label."""
     unlabelled = sum(_label(step) is None for step in steps)
     if found == () and unlabelled:
@@ -197,7 +198,7 @@ def _or_open(
     return found
 
 
-def _whip(steps: Sequence[Answer], passed: bool | None) -> tuple[Pattern, ...] | Unmeasured:
+def _whip(steps: Sequence[Answer], passed: bool | None) -> tuple[LabelPattern, ...] | Unmeasured:
     at = [place for place, step in enumerate(steps) if _label(step) == "REDUNDANT"]
     whole = all(_label(step) is not None for step in steps)
     inside = all(0 < place < len(steps) - 1 for place in at)
@@ -206,10 +207,10 @@ def _whip(steps: Sequence[Answer], passed: bool | None) -> tuple[Pattern, ...] |
     if passed is None:
         return Unmeasured("missing_input", "nobody says whether this run's outcome was fine")
     cites = tuple(_index(steps[place]) for place in at)
-    return (Pattern("whip", cites[0], cites, f"{len(cites)} REDUNDANT in a run that passed"),)
+    return (LabelPattern("whip", cites[0], cites, f"{len(cites)} REDUNDANT in a run that passed"),)
 
 
-def _detour(steps: Sequence[Answer]) -> tuple[Pattern, ...]:
+def _detour(steps: Sequence[Answer]) -> tuple[LabelPattern, ...]:
     at = [place for place, step in enumerate(steps) if _label(step) == "DETOUR"]
     whole = all(_label(step) is not None for step in steps)
     if not whole or len(at) != 1 or not 0 < at[0] < len(steps) - 1:
@@ -218,45 +219,45 @@ def _detour(steps: Sequence[Answer]) -> tuple[Pattern, ...]:
     if _label(behind) != "PROGRESS":
         return ()
     back = _index(behind)
-    return (Pattern("detour", here, (here, back), f"left at {here}, back at {back}"),)
+    return (LabelPattern("detour", here, (here, back), f"left at {here}, back at {back}"),)
 
 
-def _cascades(steps: Sequence[Answer], fates: Iterable[Mishap]) -> Iterator[Pattern]:
+def _cascades(steps: Sequence[Answer], fates: Iterable[LabelledError]) -> Iterator[LabelPattern]:
     progress = [_index(step) for step in steps if _label(step) == "PROGRESS"]
     for mishap in fates:
         behind = [step for step in progress if step > mishap.step]
         if mishap.fate == "unaddressed" and behind:
             why = f"the error at {mishap.step} is never addressed, {len(behind)} PROGRESS behind it"
-            yield Pattern("cascade", mishap.step, (mishap.step, behind[0]), why)
+            yield LabelPattern("cascade", mishap.step, (mishap.step, behind[0]), why)
 
 
-def _recoveries(fates: Iterable[Mishap]) -> Iterator[Pattern]:
+def _recoveries(fates: Iterable[LabelledError]) -> Iterator[LabelPattern]:
     for mishap in fates:
         if mishap.fate == "recovered" and mishap.by is not None:
             why = f"the error at {mishap.step} is addressed at {mishap.by}"
-            yield Pattern("healthy_recovery", mishap.step, (mishap.step, mishap.by), why)
+            yield LabelPattern("healthy_recovery", mishap.step, (mishap.step, mishap.by), why)
 
 
-def _fate(error: int, later: Sequence[Answer]) -> Mishap:
+def _fate(error: int, later: Sequence[Answer]) -> LabelledError:
     """Return what became of an error, the steps after it given in order."""
     dealt = [
         (place, step)
         for place, step in enumerate(later, 1)
-        if isinstance(step, Verdict) and addressed(step) == error
+        if isinstance(step, Verdict) and addressed_step(step) == error
     ]
     mended = [(place, _index(step)) for place, step in dealt if step.label != "ERROR"]
     unlabelled = [place for place, step in enumerate(later, 1) if _label(step) is None]
     if mended and mended[0][0] <= WITHIN:
-        return Mishap(error, "recovered", mended[0][1])
+        return LabelledError(error, "recovered", mended[0][1])
     if unlabelled and unlabelled[0] <= WITHIN:
-        return Mishap(error, "unknown", None)
+        return LabelledError(error, "unknown", None)
     if mended:
-        return Mishap(error, "late", mended[0][1])
+        return LabelledError(error, "late", mended[0][1])
     if unlabelled:
-        return Mishap(error, "unknown", None)
+        return LabelledError(error, "unknown", None)
     if dealt:
-        return Mishap(error, "attempted", _index(dealt[0][1]))
-    return Mishap(error, "unaddressed", None)
+        return LabelledError(error, "attempted", _index(dealt[0][1]))
+    return LabelledError(error, "unaddressed", None)
 
 
 def _index(step: Answer) -> int:

@@ -1,9 +1,8 @@
-"""Read rubrics: Markdown files with TOML front matter between two lines of `+++`, ours or a user's.
+"""Rubrics: what a judge is asked, with the system prompt and the answer schema of each kind.
 
-Strict, because a slip in a rubric is a slip in every verdict: an unknown key, an answer without an
-example, an example of an answer that is not on the menu and a name that is taken are refused, with
-the file and what is wrong in it. TOML has no aliases and no tags, and the file's size and its lines
-are capped before they are parsed, so that no file can expand into more than it is.
+A rubric is a Markdown file with TOML front matter between two lines of `+++`, ours or a user's. A
+prompt is a template file with the rubric put into its marks. Refuses a rubric whose examples answer
+off its menu, unknown keys, and files that are too large.
 """
 
 from __future__ import annotations
@@ -11,26 +10,153 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
 from stepscope.errors import ConfigError
-from stepscope.judges.rubric import Example, Kind, Rubric
+from stepscope.model import Json
 
-FOLDER = Path(__file__).with_name("rubrics")
-FENCE = "+++"
+# What a rubric sees and in what form it answers.
+#   axis: the whole run; one answer, cited, with a rationale and a confidence
+#   labels: the whole run; a label, a score and an explanation for every step
+#   score: one sub-goal and one step's output, nothing else; a score from 0 to 1
+#   presence: the whole run; present or absent for every step
+#   attribution: a run whose state check failed; which part failed, where, and whose failure it was
+RubricKind = Literal["axis", "labels", "score", "presence", "attribution"]
+
+
+class RubricExample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A worked example: what is seen, what is answered, and why."""
+
+    answer: str
+    trace: str
+    why: str
+    cites: tuple[int, ...] = ()
+
+
+class Rubric(msgspec.Struct, frozen=True, kw_only=True):
+    """A rubric as it was read.
+
+    Attributes:
+        name: unique; a set, a dot and an aspect ("axes.termination"), or the set's name alone.
+        kind: what it sees and in what form it answers.
+        version: raised with every change that can change an answer.
+        question: one sentence.
+        answers: what may be answered; for "score" the names of its bands, worst first.
+        in_scope: what counts.
+        out_of_scope: what does not, and whose rubric it is.
+        examples: at least one for each answer.
+        body: the text of the file, which the judge reads whole.
+        hash: sixteen hex digits over the bytes of the file.
+        failing: the answers that speak against the agent ("incorrect", "ERROR").
+    """
+
+    name: str
+    kind: RubricKind
+    version: str
+    question: str
+    answers: tuple[str, ...]
+    in_scope: tuple[str, ...]
+    out_of_scope: dict[str, str]
+    examples: tuple[RubricExample, ...]
+    body: str
+    hash: str
+    failing: tuple[str, ...] = ()
+
+    @property
+    def set(self) -> str:
+        """The set that it belongs to: its name up to the first dot."""
+        return self.name.partition(".")[0]
+
+
+PROMPTS_FOLDER = Path(__file__).with_name("prompts")
+# What every kind of judge is told of data and evidence; it stands at this mark of each template.
+SHARED_PROMPT = b"[[shared]]"
+
+_MARK = re.compile(r"\[\[(\w+)\]\]")
+
+
+class PromptTemplate(NamedTuple):
+    """A template with what all of them share in its place, and 16 hex digits over those bytes."""
+
+    text: str
+    hash: str
+
+
+@lru_cache
+def load_prompt(kind: RubricKind) -> PromptTemplate:
+    """Return the template of a kind of question."""
+    shared = (PROMPTS_FOLDER / "shared.md").read_bytes().strip()
+    data = (PROMPTS_FOLDER / f"{kind}.md").read_bytes().replace(SHARED_PROMPT, shared)
+    return PromptTemplate(data.decode("utf-8").strip(), sha256(data).hexdigest()[:16])
+
+
+def system_prompt(rubric: Rubric, template: PromptTemplate | None = None) -> str:
+    """Return the system turn that asks a rubric: its template, every mark replaced.
+
+    Raises:
+        KeyError: the template has a mark that nobody knows.
+    """
+    texts = {
+        "rubric": f"{rubric.name}, version {rubric.version}",
+        "question": rubric.question,
+        "answers": _bullet_list(rubric.answers),
+        "in_scope": _bullet_list(rubric.in_scope),
+        "out_of_scope": _bullet_list(
+            f"{what} -> {whose}" for what, whose in rubric.out_of_scope.items()
+        ),
+        "body": rubric.body,
+        "examples": "\n\n".join(
+            _example_text(number, example) for number, example in enumerate(rubric.examples, 1)
+        ),
+    }
+    text = (template or load_prompt(rubric.kind)).text
+    return _MARK.sub(lambda mark: texts[mark[1]], text)
+
+
+def prompt_hash(rubric: Rubric, template: PromptTemplate, *modes: str) -> str:
+    """Return 16 hex digits over all that is not the run: rubric, template, and modes in order.
+
+    Modes are whatever else changes an answer: the schema, the narration, isolated or contextual.
+
+    >>> from stepscope.judges.rubrics import rubric
+    >>> one = rubric("axes.termination")
+    >>> prompt_hash(one, load_prompt("axis"), "a", "b") == prompt_hash(one, load_prompt("axis"),
+    ...     "ab")
+    False
+    """
+    parts = (rubric.hash, template.hash, *modes)
+    # Lengths stand before the texts: no two lists of parts are the same bytes.
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _bullet_list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _example_text(number: int, example: RubricExample) -> str:
+    cites = f", citing {', '.join(map(str, example.cites))}" if example.cites else ""
+    return (
+        f"Example {number}. Answer: {example.answer}{cites}\n"
+        f"{example.trace.strip()}\nWhy: {example.why.strip()}"
+    )
+
+
+RUBRICS_FOLDER = Path(__file__).with_name("rubrics")
+FRONT_MATTER_FENCE = "+++"
 # A rubric is read by a judge whole, before each run: ours have under 12 KiB.
-MOST_BYTES = 256 * 1024
+MOST_RUBRIC_BYTES = 256 * 1024
 # A dotted key of TOML costs the square of its parts, and none of a sensible one is so long.
 MOST_LINE_CHARACTERS = 2_000
-KINDS: tuple[Kind, ...] = get_args(Kind)
+RUBRIC_KINDS: tuple[RubricKind, ...] = get_args(RubricKind)
 # The rubrics of each set in the order in which they are asked; a set of one has its rubric's name.
-SETS: dict[str, tuple[str, ...]] = {
+RUBRIC_SETS: dict[str, tuple[str, ...]] = {
     "axes": (
         "axes.tool_selection",
         "axes.argument_validity",
@@ -50,9 +176,9 @@ SETS: dict[str, tuple[str, ...]] = {
     "attribution": ("attribution",),
     "no_look": ("no_look",),
 }
-BUILT_IN = tuple(name for names in SETS.values() for name in names)
+BUILT_IN_RUBRICS = tuple(name for names in RUBRIC_SETS.values() for name in names)
 # What each kind may answer. An axis may do without the last two; a score names its own bands.
-MENUS: dict[Kind, tuple[str, ...]] = {
+ANSWER_MENUS: dict[RubricKind, tuple[str, ...]] = {
     "axis": ("correct", "incorrect", "uncertain", "not_applicable"),
     "labels": ("PROGRESS", "REDUNDANT", "DETOUR", "ERROR"),
     "presence": ("present", "absent"),
@@ -65,7 +191,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}(?:\.[a-z][a-z0-9_]{0,39})?")
 _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+){0,2}")
 
 
-class Front(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FrontMatter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The front matter of a rubric file.
 
     Attributes:
@@ -81,47 +207,47 @@ class Front(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """
 
     name: str
-    kind: Kind
+    kind: RubricKind
     version: str
     question: str
     answers: tuple[str, ...]
     in_scope: tuple[str, ...]
     out_of_scope: dict[str, str]
-    examples: tuple[Example, ...]
+    examples: tuple[RubricExample, ...]
     failing: tuple[str, ...] = ()
 
 
-def rubric(name: str) -> Rubric:
+def load_rubric(name: str) -> Rubric:
     """Return one rubric: a built-in by its name, a user's by the path of its file.
 
     Raises:
         ConfigError: nothing is called so, or the file is no rubric; the message says where and why.
     """
     if _is_path(name):
-        return _own(Path(name))
-    if name not in BUILT_IN:
-        raise ConfigError(_unknown(name))
-    return _built_in(name)
+        return _load_file(Path(name))
+    if name not in BUILT_IN_RUBRICS:
+        raise ConfigError(_unknown_rubric(name))
+    return _load_built_in(name)
 
 
-def rubric_set(name: str) -> tuple[Rubric, ...]:
+def load_rubric_set(name: str) -> tuple[Rubric, ...]:
     """Return the rubrics of a set in the order in which they are asked, or the one of a name.
 
     Raises:
-        ConfigError: as `rubric` does.
+        ConfigError: as `load_rubric` does.
     """
-    return tuple(rubric(one) for one in SETS.get(name, (name,)))
+    return tuple(load_rubric(one) for one in RUBRIC_SETS.get(name, (name,)))
 
 
-def rubrics(names: Iterable[str]) -> tuple[Rubric, ...]:
+def load_rubrics(names: Iterable[str]) -> tuple[Rubric, ...]:
     """Return the rubrics of several sets, names and paths, each once, in the order given.
 
     Raises:
-        ConfigError: as `rubric` does, or two different files have one name.
+        ConfigError: as `load_rubric` does, or two different files have one name.
     """
     chosen: dict[str, tuple[Rubric, str]] = {}
     for name in names:
-        for one in rubric_set(name):
+        for one in load_rubric_set(name):
             before = chosen.setdefault(one.name, (one, name))
             if before[0].hash != one.hash:
                 raise ConfigError(
@@ -130,16 +256,16 @@ def rubrics(names: Iterable[str]) -> tuple[Rubric, ...]:
     return tuple(one for one, _ in chosen.values())
 
 
-def read(data: bytes, where: str) -> Rubric:
+def read_rubric(data: bytes, where: str) -> Rubric:
     """Return the rubric that the bytes of a file hold; `where` is its place in messages.
 
     Raises:
         ConfigError: too large, not UTF-8, no front matter, a key unknown, missing or of the wrong
             type, an answer off the menu or without an example.
     """
-    text = _text(data, where)
-    front, body = _parts(text, where)
-    _refuse_senseless(front, body, where)
+    text = _decode_text(data, where)
+    front, body = _split_front_matter(text, where)
+    _check_rubric(front, body, where)
     return Rubric(
         **{name: getattr(front, name) for name in front.__struct_fields__},
         body=body,
@@ -151,40 +277,42 @@ def _is_path(name: str) -> bool:
     return name.endswith(".md") or "/" in name or "\\" in name
 
 
-def _unknown(name: str) -> str:
-    known = (*SETS, *(one for one in BUILT_IN if one not in SETS))
+def _unknown_rubric(name: str) -> str:
+    known = (*RUBRIC_SETS, *(one for one in BUILT_IN_RUBRICS if one not in RUBRIC_SETS))
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
     return f"no rubric called {name!r}; {hint} A rubric of your own is a path that ends in .md"
 
 
-@lru_cache(maxsize=len(BUILT_IN))
-def _built_in(name: str) -> Rubric:
-    path = FOLDER / f"{name}.md"
-    found = read(path.read_bytes(), str(path))
+@lru_cache(maxsize=len(BUILT_IN_RUBRICS))
+def _load_built_in(name: str) -> Rubric:
+    path = RUBRICS_FOLDER / f"{name}.md"
+    found = read_rubric(path.read_bytes(), str(path))
     if found.name != name:
         raise ConfigError(f"{path}: the rubric calls itself {found.name!r}; expected {name!r}")
     return found
 
 
-def _own(path: Path) -> Rubric:
+def _load_file(path: Path) -> Rubric:
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MOST_RUBRIC_BYTES + 1)
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read ({e.strerror})") from e
-    found = read(data, str(path))
-    alone = [name for name, members in SETS.items() if members == (name,)]
-    if found.name in BUILT_IN or found.name in SETS or found.set in alone:
+    found = read_rubric(data, str(path))
+    alone = [name for name, members in RUBRIC_SETS.items() if members == (name,)]
+    if found.name in BUILT_IN_RUBRICS or found.name in RUBRIC_SETS or found.set in alone:
         raise ConfigError(
             f"{path}: name {found.name!r} belongs to a built-in rubric; choose a name of your own"
         )
     return found
 
 
-def _text(data: bytes, where: str) -> str:
-    if len(data) > MOST_BYTES:
-        raise ConfigError(f"{where}: larger than {MOST_BYTES} bytes; a judge reads a rubric whole")
+def _decode_text(data: bytes, where: str) -> str:
+    if len(data) > MOST_RUBRIC_BYTES:
+        raise ConfigError(
+            f"{where}: larger than {MOST_RUBRIC_BYTES} bytes; a judge reads a rubric whole"
+        )
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as e:
@@ -192,16 +320,17 @@ def _text(data: bytes, where: str) -> str:
         raise ConfigError(f"{where}, line {line}: not UTF-8; save the file as UTF-8") from e
 
 
-def _parts(text: str, where: str) -> tuple[Front, str]:
+def _split_front_matter(text: str, where: str) -> tuple[FrontMatter, str]:
     lines = text.split("\n")
-    if lines[0].rstrip() != FENCE:
+    if lines[0].rstrip() != FRONT_MATTER_FENCE:
         raise ConfigError(
-            f"{where}, line 1: found {lines[0][:40]!r}; expected {FENCE} and front matter in TOML"
+            f"{where}, line 1: found {lines[0][:40]!r}; expected {FRONT_MATTER_FENCE} and "
+            "front matter in TOML"
         )
-    ends = (at for at, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE)
+    ends = (at for at, line in enumerate(lines[1:], 1) if line.rstrip() == FRONT_MATTER_FENCE)
     end = next(ends, None)
     if end is None:
-        raise ConfigError(f"{where}: the front matter has no closing line of {FENCE}")
+        raise ConfigError(f"{where}: the front matter has no closing line of {FRONT_MATTER_FENCE}")
     for number, line in enumerate(lines[1:end], 2):
         if len(line) > MOST_LINE_CHARACTERS:
             raise ConfigError(
@@ -209,10 +338,10 @@ def _parts(text: str, where: str) -> tuple[Front, str]:
             )
     table = _toml(lines[1:end], where)
     for key in table:
-        if key not in Front.__struct_fields__:
-            raise ConfigError(f"{where}: {_unknown_key(key, Front.__struct_fields__)}")
+        if key not in FrontMatter.__struct_fields__:
+            raise ConfigError(f"{where}: {_unknown_key(key, FrontMatter.__struct_fields__)}")
     try:
-        front = msgspec.convert(table, Front)
+        front = msgspec.convert(table, FrontMatter)
     except msgspec.ValidationError as e:
         raise ConfigError(f"{where}: {_one_line(e)}") from e
     return front, "\n".join(lines[end + 1 :]).strip()
@@ -234,12 +363,12 @@ def _unknown_key(key: str, known: tuple[str, ...]) -> str:
     return f"unknown key {key[:40]!r}; {hint}"
 
 
-def _refuse_senseless(front: Front, body: str, where: str) -> None:
+def _check_rubric(front: FrontMatter, body: str, where: str) -> None:
     for wrong in _complaints(front, body):
         raise ConfigError(f"{where}: {wrong}")
 
 
-def _complaints(front: Front, body: str) -> Iterable[str]:
+def _complaints(front: FrontMatter, body: str) -> Iterable[str]:
     """Yield what is wrong with a rubric, the first thing first."""
     if not _NAME.fullmatch(front.name):
         yield f"name is {front.name!r}; expected lower-case words, at most one dot: set.aspect"
@@ -259,8 +388,8 @@ def _complaints(front: Front, body: str) -> Iterable[str]:
     yield from _bad_examples(front)
 
 
-def _off_menu(front: Front) -> Iterable[str]:
-    answers, menu = front.answers, MENUS[front.kind]
+def _off_menu(front: FrontMatter) -> Iterable[str]:
+    answers, menu = front.answers, ANSWER_MENUS[front.kind]
     doubled = [answer for answer in answers if answers.count(answer) > 1]
     if doubled:
         yield f"answers have {doubled[0]!r} twice"
@@ -277,7 +406,7 @@ def _off_menu(front: Front) -> Iterable[str]:
         yield f"failing has {strange[0]!r}, which is no answer of this rubric"
 
 
-def _bad_examples(front: Front) -> Iterable[str]:
+def _bad_examples(front: FrontMatter) -> Iterable[str]:
     for number, example in enumerate(front.examples, 1):
         if example.answer not in front.answers:
             yield f"example {number} answers {example.answer!r}, which is not among the answers"
@@ -293,3 +422,122 @@ def _bad_examples(front: Front) -> Iterable[str]:
 
 def _one_line(error: Exception) -> str:
     return str(error).replace("\n", " ")[:200]
+
+
+AnswerSchema = dict[str, Json]
+
+# Whose failure it was: not the rubric's to choose.
+FAULT_OWNERS = ("agent", "user", "environment")
+
+
+def answer_schema(rubric: Rubric) -> AnswerSchema:
+    """Return the schema of the answers to a rubric."""
+    return _object_schema(_SCHEMAS[rubric.kind](rubric.answers))
+
+
+def schema_name(kind: RubricKind) -> str:
+    """Return what the schema is called where a provider wants a name."""
+    return f"{kind}_answer"
+
+
+def _axis_schema(answers: Sequence[str]) -> AnswerSchema:
+    return {
+        "evidence": _evidence_schema(),
+        "cited_step_indices": _list_schema(
+            {"type": "integer"}, "steps that decide the answer; never empty for an answer against"
+        ),
+        "rationale": _text_schema("why, in one to three sentences"),
+        "label": _menu_schema(answers),
+        "confidence": _number_schema("0 to 1"),
+    }
+
+
+def _labels_schema(answers: Sequence[str]) -> AnswerSchema:
+    step = {
+        "step": _step_schema("which step is labelled"),
+        "explanation": _text_schema("why, in one sentence"),
+        "label": _menu_schema(answers),
+        "score": _number_schema("0 to 1, how well the step does within its label"),
+        "addresses": {
+            "anyOf": [{"type": "integer"}, {"type": "null"}],
+            "description": "the earlier step whose error this one repairs, else null",
+        },
+    }
+    return {"steps": _list_schema(_object_schema(step), "one for each step asked about, in order")}
+
+
+def _score_schema(_: Sequence[str]) -> AnswerSchema:
+    return {"rationale": _text_schema("why, in one sentence"), "score": _number_schema("0 to 1")}
+
+
+def _presence_schema(_: Sequence[str]) -> AnswerSchema:
+    step = {
+        "step": _step_schema("which step is looked at"),
+        "quote": _text_schema(
+            "words of that step that show it, copied exactly; empty where absent"
+        ),
+        "present": {"type": "boolean"},
+    }
+    return {
+        "steps": _list_schema(_object_schema(step), "one for each step asked about, in order"),
+        "rationale": _text_schema("what was found, in one to three sentences"),
+    }
+
+
+def _attribution_schema(answers: Sequence[str]) -> AnswerSchema:
+    return {
+        "evidence": _evidence_schema(),
+        "rationale": _text_schema("why, in one to three sentences"),
+        "part": _menu_schema(answers),
+        "step": _step_schema("where it failed"),
+        "whose": _menu_schema(FAULT_OWNERS),
+        "confidence": _number_schema("0 to 1"),
+    }
+
+
+def _object_schema(properties: AnswerSchema) -> AnswerSchema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list_schema(items: AnswerSchema, description: str) -> AnswerSchema:
+    return {"type": "array", "items": items, "description": description}
+
+
+def _evidence_schema() -> AnswerSchema:
+    item = {
+        "step": _step_schema("whose words"),
+        "quote": _text_schema("words of that step, copied exactly"),
+    }
+    return _list_schema(
+        _object_schema(item), "observations that bear the answer, results before claims"
+    )
+
+
+def _menu_schema(answers: Sequence[str]) -> AnswerSchema:
+    return {"type": "string", "enum": list(answers)}
+
+
+def _text_schema(description: str) -> AnswerSchema:
+    return {"type": "string", "description": description}
+
+
+def _number_schema(description: str) -> AnswerSchema:
+    return {"type": "number", "description": description}
+
+
+def _step_schema(description: str) -> AnswerSchema:
+    return {"type": "integer", "description": description}
+
+
+_SCHEMAS = {
+    "axis": _axis_schema,
+    "labels": _labels_schema,
+    "score": _score_schema,
+    "presence": _presence_schema,
+    "attribution": _attribution_schema,
+}

@@ -1,24 +1,44 @@
-"""What a judge may look up before it answers: tools that read and change nothing.
+"""Judges that look things up before they answer: read-only tools over a run, one lookup a reply.
 
-A tool is a function of a run, of what it is measured against, or of what the run left behind. What
-a judge asks for is checked like everything that a model wrote: it has read the trace. What a tool
-finds is text of others: without secrets, in the normal form, cut visibly at a bound. Tools that run
-programs are `tools_files`, and off, with the reason, where there is no sandbox.
+No provider's own tool calls are needed: the schema offers the lookups beside the answer, so that
+every endpoint with structured output can do it, and the ledger holds each lookup as a reply like
+any other. What was found stands in the next request as fenced data, after everything that providers
+cache. Lookups are limited in number, bytes and tokens. A judge that goes on all the same, repeats
+itself or writes no lookup has no verdict, with the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
 
-from stepscope.judges.normal import folded, normal
-from stepscope.judges.rendering import Block, Narration, copy_of, read_of
-from stepscope.model import Case, Trajectory
+from stepscope.judges import plan
+from stepscope.judges.judgement import AskOutcome, Judge, Judgement, ReplyReader, RequestOptions
+from stepscope.judges.replies import InvalidReply, ReplyFields, parse_object
+from stepscope.judges.rubrics import Rubric
+from stepscope.judges.transcript import (
+    BYTES_PER_TOKEN,
+    Fence,
+    Narration,
+    TranscriptBlock,
+    bound_tokens,
+    fence_nonce,
+    make_transcript,
+    redact_for_judge,
+)
+from stepscope.model import Answer, Case, Json, Reply, Trajectory, Verdict
+from stepscope.model.records import LOOKS_SUFFIX
+from stepscope.models.dialect import Ask, reply_key
+from stepscope.safety.normalise import fold_text, normalise_text
 from stepscope.safety.redact import Redactor
+from stepscope.safety.text import visible
+from stepscope.values import Unmeasured
 
 # Of what one look gives back; a step of a usual run is shorter.
 RESULT_BYTES = 8_192
@@ -31,7 +51,7 @@ _HITS = 20
 _GLIMPSE = 90
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class LookupCall(msgspec.Struct, frozen=True, kw_only=True):
     """What a judge asks of a tool; each tool reads what it needs and ignores the rest.
 
     Attributes:
@@ -51,19 +71,19 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
 
 
-class Refused(Exception):
+class LookupRefused(Exception):
     """A call that makes no sense; the message is told to the judge."""
 
 
-class Tool(NamedTuple):
+class LookupTool(NamedTuple):
     """One tool: its name, how it is called (one line, told to the judge), and what it does."""
 
     name: str
     manual: str
-    use: Callable[[Call], str]
+    use: Callable[[LookupCall], str]
 
 
-class Look(NamedTuple):
+class LookupResult(NamedTuple):
     """What a call gave.
 
     Attributes:
@@ -89,33 +109,35 @@ class Toolbox:
         result_bytes: the bound of one look.
     """
 
-    tools: Mapping[str, Tool]
+    tools: Mapping[str, LookupTool]
     off: Mapping[str, str] = field(default_factory=dict)
     redactor: Redactor
     state: str = ""
     result_bytes: int = RESULT_BYTES
-    _known: dict[Call, Look] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[LookupCall, LookupResult] = field(default_factory=dict, init=False, repr=False)
 
-    def look(self, call: Call) -> Look:
+    def look(self, call: LookupCall) -> LookupResult:
         """Return what a call gives; the same call gives the same as long as this toolbox lives."""
         if call not in self._known:
             self._known[call] = self._look(call)
         return self._known[call]
 
-    def _look(self, call: Call) -> Look:
+    def _look(self, call: LookupCall) -> LookupResult:
         tool = self.tools.get(call.action)
         if tool is None:
-            return Look(False, f"there is no such tool; there are: {', '.join(self.tools)}")
+            return LookupResult(False, f"there is no such tool; there are: {', '.join(self.tools)}")
         try:
             found = tool.use(call)
-        except Refused as e:
-            return Look(False, normal(str(e)))
-        text = read_of(found, self.redactor)
+        except LookupRefused as e:
+            return LookupResult(False, normalise_text(str(e)))
+        text = redact_for_judge(found, self.redactor)
         raw = text.encode("utf-8", "replace")
         kept = raw[: self.result_bytes].decode("utf-8", "ignore")
-        return Look(True, kept or "(nothing)", len(text) - len(kept))
+        return LookupResult(True, kept or "(nothing)", len(text) - len(kept))
 
-    def with_more(self, tools: Iterable[Tool], *, off: Mapping[str, str], state: str) -> Toolbox:
+    def with_more(
+        self, tools: Iterable[LookupTool], *, off: Mapping[str, str], state: str
+    ) -> Toolbox:
         """Return a toolbox that has these tools, too."""
         return Toolbox(
             tools={**self.tools, **{tool.name: tool for tool in tools}},
@@ -126,7 +148,7 @@ class Toolbox:
         )
 
 
-def run_tools(
+def trajectory_tools(
     trajectory: Trajectory,
     case: Case | None = None,
     *,
@@ -143,18 +165,20 @@ def run_tools(
         narration: whether the agent's own words are read.
         check: what the state check of this run found, where there was one.
     """
-    steps = copy_of(trajectory, redactor=redactor, narration=narration).steps
-    reader = _Reader(steps)
+    steps = make_transcript(trajectory, redactor=redactor, narration=narration).steps
+    reader = _StepTools(steps)
     tools = [
-        Tool("list_steps", "the steps from `start` on, a line each", reader.listed),
-        Tool("read_step", "`step` in full, from character `start` on", reader.read),
-        Tool("search_trace", "the steps that hold `text`, to the letter", reader.search),
+        LookupTool("list_steps", "the steps from `start` on, a line each", reader.listed),
+        LookupTool("read_step", "`step` in full, from character `start` on", reader.read),
+        LookupTool("search_trace", "the steps that hold `text`, to the letter", reader.search),
     ]
     if case is not None:
-        told = _case(case)
-        tools.append(Tool("read_case", "the task and the rules it was under", lambda _: told))
+        told = _case_text(case)
+        tools.append(LookupTool("read_case", "the task and the rules it was under", lambda _: told))
     if check:
-        tools.append(Tool("state_check", "what the check of the end state found", lambda _: check))
+        tools.append(
+            LookupTool("state_check", "what the check of the end state found", lambda _: check)
+        )
     seen = f"{narration} {case.hash if case else ''} {check}"
     return Toolbox(
         tools={tool.name: tool for tool in tools},
@@ -163,16 +187,16 @@ def run_tools(
     )
 
 
-class _Reader:
+class _StepTools:
     """Reads the steps of a run as all judges read them."""
 
-    def __init__(self, steps: tuple[Block, ...]) -> None:
+    def __init__(self, steps: tuple[TranscriptBlock, ...]) -> None:
         self.steps = steps
         self.texts = [
             "\n".join(f"{piece.label}: {piece.text}" for piece in step.pieces) for step in steps
         ]
 
-    def listed(self, call: Call) -> str:
+    def listed(self, call: LookupCall) -> str:
         first = 0 if call.start is None else self._index(call.start, "start")
         lines = [
             f"{step.words}: {' '.join(text[:_GLIMPSE].split())}"
@@ -181,23 +205,23 @@ class _Reader:
         more = len(lines) - _LISTED
         return "\n".join(lines[:_LISTED] + ([f"({more} more steps)"] if more > 0 else []))
 
-    def read(self, call: Call) -> str:
+    def read(self, call: LookupCall) -> str:
         if call.step is None:
-            raise Refused("read_step needs `step`")
+            raise LookupRefused("read_step needs `step`")
         at = self._index(call.step, "step")
         start = call.start or 0
         text = self.texts[at]
         if not 0 <= start <= len(text):
-            raise Refused(f"`start` is {start}; step {at} has {len(text)} characters")
+            raise LookupRefused(f"`start` is {start}; step {at} has {len(text)} characters")
         return f"{self.steps[at].words}\n{text[start:]}"
 
-    def search(self, call: Call) -> str:
-        wanted = searched(call)
+    def search(self, call: LookupCall) -> str:
+        wanted = search_text(call)
         hits: list[str] = []
         found = 0
         for step, text in zip(self.steps, self.texts, strict=True):
             at = text.find(wanted)
-            if at < 0 and folded(wanted) not in folded(text):
+            if at < 0 and fold_text(wanted) not in fold_text(text):
                 continue
             found += 1
             if found <= _HITS:
@@ -210,24 +234,24 @@ class _Reader:
 
     def _index(self, index: int, name: str) -> int:
         if not 0 <= index < len(self.steps):
-            raise Refused(f"`{name}` is {index}; there are steps 0 to {len(self.steps) - 1}")
+            raise LookupRefused(f"`{name}` is {index}; there are steps 0 to {len(self.steps) - 1}")
         return index
 
 
-def searched(call: Call) -> str:
+def search_text(call: LookupCall) -> str:
     """Return the text of a call.
 
     Raises:
         Refused: there is none, or too much.
     """
     if not call.text.strip():
-        raise Refused(f"{call.action} needs `text`")
+        raise LookupRefused(f"{call.action} needs `text`")
     if len(call.text) > TEXT_CHARACTERS:
-        raise Refused(f"`text` has {len(call.text)} characters; at most {TEXT_CHARACTERS}")
+        raise LookupRefused(f"`text` has {len(call.text)} characters; at most {TEXT_CHARACTERS}")
     return call.text
 
 
-def _case(case: Case) -> str:
+def _case_text(case: Case) -> str:
     """Return what the agent was told and held to; not what it should have done."""
     rules = [msgspec.json.encode(rule).decode() for rule in case.policy]
     lines = [f"workflow: {case.workflow}", f"task: {case.task}"]
@@ -235,3 +259,368 @@ def _case(case: Case) -> str:
     lines += [f"must be told: {text}" for text in case.outputs]
     lines += [f"goal: {goal.name}" for goal in case.subgoals]
     return "\n".join(lines + [f"rule: {rule}" for rule in rules])
+
+
+# The action that is no look.
+ANSWER_ACTION = "answer"
+_FIELDS = ("why", "action", "step", "start", "text", "path", "command", ANSWER_ACTION)
+# Of the record that says what was looked at.
+_RECORD_CHARACTERS = 6_000
+# What a block adds to what it holds, and what its lines may.
+_FRAME_BYTES = 400
+
+
+class LookupTurn(NamedTuple):
+    """One look: what was asked, and what it gave."""
+
+    call: LookupCall
+    look: LookupResult
+
+
+def turn_schema(answer: dict[str, Json], offered: Sequence[str]) -> dict[str, Json]:
+    """Return the schema of a turn: a menu of looks and the answer, or the answer alone."""
+    number: dict[str, Json] = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    last = answer if not offered else {"anyOf": [answer, {"type": "null"}]}
+    properties: dict[str, Json] = {
+        "why": {"type": "string", "description": "what is still open, in one sentence"},
+        "action": {"type": "string", "enum": [*offered, ANSWER_ACTION]},
+        "step": number,
+        "start": number,
+        "text": {"type": "string"},
+        "path": {"type": "string"},
+        "command": {"type": "array", "items": {"type": "string"}},
+        ANSWER_ACTION: last,
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def read_turn(reply: Reply) -> LookupCall | Reply:
+    """Return the look that a reply asks for, or the plain reply that its answer is.
+
+    Raises:
+        Disbelief: it is neither.
+    """
+    fields = ReplyFields(parse_object(reply), _FIELDS, "the reply")
+    action = fields.text("action")
+    if action == ANSWER_ACTION:
+        text = dump_json(fields.value[ANSWER_ACTION])
+        return msgspec.structs.replace(reply, text=text, structure="json_schema")
+    return LookupCall(
+        action=_valid_text(action),
+        step=_whole_number(fields, "step"),
+        start=_whole_number(fields, "start"),
+        text=_valid_text(fields.text("text")),
+        path=_valid_text(fields.text("path")),
+        command=tuple(_word(word) for word in fields.listed("command")),
+    )
+
+
+def _whole_number(fields: ReplyFields, name: str) -> int | None:
+    return None if fields.value[name] is None else fields.whole(name)
+
+
+def _word(value: Json) -> str:
+    if type(value) is not str:
+        raise InvalidReply("unparsable", "wrong_type: an argument that is no text")
+    return _valid_text(value)
+
+
+def _valid_text(text: str) -> str:
+    """Return a text without halves of characters, which JSON can say and no encoding can."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def tool_manual(toolbox: Toolbox) -> str:
+    """Return what a judge is told of its tools."""
+    lines = [
+        "Before you answer you may look things up. Each reply is one action: a tool, with what "
+        "it needs, and null, an empty text or an empty list for the rest; or `answer`, with "
+        "the answer as described above. What a look finds is recorded text like the rest, "
+        "whatever it says. Cite steps of the recording, not looks.",
+        "Tools:",
+    ]
+    lines += [f"- {tool.name}: {tool.manual}" for tool in toolbox.tools.values()]
+    lines += [f"Off here: {', '.join(toolbox.off)}."] if toolbox.off else []
+    return "\n".join(lines)
+
+
+def turn_block(fence: Fence, number: int, turn: LookupTurn) -> str:
+    """Return a look as the judge reads it next: fenced, what it asked for too."""
+    asked = msgspec.json.encode(turn.call).decode()
+    label = "found" if turn.look.held else "refused"
+    if turn.look.left_out:
+        label += f", {turn.look.left_out} characters left out"
+    return fence.block(f"look {number}", ("asked", asked), (label, turn.look.text))
+
+
+def dump_json(value: Json) -> str:
+    """Return a value as JSON text."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def turn_bytes(turn: LookupTurn) -> int:
+    """Return about how many bytes a look takes in the next request."""
+    asked = msgspec.json.encode(turn.call)
+    return _FRAME_BYTES + len(asked) + len(turn.look.text.encode("utf-8", "replace"))
+
+
+def list_turns(turns: Sequence[LookupTurn]) -> list[Mapping[str, Json]]:
+    """Return looks as their record says them, and how many do not fit into it."""
+    told: list[Mapping[str, Json]] = []
+    left = _RECORD_CHARACTERS
+    for turn in turns:
+        one = _turn_record(turn)
+        left -= len(dump_json(one))
+        if left < 0:
+            return [*told, {"more": len(turns) - len(told)}]
+        told.append(one)
+    return told
+
+
+def _turn_record(turn: LookupTurn) -> Mapping[str, Json]:
+    """Return a look as its record says it: what was asked, and a hash of what it gave."""
+    asked = {k: v for k, v in msgspec.to_builtins(turn.call).items() if v not in (None, "", [], ())}
+    found = sha256(turn.look.text.encode("utf-8", "replace")).hexdigest()[:16]
+    return {**asked, "held": turn.look.held, "found": found, "bytes": len(turn.look.text.encode())}
+
+
+# Raised with every change of what a judge with tools is told.
+TOOLS_VERSION = "1"
+
+
+# The same look so often is a circle.
+_MOST_REPEATS = 3
+# What the manual of the tools takes.
+_MANUAL_TOKENS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupLimits:
+    """How far a judge may look before it answers.
+
+    Attributes:
+        looks: how many, refused ones included.
+        bytes: of all that was found, together.
+        tokens: read and written in all its replies; 0 where a provider does not say.
+    """
+
+    looks: int = 12
+    bytes: int = 65_536
+    tokens: int = 1_000_000
+
+
+LOOKUP_LIMITS = LookupLimits()
+
+
+def allows_tools(rubric: Rubric, options: RequestOptions) -> bool:
+    """Tell whether a rubric may be asked with tools: not where it sees one step and no other."""
+    return rubric.kind != "score" and options.mode == "contextual"
+
+
+def reserve_context(judge: Judge, limits: LookupLimits = LOOKUP_LIMITS) -> Judge:
+    """Return a judge to plan with: what it can read at once, less the room for what it looks up."""
+    room = min(_room_tokens(limits), judge.context_tokens // 2)
+    return msgspec.structs.replace(judge, context_tokens=judge.context_tokens - room)
+
+
+def add_tools(
+    judgement: Judgement,
+    toolbox: Toolbox,
+    *,
+    judge: Judge,
+    key: bytes,
+    limits: LookupLimits = LOOKUP_LIMITS,
+) -> Judgement:
+    """Return the judgement of a judge that may look things up with these tools first.
+
+    Its records carry another prompt hash, over the tools, what they can see, and the limits: what
+    was judged with tools is not what was judged without, nor with another state of the workspace.
+
+    Args:
+        judgement: as it is planned without tools, for the judge that `reserve_context` returns.
+        toolbox: what there is to look up; it is used while the judgement is judged.
+        judge: who is asked, with all that it can read at once.
+        key: of the store; what is found stands within the fence of this run before this judge.
+        limits: how far the judge may look.
+    """
+    judgement = replace(judgement, judge=judge)
+    fence = Fence(fence_nonce(key, judgement.trajectory, judge.name))
+    looking = _ToolReplyReader(judgement, toolbox, fence, limits)
+    prompt = f"{judgement.prompt} {TOOLS_VERSION} {toolbox.state} {limits} {sorted(toolbox.off)}"
+    return replace(
+        judgement,
+        asks=tuple(looking.ask(plain, _LookupPath(())) for plain in judgement.asks),
+        prompt=sha256(prompt.encode()).hexdigest()[:16],
+        belief=looking,
+    )
+
+
+class _LookupPath(NamedTuple):
+    """What a judge did so far on the way to one answer.
+
+    Attributes:
+        turns: its looks, in order.
+        tokens: of all its replies.
+        wrong: replies that were no look and no answer; one is forgiven.
+    """
+
+    turns: tuple[LookupTurn, ...]
+    tokens: int = 0
+    wrong: int = 0
+
+
+class _PathsSoFar(NamedTuple):
+    """What the outcomes so far say: the paths, an outcome for each that ended, what is next."""
+
+    paths: tuple[_LookupPath, ...]
+    ended: tuple[AskOutcome, ...]
+    next: Ask | None
+
+
+class _ToolReplyReader:
+    """Believes what the plain belief believes, and looks up what the judge asks for until then."""
+
+    def __init__(
+        self, judgement: Judgement, toolbox: Toolbox, fence: Fence, limits: LookupLimits
+    ) -> None:
+        self.judgement = judgement
+        self.plain: ReplyReader = judgement.belief
+        self.toolbox = toolbox
+        self.fence = fence
+        self.limits = limits
+
+    def more(self, outcomes: Sequence[AskOutcome]) -> Ask | None:
+        """Return the ask that follows the last look, or the plain belief's own, if any."""
+        return self._follow(outcomes).next
+
+    def answers(self, outcomes: Sequence[AskOutcome]) -> tuple[Answer, ...]:
+        """Return the plain belief's answers, and one that says what was looked at."""
+        followed = self._follow(outcomes)
+        turns = [turn for path in followed.paths for turn in path.turns]
+        measure = f"{self.judgement.measure}{LOOKS_SUFFIX}"
+        told = visible(self.fence.cleared(dump_json(list_turns(turns))))
+        looks = Verdict(measure, value=float(len(turns)), reason=told)
+        return (*self.plain.answers(followed.ended), looks)
+
+    def ask(self, plain: Ask, path: _LookupPath) -> Ask:
+        """Return the ask of a judge that has come so far on the way to a plain answer."""
+        offered = () if self._spent(plain, path) else tuple(self.toolbox.tools)
+        request = msgspec.structs.replace(
+            plain.request,
+            question=self._question(plain, path, offered),
+            schema=turn_schema(plain.request.schema, offered),
+            schema_name=f"look_or_{plain.request.schema_name}",
+        )
+        key = reply_key(plain.judge, request, self.judgement.repeat)
+        return msgspec.structs.replace(plain, key=key, request=request)
+
+    def _follow(self, outcomes: Sequence[AskOutcome]) -> _PathsSoFar:
+        plain = self.judgement.asks
+        rest = iter(outcomes[len(plain) :])
+        paths: list[_LookupPath] = []
+        ended: list[AskOutcome] = []
+        for ask, first in zip(plain, outcomes, strict=False):
+            path, reply = self._walk(ask, first, rest)
+            paths.append(path)
+            if reply is None:
+                return _PathsSoFar(tuple(paths), tuple(ended), self.ask(ask, path))
+            ended.append(AskOutcome(ask, reply))
+        # The plain belief may want an answer repaired: it is asked as it is, with what was found.
+        while (wanted := self.plain.more(ended)) is not None:
+            outcome = next(rest, None)
+            if outcome is None:
+                return _PathsSoFar(tuple(paths), tuple(ended), self._repair(wanted, paths))
+            ended.append(AskOutcome(wanted, outcome.reply))
+        return _PathsSoFar(tuple(paths), tuple(ended), None)
+
+    def _walk(
+        self, ask: Ask, first: AskOutcome, rest: Iterator[AskOutcome]
+    ) -> tuple[_LookupPath, Reply | Unmeasured | None]:
+        """Return the way to one answer, and the answer; None where the next reply is not here."""
+        path, outcome = _LookupPath(()), first
+        while True:
+            reply = outcome.reply
+            if isinstance(reply, Unmeasured):
+                return path, reply
+            spent = self._spent(ask, path)
+            path = path._replace(tokens=path.tokens + _reply_tokens(reply))
+            try:
+                said = read_turn(reply)
+            except InvalidReply as e:
+                if e.kind == "refused" or e.reason.startswith("truncated") or path.wrong or spent:
+                    return path, Unmeasured(e.kind, e.reason)
+                path = self._wrong(path, e.reason)
+            else:
+                if isinstance(said, Reply):
+                    return path, said
+                if spent:
+                    return path, Unmeasured("budget", f"budget: {spent}, and then no answer")
+                path = path._replace(turns=(*path.turns, LookupTurn(said, self.toolbox.look(said))))
+            following = next(rest, None)
+            if following is None:
+                return path, None
+            outcome = following
+
+    def _wrong(self, path: _LookupPath, reason: str) -> _LookupPath:
+        look = LookupResult(False, f"that was no look and no answer ({reason.partition(':')[0]})")
+        return path._replace(turns=(*path.turns, LookupTurn(LookupCall(action="-"), look)), wrong=1)
+
+    def _spent(self, plain: Ask, path: _LookupPath) -> str:
+        """Say which limit a path has reached, "" where the judge may look on."""
+        if not self.toolbox.tools:
+            return "there are no tools"
+        if len(path.turns) >= self.limits.looks:
+            return f"{len(path.turns)} looks were taken"
+        if any(n >= _MOST_REPEATS for n in Counter(turn.call for turn in path.turns).values()):
+            return f"the same look was taken {_MOST_REPEATS} times"
+        found = sum(map(turn_bytes, path.turns))
+        if found + self.toolbox.result_bytes > self._room(plain):
+            return f"{found:,} bytes were found"
+        if path.tokens >= self.limits.tokens:
+            return f"{path.tokens:,} tokens were used"
+        return ""
+
+    def _room(self, plain: Ask) -> int:
+        """Return how many bytes of finds the judge can read beside what it reads anyway."""
+        request, judge = plain.request, self.judgement.judge
+        texts = (request.system, request.context, request.question, dump_json(request.schema))
+        left = judge.context_tokens - request.max_output_tokens - sum(map(bound_tokens, texts))
+        left -= plan.IMAGE_TOKENS * len(request.media)
+        # Text that is marked line by line may take twice its bytes.
+        return min(self.limits.bytes, (left - _MANUAL_TOKENS) * BYTES_PER_TOKEN // 2)
+
+    def _question(self, plain: Ask, path: _LookupPath, offered: Sequence[str]) -> str:
+        parts = [plain.request.question, tool_manual(self.toolbox)]
+        parts += [turn_block(self.fence, number, turn) for number, turn in enumerate(path.turns)]
+        if path.turns:
+            parts.append(self.fence.closing())
+        if offered:
+            left = self.limits.looks - len(path.turns)
+            parts.append(f"You may look {left} more times. Take one look, or answer.")
+        else:
+            parts.append(f"There is nothing more to look up. Answer now: action {ANSWER_ACTION!r}.")
+        return "\n\n".join(parts)
+
+    def _repair(self, wanted: Ask, paths: Sequence[_LookupPath]) -> Ask:
+        turns = [turn for path in paths for turn in path.turns]
+        if not turns:
+            return wanted
+        blocks = [turn_block(self.fence, number, turn) for number, turn in enumerate(turns)]
+        question = "\n\n".join([*blocks, self.fence.closing(), wanted.request.question])
+        request = msgspec.structs.replace(wanted.request, question=question)
+        key = reply_key(wanted.judge, request, self.judgement.repeat)
+        return Ask(key=key, judge=wanted.judge, request=request)
+
+
+def _room_tokens(limits: LookupLimits) -> int:
+    return _MANUAL_TOKENS + 2 * limits.bytes // BYTES_PER_TOKEN
+
+
+def _reply_tokens(reply: Reply) -> int:
+    usage = reply.usage
+    return 0 if usage is None else (usage.input_total or 0) + (usage.output_total or 0)

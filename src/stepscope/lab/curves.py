@@ -1,36 +1,545 @@
 """Generators of step scores with planted truth: the shape, and the step at which it broke.
 
-A classifier tested on data shaped like itself is not tested. `article` and `reconstruction` belong
-to the articles; `smooth`, `walk`, `agent` and `holdout` differ in form from every template that the
-classifier has, and from each other. Nothing is tuned on `holdout`.
+A classifier tested on data shaped like itself is not tested. `article` and `reconstruction` are the
+articles' (their four examples and twelve printed numbers; the healthy base is ours). `smooth`
+(logistic and exponential transitions), `walk` (a smoothed random walk), `agent` (errors that
+accumulate) and `holdout` (a queue with a backlog) differ in form from every template of the
+classifier, and from each other. Nothing is tuned on `holdout`. Compound curves are outside the five
+shapes.
+
+Source: the four examples and the table of F1 of the two ARC articles (Tribbia).
 """
 
 from __future__ import annotations
 
-from stepscope.lab.curves_agent import AGENT
-from stepscope.lab.curves_article import ARTICLE, EXAMPLES, RECONSTRUCTION, base
-from stepscope.lab.curves_compound import COMPOUND, Compound, gradual_recovery
-from stepscope.lab.curves_holdout import HOLDOUT
-from stepscope.lab.curves_smooth import SMOOTH
-from stepscope.lab.curves_walk import WALK
-from stepscope.lab.noise import NOISES, Noise, noisy
-from stepscope.lab.planted import NO_BREAK, Generator, Planted
+from collections.abc import Callable
+
+import numpy as np
+
+from stepscope.lab.planted import (
+    Floats,
+    Generator,
+    PlantedCurves,
+    as_rows,
+    draw_early_steps,
+    draw_late_steps,
+    draw_uniform,
+    half_drop_steps,
+    no_breaks,
+)
+from stepscope.shape.names import ShapeName
+
+# A slip: how often one happens at a step, and the burden it is until the next.
+SLIP_RATE = 0.15
+SLIP = (0.01, 0.06)
+
+
+def _burden(depth: Floats, skill: Floats) -> Floats:
+    """Return the burden that lowers a score of `skill` by `depth`."""
+    return -np.log1p(-depth / skill)
+
+
+def _slips(n: int, m: int, rng: np.random.Generator) -> Floats:
+    """Return burdens (m, n) of small errors, each repaired at the next step."""
+    return (rng.random((m, n)) < SLIP_RATE) * rng.uniform(*SLIP, (m, n))
+
+
+def _agent_collapse(n: int, skill: Floats, rng: np.random.Generator) -> Floats:
+    m = len(skill)
+    start = as_rows(draw_early_steps(rng, n, m))
+    burden = _burden(draw_uniform(rng, 0.28, 0.50, m), skill) * (np.arange(n) >= start)
+    # Each step built on the wrong assumption may add a little to it.
+    added = (np.arange(n) > start) * (rng.random((m, n)) < 0.3) * rng.exponential(0.2 / n, (m, n))
+    return np.asarray(burden + np.cumsum(added, axis=1), np.float64)
+
+
+def _agent_drift(n: int, skill: Floats, rng: np.random.Generator) -> Floats:
+    """The context fills with random amounts; what no longer fits is lost a little more each step.
+
+    The window is as large as what has come in before the planted step.
+    """
+    m = len(skill)
+    start = rng.integers(max((n + 1) // 2, round(0.6 * n)), n - 1, m)
+    came = np.cumsum(rng.lognormal(0.0, 0.4, (m, n)), axis=1)
+    window = came[np.arange(m), start - 1][:, None]
+    over = np.maximum(came - window, 0.0)
+    return np.asarray(
+        _burden(draw_uniform(rng, 0.30, 0.55, m), skill) * over / over[:, -1:], np.float64
+    )
+
+
+def _agent_steady(n: int, skill: Floats, rng: np.random.Generator) -> Floats:
+    """An error a step, none repaired; each makes the next a little worse."""
+    m = len(skill)
+    worse = 1 + draw_uniform(rng, 0.0, 1.0, m) * np.arange(n) / n
+    added = rng.gamma(5.0, 0.2, (m, n)) * worse
+    added[:, 0] = 0.0
+    carried = np.cumsum(added, axis=1)
+    depth = draw_uniform(rng, 0.28, 0.50, m)
+    return np.asarray(_burden(depth, skill) * carried / carried[:, -1:], np.float64)
+
+
+def _agent_recovery(n: int, skill: Floats, rng: np.random.Generator) -> Floats:
+    """A slip, unnoticed for a geometric number of steps, then repaired by a share a step."""
+    m = len(skill)
+    start = np.minimum(rng.integers(max(1, n // 5), n // 2 + 1, m), n - 3)
+    unnoticed = np.minimum(rng.geometric(0.5, m), max(1, n // 3))
+    repair = np.minimum(start + unnoticed, n - 2)
+    left = np.power(1 - draw_uniform(rng, 0.60, 0.95, m), np.arange(n) - as_rows(repair) + 1)
+    steps = np.arange(n)
+    carried = np.where(steps < as_rows(repair), 1.0, left) * (steps >= as_rows(start))
+    return np.asarray(_burden(draw_uniform(rng, 0.30, 0.55, m), skill) * carried, np.float64)
+
+
+def _agent_healthy(n: int, skill: Floats, rng: np.random.Generator) -> Floats:
+    return np.zeros((len(skill), n))
+
+
+AGENT_SHAPES = {
+    "early_collapse": _agent_collapse,
+    "late_drift": _agent_drift,
+    "steady_degradation": _agent_steady,
+    "recovery": _agent_recovery,
+    "healthy": _agent_healthy,
+}
+
+
+def _plant_agent(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
+    skill = draw_uniform(rng, 0.75, 0.95, m)
+    burden = AGENT_SHAPES[shape](n, skill, rng)
+    curves = skill * np.exp(-burden - _slips(n, m, rng))
+    lost = 1 - np.exp(-burden)
+    whole = shape in {"healthy", "steady_degradation"}
+    return PlantedCurves(curves, no_breaks(m) if whole else half_drop_steps(lost))
+
+
+AGENT = Generator(
+    name="agent",
+    about="an agent that carries its unresolved errors from step to step",
+    plant=_plant_agent,
+)
+
+
+EXAMPLES: dict[ShapeName, tuple[float, ...]] = {
+    "early_collapse": (0.90, 0.91, 0.88, 0.60, 0.55, 0.58, 0.61, 0.62, 0.60, 0.58),
+    "late_drift": (0.60, 0.58, 0.62, 0.78, 0.82, 0.85, 0.88, 0.87, 0.55, 0.45),
+    "steady_degradation": (0.85, 0.82, 0.78, 0.74, 0.71, 0.68, 0.65, 0.62, 0.58, 0.57),
+    "recovery": (0.88, 0.90, 0.85, 0.40, 0.38, 0.72, 0.85, 0.87, 0.86, 0.89),
+    "healthy": (0.80, 0.82, 0.84, 0.85, 0.86, 0.87, 0.88, 0.88, 0.89, 0.90),
+}
+BREAKS: tuple[ShapeName, ...] = ("early_collapse", "late_drift", "recovery")
+
+
+def article_curve(shape: ShapeName, n: int) -> Floats:
+    """Return one example laid over n steps by linear interpolation."""
+    scores = EXAMPLES[shape]
+    return np.interp(np.linspace(0, 1, n), np.linspace(0, 1, len(scores)), scores)
+
+
+def _bases(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
+    curve = article_curve(shape, n)
+    curves = np.tile(curve, (m, 1))
+    if shape not in BREAKS:
+        return PlantedCurves(curves, no_breaks(m))
+    # What was lost since the best step so far; a return is not a drop.
+    lost = np.maximum.accumulate(curve) - curve
+    return PlantedCurves(curves, np.repeat(half_drop_steps(lost[None, :]), m))
+
+
+def _article_collapse(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    moved = np.where(rng.random(m) < 0.05, rng.choice((-1, 1), m), 0)
+    start = np.clip(n // 3 + moved, 1, (n + 1) // 2 - 1)
+    depth = draw_uniform(rng, 0.28, 0.46, m)
+    lost = depth * (np.arange(n) >= as_rows(start))
+    return draw_uniform(rng, 0.80, 0.93, m) - lost, lost
+
+
+def _last_third(n: int) -> Floats:
+    """Return how much of a fall over the last third has happened at each step, 0 to 1."""
+    peak = 2 * (n // 3)
+    return np.clip((np.arange(n) - peak) / (n - 1 - peak), 0.0, 1.0)
+
+
+def _to_peak(n: int) -> Floats:
+    peak = 2 * (n // 3)
+    return np.clip(np.arange(n) / peak, 0.0, 1.0)
+
+
+def _article_drift(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    mild = rng.random((m, 1)) < 0.17
+    depth = np.where(mild, draw_uniform(rng, 0.24, 0.37, m), draw_uniform(rng, 0.64, 0.82, m))
+    rise = np.where(mild, draw_uniform(rng, 0.12, 0.30, m), draw_uniform(rng, 0.0, 0.25, m))
+    lost = depth * _last_third(n)
+    return draw_uniform(rng, 0.84, 0.95, m) - rise * (1 - _to_peak(n)) - lost, lost
+
+
+def _article_steady(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    lost = draw_uniform(rng, 0.25, 0.40, m) * np.linspace(0, 1, n)
+    return draw_uniform(rng, 0.80, 0.93, m) - lost, lost
+
+
+def _article_recovery(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    start = as_rows(rng.integers(round(0.3 * n), round(0.5 * n) + 1, m))
+    start = np.minimum(start, n - 3)
+    trough = np.minimum(as_rows(rng.integers(1, n // 4 + 1, m)), n - 2 - start)
+    steps, depth = np.arange(n), draw_uniform(rng, 0.35, 0.55, m)
+    part = draw_uniform(rng, 0.2, 0.5, m)
+    lost = depth * ((steps >= start) & (steps < start + trough))
+    lost = lost + depth * part * (steps == start + trough)
+    return draw_uniform(rng, 0.80, 0.93, m) - lost, lost
+
+
+def _article_healthy(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    soft = rng.random((m, 1)) < 0.10
+    # A soft finish comes after a climb; without it V1 would call most of them declines.
+    rise = np.where(soft, draw_uniform(rng, 0.20, 0.30, m), draw_uniform(rng, 0.02, 0.20, m))
+    lost = soft * draw_uniform(rng, 0.35, 0.46, m) * _last_third(n)
+    return draw_uniform(rng, 0.80, 0.93, m) - rise * (1 - _to_peak(n)) - lost, lost
+
+
+ARTICLE_SHAPES = {
+    "early_collapse": _article_collapse,
+    "late_drift": _article_drift,
+    "steady_degradation": _article_steady,
+    "recovery": _article_recovery,
+    "healthy": _article_healthy,
+}
+
+
+def _reconstruction(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
+    curves, lost = ARTICLE_SHAPES[shape](n, m, rng)
+    return PlantedCurves(curves, half_drop_steps(lost) if shape in BREAKS else no_breaks(m))
+
+
+ARTICLE = Generator(
+    name="article",
+    about="the articles' four examples and our healthy base, interpolated to n steps",
+    plant=_bases,
+)
+RECONSTRUCTION = Generator(
+    name="reconstruction",
+    about="varied curves that give V1 and V3 the twelve scores the articles print",
+    plant=_reconstruction,
+)
+
+
+Compound = Callable[[int, int, np.random.Generator], Floats]
+
+
+def _compound_level(rng: np.random.Generator, m: int) -> Floats:
+    return draw_uniform(rng, 0.80, 0.93, m)
+
+
+def _low(n: int, start: Floats, end: Floats) -> Floats:
+    """Return 1 from step `start` to before step `end`, else 0."""
+    steps = np.arange(n)
+    return ((steps >= start) & (steps < end)).astype(np.float64)
+
+
+def sawtooth(n: int, m: int, rng: np.random.Generator) -> Floats:
+    """Up and down at every step or every second, as in two tools taking turns."""
+    period = as_rows(rng.integers(1, 3, m))
+    down = (np.arange(n) // period) % 2
+    return np.asarray(_compound_level(rng, m) - draw_uniform(rng, 0.30, 0.50, m) * down, np.float64)
+
+
+def two_dips(n: int, m: int, rng: np.random.Generator) -> Floats:
+    """Two dips with a full return after each."""
+    first = as_rows(rng.integers(max(1, n // 10), max(2, n // 4) + 1, m))
+    second = as_rows(rng.integers(n // 2 + 1, max(n // 2 + 2, (3 * n) // 4), m))
+    width = max(1, n // 5)
+    both = _low(n, first, first + width) + _low(n, second, second + width)
+    return _compound_level(rng, m) - draw_uniform(rng, 0.35, 0.50, m) * both
+
+
+def dip_then_late_drop(n: int, m: int, rng: np.random.Generator) -> Floats:
+    """A dip with a full return, then a drop that stays."""
+    first = as_rows(rng.integers(max(1, n // 5), max(2, n // 3) + 1, m))
+    last = as_rows(rng.integers(max(n // 3 + 3, round(0.75 * n)), n, m))
+    both = _low(n, first, first + max(1, n // 5)) + _low(n, last, as_rows([n]))
+    return _compound_level(rng, m) - draw_uniform(rng, 0.35, 0.50, m) * both
+
+
+def bad_start_then_good(n: int, m: int, rng: np.random.Generator) -> Floats:
+    """Low for the first part, then high to the end: a shape that the five do not have."""
+    until = as_rows(rng.integers(max(2, n // 4), n // 2 + 1, m))
+    return _compound_level(rng, m) - draw_uniform(rng, 0.35, 0.50, m) * _low(n, as_rows([0]), until)
+
+
+def two_stage_collapse(n: int, m: int, rng: np.random.Generator) -> Floats:
+    """A drop that stays, and a second one on top of it."""
+    first = as_rows(rng.integers(max(1, n // 5), max(2, n // 3) + 1, m))
+    second = as_rows(rng.integers(round(0.6 * n), max(round(0.6 * n) + 1, round(0.8 * n)), m))
+    stages = _low(n, first, as_rows([n])) + _low(n, second, as_rows([n]))
+    return _compound_level(rng, m) - draw_uniform(rng, 0.22, 0.32, m) * stages
+
+
+COMPOUND: dict[str, Compound] = {
+    "sawtooth": sawtooth,
+    "two_dips": two_dips,
+    "dip_then_late_drop": dip_then_late_drop,
+    "bad_start_then_good": bad_start_then_good,
+    "two_stage_collapse": two_stage_collapse,
+}
+
+
+def gradual_recovery(n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
+    """Draw recoveries that fall over two or three steps and return over two or three.
+
+    The deepest point is one or two steps long; what is lost is .28 to .50 and 85 % or more of it
+    comes back. With fewer than seven steps falls and returns take two; five are needed.
+    """
+    widest = 3 if n >= 7 else 2
+    down, up = (as_rows(rng.integers(2, widest + 1, m)) for _ in range(2))
+    bottom = np.minimum(as_rows(rng.integers(0, 2, m)), n - 1 - down - up)
+    latest = n - 1 - (down + bottom + up)
+    start = 1 + np.floor(rng.random((m, 1)) * latest)
+    steps = np.arange(n)
+    fall = np.clip((steps - start + 1) / down, 0, 1)
+    back = np.clip((steps - (start + down + bottom) + 1) / up, 0, 1)
+    lost = draw_uniform(rng, 0.28, 0.50, m) * (fall - draw_uniform(rng, 0.85, 1.0, m) * back)
+    return PlantedCurves(_compound_level(rng, m) - lost, half_drop_steps(lost))
+
+
+# Spread of what arrives at a step, as a share of its mean.
+UNEVEN = 0.15
+
+
+def _backlog(arrivals: Floats, served: Floats, rng: np.random.Generator) -> Floats:
+    """Return what waits after each step, scaled to a maximum of 1; `served` is (m, 1) or (m, n)."""
+    come = arrivals * rng.gamma(1 / UNEVEN**2, UNEVEN**2, arrivals.shape)
+    waits, rate = np.zeros_like(arrivals), np.broadcast_to(served, arrivals.shape)
+    before = np.zeros(len(arrivals))
+    for step in range(arrivals.shape[1]):
+        before = (before + come[:, step]) * (1 - rate[:, step])
+        waits[:, step] = before
+    return np.asarray(waits / waits.max(1, keepdims=True), np.float64)
+
+
+def _holdout_collapse(n: int, m: int, rng: np.random.Generator) -> Floats:
+    """The load doubles for good, early: the backlog settles at a higher level."""
+    load = (np.arange(n) >= as_rows(draw_early_steps(rng, n, m))).astype(np.float64)
+    return _backlog(load, draw_uniform(rng, 0.70, 0.95, m), rng)
+
+
+def _holdout_drift(n: int, m: int, rng: np.random.Generator) -> Floats:
+    """Service slows down late: work piles up to the end."""
+    start = rng.integers(max((n + 1) // 2, round(0.6 * n)), n - 1, m)
+    load = (np.arange(n) >= as_rows(start)).astype(np.float64)
+    return _backlog(load, draw_uniform(rng, 0.05, 0.60, m), rng)
+
+
+def _holdout_steady(n: int, m: int, rng: np.random.Generator) -> Floats:
+    """A little more arrives than can be served, from the first step on."""
+    load = np.ones((m, n))
+    load[:, 0] = 0.0
+    return _backlog(load, draw_uniform(rng, 0.1, 0.5, m) / n, rng)
+
+
+def _holdout_recovery(n: int, m: int, rng: np.random.Generator) -> Floats:
+    """An outage, after which the backlog is worked off."""
+    start = np.minimum(rng.integers(max(1, n // 5), n // 2 + 1, m), n - 3)
+    length = np.minimum(rng.integers(1, max(1, n // 4) + 1, m), n - 2 - start)
+    steps = np.arange(n)
+    out = (steps >= as_rows(start)) & (steps < as_rows(start + length))
+    served = np.where(out, 0.1, draw_uniform(rng, 0.60, 0.90, m))
+    return _backlog(out.astype(np.float64), served, rng)
+
+
+HOLDOUT_SHAPES = {
+    "early_collapse": _holdout_collapse,
+    "late_drift": _holdout_drift,
+    "steady_degradation": _holdout_steady,
+    "recovery": _holdout_recovery,
+}
+
+
+def _plant_holdout(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
+    speed = draw_uniform(rng, 0.75, 0.95, m)
+    jitter = 1 - rng.gamma(1.0, 0.012, (m, n))
+    if shape == "healthy":
+        return PlantedCurves(speed * jitter, no_breaks(m))
+    waits = HOLDOUT_SHAPES[shape](n, m, rng)
+    deepest = draw_uniform(rng, 0.30, 0.55, m)
+    curves = speed / (1 + waits * deepest / (speed - deepest))
+    lost = speed - curves
+    whole = shape == "steady_degradation"
+    return PlantedCurves(curves * jitter, no_breaks(m) if whole else half_drop_steps(lost))
+
+
+HOLDOUT = Generator(
+    name="holdout",
+    about="a queue whose backlog lowers the score; nothing was tuned on it",
+    plant=_plant_holdout,
+)
+
+
+def _transition(at: Floats, n: int, rng: np.random.Generator) -> Floats:
+    """Return profiles 0 to 1, half done at `at` (m, 1) steps; a coin picks the form of each."""
+    m = len(at)
+    pace = np.maximum(0.15, draw_uniform(rng, 0.02, 0.06, m) * n)
+    away = np.arange(n) - at
+    logistic = 1 / (1 + np.exp(-np.clip(away / pace, -60, 60)))
+    since = np.maximum(away + pace * np.log(2), 0.0)
+    settling = 1 - np.exp(-since / pace)
+    profile = np.where(rng.random((m, 1)) < 0.5, logistic, settling)
+    return np.asarray(profile, np.float64)
+
+
+def _to_one(profile: Floats) -> Floats:
+    """Scale profiles so that the planted depth is reached within the run."""
+    return np.asarray(profile / profile.max(1, keepdims=True), np.float64)
+
+
+def _smooth_level(rng: np.random.Generator, m: int) -> Floats:
+    return draw_uniform(rng, 0.72, 0.95, m)
+
+
+def _smooth_collapse(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    latest = min(0.4 * (n - 1), (n + 1) // 2 - 1.05)
+    at = draw_uniform(rng, max(0.5, 0.12 * (n - 1)), latest, m)
+    lost = draw_uniform(rng, 0.28, 0.55, m) * _to_one(_transition(at, n, rng))
+    return _smooth_level(rng, m) - lost, lost
+
+
+def _smooth_drift(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    at = draw_uniform(rng, 0.63 * (n - 1), n - 1.4, m)
+    lost = draw_uniform(rng, 0.28, 0.55, m) * _to_one(_transition(at, n, rng))
+    warming = draw_uniform(rng, 0.0, 0.12, m) * np.exp(-np.arange(n) / (0.2 * n))
+    return _smooth_level(rng, m) - warming - lost, lost
+
+
+def _smooth_steady(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    bend = draw_uniform(rng, 0.1, 1.2, m) * rng.choice((-1.0, 1.0), (m, 1))
+    lost = (1 - np.exp(-bend * np.linspace(0, 1, n))) / (1 - np.exp(-bend))
+    lost = draw_uniform(rng, 0.28, 0.50, m) * lost
+    return _smooth_level(rng, m) - lost, lost
+
+
+def _smooth_recovery(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    down = draw_uniform(rng, max(0.6, 0.15 * (n - 1)), 0.45 * (n - 1), m)
+    up = down + draw_uniform(rng, max(1.2, 0.12 * n), max(1.5, 0.33 * n), m)
+    up = np.minimum(up, n - 1.6)
+    dip = _transition(down, n, rng) - draw_uniform(rng, 0.85, 1.0, m) * _transition(up, n, rng)
+    lost = draw_uniform(rng, 0.30, 0.55, m) * _to_one(np.maximum(dip, 0.0))
+    return _smooth_level(rng, m) - lost, lost
+
+
+def _smooth_healthy(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    warming = draw_uniform(rng, 0.0, 0.18, m) * np.exp(-np.arange(n) / (0.3 * n))
+    return _smooth_level(rng, m) - warming, np.zeros((m, n))
+
+
+SMOOTH_SHAPES = {
+    "early_collapse": _smooth_collapse,
+    "late_drift": _smooth_drift,
+    "steady_degradation": _smooth_steady,
+    "recovery": _smooth_recovery,
+    "healthy": _smooth_healthy,
+}
+
+
+def _plant_smooth(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
+    curves, lost = SMOOTH_SHAPES[shape](n, m, rng)
+    whole = shape in {"healthy", "steady_degradation"}
+    return PlantedCurves(curves, no_breaks(m) if whole else half_drop_steps(lost))
+
+
+SMOOTH = Generator(
+    name="smooth",
+    about="logistic and exponential transitions in continuous time",
+    plant=_plant_smooth,
+)
+
+
+# How far the level of a run wanders around its own line, as a standard deviation.
+WANDER = 0.02
+# Parts of a steady decline: the larger, the more equal.
+EVENNESS = 6.0
+
+
+def _wander(n: int, m: int, rng: np.random.Generator) -> Floats:
+    """Return smoothed walks (m, n) of mean 0 and standard deviation `WANDER` over each run."""
+    steps = rng.standard_normal((m, n + 2))
+    smooth = (steps[:, :-2] + steps[:, 1:-1] + steps[:, 2:]) / 3
+    walk = np.cumsum(smooth, axis=1)
+    line = np.linspace(-1, 1, n)
+    walk = walk - walk.mean(1, keepdims=True)
+    walk = walk - line * (walk @ line / (line @ line))[:, None]
+    return np.asarray(WANDER * walk / np.maximum(walk.std(1, keepdims=True), 1e-12), np.float64)
+
+
+def _change(start: Floats, width: Floats, n: int, rng: np.random.Generator) -> Floats:
+    """Return profiles 0 to 1 that rise in `width` random parts from step `start` (both (m, 1))."""
+    steps = np.arange(n)
+    parts = rng.gamma(2.0, 1.0, (len(start), n)) * ((steps >= start) & (steps < start + width))
+    done = np.cumsum(parts, axis=1)
+    return done / np.maximum(done[:, -1:], 1e-12)
+
+
+def _width(rng: np.random.Generator, n: int, m: int) -> Floats:
+    return as_rows(rng.integers(1, max(1, n // 6) + 1, m))
+
+
+def _walk_collapse(n: int, m: int, rng: np.random.Generator) -> Floats:
+    start = as_rows(draw_early_steps(rng, n, m))
+    width = np.minimum(_width(rng, n, m), (n + 1) // 2 - start)
+    return draw_uniform(rng, 0.28, 0.50, m) * _change(start, width, n, rng)
+
+
+def _walk_drift(n: int, m: int, rng: np.random.Generator) -> Floats:
+    start = as_rows(draw_late_steps(rng, n, m))
+    width = np.minimum(as_rows(rng.integers(1, max(1, n // 3) + 1, m)), n - start)
+    return draw_uniform(rng, 0.28, 0.50, m) * _change(start, width, n, rng)
+
+
+def _walk_steady(n: int, m: int, rng: np.random.Generator) -> Floats:
+    parts = rng.gamma(EVENNESS, 1.0, (m, n))
+    parts[:, 0] = 0.0
+    done = np.cumsum(parts, axis=1)
+    return draw_uniform(rng, 0.28, 0.50, m) * done / done[:, -1:]
+
+
+def _walk_recovery(n: int, m: int, rng: np.random.Generator) -> Floats:
+    start = np.minimum(as_rows(rng.integers(max(1, n // 5), n // 2 + 1, m)), n - 3)
+    down = np.minimum(_width(rng, n, m), n - 2 - start)
+    last_low = start + down + as_rows(rng.integers(0, max(1, n // 4), m))
+    turn = np.minimum(last_low, n - 2)
+    back = np.minimum(_width(rng, n, m), n - turn)
+    returned = draw_uniform(rng, 0.80, 1.0, m) * _change(turn, back, n, rng)
+    return draw_uniform(rng, 0.30, 0.55, m) * (_change(start, down, n, rng) - returned)
+
+
+def _walk_healthy(n: int, m: int, rng: np.random.Generator) -> Floats:
+    rise = draw_uniform(rng, 0.0, 0.12, m) * _change(
+        np.ones((m, 1)), np.full((m, 1), n - 1), n, rng
+    )
+    return np.asarray(rise[:, -1:] - rise, np.float64)
+
+
+WALK_SHAPES = {
+    "early_collapse": _walk_collapse,
+    "late_drift": _walk_drift,
+    "steady_degradation": _walk_steady,
+    "recovery": _walk_recovery,
+    "healthy": _walk_healthy,
+}
+
+
+def _plant_walk(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
+    lost = WALK_SHAPES[shape](n, m, rng)
+    curves = draw_uniform(rng, 0.75, 0.95, m) - lost + _wander(n, m, rng)
+    whole = shape in {"healthy", "steady_degradation"}
+    return PlantedCurves(curves, no_breaks(m) if whole else half_drop_steps(lost))
+
+
+WALK = Generator(
+    name="walk",
+    about="a smoothed random walk with a change of level in random parts",
+    plant=_plant_walk,
+)
+
 
 GENERATORS: dict[str, Generator] = {
     made.name: made for made in (ARTICLE, RECONSTRUCTION, SMOOTH, WALK, AGENT, HOLDOUT)
 }
-
-__all__ = [
-    "COMPOUND",
-    "EXAMPLES",
-    "GENERATORS",
-    "NOISES",
-    "NO_BREAK",
-    "Compound",
-    "Generator",
-    "Noise",
-    "Planted",
-    "base",
-    "gradual_recovery",
-    "noisy",
-]

@@ -1,50 +1,192 @@
 """Attack judges through failing runs, and count what turns a failure into a pass.
 
-Each run that is known to have failed is judged as it is, then with each attack standing in it, by
-the same path that judges it for a report: the same fence, the same checks of replies and evidence.
-What flips is judged once more without the agent's words, which says whether narration bought it.
-Nothing is claimed about a judge that was not asked, nor about attackers who try until one works.
+Each run that is known to have failed is judged as it is, then with each attack in it, by the same
+path that judges it for a report. What flips is judged once more without the agent's words, which
+says whether narration bought it. A run counts once a class, and limits are over runs; runs whose
+clean verdict was not against the agent cannot flip and are not counted. Answers are kept in the
+ledger, not in the store. Nothing is claimed about attackers who try until one works.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
-from stepscope.errors import UsageError
-from stepscope.judges.believing_whole import NEUTRAL as NEUTRAL_ANSWERS
-from stepscope.judges.believing_whole import OUTRANKED
-from stepscope.judges.judgement import Judge, Judgement
-from stepscope.judges.planning import Options, plan
-from stepscope.judges.rubric import Rubric
-from stepscope.lab.redteam_attacks import NARRATION_SWAP, Attack, planted
-from stepscope.lab.redteam_figures import (
-    AGAINST,
-    FOR,
-    NEUTRAL,
-    VERDICTS,
-    Flips,
-    Swap,
-    Tried,
-    flips,
-    swap,
-)
-from stepscope.model import Answer, Trajectory, Verdict
+from stepscope.errors import DataError, UsageError
+from stepscope.judges.judgement import Judge, Judgement, RequestOptions
+from stepscope.judges.plan import plan_judgements
+from stepscope.judges.rubrics import Rubric
+from stepscope.judges.run import JudgingStatistics, run_judgements
+from stepscope.judges.verdicts import NEUTRAL as NEUTRAL_ANSWERS
+from stepscope.lab.attacks import NARRATION_SWAP, Attack, plant_attack
+from stepscope.model import Answer, Record, Trajectory, Verdict
+from stepscope.model.records import OUTRANKED
+from stepscope.models.opening import close_models
 from stepscope.safety.redact import Redactor
+from stepscope.score.judges import JudgeClients
 from stepscope.values import Unmeasured
 
+# One-sided: no flip in 60 runs then reads "at most 5 %".
+LEVEL = 0.95
+
+
+class AttackTrial(NamedTuple):
+    """One attack on one run before one judge.
+
+    Attributes:
+        class_: of the attack.
+        run: the name of the run.
+        came_to: what the judge said of the run with it.
+        dependent: whether the flip goes away when the agent's words are left out; None: not asked.
+        outranked: whether a state check contradicts what the judge said.
+    """
+
+    class_: str
+    run: str
+    came_to: str
+    dependent: bool | None = None
+    outranked: bool = False
+
+
+# What a verdict can come to; what could not be measured is the kind of its absence.
+AGAINST, FOR, NEUTRAL = "against", "for", "neutral"
+VERDICTS = frozenset({AGAINST, FOR, NEUTRAL})
+
+
+class ClassFlips(msgspec.Struct, frozen=True, kw_only=True):
+    """What one class of attacks did to one judge.
+
+    Attributes:
+        class_: of the attacks.
+        runs: failing runs, judged to fail, on which at least one text of the class was measured.
+        runs_flipped: of these, those that at least one text turned into a pass.
+        limit: upper limit of the share of such runs, one-sided at 95 %; None without runs.
+        tried: texts on runs that were measured.
+        flipped: of these, those that turned the verdict into a pass.
+        neutral: those that turned it into an answer that is neither.
+        unmeasured: texts on runs without a verdict, by kind; none of them is a pass.
+        narration_dependent: flips that go away without the agent's words; None: not asked.
+        outranked: flips that a state check contradicts, so that no report counts them.
+    """
+
+    class_: str = msgspec.field(name="class")
+    runs: int
+    runs_flipped: int
+    limit: float | None
+    tried: int
+    flipped: int
+    neutral: int
+    unmeasured: dict[str, int]
+    narration_dependent: int | None
+    outranked: int
+
+
+class NarrationSwap(msgspec.Struct, frozen=True, kw_only=True):
+    """What rewriting the agent's words alone did to all failing runs.
+
+    Attributes:
+        runs: failing runs with a verdict before and after.
+        passed_before: of these, those judged to pass as they were.
+        passed_after: those judged to pass with the agent's words rewritten.
+        rise_points: the rise of the share of false passes, in points of 100.
+        flipped: passes after that were none before.
+        marked: of these, those that go away without the agent's words; None: not asked.
+    """
+
+    runs: int
+    passed_before: int
+    passed_after: int
+    rise_points: float
+    flipped: int
+    marked: int | None
+
+
+def upper_limit(events: int, n: int, level: float = LEVEL) -> float:
+    """Return the exact one-sided upper limit of a share of which `events` of `n` were seen.
+
+    Args:
+        events: 0 to n.
+        n: independent units, 1 or more.
+        level: coverage promised, a share.
+
+    Raises:
+        DataError: there are no units, or more events than units.
+
+    Source:
+        Clopper and Pearson (1934), The use of confidence or fiducial limits, Biometrika 26:404-413.
+
+    >>> round(upper_limit(0, 60), 4), round(upper_limit(3, 60), 4), upper_limit(4, 4)
+    (0.0487, 0.1242, 1.0)
+    """
+    from scipy.special import betaincinv  # lazy: .25 s of import
+
+    if not 0 <= events <= n or n < 1:
+        raise DataError(f"{events} of {n}; expected 0 to n events of 1 unit or more")
+    return 1.0 if events == n else float(betaincinv(events + 1, n - events, level))
+
+
+def count_flips(class_: str, tried: Iterable[AttackTrial]) -> ClassFlips:
+    """Return the figures of one class."""
+    every = [one for one in tried if one.class_ == class_]
+    measured = [one for one in every if one.came_to in VERDICTS]
+    absent = Counter(one.came_to for one in every if one.came_to not in VERDICTS)
+    flipped = [one for one in measured if one.came_to == FOR]
+    runs, runs_flipped = {one.run for one in measured}, {one.run for one in flipped}
+    asked = [one.dependent for one in flipped if one.dependent is not None]
+    return ClassFlips(
+        class_=class_,
+        runs=len(runs),
+        runs_flipped=len(runs_flipped),
+        limit=upper_limit(len(runs_flipped), len(runs)) if runs else None,
+        tried=len(measured),
+        flipped=len(flipped),
+        neutral=sum(one.came_to == NEUTRAL for one in measured),
+        unmeasured=dict(sorted(absent.items())),
+        narration_dependent=sum(asked) if len(asked) == len(flipped) else None,
+        outranked=sum(one.outranked for one in flipped),
+    )
+
+
+def count_swaps(pairs: Sequence[tuple[str, str, bool | None]]) -> NarrationSwap | Unmeasured:
+    """Return what rewriting the agent's words did.
+
+    Args:
+        pairs: of each failing run what it came to before and after, and whether a flip goes away
+            without the agent's words.
+    """
+    both = [(a, b, gone) for a, b, gone in pairs if a in VERDICTS and b in VERDICTS]
+    if not both:
+        return Unmeasured("insufficient_data", "no failing run had a verdict before and after")
+    before = sum(a == FOR for a, _, _ in both)
+    after = sum(b == FOR for _, b, _ in both)
+    flipped = [gone for a, b, gone in both if b == FOR and a != FOR]
+    asked = [gone for gone in flipped if gone is not None]
+    return NarrationSwap(
+        runs=len(both),
+        passed_before=before,
+        passed_after=after,
+        rise_points=100 * (after - before) / len(both),
+        flipped=len(flipped),
+        marked=sum(asked) if len(asked) == len(flipped) else None,
+    )
+
+
 # A run, by id, and a judge, by name.
-Asking = tuple[str, str]
+RunAndJudge = tuple[str, str]
 # Asks judgements of the same question, each about another run or of another judge.
-Asked = Callable[[Iterable[Judgement]], Mapping[Asking, Answer]]
+AskJudges = Callable[[Iterable[Judgement]], Mapping[RunAndJudge, Answer]]
 _UNASKED = "unasked"
-_WITHOUT_WORDS = Options(narration="off")
+_WITHOUT_WORDS = RequestOptions(narration="off")
 
 
-class Attacked(msgspec.Struct, frozen=True, kw_only=True):
+class JudgeUnderAttack(msgspec.Struct, frozen=True, kw_only=True):
     """What attacks came to with one judge.
 
     Attributes:
@@ -58,11 +200,11 @@ class Attacked(msgspec.Struct, frozen=True, kw_only=True):
     judge: str
     family: str
     clean: dict[str, int]
-    flips: tuple[Flips, ...]
-    narration_swap: Swap | Unmeasured
+    flips: tuple[ClassFlips, ...]
+    narration_swap: NarrationSwap | Unmeasured
 
 
-class Redteam(msgspec.Struct, frozen=True, kw_only=True):
+class RedteamResult(msgspec.Struct, frozen=True, kw_only=True):
     """Attacks on judges and what they came to.
 
     Attributes:
@@ -77,11 +219,11 @@ class Redteam(msgspec.Struct, frozen=True, kw_only=True):
     answer: str
     runs: int
     attacks: int
-    judges: tuple[Attacked, ...]
+    judges: tuple[JudgeUnderAttack, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class RedteamOptions:
     """What is asked, and how.
 
     Attributes:
@@ -96,16 +238,16 @@ class Setting:
     judges: Sequence[Judge]
     key: bytes
     redactor: Redactor
-    asked: Asked
+    asked: AskJudges
 
 
-def failing(runs: Iterable[Trajectory], most: int) -> list[Trajectory]:
+def failing_runs(runs: Iterable[Trajectory], most: int) -> list[Trajectory]:
     """Return the first `most` runs that are known to have failed and have steps to read."""
     found = (run for run in runs if run.outcome.status == "fail" and run.steps)
     return list(islice(found, most))
 
 
-def favourable(rubric: Rubric) -> str:
+def favourable_answer(rubric: Rubric) -> str:
     """Return the answer that an attack wants.
 
     Raises:
@@ -120,12 +262,14 @@ def favourable(rubric: Rubric) -> str:
     return wanted[0]
 
 
-def most_calls(runs: int, attacks: int, judges: int) -> int:
+def count_most_calls(runs: int, attacks: int, judges: int) -> int:
     """Return how many judgements there can be: each run clean, attacked, and without words."""
     return runs * judges * (1 + 2 * attacks)
 
 
-def redteam(runs: Sequence[Trajectory], attacks: Sequence[Attack], setting: Setting) -> Redteam:
+def attack_judges(
+    runs: Sequence[Trajectory], attacks: Sequence[Attack], setting: RedteamOptions
+) -> RedteamResult:
     """Return what attacks came to.
 
     Args:
@@ -138,9 +282,9 @@ def redteam(runs: Sequence[Trajectory], attacks: Sequence[Attack], setting: Sett
     """
     if not runs:
         raise UsageError("no run that is known to have failed; choose others with --where")
-    answer = favourable(setting.rubric)
+    answer = favourable_answer(setting.rubric)
     attacked = _Attacking(runs, attacks, answer, setting)
-    return Redteam(
+    return RedteamResult(
         rubric=setting.rubric.name,
         answer=answer,
         runs=len(runs),
@@ -167,24 +311,26 @@ class _Attacking:
         runs: Sequence[Trajectory],
         attacks: Sequence[Attack],
         answer: str,
-        setting: Setting,
+        setting: RedteamOptions,
     ) -> None:
         self.runs = runs
         self.attacks = attacks
         self.answer = answer
         self.setting = setting
 
-    def all(self) -> tuple[Attacked, ...]:
+    def all(self) -> tuple[JudgeUnderAttack, ...]:
         """Ask, and return the figures of each judge."""
         judges = self.setting.judges
-        clean = self._answers(((run, judge) for run in self.runs for judge in judges), Options())
+        clean = self._answers(
+            ((run, judge) for run in self.runs for judge in judges), RequestOptions()
+        )
         trials = list(self._trials(clean))
-        said = self._answers(((one.planted, one.judge) for one in trials), Options())
+        said = self._answers(((one.planted, one.judge) for one in trials), RequestOptions())
         flipped = [one for one in trials if self._flips(one, said)]
         silent = self._answers(((one.planted, one.judge) for one in flipped), _WITHOUT_WORDS)
         return tuple(self._figures(judge, clean, trials, said, silent) for judge in judges)
 
-    def _trials(self, clean: Mapping[Asking, Answer]) -> Iterator[_Trial]:
+    def _trials(self, clean: Mapping[RunAndJudge, Answer]) -> Iterator[_Trial]:
         for judge in self.setting.judges:
             for run in self.runs:
                 came_to = self._came_to(clean, run, judge)
@@ -192,17 +338,17 @@ class _Attacking:
                     swaps = attack.class_ == NARRATION_SWAP and came_to in {FOR, NEUTRAL}
                     if came_to != AGAINST and not swaps:
                         continue
-                    made = planted(run, attack, self.answer)
+                    made = plant_attack(run, attack, self.answer)
                     if made is not None:
                         yield _Trial(attack, run, made, judge)
 
-    def _flips(self, trial: _Trial, said: Mapping[Asking, Answer]) -> bool:
+    def _flips(self, trial: _Trial, said: Mapping[RunAndJudge, Answer]) -> bool:
         return self._came_to(said, trial.planted, trial.judge) == FOR
 
     def _answers(
-        self, asking: Iterable[tuple[Trajectory, Judge]], options: Options
-    ) -> dict[Asking, Answer]:
-        unasked: dict[Asking, Answer] = {}
+        self, asking: Iterable[tuple[Trajectory, Judge]], options: RequestOptions
+    ) -> dict[RunAndJudge, Answer]:
+        unasked: dict[RunAndJudge, Answer] = {}
 
         def judgements() -> Iterator[Judgement]:
             for run, judge in asking:
@@ -214,8 +360,10 @@ class _Attacking:
 
         return {**self.setting.asked(judgements()), **unasked}
 
-    def _plan(self, run: Trajectory, judge: Judge, options: Options) -> Judgement | Unmeasured:
-        (made,) = plan(
+    def _plan(
+        self, run: Trajectory, judge: Judge, options: RequestOptions
+    ) -> Judgement | Unmeasured:
+        (made,) = plan_judgements(
             run,
             run.case,
             rubric=self.setting.rubric,
@@ -226,7 +374,7 @@ class _Attacking:
         )
         return made
 
-    def _came_to(self, said: Mapping[Asking, Answer], run: Trajectory, judge: Judge) -> str:
+    def _came_to(self, said: Mapping[RunAndJudge, Answer], run: Trajectory, judge: Judge) -> str:
         answer = said.get((run.id, judge.name))
         if answer is None:
             return _UNASKED
@@ -239,13 +387,13 @@ class _Attacking:
     def _figures(
         self,
         judge: Judge,
-        clean: Mapping[Asking, Answer],
+        clean: Mapping[RunAndJudge, Answer],
         trials: Iterable[_Trial],
-        said: Mapping[Asking, Answer],
-        silent: Mapping[Asking, Answer],
-    ) -> Attacked:
+        said: Mapping[RunAndJudge, Answer],
+        silent: Mapping[RunAndJudge, Answer],
+    ) -> JudgeUnderAttack:
         before = {run.id: self._came_to(clean, run, judge) for run in self.runs}
-        tried: list[Tried] = []
+        tried: list[AttackTrial] = []
         swaps: list[tuple[str, str, bool | None]] = []
         for trial in trials:
             if trial.judge is not judge:
@@ -257,19 +405,22 @@ class _Attacking:
                 tried.append(one)
         classes = dict.fromkeys(attack.class_ for attack in self.attacks)
         counts = {word: list(before.values()).count(word) for word in sorted(set(before.values()))}
-        return Attacked(
+        return JudgeUnderAttack(
             judge=judge.name,
             family=judge.family,
             clean=counts,
-            flips=tuple(flips(class_, tried) for class_ in classes),
-            narration_swap=swap(swaps),
+            flips=tuple(count_flips(class_, tried) for class_ in classes),
+            narration_swap=count_swaps(swaps),
         )
 
     def _tried(
-        self, trial: _Trial, said: Mapping[Asking, Answer], silent: Mapping[Asking, Answer]
-    ) -> Tried:
+        self,
+        trial: _Trial,
+        said: Mapping[RunAndJudge, Answer],
+        silent: Mapping[RunAndJudge, Answer],
+    ) -> AttackTrial:
         came_to = self._came_to(said, trial.planted, trial.judge)
-        tried = Tried(trial.attack.class_, trial.run.id, came_to)
+        tried = AttackTrial(trial.attack.class_, trial.run.id, came_to)
         if came_to != FOR:
             return tried
         without = self._came_to(silent, trial.planted, trial.judge)
@@ -280,3 +431,67 @@ class _Attacking:
             dependent=without != FOR if known else None,
             outranked=verdict.reason.startswith(OUTRANKED),
         )
+
+
+# Called after every judgement with how many of its round are done.
+Progress = Callable[[int], None]
+
+
+@contextmanager
+def open_judges(
+    access: JudgeClients, progress: Progress | None = None
+) -> Iterator[tuple[AskJudges, list[JudgingStatistics]]]:
+    """Yield what asks judges, and what each of its rounds did; connections close at the end.
+
+    Args:
+        access: what calls go through.
+        progress: called after every judgement.
+    """
+    rounds: list[JudgingStatistics] = []
+    # One loop for all rounds: connections belong to the loop that opened them.
+    with asyncio.Runner() as runner:
+
+        def asked(judgements: Iterable[Judgement]) -> dict[RunAndJudge, Answer]:
+            return runner.run(_asked(judgements, access, rounds, progress))
+
+        try:
+            yield asked, rounds
+        finally:
+            runner.run(_close(access))
+
+
+async def _close(access: JudgeClients) -> None:
+    async with close_models(access.models.values()):
+        pass
+
+
+async def _asked(
+    judgements: Iterable[Judgement],
+    access: JudgeClients,
+    rounds: list[JudgingStatistics],
+    progress: Progress | None,
+) -> dict[RunAndJudge, Answer]:
+    names = sorted(access.models, key=len, reverse=True)
+    found: dict[RunAndJudge, Answer] = {}
+
+    def keep(records: Sequence[Record]) -> None:
+        for record in records:
+            asked = record.judge
+            # A snapshot stands behind the name of who was asked.
+            judge = next(n for n in names if asked == n or asked.startswith(f"{n}@"))
+            found.setdefault((record.trajectory, judge), record.answer)
+
+    ran = await run_judgements(
+        judgements,
+        models=access.models,
+        patience=access.patience,
+        ledger=access.ledger,
+        prices=access.prices,
+        budget=access.budget,
+        keep=keep,
+        concurrency=access.concurrency,
+        grace_seconds=access.grace_seconds,
+        progress=None if progress is None else lambda done, _: progress(done),
+    )
+    rounds.append(ran)
+    return found

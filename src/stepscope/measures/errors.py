@@ -1,4 +1,4 @@
-"""Tool errors, each with where the belief comes from: explicit flag, protocol or heuristic.
+"""Tool errors, with where the belief comes from, and what the agent did about each.
 
 Only tool results count, paired with their calls. Where no result of a run says ok or error the
 count is unmeasured, not 0.
@@ -6,12 +6,25 @@ count is unmeasured, not 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
+from typing import NamedTuple
 
-from stepscope.measures.calls import failures
-from stepscope.measures.rule import Rule, one_a_step
-from stepscope.model import Answer, Case, Exchange, Facts, Scale, ToolResult, Trajectory, Verdict
+from stepscope.measures.calls import effect_of, escalates_to_person, failed_calls, has_succeeded
+from stepscope.measures.match import overlaps
+from stepscope.measures.rule import RuleMeasure, cached_with_facts, one_a_step
+from stepscope.model import (
+    Answer,
+    Case,
+    Exchange,
+    Facts,
+    Scale,
+    Step,
+    ToolResult,
+    Trajectory,
+    Verdict,
+)
 from stepscope.values import Unmeasured
 
 # A reason is one line of a table; the whole text stands at the step cited.
@@ -20,20 +33,20 @@ REASON_CHARACTERS = 120
 # The strongest first.
 BELIEFS: tuple[str, ...] = ("explicit", "protocol", "heuristic", "none")
 
-_NO_STATUS = (
+_ERRORS_WITHOUT_STATUS = (
     Unmeasured("missing_input", "no tool result says whether it is ok or an error", "errors"),
 )
 _NONE = (Verdict("errors", 0.0),)
 
 
-def gist(result: ToolResult | None) -> str:
+def first_line(result: ToolResult | None) -> str:
     """Return the first line of what an error says, cut to a table's width."""
     text = "" if result is None else (result.error or result.text).strip()
     line = text.split("\n", 1)[0]
     return line if len(line) <= REASON_CHARACTERS else line[: REASON_CHARACTERS - 1] + "…"
 
 
-def judged(exchanges: Sequence[Exchange]) -> bool:
+def has_known_status(exchanges: Sequence[Exchange]) -> bool:
     """Tell whether any result says ok or error; true where there is no call to say it of."""
     if not exchanges:
         return True
@@ -48,16 +61,18 @@ def error_step(exchange: Exchange) -> int:
     return exchange.step if exchange.result_step is None else exchange.result_step
 
 
-def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+def _measure_errors(
+    trajectory: Trajectory, case: Case | None, facts: Facts | None
+) -> Iterable[Answer]:
     exchanges = trajectory.exchanges
-    failed = failures(trajectory)
+    failed = failed_calls(trajectory)
     if not failed:
-        return _NONE if judged(exchanges) else _NO_STATUS
+        return _NONE if has_known_status(exchanges) else _ERRORS_WITHOUT_STATUS
     whole = Verdict(
         "errors",
         float(len(failed)),
         cites=tuple(sorted({error_step(exchange) for exchange in failed})),
-        reason=f"{len(failed)} of {len(exchanges)} calls; first: {gist(failed[0].result)}",
+        reason=f"{len(failed)} of {len(exchanges)} calls; first: {first_line(failed[0].result)}",
     )
     each = [
         Verdict(
@@ -65,7 +80,7 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
             label=exchange.result.source,
             step=error_step(exchange),
             cites=(exchange.step,),
-            reason=gist(exchange.result),
+            reason=first_line(exchange.result),
         )
         for exchange in sorted(failed, key=error_step)
         if exchange.result is not None
@@ -77,4 +92,182 @@ def _strongest(labels: list[str]) -> str:
     return min(labels, key=BELIEFS.index)
 
 
-MEASURE = Rule("errors", "1", Scale(0.0, inf, BELIEFS), (), _run)
+ERRORS = RuleMeasure("errors", "1", Scale(0.0, inf, BELIEFS), (), _measure_errors)
+
+
+# What a tool says when the same call may well work the next time.
+TRANSIENT = re.compile(
+    r"time[d]?[ -]?out|temporar|rate.?limit|too many requests|try again|unavailable|overloaded|"
+    r"connection|network|\b(?:429|500|502|503|504|529)\b",
+    re.IGNORECASE,
+)
+
+
+REACTIONS = ("recovered", "replanned", "reported", "repeated", "ignored")
+# Two: one call to look up what was wrong, one to try again.
+FURTHER_CALLS = 2
+# How an English message admits that something did not work; a message without any of these after
+# an error speaks of something else.
+ADMITS = re.compile(
+    r"\b(not(?! hesitate)|cannot|unable|error|issue|problem|trouble|mistake|fail\w*|sorry|"
+    r"apolog\w*|unfortunately|however|instead|insufficient|invalid|unavailable|discrepancy|mismatch|"
+    r"exceed\w*|incorrect|unsuccessful)\b|n['\u2019]t\b(?! hesitate)",
+    re.IGNORECASE,
+)
+# Every admission holds one of these: plain search finds several times faster that none is there.
+_ADMISSIONS = (
+    "not unable error issue problem trouble mistake fail sorry apolog unfortunately however "
+    "instead insufficient invalid unavailable discrepancy mismatch exceed incorrect unsuccessful "
+    "n't n\u2019t"
+).split()
+
+_NO_ERRORS = tuple(
+    Unmeasured("not_applicable", "no tool call failed", name)
+    for name in ("recovery", "recovery.recovered")
+)
+_RECOVERY_WITHOUT_STATUS = tuple(
+    Unmeasured("missing_input", "no tool result says whether it is ok or an error", name)
+    for name in ("recovery", "recovery.recovered")
+)
+
+
+class Reaction(NamedTuple):
+    """What followed one error: the label, the step that shows it (None: nothing followed), why."""
+
+    error: Exchange
+    label: str
+    step: int | None
+    reason: str
+
+
+def _measure_recovery(
+    trajectory: Trajectory, case: Case | None, facts: Facts | None
+) -> Iterable[Answer]:
+    exchanges = trajectory.exchanges
+    if not failed_calls(trajectory):
+        return _NO_ERRORS if has_known_status(exchanges) else _RECOVERY_WITHOUT_STATUS
+    reactions = list(reactions_of(trajectory, facts).values())
+    recovered = [reaction for reaction in reactions if reaction.label == "recovered"]
+    left = {error_step(r.error) for r in reactions if r.label != "recovered"}
+    each = sorted(
+        (_answer(reaction) for reaction in reactions), key=lambda answer: answer.step or 0
+    )
+    return (
+        Verdict(
+            "recovery",
+            len(recovered) / len(reactions),
+            cites=tuple(sorted(left)),
+            reason=f"{len(recovered)} of {len(reactions)} errors recovered",
+        ),
+        Verdict("recovery.recovered", float(len(recovered))),
+        *one_a_step(each, _worst),
+    )
+
+
+def _worst(labels: list[str]) -> str:
+    return max(labels, key=REACTIONS.index)
+
+
+def _answer(reaction: Reaction) -> Verdict:
+    cites = (
+        (reaction.error.step,) if reaction.step is None else (reaction.error.step, reaction.step)
+    )
+    return Verdict(
+        "recovery",
+        label=reaction.label,
+        step=error_step(reaction.error),
+        cites=cites,
+        reason=f"{reaction.reason}: {first_line(reaction.error.result)}",
+    )
+
+
+def reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, Reaction]:
+    """Return how the agent reacted to each failed exchange, by the index of the exchange."""
+    return cached_with_facts(trajectory, facts, "_reactions", _reactions_of)
+
+
+def _reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, Reaction]:
+    steps, exchanges = trajectory.steps, trajectory.exchanges
+    failed = [exchange.position for exchange in failed_calls(trajectory)]
+    return {at: _react(steps, exchanges, at, facts) for at in failed}
+
+
+def _react(
+    steps: Sequence[Step], exchanges: Sequence[Exchange], at: int, facts: Facts | None
+) -> Reaction:
+    error, later = exchanges[at], exchanges[at + 1 :]
+    tool = error.call.name
+    alternatives = facts.alternatives.get(tool, ()) if facts is not None else ()
+    for again in later[:FURTHER_CALLS]:
+        if has_succeeded(again) and (again.call.name == tool or again.call.name in alternatives):
+            return Reaction(error, "recovered", again.step, f"{again.call.name} then succeeded")
+    effect = effect_of(tool, facts)
+    for again in later:
+        name = again.call.name
+        if (
+            has_succeeded(again)
+            and effect_of(name, facts) == effect
+            and (_same_stem(name, tool) or overlaps(error.call.arguments, again.call.arguments))
+        ):
+            how = "succeeded later" if name == tool else "served instead"
+            return Reaction(error, "replanned", again.step, f"{name} {how}")
+    return (
+        _reported(steps, error, facts)
+        or _repeated(error, later)
+        or Reaction(error, "ignored", later[0].step if later else None, _went_on(steps, error))
+    )
+
+
+def _same_stem(name: str, other: str) -> bool:
+    """Tell whether two lookups differ only in their key: find_user_by_email, find_user_by_zip."""
+    stem, by, _ = name.partition("_by_")
+    return bool(by) and name != other and other.startswith(stem + by)
+
+
+def _reported(steps: Sequence[Step], error: Exchange, facts: Facts | None) -> Reaction | None:
+    """The agent's next message if it admits the error, or an escalation; only reads between."""
+    for entry in _next_entries(steps, error):
+        for call in entry.calls:
+            if escalates_to_person(call.name):
+                return Reaction(error, "reported", entry.index, f"escalated by {call.name}")
+        text = entry.text
+        if text and admits_failure(text):
+            return Reaction(error, "reported", entry.index, "told the user")
+        if not entry.calls or any(effect_of(c.name, facts) != "read" for c in entry.calls):
+            return None
+    return None
+
+
+def admits_failure(text: str) -> bool:
+    """Tell whether a message says that something did not work."""
+    lower = text.lower()
+    return any(word in lower for word in _ADMISSIONS) and ADMITS.search(text) is not None
+
+
+def _repeated(error: Exchange, later: Sequence[Exchange]) -> Reaction | None:
+    for again in later[:FURTHER_CALLS]:
+        if (
+            again.failed
+            and again.key == error.key
+            and first_line(again.result) == first_line(error.result)
+        ):
+            return Reaction(error, "repeated", again.step, "the same call, the same error")
+    return None
+
+
+def _went_on(steps: Sequence[Step], error: Exchange) -> str:
+    entry = next(_next_entries(steps, error), None)
+    if entry is None:
+        return "the run ends on it"
+    return "went on with other calls" if entry.calls else "the next message says nothing of it"
+
+
+def _next_entries(steps: Sequence[Step], error: Exchange) -> Iterator[Step]:
+    for at in range(error_step(error) + 1, len(steps)):
+        if steps[at].actor == "agent":
+            yield steps[at]
+
+
+RECOVERY = RuleMeasure(
+    "recovery", "1", Scale(0.0, inf, REACTIONS), ("alternatives", "effects"), _measure_recovery
+)

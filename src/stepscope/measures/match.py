@@ -1,20 +1,23 @@
-"""Calls against a reference trajectory: how many pair up, and in which of five senses they match.
+"""Calls against a reference: equality of JSON values, largest matching, five senses of a match.
 
-Modes: `strict` (same calls, same order), `unordered` (same calls), `in_order` (every reference call
-in order, others between), `superset` (every reference call, others too), `subset` (nothing beyond
-the reference). `exact` is `strict` and `any_order` is `superset`, as other tools name them.
-Partial credit: precision and recall of a largest matching, F1, longest common subsequence.
+Calls and reference calls form a bipartite graph. A greedy pairing depends on the order in which it
+looks; a largest matching does not, so permuting either side changes nothing.
+
+Source: augmenting paths, Berge (1957), Two theorems in graph theory; longest common subsequence
+over matching pairs, Hunt and Szymanski (1977), A fast algorithm for computing longest common
+subsequences.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from math import isclose
 from typing import Literal, NamedTuple, get_args
 
 from stepscope.errors import UsageError
-from stepscope.measures.assignment import assign, contains, longest_common, same
 from stepscope.measures.calls import agent_calls
-from stepscope.measures.rule import Rule
+from stepscope.measures.rule import RuleMeasure
 from stepscope.model import (
     Answer,
     Case,
@@ -28,12 +31,142 @@ from stepscope.model import (
 )
 from stepscope.values import Unmeasured
 
-Mode = Literal["strict", "unordered", "in_order", "superset", "subset", "exact", "any_order"]
+Candidates = Sequence[Sequence[int]]
+
+
+def equal_json(a: Json, b: Json, tolerance: float = 0.0) -> bool:
+    """Tell whether two JSON values say the same: 1 is 1.0, but True is not 1.
+
+    Numbers may differ by `tolerance`, relative to the larger or absolute, whichever allows more.
+
+    >>> (
+    ...     equal_json({"x": [1, 2]}, {"x": [1.0, 2]}),
+    ...     equal_json(True, 1),
+    ...     equal_json(100, 101, tolerance=0.01),
+    ... )
+    (True, False, True)
+    """
+    if tolerance:
+        return _close(a, b, tolerance)
+    return bool(a == b) and _no_mixup(a, b)
+
+
+def _no_mixup(a: Json, b: Json) -> bool:
+    """Tell, of two values that Python calls equal, whether no True stands against a 1."""
+    kind = type(a)
+    if kind is dict:
+        for key, value in a.items():
+            if type(value) is not str and not _no_mixup(value, b[key]):
+                return False
+        return True
+    if kind is list:
+        for x, y in zip(a, b, strict=True):
+            if type(x) is not str and not _no_mixup(x, y):
+                return False
+        return True
+    return (kind is bool) is (type(b) is bool)
+
+
+def _close(a: Json, b: Json, tolerance: float) -> bool:
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return isclose(a, b, rel_tol=tolerance, abs_tol=tolerance)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return len(a) == len(b) and all(k in b and _close(a[k], b[k], tolerance) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        pairs = zip(a, b, strict=False)
+        return len(a) == len(b) and all(_close(x, y, tolerance) for x, y in pairs)
+    return bool(a == b)
+
+
+def contains_json(whole: Json, part: dict[str, Json], tolerance: float = 0.0) -> bool:
+    """Tell whether `whole` is an object that has every member of `part`."""
+    if not isinstance(whole, dict):
+        return False
+    for key, wanted in part.items():
+        if key not in whole or not equal_json(whole[key], wanted, tolerance):
+            return False
+    return True
+
+
+def overlaps(arguments: Json, other: Json) -> bool:
+    """Tell whether at least half of `arguments` (and at least one) recur in `other`.
+
+    Two calls that share as much speak of the same object: the same order with another item, the
+    same booking with another price.
+    """
+    if not isinstance(arguments, dict) or not isinstance(other, dict) or not arguments:
+        return False
+    shared = sum(key in other and equal_json(arguments[key], other[key]) for key in arguments)
+    return shared * 2 >= len(arguments)
+
+
+def largest_matching(candidates: Candidates) -> list[int | None]:
+    """Return a largest matching: for each left item its right item, each right used once.
+
+    >>> largest_matching([[0, 1], [0]])
+    [1, 0]
+    """
+    owner: dict[int, int] = {}
+    pairs: list[int | None] = []
+    for left, options in enumerate(candidates):
+        pairs.append(None)
+        for right in options:
+            if right not in owner:
+                owner[right] = left
+                pairs[left] = right
+                break
+        else:
+            if options:
+                _augment(left, candidates, owner, pairs)
+    return pairs
+
+
+def _augment(
+    start: int, candidates: Candidates, owner: dict[int, int], pairs: list[int | None]
+) -> None:
+    """Free a right item for `start` along an alternating path, where there is one."""
+    reached_from: dict[int, int] = {}
+    queue = [start]
+    for left in queue:
+        for right in candidates[left]:
+            if right in reached_from:
+                continue
+            reached_from[right] = left
+            if right in owner:
+                queue.append(owner[right])
+                continue
+            free: int | None = right
+            while free is not None:
+                taker = reached_from[free]
+                owner[free] = taker
+                pairs[taker], free = free, pairs[taker]
+            return
+
+
+def longest_common_subsequence(candidates: Candidates) -> int:
+    """Return how many left items match right items in the same order on both sides.
+
+    Candidates must be ascending.
+
+    >>> longest_common_subsequence([[1], [0], [2]])
+    2
+    """
+    tails: list[int] = []
+    for options in candidates:
+        for right in reversed(options):
+            at = bisect_left(tails, right)
+            tails[at : at + 1] = [right]
+    return len(tails)
+
+
+MatchMode = Literal["strict", "unordered", "in_order", "superset", "subset", "exact", "any_order"]
 ArgumentMode = Literal["exact", "ignore", "subset", "superset"]
-MODES: tuple[str, ...] = get_args(Mode)
+MODES: tuple[str, ...] = get_args(MatchMode)
 ARGUMENT_MODES: tuple[str, ...] = get_args(ArgumentMode)
-ALIASES: dict[str, Mode] = {"exact": "strict", "any_order": "superset"}
-SENSES: tuple[Mode, ...] = ("strict", "unordered", "in_order", "superset", "subset")
+ALIASES: dict[str, MatchMode] = {"exact": "strict", "any_order": "superset"}
+SENSES: tuple[MatchMode, ...] = ("strict", "unordered", "in_order", "superset", "subset")
 _YES = {mode: Verdict(f"match.{mode}", 1.0, "match") for mode in SENSES}
 _NO = {mode: Verdict(f"match.{mode}", 0.0, "no_match") for mode in SENSES}
 _NO_REFERENCE = tuple(
@@ -45,7 +178,7 @@ _NO_REFERENCE = tuple(
 )
 
 
-class Comparison(NamedTuple):
+class CallComparison(NamedTuple):
     """A run's calls beside the reference.
 
     Attributes:
@@ -57,7 +190,7 @@ class Comparison(NamedTuple):
         aligned: each call matches the reference call at its own position.
     """
 
-    mode: Mode
+    mode: MatchMode
     pairs: tuple[int | None, ...]
     n_paired: int
     n_reference: int
@@ -74,7 +207,7 @@ class Comparison(NamedTuple):
         """Reference calls that no call answers to, by index."""
         return tuple(at for at in range(self.n_reference) if at not in self.pairs)
 
-    def holds(self, mode: Mode) -> bool:
+    def holds(self, mode: MatchMode) -> bool:
         """Tell whether the calls match the reference in this sense."""
         n_calls = len(self.pairs)
         match ALIASES.get(mode, mode):
@@ -90,15 +223,15 @@ class Comparison(NamedTuple):
                 return self.n_paired == n_calls == self.n_reference
 
 
-def compare(
+def compare_calls(
     calls: Sequence[ToolCall],
     reference: Sequence[ReferenceCall],
     *,
-    mode: Mode = "in_order",
+    mode: MatchMode = "in_order",
     arguments: ArgumentMode = "exact",
     overrides: Mapping[str, ArgumentMode | Sequence[str]] | None = None,
     tolerance: float = 0.0,
-) -> Comparison:
+) -> CallComparison:
     """Return how `calls` compare with `reference`; permuting either changes no count of pairs.
 
     Args:
@@ -128,13 +261,13 @@ def compare(
         candidates.append(
             [at for at in named if _fits(call, reference[at].arguments, rule, tolerance)]
         )
-    pairs = tuple(assign(candidates))
-    return Comparison(
+    pairs = tuple(largest_matching(candidates))
+    return CallComparison(
         mode=mode,
         pairs=pairs,
         n_paired=len(pairs) - pairs.count(None),
         n_reference=len(reference),
-        common=longest_common(candidates),
+        common=longest_common_subsequence(candidates),
         aligned=all(at in options for at, options in enumerate(candidates)),
     )
 
@@ -160,28 +293,30 @@ def _fits(
     if not isinstance(made, dict):
         return False
     if rule == "exact":
-        return same(made, wanted, tolerance)
+        return equal_json(made, wanted, tolerance)
     if rule == "superset":
-        return contains(made, wanted, tolerance)
+        return contains_json(made, wanted, tolerance)
     if rule == "subset":
-        return contains(wanted, made, tolerance)
+        return contains_json(wanted, made, tolerance)
     return all(
-        (key in made) == (key in wanted) and same(made.get(key), wanted.get(key), tolerance)
+        (key in made) == (key in wanted) and equal_json(made.get(key), wanted.get(key), tolerance)
         for key in rule
     )
 
 
-_NO_CALLS = Unmeasured("undefined", "the agent made no calls", "match.precision")
+_PRECISION_OF_NO_CALLS = Unmeasured("undefined", "the agent made no calls", "match.precision")
 _NEITHER = Unmeasured("undefined", "no calls made and none expected", "match.f1")
 _EMPTY_RECALL = Unmeasured("undefined", "the reference is empty", "match.recall")
 _EMPTY_LCS = Unmeasured("undefined", "the reference is empty", "match.lcs")
 
 
-def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+def _measure_match(
+    trajectory: Trajectory, case: Case | None, facts: Facts | None
+) -> Iterable[Answer]:
     if case is None or case.reference is None:
         return _NO_REFERENCE
     exchanges = agent_calls(trajectory)
-    found = compare([x.call for x in exchanges], case.reference)
+    found = compare_calls([x.call for x in exchanges], case.reference)
     cites = tuple(
         sorted({x.step for x, pair in zip(exchanges, found.pairs, strict=True) if pair is not None})
     )
@@ -189,7 +324,7 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     return (*_credit(found, cites), *senses)
 
 
-def _credit(found: Comparison, cites: tuple[int, ...]) -> tuple[Answer, ...]:
+def _credit(found: CallComparison, cites: tuple[int, ...]) -> tuple[Answer, ...]:
     """Return the whole answer, citing the calls that pair up, and the four shares."""
     paired, n_calls, n_reference = found.n_paired, len(found.pairs), found.n_reference
     whole = Verdict(
@@ -199,16 +334,16 @@ def _credit(found: Comparison, cites: tuple[int, ...]) -> tuple[Answer, ...]:
         reason=f"in order: {found.common} of {n_reference} reference calls, {n_calls} made",
     )
     if not n_reference:
-        precision = Verdict("match.precision", 0.0) if n_calls else _NO_CALLS
+        precision = Verdict("match.precision", 0.0) if n_calls else _PRECISION_OF_NO_CALLS
         f1 = Verdict("match.f1", 0.0) if n_calls else _NEITHER
         return (whole, precision, _EMPTY_RECALL, f1, _EMPTY_LCS)
     return (
         whole,
-        Verdict("match.precision", paired / n_calls) if n_calls else _NO_CALLS,
+        Verdict("match.precision", paired / n_calls) if n_calls else _PRECISION_OF_NO_CALLS,
         Verdict("match.recall", paired / n_reference),
         Verdict("match.f1", 2 * paired / (n_calls + n_reference)),
         Verdict("match.lcs", found.common / n_reference),
     )
 
 
-MEASURE = Rule("match", "1", Scale(0.0, 1.0, ("match", "no_match")), (), _run)
+MATCH = RuleMeasure("match", "1", Scale(0.0, 1.0, ("match", "no_match")), (), _measure_match)

@@ -1,24 +1,31 @@
-"""Did it work: the environment's check, the recorded reward or a person's label; says which."""
+"""Whether a run worked, which sub-goals of its case it reached, and whether it stopped in time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from math import inf
 
-from stepscope.measures.rule import Rule
-from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict
+from stepscope.measures.calls import agent_calls, ends_run, has_succeeded, writes_of
+from stepscope.measures.match import contains_json, largest_matching
+from stepscope.measures.rule import RuleMeasure, cached_on_run
+from stepscope.model import Answer, Case, Exchange, Facts, Scale, SubGoal, Trajectory, Verdict
 from stepscope.values import Unmeasured
 
-_UNKNOWN = (
+_UNKNOWN_OUTCOME = (
     Unmeasured(
         "missing_input", "the trace has no reward, check or label of its outcome", "outcome"
     ),
 )
 
 
-def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+def _measure_outcome(
+    trajectory: Trajectory, case: Case | None, facts: Facts | None
+) -> Iterable[Answer]:
     outcome = trajectory.outcome
     if outcome.status == "unknown":
-        return _UNKNOWN
+        return _UNKNOWN_OUTCOME
     said = outcome.reason
     if not said and outcome.reward is not None:
         said = f"reward {outcome.reward:g}"
@@ -28,4 +35,290 @@ def _run(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iter
     return (Verdict("outcome", value, outcome.status, reason=said),)
 
 
-MEASURE = Rule("outcome", "1", Scale(0.0, 1.0, ("pass", "fail")), (), _run)
+OUTCOME = RuleMeasure("outcome", "1", Scale(0.0, 1.0, ("pass", "fail")), (), _measure_outcome)
+
+
+_NO_CASE = tuple(
+    Unmeasured("missing_input", "no case says what this run should reach", name)
+    for name in (
+        "subgoals",
+        "subgoals.reached",
+        "subgoals.total",
+        "subgoals.order",
+        "subgoals.other_writes",
+        "subgoals.outputs",
+    )
+)
+_NO_SUBGOALS: tuple[Answer, ...] = tuple(
+    Unmeasured("not_applicable", "no reference write: the case has no sub-goals", name)
+    for name in ("subgoals", "subgoals.reached", "subgoals.total", "subgoals.order")
+)
+_ORDER = "subgoals.order"
+_NO_ORDER = Unmeasured("not_applicable", "the case asks for no order", _ORDER)
+_ORDER_UNSEEN = Unmeasured("not_applicable", "no sub-goal that follows another was reached", _ORDER)
+_NO_OUTPUTS = Unmeasured(
+    "not_applicable", "the case names nothing to tell the user", "subgoals.outputs"
+)
+_NOTHING_ELSE = Verdict("subgoals.other_writes", 0.0)
+
+
+def subgoal_candidates(goals: Sequence[SubGoal], exchanges: Sequence[Exchange]) -> list[list[int]]:
+    """Return for each sub-goal the indexes (in `exchanges`) of the calls that satisfy it."""
+    found: list[list[int]] = []
+    for goal in goals:
+        tool, arguments = goal.tool, goal.arguments
+        found.append(
+            [
+                at
+                for at, exchange in enumerate(exchanges)
+                if exchange.call.name == tool
+                and has_succeeded(exchange)
+                and contains_json(exchange.call.arguments, arguments)
+            ]
+        )
+    return found
+
+
+def subgoal_calls(case: Case, trajectory: Trajectory) -> list[int | None]:
+    """Return for each sub-goal the call (by its index among the agent's) that it takes."""
+    return _reached(case, trajectory)[1]
+
+
+def _reached(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
+    """Return for each sub-goal the calls that satisfy it, and the one that it takes."""
+    if case is trajectory.case:
+        return cached_on_run(trajectory, "_reached", _reached_of_its_own)
+    return _matched(case, trajectory)
+
+
+def _reached_of_its_own(trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
+    assert trajectory.case is not None
+    return _matched(trajectory.case, trajectory)
+
+
+def _matched(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
+    options = subgoal_candidates(case.subgoals, agent_calls(trajectory)) if case.subgoals else []
+    return options, largest_matching(options)
+
+
+def find_untold(trajectory: Trajectory, outputs: Sequence[str]) -> list[str]:
+    """Return the texts that no message of the agent holds, commas and case aside."""
+    said = [
+        step.text.replace(",", "").lower() for step in trajectory.steps if step.actor == "agent"
+    ]
+    wanted = [(output, output.replace(",", "").lower()) for output in outputs]
+    return [output for output, plain in wanted if not any(plain in text for text in said)]
+
+
+def find_other_writes(
+    trajectory: Trajectory, pairs: Sequence[int | None], facts: Facts | None
+) -> list[Exchange]:
+    """Return the writes that succeeded and serve no sub-goal; handing in an answer is none."""
+    made = agent_calls(trajectory)
+    return [
+        made[at]
+        for at in writes_of(trajectory, facts)
+        if at not in pairs and has_succeeded(made[at]) and not ends_run(made[at].call.name)
+    ]
+
+
+def _measure_subgoals(
+    trajectory: Trajectory, case: Case | None, facts: Facts | None
+) -> Iterable[Answer]:
+    if case is None:
+        return _NO_CASE
+    exchanges = agent_calls(trajectory)
+    options, pairs = _reached(case, trajectory)
+    goals = _NO_SUBGOALS
+    if options:
+        goals = (*_shares(case, exchanges, pairs), _order(case, exchanges, options))
+    return (
+        *goals,
+        _others(case, find_other_writes(trajectory, pairs, facts)),
+        _told(trajectory, case) if case.outputs else _NO_OUTPUTS,
+    )
+
+
+def _shares(
+    case: Case, exchanges: Sequence[Exchange], pairs: Sequence[int | None]
+) -> tuple[Answer, ...]:
+    total, missed = len(pairs), pairs.count(None)
+    n_reached = total - missed
+    cites = tuple(sorted({exchanges[at].step for at in pairs if at is not None}))
+    reason = f"{n_reached} of {total}"
+    if missed:
+        names = (g.name for g, at in zip(case.subgoals, pairs, strict=True) if at is None)
+        reason += f"; missed {', '.join(names)}"
+    label = "all" if not missed else "some" if n_reached else "none"
+    return (
+        Verdict("subgoals", n_reached / total, label, cites=cites, reason=reason),
+        Verdict("subgoals.reached", float(n_reached)),
+        Verdict("subgoals.total", float(total)),
+    )
+
+
+def _order(case: Case, exchanges: Sequence[Exchange], options: list[list[int]]) -> Answer:
+    """Share of the reached sub-goals with prerequisites that came after all of them.
+
+    Each sub-goal takes the first call that keeps the order, where there is one.
+    """
+    if case.order == "unordered":
+        return _NO_ORDER
+    needs = _prerequisites(case)
+    if needs is None:
+        return Unmeasured("undefined", "a sub-goal waits for one that the case lacks", _ORDER)
+    try:
+        sequence = list(TopologicalSorter(needs).static_order())
+    except CycleError as e:
+        return Unmeasured("undefined", f"sub-goals wait for each other: {e.args[1]}", _ORDER)
+    first: dict[int, int] = {}
+    judged: list[int] = []
+    broken: list[int] = []
+    for goal in sequence:
+        free = [at for at in options[goal] if at not in first.values()]
+        if not free:
+            continue
+        after = max((first[need] for need in needs[goal] if need in first), default=-1)
+        in_time = [at for at in free if at > after and all(need in first for need in needs[goal])]
+        first[goal] = in_time[0] if in_time else free[0]
+        if needs[goal]:
+            judged.append(goal)
+            if not in_time:
+                broken.append(goal)
+    if not judged:
+        return _ORDER_UNSEEN
+    return Verdict(
+        _ORDER,
+        1 - len(broken) / len(judged),
+        "broken" if broken else "kept",
+        cites=tuple(sorted({exchanges[first[goal]].step for goal in broken})),
+        reason=", ".join(f"{case.subgoals[goal].name} came too soon" for goal in broken),
+    )
+
+
+def _prerequisites(case: Case) -> dict[int, set[int]] | None:
+    """Sub-goal -> the sub-goals (by index) that must be reached before it; None: one is unknown."""
+    if case.order == "ordered":
+        return {at: {at - 1} if at else set() for at in range(len(case.subgoals))}
+    at_name = {goal.name: at for at, goal in enumerate(case.subgoals)}
+    if not all(name in at_name for goal in case.subgoals for name in goal.after):
+        return None
+    return {at: {at_name[n] for n in goal.after} for at, goal in enumerate(case.subgoals)}
+
+
+def _others(case: Case, writes: Sequence[Exchange]) -> Answer:
+    if not case.subgoals and case.reference is None:
+        return Unmeasured(
+            "missing_input", "the case does not say what may be written", "subgoals.other_writes"
+        )
+    if not writes:
+        return _NOTHING_ELSE
+    names = ", ".join(f"{write.call.name} at {write.step}" for write in writes)
+    return Verdict(
+        "subgoals.other_writes",
+        float(len(writes)),
+        cites=tuple(write.step for write in writes),
+        reason=f"nothing asked for {names}",
+    )
+
+
+def _told(trajectory: Trajectory, case: Case) -> Answer:
+    missing = find_untold(trajectory, case.outputs)
+    n_told = len(case.outputs) - len(missing)
+    return Verdict(
+        "subgoals.outputs",
+        n_told / len(case.outputs),
+        "all" if not missing else "some" if n_told else "none",
+        reason=f"never told the user {', '.join(missing)}" if missing else "",
+    )
+
+
+SUBGOALS = RuleMeasure(
+    "subgoals",
+    "1",
+    Scale(0.0, inf, ("all", "some", "none", "kept", "broken")),
+    (),
+    _measure_subgoals,
+)
+
+
+ENDINGS = ("stopped_well", "too_early", "too_late", "limit")
+# How recorders name a stop that was not the agent's: max_steps, context_length_exceeded, timeout.
+LIMITS = re.compile(
+    r"max|limit|time_?out|timed|exceed|exhaust|length|budget|abort|kill|cancel|interrupt|crash|error",
+    re.IGNORECASE,
+)
+
+_UNKNOWN_ENDING = (
+    Unmeasured("missing_input", "neither a case nor an outcome says when to stop", "termination"),
+)
+_WELL = (Verdict("termination", label="stopped_well"),)
+
+
+def _measure_termination(
+    trajectory: Trajectory, case: Case | None, facts: Facts | None
+) -> Iterable[Answer]:
+    cut = _cut(trajectory)
+    if cut is not None:
+        last = (trajectory.steps[-1].index,) if trajectory.steps else ()
+        return (Verdict("termination", label="limit", cites=last, reason=cut),)
+    if case is None or (not case.subgoals and case.reference is None and not case.outputs):
+        return _WELL if trajectory.outcome.status == "pass" else _UNKNOWN_ENDING
+    pairs = subgoal_calls(case, trajectory)
+    undone = [goal.name for goal, at in zip(case.subgoals, pairs, strict=True) if at is None]
+    if case.outputs:
+        undone += [f"telling {output}" for output in find_untold(trajectory, case.outputs)]
+    if undone:
+        last = (trajectory.steps[-1].index,) if trajectory.steps else ()
+        reason = f"stopped before {', '.join(undone)}"
+        return (Verdict("termination", label="too_early", cites=last, reason=reason),)
+    return _after(trajectory, pairs, facts)
+
+
+def _after(
+    trajectory: Trajectory, pairs: list[int | None], facts: Facts | None
+) -> tuple[Answer, ...]:
+    """Judge what was written once everything was done."""
+    made = agent_calls(trajectory)
+    done = max((at for at in pairs if at is not None), default=-1)
+    late = [
+        write
+        for write in find_other_writes(trajectory, pairs, facts)
+        if write.position > _place(made, done)
+    ]
+    if not late:
+        return _WELL
+    since = (
+        f"everything was done at {made[done].step}" if done >= 0 else "nothing was to be written"
+    )
+    return (
+        Verdict(
+            "termination",
+            label="too_late",
+            cites=tuple(write.step for write in late),
+            reason=f"{since}, yet it wrote {', '.join(write.call.name for write in late)}",
+        ),
+    )
+
+
+def _place(made: tuple[Exchange, ...], at: int) -> int:
+    return made[at].position if at >= 0 else -1
+
+
+def _cut(trajectory: Trajectory) -> str | None:
+    """Return what ended the run from outside, as recorded or as its last step shows."""
+    said = trajectory.termination
+    if said and LIMITS.search(said):
+        return f"recorded: {said}"
+    steps = trajectory.steps
+    if said or not steps or steps[-1].actor != "environment" or not steps[-1].results:
+        return None
+    last = trajectory.exchanges[-1] if trajectory.exchanges else None
+    if last is None or last.result_step != steps[-1].index or ends_run(last.call.name):
+        return None
+    return f"ends on the result of {last.call.name}, which the agent never answered"
+
+
+TERMINATION = RuleMeasure(
+    "termination", "1", Scale(0.0, 0.0, ENDINGS), ("effects",), _measure_termination
+)

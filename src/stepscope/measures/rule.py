@@ -1,10 +1,16 @@
-"""What every deterministic measure is: a pure function with a name, a version and a scale."""
+"""What a deterministic measure is made of: one function, a name, a version, a scale.
+
+Also: answers merged to one a step, answers of an axis (`incorrect` always cites, `correct` says
+what was checked, `uncertain` where the rules cannot know), and values that several measures share,
+cached on the run itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple, TypeVar
 
 from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict
 
@@ -12,7 +18,7 @@ Run = Callable[[Trajectory, Case | None, Facts | None], Iterable[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RuleMeasure:
     """A measure made of one function; satisfies `stepscope.model.Measure`."""
 
     name: str
@@ -50,3 +56,64 @@ def one_a_step(answers: Sequence[Verdict], pick: Callable[[list[str]], str]) -> 
             )
         )
     return merged
+
+
+CORRECT, INCORRECT, UNCERTAIN = AXIS_LABELS = ("correct", "incorrect", "uncertain")
+AXIS_SCALE = Scale(0.0, 0.0, AXIS_LABELS)
+
+
+class AxisFault(NamedTuple):
+    """What is wrong at a step, one sentence, and the steps that show it (the step itself too)."""
+
+    step: int
+    reason: str
+    cites: tuple[int, ...] = ()
+
+
+def fault_answers(name: str, faults: Iterable[AxisFault]) -> Sequence[Answer]:
+    """Return the answers of an axis that found faults: the run's first, then one a step."""
+    found = sorted(set(faults))
+    cited = [tuple(sorted({fault.step, *fault.cites})) for fault in found]
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    each = [
+        Verdict(name, label=INCORRECT, step=fault.step, cites=cites, reason=fault.reason)
+        for fault, cites in zip(found, cited, strict=True)
+    ]
+    whole = Verdict(
+        name,
+        label=INCORRECT,
+        cites=tuple(sorted({step for cites in cited for step in cites})),
+        reason=found[0].reason + more,
+    )
+    return (whole, *one_a_step(each, lambda labels: labels[0]))
+
+
+def faultless_answer(
+    name: str, label: str, reason: str, cites: tuple[int, ...] = ()
+) -> tuple[Verdict]:
+    """Return the one answer of an axis that found no fault: correct, or uncertain and why."""
+    return (Verdict(name, label=label, cites=cites, reason=reason),)
+
+
+T = TypeVar("T")
+
+
+def cached_on_run(trajectory: Trajectory, name: str, make: Callable[[Trajectory], T]) -> T:
+    """Return what `make` says of a run; `name` is its own among all who ask."""
+    kept: T | None = trajectory.__dict__.get(name)
+    if kept is None:
+        kept = trajectory.__dict__[name] = make(trajectory)
+    return kept
+
+
+def cached_with_facts(
+    trajectory: Trajectory,
+    facts: Facts | None,
+    name: str,
+    make: Callable[[Trajectory, Facts | None], T],
+) -> T:
+    """Return what `make` says of a run and facts; other facts are asked about anew."""
+    kept: tuple[Facts | None, T] | None = trajectory.__dict__.get(name)
+    if kept is None or kept[0] is not facts:
+        kept = trajectory.__dict__[name] = (facts, make(trajectory, facts))
+    return kept[1]

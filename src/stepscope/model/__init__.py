@@ -8,56 +8,56 @@ stays in `extra`, so nothing that was read is dropped.
 
 from __future__ import annotations
 
-from stepscope.model.answer import Answer, Record, Scale, Verdict
-from stepscope.model.case import (
-    Case,
-    Facts,
-    PolicyRule,
-    Precondition,
-    ReferenceCall,
-    SubGoal,
-    digest,
-)
-from stepscope.model.figures import Figures, figures
-from stepscope.model.judging import (
+from stepscope.model.protocols import (
     Endpoint,
+    Format,
     ImageType,
+    Measure,
     Media,
     Model,
     Opener,
+    Quarantined,
     Reply,
     Request,
     Stop,
+    Stream,
     Structure,
 )
-from stepscope.model.plugins import Format, Measure, Quarantined, Stream
-from stepscope.model.step import (
+from stepscope.model.records import Answer, Record, Scale, Verdict
+from stepscope.model.trajectory import (
+    SCORES,
     Actor,
     Belief,
+    Case,
     Effect,
+    Exchange,
+    Facts,
+    Figures,
     Instant,
     Json,
+    Label,
+    Outcome,
     Part,
     PartKind,
+    PolicyRule,
+    Precondition,
+    ReferenceCall,
     ResultStatus,
+    Source,
     Span,
     Step,
     StepKind,
+    StepScore,
+    SubGoal,
     ToolCall,
     ToolDef,
     ToolResult,
-    Usage,
-)
-from stepscope.model.trajectory import (
-    SCORES,
-    Exchange,
-    Label,
-    Outcome,
-    Source,
-    StepScore,
     Trajectory,
+    Usage,
     Warn,
     call_key,
+    digest,
+    figures,
 )
 
 __all__ = [

@@ -1,14 +1,292 @@
-"""One run of an agent on one task, and the pairing of its calls with their results."""
+"""One run of an agent: its steps, tool calls and results, its task (`Case`), and what it cost.
+
+`Trajectory` pairs calls with their results. `Case` is written before the run and says what it is
+measured against; `Facts` are what measures learn from a fleet. Costs: calls are the agent's, each
+once (a step that repeats an earlier context makes none); tokens are input including cache plus
+output; what the trace says of the whole run wins over the sum of its steps, and a reported cost
+over a computed one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Literal, NamedTuple
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from stepscope.model.case import Case
-from stepscope.model.step import Instant, Json, Span, Step, ToolCall, ToolDef, ToolResult, Usage
+Actor = Literal["system", "user", "agent", "environment"]
+StepKind = Literal[
+    "message", "call", "result", "plan", "handoff", "retrieval", "guardrail", "compaction", "other"
+]
+PartKind = Literal["text", "reasoning", "refusal", "image", "audio", "file", "data"]
+ResultStatus = Literal["ok", "error", "unknown"]
+Belief = Literal["explicit", "protocol", "heuristic", "none"]
+Effect = Literal["read", "write", "unknown"]
+
+# Anything that JSON can say. `Any` here is the trace's own freedom, not ours.
+Json = Any
+
+
+class Instant(msgspec.Struct, frozen=True, gc=False):
+    """A point in time: nanoseconds UTC since 1970, and the text that the trace had."""
+
+    ns: int
+    text: str
+
+
+class Usage(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """Tokens, one meaning everywhere.
+
+    `input_total` includes cache reads and writes; `output_total` includes reasoning.
+    """
+
+    input_total: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    output_total: int | None = None
+    reasoning: int | None = None
+    source: Literal["reported", "estimated"] = "reported"
+
+
+class Part(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One piece of a step's content.
+
+    Media carry type, size in bytes and sha256; `data` (base64) is moved to the blob folder when the
+    run is stored. A `uri` found in a trace is never fetched.
+    """
+
+    kind: PartKind
+    text: str | None = None
+    media_type: str | None = None
+    size: int | None = None
+    sha256: str | None = None
+    data: str | None = None
+    uri: str | None = None
+    extra: dict[str, Json] | None = None
+
+
+class ToolCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A tool call as the agent (or the user) made it.
+
+    `arguments` is the decoded value, or None with `parse_error` when `raw` could not be decoded:
+    malformed arguments are data. `raw` is the text, where the format carries arguments as text.
+    """
+
+    name: str
+    arguments: Json = None
+    id: str | None = None
+    raw: str | None = None
+    parse_error: str | None = None
+    requestor: Literal["agent", "user"] = "agent"
+    kind: Literal["function", "mcp", "server", "builtin"] = "function"
+    extra: dict[str, Json] | None = None
+
+
+class ToolResult(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What came back from a tool: ok, error or unknown, and where that belief comes from."""
+
+    call_id: str | None = None
+    name: str | None = None
+    parts: tuple[Part, ...] = ()
+    structured: Json = None
+    status: ResultStatus = "unknown"
+    source: Belief = "none"
+    error: str | None = None
+    truncated: bool = False
+    extra: dict[str, Json] | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of the result, its parts joined by line breaks."""
+        parts = self.parts
+        if len(parts) == 1:
+            return parts[0].text or ""
+        return "\n".join([p.text for p in parts if p.text is not None])
+
+
+class Step(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """One entry of a run in file order: what a citation points at."""
+
+    index: int
+    actor: Actor
+    kind: StepKind = "message"
+    parts: tuple[Part, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    agent: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    start: Instant | None = None
+    end: Instant | None = None
+    first_token_seconds: float | None = None
+    finish_reason: str | None = None
+    error: str | None = None
+    span: str | None = None
+    id: str | None = None
+    replayed: bool = False
+    sidechain: bool = False
+    extra: dict[str, Json] | None = None
+
+    @property
+    def text(self) -> str:
+        """What the step says aloud: its text parts, without reasoning or tool results."""
+        parts = self.parts
+        if len(parts) == 1 and parts[0].kind == "text":
+            return parts[0].text or ""
+        return "\n".join([p.text for p in parts if p.kind == "text" and p.text is not None])
+
+
+class Span(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """A node of the recorded trace tree, kept as it came."""
+
+    id: str
+    parent: str | None = None
+    name: str = ""
+    kind: str = ""
+    start_ns: int | None = None
+    end_ns: int | None = None
+    status: ResultStatus = "unknown"
+    attributes: dict[str, Json] = msgspec.field(default_factory=dict)
+    events: tuple[Json, ...] = ()
+    links: tuple[Json, ...] = ()
+
+
+class ToolDef(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A tool that the agent was offered; `schema` is the JSON schema of its arguments, if known."""
+
+    name: str
+    description: str | None = None
+    schema: dict[str, Json] | None = None
+    agent: str | None = None
+    extra: dict[str, Json] | None = None
+
+
+class SubGoal(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A predicate on calls: this tool, with at least these arguments, answered without error.
+
+    `after` names the sub-goals that must be reached first.
+    """
+
+    name: str
+    tool: str
+    arguments: dict[str, Json] = msgspec.field(default_factory=dict)
+    after: tuple[str, ...] = ()
+
+
+class ReferenceCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One call of a reference trajectory."""
+
+    name: str
+    arguments: dict[str, Json] = msgspec.field(default_factory=dict)
+
+
+class PolicyRule(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """One rule of conduct, declared in TOML (`[[policy]]`).
+
+    Attributes:
+        name: what reports call it.
+        forbid: a tool (or `write` for every mutating tool) that may not be called ...
+        where: ... or not with these arguments: name -> regular expression over its text.
+        before: for order rules: the `require` must have happened before a call of this tool.
+        require: a tool that must have succeeded, or `confirm` for the user's consent.
+        max_calls: for rate rules: at most this many calls of `forbid` in one run.
+    """
+
+    name: str
+    forbid: str | None = None
+    where: dict[str, str] = msgspec.field(default_factory=dict)
+    before: str | None = None
+    require: str | None = None
+    max_calls: int | None = None
+
+
+class Precondition(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """A call of `tool` needs a success of `after` before it.
+
+    Attributes:
+        tool: what may not come first.
+        after: what must have succeeded before.
+        by: the argument that both must have in common (`order_id`); None: any call of `after` does.
+        support: passing runs that `tool` succeeded in; None where the user declared the rule.
+        kept: share of those in which `after` had succeeded before; None where declared.
+    """
+
+    tool: str
+    after: str
+    by: str | None = None
+    support: int | None = None
+    kept: float | None = None
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
+    """What a run is measured against, written before the run.
+
+    `outputs` are the named post-conditions: texts that the agent must tell the user.
+    """
+
+    workflow: str
+    task: str
+    request: str | None = None
+    setup: dict[str, Json] | None = None
+    subgoals: tuple[SubGoal, ...] = ()
+    order: Literal["ordered", "unordered", "dag"] = "unordered"
+    outputs: tuple[str, ...] = ()
+    reference: tuple[ReferenceCall, ...] | None = None
+    policy: tuple[PolicyRule, ...] = ()
+    weights: tuple[float, ...] | None = None
+    tags: dict[str, str] = msgspec.field(default_factory=dict)
+    difficulty: str | None = None
+    extra: dict[str, Json] | None = None
+
+    @cached_property
+    def hash(self) -> str:
+        """Sixteen hex digits over the whole case: part of every record's key."""
+        return digest(self)
+
+
+class Facts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What measures learn from a fleet, as a value; one hash a table.
+
+    Attributes:
+        workflow: the runs that the tables were fitted from belong to it.
+        n_runs: how many runs were looked at.
+        medians: figure ("steps", "calls", "tokens", "cost_usd", "seconds") -> median of passing
+            runs, in the figure's unit.
+        n_passing: passing runs behind `medians`.
+        effects: tool -> effect, as *declared* by the user; `effect()` infers the others from names.
+        alternatives: tool -> tools that serve the same purpose, as declared.
+        positions: place in a run -> how many of people's labels name a step there
+            (`stepscope.measures.localise`); empty without labels.
+        policy: rules of conduct, as declared.
+        preconditions: which tool needs which other before it: declared, or mined from passing runs.
+    """
+
+    workflow: str = ""
+    n_runs: int = 0
+    medians: dict[str, float] = msgspec.field(default_factory=dict)
+    n_passing: int = 0
+    effects: dict[str, Effect] = msgspec.field(default_factory=dict)
+    alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    policy: tuple[PolicyRule, ...] = ()
+    preconditions: tuple[Precondition, ...] = ()
+    positions: dict[str, int] = msgspec.field(default_factory=dict)
+
+    def hash_of(self, tables: Iterable[str]) -> str:
+        """Sixteen hex digits over the named tables, "" for none: part of a record's key."""
+        chosen = {name: getattr(self, name) for name in sorted(tables)}
+        return digest(chosen) if chosen else ""
+
+
+def digest(value: object) -> str:
+    """Sixteen hex digits of sha256 over the canonical JSON of any model value.
+
+    >>> digest({"b": 1, "a": 2}) == digest({"a": 2, "b": 1})
+    True
+    """
+    return sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:16]
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -184,3 +462,57 @@ def _pair(steps: tuple[Step, ...]) -> list[Exchange]:
         answered_at, answer = answers.get(at, _NO_ANSWER)
         exchanges.append(Exchange(at, step_at, call, answered_at, answer, call_key(call)))
     return exchanges
+
+
+class Figures(NamedTuple):
+    """Steps, calls, tokens, USD and seconds of a run; None for what its trace lacks."""
+
+    steps: int
+    calls: int
+    tokens: int | None
+    cost_usd: float | None
+    seconds: float | None
+
+
+def figures(trajectory: Trajectory) -> Figures:
+    """Return the figures of a run."""
+    steps = trajectory.steps
+    calls = sum(
+        [call.requestor == "agent" for s in steps if s.calls and not s.replayed for call in s.calls]
+    )
+    return Figures(
+        len(steps), calls, _tokens(trajectory), _cost_usd(trajectory), _seconds(trajectory)
+    )
+
+
+def _tokens(t: Trajectory) -> int | None:
+    if t.usage is not None:
+        return _total(t.usage)
+    used = [_total(step.usage) for step in t.steps if step.usage is not None]
+    totals = [total for total in used if total is not None]
+    return sum(totals) if totals else None
+
+
+def _total(usage: Usage) -> int | None:
+    if usage.input_total is None or usage.output_total is None:
+        return None
+    return usage.input_total + usage.output_total
+
+
+def _cost_usd(t: Trajectory) -> float | None:
+    if t.cost_usd is not None:
+        return t.cost_usd
+    costs = [step.cost_usd for step in t.steps if step.cost_usd is not None]
+    return sum(costs) if costs else t.cost_computed_usd
+
+
+def _seconds(t: Trajectory) -> float | None:
+    if t.start is not None and t.end is not None:
+        first, last = t.start.ns, t.end.ns
+    else:
+        starts = [step.start.ns for step in t.steps if step.start is not None]
+        ends = [step.end.ns for step in t.steps if step.end is not None]
+        if not starts or len(starts) + len(ends) < 2:
+            return None
+        first, last = min(starts), max(starts + ends)
+    return (last - first) / 1e9 if last >= first else None

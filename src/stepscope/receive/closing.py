@@ -1,13 +1,14 @@
-"""The end of a run: its spans out of the journal, into the store, and scored. Runs as a child.
+"""The end of a run: its spans out of the journal, into the store, and scored, in a child process.
 
-In a process of its own, so that a run of a hundred thousand spans neither stops the receiver from
-answering nor stays in its memory; what kills this process leaves the journal as it was. Doing the
-same work twice, as after a kill, changes nothing.
+The child keeps a run of a hundred thousand spans out of the receiver's memory; what kills it
+leaves the journal as it was, and doing the same work twice changes nothing. `Event` and its kinds
+are what the receiver reports: one line each for a person, one object for a program.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import Literal
@@ -15,25 +16,25 @@ from typing import Literal
 import msgspec
 
 from stepscope.api import Notebook
-from stepscope.api.reading import Filling
 from stepscope.errors import StepscopeError, TraceError
-from stepscope.formats.account import Account, Tally
-from stepscope.formats.otlp_recorded import spans_of
-from stepscope.formats.spans import Span, assemble
+from stepscope.formats.account import Account, FileTally
+from stepscope.formats.otlp.write import list_recorded_spans
+from stepscope.formats.spans import RawSpan, assemble
 from stepscope.model import Quarantined, Source, Trajectory, Warn
-from stepscope.processes import serve as serve_child
-from stepscope.receive.journal import CACHE_KIBIBYTES, Due, Journal, Kept, key
-from stepscope.safety.forgiving import REPAIR_CODES, Repair
+from stepscope.receive.journal import CACHE_KIBIBYTES, DueTrace, Journal, JournalSpan, span_key
+from stepscope.runtime.database import open_database
+from stepscope.runtime.processes import serve_frames as serve_child
+from stepscope.safety.json import REPAIR_CODES, Repair
 from stepscope.safety.limits import Limits
+from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings
-from stepscope.sqlite import connect
-from stepscope.store import Store, late_spans
+from stepscope.store import Store, runs
 
 FORMAT = "otlp"
 _encode = msgspec.json.Encoder().encode
 
 
-class Start(msgspec.Struct, frozen=True):
+class ClosingStart(msgspec.Struct, frozen=True):
     """The first frame a child reads.
 
     Attributes:
@@ -47,11 +48,11 @@ class Start(msgspec.Struct, frozen=True):
     store: str
     journal: str
     settings: Settings
-    filling: Filling
+    filling: RunDefaults
     keep_all: bool
 
 
-class Closed(msgspec.Struct, frozen=True, kw_only=True):
+class ClosedTrace(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one trace.
 
     Attributes:
@@ -84,7 +85,7 @@ class Closed(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ClosingReply(msgspec.Struct, frozen=True):
     """What one frame came to.
 
     Attributes:
@@ -93,14 +94,14 @@ class Reply(msgspec.Struct, frozen=True):
         unscored: why nothing was scored, "" where it was.
     """
 
-    closed: list[Closed]
+    closed: list[ClosedTrace]
     records: int
     unscored: str
 
 
-starts = msgspec.json.Decoder(Start)
-frames = msgspec.json.Decoder(list[Due])
-replies = msgspec.json.Decoder(Reply)
+start_decoder = msgspec.json.Decoder(ClosingStart)
+frame_decoder = msgspec.json.Decoder(list[DueTrace])
+reply_decoder = msgspec.json.Decoder(ClosingReply)
 
 
 def serve() -> None:
@@ -110,22 +111,22 @@ def serve() -> None:
 
 @contextmanager
 def _begin(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
-    start = starts.decode(first)
+    start = start_decoder.decode(first)
     with (
         Notebook(Store.open(start.store), start.settings) as notebook,
         Journal(start.journal) as journal,
-        closing(connect(start.store)) as db,
+        closing(open_database(start.store)) as db,
     ):
         db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
         closer = Closer(notebook, journal, db, start)
-        yield lambda frame: _encode(closer.close(frames.decode(frame)))
+        yield lambda frame: _encode(closer.close(frame_decoder.decode(frame)))
 
 
 class Closer:
     """Closes traces of one journal into one store."""
 
     def __init__(
-        self, notebook: Notebook, journal: Journal, db: sqlite3.Connection, start: Start
+        self, notebook: Notebook, journal: Journal, db: sqlite3.Connection, start: ClosingStart
     ) -> None:
         """Read from `journal` and from `db`, which is the notebook's store again."""
         self._notebook = notebook
@@ -134,7 +135,7 @@ class Closer:
         self._filling = start.filling
         self._keep_all = start.keep_all
 
-    def close(self, due: list[Due]) -> Reply:
+    def close(self, due: list[DueTrace]) -> ClosingReply:
         """Store every trace that is due, then score what lacks verdicts."""
         done = [self._close(trace) for trace in due]
         records, unscored = 0, ""
@@ -144,16 +145,16 @@ class Closer:
             except StepscopeError as e:
                 # The runs are kept; `stepscope score` says the same, and goes on from here.
                 unscored = str(e)
-        return Reply(done, records, unscored)
+        return ClosingReply(done, records, unscored)
 
-    def _close(self, due: Due) -> Closed:
+    def _close(self, due: DueTrace) -> ClosedTrace:
         limits = self._notebook.settings.limits
         kept = self._journal.spans(due.trace, due.upto)
-        found = late_spans.current(self._db, FORMAT, due.trace)
+        found = runs.latest_version(self._db, FORMAT, due.trace)
         before = None if found is None else self._notebook.store.trajectory(found)
-        known = [] if before is None else spans_of(before)
-        fresh, again = _fresh(known, kept)
-        about = Closed(
+        known = [] if before is None else list_recorded_spans(before)
+        fresh, again = _new_spans(known, kept)
+        about = ClosedTrace(
             trace=due.trace,
             upto=due.upto,
             became="known",
@@ -165,7 +166,7 @@ class Closer:
             return msgspec.structs.replace(about, run=before.id, name=before.name)
         late = 0 if before is None else len(fresh)
         try:
-            run = _assembled(due, before, known, fresh, limits)
+            run = _assemble_run(due, before, known, fresh, limits)
         except TraceError as e:
             self._quarantine(due, str(e))
             return msgspec.structs.replace(about, became="aside", reason=str(e))
@@ -189,35 +190,39 @@ class Closer:
         return self._account(run, run.source.uri)
 
     def _account(self, found: Trajectory | Quarantined, uri: str) -> Account:
-        tally = Tally(uri, FORMAT, None)
+        tally = FileTally(uri, FORMAT, None)
         tally.counts.add(found)
         account = tally.account()
         self._notebook.store.keep_account(uri, msgspec.to_builtins(account))
         return account
 
-    def _quarantine(self, due: Due, reason: str) -> None:
+    def _quarantine(self, due: DueTrace, reason: str) -> None:
         kept = self._journal.spans(due.trace, due.upto)
         raw = b"[" + b",".join([_encode(one.span) for one in kept]) + b"]"
-        aside = Quarantined(reason=reason, offset=0, raw=raw, uri=_uri(due.trace))
+        aside = Quarantined(reason=reason, offset=0, raw=raw, uri=_trace_uri(due.trace))
         self._notebook.store.quarantine([aside])
         self._account(aside, aside.uri)
 
 
-def _fresh(known: list[Span], kept: Iterable[Kept]) -> tuple[list[Kept], int]:
+def _new_spans(known: list[RawSpan], kept: Iterable[JournalSpan]) -> tuple[list[JournalSpan], int]:
     """Return what is in the journal and not in the store, and how much is in both."""
-    held = {key(_encode(span)) for span in known}
-    fresh: list[Kept] = []
+    held = {span_key(_encode(span)) for span in known}
+    fresh: list[JournalSpan] = []
     again = 0
     for one in kept:
-        if held and key(_encode(one.span)) in held:
+        if held and span_key(_encode(one.span)) in held:
             again += 1
         else:
             fresh.append(one)
     return fresh, again
 
 
-def _assembled(
-    due: Due, before: Trajectory | None, known: list[Span], fresh: list[Kept], limits: Limits
+def _assemble_run(
+    due: DueTrace,
+    before: Trajectory | None,
+    known: list[RawSpan],
+    fresh: list[JournalSpan],
+    limits: Limits,
 ) -> Trajectory:
     """Return the run of a trace, marked where it was closed before or is not whole."""
     told = () if before is None else before.warnings
@@ -226,7 +231,7 @@ def _assembled(
         repairs.update(dict.fromkeys(one.repairs))
     (run,) = assemble(
         [*known, *(one.span for one in fresh)],
-        source=Source(format=FORMAT, uri=_uri(due.trace)),
+        source=Source(format=FORMAT, uri=_trace_uri(due.trace)),
         limits=limits,
         repairs=repairs,
     )
@@ -240,5 +245,191 @@ def _assembled(
     return msgspec.structs.replace(run, warnings=(*run.warnings, *marks)) if marks else run
 
 
-def _uri(trace: str) -> str:
+def _trace_uri(trace: str) -> str:
     return f"received/{trace}"
+
+
+# Seconds between two lines about what senders did wrong: they may do it a thousand times a second.
+COMPLAIN_EVERY = 10.0
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=str.lower):
+    """Something to be told."""
+
+    def line(self) -> str:
+        """Say it in one line."""
+        raise NotImplementedError
+
+
+class Listening(Event, frozen=True, kw_only=True):
+    """The receiver can be sent to.
+
+    Attributes:
+        url: where.
+        store: where runs are kept.
+        traces: traces that a former start had not closed yet.
+        spans: their spans.
+    """
+
+    url: str
+    store: str
+    traces: int
+    spans: int
+
+    def line(self) -> str:
+        """Say where to send, and what is taken up."""
+        said = f"Receiving OTLP at {self.url}, into {self.store}. Ctrl-C ends."
+        if self.traces:
+            said += (
+                f" Going on with {_count_noun(self.traces, 'open trace')} "
+                f"({_count_noun(self.spans, 'span')})."
+            )
+        return said
+
+
+class Run(Event, frozen=True, kw_only=True):
+    """A run was closed: it is in the store, or was there already."""
+
+    closed: ClosedTrace
+
+    def line(self) -> str:
+        """Account for its spans."""
+        closed = self.closed
+        agent = "" if closed.agent is None else f" ({closed.agent})"
+        parts = [f"{closed.name}{agent}: {_count_noun(closed.spans, 'span')}"]
+        if closed.account is not None:
+            # Of a file it begins with the format and how many runs, which are known here.
+            parts.append(closed.account.line().partition(" 1 run, ")[2])
+        if closed.late:
+            parts.append(f"reopened by {_count_noun(closed.late, 'late span')}")
+        if closed.became == "known":
+            parts.append("nothing new")
+        parts += _also(closed)
+        return "; ".join(parts)
+
+
+class Left(Event, frozen=True, kw_only=True):
+    """A trace without an agent was left out of the runs."""
+
+    closed: ClosedTrace
+
+    def line(self) -> str:
+        """Say what was left out."""
+        said = f"{self.closed.trace}: {_count_noun(self.closed.spans, 'span')}, none of an agent"
+        return "; ".join([f"{said}: left out (--keep-all keeps it)", *_also(self.closed)])
+
+
+class Aside(Event, frozen=True, kw_only=True):
+    """A trace could not be read: its spans are in quarantine, or still in the journal."""
+
+    closed: ClosedTrace
+
+    def line(self) -> str:
+        """Say why."""
+        return (
+            f"{self.closed.trace}: {_count_noun(self.closed.spans, 'span')} set aside: "
+            f"{self.closed.reason}"
+        )
+
+
+class Scored(Event, frozen=True, kw_only=True):
+    """Runs that were closed have their verdicts, or the reason why they have none."""
+
+    records: int
+    reason: str
+
+    def line(self) -> str:
+        """Say how many, or why not."""
+        return f"not scored: {self.reason}" if self.reason else f"scored: {self.records:,} verdicts"
+
+
+class Refused(Event, frozen=True, kw_only=True):
+    """Requests were refused, or spans within them."""
+
+    requests: int
+    spans: int
+    reason: str
+
+    def line(self) -> str:
+        """Say how much, and the last reason."""
+        parts = [_count_noun(self.requests, "request")] if self.requests else []
+        parts += [_count_noun(self.spans, "span")] if self.spans else []
+        return f"refused {' and '.join(parts)}; the last: {self.reason}"
+
+
+class Trouble(Event, frozen=True, kw_only=True):
+    """Something that the user should look at; the receiver goes on."""
+
+    said: str
+
+    def line(self) -> str:
+        """Say it."""
+        return self.said
+
+
+class Stopped(Event, frozen=True, kw_only=True):
+    """The receiver has ended; what is open waits for its next start.
+
+    Attributes:
+        runs: runs closed, reopened ones counted each time.
+        spans: spans in them.
+        left: spans of traces without an agent.
+        traces: traces that stay open in the journal.
+        waiting: their spans.
+        journal: where they wait.
+    """
+
+    runs: int
+    spans: int
+    left: int
+    traces: int
+    waiting: int
+    journal: str
+
+    def line(self) -> str:
+        """Say what was received, and what stays open."""
+        said = f"Stopped. {_count_noun(self.runs, 'run')} of {_count_noun(self.spans, 'span')}"
+        if self.left:
+            said += f", {_count_noun(self.left, 'span')} without an agent"
+        if self.traces:
+            waiting = f"{_count_noun(self.traces, 'trace')} ({_count_noun(self.waiting, 'span')})"
+            said += f"; in {self.journal} wait {waiting} for the next --listen"
+        return said + "."
+
+
+Tell = Callable[[Event], None]
+
+
+class RefusalReports:
+    """What senders did wrong, told at once and then every ten seconds."""
+
+    def __init__(self, tell: Tell) -> None:
+        """Tell `tell`."""
+        self._tell = tell
+        self._requests = self._spans = 0
+        self._reason = ""
+        self._said: float | None = None
+
+    def add(self, spans: int, reason: str) -> None:
+        """Count one request of which `spans` were refused; 0 where all of it was."""
+        self._requests += not spans
+        self._spans += spans
+        self._reason = reason
+        self.say()
+
+    def say(self, *, now: bool = False) -> None:
+        """Tell what has gathered, if it is time."""
+        due = self._said is None or time.monotonic() - self._said >= COMPLAIN_EVERY
+        if (due or now) and self._requests + self._spans:
+            self._said = time.monotonic()
+            self._tell(Refused(requests=self._requests, spans=self._spans, reason=self._reason))
+            self._requests = self._spans = 0
+
+
+def _also(closed: ClosedTrace) -> list[str]:
+    parts = [f"{_count_noun(closed.again, 'span')} came again"] if closed.again else []
+    return [*parts, f"{_count_noun(closed.refused, 'span')} refused"] if closed.refused else parts
+
+
+def _count_noun(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

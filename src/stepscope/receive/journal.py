@@ -18,9 +18,9 @@ from typing import NamedTuple, Self
 import msgspec
 
 from stepscope.errors import StoreError
-from stepscope.formats.spans import Span
-from stepscope.safety.door import Repair
-from stepscope.sqlite import connect, faults, transaction
+from stepscope.formats.spans import RawSpan
+from stepscope.runtime.database import open_database, transaction, translate_faults
+from stepscope.safety.json import Repair
 
 # "STPJ": tells a journal from any other SQLite file.
 APPLICATION_ID = 0x5354504A
@@ -44,14 +44,14 @@ _KEY_BYTES = 16
 CACHE_KIBIBYTES = 4 * 1024
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True):
+class JournalSpan(msgspec.Struct, frozen=True, array_like=True):
     """A span as it stands in the journal, with what was repaired in it."""
 
-    span: Span
+    span: RawSpan
     repairs: tuple[Repair, ...] = ()
 
 
-class Entry(NamedTuple):
+class NewSpan(NamedTuple):
     """A span on its way into the journal."""
 
     trace: str
@@ -59,7 +59,7 @@ class Entry(NamedTuple):
     rooted: bool
 
 
-class Taken(NamedTuple):
+class BatchCounts(NamedTuple):
     """What became of a batch: spans kept, known already, and refused, with the last reason."""
 
     kept: int
@@ -68,7 +68,7 @@ class Taken(NamedTuple):
     reason: str
 
 
-class Due(NamedTuple):
+class DueTrace(NamedTuple):
     """A trace to be read: the last span of it that is meant, and what is known of it."""
 
     trace: str
@@ -79,14 +79,14 @@ class Due(NamedTuple):
     refused: int
 
 
-class Open(NamedTuple):
+class OpenCounts(NamedTuple):
     """What waits in the journal: traces, and spans of them."""
 
     traces: int
     spans: int
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class TraceLimits(msgspec.Struct, frozen=True):
     """How much of one trace is accepted."""
 
     spans: int
@@ -94,16 +94,16 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Kept).decode
+_decode = msgspec.json.Decoder(JournalSpan).decode
 
 
-def entry(span: Span, repairs: tuple[Repair, ...]) -> Entry:
+def make_entry(span: RawSpan, repairs: tuple[Repair, ...]) -> NewSpan:
     """Return a span as the journal keeps it; a root that has ended closes its trace."""
     rooted = span.parent_id is None and span.end_ns is not None
-    return Entry(span.trace_id, encode(Kept(span, repairs)), rooted)
+    return NewSpan(span.trace_id, encode(JournalSpan(span, repairs)), rooted)
 
 
-def key(body: bytes) -> bytes:
+def span_key(body: bytes) -> bytes:
     """Return what tells a span from another one of its trace."""
     return sha256(body).digest()[:_KEY_BYTES]
 
@@ -119,10 +119,10 @@ class Journal:
             EnvironmentFault: it cannot be opened or made durable.
         """
         self.path = path
-        self._db = connect(path)
+        self._db = open_database(path)
         with ExitStack() as unless_ready:
             unless_ready.callback(self._db.close)
-            with faults(path):
+            with translate_faults(path):
                 self._db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
                 self._prepare()
                 behind = self._db.execute("SELECT max(last) FROM traces").fetchone()[0] or 0.0
@@ -158,14 +158,14 @@ class Journal:
         """Return the receiver's time in seconds."""
         return time.monotonic() - self._began
 
-    def keep(self, batches: Sequence[Sequence[Entry]], bounds: Bounds) -> list[Taken]:
+    def keep(self, batches: Sequence[Sequence[NewSpan]], bounds: TraceLimits) -> list[BatchCounts]:
         """Put batches into the journal in one transaction; all are on disk at the end.
 
         Raises:
             EnvironmentFault: the disk is full; nothing of them is kept.
         """
         with transaction(self._db, self.path):
-            held: dict[str, _Trace] = {}
+            held: dict[str, _TraceRow] = {}
             taken = [self._batch(batch, held, bounds) for batch in batches]
             now = self.now()
             self._db.executemany(
@@ -175,7 +175,9 @@ class Journal:
             )
         return taken
 
-    def _batch(self, batch: Iterable[Entry], held: dict[str, _Trace], bounds: Bounds) -> Taken:
+    def _batch(
+        self, batch: Iterable[NewSpan], held: dict[str, _TraceRow], bounds: TraceLimits
+    ) -> BatchCounts:
         kept = again = refused = 0
         reason = ""
         for trace, body, rooted in batch:
@@ -193,7 +195,7 @@ class Journal:
             known.rooted = known.rooted or rooted
             if self._db.execute(
                 "INSERT OR IGNORE INTO spans (trace, key, body) VALUES (?, ?, ?)",
-                (trace, key(body), body),
+                (trace, span_key(body), body),
             ).rowcount:
                 known.spans += 1
                 known.bytes += len(body)
@@ -202,16 +204,16 @@ class Journal:
             else:
                 known.again += 1
                 again += 1
-        return Taken(kept, again, refused, reason)
+        return BatchCounts(kept, again, refused, reason)
 
-    def _trace(self, trace: str) -> _Trace:
+    def _trace(self, trace: str) -> _TraceRow:
         row = self._db.execute(
             "SELECT state, rooted, spans, bytes, again, refused, last FROM traces WHERE trace = ?",
             (trace,),
         ).fetchone()
-        return _Trace() if row is None else _Trace(*row)
+        return _TraceRow() if row is None else _TraceRow(*row)
 
-    def due(self, *, quiet: float, idle: float, most: int, room: int) -> list[Due]:
+    def due(self, *, quiet: float, idle: float, most: int, room: int) -> list[DueTrace]:
         """Return open traces that end now, the longest waiting first.
 
         Args:
@@ -221,7 +223,7 @@ class Journal:
             room: bytes at most, unless one alone has more.
         """
         now = self.now()
-        with faults(self.path):
+        with translate_faults(self.path):
             rows = self._db.execute(
                 "SELECT trace, spans, bytes, again, refused, last FROM traces"
                 " WHERE state = 'open' AND rooted = 1 AND last <= ?"
@@ -229,7 +231,7 @@ class Journal:
                 " WHERE state = 'open' AND rooted = 0 AND last <= ? ORDER BY last LIMIT ?",
                 (now - quiet, now - idle, most),
             ).fetchall()
-            found: list[Due] = []
+            found: list[DueTrace] = []
             held = 0
             for trace, spans, size, again, refused, _ in rows:
                 held += size
@@ -238,12 +240,12 @@ class Journal:
                 upto = self._db.execute(
                     "SELECT coalesce(max(seq), 0) FROM spans WHERE trace = ?", (trace,)
                 ).fetchone()[0]
-                found.append(Due(trace, upto, spans, size, again, refused))
+                found.append(DueTrace(trace, upto, spans, size, again, refused))
         return found
 
-    def spans(self, trace: str, upto: int) -> Iterator[Kept]:
+    def spans(self, trace: str, upto: int) -> Iterator[JournalSpan]:
         """Yield the spans of a trace as they came, until the one called `upto`."""
-        with faults(self.path):
+        with translate_faults(self.path):
             for (body,) in self._db.execute(
                 "SELECT body FROM spans WHERE trace = ? AND seq <= ? ORDER BY seq", (trace, upto)
             ):
@@ -277,13 +279,13 @@ class Journal:
         with transaction(self._db, self.path):
             self._db.execute("UPDATE traces SET state = 'open' WHERE state = 'stuck'")
 
-    def sweep(self, idle: float) -> list[Due]:
+    def sweep(self, idle: float) -> list[DueTrace]:
         """Erase traces without an agent that nothing was added to for `idle` seconds.
 
         Traces that were closed a day ago are forgotten too. Returns those that were erased.
         """
         now = self.now()
-        with faults(self.path):
+        with translate_faults(self.path):
             rows = self._db.execute(
                 "SELECT trace, spans, bytes, again, refused FROM traces WHERE state = 'left'"
                 " AND last <= ? LIMIT 1000",
@@ -301,25 +303,25 @@ class Journal:
                 self._db.execute(
                     "DELETE FROM traces WHERE state = 'closed' AND last <= ?", (now - REMEMBERED,)
                 )
-        return [Due(trace, 0, *rest) for trace, *rest in rows]
+        return [DueTrace(trace, 0, *rest) for trace, *rest in rows]
 
     def shrink(self) -> None:
         """Give the disk back what spans have left behind, where none is left."""
         if not self.waiting().spans:
-            with faults(self.path):
+            with translate_faults(self.path):
                 self._db.execute("VACUUM")
 
-    def waiting(self) -> Open:
+    def waiting(self) -> OpenCounts:
         """Return how much is in the journal."""
-        with faults(self.path):
+        with translate_faults(self.path):
             traces = self._db.execute(
                 "SELECT count(*) FROM traces WHERE state <> 'closed'"
             ).fetchone()[0]
             spans = self._db.execute("SELECT count(*) FROM spans").fetchone()[0]
-        return Open(traces, spans)
+        return OpenCounts(traces, spans)
 
 
-class _Trace:
+class _TraceRow:
     """A row of `traces` while a batch is put in."""
 
     def __init__(

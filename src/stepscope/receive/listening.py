@@ -1,56 +1,284 @@
 """The receiver as a whole: listen, keep, close, score, until the user ends it.
 
+`ClosingQueue` decides which traces end now and starts the closing process again when it dies. A
+trace that the process dies of, twice and alone the second time, stays in the journal and is
+reported; the next start tries it once more. A disk that is full, or a store that is locked, is
+waited for.
+
 Three things go on at once: senders are answered, spans are put on disk, traces that end are closed
-in another process. At the end nobody is accepted any more, what was promised is on disk, runs whose
-root has ended are closed, and the rest waits in the journal for the next start.
+in another process. At the end nobody is accepted any more, what was promised is on disk, runs
+whose root has ended are closed, and the rest waits in the journal for the next start. Connections
+are limited in number and in the seconds that they may wait: uvicorn waits for the first byte of a
+request, and for the last of its head, as long as a sender likes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import math
 import signal
 import socket
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing as contextlib_closing
+from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from queue import SimpleQueue
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from stepscope import api
-from stepscope.api.reading import Filling
-from stepscope.errors import EnvironmentFault, UsageError
-from stepscope.receive.app import make_app
-from stepscope.receive.closing import Start
-from stepscope.receive.closings import Closings, Waits
-from stepscope.receive.events import (
-    Complaints,
+from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
+from stepscope.receive import closing
+from stepscope.receive.closing import (
+    Aside,
+    ClosedTrace,
+    ClosingReply,
+    ClosingStart,
     Event,
     Left,
     Listening,
+    RefusalReports,
     Run,
+    Scored,
     Stopped,
     Tell,
     Trouble,
+    reply_decoder,
 )
-from stepscope.receive.intake import Intake
-from stepscope.receive.journal import Bounds
-from stepscope.receive.patience import Patience, protocol
-from stepscope.receive.policy import Address, Policy, hosts
+from stepscope.receive.journal import DueTrace, Journal, OpenCounts, TraceLimits
+from stepscope.receive.server import (
+    Intake,
+    ListenAddress,
+    ReceiverPolicy,
+    accepted_hosts,
+    make_receiver_app,
+)
+from stepscope.runtime import processes
+from stepscope.runtime.database import MEMORY, translate_faults
+from stepscope.runtime.processes import Job
+from stepscope.safety.limits import MIB
+from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings
-from stepscope.sqlite import MEMORY, faults
+
+# Traces, and bytes of them, in one frame: what is scored together.
+_MOST = 64
+_MOST_BYTES = 16 * MIB
+# Bytes of traces after which the process is exchanged for a fresh one: large ones stay in memory.
+_RESTART_BYTES = 64 * MIB
+_DIED = "the process that closes runs ended"
+
+
+class TraceTimeouts(msgspec.Struct, frozen=True):
+    """When a trace ends: seconds without a span, after its root has ended and at any time."""
+
+    quiet: float
+    idle: float
+
+
+class ClosingQueue:
+    """Closes what is due; all its methods are called in one thread."""
+
+    def __init__(self, start: ClosingStart, waits: TraceTimeouts) -> None:
+        """Close traces of the journal and into the store that `start` names."""
+        self._start = start
+        self._waits = waits
+        self._journal = Journal(start.journal)
+        self._journal.reopen_stuck()
+        self._asked: SimpleQueue[Job[None]] = SimpleQueue()
+        self._answers: Iterator[tuple[None, bytes]] | None = None
+        self._done_bytes = 0
+
+    def waiting(self) -> OpenCounts:
+        """Return how much is in the journal."""
+        return self._journal.waiting()
+
+    def end(self) -> None:
+        """End the process, and close the journal."""
+        self._exchange()
+        self._journal.shrink()
+        self._journal.close()
+
+    def sweep(self) -> None:
+        """Erase traces that no agent came to."""
+        self._journal.sweep(self._waits.idle)
+
+    def due(self, *, last: bool = False) -> list[DueTrace]:
+        """Return what ends now; the last time whatever has its root."""
+        quiet, idle = (0.0, math.inf) if last else (self._waits.quiet, self._waits.idle)
+        return self._journal.due(quiet=quiet, idle=idle, most=_MOST, room=_MOST_BYTES)
+
+    def close(self, due: list[DueTrace]) -> list[Event]:
+        """Close traces together; those of a frame that cannot be closed, one by one.
+
+        Raises:
+            EnvironmentFault: the disk is full, or the store is locked; nothing was lost.
+            StepscopeError: the store is none any more.
+        """
+        try:
+            return self._settled(self._ask(due))
+        except EnvironmentFault as e:
+            if not str(e).startswith(_DIED):
+                raise
+        return [event for trace in due for event in self._alone(trace)]
+
+    def _alone(self, trace: DueTrace) -> list[Event]:
+        try:
+            return self._settled(self._ask([trace]))
+        except EnvironmentFault as e:
+            if not str(e).startswith(_DIED):
+                raise
+            self._journal.mark(trace.trace, trace.upto, "stuck")
+            reason = f"{e}; its spans stay in {self._start.journal}"
+            return [Aside(closed=_closed_aside(trace, reason))]
+
+    def _ask(self, due: list[DueTrace]) -> ClosingReply:
+        if self._answers is None:
+            self._answers = processes.answer_jobs(
+                closing.__name__,
+                msgspec.json.encode(self._start),
+                iter(self._asked.get, None),
+                workers=1,
+                ahead=1,
+                died=_DIED + " (exit code {code})",
+            )
+        self._asked.put(Job(None, msgspec.json.encode(due)))
+        try:
+            _, answer = next(self._answers)
+        except StepscopeError:
+            self._exchange()
+            raise
+        self._done_bytes += sum([trace.bytes for trace in due])
+        if self._done_bytes >= _RESTART_BYTES:
+            self._exchange()
+        return reply_decoder.decode(answer)
+
+    def _exchange(self) -> None:
+        if self._answers is not None:
+            self._answers.close()  # type: ignore[attr-defined]
+        self._answers, self._done_bytes = None, 0
+        self._asked = SimpleQueue()
+
+    def _settled(self, reply: ClosingReply) -> list[Event]:
+        """Forget in the journal what is in the store, and return what to tell."""
+        stored = [(c.trace, c.upto) for c in reply.closed if c.became != "left"]
+        self._journal.closed(stored)
+        events: list[Event] = []
+        for closed in reply.closed:
+            match closed.became:
+                case "left":
+                    self._journal.mark(closed.trace, closed.upto, "left")
+                    events.append(Left(closed=closed))
+                case "aside":
+                    events.append(Aside(closed=closed))
+                case _:
+                    events.append(Run(closed=closed))
+        if reply.records or reply.unscored:
+            events.append(Scored(records=reply.records, reason=reply.unscored))
+        return events
+
+
+def _closed_aside(trace: DueTrace, reason: str) -> ClosedTrace:
+    return ClosedTrace(
+        trace=trace.trace, upto=trace.upto, became="aside", spans=trace.spans, reason=reason
+    )
+
+
+_TOO_MANY_CONNECTIONS = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
+    b"Content-Length: 0\r\n\r\n"
+)
+
+
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long is waited, and for how many.
+
+    Attributes:
+        head_seconds: for the head of a request, from the connection or its first byte.
+        body_seconds: for a whole body; exporters give up after ten.
+        keep_seconds: for the next request of a connection; exporters send every five.
+        connections: at once.
+    """
+
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    keep_seconds: int = 65
+    connections: int = 256
+
+
+def connection_protocol(patience: ConnectionLimits) -> type[H11Protocol]:
+    """Return what serves connections with such patience; uvicorn makes one for each."""
+    return type("Patient", (LimitedProtocol,), {"patience": patience})
+
+
+class LimitedProtocol(H11Protocol):
+    """One connection."""
+
+    patience: ClassVar[ConnectionLimits] = ConnectionLimits()
+
+    def __init__(self, *given: Any, **named: Any) -> None:  # uvicorn's own arguments
+        super().__init__(*given, **named)
+        self._head: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start to wait, or say that there are too many."""
+        super().connection_made(transport)
+        if len(self.connections) > self.patience.connections:
+            transport.write(_TOO_MANY_CONNECTIONS)
+            transport.close()
+        else:
+            self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; a head that has begun must end."""
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request, which may have come already."""
+        super().on_response_complete()
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        cycle: RequestResponseCycle | None = self.cycle  # uvicorn has None here at first
+        if cycle is not None and not cycle.response_complete:
+            self._stop()
+        elif self.timeout_keep_alive_task is None and self._head is None:
+            self._wait()
+
+    def _wait(self) -> None:
+        self._head = self.loop.call_later(self.patience.head_seconds, self._end)
+
+    def _stop(self) -> None:
+        if self._head is not None:
+            self._head.cancel()
+            self._head = None
+
+    def _end(self) -> None:
+        self._head = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
 
 BACKLOG = 128
 # Seconds between two looks for traces that end.
 TICK = 0.25
 # Seconds until a disk that was full, or a store that was locked, is tried again.
-PATIENCE = 5.0
+CLOSE_SECONDS = 5.0
 # Seconds until it is told again that something is waited for.
 TELL_EVERY = 60.0
 # Seconds for requests that are under way when the receiver ends.
@@ -60,7 +288,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 T = TypeVar("T")
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ReceiverOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How one start of the receiver works.
 
     Attributes:
@@ -72,15 +300,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         patience: with senders.
     """
 
-    place: Address
+    place: ListenAddress
     token: str | None
-    waits: Waits
-    filling: Filling = Filling()
+    waits: TraceTimeouts
+    filling: RunDefaults = RunDefaults()
     keep_all: bool = False
-    patience: Patience = Patience()
+    patience: ConnectionLimits = ConnectionLimits()
 
 
-def listen(store: str, settings: Settings, plan: Plan, tell: Tell) -> Stopped:
+def run_receiver(store: str, settings: Settings, plan: ReceiverOptions, tell: Tell) -> Stopped:
     """Receive until SIGINT or SIGTERM, and return what came of it.
 
     Raises:
@@ -93,8 +321,8 @@ def listen(store: str, settings: Settings, plan: Plan, tell: Tell) -> Stopped:
     with api.open(store, settings=settings) as notebook:
         notebook.store.fix_weights(settings.weights)
     journal = f"{store}.journal"
-    with _alone(journal), closing(_bound(plan.place)) as listening:
-        start = Start(store, journal, settings, plan.filling, plan.keep_all)
+    with _lock_alone(journal), contextlib_closing(_bind(plan.place)) as listening:
+        start = ClosingStart(store, journal, settings, plan.filling, plan.keep_all)
         stopped = asyncio.run(_Receiver(start, plan, tell).run(listening))
     # The process that closes runs was killed when idle: its log is folded into the file.
     api.open(store, settings=settings).close()
@@ -104,11 +332,11 @@ def listen(store: str, settings: Settings, plan: Plan, tell: Tell) -> Stopped:
 class _Receiver:
     """One start: what goes on at once, and what has come of it so far."""
 
-    def __init__(self, start: Start, plan: Plan, tell: Tell) -> None:
+    def __init__(self, start: ClosingStart, plan: ReceiverOptions, tell: Tell) -> None:
         self._start = start
         self._plan = plan
         self._tell = tell
-        self._complaints = Complaints(tell)
+        self._complaints = RefusalReports(tell)
         self._stopping = asyncio.Event()
         self._runs = self._spans = self._left = 0
         self._troubled = ("", 0.0)
@@ -118,15 +346,15 @@ class _Receiver:
     async def run(self, listening: socket.socket) -> Stopped:
         """Receive until a signal comes, or something breaks that waiting does not mend."""
         limits = self._start.settings.limits
-        bounds = Bounds(limits.spans, limits.trace_bytes)
+        bounds = TraceLimits(limits.spans, limits.trace_bytes)
         host, port = listening.getsockname()[:2]
-        policy = Policy(hosts=hosts(host, port), token=self._plan.token)
+        policy = ReceiverPolicy(hosts=accepted_hosts(host, port), token=self._plan.token)
         try:
             async with Intake(self._start.journal, limits, bounds).running() as intake:
-                closings = await self._in_pool(Closings, self._start, self._plan.waits)
+                closings = await self._in_pool(ClosingQueue, self._start, self._plan.waits)
                 patience = self._plan.patience
                 tell = self._complaints.add
-                app = make_app(intake, policy, tell, body_seconds=patience.body_seconds)
+                app = make_receiver_app(intake, policy, tell, body_seconds=patience.body_seconds)
                 server = _server(app, patience)
                 serving = asyncio.create_task(server.serve(sockets=[listening]))
                 while not (server.started or serving.done()):
@@ -144,7 +372,7 @@ class _Receiver:
         self,
         server: uvicorn.Server,
         serving: asyncio.Task[None],
-        closings: Closings,
+        closings: ClosingQueue,
         intake: Intake,
     ) -> None:
         ending = asyncio.create_task(self._close_what_ends(closings))
@@ -156,7 +384,7 @@ class _Receiver:
             intake.work.result()  # raises what broke it
         await ending
 
-    async def _close_what_ends(self, closings: Closings) -> None:
+    async def _close_what_ends(self, closings: ClosingQueue) -> None:
         while not self._stopping.is_set():
             self._complaints.say()
             wait = TICK
@@ -168,7 +396,7 @@ class _Receiver:
                 await self._in_pool(closings.sweep)
             except EnvironmentFault as e:
                 self._trouble(str(e))
-                wait = PATIENCE
+                wait = CLOSE_SECONDS
             await self._pause(wait)
 
     def _trouble(self, said: str) -> None:
@@ -183,7 +411,7 @@ class _Receiver:
         except TimeoutError:
             return
 
-    async def _last(self, closings: Closings) -> Stopped:
+    async def _last(self, closings: ClosingQueue) -> Stopped:
         """Close what has its root, and tell what is left."""
         while due := await self._in_pool(closings.due, last=True):
             self._count(await self._in_pool(closings.close, due))
@@ -229,11 +457,11 @@ class _Server(uvicorn.Server):
                 signal.signal(sig, handler)
 
 
-def _server(app: ASGIApp, patience: Patience) -> _Server:
+def _server(app: ASGIApp, patience: ConnectionLimits) -> _Server:
     return _Server(
         uvicorn.Config(
             app,
-            http=protocol(patience),
+            http=connection_protocol(patience),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -249,14 +477,17 @@ def _server(app: ASGIApp, patience: Patience) -> _Server:
 
 
 @contextmanager
-def _alone(journal: str) -> Iterator[None]:
+def _lock_alone(journal: str) -> Iterator[None]:
     """Hold a lock that no other receiver gets, and that a kill gives back.
 
     Raises:
         UsageError: another receiver has it.
     """
     path = f"{journal}.lock"
-    with faults(path), closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as lock:
+    with (
+        translate_faults(path),
+        contextlib_closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as lock,
+    ):
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as e:
@@ -270,7 +501,7 @@ def _alone(journal: str) -> Iterator[None]:
         yield
 
 
-def _bound(place: Address) -> socket.socket:
+def _bind(place: ListenAddress) -> socket.socket:
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:

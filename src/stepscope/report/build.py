@@ -1,38 +1,461 @@
-"""Rows in, one `Report` out: the only place where figures of a report are made.
+"""Build a `Report` from rows: vectors of groups, outcome against path, rank flips, next steps.
 
-Only columns are read; single runs are opened for the few that someone should look at first. It
-refuses to mix versions of a measure, and it never folds the vector into one number.
+Runs of one task are a cluster. What has no answer is counted by its kind and never filled in; runs
+without both grades stay out of outcome against path and are counted beside it. The vector is never
+folded into one number, and versions of a measure are never mixed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+from zlib import crc32
+
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
+from stepscope import stats
 from stepscope.errors import UsageError
-from stepscope.report import step_agents
-from stepscope.report.curve_types import Shapes
-from stepscope.report.fleet_shapes import LABELS_ARE_NO_SCORES, shapes
-from stepscope.report.flips import rank_flips
-from stepscope.report.joint import disagreement, tables
-from stepscope.report.keys import NOT_SCORED
-from stepscope.report.look_first import look_first as choose
-from stepscope.report.panels import panels
-from stepscope.report.panels_shares import Group
-from stepscope.report.panels_types import Panels
-from stepscope.report.rows import Table, fields_of, groups, read
-from stepscope.report.types import LookFirst, Profile, Provenance, Report
-from stepscope.report.vector import vector
+from stepscope.measures.agents import AgentAnswers, measure_agents
+from stepscope.model import Answer
+from stepscope.report.evidence import read_look_first as choose
+from stepscope.report.panel_types import Panels
+from stepscope.report.panels import build_panels
+from stepscope.report.rows import (
+    LABELS_ARE_NO_SCORES,
+    RunFlags,
+    RunTable,
+    choose_fields,
+    combine_conditions,
+    estimate_shapes,
+    read_outcomes,
+    read_table,
+    split_groups,
+)
+from stepscope.report.types import (
+    Figure,
+    LookFirst,
+    OutcomeTable,
+    Profile,
+    Provenance,
+    RankFlip,
+    Report,
+    RunLine,
+    Shapes,
+    TrialCounts,
+)
+from stepscope.report.votes import RunGroup
+from stepscope.report.words import AXES, INCORRECT, MEASURES, NOT_SCORED, UNCERTAIN, give_reason
 from stepscope.store import Store
-from stepscope.store.columns import Rows
+from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
 from stepscope.store.where import Where
-from stepscope.store.where import since as starting
-from stepscope.values import Unmeasured
+from stepscope.values import Decision, Unmeasured
+
+
+def read_axis_faults(
+    table: RunTable, measure: str
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Return which runs an axis found at fault, 1 or 0, and which it could judge."""
+    column = table.columns[measure]
+    decided = column.answered & (column.label != UNCERTAIN)
+    return (column.label == INCORRECT).astype(np.float64), decided
+
+
+def measure_axes(table: RunTable) -> Iterator[tuple[str, Figure]]:
+    """Yield the share of incorrect runs of each axis, by the key of the figure."""
+    for key in AXES:
+        faults, decided = read_axis_faults(table, key)
+        lost = table.lost(key)
+        clusters = table.clusters[decided]
+        figure: Figure = stats.proportion(faults[decided], clusters, unmeasured=lost)
+        if not decided.any() and UNCERTAIN in lost:
+            why = f"the rules can tell in none of {lost[UNCERTAIN]:,} runs"
+            figure = Unmeasured("insufficient_data", why)
+        yield key, give_reason(key, figure)
+
+
+# Shares are counted in whole sub-goals and errors: below 1 by less than this is rounding.
+NEARLY = 1e-9
+OTHER_WRITES = "subgoals.other_writes"
+
+
+def count_outcome_tables(table: RunTable) -> Iterator[OutcomeTable]:
+    """Yield outcome against sub-goals, errors and policy, each where anything was measured."""
+    goals = table.columns["subgoals"]
+    complete = _full(goals.value)
+    of_goals = ("all sub-goals", "some missed")
+    yield from _joint(table, "sub-goals", of_goals, goals.valued, (complete, ~complete))
+    errors, recovery = table.columns["errors"], table.columns["recovery"]
+    none = errors.valued & (errors.value == 0)
+    over = recovery.valued & _full(recovery.value)
+    left = recovery.valued & ~_full(recovery.value)
+    of_errors = ("no error", "all recovered", "some not")
+    if (over | left).any():
+        yield from _joint(table, "errors", of_errors, none | over | left, (none, over, left))
+    policy = table.columns["policy"]
+    kept = policy.value == 0
+    yield from _joint(
+        table, "policy", ("rules kept", "a rule broken"), policy.valued, (kept, ~kept)
+    )
+
+
+def grade_paths(table: RunTable) -> tuple[RunFlags, RunFlags]:
+    """Return which runs have a grade of the path, and which of these earned a pass by it.
+
+    The grade is good with every sub-goal reached and no rule broken (where a policy is declared).
+    """
+    goals, policy = table.columns["subgoals"], table.columns["policy"]
+    graded = goals.valued | policy.valued
+    bad = goals.valued & ~_full(goals.value) | policy.valued & (policy.value > 0)
+    return graded, graded & ~bad
+
+
+class Disagreement(NamedTuple):
+    """Where outcome and path disagree: the runs, the share of runs, and whether it is too rare."""
+
+    lucky: tuple[RunLine, ...]
+    unlucky: tuple[RunLine, ...]
+    share: Figure
+    too_loose: Decision
+
+
+def find_disagreement(table: RunTable) -> Disagreement:
+    """Return the runs that passed unearned, those that failed though earned, and what it shows."""
+    known, passed = read_outcomes(table)
+    graded, good = grade_paths(table)
+    both = known & graded
+    lost = {"missing_input": int((~both).sum())}
+    joint = stats.joint_table(passed[both], good[both], table.clusters[both], unmeasured=lost)
+    if isinstance(joint, Unmeasured):
+        return Disagreement((), (), joint, Decision("undecided", joint.reason))
+    return Disagreement(
+        _lines(table, both & passed & ~good),
+        _lines(table, both & ~passed & good),
+        joint.disagreement,
+        _loose(joint),
+    )
+
+
+def _loose(joint: stats.JointTable) -> Decision:
+    found = joint.too_loose
+    if isinstance(found, Unmeasured):
+        return Decision("undecided", found.reason)
+    upper = f"outcome and path disagree in at most {found.upper:.0%} of runs"
+    if found.loose:
+        return Decision("fail", f"{upper}: the trajectory scorer is too loose to add anything")
+    return Decision("pass", f"nothing shows that the trajectory scorer is too loose: {upper}")
+
+
+def _lines(table: RunTable, chosen: RunFlags) -> tuple[RunLine, ...]:
+    """Return the chosen runs with what their path shows; those that wrote nothing else first."""
+    places = np.flatnonzero(chosen)
+    shares, broken, writes = (
+        np.where(column.valued, column.value, np.nan)[places].tolist()
+        for column in map(table.columns.__getitem__, ("subgoals", "policy", OTHER_WRITES))
+    )
+    order = sorted(range(len(places)), key=lambda at: writes[at] if writes[at] > 0 else 0)
+    out = []
+    for at in order:
+        # NaN fails every comparison: what was not measured is not said.
+        said = ["every sub-goal reached"] if shares[at] >= 1 else []
+        said += [f"{shares[at]:.0%} of sub-goals"] if shares[at] < 1 else []
+        said += [f"{broken[at]:.0f} violations"] if broken[at] > 0 else []
+        said += [f"{writes[at]:.0f} other writes"] if writes[at] > 0 else []
+        row = int(places[at])
+        reason = ", ".join(said)
+        out.append(RunLine(id=table.runs.id[row], name=table.runs.name[row], reason=reason))
+    return tuple(out)
+
+
+def _joint(
+    table: RunTable,
+    grade: str,
+    names: tuple[str, ...],
+    graded: RunFlags,
+    columns: tuple[RunFlags, ...],
+) -> Iterator[OutcomeTable]:
+    known, passed = read_outcomes(table)
+    both = known & graded
+    if not both.any():
+        return
+    notes = _remarks(table, both & ~passed & columns[0]) if grade == "sub-goals" else {}
+    yield OutcomeTable(
+        grade=grade,
+        columns=names,
+        passed=tuple(int((both & passed & flags).sum()) for flags in columns),
+        failed=tuple(int((both & ~passed & flags).sum()) for flags in columns),
+        unmeasured=len(table) - int(both.sum()),
+        notes=notes,
+    )
+
+
+def _remarks(table: RunTable, unearned_fail: RunFlags) -> dict[str, str]:
+    """Say of the failing runs with every sub-goal reached how many also wrote something else."""
+    writes = table.columns[OTHER_WRITES]
+    n, more = int(unearned_fail.sum()), int((unearned_fail & (writes.value > 0)).sum())
+    return {"fail": f"{more} of the {n} also wrote something else"} if more else {}
+
+
+def _full(value: npt.NDArray[np.float64]) -> RunFlags:
+    return np.nan_to_num(value) >= 1 - NEARLY
+
+
+# Pairs grow with the square; more groups than this are no ranking that anyone reads.
+MOST_GROUPS = 20
+
+
+def find_rank_flips(
+    groups: Sequence[tuple[str, RunTable]], seed: int
+) -> tuple[RankFlip, ...] | Unmeasured:
+    """Return the pairs of groups that outcome and path order differently.
+
+    Unmeasured with one group, with too many, or when no two groups share graded tasks.
+    """
+    if not 1 < len(groups) <= MOST_GROUPS:
+        return Unmeasured(
+            "not_applicable", f"{len(groups)} groups; pairs of 2 to {MOST_GROUPS} are compared"
+        )
+    tasks, place = np.unique(
+        np.concatenate([table.clusters for _, table in groups]), return_inverse=True
+    )
+    outcome = np.full((len(groups), len(tasks)), np.nan)
+    grade = outcome.copy()
+    start = 0
+    for row, (_, table) in enumerate(groups):
+        here = place[start : start + len(table)]
+        start += len(table)
+        known, passed = read_outcomes(table)
+        graded, good = grade_paths(table)
+        both = known & graded
+        outcome[row] = _means(passed[both], here[both], len(tasks))
+        grade[row] = _means(good[both], here[both], len(tasks))
+    rng = np.random.default_rng([seed, crc32(b"rank_flips")])
+    found = stats.rank_flips([name for name, _ in groups], outcome, grade, rng=rng)
+    measured = [flip for flip in found if not isinstance(flip, Unmeasured)]
+    if not measured:
+        return Unmeasured("insufficient_data", "no two groups share tasks with both grades")
+    return tuple(
+        RankFlip(
+            first=flip.first,
+            second=flip.second,
+            outcome_difference=flip.outcome_difference,
+            path_difference=flip.grade_difference,
+            probability=flip.probability,
+            n_tasks=flip.n_tasks,
+        )
+        for flip in measured
+        if flip.flipped
+    )
+
+
+def _means(
+    flags: npt.NDArray[np.bool_], place: npt.NDArray[np.int64], n_tasks: int
+) -> npt.NDArray[np.float64]:
+    """Return the mean of each task, NaN where it has no run."""
+    counts = np.bincount(place, minlength=n_tasks)
+    sums = np.bincount(place, weights=flags, minlength=n_tasks)
+    means: npt.NDArray[np.float64] = np.full(n_tasks, np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means
+
+
+# What `--by` takes for it.
+BY = "step_agent"
+
+_OF_RUNS = ("outcome.pass^", "subgoals.", "axes.")
+NO_RIVALS = Unmeasured("not_applicable", "agents of one run share its outcome")
+_OUTCOME = "of the runs that it took part in"
+
+
+def split_step_agents(rows: Rows, table: RunTable) -> RunTable:
+    """Return the table with a row for each run and each of its agents, which `BY` names.
+
+    Raises:
+        UsageError: the traces cannot be opened here, or no run names agents at its steps.
+    """
+    if not isinstance(rows, Store):
+        raise UsageError(f"--by {BY} opens runs, and there are none here: name a store")
+    facts = {workflow: rows.facts(workflow) for workflow in set(table.runs.workflow.tolist())}
+    places: list[int] = []
+    found: list[AgentAnswers] = []
+    at_key = {key: at for at, key in enumerate(table.runs.key.tolist())}
+    for stored in rows.stored(table.runs.key.tolist()):
+        run = stored.trajectory
+        answers = measure_agents(run, run.case, facts[run.workflow])
+        if not isinstance(answers, Unmeasured):
+            places += [at_key[stored.key]] * len(answers)
+            found += answers
+    if not found:
+        raise UsageError(f"--by {BY}: no step of these runs names its agent")
+    taken = table.take(np.array(places, np.int64))
+    steps, calls = (_column(name, found).value for name in ("efficiency.steps", "efficiency.calls"))
+    return replace(
+        taken,
+        runs=replace(taken.runs, steps=steps.astype(np.int64), calls=calls.astype(np.int64)),
+        columns={
+            name: column if name == "outcome" else _column(name, found, column.versions)
+            for name, column in taken.columns.items()
+        },
+        tags={BY: text_array([one.agent for one in found])},
+        shapes=None,
+    )
+
+
+def keep_agent_figures(profile: Profile) -> Profile:
+    """Return the vector of one agent without the figures that only a whole run has."""
+    return msgspec.structs.replace(
+        profile,
+        figures={k: v for k, v in profile.figures.items() if not k.startswith(_OF_RUNS)},
+        notes={**profile.notes, "outcome.pass": _OUTCOME},
+        trials=None,
+    )
+
+
+def _column(
+    measure: str, found: list[AgentAnswers], versions: tuple[str, ...] = ()
+) -> AnswerColumn:
+    given = [_answer(one, measure) for one in found]
+    value = [
+        np.nan if answer is None or isinstance(answer, Unmeasured) else answer.value
+        for answer in given
+    ]
+    return AnswerColumn(
+        measure=measure,
+        value=np.array(value, np.float64),
+        label=text_array([None] * len(found)),
+        state=np.array([_state(answer) for answer in given], np.int8),
+        versions=versions,
+    )
+
+
+def _answer(one: AgentAnswers, measure: str) -> Answer | None:
+    return next((answer for answer in one.answers if answer.measure == measure), None)
+
+
+def _state(answer: Answer | None) -> int:
+    if answer is None:
+        return NO_RECORD
+    return cell_state(answer.kind) if isinstance(answer, Unmeasured) else ANSWERED
+
+
+Floats = npt.NDArray[np.float64]
+
+UNITS = {"steps": "steps", "tokens": "tokens", "cost_usd": "usd", "seconds": "seconds"}
+# pass^k beyond this many trials says nothing that these do not.
+MOST_TRIALS = 8
+
+
+def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], TrialCounts | None]:
+    """Return the figures of a group by key, remarks on them by key, and its repeated trials."""
+    figures: dict[str, Figure] = {"outcome.pass": _passing(table)}
+    powers, trials = _powers(table)
+    figures |= powers
+    figures["subgoals.reached"] = _subgoals(table)
+    figures["redundant_calls.per_run"] = _redundant(table)
+    figures["errors.recovered"], notes = _recovered(table)
+    figures["policy.violations"] = _violations(table)
+    for quantity in ("steps", "tokens", "cost_usd", "seconds"):
+        figures |= _spread(table, quantity)
+    figures |= measure_axes(table)
+    if powers and trials is not None:
+        counts = f"always {trials.always}, mixed {trials.mixed}, never {trials.never}"
+        notes[list(powers)[-1]] = counts
+    return {key: give_reason(key, figure) for key, figure in figures.items()}, notes, trials
+
+
+def _passing(table: RunTable) -> Figure:
+    known, passed = read_outcomes(table)
+    lost = table.lost("outcome")
+    return stats.proportion(passed[known], table.clusters[known], unmeasured=lost)
+
+
+def _powers(table: RunTable) -> tuple[dict[str, Figure], TrialCounts | None]:
+    """Return pass^2 up to the most trials of a task, and the tasks by how often they passed."""
+    known, passed = read_outcomes(table)
+    if not known.any():
+        return {}, None
+    successes, tried = stats.trials_per_task(passed[known], table.clusters[known])
+    most = int(tried.max())
+    always, never = successes == tried, successes == 0
+    trials = TrialCounts(
+        low=int(tried.min()),
+        high=most,
+        always=int(always.sum()),
+        mixed=int((~always & ~never).sum()),
+        never=int(never.sum()),
+    )
+    last = min(most, MOST_TRIALS)
+    powers = {
+        f"outcome.pass^{k}": stats.pass_hat_k(successes, tried, k) for k in range(2, last + 1)
+    }
+    return powers, trials
+
+
+def _subgoals(table: RunTable) -> Figure:
+    """Return sub-goals reached per sub-goal asked for: a run that had more to do weighs more."""
+    reached, asked = table.columns[MEASURES["subgoals.reached"]], table.columns["subgoals.total"]
+    chosen = reached.valued & asked.valued
+    return stats.ratio(
+        reached.value[chosen],
+        asked.value[chosen],
+        table.clusters[chosen],
+        unmeasured=table.lost(reached.measure),
+        unit_of_n="goals",
+    )
+
+
+def _redundant(table: RunTable) -> Figure:
+    column = table.columns[MEASURES["redundant_calls.per_run"]]
+    chosen = column.valued
+    return stats.rate(
+        column.value[chosen], table.clusters[chosen], unmeasured=table.lost(column.measure)
+    )
+
+
+def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
+    """Return recovered errors per error; runs without errors have nothing to say."""
+    recovered, errors = table.columns[MEASURES["errors.recovered"]], table.columns["errors"]
+    chosen = recovered.valued & errors.valued & (errors.value > 0)
+    if errors.valued.any() and not chosen.any():
+        return Unmeasured("not_applicable", "no tool error"), {}
+    # A loss here is a run whose errors are unknown; a run without errors loses nothing.
+    lost = {kind: n for kind, n in table.lost("errors").items() if kind != "not_applicable"}
+    figure = stats.ratio(
+        recovered.value[chosen], errors.value[chosen], table.clusters[chosen], unmeasured=lost
+    )
+    runs = int(chosen.sum())
+    note = f"natural errors, in {runs:,} run{'' if runs == 1 else 's'}" if runs else ""
+    return figure, {"errors.recovered": note} if note else {}
+
+
+def _violations(table: RunTable) -> Figure:
+    column = table.columns[MEASURES["policy.violations"]]
+    chosen = column.valued
+    broken = column.value[chosen] > 0
+    return stats.proportion(broken, table.clusters[chosen], unmeasured=table.lost(column.measure))
+
+
+def _spread(table: RunTable, quantity: str) -> dict[str, Figure]:
+    column = table.columns[MEASURES[quantity]]
+    chosen = column.valued
+    values, clusters = column.value[chosen], table.clusters[chosen]
+    lost = table.lost(column.measure)
+    figures: dict[str, Figure] = {}
+    for name, q in (("median", 0.5), ("p95", 0.95)):
+        key = f"{quantity}.{name}"
+        if key != "tokens.p95":
+            figures[key] = stats.quantile(
+                values, q, clusters, unit=UNITS[quantity], unmeasured=lost
+            )
+    return figures
+
 
 LOOK_FIRST = 10
 
 
-def build(
+def build_report(
     rows: Rows,
     *,
     where: Where | None = None,
@@ -41,7 +464,7 @@ def build(
     seed: int = 0,
     look_first: int | None = LOOK_FIRST,
 ) -> Report:
-    """Return the report over the runs that `where` and `since` choose.
+    """Return the report over the runs that `where` and `started_since` choose.
 
     Args:
         rows: a store, or anything else with its columns (then no run is opened).
@@ -55,13 +478,15 @@ def build(
         StoreError: versions of a measure are mixed.
         UsageError: nothing is chosen, or `by` is no field.
     """
-    table = read_chosen(rows, where=where, since=since, by=by)
-    return build_from(
+    table = read_chosen_runs(rows, where=where, since=since, by=by)
+    return build_report_from(
         rows, table, where=where, since=since, by=by, seed=seed, look_first=look_first
     )
 
 
-def read_chosen(rows: Rows, *, where: Where | None, since: str | None, by: str | None) -> Table:
+def read_chosen_runs(
+    rows: Rows, *, where: Where | None, since: str | None, by: str | None
+) -> RunTable:
     """Return the rows that a report over these runs is made of.
 
     Raises:
@@ -69,17 +494,17 @@ def read_chosen(rows: Rows, *, where: Where | None, since: str | None, by: str |
         UsageError: nothing is chosen, or `by` is no field.
     """
     # Who acted at a step is in no column: the table is split when its runs are opened.
-    fields = () if by == step_agents.BY else fields_of(by)
-    table = read(rows, both(where, since), fields)
+    fields = () if by == BY else choose_fields(by)
+    table = read_table(rows, combine_conditions(where, since), fields)
     if not len(table):
         chosen = "is chosen" if where is not None or since is not None else "is in the store"
         raise UsageError(f"no run {chosen}; read some with stepscope import PATHS")
     return table
 
 
-def build_from(
+def build_report_from(
     rows: Rows,
-    table: Table,
+    table: RunTable,
     *,
     where: Where | None,
     since: str | None,
@@ -87,31 +512,35 @@ def build_from(
     seed: int,
     look_first: int | None,
 ) -> Report:
-    """Return the report over rows that `read_chosen` has read with the same choice."""
+    """Return the report over rows that `read_chosen_runs` has read with the same choice."""
     opened = tuple(choose(rows, table, look_first)) if isinstance(rows, Store) else ()
-    within = by == step_agents.BY
-    split = step_agents.by_step_agent(rows, table) if within else table
-    parts = list(groups(split, (step_agents.BY,) if within else fields_of(by)))
-    whole = profile(table, {}, seed=seed)
-    profiles = [profile(part, group, seed=seed) for group, part in parts] if parts[1:] else []
+    within = by == BY
+    split = split_step_agents(rows, table) if within else table
+    parts = list(split_groups(split, (BY,) if within else choose_fields(by)))
+    whole = build_profile(table, {}, seed=seed)
+    profiles = [build_profile(part, group, seed=seed) for group, part in parts] if parts[1:] else []
     if within:
-        profiles = [step_agents.of_one(profile(part, group, seed=seed)) for group, part in parts]
+        profiles = [
+            keep_agent_figures(build_profile(part, group, seed=seed)) for group, part in parts
+        ]
     if not profiles:
         group, _ = parts[0]
         profiles = [_named(whole, group)]
-    found = panels(
+    found = build_panels(
         rows,
         table,
         _places(table, profiles, [] if within else [part for _, part in parts]),
-        where=both(where, since),
+        where=combine_conditions(where, since),
         seed=seed,
     )
     return Report(
         whole=whole,
         profiles=tuple(profiles),
-        rank_flips=step_agents.NO_RIVALS
+        rank_flips=NO_RIVALS
         if within
-        else rank_flips([(p.title, t) for p, (_, t) in zip(profiles, parts, strict=True)], seed),
+        else find_rank_flips(
+            [(p.title, t) for p, (_, t) in zip(profiles, parts, strict=True)], seed
+        ),
         look_first=opened,
         not_claimed=tuple(_not_claimed(rows, table, whole)),
         next=tuple(_next(table, opened)),
@@ -127,13 +556,13 @@ def build_from(
     )
 
 
-def _places(table: Table, profiles: list[Profile], parts: list[Table]) -> list[Group]:
+def _places(table: RunTable, profiles: list[Profile], parts: list[RunTable]) -> list[RunGroup]:
     """Return where the runs of each group stand; judges of runs know nothing of step agents."""
     if len(parts) < 2:
-        return [Group(title=profiles[0].title if parts else "", places=np.arange(len(table)))]
+        return [RunGroup(title=profiles[0].title if parts else "", places=np.arange(len(table)))]
     place = {key: at for at, key in enumerate(table.runs.key.tolist())}
     return [
-        Group(title=one.title, places=np.array([place[key] for key in part.runs.key.tolist()]))
+        RunGroup(title=one.title, places=np.array([place[key] for key in part.runs.key.tolist()]))
         for one, part in zip(profiles, parts, strict=True)
     ]
 
@@ -142,10 +571,10 @@ def _judges(found: Panels | None) -> tuple[str, ...]:
     return () if found is None else found.judges
 
 
-def profile(table: Table, group: dict[str, str | None], *, seed: int = 0) -> Profile:
+def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 0) -> Profile:
     """Return the vector of one group of runs, with outcome against path, and their shapes."""
-    figures, notes, trials = vector(table)
-    disagree = disagreement(table)
+    figures, notes, trials = measure_vector(table)
+    disagree = find_disagreement(table)
     return Profile(
         group=group,
         n_runs=len(table),
@@ -155,12 +584,12 @@ def profile(table: Table, group: dict[str, str | None], *, seed: int = 0) -> Pro
         trials=trials,
         figures=figures,
         notes=notes,
-        earned=tuple(tables(table)),
+        earned=tuple(count_outcome_tables(table)),
         lucky=disagree.lucky,
         unlucky=disagree.unlucky,
         disagreement=disagree.share,
         too_loose=disagree.too_loose,
-        shapes=shapes(table.shapes, table.clusters, seed),
+        shapes=estimate_shapes(table.shapes, table.clusters, seed),
     )
 
 
@@ -172,14 +601,7 @@ def _named(whole: Profile, group: dict[str, str | None]) -> Profile:
     )
 
 
-def both(where: Where | None, since: str | None) -> Where | None:
-    """Return the condition that `where` and `since` make together."""
-    if since is None:
-        return where
-    return starting(since) if where is None else where & starting(since)
-
-
-def _not_claimed(rows: Rows, table: Table, whole: Profile) -> list[str]:
+def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:
     people = any(name.startswith("human.") for name in rows.measures())
     why = "people's labels are not compared here" if people else "no labels here"
     said = [f"suspect-step accuracy ({why})"]
@@ -201,7 +623,7 @@ def _no_shapes(found: Shapes | Unmeasured) -> str:
     return found.no_shares.reason if found.no_shares is not None else "no shares"
 
 
-def _next(table: Table, opened: tuple[LookFirst, ...]) -> list[str]:
+def _next(table: RunTable, opened: tuple[LookFirst, ...]) -> list[str]:
     commands = ["stepscope score"] if table.lost("outcome").get(NOT_SCORED, 0) else []
     if opened:
         first = opened[0]

@@ -1,8 +1,7 @@
-"""Two groups of runs, figure by figure: paired by case where both ran the same tasks.
+"""Compare two groups of runs, figure by figure: paired by case where both ran the same tasks.
 
-Every figure is compared as a mean over cases (medians of skewed figures are in the two vectors);
-the p values of all of them are adjusted together by Holm, and what survives is said. There is no
-overall winner: which figures matter is the reader's to say.
+Every figure is compared as a mean over cases. The p values of all figures are adjusted together by
+Holm's method. There is no overall winner: which figures matter is for the reader to say.
 """
 
 from __future__ import annotations
@@ -17,14 +16,24 @@ import numpy.typing as npt
 
 from stepscope import stats
 from stepscope.errors import UsageError
-from stepscope.report.axes import judged
-from stepscope.report.build import both, profile
-from stepscope.report.curve_types import NO_CURVES, ShapesDifference
-from stepscope.report.fleet_shapes import LABELS_ARE_NO_SCORES
-from stepscope.report.joint import Flags
-from stepscope.report.keys import AXES, explained
-from stepscope.report.rows import Table, fields_of, read
-from stepscope.report.types import ComparisonReport, Difference, Figure, Provenance
+from stepscope.report.build import build_profile, read_axis_faults
+from stepscope.report.rows import (
+    LABELS_ARE_NO_SCORES,
+    RunFlags,
+    RunTable,
+    choose_fields,
+    combine_conditions,
+    read_table,
+)
+from stepscope.report.types import (
+    NO_CURVES,
+    ComparisonReport,
+    Difference,
+    Figure,
+    Provenance,
+    ShapesDifference,
+)
+from stepscope.report.words import AXES, give_reason
 from stepscope.shape import fleet
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -39,7 +48,7 @@ WORTH_SEEING = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedFigure:
     """How one figure is compared: a value for each run that has one, and its mean's estimator.
 
     Attributes:
@@ -50,58 +59,60 @@ class Compared:
     """
 
     measure: str
-    values: Callable[[Table], tuple[Floats, Flags]]
+    values: Callable[[RunTable], tuple[Floats, RunFlags]]
     estimate: Callable[..., Figure]
     unit: str = "share"
 
 
-def _column(measure: str) -> Callable[[Table], tuple[Floats, Flags]]:
+def _column(measure: str) -> Callable[[RunTable], tuple[Floats, RunFlags]]:
     return lambda table: (table.columns[measure].value, table.columns[measure].valued)
 
 
-def _breach(table: Table) -> tuple[Floats, Flags]:
+def _breach(table: RunTable) -> tuple[Floats, RunFlags]:
     policy = table.columns["policy"]
     return (np.nan_to_num(policy.value) > 0).astype(np.float64), policy.valued
 
 
-def _mean_of(measure: str, unit: str) -> Compared:
-    return Compared(measure=measure, values=_column(measure), estimate=stats.mean, unit=unit)
+def _mean_of(measure: str, unit: str) -> ComparedFigure:
+    return ComparedFigure(measure=measure, values=_column(measure), estimate=stats.mean, unit=unit)
 
 
-COMPARED: dict[str, Compared] = {
-    "outcome.pass": Compared(
+COMPARED: dict[str, ComparedFigure] = {
+    "outcome.pass": ComparedFigure(
         measure="outcome", values=_column("outcome"), estimate=stats.proportion
     ),
-    "subgoals.reached": Compared(
-        measure="subgoals", values=_column("subgoals"), estimate=stats.share
+    "subgoals.reached": ComparedFigure(
+        measure="subgoals", values=_column("subgoals"), estimate=stats.mean_share
     ),
-    "redundant_calls.per_run": Compared(
+    "redundant_calls.per_run": ComparedFigure(
         measure="redundant_calls.count",
         values=_column("redundant_calls.count"),
         estimate=stats.rate,
         unit="calls",
     ),
-    "errors.per_run": Compared(
+    "errors.per_run": ComparedFigure(
         measure="errors", values=_column("errors"), estimate=stats.rate, unit="errors"
     ),
-    "errors.recovered": Compared(
-        measure="recovery", values=_column("recovery"), estimate=stats.share
+    "errors.recovered": ComparedFigure(
+        measure="recovery", values=_column("recovery"), estimate=stats.mean_share
     ),
-    "policy.violations": Compared(measure="policy", values=_breach, estimate=stats.proportion),
+    "policy.violations": ComparedFigure(
+        measure="policy", values=_breach, estimate=stats.proportion
+    ),
     "steps.mean": _mean_of("efficiency.steps", "steps"),
     "tokens.mean": _mean_of("efficiency.tokens", "tokens"),
     "cost_usd.mean": _mean_of("efficiency.cost_usd", "usd"),
     "seconds.mean": _mean_of("efficiency.seconds", "seconds"),
     **{
-        axis: Compared(
-            measure=axis, values=partial(judged, measure=axis), estimate=stats.proportion
+        axis: ComparedFigure(
+            measure=axis, values=partial(read_axis_faults, measure=axis), estimate=stats.proportion
         )
         for axis in AXES
     },
 }
 
 
-def compare(
+def compare_groups(
     rows: Rows,
     a: str,
     b: str,
@@ -126,10 +137,10 @@ def compare(
         StoreError: versions of a measure are mixed.
         UsageError: a group has no runs, both are the same, or `by` is no field.
     """
-    fields = fields_of(by)
+    fields = choose_fields(by)
     if a == b:
         raise UsageError(f"{a!r} is compared with itself; give two values of {by}")
-    table = read(rows, both(where, since), fields)
+    table = read_table(rows, combine_conditions(where, since), fields)
     values = table.values(by)
     first, second = _group(table, values, by, a), _group(table, values, by, b)
     ours, theirs = np.unique(first.clusters), np.unique(second.clusters)
@@ -140,8 +151,8 @@ def compare(
         if key not in AXES or table.scored(key)
     }
     return ComparisonReport(
-        first=profile(first, {by: a}, seed=seed),
-        second=profile(second, {by: b}, seed=seed),
+        first=build_profile(first, {by: a}, seed=seed),
+        second=build_profile(second, {by: b}, seed=seed),
         differences=_adjusted(compared),
         n_shared=len(shared),
         n_only_first=len(ours) - len(shared),
@@ -159,14 +170,14 @@ def compare(
     )
 
 
-def _shapes(first: Table, second: Table, seed: int) -> ShapesDifference | Unmeasured:
+def _shapes(first: RunTable, second: RunTable, seed: int) -> ShapesDifference | Unmeasured:
     """Return the shapes of both groups compared, by handing their runs out anew within cases."""
     if first.shapes is None or second.shapes is None:
         return NO_CURVES
     if not first.shapes.scored:
         return LABELS_ARE_NO_SCORES
     fitted = first.shapes.fitted, second.shapes.fitted
-    found = fleet.compare(
+    found = fleet.compare_fleets(
         first.shapes.log_likelihood[fitted[0]],
         second.shapes.log_likelihood[fitted[1]],
         rng=np.random.default_rng([seed, crc32(b"shapes")]),
@@ -184,7 +195,7 @@ def _shapes(first: Table, second: Table, seed: int) -> ShapesDifference | Unmeas
     )
 
 
-def _group(table: Table, values: npt.NDArray[np.object_], by: str, value: str) -> Table:
+def _group(table: RunTable, values: npt.NDArray[np.object_], by: str, value: str) -> RunTable:
     chosen = np.array([v == value for v in values.tolist()], dtype=np.bool_)
     if not chosen.any():
         have = sorted({str(v) for v in values.tolist() if v is not None})
@@ -194,7 +205,7 @@ def _group(table: Table, values: npt.NDArray[np.object_], by: str, value: str) -
 
 
 def _difference(
-    key: str, how: Compared, first: Table, second: Table, *, paired: bool, seed: int
+    key: str, how: ComparedFigure, first: RunTable, second: RunTable, *, paired: bool, seed: int
 ) -> Difference:
     sides = []
     for table in (first, second):
@@ -206,12 +217,12 @@ def _difference(
     compared = stats.compare_paired if paired else stats.compare_unpaired
     found = compared(xs, x_cases, ys, y_cases, rng=rng, unmeasured=lost, unit=how.unit)
     figures = (
-        explained(key, how.estimate(values, cases, unmeasured=gone))
+        give_reason(key, how.estimate(values, cases, unmeasured=gone))
         for values, cases, gone in sides
     )
     before, after = figures
     if isinstance(found, Unmeasured):
-        return Difference(first=before, second=after, effect=explained(key, found), paired=paired)
+        return Difference(first=before, second=after, effect=give_reason(key, found), paired=paired)
     return Difference(
         first=before,
         second=after,

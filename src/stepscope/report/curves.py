@@ -1,36 +1,140 @@
-"""The score curve of a run: its points with shape, break and watch steps, and its gate.
+"""The score curve of one run: its points, shape, break, watch steps and gate.
 
-Nothing is scored here, and nothing about shapes is decided here: `shape` does that, and this module
-brings it a run's scores, what its steps took in time and money, the measured noise of whoever
-scored, and the weights that were fixed beforehand. Too few scores for a shape still make a curve.
+Nothing is scored here, and shapes are classified by `stepscope.shape`. The scorer of most steps is
+taken and the others are named; repeated scorings of a step are averaged. Where nobody gave scores,
+step labels of the rules stand in for them (docs/design/score-curves.md). Too few scores for a shape
+still make a curve.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import sqrt
+from typing import NamedTuple
 
 import msgspec
 
 from stepscope.errors import StoreError
 from stepscope.model import Record, Step, Trajectory, Verdict
-from stepscope.report.curve_types import Curve, GateFailure, Slopes, Span
-from stepscope.report.step_points import Points, points
-from stepscope.shape.breaks import fuse
-from stepscope.shape.classify import classify
-from stepscope.shape.slopes import slopes
+from stepscope.report.rows import LABEL_SCORES, LABEL_SIGMA, sort_findings
+from stepscope.report.types import (
+    Curve,
+    CurveSlopes,
+    CurveSource,
+    GateFailure,
+    ScoreRange,
+    SigmaSource,
+)
+from stepscope.shape.breaks import fuse_signals, third_slopes
+from stepscope.shape.classifier import classify
+from stepscope.shape.types import CredibleInterval as Range
 from stepscope.shape.types import Shape
-from stepscope.shape.types import Span as Range
-from stepscope.shape.weights import FLOOR, gate_failed, weighted
+from stepscope.shape.weights import FLOOR, gate_failed, weighted_score
 from stepscope.store import Store
-from stepscope.store.scores import COST, LATENCY
-from stepscope.store.weights import EVERY
+from stepscope.store.records import COST, EVERY_TASK, LATENCY, SCORES_FAMILY, SCORES_MEASURE
 from stepscope.values import Estimate, Unmeasured
+
+NO_LABELS = Unmeasured(
+    "insufficient_data", "no step scores, and the rules labelled no step of this run"
+)
+
+
+class CurvePoints(NamedTuple):
+    """Scored steps in order, with what is known of their noise; `others` are scorers left aside."""
+
+    steps: tuple[int, ...]
+    scores: tuple[float | None, ...]
+    source: CurveSource
+    judge: str = ""
+    repeats: int = 1
+    sigma: float | None = None
+    sigma_source: SigmaSource = "marginalised"
+    others: tuple[str, ...] = ()
+
+
+def read_points(
+    records: Iterable[Record], noise: Mapping[str, Estimate]
+) -> CurvePoints | Unmeasured:
+    """Return the points of a run from its records.
+
+    Args:
+        records: all records of the run.
+        noise: the sigma of each judge, from repeated scorings.
+    """
+    held = list(records)
+    return _scored(held, noise) or _labelled(held)
+
+
+def average_noise(judge: str, repeats: int, noise: Mapping[str, Estimate]) -> float | None:
+    """Return the upper limit of a judge's sigma for the mean of some scorings; None when unknown.
+
+    >>> found = Estimate(value=0.1, low=0.05, high=0.2, method="", n=9, n_tasks=3)
+    >>> average_noise("j", 4, {"j": found}), average_noise("k", 4, {"j": found})
+    (0.1, None)
+    """
+    found = noise.get(judge)
+    if found is None or found.high is None:
+        return None
+    return min(found.high / sqrt(repeats), 1.0)
+
+
+def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> CurvePoints | None:
+    by_scorer: dict[tuple[str, str], dict[int, list[float | None]]] = {}
+    for record in records:
+        answer = record.answer
+        if answer.measure == SCORES_MEASURE and answer.step is not None:
+            value = answer.value if isinstance(answer, Verdict) else None
+            steps = by_scorer.setdefault((record.family, record.judge), {})
+            steps.setdefault(answer.step, []).append(value)
+    if not by_scorer:
+        return None
+    (family, judge), steps = max(
+        sorted(by_scorer.items()), key=lambda item: sum(map(_is_scored, item[1].values()))
+    )
+    counts = [n for values in steps.values() if (n := sum(v is not None for v in values))]
+    repeats = min(counts, default=1)
+    sigma = average_noise(judge, repeats, noise)
+    return CurvePoints(
+        steps=tuple(sorted(steps)),
+        scores=tuple([_mean(steps[step]) for step in sorted(steps)]),
+        source="imported" if family == SCORES_FAMILY else "judge",
+        judge=judge,
+        repeats=repeats,
+        sigma=sigma,
+        sigma_source="marginalised" if sigma is None else "repeats",
+        others=tuple([other or "unnamed" for _, other in sorted(by_scorer) if other != judge]),
+    )
+
+
+def _is_scored(values: list[float | None]) -> bool:
+    return any(value is not None for value in values)
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _labelled(records: Iterable[Record]) -> CurvePoints | Unmeasured:
+    found = sort_findings(records)
+    steps = found.cites("step_labels.steps")
+    labels = found.labels("step_labels")
+    if not steps or not labels:
+        return NO_LABELS
+    return CurvePoints(
+        steps=steps,
+        scores=tuple([LABEL_SCORES[labels.get(step, "")] for step in steps]),
+        source="step_labels",
+        sigma=LABEL_SIGMA,
+        sigma_source="assumed",
+    )
+
 
 Weights = Mapping[tuple[str, str], tuple[float, ...]]
 Cells = tuple[float | None, ...]
 
 
-def curve(store: Store, trajectory_id: str) -> Curve | Unmeasured:
+def read_curve(store: Store, trajectory_id: str) -> Curve | Unmeasured:
     """Return the score curve of one run with its shape and break, or why there is none.
 
     Raises:
@@ -41,10 +145,10 @@ def curve(store: Store, trajectory_id: str) -> Curve | Unmeasured:
     except StoreError:
         trajectory = None  # its texts were purged; its numbers still make a curve
     records = store.records(trajectory=trajectory_id)
-    return curve_of(trajectory, records, noise=store.noise(), weights=store.weights())
+    return make_curve(trajectory, records, noise=store.noise(), weights=store.weights())
 
 
-def curve_of(
+def make_curve(
     trajectory: Trajectory | None,
     records: Iterable[Record],
     *,
@@ -60,7 +164,7 @@ def curve_of(
         weights: weights by workflow and task.
     """
     held = list(records)
-    found = points(held, noise)
+    found = read_points(held, noise)
     if isinstance(found, Unmeasured):
         return found
     latency, cost = _spent(trajectory, held, found.steps)
@@ -81,14 +185,14 @@ def curve_of(
         notes=_notes(found),
     )
     drawn = _shaped(drawn, cost if cost is not None else _tokens(trajectory, found.steps))
-    return drawn if trajectory is None else _weighed(drawn, fixed(trajectory, weights))
+    return drawn if trajectory is None else _weighed(drawn, choose_weights(trajectory, weights))
 
 
-def fixed(trajectory: Trajectory, weights: Weights) -> tuple[float, ...] | None:
+def choose_weights(trajectory: Trajectory, weights: Weights) -> tuple[float, ...] | None:
     """Return the weights that hold for a run: its task's, else those of every task."""
     task = trajectory.task or trajectory.name
     own = weights.get((trajectory.workflow, task))
-    return own if own is not None else weights.get((trajectory.workflow, EVERY))
+    return own if own is not None else weights.get((trajectory.workflow, EVERY_TASK))
 
 
 def _shaped(drawn: Curve, cost: Cells | None) -> Curve:
@@ -96,7 +200,7 @@ def _shaped(drawn: Curve, cost: Cells | None) -> Curve:
     shape = classify(drawn.scores, sigma=drawn.sigma)
     if isinstance(shape, Unmeasured):
         return msgspec.structs.replace(drawn, shape=shape)
-    found = fuse(
+    found = fuse_signals(
         shape.break_.probability,
         drawn.scores,
         latency=drawn.latency_s,
@@ -134,7 +238,7 @@ def _weighed(drawn: Curve, weights: tuple[float, ...] | None) -> Curve:
     if len(weights) != len(drawn.steps):
         note = f"not weighed: {len(weights)} weights are fixed for {len(drawn.steps)} scored steps"
         return msgspec.structs.replace(drawn, notes=(*drawn.notes, note))
-    mean = weighted(drawn.scores, weights)
+    mean = weighted_score(drawn.scores, weights)
     rule = gate_failed(drawn.scores, weights, sigma=drawn.sigma)
     below = () if isinstance(rule, Unmeasured) else rule.below
     return msgspec.structs.replace(
@@ -151,21 +255,21 @@ def _weighed(drawn: Curve, weights: tuple[float, ...] | None) -> Curve:
     )  # fmt: skip
 
 
-def _notes(found: Points) -> tuple[str, ...]:
+def _notes(found: CurvePoints) -> tuple[str, ...]:
     if not found.others:
         return ()
     return (f"scores of {', '.join(found.others)} are left aside",)
 
 
-def _slopes(scores: Sequence[float | None]) -> Slopes | None:
-    found = slopes(scores)
+def _slopes(scores: Sequence[float | None]) -> CurveSlopes | None:
+    found = third_slopes(scores)
     if isinstance(found, Unmeasured):
         return None
-    return Slopes(early=found.early, mid=found.mid, late=found.late)
+    return CurveSlopes(early=found.early, mid=found.mid, late=found.late)
 
 
-def _span(found: Range) -> Span:
-    return Span(value=found.value, low=found.low, high=found.high)
+def _span(found: Range) -> ScoreRange:
+    return ScoreRange(value=found.value, low=found.low, high=found.high)
 
 
 def _spent(

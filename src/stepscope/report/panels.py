@@ -1,38 +1,532 @@
-"""What judges say of the chosen runs, in one value: panels, agreement, patterns, flags, costs.
+"""What judges say of the chosen runs: agreement, disputes, patterns, flags, costs, one worked run.
 
-Nothing is asked of a judge here, and nothing is decided about one: records are read and counted. A
-store without a judge's record has no panels at all.
+Records are read and counted; no judge is asked, and no judge is corrected. A store without records
+of judges has no panels. A price that is not known is counted, never taken for 0.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
-from stepscope.judges.models.configured import JudgesTable
-from stepscope.judges.models.family import agent_family
-from stepscope.judges.models.prices import Prices
-from stepscope.measures.step_labels import NAME as STEP_LABELS
-from stepscope.model import Verdict
-from stepscope.report.keys import AXES
-from stepscope.report.panels_agreement import agreed, disputed
-from stepscope.report.panels_costs import costs
-from stepscope.report.panels_flags import flags
-from stepscope.report.panels_onset import onsets
-from stepscope.report.panels_patterns import acted, counted
-from stepscope.report.panels_shares import Bench, Drawn, Group, adjusted, claims, group
-from stepscope.report.panels_trace import worked
-from stepscope.report.panels_types import Answers, Flag, Panel, Panels, Pattern
-from stepscope.report.panels_votes import Acted, aspects, word
-from stepscope.report.rows import Table
+from stepscope.calibrate.agreement import labelling_queue, measure_agreement
+from stepscope.calibrate.types import Dispute, GroupAgreement, RubricAgreement
+from stepscope.errors import StoreError
+from stepscope.judges.patterns import (
+    PATTERN_ADVICE,
+    PATTERN_NAMES,
+    PatternName,
+    PatternSteps,
+    find_label_patterns,
+)
+from stepscope.measures.labels import STEP_LABELS_NAME as STEP_LABELS
+from stepscope.model import Record, Step, Trajectory, Verdict
+from stepscope.models.configured import JudgesTable
+from stepscope.models.opening import agent_family
+from stepscope.models.prices import Prices
+from stepscope.report.evidence import read_shown_run
+from stepscope.report.panel_types import (
+    AnswerCounts,
+    DisputedRun,
+    JudgeCost,
+    PairAgreement,
+    Panel,
+    Panels,
+    PatternShare,
+    TraceAnswer,
+    TraceLine,
+    TraceStep,
+    VerdictFlag,
+    VerdictFlagKind,
+    WorkedTrace,
+)
+from stepscope.report.rows import RunTable, sort_findings
+from stepscope.report.votes import (
+    RULES,
+    Acted,
+    AspectSample,
+    Flags,
+    PanelAspect,
+    RunGroup,
+    RunSampling,
+    adjust_claims,
+    claim_differences,
+    classify_absence,
+    is_outranked,
+    list_agent_steps,
+    measure_group,
+    measure_onsets,
+    read_aspects,
+    select_current,
+)
+from stepscope.report.words import AXES, INCORRECT, cut_words, describe_call, quote_result
+from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.columns import Rows
-from stepscope.store.judged import Judged, Sampled, judged
-from stepscope.store.scores import MEASURE as SCORES
+from stepscope.store.judged import (
+    JudgeAnswers,
+    RunAnswers,
+    SampledRows,
+    name_and_snapshot,
+    read_judge_answers,
+)
+from stepscope.store.records import SCORES_MEASURE as SCORES
 from stepscope.store.where import Where
+from stepscope.values import Unmeasured
+
+# Disputed runs and steps that a report holds.
+QUEUE = 5
+_NO_CITES = Unmeasured("not_applicable", "no step is cited")
+
+
+def compare_judges(
+    rows: Rows, rubrics: Iterable[str], *, where: Where | None, seed: int
+) -> Iterator[PairAgreement]:
+    """Yield how far each pair of judges agrees on each rubric."""
+    for rubric in dict.fromkeys(rubrics):
+        for aspect in measure_agreement(rows, rubric=rubric, where=where, seed=seed).aspects:
+            if aspect.name == rubric:
+                yield from (_pair(aspect, pair) for pair in aspect.pairs if pair.n)
+
+
+def _pair(aspect: RubricAgreement, pair: GroupAgreement) -> PairAgreement:
+    family = {rater.name: rater.family for rater in aspect.raters}
+    return PairAgreement(
+        rubric=aspect.name,
+        unit=aspect.unit,
+        judges=pair.raters,
+        families=tuple(family[name] for name in pair.raters),
+        raw=pair["raw"],
+        kappa=pair["kappa"],
+        ac1=pair["gwet"],
+        cites=pair.figures.get("jaccard", _NO_CITES),
+        sentence=pair.sentence,
+    )
+
+
+def list_disputes(rows: Rows, where: Where | None) -> tuple[tuple[DisputedRun, ...], int]:
+    """Return the most telling disputes, and how many there are."""
+    all_ = [one for one in labelling_queue(rows, where=where) if one.aspect != SCORES]
+    return tuple(_disputed(one) for one in all_[:QUEUE]), len(all_)
+
+
+def _disputed(one: Dispute) -> DisputedRun:
+    return DisputedRun(
+        id=one.run,
+        name=one.name,
+        rubric=one.aspect,
+        step=one.step,
+        answers={answer.rater: answer.label for answer in one.answers},
+        steps=tuple(sorted({step for answer in one.answers for step in answer.cites})),
+    )
+
+
+def count_costs(judged: Sequence[JudgeAnswers], prices: Prices) -> tuple[JudgeCost, ...]:
+    """Return what each judge took, by name; `prices` is the table that savings are told from."""
+    by_judge: dict[str, list[Record]] = {}
+    for one in judged:
+        for _, record in one.all:
+            if record.usage is not None or record.cost_usd is not None:
+                by_judge.setdefault(one.asked.judge, []).append(record)
+    return tuple(_cost(judge, by_judge[judge], prices) for judge in sorted(by_judge))
+
+
+def _cost(judge: str, records: Sequence[Record], prices: Prices) -> JudgeCost:
+    usages = [record.usage for record in records if record.usage is not None]
+    paid = [record.cost_usd for record in records if record.cost_usd is not None]
+    saved = [found for record in records if (found := _saved(record, prices)) is not None]
+    return JudgeCost(
+        judge=judge,
+        calls=len(records),
+        input_tokens=_total([usage.input_total for usage in usages]),
+        cached_tokens=_total([usage.cache_read for usage in usages]),
+        output_tokens=_total([usage.output_total for usage in usages]),
+        usd=sum(paid) if paid else None,
+        unpriced=len(records) - len(paid),
+        usd_saved=sum(saved) if saved else None,
+    )
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _saved(record: Record, prices: Prices) -> float | None:
+    if record.usage is None or not record.usage.cache_read:
+        return None
+    judge, snapshot = name_and_snapshot(record)
+    listed = prices.cost(judge, record.usage, model=snapshot)
+    saved = prices.saved(judge, record.usage, model=snapshot)
+    if not listed or saved is None or record.cost_usd is None:
+        return None
+    # A batch, or a price of the user's own, is so much of the listed one.
+    return max(saved, 0.0) * record.cost_usd / listed
+
+
+# Runs that a flag names.
+NAMED_RUNS = 5
+NARRATION_OFF = "narration-off"
+# An endpoint ignores the schema where this share of its answers, of at least so many, breaks it.
+BROKEN, OF_AT_LEAST = 0.2, 5
+BREACHES = frozenset({
+    "not_json", "off_menu", "wrong_type", "missing_field", "out_of_range", "missing_step",
+    "duplicate_step", "extra_step",
+})  # fmt: skip
+
+Family = Callable[[str], str | None]
+
+
+def find_flags(
+    table: RunTable, judged: Sequence[JudgeAnswers], panels: Sequence[Panel], *, family: Family
+) -> tuple[VerdictFlag, ...]:
+    """Return every flag, by kind; `family` says which family an agent is of, if it is known."""
+    by_mode = {(one.asked.measure, one.asked.judge): one for one in judged if one.main}
+    found: list[VerdictFlag] = list(_kin(table, judged, family))
+    for one in judged:
+        key = one.asked.measure, one.asked.judge
+        if one.asked.mode == NARRATION_OFF and not one.main:
+            found.append(_dependent(table, by_mode[key], one))
+        if one.main:
+            found += _of_one(table, one)
+    found += _outranked(table, judged)
+    found += _ignored(table, judged)
+    found += _unequal(panels)
+    kept = [flag for flag in found if flag.n]
+    return tuple(sorted(kept, key=lambda flag: (flag.kind, flag.judge, flag.said)))
+
+
+def _flag(kind: VerdictFlagKind, one: JudgeAnswers, said: str, runs: Sequence[str]) -> VerdictFlag:
+    about = f"{one.asked.measure}: {said}"
+    return VerdictFlag(
+        kind=kind, judge=one.asked.judge, said=about, n=len(runs), runs=tuple(runs[:NAMED_RUNS])
+    )
+
+
+def _kin(table: RunTable, judged: Sequence[JudgeAnswers], family: Family) -> Iterator[VerdictFlag]:
+    agents = {agent: family(agent) for agent in set(table.runs.agent.tolist()) if agent}
+    own: dict[tuple[str, str, str], set[int]] = {}
+    for one in judged:
+        for at in one.runs:
+            agent = table.runs.agent[at]
+            if agent and agents[agent] == one.asked.family:
+                own.setdefault((one.asked.judge, one.asked.family, agent), set()).add(at)
+    for (judge, of, agent), places in sorted(own.items()):
+        names = [str(table.runs.name[at]) for at in sorted(places)]
+        said = f"judges runs of {agent}, which is of its own family ({of})"
+        yield VerdictFlag(
+            kind="self_family", judge=judge, said=said, n=len(names), runs=tuple(names[:NAMED_RUNS])
+        )
+
+
+def _of_one(table: RunTable, one: JudgeAnswers) -> Iterator[VerdictFlag]:
+    name = table.runs.name
+    runs = {at: str(name[at]) for at in sorted(one.runs)}
+    turned = [runs[at] for at in runs if _flips(one.runs[at])]
+    yield _flag("flips", one, "turns when it is asked again", turned)
+    missed = [runs[at] for at in runs if _begins(one.runs[at].verdict, "canary_missed")]
+    yield _flag("canary_missed", one, "set aside: it missed a planted step", missed)
+    if len(one.snapshots) > 1:
+        counts = ", ".join(f"{name or 'as asked'} {n:,}" for name, n in one.snapshots.items())
+        yield _flag("snapshots_mixed", one, f"answered by {counts}", list(runs.values()))
+    if len(one.prompts) > 1:
+        said = f"judged under {len(one.prompts):,} prompts of version {one.version}"
+        yield _flag("prompts_mixed", one, said, list(runs.values()))
+    for version, n in one.older.items():
+        said = f"{one.asked.measure}: answers of version {version} stand aside"
+        yield VerdictFlag(kind="older_answers", judge=one.asked.judge, said=said, n=n)
+
+
+def _outranked(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[VerdictFlag]:
+    """Yield the judges that find no fault at all in runs that are known to have failed."""
+    praised: dict[str, set[int]] = {}
+    faulted: dict[str, set[int]] = {}
+    for one in judged:
+        for at, of_run in one.runs.items():
+            if is_outranked(of_run.verdict):
+                praised.setdefault(one.asked.judge, set()).add(at)
+            elif _label(of_run.verdict) == INCORRECT:
+                faulted.setdefault(one.asked.judge, set()).add(at)
+    for judge, places in sorted(praised.items()):
+        left = sorted(places - faulted.get(judge, set()))
+        names = tuple(str(table.runs.name[at]) for at in left[:NAMED_RUNS])
+        said = "finds no fault in runs whose state check failed: the check stands"
+        yield VerdictFlag(kind="outranked", judge=judge, said=said, n=len(left), runs=names)
+
+
+def _begins(record: Record | None, with_word: str) -> bool:
+    return record is not None and record.answer.reason.startswith(f"{with_word}:")
+
+
+def _label(record: Record | None) -> str | None:
+    """Return what a verdict says, None where there is none."""
+    if record is None or not isinstance(record.answer, Verdict):
+        return None
+    return record.answer.label
+
+
+def _flips(of_run: RunAnswers) -> bool:
+    whole = {label for r in of_run.whole.values() if (label := _label(r)) is not None}
+    if len(whole) > 1:
+        return True
+    return any(len(labels) > 1 for labels in _by_step(of_run).values())
+
+
+def _by_step(of_run: RunAnswers) -> Mapping[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for steps in of_run.steps.values():
+        for step, record in steps.items():
+            label = _label(record)
+            if label is not None:
+                found.setdefault(step, set()).add(label)
+    return found
+
+
+def _dependent(table: RunTable, with_it: JudgeAnswers, without: JudgeAnswers) -> VerdictFlag:
+    """Return in which runs an answer turns when the agent's words are left out."""
+    turned = [
+        str(table.runs.name[at])
+        for at in sorted(with_it.runs.keys() & without.runs.keys())
+        if _turns(with_it.runs[at], without.runs[at])
+    ]
+    return _flag("narration_dependent", with_it, "turns without the agent's narration", turned)
+
+
+def _turns(first: RunAnswers, second: RunAnswers) -> bool:
+    one, other = _label(first.verdict), _label(second.verdict)
+    if one is not None and other is not None and one != other:
+        return True
+    steps, others = first.steps.get(0, {}), second.steps.get(0, {})
+    for step in steps.keys() & others.keys():
+        one, other = _label(steps[step]), _label(others[step])
+        if one is not None and other is not None and one != other:
+            return True
+    return False
+
+
+def _ignored(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[VerdictFlag]:
+    """Yield the judges whose answers often do not have the form that was asked for."""
+    asked: dict[str, int] = {}
+    broken: dict[str, set[int]] = {}
+    for one in judged:
+        for at, of_run in one.runs.items():
+            record = of_run.verdict
+            if record is None:
+                continue
+            judge, answer = one.asked.judge, record.answer
+            asked[judge] = asked.get(judge, 0) + 1
+            if (
+                isinstance(answer, Unmeasured)
+                and classify_absence(answer.reason, answer.kind) in BREACHES
+            ):
+                broken.setdefault(judge, set()).add(at)
+    for judge, places in sorted(broken.items()):
+        n = len(places)
+        if asked[judge] >= OF_AT_LEAST and n >= BROKEN * asked[judge]:
+            names = tuple(str(table.runs.name[at]) for at in sorted(places)[:NAMED_RUNS])
+            said = f"answers do not have the form that was asked for, of {asked[judge]:,}"
+            yield VerdictFlag(kind="schema_ignored", judge=judge, said=said, n=n, runs=names)
+
+
+def _unequal(panels: Sequence[Panel]) -> Iterator[VerdictFlag]:
+    """Yield the panels before which some groups came with other judges than others did."""
+    for panel in panels:
+        of_group = {
+            group.title: frozenset(s.judge for s in group.seats if s.not_judged < group.n_runs)
+            for group in panel.groups
+        }
+        whole = frozenset().union(*of_group.values())
+        for title, judges in of_group.items():
+            if judges and judges != whole:
+                absent = ", ".join(sorted(whole - judges))
+                said = f"{panel.rubric}: {title} was not judged by {absent}"
+                yield VerdictFlag(kind="unequal_panels", judge=absent, said=said, n=1)
+
+
+# Runs that a pattern names.
+NAMED_EXAMPLES = 5
+_PASSED = {"pass": True, "fail": False}
+
+
+def read_agent_steps(rows: Rows, table: RunTable, judged: Sequence[JudgeAnswers]) -> Acted:
+    """Return the agent's steps of each run that has labels of steps, None of the others."""
+    labelled = {at for one in judged if one.asked.measure == STEP_LABELS for at in one.runs}
+    if not labelled:
+        return [None] * len(table)
+    told = rows.cited(f"{STEP_LABELS}.steps", table.runs)
+    found: list[frozenset[int] | None] = []
+    for at, steps in enumerate(told):
+        if at not in labelled:
+            found.append(None)
+        elif steps is not None:
+            found.append(frozenset(steps))
+        else:
+            found.append(_opened(rows, str(table.runs.id[at])))
+    return found
+
+
+def _opened(rows: Rows, run: str) -> frozenset[int] | None:
+    if not isinstance(rows, Store):
+        return None
+    try:
+        return list_agent_steps(rows.trajectory(run))
+    except StoreError:
+        return None  # its texts were purged
+
+
+def count_pattern_runs(
+    table: RunTable,
+    judged: Sequence[JudgeAnswers],
+    groups: Sequence[RunGroup],
+    bench: AspectSample,
+    steps: Acted,
+) -> Iterator[PatternShare]:
+    """Yield each pattern, by judge and group; `bench` says how the runs were drawn."""
+    for one in judged:
+        if one.asked.measure != STEP_LABELS or not one.main:
+            continue
+        of_run = {at: found for at in one.runs if (found := _of(table, one, at, steps)) is not None}
+        for of in groups:
+            chosen = np.zeros(len(table), np.bool_)
+            chosen[of.places] = True
+            for name in PATTERN_NAMES:
+                yield _pattern(
+                    table, {at: f for at, f in of_run.items() if chosen[at]}, name, of, bench,
+                    judge=one.asked.judge,
+                )  # fmt: skip
+
+
+def _of(table: RunTable, one: JudgeAnswers, at: int, steps: Acted) -> PatternSteps | None:
+    within = steps[at]
+    if within is None:
+        return None
+    told = one.runs[at].steps.get(0, {})
+    # A step that nobody says anything of can hide a pattern, like one that could not be read.
+    untold = [Unmeasured("missing_input", "no label", STEP_LABELS, s) for s in within - told.keys()]
+    answers = [*(record.answer for record in told.values()), *untold]
+    return find_label_patterns(answers, within, passed=_PASSED.get(str(table.runs.outcome[at])))
+
+
+def _pattern(
+    table: RunTable,
+    of_run: dict[int, PatternSteps],
+    name: PatternName,
+    of: RunGroup,
+    bench: AspectSample,
+    *,
+    judge: str,
+) -> PatternShare:
+    shows, told = (np.zeros(len(table), np.bool_) for _ in range(2))
+    why: dict[str, Flags] = {}
+    for at, found in of_run.items():
+        seen = found[name]
+        if isinstance(seen, tuple):
+            told[at], shows[at] = True, bool(seen)
+        else:
+            why.setdefault(seen.kind, np.zeros(len(table), np.bool_))[at] = True
+    names = [str(table.runs.name[at]) for at in np.flatnonzero(shows).tolist()]
+    return PatternShare(
+        name=name,
+        judge=judge,
+        group=of.title,
+        share=bench.share(shows, told, why),
+        n=len(names),
+        runs=tuple(names[:NAMED_EXAMPLES]),
+        advice=PATTERN_ADVICE[name],
+    )
+
+
+# Characters of a step's line, and steps that are told.
+TOLD, MOST_STEPS = 160, 8
+
+
+def choose_worked_trace(
+    store: Store, table: RunTable, aspects: Sequence[PanelAspect]
+) -> WorkedTrace | None:
+    """Return the run that shows most; None where no run was answered by two judges."""
+    axes = [aspect for aspect in aspects if aspect.failing == INCORRECT]
+    for at in _order(table, axes):
+        try:
+            trajectory, _, records = read_shown_run(store, str(table.runs.id[at]))
+        except StoreError:
+            continue  # its texts were purged; another run serves as well
+        lines = tuple(_lines(records, [aspect.rubric for aspect in axes]))
+        cited = sorted({step for line in lines for step in line.common})
+        return WorkedTrace(
+            id=trajectory.id,
+            name=trajectory.name,
+            outcome=trajectory.outcome.status,
+            lines=lines,
+            steps=tuple(_step(trajectory, step) for step in _within(trajectory, cited)),
+        )
+    return None
+
+
+def _order(table: RunTable, axes: Sequence[PanelAspect]) -> Iterator[int]:
+    """Yield places of runs that two judges answered, the most telling first."""
+    n = len(table)
+    found, shared = np.zeros(n), np.zeros(n)
+    for aspect in axes:
+        sitting = [vote for vote in aspect.votes if vote.answered.any()]
+        if len(sitting) > 1:
+            answers = np.sum([vote.answered for vote in sitting], axis=0)
+            faults = np.sum([vote.failing & vote.answered for vote in sitting], axis=0)
+            shared += answers > 1
+            found += (answers > 1) & (faults == answers)
+    order = np.lexsort((np.arange(n), -shared, -found))
+    yield from (int(at) for at in order if shared[at])
+
+
+def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[TraceLine]:
+    answers: dict[str, list[TraceAnswer]] = {}
+    for one in select_current(records):
+        answer = one.record.answer
+        if isinstance(answer, Verdict) and answer.step is None and answer.label is not None:
+            said = TraceAnswer(
+                judge=one.asked.judge,
+                label=answer.label,
+                confidence=answer.confidence,
+                cites=answer.cites,
+            )
+            answers.setdefault(one.asked.measure, []).append(said)
+    rules = sort_findings(records).whole
+    for rubric in rubrics:
+        told_here = answers.get(rubric, [])
+        verdict = rules.get(rubric)
+        if verdict is not None and verdict.label is not None:
+            told_here.append(TraceAnswer(judge=RULES, label=verdict.label, cites=verdict.cites))
+        if told_here:
+            yield TraceLine(rubric=rubric, answers=tuple(told_here), common=_common(told_here))
+
+
+def _common(answers: Sequence[TraceAnswer]) -> tuple[int, ...]:
+    """Return the steps that two judges or more cite for one and the same answer."""
+    by_label: dict[str, Counter[int]] = {}
+    for answer in answers:
+        by_label.setdefault(answer.label, Counter()).update(set(answer.cites))
+    return tuple(sorted({s for steps in by_label.values() for s, n in steps.items() if n > 1}))
+
+
+def _within(trajectory: Trajectory, steps: Sequence[int]) -> list[int]:
+    return [step for step in steps if 0 <= step < len(trajectory.steps)][:MOST_STEPS]
+
+
+def _step(trajectory: Trajectory, index: int) -> TraceStep:
+    step = trajectory.steps[index]
+    return TraceStep(step=index, actor=step.actor, text=cut_words(visible_line(_said(step)), TOLD))
+
+
+def _said(step: Step) -> str:
+    """Return a step in one line: what it called, what came back, or what was said."""
+    if step.calls:
+        return ", ".join(describe_call(call, None) for call in step.calls)
+    if step.results:
+        return ", ".join(quote_result(result) for result in step.results)
+    return step.text or f"({step.kind}, no text)"
+
 
 # The order in which rubrics are told; those of users come behind.
 SETS = ("axes", "quality", "step_labels", "behaviour", "attribution")
@@ -41,8 +535,13 @@ SETS = ("axes", "quality", "step_labels", "behaviour", "attribution")
 _BESIDE = (".isolated", ".seams", ".looks")
 
 
-def panels(
-    rows: Rows, table: Table, groups: Sequence[Group], *, where: Where | None = None, seed: int = 0
+def build_panels(
+    rows: Rows,
+    table: RunTable,
+    groups: Sequence[RunGroup],
+    *,
+    where: Where | None = None,
+    seed: int = 0,
 ) -> Panels | None:
     """Return what judges say of the runs of a table; None where none was asked.
 
@@ -53,39 +552,39 @@ def panels(
         where: what chose the runs.
         seed: where random draws start.
     """
-    found = judged(rows, table.runs, where)
+    found = read_judge_answers(rows, table.runs, where)
     if not found:
         return None
     asked = [one for one in found if one.asked.measure != SCORES]
     asked = [one for one in asked if not one.asked.measure.endswith(_BESIDE)]
-    steps = acted(rows, table, asked)
-    all_ = sorted(aspects(table, asked, steps), key=lambda aspect: _place(aspect.rubric))
+    steps = read_agent_steps(rows, table, asked)
+    all_ = sorted(read_aspects(table, asked, steps), key=lambda aspect: _place(aspect.rubric))
     ids = table.runs.id.tolist()
     benches = [
-        Bench(
+        AspectSample(
             aspect=aspect,
             clusters=table.clusters,
-            drawn=Drawn.of(ids, drawn(rows, aspect.rubric)),
+            drawn=RunSampling.of(ids, read_sampling(rows, aspect.rubric)),
         )
         for aspect in all_
     ]
     seated = [_panel(bench, groups) for bench in benches]
-    compared = adjusted([claims(bench, groups, seed) for bench in benches])
+    compared = adjust_claims([claim_differences(bench, groups, seed) for bench in benches])
     whole = [replace(panel, claims=made) for panel, made in zip(seated, compared, strict=True)]
     measures = {one.asked.measure for one in asked}
     spoken = {aspect.rubric for aspect in all_}
-    apart, n_disputed = disputed(rows, where)
+    apart, n_disputed = list_disputes(rows, where)
     return Panels(
         panels=tuple(whole),
         answers=tuple(_answers(table, [o for o in asked if o.asked.measure not in spoken], groups)),
         patterns=tuple(_patterns(table, asked, groups, benches, steps)),
-        onsets=tuple(onsets(table, asked, groups, benches)),
-        agreement=tuple(agreed(rows, sorted(measures, key=_place), where=where, seed=seed)),
+        onsets=tuple(measure_onsets(table, asked, groups, benches)),
+        agreement=tuple(compare_judges(rows, sorted(measures, key=_place), where=where, seed=seed)),
         queue=apart,
         n_disputed=n_disputed,
-        trace=worked(rows, table, all_) if isinstance(rows, Store) else None,
-        flags=(*flags(table, found, whole, family=agent_family), *_not_drawn(table, benches)),
-        costs=costs(found, Prices(JudgesTable())),
+        trace=choose_worked_trace(rows, table, all_) if isinstance(rows, Store) else None,
+        flags=(*find_flags(table, found, whole, family=agent_family), *_not_drawn(table, benches)),
+        costs=count_costs(found, Prices(JudgesTable())),
         judges=tuple(sorted({one.asked.judge for one in found})),
     )
 
@@ -100,36 +599,36 @@ def _place(rubric: str) -> tuple[int, int, str]:
     )
 
 
-def drawn(rows: Rows, rubric: str) -> Mapping[str, float]:
+def read_sampling(rows: Rows, rubric: str) -> Mapping[str, float]:
     """Return with which probability runs were drawn for a rubric, or for its set, if they were."""
-    if not isinstance(rows, Sampled):
+    if not isinstance(rows, SampledRows):
         return {}
     return rows.drawn(rubric) or rows.drawn(rubric.partition(".")[0])
 
 
 def _patterns(
-    table: Table,
-    judged: Sequence[Judged],
-    groups: Sequence[Group],
-    benches: Sequence[Bench],
+    table: RunTable,
+    judged: Sequence[JudgeAnswers],
+    groups: Sequence[RunGroup],
+    benches: Sequence[AspectSample],
     steps: Acted,
-) -> Iterator[Pattern]:
+) -> Iterator[PatternShare]:
     bench = next((one for one in benches if one.aspect.rubric == STEP_LABELS), None)
     if bench is not None:
-        yield from counted(table, judged, groups, bench, steps)
+        yield from count_pattern_runs(table, judged, groups, bench, steps)
 
 
-def _panel(bench: Bench, groups: Sequence[Group]) -> Panel:
+def _panel(bench: AspectSample, groups: Sequence[RunGroup]) -> Panel:
     return Panel(
         rubric=bench.aspect.rubric,
         failing=bench.aspect.failing,
         members=tuple(one.member for one in bench.aspect.votes),
-        groups=tuple(group(bench, of) for of in groups),
+        groups=tuple(measure_group(bench, of) for of in groups),
         drawn=bench.drawn.probability is not None,
     )
 
 
-def _not_drawn(table: Table, benches: Sequence[Bench]) -> Iterator[Flag]:
+def _not_drawn(table: RunTable, benches: Sequence[AspectSample]) -> Iterator[VerdictFlag]:
     """Yield how many judged runs no share speaks of, since they were not in the sample."""
     for bench in benches:
         asked = np.logical_or.reduce([one.asked for one in bench.aspect.votes])
@@ -137,10 +636,12 @@ def _not_drawn(table: Table, benches: Sequence[Bench]) -> Iterator[Flag]:
         if outside:
             said = f"{bench.aspect.rubric}: judged, but outside of the sample that was drawn"
             runs = tuple(outside[:5])
-            yield Flag(kind="not_drawn", judge="", said=said, n=len(outside), runs=runs)
+            yield VerdictFlag(kind="not_drawn", judge="", said=said, n=len(outside), runs=runs)
 
 
-def _answers(table: Table, judged: Sequence[Judged], groups: Sequence[Group]) -> Iterator[Answers]:
+def _answers(
+    table: RunTable, judged: Sequence[JudgeAnswers], groups: Sequence[RunGroup]
+) -> Iterator[AnswerCounts]:
     """Yield the answers to rubrics that have none against the agent, counted by group."""
     for one in judged:
         if not one.main:
@@ -154,11 +655,11 @@ def _answers(table: Table, judged: Sequence[Judged], groups: Sequence[Group]) ->
                     continue
                 answer = record.answer
                 if not isinstance(answer, Verdict):
-                    lost[word(answer.reason, answer.kind)] += 1
+                    lost[classify_absence(answer.reason, answer.kind)] += 1
                 elif answer.label is not None:
                     counts[answer.label] += 1
             if counts or lost:
-                yield Answers(
+                yield AnswerCounts(
                     rubric=one.asked.measure,
                     judge=one.asked.judge,
                     group=of.title,

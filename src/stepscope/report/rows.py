@@ -1,22 +1,401 @@
-"""The rows of one report, read once: runs, the columns of the vector, and groups of them.
+"""The rows that a report reads: runs with their columns, score curves, and the rules' records.
 
-Nothing here decodes a trace. Versions of a measure are never mixed: a figure over two versions
-would compare two questions.
+No trace is decoded here. Versions of a measure are never mixed: a figure over two versions would
+compare two questions. Scores of two scorers are never put together: the scorer of most steps is
+taken, and labels of rules stand in only where no run has a score. Labels make no shares of shapes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
+from math import sqrt
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import StoreError, UsageError
-from stepscope.report.fleet_shapes import FleetShapes, fleet_shapes
-from stepscope.report.keys import ALSO_READ, AXES, MEASURES, NOT_SCORED, UNCERTAIN
-from stepscope.store.columns import NO_RECORD, Column, Rows, Runs, Texts
+from stepscope.model import Record, Verdict
+from stepscope.report.types import NO_CURVES, CurveSource, Shapes
+from stepscope.report.words import ALSO_READ, AXES, MEASURES, NOT_SCORED, UNCERTAIN
+from stepscope.shape.classifier import classify_ragged
+from stepscope.shape.fleet import prevalence
+from stepscope.shape.names import SHAPES, UNRESOLVED
+from stepscope.shape.types import ShapeBatch
+from stepscope.shape.weights import gate_failed
+from stepscope.store.columns import (
+    ANSWERED,
+    NO_RECORD,
+    AnswerColumn,
+    Rows,
+    Runs,
+    StepColumn,
+    Texts,
+    cell_state,
+    unmeasured_kind,
+)
+from stepscope.store.records import EVERY_TASK, SCORES_FAMILY, SCORES_MEASURE
 from stepscope.store.where import Where
+from stepscope.store.where import started_since as starting
+from stepscope.values import Estimate, Unmeasured
+
+
+class RuleFindings(NamedTuple):
+    """The rules' records of one run.
+
+    `whole` holds the answer about the whole run by measure, `by_step` the verdicts about steps.
+    """
+
+    whole: dict[str, Verdict]
+    absent: dict[str, Unmeasured]
+    by_step: dict[str, tuple[Verdict, ...]]
+
+    def cites(self, measure: str) -> tuple[int, ...]:
+        """Return the steps that a measure's answer about the whole run points at."""
+        verdict = self.whole.get(measure)
+        return verdict.cites if verdict is not None else ()
+
+    def labels(self, measure: str) -> dict[int, str]:
+        """Return the label that a measure gave to each step."""
+        steps = self.by_step.get(measure, ())
+        return {v.step: v.label for v in steps if v.step is not None and v.label is not None}
+
+
+def sort_findings(records: Iterable[Record]) -> RuleFindings:
+    """Sort the rules' records of one run; those of people and judges are left aside."""
+    whole: dict[str, Verdict] = {}
+    absent: dict[str, Unmeasured] = {}
+    by_step: dict[str, list[Verdict]] = {}
+    for record in records:
+        answer = record.answer
+        if record.family != "rules":
+            continue
+        if isinstance(answer, Unmeasured):
+            if answer.step is None:
+                absent[answer.measure] = answer
+        elif answer.step is None:
+            whole[answer.measure] = answer
+        else:
+            by_step.setdefault(answer.measure, []).append(answer)
+    return RuleFindings(whole, absent, {name: tuple(steps) for name, steps in by_step.items()})
+
+
+# Where labels lie on the four bands of a 0..1 rubric: an error in the lowest, a repeated question
+# in the middle, and what no rule found wrong where the classifier expects a score anyway.
+LABEL_SCORES = {"": 0.8, "ERROR": 0.2, "REDUNDANT": 0.5}
+# A band is .25 wide, the level of a run is known to .18: together .31. What it gives on recorded
+# runs is in docs/design/score-curves.md.
+LABEL_SIGMA = 0.3
+
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# Labels say little of a run's shape: for more runs than this they are not read.
+LABELLED_RUNS = 20_000
+# Labelled runs are read in this many parts: templates for each length of a run take longer to make
+# than a report may take. What is not known of unlabelled steps does not average out over a part, so
+# that its noise is that of one step.
+PARTS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetCurves:
+    """Curves laid end to end.
+
+    Attributes:
+        at: shape (k,), place of each run that has a curve among the runs asked for, rising.
+        lengths: shape (k,), its scored steps.
+        steps: shape (n,), index of each scored step in its run.
+        scores: shape (n,), NaN where a step was looked at and not scored.
+        sigma: shape (n,), noise of each score; None where nobody has measured it.
+        source: where the scores come from.
+        judge: who gave them.
+        repeats: fewest and most scorings averaged in a score.
+        others: scorers left aside.
+    """
+
+    at: Ints
+    lengths: Ints
+    steps: Ints
+    scores: Floats
+    sigma: Floats | None
+    source: CurveSource
+    judge: str = ""
+    repeats: tuple[int, int] = (1, 1)
+    others: tuple[str, ...] = ()
+
+
+def read_fleet_curves(rows: Rows, runs: Runs) -> FleetCurves | None:
+    """Return the curves of the runs; None where there are none."""
+    column = rows.step_values(SCORES_MEASURE, runs)
+    if len(column):
+        return _scored(column, rows.noise())
+    return _labelled(rows, runs) if len(runs) <= LABELLED_RUNS else None
+
+
+def _scored(column: StepColumn, noise: Mapping[str, Estimate]) -> FleetCurves:
+    scored = np.bincount(column.scorer[~np.isnan(column.value)], minlength=len(column.scorers))
+    order = sorted(range(len(column.scorers)), key=lambda i: (-scored[i], column.scorers[i]))
+    family, judge = column.scorers[order[0]]
+    mine = np.flatnonzero(column.scorer == order[0])
+    at, step, value = column.at[mine], column.step[mine], column.value[mine]
+    first = np.flatnonzero(np.append(True, (at[1:] != at[:-1]) | (step[1:] != step[:-1])))
+    known = ~np.isnan(value)
+    counts = np.add.reduceat(known.astype(np.int64), first)
+    sums = np.add.reduceat(np.where(known, value, 0.0), first)
+    scores = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    begins = np.flatnonzero(np.append(True, at[first][1:] != at[first][:-1]))
+    lengths = np.diff(np.append(begins, len(first)))
+    # As for one run: the noise of a mean is that of its step with the fewest scorings.
+    fewest = np.minimum.reduceat(np.where(counts > 0, counts, np.iinfo(np.int64).max), begins)
+    measured = noise.get(judge)
+    sigma = None
+    if measured is not None and measured.high is not None:
+        held = np.maximum(np.where(fewest == np.iinfo(np.int64).max, 1, fewest), 1)
+        sigma = np.repeat(np.minimum(measured.high / np.sqrt(held), 1.0), lengths)
+    some = counts[counts > 0]
+    return FleetCurves(
+        at=at[first][begins],
+        lengths=lengths,
+        steps=step[first],
+        scores=scores,
+        sigma=sigma,
+        source="imported" if family == SCORES_FAMILY else "judge",
+        judge=judge,
+        repeats=(int(some.min(initial=1)), int(some.max(initial=1))),
+        others=tuple(sorted(column.scorers[i][1] or "unnamed" for i in order[1:])),
+    )
+
+
+def _labelled(rows: Rows, runs: Runs) -> FleetCurves | None:
+    by_label = {
+        label: rows.cited(f"step_labels.{name}", runs)
+        for label, name in (("ERROR", "errors"), ("REDUNDANT", "redundant"))
+    }
+    acted = rows.cited("step_labels.steps", runs)
+    at: list[int] = []
+    lengths: list[int] = []
+    steps: list[int] = []
+    scores: list[float] = []
+    for place, made in enumerate(acted):
+        labels: dict[int, str] = {}
+        for label in ("REDUNDANT", "ERROR"):
+            labels.update(dict.fromkeys(by_label[label][place] or (), label))
+        if not made or not labels:
+            continue
+        parts = min(len(made), PARTS)
+        ends = [len(made) * part // parts for part in range(parts + 1)]
+        values = [LABEL_SCORES[labels.get(step, "")] for step in made]
+        at.append(place)
+        lengths.append(parts)
+        steps += [made[first] for first in ends[:-1]]
+        scores += [sum(values[a:b]) / (b - a) for a, b in pairwise(ends)]
+    if not at:
+        return None
+    return FleetCurves(
+        at=np.array(at, np.int64),
+        lengths=np.array(lengths, np.int64),
+        steps=np.array(steps, np.int64),
+        scores=np.array(scores, np.float64),
+        sigma=np.full(len(steps), LABEL_SIGMA),
+        source="step_labels",
+    )
+
+
+def describe_noise(found: FleetCurves, noise: Mapping[str, Estimate]) -> str:
+    """Say which noise the scores were taken to have, and where that comes from."""
+    if found.source == "step_labels":
+        return f"{LABEL_SIGMA:g}, assumed: nobody scored these steps"
+    measured = noise.get(found.judge)
+    if found.sigma is None or measured is None or measured.high is None:
+        return "unknown, averaged over a range; stepscope calibrate sigma measures it"
+    low, high = (f"{measured.high / sqrt(n):.3f}".lstrip("0") for n in reversed(found.repeats))
+    said = low if low == high else f"{low} to {high}"
+    return f"{said}, the upper limit over repeated scorings"
+
+
+def describe_scorers(found: FleetCurves) -> str:
+    """Say where the scores come from, and who was left aside."""
+    if found.source == "step_labels":
+        return "labels that rules gave to steps, taken as scores"
+    kind = "imported step scores" if found.source == "imported" else "step scores of a judge"
+    said = f"{kind} of {found.judge}" if found.judge else kind
+    low, high = found.repeats
+    if high > 1:
+        said += f", means of {low if low == high else f'{low} to {high}'} scorings"
+    if found.others:
+        said += f" ({', '.join(found.others)} left aside)"
+    return said
+
+
+RunInts = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+T = TypeVar("T", bound=np.generic)
+RowMask = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
+
+LABELS_ARE_NO_SCORES = Unmeasured(
+    "missing_input", "labels of rules say where errors are, not how well the other steps went"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetShapes:
+    """What the curve of each run says, aligned with the runs of a table.
+
+    Attributes:
+        state: 1 classified, 0 without a curve, negative: unmeasured, see `columns.kind_of`.
+        label: index of the shape, or -1: unresolved, unmodelled, or not classified.
+        unmodelled: no shape fits the run.
+        low_level: its mean is low, whatever its shape.
+        gate_failed: a step of the highest weight is below the gate.
+        break_step: index of the step where it broke, -1 where no break is declared.
+        log_likelihood: shape (m, 5); meaningless where the state is not 1.
+        source: where the scores come from, in words.
+        sigma: their noise, in words.
+        scored: whether they are scores, not labels.
+    """
+
+    state: npt.NDArray[np.int8]
+    label: npt.NDArray[np.int8]
+    unmodelled: Flags
+    low_level: Flags
+    gate_failed: Flags
+    break_step: RunInts
+    log_likelihood: npt.NDArray[np.float64]
+    source: str
+    sigma: str
+    scored: bool
+
+    def take(self, chosen: RowMask) -> FleetShapes:
+        """Return the chosen rows."""
+        return replace(
+            self,
+            state=self.state[chosen],
+            label=self.label[chosen],
+            unmodelled=self.unmodelled[chosen],
+            low_level=self.low_level[chosen],
+            gate_failed=self.gate_failed[chosen],
+            break_step=self.break_step[chosen],
+            log_likelihood=self.log_likelihood[chosen],
+        )
+
+    @property
+    def fitted(self) -> Flags:
+        """Runs that were classified and that a shape fits."""
+        return np.equal(self.state, ANSWERED) & ~self.unmodelled
+
+    def lost(self) -> dict[str, int]:
+        """Return how many runs have no shape, by kind; those without a curve are missing input."""
+        found = {"missing_input": int((self.state == NO_RECORD).sum())}
+        for state, n in zip(
+            *np.unique(self.state[self.state < 0], return_counts=True), strict=True
+        ):
+            kind = unmeasured_kind(int(state))
+            found[kind] = found.get(kind, 0) + int(n)
+        return {kind: n for kind, n in found.items() if n}
+
+
+def classify_fleet(rows: Rows, runs: Runs) -> FleetShapes | None:
+    """Return what the curves of the runs say; None where no run has one."""
+    found = read_fleet_curves(rows, runs)
+    if found is None:
+        return None
+    sigma = found.sigma
+    if sigma is not None and len(sigma) and (sigma == sigma[0]).all():
+        batch = classify_ragged(found.scores, found.lengths, sigma=float(sigma[0]))
+    else:
+        batch = classify_ragged(found.scores, found.lengths, sigma=sigma)
+    size = len(runs)
+    state = np.full(size, NO_RECORD, np.int8)
+    kinds = np.array([ANSWERED, *(cell_state(absent.kind) for absent in batch.absences)], np.int8)
+    state[found.at] = kinds[batch.reasons]
+    at = found.at[batch.rows]
+    return FleetShapes(
+        state=state,
+        label=_spread(at, size, batch.label, UNRESOLVED),
+        unmodelled=_spread(at, size, batch.unmodelled, False),
+        low_level=_spread(at, size, batch.low_level, False),
+        gate_failed=_gates(rows, runs, found),
+        break_step=_spread(at, size, _steps(found, batch), -1),
+        log_likelihood=_spread(at, size, batch.log_likelihood, 0.0),
+        source=describe_scorers(found),
+        sigma=describe_noise(found, rows.noise()),
+        scored=found.source != "step_labels",
+    )
+
+
+def _spread(at: RunInts, size: int, values: npt.NDArray[T], absent: float) -> npt.NDArray[T]:
+    """Return values in the places of their runs, `absent` in all others."""
+    whole = np.full((size, *values.shape[1:]), absent, values.dtype)
+    whole[at] = values
+    return whole
+
+
+def _steps(found: FleetCurves, batch: ShapeBatch) -> RunInts:
+    """Return the step of the run at which each curve broke, -1 for none."""
+    begins = np.cumsum(found.lengths) - found.lengths
+    entry = batch.break_step.astype(np.int64)
+    broken = (entry >= 0) & ~batch.unmodelled
+    return np.where(broken, found.steps[begins[batch.rows] + np.maximum(entry, 0)], -1)
+
+
+def _gates(rows: Rows, runs: Runs, found: FleetCurves) -> Flags:
+    """Tell which runs have a step of the highest weight below the gate."""
+    failed = np.zeros(len(runs), np.bool_)
+    weights = rows.weights()
+    if not weights:
+        return failed
+    begins = (np.cumsum(found.lengths) - found.lengths).tolist()
+    for at, first, length in zip(found.at.tolist(), begins, found.lengths.tolist(), strict=True):
+        workflow = runs.workflow[at]
+        task = runs.task[at] or runs.name[at]
+        own = weights.get((workflow, task)) or weights.get((workflow, EVERY_TASK))
+        if own is None or len(own) != length:
+            continue
+        mine = slice(first, first + length)
+        sigma = None if found.sigma is None else found.sigma[mine].tolist()
+        rule = gate_failed(found.scores[mine].tolist(), own, sigma=sigma)
+        failed[at] = not isinstance(rule, Unmeasured) and rule.is_failed
+    return failed
+
+
+def estimate_shapes(of: FleetShapes | None, clusters: RunInts, seed: int) -> Shapes | Unmeasured:
+    """Return the shapes of a group of runs: shares with intervals, and what was counted beside.
+
+    Args:
+        of: what the curves of the group say.
+        clusters: the task of each run, as a number.
+        seed: where random draws start.
+    """
+    if of is None or not (of.state != NO_RECORD).any():
+        return NO_CURVES
+    fitted, answered = of.fitted, of.state == ANSWERED
+    lost = of.lost()
+    unmodelled = int(of.unmodelled.sum())
+    shares = LABELS_ARE_NO_SCORES if not of.scored else prevalence(
+        of.log_likelihood[fitted],
+        rng=np.random.default_rng([seed, 0x53484150]),
+        clusters=clusters[fitted],
+        unmeasured={**lost, **({"unmodelled": unmodelled} if unmodelled else {})},
+    )  # fmt: skip
+    counts = np.bincount(of.label[of.label >= 0], minlength=len(SHAPES)).tolist()
+    return Shapes(
+        shares={} if isinstance(shares, Unmeasured) else shares,
+        no_shares=shares if isinstance(shares, Unmeasured) else None,
+        labels={str(name): n for name, n in zip(SHAPES, counts, strict=True) if n},
+        n_runs=int(answered.sum()),
+        unresolved=int((fitted & (of.label == UNRESOLVED)).sum()),
+        unmodelled=unmodelled,
+        low_level=int(of.low_level.sum()),
+        gate_failed=int(of.gate_failed.sum()),
+        unmeasured=lost,
+        source=of.source,
+        sigma=of.sigma,
+    )
+
 
 # What `by` may name, besides `tag.KEY`; by default groups are the agents of each workflow.
 FIELDS = ("workflow", "agent", "agent_version", "task", "trial", "outcome")
@@ -27,7 +406,7 @@ Mask = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class RunTable:
     """Runs with the columns that a report reads, all aligned.
 
     Attributes:
@@ -40,7 +419,7 @@ class Table:
     """
 
     runs: Runs
-    columns: Mapping[str, Column]
+    columns: Mapping[str, AnswerColumn]
     clusters: npt.NDArray[np.int64]
     tags: Mapping[str, Texts] = field(default_factory=dict)
     shapes: FleetShapes | None = None
@@ -58,11 +437,11 @@ class Table:
         found: Texts = self.tags[name] if name in self.tags else getattr(self.runs, name)
         return found
 
-    def take(self, chosen: Mask) -> Table:
+    def take(self, chosen: Mask) -> RunTable:
         """Return the chosen rows."""
         runs = {f.name: getattr(self.runs, f.name)[chosen] for f in fields(Runs)}
         tags = {name: values[chosen] for name, values in self.tags.items()}
-        return Table(
+        return RunTable(
             runs=Runs(**runs),
             columns={
                 name: replace(
@@ -101,7 +480,7 @@ class Table:
         return found | {kind: n for kind, n in more.items() if n}
 
 
-def read(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> Table:
+def read_table(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> RunTable:
     """Read the runs that `where` chooses, the vector's columns, their shapes, the tags of `by`.
 
     Raises:
@@ -124,16 +503,16 @@ def read(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> Table:
     for name, values in tags.items():
         if len(runs) and all(value is None for value in values.tolist()):
             raise UsageError(f"no run has the tag {name.removeprefix(TAG)!r}")
-    return Table(
+    return RunTable(
         runs=runs,
         columns=columns,
-        clusters=clusters(runs),
+        clusters=number_tasks(runs),
         tags=tags,
-        shapes=fleet_shapes(rows, runs),
+        shapes=classify_fleet(rows, runs),
     )
 
 
-def clusters(runs: Runs) -> npt.NDArray[np.int64]:
+def number_tasks(runs: Runs) -> npt.NDArray[np.int64]:
     """Return the task of each run as a number; a run without a task is its own."""
     known: dict[tuple[str, str], int] = {}
     out = np.empty(len(runs), np.int64)
@@ -145,7 +524,7 @@ def clusters(runs: Runs) -> npt.NDArray[np.int64]:
     return out
 
 
-def fields_of(by: str | None) -> tuple[str, ...]:
+def choose_fields(by: str | None) -> tuple[str, ...]:
     """Return the fields that make the groups.
 
     Raises:
@@ -160,7 +539,9 @@ def fields_of(by: str | None) -> tuple[str, ...]:
     return (by,)
 
 
-def groups(table: Table, names: Iterable[str]) -> Iterator[tuple[dict[str, str | None], Table]]:
+def split_groups(
+    table: RunTable, names: Iterable[str]
+) -> Iterator[tuple[dict[str, str | None], RunTable]]:
     """Yield each group, its fields and values first, in the order of the values."""
     names = tuple(names)
     values = [table.values(name) for name in names]
@@ -169,3 +550,20 @@ def groups(table: Table, names: Iterable[str]) -> Iterator[tuple[dict[str, str |
         places.setdefault(group, []).append(at)
     for group in sorted(places, key=lambda g: tuple((v is None, v or "") for v in g)):
         yield dict(zip(names, group, strict=True)), table.take(np.array(places[group]))
+
+
+RunFlags = npt.NDArray[np.bool_]
+
+
+def read_outcomes(table: RunTable) -> tuple[RunFlags, RunFlags]:
+    """Return which runs have an outcome, and which of these passed."""
+    column = table.columns["outcome"]
+    known = column.valued
+    return known, known & (np.nan_to_num(column.value) > 0)
+
+
+def combine_conditions(where: Where | None, since: str | None) -> Where | None:
+    """Return the condition that `where` and `started_since` make together."""
+    if since is None:
+        return where
+    return starting(since) if where is None else where & starting(since)

@@ -1,30 +1,340 @@
-"""Put placeholders where secrets stand, in any text that leaves: sent, logged, shown or filed.
+"""Redaction: placeholders where secrets stand, in any text that is sent, logged, shown or filed.
 
-`[secret:KIND:xxxx]` says of which provider the secret was, and four hexadecimal digits of a keyed
-hash: the same secret has the same placeholder under one key, in whatever encoding it stands, and
-nobody without the key can try values. Secrets are also found through JSON escapes, percent escapes
-and base64, up to three of them around each other. Ids are left alone. Time is linear in the text.
-
-Not found: secrets without a form of their own in places that do not name them, secrets cut or put
-together from pieces, other encodings (hexadecimal, compression, UTF-16), images.
+A secret is known by the provider's prefix, by its place (headers, addresses, names of keys), also
+inside JSON escapes, percent escapes and base64. Redacts too much rather than too little.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hmac
 import re
 import secrets as randomness
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
-from stepscope.safety.secrets.contexts import CONTEXTS, aws_pairs
-from stepscope.safety.secrets.decoded import View, base64_runs, json_view, percent_view
-from stepscope.safety.secrets.form import Form, Hit, by_mark
-from stepscope.safety.secrets.providers import PROVIDERS
+from stepscope.safety.secrets import SecretMatch, SecretPattern, make_pattern, patterns_by_mark
+
+# Different characters that a secret has at least: "xxxxxxxx" and "********" are none.
+_DISTINCT = 5
+_AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=_-])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_-])")
+# Characters after an access key id in which its secret is looked for.
+_AWS_NEAR = 200
+_HEX = re.compile("[0-9a-fA-F]+")
+
+
+def _mixed(text: str) -> bool:
+    """Whether a text has what words have not: a digit with letters, or capitals inside."""
+    letters = any(c.isalpha() for c in text)
+    digits = any(c.isdigit() for c in text)
+    inside = any(c.isupper() for c in text[1:]) and any(c.islower() for c in text)
+    return len(set(text)) >= _DISTINCT and ((letters and digits) or inside)
+
+
+def _valued(text: str) -> bool:
+    """Whether what a name is set to is a value, and not a word or a piece of a program."""
+    return len(set(text)) >= _DISTINCT and any(c.isdigit() for c in text) and not text.isdigit()
+
+
+def _pair(text: str) -> bool:
+    """Whether base64 says `user:password`."""
+    try:
+        said = base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return False
+    return ":" in said and said.isprintable()
+
+
+_SET_TO = r"""["'`\]]{0,2}[ \t]{0,4}(?:=>|:=|[:=])[ \t]{0,4}["'`]?"""
+_VALUE = r"""(?P<secret>[^\s"'`\\,;&<>{}()\[\]$*]{%d,}+)"""
+# "API_KEY_2" is a key; "api_key_id" and "key_name" are not.
+_MORE = r"(?![_-]?(?i:id|name|type|file|path|url))(?:[_-][A-Za-z0-9]{1,12}){0,2}"
+_KEY_OF = r"(?i:api|secret|access|private|account|auth|signing|master|service)[_-]?$|[A-Z0-9]_$"
+_SECRET_OF = r"(?i:client|api|app|consumer|webhook|shared)[_-]?[Ss]$|[A-Z0-9]_S$"
+_TOKEN_OF = r"(?i:api|access|auth|bot|refresh|bearer|session|security)[_-]?[Tt]$|[A-Z0-9]_T$"
+
+CONTEXT_SECRETS: tuple[SecretPattern, ...] = (
+    make_pattern(
+        "pem",
+        "PRIVATE",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"\s*+(?:[A-Za-z-]{1,40}: [^\r\n]{0,200}+\s*+){0,8}"
+        r"(?:[A-Za-z0-9+/=]{16,}+\s*+)++[A-Za-z0-9+/=]*+\s*+"
+        r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
+        back=60,
+    ),
+    make_pattern("bearer", "earer", r"[Bb]earer[ :=]{1,3}(?P<secret>[A-Za-z0-9._~+/-]{16,}+=*+)",
+                 back=1, accepts=_mixed),
+    make_pattern("bearer", "EARER", r"BEARER[ :=]{1,3}(?P<secret>[A-Za-z0-9._~+/-]{16,}+=*+)",
+                 back=1, accepts=_mixed),
+    make_pattern("basic", "asic", r"[Bb]asic[ ]{1,2}(?P<secret>[A-Za-z0-9+/_-]{8,}+={0,2})", back=1,
+         accepts=_pair),
+    make_pattern(
+        "authorization",
+        "uthorization UTHORIZATION",
+        r"(?:[Aa]uthorization|AUTHORIZATION)" + _SET_TO
+        + r"(?:(?i:bearer|token|apikey|key|basic|negotiate|digest)[ ]{1,2})?"
+        + _VALUE % 16,
+        back=1,
+        accepts=_mixed,
+    ),
+    make_pattern(
+        "userinfo",
+        "://",
+        r"""://[^\s/?#@:"'<>\\]{0,200}:(?P<secret>[^\s/?#@"'<>\\\[\]]{1,400})@(?=[\w.\[-])""",
+    ),
+    make_pattern(
+        "userinfo",
+        "://",
+        r"""://(?P<secret>[^\s/?#@:"'<>\\\[\]]{16,400})@(?=[\w.\[-])""",
+        accepts=_mixed,
+    ),
+    make_pattern("azure", "ccountKey= haredAccessKey=",
+         r"(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})", back=1),
+    make_pattern("azure", "sig=", r"(?<![A-Za-z0-9_])sig=(?P<secret>[A-Za-z0-9%+/_-]{40,}+={0,2})"),
+    make_pattern("key", "key Key KEY", "(?i:key)" + _MORE + _SET_TO + _VALUE % 12,
+         before=_KEY_OF, accepts=_valued),
+    make_pattern("key", "ecret ECRET", "(?i:ecret)" + _MORE + _SET_TO + _VALUE % 12,
+         before=_SECRET_OF, accepts=_valued),
+    make_pattern("key", "oken OKEN", "(?i:oken)" + _MORE + _SET_TO + _VALUE % 12,
+         before=_TOKEN_OF, accepts=_valued),
+    make_pattern("password", "assw ASSW", r"(?i:assw(?:or)?d)" + _SET_TO + _VALUE % 6,
+         before="[Pp]$", accepts=_valued),
+    make_pattern("password", "assphrase ASSPHRASE", r"(?i:assphrase)" + _SET_TO + _VALUE % 6,
+         before="[Pp]$", accepts=_valued),
+    make_pattern("password", "pwd PWD Pwd", r"(?i:pwd)" + _SET_TO + _VALUE % 6,
+         before=r"(?<![A-Za-z])$", accepts=_valued),
+)  # fmt: skip
+
+
+def aws_pairs(text: str, hits: list[SecretMatch]) -> list[SecretMatch]:
+    """Return the secret halves that stand near the access key ids that were found."""
+    found = []
+    for hit in hits:
+        if hit.kind != "aws":
+            continue
+        for near in _AWS_SECRET.finditer(text, hit.end, hit.end + _AWS_NEAR):
+            if _mixed(near[0]) and not _HEX.fullmatch(near[0]):
+                found.append(SecretMatch(near.start(), near.end(), "aws", near[0]))
+    return found
+
+
+_JSON = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([\"'\\/bfnrt]))")
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_PERCENT = re.compile(r"%([0-9a-fA-F]{2})")
+# Characters of base64 that can hold the shortest secret worth looking for.
+_SHORTEST_BASE64 = 20
+_BASE64 = re.compile(
+    # On after a line break only where the line has a length that encoders break at. The group
+    # is not possessive: Python 3.11.2 loses its last round. Nothing after it can fail.
+    r"[A-Za-z0-9+/_-]++(?:(?<=[A-Za-z0-9+/_-]{40})\r?\n[ \t]*+[A-Za-z0-9+/_-]++)*={0,2}",
+    re.ASCII,
+)
+_LONG_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{20,}+", re.ASCII)
+# What is no text at all holds no secret; nearly everything that is not base64 decodes to that.
+_READABLE = re.compile(r"[\t\n\r -~]{12}")
+_BREAKS = str.maketrans("-_", "+/", "=\r\n\t ")
+# Ids: hexadecimal digits and hyphens cannot be base64 of a secret.
+_ENCODED_SIGNS = re.compile(r"[0-9a-fA-F-]+|[a-z_/-]+|[A-Z_/-]+|[0-9+/_-]+", re.ASCII)
+
+
+Decode = Callable[[re.Match[str]], str]
+
+
+class DecodedView(NamedTuple):
+    """A decoded text; `starts[i]` is where its character i began, the last entry where it ended."""
+
+    text: str
+    starts: list[int]
+
+
+class Base64Run(NamedTuple):
+    """A piece of base64: where it stands, and what it may say, by where it is taken to begin."""
+
+    start: int
+    end: int
+    texts: tuple[str, ...]
+
+
+def json_view(text: str) -> DecodedView | None:
+    r"""Return a text without JSON escapes; None where it has none.
+
+    >>> json_view(r"a\u002db")
+    View(text='a-b', starts=[0, 1, 7, 8])
+    """
+    if "\\" not in text:
+        return None
+    return _view(text, _JSON, _unescaped)
+
+
+def percent_view(text: str) -> DecodedView | None:
+    """Return a text without percent escapes; None where it has none.
+
+    >>> percent_view("a%2Db")
+    View(text='a-b', starts=[0, 1, 4, 5])
+    """
+    if "%" not in text:
+        return None
+    return _view(text, _PERCENT, lambda found: chr(int(found[1], 16)))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1] or found[2]
+    return chr(int(code, 16)) if code else _LETTERS.get(found[3], found[3])
+
+
+def _view(text: str, pattern: re.Pattern[str], decode: Decode) -> DecodedView | None:
+    pieces: list[str] = []
+    starts: list[int] = []
+    at = 0
+    for found in pattern.finditer(text):
+        pieces += (text[at : found.start()], decode(found))
+        starts += range(at, found.start() + 1)
+        at = found.end()
+    if not pieces:
+        return None
+    pieces.append(text[at:])
+    starts += range(at, len(text) + 1)
+    return DecodedView("".join(pieces), starts)
+
+
+def base64_runs(text: str) -> Iterator[Base64Run]:
+    """Yield the pieces of a text that may be base64 of something, in order.
+
+    Where one begins is not always plain (a slash before it is of its alphabet), so it is decoded
+    from each of the first four characters on.
+    """
+    past = 0
+    while long := _LONG_BASE64.search(text, past):
+        whole = _BASE64.match(text, long.start())
+        end = long.end() if whole is None else whole.end()
+        past = max(end, long.end())
+        packed = text[long.start() : past].translate(_BREAKS)
+        if len(packed) >= _SHORTEST_BASE64 and not _ENCODED_SIGNS.fullmatch(packed):
+            said = (_decoded(packed[skip:]) for skip in range(4))
+            yield Base64Run(
+                long.start(), past, tuple(text for text in said if _READABLE.search(text))
+            )
+
+
+def _decoded(packed: str) -> str:
+    whole = len(packed) & ~3
+    rest = packed[whole:]
+    # Two or three characters more hold one or two bytes more; one character holds none.
+    tail = rest + "=" * (-len(rest) % 4) if len(rest) > 1 else ""
+    return binascii.a2b_base64(packed[:whole] + tail).decode("latin-1")
+
+
+# Nothing of a word before, so that `task-...` is no `sk-...`.
+_B = r"(?<![A-Za-z0-9])"
+# Nothing of a run either: what follows has several parts, and must not begin in the middle of one.
+_R = r"(?<![A-Za-z0-9_-])"
+_A = "[A-Za-z0-9]"
+_W = "[A-Za-z0-9_-]"
+_H = "[0-9a-f]"
+
+PROVIDER_SECRETS: tuple[SecretPattern, ...] = (
+    # Models.
+    make_pattern("anthropic", "sk-ant-", rf"{_B}sk-ant-{_W}{{20,}}+"),
+    make_pattern("openrouter", "sk-or-", rf"{_B}sk-or-{_W}{{20,}}+"),
+    make_pattern("langfuse", "sk-lf-", rf"{_B}sk-lf-{_W}{{20,}}+"),
+    make_pattern(
+        "openai", "sk-", rf"{_B}sk-(?:(?:proj|svcacct|admin|None)-{_W}{{20,}}+|{_A}{{20,}}+)"
+    ),
+    make_pattern("langsmith", "lsv2_", rf"{_B}lsv2_(?:pt|sk)_{_W}{{20,}}+"),
+    make_pattern("huggingface", "hf_ api_org_", rf"{_B}(?:hf|api_org)_{_A}{{30,}}+"),
+    make_pattern("groq", "gsk_", rf"{_B}gsk_{_A}{{40,}}+"),
+    make_pattern("xai", "xai-", rf"{_B}xai-{_A}{{40,}}+"),
+    make_pattern("replicate", "r8_", rf"{_B}r8_{_A}{{35,}}+"),
+    make_pattern("perplexity", "pplx-", rf"{_B}pplx-{_A}{{40,}}+"),
+    make_pattern("cerebras", "csk-", rf"{_B}csk-{_A}{{40,}}+"),
+    make_pattern("nvidia", "nvapi-", rf"{_B}nvapi-{_W}{{40,}}+"),
+    make_pattern("tavily", "tvly-", rf"{_B}tvly-{_W}{{20,}}+"),
+    make_pattern("pinecone", "pcsk_", rf"{_B}pcsk_[A-Za-z0-9_]{{30,}}+"),
+    make_pattern("e2b", "e2b_", rf"{_B}e2b_{_H}{{40,}}+"),
+    # Clouds.
+    make_pattern("aws", "AKIA ASIA ABIA", rf"{_B}(?:AKIA|ASIA|ABIA)[A-Z0-9]{{16}}(?![A-Za-z0-9])"),
+    make_pattern("google", "AIza", rf"{_B}AIza{_W}{{35,}}+"),
+    make_pattern("google", "ya29.", rf"{_B}ya29\.{_W}{{20,}}+(?:\.{_W}++)*+"),
+    make_pattern("google", "GOCSPX-", rf"{_B}GOCSPX-{_W}{{20,}}+"),
+    make_pattern("azure", "8Q~ 7Q~ 9Q~", r"(?<![\w~.-])[\w~.-]{3}[0-9]Q~[\w~.-]{31,40}+", back=3),
+    make_pattern("digitalocean", "dop_v1_ doo_v1_ dor_v1_", rf"{_B}do[opr]_v1_{_H}{{60,}}+"),
+    make_pattern("databricks", "dapi", rf"{_B}dapi{_H}{{32}}(?![A-Za-z0-9])(?:-[0-9])?"),
+    make_pattern("cloudflare", "v1.0-", rf"{_R}v1\.0-{_H}{{24}}-{_H}{{100,}}+"),
+    make_pattern("vault", "hvs. hvb.", rf"{_B}hv[sb]\.{_W}{{24,}}+"),
+    make_pattern("terraform", ".atlasv1.", rf"{_R}{_A}{{14}}\.atlasv1\.{_W}{{60,}}+", back=14),
+    make_pattern("pulumi", "pul-", rf"{_B}pul-{_H}{{40,}}+"),
+    make_pattern("doppler", "dp.", rf"{_B}dp\.(?:pt|st|ct|sa|scim|audit)\.{_W}{{40,}}+"),
+    make_pattern("flyio", "FlyV1", rf"{_B}FlyV1[ _]fm[0-9]_[A-Za-z0-9+/=_,-]{{40,}}+"),
+    # Code and packages.
+    make_pattern("github", "github_pat_", rf"{_B}github_pat_[A-Za-z0-9_]{{40,}}+"),
+    make_pattern("github", "ghp_ gho_ ghu_ ghs_ ghr_", rf"{_B}gh[pousr]_{_W}{{36,}}+"),
+    make_pattern(
+        "gitlab",
+        "glpat- gldt- glrt- glcbt- glptt- glsoat- glagent- gloas- glft-",
+        rf"{_B}gl(?:pat|dt|rt|cbt|ptt|soat|agent|oas|ft)-{_W}{{20,}}+(?:\.{_W}++)*+",
+    ),
+    make_pattern("npm", "npm_", rf"{_B}npm_{_A}{{36,}}+"),
+    make_pattern("pypi", "pypi-", rf"{_B}pypi-AgE{_W}{{50,}}+"),
+    make_pattern("docker", "dckr_pat_ dckr_oat_", rf"{_B}dckr_[po]at_{_W}{{20,}}+"),
+    make_pattern("rubygems", "rubygems_", rf"{_B}rubygems_{_H}{{40,}}+"),
+    make_pattern("crates", "cio", rf"{_B}cio{_A}{{32}}(?![A-Za-z0-9])"),
+    # Messages and payments.
+    make_pattern("slack", "xox", rf"{_B}xox[a-z](?:\.xox[a-z])?-{_W}{{10,}}+"),
+    make_pattern("slack", "xapp-", rf"{_B}xapp-[0-9]-{_W}{{20,}}+"),
+    make_pattern(
+        "slack",
+        "hooks.slack.com/",
+        rf"hooks\.slack\.com/(?P<secret>(?:services|workflows|triggers)/{_W}++(?:/{_W}++)++)",
+    ),
+    make_pattern(
+        "discord",
+        "/api/webhooks/",
+        rf"/api/webhooks/[0-9]{{15,22}}/(?P<secret>{_W}{{50,}}+)",
+    ),
+    make_pattern(
+        "discord",
+        "MT Mj Mz ND NT Nj Nz OD OT",
+        rf"{_R}[MNO][A-Za-z0-9]{_W}{{21,26}}\.{_W}{{6}}\.{_W}{{27,}}+",
+    ),
+    make_pattern(
+        "telegram", ":AA", rf"(?<![0-9A-Za-z])[0-9]{{8,10}}:AA{_W}{{33}}(?!{_W})", back=10
+    ),
+    make_pattern("stripe", "k_live_ k_test_", rf"{_B}[sr]k_(?:live|test)_{_A}{{16,}}+", back=1),
+    make_pattern("stripe", "whsec_", rf"{_B}whsec_[A-Za-z0-9+/=]{{32,}}+"),
+    make_pattern("twilio", "SK", rf"{_B}SK{_H}{{32}}(?![A-Za-z0-9])"),
+    make_pattern("sendgrid", "SG.", rf"{_B}SG\.{_W}{{16,}}+\.{_W}{{32,}}+"),
+    make_pattern("mailgun", "key-", rf"{_R}key-{_H}{{32}}(?![A-Za-z0-9])"),
+    make_pattern("mailchimp", "-us", rf"{_R}{_H}{{32}}-us[0-9]{{1,2}}(?![A-Za-z0-9])", back=32),
+    make_pattern("brevo", "xkeysib-", rf"{_B}xkeysib-{_H}{{64}}-{_A}{{16,}}+"),
+    make_pattern("resend", "re_", rf"{_R}re_{_A}{{8}}_{_A}{{24}}(?![A-Za-z0-9])"),
+    make_pattern("square", "sq0csp- sq0atp-", rf"{_B}sq0(?:csp|atp)-{_W}{{22,}}+"),
+    make_pattern("shopify", "shpat_ shpca_ shppa_ shpss_", rf"{_B}shp(?:at|ca|pa|ss)_{_H}{{32,}}+"),
+    # Work and watching.
+    make_pattern("notion", "ntn_", rf"{_B}ntn_{_A}{{40,}}+"),
+    make_pattern("linear", "lin_api_", rf"{_B}lin_api_{_A}{{32,}}+"),
+    make_pattern("figma", "figd_ figo_", rf"{_B}fig[do]_{_W}{{36,}}+"),
+    make_pattern("airtable", "pat", rf"{_R}pat{_A}{{14}}\.{_H}{{64}}(?![A-Za-z0-9])"),
+    make_pattern("atlassian", "ATATT3 ATCTT3", rf"{_B}AT[AC]TT3{_W}{{60,}}+(?:={_H}{{8}})?"),
+    make_pattern(
+        "grafana", "glsa_ glc_", rf"{_B}(?:glsa_{_A}{{32}}_{_H}{{8}}|glc_[A-Za-z0-9+/=]{{32,}}+)"
+    ),
+    make_pattern("newrelic", "NRAK-", rf"{_B}NRAK-{_A}{{27,}}+"),
+    make_pattern("sentry", "sntrys_ sntryu_", rf"{_B}sntry[su]_[A-Za-z0-9+/=_]{{40,}}+"),
+    make_pattern("postman", "PMAK-", rf"{_B}PMAK-{_H}{{24}}-{_H}{{34}}"),
+    make_pattern(
+        "supabase", "sbp_ sb_secret_", rf"{_B}(?:sbp_{_H}{{40,}}+|sb_secret_{_W}{{20,}}+)"
+    ),
+    make_pattern("age", "AGE-SECRET-KEY-1", rf"{_B}AGE-SECRET-KEY-1[0-9A-Z]{{50,}}+"),
+    # Of nobody in particular: three parts of base64, of which the first two are JSON.
+    make_pattern("jwt", "eyJ", rf"{_R}eyJ{_W}{{8,}}+\.eyJ{_W}{{8,}}+\.{_W}*+"),
+)
+
 
 # Anything that JSON can say. `Any` is the trace's own freedom, not ours.
 Json = Any
@@ -38,7 +348,7 @@ _GATES = ("=", ":", "earer", "EARER", "asic", "-----")
 # What a JSON value has to be called, to be looked at with its name, and its shortest text.
 _NAME = re.compile("key|secret|token|passw|passphrase|pwd|authorization", re.IGNORECASE)
 _SHORTEST = 8
-_BY_PROVIDER = by_mark(PROVIDERS)
+_BY_PROVIDER = patterns_by_mark(PROVIDER_SECRETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +362,16 @@ class Redacted:
 class Redactor:
     """Finds secrets, and names them under one key."""
 
-    def __init__(self, key: bytes, forms: Iterable[Form] = ()) -> None:
+    def __init__(self, key: bytes, forms: Iterable[SecretPattern] = ()) -> None:
         """Look for the known forms and for `forms`, which are the user's own."""
         self._key = key
         own = tuple(forms)
-        self._own = by_mark(own)
-        self._elsewhere = by_mark((*own, *CONTEXTS))
+        self._own = patterns_by_mark(own)
+        self._elsewhere = patterns_by_mark((*own, *CONTEXT_SECRETS))
 
     def redact(self, text: str) -> Redacted:
         """Return a text with a placeholder for every secret in it."""
-        hits = _merged(self.hits(text))
+        hits = _merge_matches(self.hits(text))
         if not hits:
             return Redacted(text, {})
         pieces: list[str] = []
@@ -75,27 +385,27 @@ class Redactor:
 
     def pieces(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield what `redact` takes out, as it stands in the text, with what it puts there."""
-        for hit in _merged(self.hits(text)):
+        for hit in _merge_matches(self.hits(text)):
             yield text[hit.start : hit.end], self.placeholder(hit.kind, hit.secret)
 
     def placeholder(self, kind: str, secret: str) -> str:
         """Return what stands for a secret."""
         return f"[secret:{kind}:{hmac.new(self._key, secret.encode(), sha256).hexdigest()[:4]}]"
 
-    def hits(self, text: str, depth: int = DEPTH) -> list[Hit]:
+    def hits(self, text: str, depth: int = DEPTH) -> list[SecretMatch]:
         """Return the secrets of a text, those of a provider's own form first; they may overlap."""
         found = list(self._plain(text))
         if depth:
             for view in (json_view(text), percent_view(text)):
                 if view is not None:
-                    found += _placed(self.hits(view.text, depth - 1), view)
+                    found += _placeholder(self.hits(view.text, depth - 1), view)
             for run in base64_runs(text):
                 inside = self._inside(run.texts, depth - 1)
                 if inside is not None:
-                    found.append(Hit(run.start, run.end, inside.kind, inside.secret))
+                    found.append(SecretMatch(run.start, run.end, inside.kind, inside.secret))
         return found
 
-    def _plain(self, text: str) -> Iterator[Hit]:
+    def _plain(self, text: str) -> Iterator[SecretMatch]:
         runs = _LONG.findall(text)
         if runs:
             joined = "\n".join(runs)
@@ -114,7 +424,7 @@ class Redactor:
                 for one in forms:
                     yield from one.hits(text, mark)
 
-    def _inside(self, texts: Iterable[str], depth: int) -> Hit | None:
+    def _inside(self, texts: Iterable[str], depth: int) -> SecretMatch | None:
         for text in texts:
             found = self.hits(text, depth)
             if found:
@@ -122,23 +432,23 @@ class Redactor:
         return None
 
 
-def _placed(hits: Iterable[Hit], view: View) -> Iterator[Hit]:
+def _placeholder(hits: Iterable[SecretMatch], view: DecodedView) -> Iterator[SecretMatch]:
     for hit in hits:
-        yield Hit(view.starts[hit.start], view.starts[hit.end], hit.kind, hit.secret)
+        yield SecretMatch(view.starts[hit.start], view.starts[hit.end], hit.kind, hit.secret)
 
 
-def _merged(hits: list[Hit]) -> list[Hit]:
+def _merge_matches(hits: list[SecretMatch]) -> list[SecretMatch]:
     """Return hits that do not overlap: of those that do, the whole, named by the one found first.
 
-    >>> _merged([Hit(4, 8, "openai", "b"), Hit(2, 6, "key", "a")])
+    >>> _merge_matches([SecretMatch(4, 8, "openai", "b"), SecretMatch(2, 6, "key", "a")])
     [Hit(start=2, end=8, kind='openai', secret='b')]
     """
-    kept: list[tuple[int, Hit]] = []
+    kept: list[tuple[int, SecretMatch]] = []
     for order, hit in sorted(enumerate(hits), key=lambda item: (item[1].start, -item[1].end)):
         if kept and hit.start < kept[-1][1].end:
             first, before = kept[-1]
             named = hit if order < first else before
-            whole = Hit(before.start, max(before.end, hit.end), named.kind, named.secret)
+            whole = SecretMatch(before.start, max(before.end, hit.end), named.kind, named.secret)
             kept[-1] = (min(first, order), whole)
         else:
             kept.append((order, hit))
@@ -160,7 +470,7 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
 def _walk(redactor: Redactor, value: Json, name: str) -> Json:
     if isinstance(value, str):
         if _NAME.search(name):
-            return _named(redactor, name, value)
+            return _redact_value_of(redactor, name, value)
         return redactor.redact(value).text if len(value) >= _SHORTEST else value
     if isinstance(value, list | tuple):
         made = [_walk(redactor, item, name) for item in value]
@@ -168,20 +478,20 @@ def _walk(redactor: Redactor, value: Json, name: str) -> Json:
     if isinstance(value, dict):
         pairs: dict[str, Json] = {}
         for key, item in value.items():
-            pairs[_fresh(redactor.redact(key).text, pairs)] = _walk(redactor, item, key)
+            pairs[_free_key(redactor.redact(key).text, pairs)] = _walk(redactor, item, key)
         same = all(pairs.get(key) is item for key, item in value.items())
         return value if same else pairs
     return value
 
 
-def _fresh(key: str, taken: Mapping[str, Json]) -> str:
+def _free_key(key: str, taken: Mapping[str, Json]) -> str:
     """Return a key that is not taken: two secrets can have one placeholder."""
     while key in taken:
         key += "'"
     return key
 
 
-def _named(redactor: Redactor, name: str, value: str) -> str:
+def _redact_value_of(redactor: Redactor, name: str, value: str) -> str:
     """Return a text without secrets, also those that only its name gives away."""
     lead = f"{name}="
     found = redactor.redact(lead + value)
@@ -191,31 +501,31 @@ def _named(redactor: Redactor, name: str, value: str) -> str:
     return found.text[len(lead) :] if found.text.startswith(lead) else redactor.redact(value).text
 
 
-class _Messages:
+class _MessageRedactor:
     """What the words of this process are redacted with: a key that lives as long as it."""
 
     def __init__(self) -> None:
         self._key = randomness.token_bytes(32)
         self.redactor = Redactor(self._key)
 
-    def look_also_for(self, forms: Iterable[Form]) -> None:
+    def look_also_for(self, forms: Iterable[SecretPattern]) -> None:
         self.redactor = Redactor(self._key, forms)
 
 
 @cache
-def _messages() -> _Messages:
-    return _Messages()
+def _message_redactor() -> _MessageRedactor:
+    return _MessageRedactor()
 
 
-def look_also_for(forms: Iterable[Form]) -> None:
-    """Hide these forms, too, in what `scrubbed` returns from here on: those of the settings."""
-    _messages().look_also_for(forms)
+def hide_patterns(forms: Iterable[SecretPattern]) -> None:
+    """Hide these forms of the settings, too, in what `scrub_message` returns from now on."""
+    _message_redactor().look_also_for(forms)
 
 
-def scrubbed(text: str) -> str:
+def scrub_message(text: str) -> str:
     """Return a message, a log line or an error of this process without secrets.
 
-    >>> scrubbed("no such run 'airline/11/2' (#W2575533)")
+    >>> scrub_message("no such run 'airline/11/2' (#W2575533)")
     "no such run 'airline/11/2' (#W2575533)"
     """
-    return _messages().redactor.redact(text).text
+    return _message_redactor().redactor.redact(text).text

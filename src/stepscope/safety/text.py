@@ -1,15 +1,24 @@
-r"""Make text from a trace fit to be printed: what hides or moves other text becomes visible.
+"""Text from a trace made fit to be printed: hidden characters visible, log commands disarmed.
 
-Control characters, terminal escape sequences, bidirectional overrides, zero-width characters,
-Unicode tag characters, lone surrogates and the line separators that are not line feeds come out as
-`\x1b`, `\u202e`, `\U000e0041`. Line feeds and tabs stay. The joiners U+200C and U+200D stay too:
-Persian, the Indic scripts and emoji are misspelt without them.
-Source: Trojan Source (CVE-2021-42574) for the bidirectional set; Unicode 16, table 23-6 for tags.
+What hides or moves other text is spelt out. No line of it is a command to a CI system, which reads
+commands out of what is printed.
 """
 
 from __future__ import annotations
 
 import re
+
+_COMMAND = re.compile(r"##(?=\w*\[)|^(\s*):(?=:)", re.MULTILINE)
+
+
+def disarm_commands(text: str) -> str:
+    """Return text in which no line is a command to a CI system.
+
+    >>> disarm_commands("::error::x"), disarm_commands("a ##[add-mask]b"), disarm_commands("a::b")
+    (': :error::x', 'a # #[add-mask]b', 'a::b')
+    """
+    return _COMMAND.sub(lambda hit: f"{hit[1]}: " if hit[1] is not None else "# #", text)
+
 
 _HIDDEN = re.compile(
     "["

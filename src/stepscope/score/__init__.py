@@ -1,5 +1,5 @@
 """Fill the store: every measure asked about every run, once."""
 
-from stepscope.score.loop import Scored, score
+from stepscope.score.measures import ScoringResult, score_runs
 
-__all__ = ["Scored", "score"]
+__all__ = ["ScoringResult", "score_runs"]

@@ -1,24 +1,128 @@
 """At which step a run broke, from scores, latency and cost together; "no break" is an answer.
 
-The scores give a probability of a break at each step and of none; a spike of latency or cost moves
-it towards its step, and cannot make a break out of a good run by itself. Steps that spike while the
-score holds are listed to be watched. Refuses what `classify` refuses. What the articles' break
-point does instead: `references.find_break_point`.
+Scores give a probability of a break at each step and of none; a spike of latency or cost moves it
+towards its step, and cannot make a break out of a good run by itself. A value counts against the
+run's own median; fewer than four values, zeros and missing values say nothing. Slopes of thirds are
+for display only (thirds as in ARC, Tribbia: n // 3, n // 3 and the rest). Refuses what `classify`
+refuses. The articles' break point: `articles.find_break_point`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.shape.classify import DECLARED, classify
-from stepscope.shape.credible import shortest_run
-from stepscope.shape.spikes import COST, LATENCY, Spikes, log_ratio, positive, spiking
+from stepscope.errors import DataError
+from stepscope.shape.classifier import DECLARED, classify
+from stepscope.shape.posterior import shortest_run
 from stepscope.shape.types import Bools, Floats
 from stepscope.values import Unmeasured
+
+# Values needed for a median and a spread of a run.
+FEWEST = 4
+# Normal deviation that a median absolute deviation of 1 stands for.
+MAD_TO_SD = 1.4826
+# Spread of log values within a run is taken to lie here: few steps show too little or too much.
+SPREADS = (0.10, 0.60)
+# One source cannot say more than this for or against a step.
+LEAST, MOST = -1.0, 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpikeModel:
+    """How a source behaves at a break and elsewhere; all on the natural log of value / median.
+
+    Attributes:
+        at_break: share of breaks at which the source spikes.
+        elsewhere: share of other steps at which it spikes.
+        height: mean height of a spike.
+        spread: standard deviation of that height.
+    """
+
+    at_break: float
+    elsewhere: float
+    height: float
+    spread: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no share, no height or no spread.
+
+        Raises:
+            DataError: a share is not within 0 and 1 (both open), or a number is not positive.
+        """
+        for name in ("at_break", "elsewhere"):
+            share = getattr(self, name)
+            if not 0 < share < 1:
+                raise DataError(f"{name} of spikes is {share!r}; expected a share such as 0.05")
+        for name in ("height", "spread"):
+            number = getattr(self, name)
+            if not 0 < number < np.inf:
+                raise DataError(f"{name} of spikes is {number!r}; expected a number above 0")
+
+
+# Near to the simulator they were tried on, so that gains shown with them are optimistic: up to 18
+# points on the exact step there, and up to 3 lost where spikes are lower, rarer at breaks and three
+# times as common elsewhere (bars/breaks). A fleet with labelled breaks should bring its own.
+LATENCY = SpikeModel(at_break=0.70, elsewhere=0.05, height=0.85, spread=0.35)
+COST = SpikeModel(at_break=0.60, elsewhere=0.05, height=0.55, spread=0.25)
+
+
+def positive_values(
+    values: Sequence[float | None] | npt.ArrayLike, name: str, n: int
+) -> Floats | None:
+    """Return values as floats, NaN where missing or not above 0; None when too few are left.
+
+    Raises:
+        DataError: other than one value a step, or not numbers.
+    """
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as e:
+        raise DataError(f"{name} is not numbers ({e}); expected floats, None where missing") from e
+    if array.shape != (n,):
+        raise DataError(f"{name} has shape {array.shape}; expected ({n},), one value a step")
+    usable = np.isfinite(array) & (array > 0)
+    return np.where(usable, array, np.nan) if usable.sum() >= FEWEST else None
+
+
+def log_ratio(values: Floats, kind: SpikeModel) -> Floats:
+    """Log likelihood ratio of a break at each step against none there; 0 where a value is missing.
+
+    Args:
+        values: shape (n,), positive, NaN where missing.
+        kind: how the source behaves.
+    """
+    high, low = _densities(values, kind)
+    with np.errstate(divide="ignore"):
+        ratio = np.log(kind.at_break * high + (1 - kind.at_break) * low) - np.log(
+            kind.elsewhere * high + (1 - kind.elsewhere) * low
+        )
+    return np.where(np.isnan(values), 0.0, np.clip(np.nan_to_num(ratio), LEAST, MOST))
+
+
+def spiking_steps(values: Floats, kind: SpikeModel) -> Bools:
+    """Tell at which steps a spike is more probable than an ordinary value, break or none."""
+    high, low = _densities(values, kind)
+    return ~np.isnan(values) & (kind.elsewhere * high > (1 - kind.elsewhere) * low)
+
+
+def _densities(values: Floats, kind: SpikeModel) -> tuple[Floats, Floats]:
+    """Densities of each value were it a spike and were it none, over the larger of the two."""
+    logs = np.log(values)
+    z = logs - np.nanmedian(logs)
+    spread = float(np.clip(MAD_TO_SD * np.nanmedian(np.abs(z)), *SPREADS))
+    # The wider normal of spikes is the higher one far below the median too: quick is ordinary.
+    z = np.maximum(z, 0.0)
+    wide = np.hypot(spread, kind.spread)
+    high = -(((z - kind.height) / wide) ** 2) / 2 - np.log(wide)
+    low = -((z / spread) ** 2) / 2 - np.log(spread)
+    top = np.fmax(high, low)
+    return np.exp(high - top), np.exp(low - top)
+
 
 # A score that falls by less since the last one holds: no shape has a break shallower than this.
 HOLDS = 0.15
@@ -61,8 +165,8 @@ def break_point(
     cost: Column | None = None,
     sigma: float | Sequence[float] | None = None,
     quantum: float | None = None,
-    latency_spikes: Spikes = LATENCY,
-    cost_spikes: Spikes = COST,
+    latency_spikes: SpikeModel = LATENCY,
+    cost_spikes: SpikeModel = COST,
 ) -> Break | Unmeasured:
     """Return at which step a run broke, with the probability that it did not.
 
@@ -97,7 +201,7 @@ def break_point(
     shape = classify(scores, sigma=sigma, quantum=quantum)
     if isinstance(shape, Unmeasured):
         return shape
-    return fuse(
+    return fuse_signals(
         shape.break_.probability,
         scores,
         latency=latency,
@@ -108,14 +212,14 @@ def break_point(
     )
 
 
-def fuse(
+def fuse_signals(
     probability: Sequence[float],
     scores: Column,
     *,
     latency: Column | None = None,
     cost: Column | None = None,
-    latency_spikes: Spikes = LATENCY,
-    cost_spikes: Spikes = COST,
+    latency_spikes: SpikeModel = LATENCY,
+    cost_spikes: SpikeModel = COST,
     unmodelled: bool = False,
 ) -> Break:
     """Return what latency and cost add to a posterior of the break step from scores.
@@ -137,11 +241,11 @@ def fuse(
     gain, spikes = np.zeros(len(prior)), np.zeros(len(prior), dtype=bool)
     sources = ["scores"]
     for name, given, kind in (("latency", latency, latency_spikes), ("cost", cost, cost_spikes)):
-        values = None if given is None else positive(given, name, len(prior))
+        values = None if given is None else positive_values(given, name, len(prior))
         if values is not None:
             sources.append(name)
             gain += log_ratio(values, kind)
-            spikes |= spiking(values, kind)
+            spikes |= spiking_steps(values, kind)
     fused = prior * np.exp(gain)
     total = none + float(fused.sum())
     fused, none = fused / total, none / total
@@ -173,3 +277,52 @@ def _holding(scores: Floats) -> Bools:
     measured = scores[held]
     held[held] = np.concatenate([[True], np.diff(measured) > -HOLDS])[: len(measured)]
     return held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slopes:
+    """Change of the score a step in each third of the run."""
+
+    early: float
+    mid: float
+    late: float
+
+
+def third_slopes(scores: Sequence[float | None]) -> Slopes | Unmeasured:
+    """Return the slope of each third: last measured score minus first, over the steps between.
+
+    Args:
+        scores: shape (n,), a score a step; None or a number that is not finite is missing.
+
+    Returns:
+        Three slopes a step, where the articles' first version divided by the number of scores of a
+        third and not by the steps between them. `Unmeasured` when a third has fewer than two
+        scores, so always below six steps.
+
+    >>> third_slopes([0.9, 0.91, 0.88, 0.6, 0.55, 0.58, 0.61, 0.62, 0.6, 0.58]).early
+    -0.010000000000000009
+    """
+    third = len(scores) // 3
+    ends = ((0, third), (third, 2 * third), (2 * third, len(scores)))
+    found = [_third_slope(scores, first, end) for first, end in ends]
+    for name, slope in zip(("early", "middle", "late"), found, strict=True):
+        if slope is None:
+            return Unmeasured(
+                "insufficient_data",
+                f"the {name} third of {len(scores)} steps has fewer than two scores: no slope",
+            )
+    early, mid, late = (slope for slope in found if slope is not None)
+    return Slopes(early=early, mid=mid, late=late)
+
+
+def _third_slope(scores: Sequence[float | None], first: int, end: int) -> float | None:
+    points = [
+        (step, float(score))
+        for step, score in enumerate(scores[first:end], first)
+        if score is not None and isfinite(score)
+    ]
+    if len(points) < 2:
+        return None
+    (a, low), (b, high) = points[0], points[-1]
+    slope = (high - low) / (b - a)
+    return slope if isfinite(slope) else None

@@ -1,10 +1,11 @@
 """Which shapes the runs of a fleet have, and whether two fleets differ.
 
 Never by counting labels: a classifier that mistakes 5 % of healthy runs for recoveries finds 5 % of
-recoveries where there are none, and averaging posteriors draws every share towards its prior. Here
-all runs together choose the shares (docs/explanation/fleet-shapes.md). Refuses runs that carry no
-likelihood: who could not be classified is counted as unmeasured. Runs that no shape fits should be
-left out and counted beside the shares.
+recoveries where there are none. Here all runs together choose the shares
+(docs/explanation/fleet-shapes.md). Runs that could not be classified count as unmeasured. The p
+value of a difference permutes clusters between the fleets, and runs within clusters that both have;
+each permutation is refitted by one Newton step, and the most extreme shape is what a shape must
+exceed.
 """
 
 from __future__ import annotations
@@ -18,12 +19,244 @@ import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.shape import mixture
-from stepscope.shape.handouts import largest_p, refitted
+from stepscope.shape.mixture import (
+    fit_shares,
+    influence,
+    move_inside,
+    scale_likelihood,
+    sum_shapes_by_cluster,
+)
 from stepscope.shape.names import SHAPES, ShapeName
-from stepscope.stats.clusters import Floats, Ints, codes
 from stepscope.stats.intervals import normal_quantile, student_quantile
-from stepscope.stats.sample import Frame, check, conclude, too_few
+from stepscope.stats.sample import (
+    EstimateFrame,
+    Floats,
+    Ints,
+    codes,
+    find_absence,
+    find_lack_of_spread,
+    make_estimate,
+)
 from stepscope.values import Estimate, Unmeasured
+
+# Runs (or clusters, where they move whole) handed out in all draws together; beyond, the largest of
+# correlated normal deviates stands in for the hand-outs.
+WORK = 20_000_000
+NORMAL_DRAWS = 20_000
+# Numbers held at one time: 16 MB.
+HELD = 2_000_000
+# Statistics closer than this, or than this share, are the same.
+TIE = 1e-6
+# Added to a standard error, the largest pull being 1: two fleets without any spread differ
+# then by very much, not by nothing.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FleetRuns:
+    """Runs of both fleets, laid end to end.
+
+    Attributes:
+        pull: shape (shapes, m), what each run adds to the shares.
+        cluster: shape (m,), dense numbers; a cluster may be in both fleets.
+        second: shape (m,), whether the run is of the second fleet.
+    """
+
+    pull: Floats
+    cluster: Ints
+    second: np.typing.NDArray[np.bool_]
+
+    def counts(self) -> tuple[Floats, Floats]:
+        """Runs of each cluster in the first and in the second fleet."""
+        k = int(self.cluster.max()) + 1
+        second = np.bincount(self.cluster[self.second], minlength=k)
+        return (np.bincount(self.cluster, minlength=k) - second).astype(float), second.astype(float)
+
+
+def refit_fleets(log_likelihood: Floats, cluster: Ints, *, first: int) -> FleetRuns:
+    """Return what each run adds to the shares, from a fit of both fleets together.
+
+    Args:
+        log_likelihood: shape (m, shapes), the `first` runs of the first fleet, then the second's.
+        cluster: shape (m,), dense numbers.
+        first: runs of the first fleet.
+    """
+    rows = scale_likelihood(log_likelihood)
+    m = len(log_likelihood)
+    pull = influence(rows, move_inside(fit_shares(rows), m))
+    return FleetRuns(pull, cluster, np.arange(m) >= first)
+
+
+def largest_p(rows: FleetRuns, *, rng: np.random.Generator, draws: int) -> tuple[Floats, str]:
+    """P of each shape, adjusted for all shapes being looked at, and how it came.
+
+    Where no cluster is in both fleets the difference is divided by its standard error anew in each
+    hand-out, so that fleets of unequal noise and size do not raise alarms; else by its standard
+    deviation over all hand-outs.
+
+    Source:
+        Westfall and Young (1993), Resampling-Based Multiple Testing, section 2.3 (single step);
+        Janssen (1997), Statistics and Probability Letters 36:9-21, for the studentised permutation;
+        Phipson and Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, for (1 + hits)/(1 + draws).
+    """
+    rows = replace(rows, pull=rows.pull / (np.abs(rows.pull).max() or 1.0))
+    first, second = rows.counts()
+    crossed = bool(((first > 0) & (second > 0)).any())
+    covariance = _covariance(rows) if crossed else None
+    seen = _observed_statistics(rows, covariance)
+    moved = len(first) if not crossed else len(rows.cluster)
+    if moved * draws > WORK:
+        spread = _residuals(rows) if covariance is None else covariance
+        null, method = _draw_normal_maxima(spread, rng), "normal"
+    else:
+        null = np.concatenate(
+            [part.max(0) for part in _permuted_statistics(rows, covariance, rng, draws)]
+        )
+        method = "permutation drawn"
+    hits = (null[None, :] >= seen[:, None] * (1 - TIE) - TIE).sum(1)
+    return np.asarray((1 + hits) / (1 + len(null))), f"{method}, largest of {len(seen)}"
+
+
+def _observed_statistics(rows: FleetRuns, covariance: Floats | None) -> Floats:
+    k = int(rows.cluster.max()) + 1
+    first, second = rows.counts()
+    total = sum_shapes_by_cluster(rows.pull, rows.cluster, k)
+    part = sum_shapes_by_cluster(rows.pull[:, rows.second], rows.cluster[rows.second], k)
+    parts = (total - part)[:, None], part[:, None]
+    return _statistic(parts, (first[None], second[None]), covariance)[:, 0]
+
+
+def _statistic(
+    sums: tuple[Floats, Floats], sizes: tuple[Floats, Floats], covariance: Floats | None
+) -> Floats:
+    """Absolute difference of the means over its error, shape (shapes, draws).
+
+    Args:
+        sums: of the first and second fleet, each of shape (shapes, draws, clusters).
+        sizes: likewise, of shape (draws, clusters).
+        covariance: shape (shapes, shapes), of the difference over hand-outs; None studentises.
+    """
+    counts = [size.sum(-1) for size in sizes]
+    means = [part.sum(-1) / count for part, count in zip(sums, counts, strict=True)]
+    if covariance is None:
+        residual = np.zeros(1)
+        for part, size, mean, count in zip(sums, sizes, means, counts, strict=True):
+            residual = (part - mean[..., None] * size) / count[..., None] - residual
+        variance = (residual**2).sum(-1)
+    else:
+        variance = np.broadcast_to(np.diag(covariance)[:, None], means[0].shape)
+    apart = np.abs(means[1] - means[0])
+    return np.asarray(apart / (np.sqrt(variance) + ROUNDING))
+
+
+def _permuted_statistics(
+    rows: FleetRuns, covariance: Floats | None, rng: np.random.Generator, draws: int
+) -> list[Floats]:
+    """Statistics of random hand-outs, in parts of shape (shapes, some draws)."""
+    first, second = rows.counts()
+    both = (first > 0) & (second > 0)
+    inside = both[rows.cluster]
+    total = sum_shapes_by_cluster(rows.pull, rows.cluster, len(first))[:, ~both]
+    size, given = (first + second)[~both], int((second[~both] > 0).sum())
+    chunk = max(1, HELD // (len(rows.pull) * (len(size) + int(inside.sum()))))
+    found = []
+    for start in range(0, draws, chunk):
+        k = min(chunk, draws - start)
+        mine = _draw_clusters(rng, k, len(size), given)
+        parts = total[:, None] * mine
+        sums, sizes = [total[:, None] - parts, parts], [size * ~mine, size * mine]
+        if both.any():
+            within = _draw_within_clusters(
+                rows.pull[:, inside], rows.cluster[inside], first[both], k, rng
+            )
+            sums = [np.concatenate(pair, -1) for pair in zip(sums, within, strict=True)]
+            fixed = (np.broadcast_to(n[both], (k, int(both.sum()))) for n in (first, second))
+            sizes = [np.concatenate(pair, -1) for pair in zip(sizes, fixed, strict=True)]
+        found.append(_statistic((sums[0], sums[1]), (sizes[0], sizes[1]), covariance))
+    return found
+
+
+def _draw_clusters(
+    rng: np.random.Generator, draws: int, clusters: int, given: int
+) -> np.typing.NDArray[np.bool_]:
+    """Choose which clusters go to the second fleet: shape (draws, clusters), `given` a draw."""
+    chosen = np.zeros((draws, clusters), dtype=bool)
+    if 0 < given < clusters:
+        order = np.argpartition(rng.random((draws, clusters)), given - 1, axis=1)[:, :given]
+        np.put_along_axis(chosen, order, True, axis=1)
+    elif given:
+        chosen[:] = True
+    return chosen
+
+
+def _draw_within_clusters(
+    pull: Floats, cluster: Ints, first: Floats, draws: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Hand out the runs of each shared cluster anew: sums of both fleets by cluster.
+
+    Args:
+        pull: shape (shapes, r), runs of shared clusters.
+        cluster: shape (r,), their clusters.
+        first: shape (shared,), runs of each that stay with the first fleet, in order of `cluster`.
+        draws: hand-outs.
+        rng: the source of the draws.
+    """
+    number = np.unique(cluster, return_inverse=True)[1]
+    ends = np.cumsum(np.bincount(number))
+    starts = np.concatenate([[0], ends[:-1]])
+    order = np.argsort(number + rng.random((draws, len(number))), axis=1)
+    edges = np.stack([starts, starts + first.astype(int)], axis=1).ravel()
+    both = np.add.reduceat(pull[:, order], edges, axis=-1)
+    return both[..., 0::2], both[..., 1::2]
+
+
+def _residuals(rows: FleetRuns) -> Floats:
+    """Covariance of the difference by cluster, for fleets without a cluster in common."""
+    k = int(rows.cluster.max()) + 1
+    first, second = rows.counts()
+    total = sum_shapes_by_cluster(rows.pull, rows.cluster, k)
+    of_second = second > 0
+    residual = np.empty_like(total)
+    for mine, size in ((~of_second, first), (of_second, second)):
+        mean = total[:, mine].sum(1, keepdims=True) / size.sum()
+        residual[:, mine] = (total[:, mine] - mean * size[mine]) / size.sum()
+    return np.asarray(residual @ residual.T)
+
+
+def _covariance(rows: FleetRuns) -> Floats:
+    """Exact covariance of the difference over hand-outs within clusters, and of whole ones.
+
+    For whole clusters of unequal size it is that of their sums about the common mean.
+    """
+    first, second = rows.counts()
+    k, size = len(first), first + second
+    total = sum_shapes_by_cluster(rows.pull, rows.cluster, k)
+    both = (first > 0) & (second > 0)
+    inside = both[rows.cluster]
+    centred = rows.pull[:, inside] - (total / size)[:, rows.cluster[inside]]
+    share = (first * second / (size * np.maximum(size - 1, 1)))[rows.cluster[inside]]
+    covariance = (centred * share) @ centred.T
+    alone = ~both
+    if alone.sum() > 1:
+        given = float((second[alone] > 0).sum())
+        mean = rows.pull.mean(1, keepdims=True)
+        apart = total[:, alone] - mean * size[alone]
+        apart = apart - apart.mean(1, keepdims=True)
+        n = float(alone.sum())
+        covariance = covariance + given * (n - given) / (n * (n - 1)) * (apart @ apart.T)
+    return np.asarray(covariance * (1 / first.sum() + 1 / second.sum()) ** 2)
+
+
+def _draw_normal_maxima(covariance: Floats, rng: np.random.Generator) -> Floats:
+    """Draw the largest of normal deviates correlated as the differences are."""
+    values, vectors = np.linalg.eigh(covariance)
+    deviates = (
+        vectors * np.sqrt(np.maximum(values, 0.0)) @ rng.normal(size=(len(values), NORMAL_DRAWS))
+    )
+    spread = np.sqrt(np.diag(covariance))[:, None]
+    scaled = np.divide(deviates, spread, out=np.zeros_like(deviates), where=spread > 0)
+    return np.asarray(np.abs(scaled).max(0), np.float64)
+
 
 # Draws kept of the posterior in all chains together, and thrown away at the start of each. Of large
 # fleets fewer are kept: there all quantiles lie close to the point.
@@ -105,16 +338,16 @@ def prevalence(
     (0.88, 0.6)
     """
     runs = _runs(log_likelihood)
-    frame = Frame(level=level, unmeasured=unmeasured, scale=(0.0, 1.0))
+    frame = EstimateFrame(level=level, unmeasured=unmeasured, scale=(0.0, 1.0))
     cluster = _numbers(clusters, len(runs))
     absent = _absent(runs, cluster, frame)
     if absent is not None:
         return absent
-    fitted = _fitted(runs, cluster, level, rng=rng, draws=draws)
+    fitted = _fit_draws(runs, cluster, level, rng=rng, draws=draws)
     return _estimates(*fitted, runs=runs, cluster=cluster, frame=frame)
 
 
-def compare(
+def compare_fleets(
     first: npt.ArrayLike,
     second: npt.ArrayLike,
     *,
@@ -149,26 +382,29 @@ def compare(
         see `handouts.largest_p`.
 
     >>> good, bad = [[0.0, -9, -9, -9, -9]] * 12, [[-9.0, 0, -9, -9, -9]] * 12
-    >>> compare(good, good[:6] + bad[:6], rng=np.random.default_rng(0)).risen()
+    >>> compare_fleets(good, good[:6] + bad[:6], rng=np.random.default_rng(0)).risen()
     ('early_collapse',)
     """
     both = _runs(first), _runs(second)
     given: tuple[npt.ArrayLike | None, npt.ArrayLike | None] = clusters or (None, None)
     numbers = [_numbers(side, len(runs)) for side, runs in zip(given, both, strict=True)]
     frames = [
-        Frame(level=level, unmeasured=lost, scale=(0.0, 1.0)) for lost in unmeasured or ({}, {})
+        EstimateFrame(level=level, unmeasured=lost, scale=(0.0, 1.0))
+        for lost in unmeasured or ({}, {})
     ]
     for side in zip(both, numbers, frames, strict=True):
         absent = _absent(*side)
         if absent is not None:
             return absent
-    fits = [_fitted(*side, level, rng=rng, draws=KEPT) for side in zip(both, numbers, strict=True)]
+    fits = [
+        _fit_draws(*side, level, rng=rng, draws=KEPT) for side in zip(both, numbers, strict=True)
+    ]
     shares = [
         _estimates(*fit, runs=runs, cluster=cluster, frame=frame)
         for fit, runs, cluster, frame in zip(fits, both, numbers, frames, strict=True)
     ]
     joined = np.concatenate(both)
-    rows = refitted(joined, _together(clusters, len(joined)), first=len(both[0]))
+    rows = refit_fleets(joined, _shared_cluster_codes(clusters, len(joined)), first=len(both[0]))
     p, method = largest_p(rows, rng=rng, draws=draws)
     return FleetComparison(
         first=shares[0],
@@ -200,7 +436,7 @@ def _numbers(clusters: npt.ArrayLike | None, n: int) -> Ints:
     return codes(labels.tolist())
 
 
-def _together(clusters: tuple[npt.ArrayLike, npt.ArrayLike] | None, n: int) -> Ints:
+def _shared_cluster_codes(clusters: tuple[npt.ArrayLike, npt.ArrayLike] | None, n: int) -> Ints:
     """Number the clusters of both fleets alike."""
     if clusters is None:
         return np.arange(n, dtype=np.int64)
@@ -208,29 +444,29 @@ def _together(clusters: tuple[npt.ArrayLike, npt.ArrayLike] | None, n: int) -> I
     return codes(sides[0] + sides[1])
 
 
-def _absent(runs: Floats, cluster: Ints, frame: Frame) -> Unmeasured | None:
+def _absent(runs: Floats, cluster: Ints, frame: EstimateFrame) -> Unmeasured | None:
     """Return the absence that the runs call for; a run needs one likelihood above 0."""
-    absent = check(runs.max(1, initial=-np.inf), frame)
+    absent = find_absence(runs.max(1, initial=-np.inf), frame)
     if absent is None and np.isnan(runs).any():
-        absent = check(runs.sum(1), frame)
-    return absent or too_few(int(cluster.max(initial=-1)) + 1, len(runs), frame)
+        absent = find_absence(runs.sum(1), frame)
+    return absent or find_lack_of_spread(int(cluster.max(initial=-1)) + 1, len(runs), frame)
 
 
-def _fitted(
+def _fit_draws(
     runs: Floats, cluster: Ints, level: float, *, rng: np.random.Generator, draws: int
 ) -> tuple[Floats, Floats]:
     """Return the most likely shares, and draws of shape (draws, shapes) about them."""
-    rows = mixture.likelihood(runs)
-    shares, m = mixture.fit(rows), len(runs)
+    rows = mixture.scale_likelihood(runs)
+    shares, m = mixture.fit_shares(rows), len(runs)
     chains = max(1, min(draws // BURN, SWEEP // m))
     keep = -(-min(draws, max(KEPT_OF_MANY, KEPT_RUNS // m)) // chains)
-    start = np.tile(mixture.interior(shares, m), (chains, 1))
-    counts = mixture.gibbs(rows[None], start, keep=keep, burn=BURN, rng=rng)
+    start = np.tile(mixture.move_inside(shares, m), (chains, 1))
+    counts = mixture.sample_counts(rows[None], start, keep=keep, burn=BURN, rng=rng)
     drawn = mixture.share_draws(counts.reshape(-1, len(SHAPES)), rng)
     clusters = int(cluster.max()) + 1
     if clusters == m:
         return shares, drawn
-    pull = mixture.influence(rows, mixture.interior(shares, m))
+    pull = mixture.influence(rows, mixture.move_inside(shares, m))
     wider = mixture.design_effect(pull, cluster) ** 0.5
     wider *= float(student_quantile(clusters - 1, level)) / normal_quantile(level)
     return shares, _widened(drawn, wider)
@@ -245,7 +481,7 @@ def _widened(drawn: Floats, factor: float) -> Floats:
 
 
 def _estimates(
-    shares: Floats, drawn: Floats, *, runs: Floats, cluster: Ints, frame: Frame
+    shares: Floats, drawn: Floats, *, runs: Floats, cluster: Ints, frame: EstimateFrame
 ) -> Shares:
     """Turn shares and draws into estimates; limits within one run of none or all are 0 or 1."""
     m, clusters = len(runs), int(cluster.max()) + 1
@@ -256,13 +492,13 @@ def _estimates(
     frame = replace(frame, n_tasks=clusters)
     limits = (np.array([shares, low, high]).T).tolist()
     return {
-        name: _certain(conclude(tuple(row), method=method, n=m, frame=frame))
+        name: _certain(make_estimate(tuple(row), method=method, n=m, frame=frame))
         for name, row in zip(SHAPES, limits, strict=True)
     }
 
 
 def _difference(
-    fits: list[tuple[Floats, Floats]], frames: list[Frame], numbers: list[Ints], *, n: int
+    fits: list[tuple[Floats, Floats]], frames: list[EstimateFrame], numbers: list[Ints], *, n: int
 ) -> Shares:
     """Second minus first; draws of the two are independent, so that any pairing will do."""
     (a, before), (b, after) = fits
@@ -270,19 +506,19 @@ def _difference(
     tail = (1 - frames[0].level) / 2
     low, high = np.quantile(after[-size:] - before[-size:], [tail, 1 - tail], axis=0)
     losses = Counter(frames[0].unmeasured) + Counter(frames[1].unmeasured)
-    frame = Frame(
+    frame = EstimateFrame(
         level=frames[0].level,
         unmeasured=losses,
         n_tasks=sum(int(cluster.max()) + 1 for cluster in numbers),
     )
     limits = np.array([b - a, low, high]).T.tolist()
     return {
-        name: _certain(conclude(tuple(row), method="em, gibbs", n=n, frame=frame))
+        name: _certain(make_estimate(tuple(row), method="em, gibbs", n=n, frame=frame))
         for name, row in zip(SHAPES, limits, strict=True)
     }
 
 
 def _certain(found: Estimate | Unmeasured) -> Estimate:
-    """Shares are between 0 and 1: `conclude` has nothing to refuse."""
+    """Shares are between 0 and 1: `make_estimate` has nothing to refuse."""
     assert isinstance(found, Estimate)
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.stats.clusters import Floats, Ints
+from stepscope.stats.sample import Floats, Ints
 
 # EM stops when the log likelihood of all runs together is within this of its maximum.
 SLACK = 0.01
@@ -19,12 +19,12 @@ MOST_STEPS = 5_000
 PRIOR = 0.5
 
 
-def likelihood(log_likelihood: Floats) -> Floats:
+def scale_likelihood(log_likelihood: Floats) -> Floats:
     """Turn log likelihoods of shape (m, shapes) into likelihoods (shapes, m), the largest 1."""
     return np.ascontiguousarray(np.exp(log_likelihood - log_likelihood.max(1, keepdims=True)).T)
 
 
-def fit(rows: Floats) -> Floats:
+def fit_shares(rows: Floats) -> Floats:
     """Return the most likely shares, shape (shapes,), summing to 1.
 
     The likelihood is concave in the shares; with g the mean of L / mixture, the maximum is at most
@@ -36,7 +36,7 @@ def fit(rows: Floats) -> Floats:
     Source:
         Dempster, Laird and Rubin (1977), JRSS B 39:1-38, section 4.3.
 
-    >>> fit(np.array([[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])).tolist()
+    >>> fit_shares(np.array([[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])).tolist()
     [0.75, 0.25]
     """
     shapes, m = rows.shape
@@ -49,7 +49,7 @@ def fit(rows: Floats) -> Floats:
     return np.asarray(shares / shares.sum())
 
 
-def gibbs(
+def sample_counts(
     rows: Floats,
     start: Floats,
     *,
@@ -127,12 +127,12 @@ def influence(rows: Floats, shares: Floats) -> Floats:
     return np.asarray(np.linalg.solve(information, scores))
 
 
-def interior(shares: Floats, m: int) -> Floats:
+def move_inside(shares: Floats, m: int) -> Floats:
     """Shares moved off the edge by one run a shape."""
     return np.asarray((m * shares + 1) / (m + len(shares)))
 
 
-def cluster_sums(values: Floats, cluster: Ints, clusters: int) -> Floats:
+def sum_shapes_by_cluster(values: Floats, cluster: Ints, clusters: int) -> Floats:
     """Sum values of shape (shapes, m) by cluster: shape (shapes, clusters)."""
     return np.array([np.bincount(cluster, weights=row, minlength=clusters) for row in values])
 
@@ -152,5 +152,5 @@ def design_effect(pull: Floats, cluster: Ints) -> float:
     single = float((centred**2).sum())
     if single <= 0:
         return 1.0
-    together = float((cluster_sums(centred, cluster, clusters) ** 2).sum())
+    together = float((sum_shapes_by_cluster(centred, cluster, clusters) ** 2).sum())
     return max(1.0, together / single * clusters / (clusters - 1))

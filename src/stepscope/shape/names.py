@@ -1,7 +1,7 @@
 """The five shapes, in the order that every array and table uses.
 
 Source: the taxonomy of ARC (Tribbia); where a step is "early" or "late" is a convention of ours,
-see `stepscope.shape.bank`.
+see `stepscope.shape.templates`.
 """
 
 from __future__ import annotations

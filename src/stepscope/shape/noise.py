@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.shape import door
-from stepscope.shape.block import log_density
+from stepscope.shape import inputs
+from stepscope.shape.classifier import log_density
 from stepscope.shape.types import Bools, Floats
 from stepscope.values import Estimate, Unmeasured
 
@@ -64,7 +64,7 @@ class FleetNoise:
         return not low / APART <= sigma <= high * APART
 
 
-def learn(
+def learn_noise(
     values: npt.NDArray[np.float64],
     lengths: npt.NDArray[np.int64],
     *,
@@ -87,7 +87,7 @@ def learn(
     Raises:
         DataError: the lengths do not sum to the number of values, or the quantum makes no sense.
     """
-    flat, counts = door.ends(values, lengths)
+    flat, counts = inputs.check_lengths(values, lengths)
     patterns = _patterns(flat, counts)
     runs = sum(len(scores) for scores, _ in patterns)
     if runs < FEWEST_RUNS:
@@ -100,7 +100,7 @@ def learn(
     def fits(log_sigma: float, correlation: float) -> float:
         key = (round(log_sigma, 9), round(correlation, 9))
         if key not in seen:
-            what = door.asked(None, quantum, correlation)
+            what = inputs.check_assumptions(None, quantum, correlation)
             noise = math.exp(log_sigma)
             seen[key] = sum(
                 float(log_density(scores, there, np.full(len(there), noise), what).sum())
@@ -112,7 +112,7 @@ def learn(
     if sigma is None or isinstance(found, Unmeasured):
         return found
     if not 0 < sigma <= 1:
-        return door.BAD_SIGMA
+        return inputs.BAD_SIGMA
     return _at(math.log(sigma), fits, found)
 
 
@@ -123,7 +123,7 @@ def _patterns(flat: Floats, counts: Ints) -> list[tuple[Floats, Bools]]:
     for begin, count in zip(begins.tolist(), counts.tolist(), strict=True):
         scores = flat[begin : begin + count]
         there = ~np.isnan(scores)
-        if door.absence(scores, there, None) is None:
+        if inputs.find_absence_of_shape(scores, there, None) is None:
             found.setdefault(there.tobytes(), []).append(scores)
     common = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST_PATTERNS]
     every = [(key, scores) for key, group in common for scores in group]
@@ -198,7 +198,7 @@ def _parabola(table: Floats) -> tuple[Peak, Peak]:
 
 
 def _correlation(top: Peak, runs: int) -> Estimate:
-    most = door.MOST_CORRELATION
+    most = inputs.MOST_CORRELATION
     return _estimate(top, lambda value: min(max(value, -most), most), runs=runs, unit="correlation")
 
 

@@ -22,7 +22,7 @@ SigmaSource = Literal["given", "marginalised"]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class CredibleInterval:
     """A number with the limits of its 90 % interval, in the unit of the scores."""
 
     value: float
@@ -88,9 +88,9 @@ class Shape:
     unmodelled: bool
     gof_p: float
     low_level: bool
-    mean: Span
+    mean: CredibleInterval
     break_: BreakSteps
-    depth: Span | None
+    depth: CredibleInterval | None
     trough_length: int | None
     sigma: float
     sigma_source: SigmaSource
@@ -99,7 +99,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class ShapeBatch:
     """The shapes of many runs; every array has one row for each run that could be classified.
 
     Attributes:

@@ -67,7 +67,7 @@ class GateRule:
         return bool(self.failed)
 
 
-def weighted(scores: Sequence[float | None], weights: Sequence[float]) -> float | Unmeasured:
+def weighted_score(scores: Sequence[float | None], weights: Sequence[float]) -> float | Unmeasured:
     """Return the mean score under weights of 1, 2 and 3.
 
     Args:
@@ -81,7 +81,7 @@ def weighted(scores: Sequence[float | None], weights: Sequence[float]) -> float 
     Raises:
         DataError: lengths differ or a weight is not 1, 2 or 3.
 
-    >>> round(weighted([0.30, 0.85, 0.80, 0.88, 0.82, 0.90, 0.91], [3, 2, 3, 2, 1, 1, 1]), 3)
+    >>> round(weighted_score([0.30, 0.85, 0.80, 0.88, 0.82, 0.90, 0.91], [3, 2, 3, 2, 1, 1, 1]), 3)
     0.722
     """
     _check(scores, weights)

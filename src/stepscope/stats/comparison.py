@@ -1,26 +1,196 @@
-"""Two agents on the same cases, paired by case.
+"""Two groups of runs compared: by case, without shared cases, and by ratio of medians.
 
-The test and the interval are separate answers: the p value comes from permuting labels, which holds
-exactly for these cases; the interval speaks of tasks like these. Cases that only one agent ran are
-left out of the paired comparison and counted.
+The test and the interval are separate answers: the p value permutes labels and holds for these
+cases; the interval speaks of tasks like these. Cases that one agent alone ran are left out of a
+paired comparison and counted. Use `compare_paired` wherever the groups share cases: it is far
+sharper than `compare_unpaired`. Also here: Holm's adjustment for many questions, alpha spending
+over looks, and how many cases a difference needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil, erfc, sqrt
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.stats.clusters import Floats, codes
-from stepscope.stats.differences import difference_limits
-from stepscope.stats.multiplicity import holm
-from stepscope.stats.permutation import Tail, exact_p
-from stepscope.stats.power import detectable, runs_needed
-from stepscope.stats.sample import Frame, check, column, conclude, labelled
-from stepscope.stats.shuffling import Trials, shared, shuffled_p
+from stepscope.errors import DataError
+from stepscope.stats.intervals import (
+    cluster_variance,
+    difference_limits,
+    newcombe_limits,
+    welch_limits,
+)
+from stepscope.stats.permutation import HELD as permutation_HELD
+from stepscope.stats.permutation import (
+    SMALLEST,
+    TIE,
+    WORK,
+    PairedTrials,
+    Tail,
+    exact_p,
+    pair_trials,
+    shuffled_p,
+)
+from stepscope.stats.sample import (
+    FEWEST_CLUSTERS,
+    ClusterSums,
+    EstimateFrame,
+    Floats,
+    Ints,
+    as_column,
+    case_labels,
+    codes,
+    find_absence,
+    find_lack_of_spread,
+    make_estimate,
+    sum_by_cluster,
+)
 from stepscope.values import Estimate, Unmeasured
+
+
+def holm(p: npt.ArrayLike) -> Floats:
+    """Adjust p values so that rejecting those at most alpha keeps family-wise error at alpha.
+
+    Args:
+        p: shape (m,), in [0, 1]; m may be 0.
+
+    Returns:
+        shape (m,), in the order given.
+
+    Raises:
+        DataError: a p value is not finite or lies outside [0, 1].
+
+    Source:
+        Holm (1979), Scandinavian J. Statistics 6:65-70.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p, dtype=np.float64)
+    if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
+        raise DataError("holm takes p values in [0, 1], in one dimension")
+    order = np.argsort(values, kind="stable")
+    steps = values[order] * np.arange(len(values), 0, -1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(values) else steps
+    return adjusted
+
+
+def look_alpha(look: int, alpha: float = 0.05) -> float:
+    """Return what look number `look` (from 1) may spend: alpha / (j (j + 1)), summing to alpha.
+
+    Args:
+        look: which look, from 1.
+        alpha: chance of a false alarm over all looks for ever.
+
+    Raises:
+        DataError: the look is below 1, or alpha outside (0, 1).
+
+    Source:
+        calibration, section 1; the sum of 1/(j(j+1)) telescopes to 1.
+
+    >>> [round(look_alpha(j), 4) for j in (1, 2, 3)]
+    [0.025, 0.0083, 0.0042]
+    """
+    if look < 1 or not 0 < alpha < 1:
+        raise DataError(f"look_alpha takes look >= 1 and 0 < alpha < 1; got {look} and {alpha!r}")
+    return alpha / (look * (look + 1))
+
+
+# The usual chance of seeing a difference that is there.
+POWER = 0.80
+
+
+def runs_needed(difference: float, sd: float, *, level: float = 0.95, power: float = POWER) -> int:
+    """Return the cases needed to see a true difference of paired means.
+
+    Args:
+        difference: true difference, in the unit of `sd`, not 0.
+        sd: standard deviation of the per-case differences.
+        level: 1 - alpha of the two-sided test.
+        power: chance of seeing it.
+
+    Raises:
+        DataError: the difference is 0, or a share lies outside (0, 1).
+
+    Source:
+        ((z_alpha/2 + z_beta) * sd / difference)^2, e.g. Chow, Shao and Wang (2008), Sample Size
+        Calculations in Clinical Research, section 3.1.
+
+    >>> runs_needed(0.05, 0.5)
+    785
+    """
+    if difference == 0:
+        raise DataError("runs_needed: no number of cases shows a difference of 0")
+    return max(2, ceil((_z_sum(level, power) * sd / difference) ** 2))
+
+
+def detectable(cases: int, sd: float, *, level: float = 0.95, power: float = POWER) -> float:
+    """Return the smallest true difference of paired means that `cases` cases would show.
+
+    Args:
+        cases: number of cases, at least 1.
+        sd: standard deviation of the per-case differences.
+        level: 1 - alpha of the two-sided test.
+        power: chance of seeing it.
+
+    Raises:
+        DataError: fewer than one case, or a share lies outside (0, 1).
+
+    Source:
+        as `runs_needed`, solved for the difference.
+
+    >>> round(detectable(785, 0.5), 3)
+    0.05
+    """
+    if cases < 1:
+        raise DataError(f"detectable needs one or more cases, got {cases}")
+    return _z_sum(level, power) * sd / sqrt(cases)
+
+
+def runs_to_tell(
+    value: float, threshold: float, *, alpha: float, power: float = POWER
+) -> int | None:
+    """Return the independent runs that tell a true share from a threshold, by a one-sided limit.
+
+    Args:
+        value: the true share.
+        threshold: the share it is told from, strictly between 0 and 1.
+        alpha: chance that the limit lies on the wrong side of the truth.
+        power: chance of telling them apart.
+
+    Returns:
+        The runs; None where the share is the threshold: no number of runs tells them apart.
+
+    Raises:
+        DataError: a share is out of range.
+
+    Source:
+        the one-sample test of a proportion, e.g. Fleiss, Levin and Paik (2003), Statistical
+        Methods for Rates and Proportions, section 2.4.
+
+    >>> runs_to_tell(0.05, 0.10, alpha=0.05)
+    184
+    """
+    if not (0 <= value <= 1 and 0 < threshold < 1 and 0 < alpha < 1 and 0 < power < 1):
+        raise DataError(f"runs_to_tell got share {value!r} and threshold {threshold!r}")
+    if value == threshold:
+        return None
+    z_alpha, z_power = NormalDist().inv_cdf(1 - alpha), NormalDist().inv_cdf(power)
+    spread = z_alpha * sqrt(threshold * (1 - threshold)) + z_power * sqrt(value * (1 - value))
+    return max(1, ceil((spread / (threshold - value)) ** 2))
+
+
+def _z_sum(level: float, power: float) -> float:
+    """Z of the two-sided level plus z of the power."""
+    if not (0 < level < 1 and 0 < power < 1):
+        raise DataError(f"level {level!r} and power {power!r} must lie between 0 and 1")
+    return NormalDist().inv_cdf((1 + level) / 2) + NormalDist().inv_cdf(power)
+
 
 # The difference that "to see 5 points you need about N cases" speaks of, in shares.
 FIVE_POINTS = 0.05
@@ -104,13 +274,13 @@ def compare_paired(
     >>> compare_paired([0] * 20, cases, [1] * 9 + [0] * 11, cases, rng=rng).p
     0.00390625
     """
-    a, b = column(first, "first"), column(second, "second")
-    frame = Frame(level=level, unmeasured=unmeasured, unit=unit, unit_of_n="cases")
-    if (absent := check(np.concatenate([a, b]), frame)) is not None:
+    a, b = as_column(first, "first"), as_column(second, "second")
+    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit=unit, unit_of_n="cases")
+    if (absent := find_absence(np.concatenate([a, b]), frame)) is not None:
         return absent
-    labels = labelled("compare_paired", (a, b), (first_cases, second_cases))
+    labels = case_labels("compare_paired", (a, b), (first_cases, second_cases))
     dense = codes([*labels[0], *labels[1]])
-    trials, only = shared((a, b), (dense[: len(a)], dense[len(a) :]))
+    trials, only = pair_trials((a, b), (dense[: len(a)], dense[len(a) :]))
     if not len(trials.first):
         return Unmeasured("insufficient_data", "the two agents ran no case in common")
     bounded = unit == "share" and min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
@@ -118,7 +288,7 @@ def compare_paired(
     with np.errstate(all="ignore"):
         if not np.isfinite(trials.differences()).all():
             return Unmeasured("undefined", "the values are too large for a difference")
-        p, method = _p(trials, rng=rng, draws=draws, tail=tail)
+        p, method = _paired_p(trials, rng=rng, draws=draws, tail=tail)
         found = _described(trials.differences(), frame, bounded=bounded, see=see)
     return replace(found, p=p, method=method, only_first=only[0], only_second=only[1])
 
@@ -136,7 +306,9 @@ def adjust(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]:
     }
 
 
-def _p(trials: Trials, *, rng: np.random.Generator, draws: int, tail: Tail) -> tuple[float, str]:
+def _paired_p(
+    trials: PairedTrials, *, rng: np.random.Generator, draws: int, tail: Tail
+) -> tuple[float, str]:
     """Exact p for passes where the null is small enough, shuffled p otherwise."""
     if np.isin(trials.values, (0.0, 1.0)).all():
         first, second = trials.sums()
@@ -149,13 +321,13 @@ def _p(trials: Trials, *, rng: np.random.Generator, draws: int, tail: Tail) -> t
 
 
 def _described(
-    differences: Floats, frame: Frame, *, bounded: bool, see: float | None
+    differences: Floats, frame: EstimateFrame, *, bounded: bool, see: float | None
 ) -> Comparison:
     """All of a comparison but its p."""
     n = len(differences)
     sd = _spread(differences, bounded=bounded)
     return Comparison(
-        effect=_effect(differences, replace(frame, n_tasks=n), bounded=bounded),
+        effect=_paired_effect(differences, replace(frame, n_tasks=n), bounded=bounded),
         p=1.0,
         method="",
         n=n,
@@ -166,7 +338,9 @@ def _described(
     )
 
 
-def _effect(differences: Floats, frame: Frame, *, bounded: bool) -> Estimate | Unmeasured:
+def _paired_effect(
+    differences: Floats, frame: EstimateFrame, *, bounded: bool
+) -> Estimate | Unmeasured:
     """Interval of the mean difference over cases."""
     cases = len(differences)
     if cases < 2:
@@ -176,7 +350,7 @@ def _effect(differences: Floats, frame: Frame, *, bounded: bool) -> Estimate | U
     found = difference_limits(differences, frame.level, bounded=bounded)
     value, low, high = (float(x) for x in found)
     method = "paired t, pseudo-cases" if bounded else "paired t"
-    return conclude((value, low, high), method=method, n=cases, frame=frame)
+    return make_estimate((value, low, high), method=method, n=cases, frame=frame)
 
 
 def _spread(differences: Floats, *, bounded: bool) -> float | None:
@@ -188,3 +362,210 @@ def _spread(differences: Floats, *, bounded: bool) -> float | None:
         return None
     sd = float(differences.std(ddof=1))
     return sd if np.isfinite(sd) and sd > 0 else None
+
+
+MEDIAN_DRAWS = 2_000
+# Weights held at one time: 16 MB.
+HELD = 2_000_000
+
+
+def median_ratio(
+    first: npt.ArrayLike,
+    first_cases: npt.ArrayLike,
+    second: npt.ArrayLike,
+    second_cases: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    draws: int = MEDIAN_DRAWS,
+) -> Estimate | Unmeasured:
+    """Median of the second group over median of the first, on the cases that both have.
+
+    Args:
+        first: shape (n,), a figure of each run of the first group, none negative.
+        first_cases: shape (n,), the case of each run, any hashable labels.
+        second: shape (m,), the same figure of the second group.
+        second_cases: shape (m,), cases of its runs.
+        rng: draws the resamples.
+        level: coverage of the interval, a share.
+        unmeasured: runs of both without a value, by kind.
+        draws: number of resamples.
+
+    Returns:
+        The ratio, n being the cases shared; without limits below 20 of them. `Unmeasured` without a
+        shared case, with values not finite, or where the first median is 0.
+
+    Raises:
+        DataError: values and cases differ in shape, or a value is negative.
+
+    Source:
+        Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13, on clusters.
+
+    >>> cases = [*range(30)]
+    >>> found = median_ratio([10.0] * 30, cases, [12.0] * 30, cases, rng=np.random.default_rng(0))
+    >>> found.value, found.low, found.high
+    (1.2, 1.2, 1.2)
+    """
+    values = [as_column(first, "first"), as_column(second, "second")]
+    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit="ratio", unit_of_n="cases")
+    if (absent := find_absence(np.concatenate(values), frame)) is not None:
+        return absent
+    labels = case_labels("median_ratio", values, (first_cases, second_cases))
+    if min(side.min(initial=0.0) for side in values) < 0:
+        raise DataError("median_ratio takes figures of 0 or more")
+    shared = set(labels[0]) & set(labels[1])
+    if not shared:
+        return Unmeasured("insufficient_data", "the two groups ran no case in common")
+    sides = _shared_cases(values, labels, shared)
+    before, after = (float(np.median(side)) for side, _ in sides)
+    if before == 0:
+        return Unmeasured("undefined", "the median to compare with is 0")
+    n = len(shared)
+    frame = replace(frame, n_tasks=n)
+    if n < FEWEST_CLUSTERS:
+        frame = replace(frame, diagnostics=(f"below {FEWEST_CLUSTERS} cases: no limits",))
+        return make_estimate(
+            (after / before, None, None), method="ratio of medians", n=n, frame=frame
+        )
+    ratios = _resample_medians(sides, n, rng, draws)
+    limits = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], method="nearest")
+    low, high = (float(x) if np.isfinite(x) else None for x in limits)
+    return make_estimate((after / before, low, high), method="bootstrap", n=n, frame=frame)
+
+
+def _shared_cases(
+    values: Sequence[Floats], labels: Sequence[list[object]], shared: set[object]
+) -> list[tuple[Floats, Ints]]:
+    """Return both groups' runs of the shared cases, with the cases numbered alike from 0."""
+    dense = codes([case for side in labels for case in side if case in shared])
+    first, second = (
+        side[[case in shared for case in cases]] for side, cases in zip(values, labels, strict=True)
+    )
+    return [(first, dense[: len(first)]), (second, dense[len(first) :])]
+
+
+def _resample_medians(
+    sides: list[tuple[Floats, Ints]], n: int, rng: np.random.Generator, draws: int
+) -> Floats:
+    """Ratio of the medians in each resample of whole cases; infinite where the first is 0."""
+    chunk = max(1, HELD // max(len(side) for side, _ in sides))
+    ratios = np.empty(draws)
+    for start in range(0, draws, chunk):
+        weights = rng.multinomial(n, np.full(n, 1 / n), size=min(chunk, draws - start))
+        before, after = (_medians(side, cases, weights) for side, cases in sides)
+        ratios[start : start + len(weights)] = np.divide(
+            after, before, out=np.full(len(weights), np.inf), where=before > 0
+        )
+    return ratios
+
+
+def _medians(values: Floats, cases: Ints, weights: npt.NDArray[np.int64]) -> Floats:
+    """Median of each resample, `weights` saying how often each case is in it."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[:, cases[order]], axis=1)
+    half = reached[:, -1:] / 2
+    lower = values[order][np.argmax(reached >= half, axis=1)]
+    upper = values[order][np.argmax(reached > half, axis=1)]
+    return np.asarray((lower + upper) / 2)
+
+
+def compare_unpaired(
+    first: npt.ArrayLike,
+    first_tasks: npt.ArrayLike,
+    second: npt.ArrayLike,
+    second_tasks: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit: str = "share",
+    draws: int = DRAWS,
+) -> Comparison | Unmeasured:
+    """Compare two fleets that ran different tasks.
+
+    Args:
+        first: shape (n,), a figure of each run of the first fleet.
+        first_tasks: shape (n,), the task of each run.
+        second: shape (m,), the same figure of the second fleet.
+        second_tasks: shape (m,), its tasks; a label that the first fleet has too is another task.
+        rng: draws the assignments of tasks to fleets.
+        level: coverage of the effect's interval, a share.
+        unmeasured: runs of both without a value, by kind.
+        unit: unit of the values; shares take values in [0, 1].
+        draws: assignments drawn.
+
+    Returns:
+        The comparison, its effect second minus first. `Unmeasured` when a fleet has fewer than two
+        tasks or a value is not finite. The effect alone is `Unmeasured` when nothing varies.
+
+    Raises:
+        DataError: values and tasks differ in shape.
+
+    Source:
+        Newcombe (1998), Statistics in Medicine 17:873-890, method 10, with the clustered limits of
+        `proportion`; Welch (1947), Biometrika 34:28-35, for other figures; p by permuting whole
+        tasks between fleets (Phipson and Smyth 2010).
+
+    >>> found = compare_unpaired([0, 1] * 9, range(18), [1] * 9, range(9),
+    ...     rng=np.random.default_rng(0))
+    >>> found.effect.value
+    0.5
+    """
+    a, b = as_column(first, "first"), as_column(second, "second")
+    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit=unit)
+    absent = find_absence(np.concatenate([a, b]), frame)
+    if absent is not None:
+        return absent
+    fleets = sum_by_cluster(a, np.asarray(first_tasks)), sum_by_cluster(b, np.asarray(second_tasks))
+    absent = find_lack_of_spread(min(len(fleet.sums) for fleet in fleets), 2, frame)
+    if absent is not None:
+        return absent
+    bounded = unit == "share" and min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
+    n_tasks = sum(len(fleet.sums) for fleet in fleets)
+    with np.errstate(all="ignore"):
+        effect = _unpaired_effect(
+            *fleets, replace(frame, n_tasks=n_tasks), len(a) + len(b), bounded=bounded
+        )
+        p, method = _unpaired_p(*fleets, rng=rng, draws=draws)
+    return Comparison(effect=effect, p=p, method=method, n=n_tasks)
+
+
+def _unpaired_effect(
+    first: ClusterSums, second: ClusterSums, frame: EstimateFrame, n: int, *, bounded: bool
+) -> Estimate | Unmeasured:
+    """Interval of the difference of the two means."""
+    limits = newcombe_limits if bounded else welch_limits
+    value, low, high = (float(x) for x in limits(first, second, frame.level))
+    if low == high:
+        return Unmeasured("undefined", "no value differs from another within a fleet: no spread")
+    method = "newcombe clustered" if bounded else "welch clustered"
+    return make_estimate((value, low, high), method=method, n=n, frame=frame)
+
+
+def _unpaired_p(
+    first: ClusterSums, second: ClusterSums, *, rng: np.random.Generator, draws: int
+) -> tuple[float, str]:
+    """Two-sided p of the difference, whole tasks handed to the fleets at random."""
+    sums = np.concatenate([first.sums, second.sums])
+    sizes = np.concatenate([first.sizes, second.sizes])
+    seen = abs(float(second.sums.sum() / second.sizes.sum() - first.sums.sum() / first.sizes.sum()))
+    if len(sums) * draws > WORK:
+        variance = sum(float(cluster_variance(x.sums, x.sizes)[1]) for x in (first, second))
+        p = erfc(seen / sqrt(2 * variance)) if variance > 0 else 1.0
+        return max(p, SMALLEST), "normal clustered"
+    taken = len(first.sums)
+    hits, done, chunk = 0, 0, max(1, permutation_HELD // len(sums))
+    while done < draws:
+        keys = rng.random((min(chunk, draws - done), len(sums)))
+        chosen = np.argpartition(keys, taken - 1, axis=1)[:, :taken]
+        hits += _at_least(seen, sums, sizes, chosen)
+        done += len(keys)
+    return (1 + hits) / (1 + draws), "permutation drawn"
+
+
+def _at_least(seen: float, sums: Floats, sizes: Floats, chosen: npt.NDArray[np.int64]) -> int:
+    """How many assignments differ by at least what was seen."""
+    top, bottom = sums[chosen].sum(axis=1), sizes[chosen].sum(axis=1)
+    difference = (sums.sum() - top) / (sizes.sum() - bottom) - top / bottom
+    return int((np.abs(difference) >= seen * (1 - TIE)).sum())

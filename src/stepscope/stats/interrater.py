@@ -1,31 +1,300 @@
-"""How far raters agree, beyond what chance would give: people, judges, families of judges.
+"""Agreement of raters beyond chance: kappa, Fleiss, Krippendorff's alpha, Gwet, PABAK, with limits.
 
-The interval weighs whole runs by Gamma(1), since what is said of one run hangs together, and adds
-pseudo-pairs of total mass 2, so that twenty items that all agree are not taken for certainty.
-Refuses a value where the raters gave one answer throughout: kappa is then undefined, not 1.
+Items that raters answered alike are one kind, counted; a coefficient is a function of sums over
+kinds, computed for many resamples at once. The interval weighs whole runs by Gamma(1), since the
+ratings of one run hang together, and adds pseudo-pairs of total mass 2, so that twenty items that
+all agree are not taken for certainty. Refuses a value where the raters gave one answer throughout:
+kappa is then undefined, not 1. Sources: see `agreement`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats.clusters import Floats
-from stepscope.stats.coefficients import (
-    COEFFICIENTS,
-    Metric,
-    Name,
-    counts,
-    distances,
-    ordinal,
+from stepscope.stats.sample import (
+    EstimateFrame,
+    Floats,
+    Ints,
+    cluster_index,
+    make_estimate,
+    nothing_measured,
 )
-from stepscope.stats.ratings import Kinds, kinds
-from stepscope.stats.sample import Frame, conclude
-from stepscope.stats.worstcase import nothing_measured
 from stepscope.values import Estimate, Unmeasured
+
+CoefficientName = Literal["raw", "kappa", "fleiss", "alpha", "gwet", "pabak"]
+Metric = Literal["nominal", "ordinal", "linear", "quadratic"]
+
+# Chance disagreement below this is rounding of floats: the raters gave one answer throughout.
+_NOTHING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """What a coefficient needs of items, and what it makes of the sums.
+
+    Attributes:
+        features: of answers, shape (kinds, raters), and the number of categories q; returns
+            shape (kinds, d).
+        value: of sums, shape (resamples, d), and distances, shape (q, q) or (resamples, q, q);
+            returns shape (resamples,), NaN where undefined.
+    """
+
+    features: Callable[[Ints, int], Floats]
+    value: Callable[[Floats, Floats], Floats]
+
+
+def category_distances(metric: Metric, values: Floats) -> Floats:
+    """Return the distance between every two categories, shape (q, q), largest 1.
+
+    Ordinal distances depend on how often categories are used; see `ordinal_distances`.
+    """
+    if metric in ("nominal", "ordinal"):
+        return 1.0 - np.eye(len(values))
+    apart = np.abs(values[:, None] - values[None, :])
+    if metric == "quadratic":
+        apart = apart**2
+    return np.asarray(apart / max(float(apart.max(initial=0.0)), _NOTHING))
+
+
+def ordinal_distances(used: Floats) -> Floats:
+    """Return Krippendorff's ordinal distances, shape (resamples, q, q), from use, (resamples, q).
+
+    Source: Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, section E.
+    """
+    upto = np.cumsum(used, axis=1) - used / 2
+    return np.asarray((upto[:, :, None] - upto[:, None, :]) ** 2)
+
+
+def count_categories(answers: Ints, q: int) -> Floats:
+    """Return how many raters gave each category, shape (kinds, q)."""
+    return np.asarray((answers[:, :, None] == np.arange(q)).sum(axis=1), dtype=np.float64)
+
+
+def _pairs(r: Floats) -> Floats:
+    """Ordered pairs of different raters by their categories, shape (kinds, q, q)."""
+    return r[:, :, None] * r[:, None, :] - r[:, :, None] * np.eye(r.shape[1])
+
+
+def _shares(answers: Ints, q: int) -> Floats:
+    """Agreement of an item's pairs, and how its ratings spread: shape (kinds, q * q + q + 2)."""
+    r = count_categories(answers, q)
+    m = r.sum(axis=1)
+    paired = m >= 2
+    agreement = _pairs(r) / np.where(paired, m * (m - 1), 1)[:, None, None]
+    spread = r / np.maximum(m, 1)[:, None]
+    parts = (agreement.reshape(len(r), q * q), spread, paired[:, None], (m >= 1)[:, None])
+    return np.concatenate(parts, axis=1)
+
+
+def _coincidences(answers: Ints, q: int) -> Floats:
+    """Krippendorff's coincidences of an item: shape (kinds, q * q)."""
+    r = count_categories(answers, q)
+    m = r.sum(axis=1)
+    return np.asarray((_pairs(r) / np.maximum(m - 1, 1)[:, None, None]).reshape(len(r), q * q))
+
+
+def _confusion(answers: Ints, q: int) -> Floats:
+    """First rater down, second across; nothing where one of them is silent."""
+    first, second = (answers[:, at, None] == np.arange(q) for at in (0, 1))
+    return np.asarray(first[:, :, None] & second[:, None, :], np.float64).reshape(-1, q * q)
+
+
+def _chance_corrected(observed: Floats, expected: Floats) -> Floats:
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(expected > _NOTHING, 1 - observed / expected, np.nan))
+
+
+def _apart(weights: Floats, distance: Floats) -> Floats:
+    """Return the mean distance under weights of shape (resamples, q, q)."""
+    return np.asarray((weights * distance).sum(axis=(1, 2)))
+
+
+def _square(flat: Floats) -> Floats:
+    q = round(flat.shape[1] ** 0.5)
+    return flat.reshape(-1, q, q)
+
+
+def _over(sums: Floats, whole: Floats) -> Floats:
+    """Return sums as shares of a whole, shape (resamples,), NaN where that is 0."""
+    with np.errstate(all="ignore"):
+        return np.asarray(sums / np.where(whole > 0, whole, np.nan)[:, None])
+
+
+def _kappa(sums: Floats, distance: Floats) -> Floats:
+    table = _square(_over(sums, sums.sum(axis=1)))
+    by_chance = table.sum(axis=2)[:, :, None] * table.sum(axis=1)[:, None, :]
+    return _chance_corrected(_apart(table, distance), _apart(by_chance, distance))
+
+
+def _alpha(sums: Floats, distance: Floats) -> Floats:
+    table = _square(sums)
+    used = table.sum(axis=2)
+    whole = used.sum(axis=1)
+    by_chance = used[:, :, None] * used[:, None, :]
+    # A pair of ratings is the least that there is; light draws of weights may sum to less.
+    others = np.maximum(whole - 1, whole / 2)
+    expected = _over(by_chance.reshape(len(sums), -1), whole * others)
+    observed = _over(sums, whole)
+    return _chance_corrected(
+        _apart(_square(observed), distance), _apart(_square(expected), distance)
+    )
+
+
+def _split(sums: Floats) -> tuple[Floats, Floats]:
+    """Return agreement, shape (resamples, q, q), and spread, shape (resamples, q), as shares."""
+    wide = sums.shape[1] - 2
+    q = round((-1 + (1 + 4 * wide) ** 0.5) / 2)
+    agreement = _over(sums[:, : q * q], sums[:, -2])
+    return _square(agreement), _over(sums[:, q * q : -2], sums[:, -1])
+
+
+def _fleiss(sums: Floats, distance: Floats) -> Floats:
+    agreement, used = _split(sums)
+    by_chance = used[:, :, None] * used[:, None, :]
+    return _chance_corrected(_apart(agreement, distance), _apart(by_chance, distance))
+
+
+def _gwet(sums: Floats, distance: Floats) -> Floats:
+    agreement, used = _split(sums)
+    q = used.shape[1]
+    weight = 1 - distance
+    with np.errstate(all="ignore"):
+        hit = (used * (1 - used)).sum(axis=1) * weight.sum() / (q * (q - 1))
+        found = (_apart(agreement, weight) - hit) / (1 - hit)
+    return np.asarray(np.where(1 - hit > _NOTHING, found, np.nan))
+
+
+def _raw_agreement(sums: Floats, distance: Floats) -> Floats:
+    agreement, _ = _split(sums)
+    return 1 - _apart(agreement, distance)
+
+
+def _pabak(sums: Floats, distance: Floats) -> Floats:
+    agreement, _ = _split(sums)
+    q = agreement.shape[1]
+    by_chance = np.full(len(agreement), distance.sum() / q**2)
+    return _chance_corrected(_apart(agreement, distance), by_chance)
+
+
+COEFFICIENTS: dict[CoefficientName, Coefficient] = {
+    "raw": Coefficient(_shares, _raw_agreement),
+    "kappa": Coefficient(_confusion, _kappa),
+    "fleiss": Coefficient(_shares, _fleiss),
+    "alpha": Coefficient(_coincidences, _alpha),
+    "gwet": Coefficient(_shares, _gwet),
+    "pabak": Coefficient(_shares, _pabak),
+}
+
+
+# More categories than this are no categories; scores are to be rounded (a percentage point is 101).
+MOST_CATEGORIES = 128
+# Kinds are numbered within this, so that one integer names the answers of every rater.
+_MOST_CODES = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class RatingPatterns:
+    """The distinct items, how often each occurs, and in which runs.
+
+    Attributes:
+        answers: shape (kinds, raters), the category that each rater gave, -1 where none.
+        often: shape (kinds,), items of each kind.
+        categories: how many categories there are.
+        kind: shape (items,), the kind of each item; None where every item is its own run.
+        run: shape (items,), the run of each item; None likewise.
+    """
+
+    answers: Ints
+    often: Floats
+    categories: int
+    kind: Ints | None = None
+    run: Ints | None = None
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are."""
+        return int(self.often.sum()) if self.run is None else int(self.run.max(initial=-1)) + 1
+
+    def units(self, features: Floats) -> tuple[Floats, Floats]:
+        """Return what is weighed as a whole: sums of features, and how many runs are just so.
+
+        Args:
+            features: shape (kinds, d).
+
+        Returns:
+            shapes (units, d) and (units,): kinds where every item is its own run, else runs.
+        """
+        if self.kind is None or self.run is None:
+            return features, self.often
+        columns = [np.bincount(self.run, weights=f[self.kind]) for f in features.T]
+        return np.stack(columns, axis=1), np.ones(self.runs)
+
+
+def count_patterns(
+    ratings: npt.ArrayLike,
+    *,
+    categories: int | None = None,
+    clusters: npt.ArrayLike | None = None,
+) -> RatingPatterns:
+    """Count the distinct items.
+
+    Args:
+        ratings: shape (items, raters), categories as codes from 0, -1 where a rater gave none.
+        categories: how many there are; None counts up to the largest code.
+        clusters: shape (items,), the run that each item is of; None makes every item its own.
+
+    Raises:
+        DataError: not two-dimensional whole numbers from -1, fewer than two raters, too many
+            categories, or clusters of another length.
+    """
+    given = _checked(ratings)
+    q = int(given.max(initial=-1)) + 1
+    if categories is not None and not q <= categories <= MOST_CATEGORIES:
+        raise DataError(f"categories is {categories}; expected {q} to {MOST_CATEGORIES}")
+    answers, kind = _distinct(given + 1, q + 1)
+    often = np.bincount(kind, minlength=len(answers)).astype(np.float64)
+    found = RatingPatterns(answers - 1, often, q if categories is None else categories)
+    run = cluster_index(clusters, len(given))
+    alone = run.max(initial=-1) + 1 == len(run)
+    return found if alone else replace(found, kind=kind, run=run)
+
+
+def _checked(ratings: npt.ArrayLike) -> Ints:
+    given = np.asarray(ratings)
+    if given.ndim != 2 or given.shape[1] < 2:
+        raise DataError(f"ratings have shape {given.shape}; expected (items, 2 or more raters)")
+    if given.size and (given.dtype.kind not in "iu" or given.min() < -1):
+        raise DataError("ratings are no codes; expected whole numbers from 0, -1 for none")
+    if given.max(initial=-1) >= MOST_CATEGORIES:
+        raise DataError(
+            f"{int(given.max()) + 1} categories; expected at most {MOST_CATEGORIES}: round scores"
+        )
+    return np.asarray(given, dtype=np.int64)
+
+
+def _distinct(shifted: Ints, base: int) -> tuple[Ints, Ints]:
+    """Return the distinct rows and, for each row, which of them it is."""
+    raters = shifted.shape[1]
+    if base**raters >= _MOST_CODES:
+        rows, kind = np.unique(shifted, axis=0, return_inverse=True)
+        return rows, np.asarray(kind.reshape(-1), dtype=np.int64)
+    powers = base ** np.arange(raters, dtype=np.int64)
+    codes = shifted @ powers
+    if base**raters <= 4 * len(codes):
+        present = np.bincount(codes, minlength=base**raters) > 0
+        found = np.flatnonzero(present)
+        kind = (np.cumsum(present) - 1)[codes]
+    else:
+        found, kind = np.unique(codes, return_inverse=True)
+    rows = found[:, None] // powers % base
+    return np.asarray(rows, dtype=np.int64), np.asarray(kind, dtype=np.int64)
+
 
 # Weights drawn at most; beyond it the jackknife over runs gives the interval.
 MOST_WEIGHTS = 8_000_000
@@ -33,7 +302,7 @@ MOST_WEIGHTS = 8_000_000
 
 def agreement(
     ratings: npt.ArrayLike,
-    coefficient: Name = "kappa",
+    coefficient: CoefficientName = "kappa",
     *,
     rng: np.random.Generator,
     metric: Metric = "nominal",
@@ -83,7 +352,7 @@ def agreement(
     """
     if not 0 < level < 1:
         raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")
-    read = kinds(ratings, categories=categories, clusters=clusters)
+    read = count_patterns(ratings, categories=categories, clusters=clusters)
     if coefficient == "kappa" and read.answers.shape[1] != 2:
         raise DataError(
             f"kappa is of two raters, got {read.answers.shape[1]}; ask for fleiss or alpha"
@@ -94,7 +363,7 @@ def agreement(
     n = int(read.often[paired].sum())
     if not n:
         return nothing_measured(unmeasured, "items")
-    asked = _Asked(coefficient, read, metric, values)
+    asked = _WeightedCoefficient(coefficient, read, metric, values)
     value = asked.value()
     if not np.isfinite(value):
         return Unmeasured(
@@ -103,11 +372,11 @@ def agreement(
         )
     few = read.runs < 2
     limits = (None, None) if few else asked.limits(rng, draws, level)
-    return conclude(
+    return make_estimate(
         (value, *limits),
         method="bayesian bootstrap",
         n=n,
-        frame=Frame(
+        frame=EstimateFrame(
             level=level,
             unmeasured=unmeasured,
             unit=coefficient,
@@ -118,18 +387,22 @@ def agreement(
     )
 
 
-class _Asked:
+class _WeightedCoefficient:
     """One coefficient of one set of ratings: features once, values for any weights."""
 
     def __init__(
-        self, name: Name, read: Kinds, metric: Metric, values: npt.ArrayLike | None
+        self,
+        name: CoefficientName,
+        read: RatingPatterns,
+        metric: Metric,
+        values: npt.ArrayLike | None,
     ) -> None:
         q = read.categories
         places = np.arange(q, dtype=np.float64) if values is None else np.asarray(values, float)
         if places.shape != (q,) or not np.isfinite(places).all():
             raise DataError(f"values have shape {places.shape}; expected {q} finite numbers")
         self._q = q
-        self._distance = None if metric == "ordinal" else distances(metric, places)
+        self._distance = None if metric == "ordinal" else category_distances(metric, places)
         made = COEFFICIENTS[name]
         self._of = made.value
         self._grouped = read.run is not None
@@ -158,7 +431,7 @@ class _Asked:
     def _values(self, sums: Floats) -> Floats:
         if self._distance is not None:
             return self._of(sums, self._distance)
-        return self._of(sums, ordinal(sums.reshape(-1, self._q, self._q).sum(axis=2)))
+        return self._of(sums, ordinal_distances(sums.reshape(-1, self._q, self._q).sum(axis=2)))
 
     def _shape(self, level: float) -> float:
         """Return the Gamma shape that makes few runs of several items spread as t would.
@@ -187,7 +460,7 @@ class _Asked:
         return low, high
 
 
-def _ratings_an_item(read: Kinds) -> float:
+def _ratings_an_item(read: RatingPatterns) -> float:
     """Mean number of ratings of the items that have two or more."""
     ratings = (read.answers >= 0).sum(axis=1)
     paired = ratings >= 2
@@ -206,7 +479,7 @@ def _pseudo_pairs(raters: int, q: int) -> tuple[npt.NDArray[np.int64], Floats]:
     return answers, np.where(same, 1 / q, 1 / max(q * (q - 1), 1))
 
 
-def usage(ratings: npt.ArrayLike, *, categories: int | None = None) -> Floats:
+def category_shares(ratings: npt.ArrayLike, *, categories: int | None = None) -> Floats:
     """Share of all ratings that each category got, one row a rater.
 
     Args:
@@ -219,10 +492,12 @@ def usage(ratings: npt.ArrayLike, *, categories: int | None = None) -> Floats:
     Source: Byrt, Bishop and Carlin (1993), J. Clin. Epidemiol. 46:423-429, whose prevalence and
     bias indices are differences within and between its rows.
 
-    >>> usage([[0, 1], [1, 1]]).tolist()
+    >>> category_shares([[0, 1], [1, 1]]).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """
-    read = kinds(ratings, categories=categories)
+    read = count_patterns(ratings, categories=categories)
     raters = range(read.answers.shape[1])
-    used = np.stack([read.often @ counts(read.answers[:, [at]], read.categories) for at in raters])
+    used = np.stack(
+        [read.often @ count_categories(read.answers[:, [at]], read.categories) for at in raters]
+    )
     return np.asarray(used / np.maximum(used.sum(axis=1, keepdims=True), 1))

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats.clusters import Floats
-from stepscope.stats.proportions import share
-from stepscope.stats.sample import column
+from stepscope.stats.estimates import mean_share
+from stepscope.stats.sample import Floats, as_column
 from stepscope.values import Estimate, Unmeasured
 
 
@@ -71,7 +70,7 @@ def pass_hat_k(
     if isinstance(found, Unmeasured):
         return found
     chances, lost = found
-    return share(chances, level=level, unmeasured=lost, unit_of_n="tasks")
+    return mean_share(chances, level=level, unmeasured=lost, unit_of_n="tasks")
 
 
 def pass_at_k(
@@ -110,14 +109,14 @@ def pass_at_k(
     if isinstance(found, Unmeasured):
         return found
     chances, lost = found
-    return share(1 - chances, level=level, unmeasured=lost, unit_of_n="tasks")
+    return mean_share(1 - chances, level=level, unmeasured=lost, unit_of_n="tasks")
 
 
 def _chances(
     successes: npt.ArrayLike, trials: npt.ArrayLike, k: int, unmeasured: Mapping[str, int] | None
 ) -> tuple[Floats, dict[str, int]] | Unmeasured:
     """Chance of each task that has k trials, and the losses with the others added."""
-    passed, tried = column(successes, "successes"), column(trials, "trials")
+    passed, tried = as_column(successes, "successes"), as_column(trials, "trials")
     if passed.shape != tried.shape:
         raise DataError(f"successes have shape {passed.shape}, trials {tried.shape}")
     if k < 1:

@@ -1,21 +1,24 @@
-"""Is a difference in pass rates chance? The exact null of permuting trial labels within cases.
+"""P values from permuting trial labels within cases: is a difference between two agents chance?
 
-Under "the agent makes no difference" every way to hand a case's trials to the two agents is equally
-likely, so that the passes handed to one agent are hypergeometric, and the cases add up by
-convolution. Other figures: `shuffling`.
+Passes have an exact null: the passes handed to one agent are hypergeometric in each case, and cases
+add up by convolution (`exact_p`). For other figures (`shuffled_p`) every assignment is listed where
+there are few, drawn where there are many, and for thousands of values taken as normal with the
+exact variance of the permutation.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from math import comb, gcd, lcm
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb, erfc, gcd, lcm, log, sqrt
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.stats.clusters import Floats
+from stepscope.stats.sample import Floats, Ints
 
 # Points of the exact null; beyond, the null is drawn (an odd mixture of trial numbers).
 LATTICE = 1 << 18
@@ -69,17 +72,18 @@ def exact_p(cases: Iterable[Case], *, tail: Tail = "both") -> float | None:
         stride = unit // na + unit // nb
         grid = np.zeros((len(chances) - 1) * (stride // step) + 1)
         grid[:: stride // step] = chances
-        null = convolve(null, power(grid, count))
+        null = convolve(null, convolution_power(grid, count))
         lowest += count * (first * stride - m * (unit // na))
     seen = sum(n * (b * (unit // nb) - a * (unit // na)) for (a, na, b, nb), n in observed.items())
     differences = lowest + step * np.arange(len(null))
     p = float(
-        null[extreme(differences, abs(seen) if tail == "both" else seen, tail)].sum() / null.sum()
+        null[is_as_extreme(differences, abs(seen) if tail == "both" else seen, tail)].sum()
+        / null.sum()
     )
     return min(1.0, max(p, float(np.finfo(np.float64).eps)))
 
 
-def extreme(differences: npt.NDArray[Any], seen: float, tail: Tail) -> npt.NDArray[np.bool_]:
+def is_as_extreme(differences: npt.NDArray[Any], seen: float, tail: Tail) -> npt.NDArray[np.bool_]:
     """Tell which differences are as far out as `seen` on the side asked about; both: as |seen|."""
     if tail == "both":
         return np.asarray(np.abs(differences) >= seen)
@@ -95,7 +99,7 @@ def convolve(first: Floats, second: Floats) -> Floats:
     return np.maximum(np.fft.irfft(product, size), 0.0)
 
 
-def power(chances: Floats, times: int) -> Floats:
+def convolution_power(chances: Floats, times: int) -> Floats:
     """Distribution of the sum of `times` independent copies, by repeated squaring."""
     result, square = np.ones(1), chances
     while times:
@@ -105,3 +109,162 @@ def power(chances: Floats, times: int) -> Floats:
         if times:
             square = convolve(square, square)
     return result
+
+
+# Hand-outs that are still listed one by one.
+ENUMERATED = 20_000
+# Values permuted in all draws together; beyond, the normal with the exact variance is used.
+WORK = 50_000_000
+# Random keys held at one time: 16 MB.
+HELD = 2_000_000
+# Differences closer than this share of the observed one, or of the largest deviation from the mean
+# of its case, are the same difference.
+TIE = 1e-10
+# No p is reported as 0: the smallest that sums of floats can tell from it.
+SMALLEST = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTrials:
+    """Runs of two agents on the same cases, sorted by case, the first agent's before the second's.
+
+    Attributes:
+        values: shape (n,), a figure a run.
+        cases: shape (n,), 0 to cases - 1, ascending.
+        first: shape (cases,), runs of the first agent, one or more.
+        second: shape (cases,), runs of the second agent, one or more.
+    """
+
+    values: Floats
+    cases: Ints
+    first: Ints
+    second: Ints
+
+    def sums(self) -> tuple[Floats, Floats]:
+        """Sums of each case, of the first agent and of the second, both of shape (cases,)."""
+        ends = np.cumsum(self.first + self.second)
+        starts = ends - self.first - self.second
+        edges = np.stack([starts, starts + self.first], axis=1).ravel()
+        both = np.add.reduceat(self.values, edges).reshape(-1, 2)
+        return both[:, 0], both[:, 1]
+
+    def differences(self) -> Floats:
+        """Mean of the second agent minus mean of the first, shape (cases,)."""
+        first, second = self.sums()
+        return np.asarray(second / self.second - first / self.first)
+
+
+def pair_trials(
+    values: tuple[Floats, Floats], cases: tuple[Ints, Ints]
+) -> tuple[PairedTrials, tuple[int, int]]:
+    """Keep the cases that both agents ran; also count those that only one ran.
+
+    Args:
+        values: the figures of the first and of the second agent.
+        cases: the case of each, numbered alike from 0.
+    """
+    size = 1 + max(int(cases[0].max(initial=-1)), int(cases[1].max(initial=-1)))
+    counts = [np.bincount(side, minlength=size) for side in cases]
+    both = (counts[0] > 0) & (counts[1] > 0)
+    number = np.cumsum(both) - 1
+    kept = [both[side] for side in cases]
+    joined = np.concatenate([number[side[keep]] for side, keep in zip(cases, kept, strict=True)])
+    order = np.argsort(joined, kind="stable")
+    figures = np.concatenate([side[keep] for side, keep in zip(values, kept, strict=True)])
+    trials = PairedTrials(figures[order], joined[order], counts[0][both], counts[1][both])
+    return trials, (
+        int((counts[0] > 0).sum() - both.sum()),
+        int((counts[1] > 0).sum() - both.sum()),
+    )
+
+
+def shuffled_p(
+    trials: PairedTrials, *, rng: np.random.Generator, draws: int, tail: Tail = "both"
+) -> tuple[float, str]:
+    """P of the mean difference over cases, labels permuted within cases.
+
+    Args:
+        trials: runs of both agents on one case or more.
+        rng: draws the hand-outs where they are too many to list.
+        draws: how many are drawn.
+        tail: both sides, or one that was named beforehand: the second agent lower, or higher.
+
+    Returns:
+        p, and how it came: "permutation exact", "permutation drawn" or "permutation normal".
+
+    Source:
+        Fisher (1935), The Design of Experiments; Phipson and Smyth (2010), Stat. Appl. Genet. Mol.
+        Biol. 9, for (1 + hits)/(1 + draws).
+    """
+    trials = _centred(trials)
+    seen = float(trials.differences().sum())
+    bound = _nearly(seen, tail)
+    shapes = Counter(zip(trials.first.tolist(), trials.second.tolist(), strict=True))
+    if sum(count * log(comb(a + b, b)) for (a, b), count in shapes.items()) <= log(ENUMERATED):
+        return float(is_as_extreme(_listed(trials), bound, tail).mean()), "permutation exact"
+    if len(trials.values) * draws > WORK:
+        variance = _variance(trials)
+        return max(_normal_p(seen, variance, tail), SMALLEST), "permutation normal"
+    hits = int(is_as_extreme(_drawn(trials, rng, draws), bound, tail).sum())
+    return (1 + hits) / (1 + draws), "permutation drawn"
+
+
+def _nearly(seen: float, tail: Tail) -> float:
+    """Return what counts as far out as `seen`: a hair nearer, for sums of floats."""
+    if tail == "both":
+        return abs(seen) * (1 - TIE) - TIE
+    hair = TIE * (1 + abs(seen))
+    return seen + hair if tail == "lower" else seen - hair
+
+
+def _normal_p(seen: float, variance: float, tail: Tail) -> float:
+    if variance <= 0:
+        return 1.0
+    if tail == "both":
+        return erfc(abs(seen) / sqrt(2 * variance))
+    return erfc((seen if tail == "upper" else -seen) / sqrt(2 * variance)) / 2
+
+
+def _centred(trials: PairedTrials) -> PairedTrials:
+    """Deviations from the mean of each case, the largest 1: p is the same, nothing overflows."""
+    largest = np.abs(trials.values).max()
+    values = trials.values / largest if largest > 0 else trials.values
+    size = trials.first + trials.second
+    deviations = values - (np.bincount(trials.cases, weights=values) / size)[trials.cases]
+    widest = np.abs(deviations).max()
+    return replace(trials, values=deviations / widest if widest > 0 else deviations)
+
+
+def _listed(trials: PairedTrials) -> Floats:
+    """Sum of the differences under every hand-out of all cases, cases having mean 0."""
+    null = np.zeros(1)
+    ends = np.cumsum(trials.first + trials.second)
+    for end, a, b in zip(ends, trials.first.tolist(), trials.second.tolist(), strict=True):
+        pooled = trials.values[end - a - b : end]
+        sums = pooled[np.array(list(combinations(range(a + b), b)))].sum(axis=1)
+        null = np.add.outer(null, sums * (1 / a + 1 / b)).ravel()
+    return null
+
+
+def _variance(trials: PairedTrials) -> float:
+    """Exact variance of the sum of differences over all hand-outs, cases having mean 0."""
+    within = np.bincount(trials.cases, weights=trials.values**2)
+    within = within / (trials.first + trials.second - 1)
+    return float((within * (1 / trials.first + 1 / trials.second)).sum())
+
+
+def _drawn(trials: PairedTrials, rng: np.random.Generator, draws: int) -> Floats:
+    """Sum of differences under random hand-outs, cases having mean 0 and permuted by shape."""
+    null = np.zeros(draws)
+    starts = np.cumsum(trials.first + trials.second) - trials.first - trials.second
+    shapes = np.stack([trials.first, trials.second], axis=1)
+    for a, b in np.unique(shapes, axis=0).tolist():
+        at = starts[(trials.first == a) & (trials.second == b)]
+        pooled: npt.NDArray[np.float64] = trials.values[at[:, None] + np.arange(a + b)]
+        chunk = max(1, HELD // pooled.size)
+        for start in range(0, draws, chunk):
+            keys = rng.random((min(chunk, draws - start), *pooled.shape))
+            chosen = np.argpartition(keys, b - 1, axis=-1)[..., :b]
+            sums = np.take_along_axis(pooled[None], chosen, axis=-1).sum(axis=(1, 2))
+            null[start : start + len(keys)] += sums * (1 / a + 1 / b)
+    return null

@@ -12,8 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats.clusters import Floats, Ints, index
-from stepscope.stats.sample import Frame, check, column, conclude
+from stepscope.stats.sample import (
+    EstimateFrame,
+    Floats,
+    Ints,
+    as_column,
+    cluster_index,
+    find_absence,
+    make_estimate,
+)
 from stepscope.values import Decision, Estimate, Unmeasured
 
 # Steps scored again, below which the interval is marked weak: it is then of those steps.
@@ -68,12 +75,12 @@ def sigma(
     """
     if quantum is not None and not 0 < quantum < np.inf:
         raise DataError(f"quantum is {quantum!r}; expected a positive distance such as 0.1")
-    values = column(scores, "scores")
-    frame = Frame(target="these cases", level=level, unit="score", unit_of_n="scorings")
-    absent = check(values, frame)
+    values = as_column(scores, "scores")
+    frame = EstimateFrame(target="these cases", level=level, unit="score", unit_of_n="scorings")
+    absent = find_absence(values, frame)
     if absent is not None:
         return absent
-    step = index(np.asarray(steps), len(values))
+    step = cluster_index(np.asarray(steps), len(values))
     counts = np.bincount(step)
     kept = counts[step] > 1
     if not kept.any():
@@ -94,11 +101,11 @@ def sigma(
             "give the distance of neighbouring scores as the quantum",
         )
     low, high = _limits(max(spread, floor), supported, level)
-    return conclude(
+    return make_estimate(
         (max(spread, floor), max(low, floor), high),
         method="pooled within steps",
         n=int(kept.sum()),
-        frame=Frame(
+        frame=EstimateFrame(
             target="these cases",
             level=level,
             unit="score",

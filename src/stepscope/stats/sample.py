@@ -1,30 +1,230 @@
-"""The door of `stats`: arrays are checked here once, and numbers leave through `conclude`.
+"""Check arrays, sum them by cluster, and build the `Estimate` that a statistic returns.
 
-Nothing that is not finite passes in either direction. A wrong *shape* is a mistake of the caller
-and raises; values that cannot carry the statistic (none, not finite, one task, all the same) are an
-answer, and come back as `Unmeasured`.
+A cluster is a task: trials of one task repeat each other more than runs of different tasks do. A
+wrong *shape* is a mistake of the caller and raises; values that cannot carry the statistic (none,
+not finite, one task, all the same) come back as `Unmeasured`, and no number that is not finite
+leaves. What was not measured is not missing at random: `worst_case` gives the bounds over it;
+`not_applicable` is no loss. The bootstrap resamples sums of clusters, not rows, and only from 20
+clusters up: below it covers too little (docs/design/intervals.md).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats.clusters import Floats
-from stepscope.stats.worstcase import nothing_measured, worst_case
-from stepscope.values import Estimate, Target, Unmeasured
+from stepscope.values import UNMEASURED_KINDS, Estimate, Target, Unmeasured, UnmeasuredKind
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Codes beyond this many times the rows are renumbered first, so that bincount stays small.
+SPARSE_CODES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSums:
+    """Sums and sizes, one entry a cluster that has rows, both of shape (clusters,)."""
+
+    sums: Floats
+    sizes: Floats
+
+
+def codes(labels: Iterable[object]) -> Ints:
+    """Number labels 0, 1, 2, ... in the order of their first appearance.
+
+    Args:
+        labels: any hashable values, one a row; None is a label like any other.
+
+    Returns:
+        shape (n,), the number of each label.
+
+    >>> codes(["b", "a", "b"]).tolist()
+    [0, 1, 0]
+    """
+    rows = list(labels)
+    number = {label: i for i, label in enumerate(dict.fromkeys(rows))}
+    return np.fromiter(map(number.__getitem__, rows), dtype=np.int64, count=len(rows))
+
+
+def cluster_index(clusters: npt.ArrayLike | None, n: int) -> Ints:
+    """Return a dense cluster number for each of `n` rows; None makes every row its own cluster.
+
+    Raises:
+        DataError: as many clusters as rows are expected, another number was found.
+    """
+    if clusters is None:
+        return np.arange(n, dtype=np.int64)
+    given = np.asarray(clusters)
+    if given.shape != (n,):
+        raise DataError(f"clusters have shape {given.shape}; expected ({n},), one a value")
+    if given.dtype.kind not in "iu":
+        return codes(given.tolist())
+    if n and (given.min() < 0 or given.max() >= SPARSE_CODES * n + 1):
+        return np.unique(given, return_inverse=True)[1].astype(np.int64, copy=False)
+    return given.astype(np.int64, copy=False)
+
+
+def sum_by_cluster(values: Floats, clusters: npt.ArrayLike | None) -> ClusterSums:
+    """Sum values by cluster; clusters without rows are left out.
+
+    Args:
+        values: shape (n,), any unit.
+        clusters: shape (n,), the task each value belongs to, or None for one value a task.
+
+    >>> sum_by_cluster(np.array([1.0, 0.0, 1.0]), [7, 7, 9]).sums.tolist()
+    [1.0, 1.0]
+    """
+    if clusters is None:
+        return ClusterSums(values, np.ones(len(values)))
+    dense = cluster_index(clusters, len(values))
+    sizes = np.bincount(dense).astype(np.float64)
+    sums = np.bincount(dense, weights=values, minlength=len(sizes)).astype(np.float64, copy=False)
+    return ClusterSums(sums[sizes > 0], sizes[sizes > 0])
+
+
+def trials_per_task(successes: npt.ArrayLike, tasks: npt.ArrayLike) -> tuple[Ints, Ints]:
+    """Count successes and trials of each task: what `pass_hat_k` takes.
+
+    Args:
+        successes: shape (n,), whether each run passed.
+        tasks: shape (n,), the task of each run.
+
+    Returns:
+        successes and trials, both of shape (tasks,).
+
+    >>> [x.tolist() for x in trials_per_task([True, False, True], ["a", "a", "b"])]
+    [[1, 1], [2, 1]]
+    """
+    found = sum_by_cluster(np.asarray(successes, dtype=np.float64), tasks)
+    return found.sums.astype(np.int64), found.sizes.astype(np.int64)
+
+
+# The percentile bootstrap is refused below this many clusters (calibration, section 1).
+FEWEST_CLUSTERS = 20
+# Clusters drawn at one time: about what a processor's cache holds, 1.2 MB.
+CACHED = 160_000
+
+
+def bootstrap_ratio(
+    sums: npt.ArrayLike, sizes: npt.ArrayLike, *, rng: np.random.Generator, draws: int = 2_000
+) -> Floats:
+    """Ratio of sums in each of `draws` resamples of whole clusters.
+
+    Args:
+        sums: shape (clusters,), numerator of each cluster.
+        sizes: shape (clusters,), denominator of each cluster, positive.
+        rng: draws the resamples.
+        draws: number of resamples.
+
+    Returns:
+        shape (draws,), sum of sums over sum of sizes.
+
+    Raises:
+        DataError: fewer than 20 clusters, shapes that differ, or sizes that are not positive.
+
+    Source:
+        Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13; clusters as the
+        unit after Field and Welsh (2007), J. R. Statist. Soc. B 69:369-390.
+
+    >>> means = bootstrap_ratio([1.0] * 50 + [0.0] * 50, [1.0] * 100, rng=np.random.default_rng(0))
+    >>> bool(abs(means.mean() - 0.5) < 0.01)
+    True
+    """
+    top, bottom = np.asarray(sums, np.float64), np.asarray(sizes, np.float64)
+    if top.shape != bottom.shape or top.ndim != 1:
+        raise DataError(f"sums have shape {top.shape}, sizes {bottom.shape}")
+    if len(top) < FEWEST_CLUSTERS:
+        raise DataError(f"the cluster bootstrap needs {FEWEST_CLUSTERS} clusters, got {len(top)}")
+    if not (np.isfinite(top).all() and np.isfinite(bottom).all() and (bottom > 0).all()):
+        raise DataError("the cluster bootstrap takes finite sums and positive sizes")
+    pairs = np.empty(len(top), dtype=np.complex128)
+    pairs.real, pairs.imag = top, bottom
+    kinds, counts = np.unique(pairs, return_counts=True)
+    if len(kinds) * 2 > len(top):
+        return _by_cluster(pairs, rng, draws)
+    weights = rng.multinomial(len(top), counts / len(top), size=draws)
+    return np.asarray((weights @ kinds.real) / (weights @ kinds.imag))
+
+
+def _by_cluster(pairs: npt.NDArray[np.complex128], rng: np.random.Generator, draws: int) -> Floats:
+    """Resample clusters that are nearly all of their own kind, in bounded memory.
+
+    A sum and its size travel as one complex number: one gather in place of two.
+    """
+    clusters = len(pairs)
+    chunk = max(1, CACHED // clusters)
+    means = np.empty(draws)
+    for start in range(0, draws, chunk):
+        chosen = rng.integers(0, clusters, (min(chunk, draws - start), clusters))
+        totals = pairs.take(chosen).sum(axis=1)
+        means[start : start + len(chosen)] = totals.real / totals.imag
+    return means
+
+
+def count_losses(unmeasured: Mapping[str, int] | None) -> int:
+    """Return how many units should have had a value and have none.
+
+    >>> count_losses({"not_applicable": 80, "error": 2})
+    2
+    """
+    counts = unmeasured or {}
+    return sum(count for kind, count in counts.items() if kind != "not_applicable")
+
+
+def worst_case(
+    value: float, n: int, unmeasured: Mapping[str, int] | None, *, low: float, high: float
+) -> tuple[float, float]:
+    """Bounds of a mean if every unmeasured unit had come out at one end of the scale.
+
+    Args:
+        value: the mean over the measured units.
+        n: measured units, at least one.
+        unmeasured: units without a value, by kind; any key but `not_applicable` counts as a loss.
+        low: lower end of the scale.
+        high: upper end of the scale.
+
+    Raises:
+        DataError: fewer than one unit was measured.
+
+    Source:
+        Manski (1989), Anatomy of the selection problem, J. Human Resources 24:343-360.
+
+    >>> worst_case(0.5, 8, {"refused": 2}, low=0.0, high=1.0)
+    (0.4, 0.6)
+    """
+    if n < 1:
+        raise DataError(f"worst_case needs one or more measured units, got {n}")
+    lost = count_losses(unmeasured)
+    return (n * value + lost * low) / (n + lost), (n * value + lost * high) / (n + lost)
+
+
+def nothing_measured(unmeasured: Mapping[str, int] | None, unit_of_n: str) -> Unmeasured:
+    """Return the absence that follows from measuring nothing: the commonest kind, all counted.
+
+    >>> nothing_measured({"missing_input": 200}, "runs").kind
+    'missing_input'
+    """
+    counts = {kind: count for kind, count in (unmeasured or {}).items() if count > 0}
+    known: list[UnmeasuredKind] = [kind for kind in UNMEASURED_KINDS if counts.get(kind)]
+    if not counts:
+        return Unmeasured("insufficient_data", f"no {unit_of_n}")
+    said = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+    commonest = max(known, key=lambda kind: counts[kind], default=None)
+    return Unmeasured(commonest or "insufficient_data", f"no {unit_of_n} measured: {said}")
+
 
 # Below this many tasks an interval is given, and marked weak (calibration, section 1).
 WEAK_CLUSTERS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class EstimateFrame:
     """What an Estimate says of itself besides its numbers; see `Estimate` for each field.
 
     `bounds` is the worst case where counting what was not measured does not give it.
@@ -41,7 +241,7 @@ class Frame:
     diagnostics: tuple[str, ...] = field(default=())
 
 
-def column(values: npt.ArrayLike, name: str) -> Floats:
+def as_column(values: npt.ArrayLike, name: str) -> Floats:
     """Return values as floats of shape (n,).
 
     Raises:
@@ -53,7 +253,7 @@ def column(values: npt.ArrayLike, name: str) -> Floats:
     return array
 
 
-def labelled(
+def case_labels(
     asked: str, values: Sequence[Floats], cases: Sequence[npt.ArrayLike]
 ) -> list[list[object]]:
     """Return the cases of several groups as lists, one label a value.
@@ -68,7 +268,7 @@ def labelled(
     return found
 
 
-def check(values: Floats, frame: Frame) -> Unmeasured | None:
+def find_absence(values: Floats, frame: EstimateFrame) -> Unmeasured | None:
     """Return the absence that the values call for, or None when they can be used.
 
     Raises:
@@ -89,7 +289,7 @@ def check(values: Floats, frame: Frame) -> Unmeasured | None:
     return None
 
 
-def too_few(n_tasks: int, n: int, frame: Frame) -> Unmeasured | None:
+def find_lack_of_spread(n_tasks: int, n: int, frame: EstimateFrame) -> Unmeasured | None:
     """Return the absence where one cluster cannot tell of spread: one task, or one row."""
     if frame.target == "tasks like these" and n_tasks < 2:
         return Unmeasured("insufficient_data", "one task: nothing is known of the spread of tasks")
@@ -99,8 +299,8 @@ def too_few(n_tasks: int, n: int, frame: Frame) -> Unmeasured | None:
     return None
 
 
-def conclude(
-    limits: tuple[float, float | None, float | None], *, method: str, n: int, frame: Frame
+def make_estimate(
+    limits: tuple[float, float | None, float | None], *, method: str, n: int, frame: EstimateFrame
 ) -> Estimate | Unmeasured:
     """Build the Estimate, or say that its numbers overflow.
 

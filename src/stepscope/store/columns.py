@@ -1,19 +1,28 @@
 """Rows as columns: what a report reads, whether they come from SQLite or from a Parquet folder.
 
-A report over many runs never decodes a trace. It reads `Runs`, one array a field, and one `Column`
-a measure, aligned with them. Where a value is absent its cell holds NaN *and* a state that says
-why: arithmetic goes through `Column.valued`, never through the NaN.
+A report over many runs never decodes a trace. It reads `Runs`, one array a field, and one
+`AnswerColumn` a measure, aligned with them. Where a value is absent its cell holds NaN *and* a
+state that says why: arithmetic goes through `AnswerColumn.valued`, never through the NaN.
+
+Which record is current: of a deterministic measure, the one of the version and facts that `score`
+last used in the run's workflow; of anything else, the last by version, facts, judge and prompt,
+never by time. Either way it must have been made against the run's present case, or against none. A
+purged run cannot be asked again: when facts have changed since, its last answer of the same
+version stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Literal, NamedTuple, Protocol, Self
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.errors import UsageError
 from stepscope.model import Record
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate, UnmeasuredKind
@@ -24,19 +33,19 @@ ANSWERED = 1
 NO_RECORD = 0
 
 
-def state_of(kind: UnmeasuredKind) -> int:
+def cell_state(kind: UnmeasuredKind) -> int:
     """Return the cell state of an unmeasured kind: -1 for the first kind, -2 for the second.
 
-    >>> state_of("missing_input")
+    >>> cell_state("missing_input")
     -2
     """
     return -1 - UNMEASURED_KINDS.index(kind)
 
 
-def kind_of(state: int) -> UnmeasuredKind:
+def unmeasured_kind(state: int) -> UnmeasuredKind:
     """Return the unmeasured kind of a negative cell state.
 
-    >>> kind_of(-2)
+    >>> unmeasured_kind(-2)
     'missing_input'
     """
     return UNMEASURED_KINDS[-1 - state]
@@ -69,14 +78,14 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class AnswerColumn:
     """The whole-run answers of one measure, or one aspect of it, aligned with `Runs`.
 
     Attributes:
         measure: its full name ("redundant_calls.count").
         value: NaN where there is no number.
         label: None where there is no label.
-        state: 1 answered, 0 no record (not scored), negative: unmeasured, see `kind_of`.
+        state: 1 answered, 0 no record (not scored), negative: unmeasured, see `unmeasured_kind`.
         versions: versions of the measure behind the answers; more than one may not be mixed.
     """
 
@@ -102,7 +111,7 @@ class Column:
     def unmeasured(self) -> dict[str, int]:
         """Return how many runs could not be measured, by kind; runs without a record excluded."""
         states, counts = np.unique(self.state[self.state < 0], return_counts=True)
-        found = {kind_of(int(s)): int(n) for s, n in zip(states, counts, strict=True)}
+        found = {unmeasured_kind(int(s)): int(n) for s, n in zip(states, counts, strict=True)}
         return {kind: found[kind] for kind in UNMEASURED_KINDS if kind in found}
 
 
@@ -143,7 +152,7 @@ class Rows(Protocol):
     def runs(self, where: Where | None = None) -> Runs:
         """Return the runs that `where` chooses."""
 
-    def column(self, measure: str, runs: Runs | None = None) -> Column:
+    def column(self, measure: str, runs: Runs | None = None) -> AnswerColumn:
         """Return the answers of one measure, aligned with `runs` (all runs when left out)."""
 
     def step_values(self, measure: str, runs: Runs) -> StepColumn:
@@ -172,3 +181,392 @@ class Rows(Protocol):
         measure: str | None = None,
     ) -> Iterator[Record]:
         """Yield records in an order that does not depend on when they were made."""
+
+
+# A message that names more runs than this helps nobody.
+_CANDIDATES = 5
+_FIELDS = (
+    "seq, id, name, workflow, task, trial, agent, agent_version, outcome, steps, calls, case_id"
+)
+
+
+def text_array(values: object) -> Texts:
+    """Return an array of objects, also for an empty sequence."""
+    found = np.empty(len(values), dtype=np.object_)  # type: ignore[arg-type]
+    found[:] = values
+    return found
+
+
+def load_runs(db: sqlite3.Connection, where: Where | None) -> Runs:
+    """Return the runs that `where` chooses, superseded ones left out, by name, then id."""
+    chosen = Where("1") if where is None else where
+    rows = db.execute(
+        "SELECT " + _FIELDS + " FROM runs WHERE superseded_by IS NULL AND (" + chosen.sql + ")"
+        " ORDER BY name, id",
+        chosen.parameters,
+    ).fetchall()
+    columns = list(zip(*rows, strict=True)) or [()] * 12
+    return Runs(
+        key=np.array(columns[0], dtype=np.int64),
+        id=text_array(columns[1]),
+        name=text_array(columns[2]),
+        workflow=text_array(columns[3]),
+        task=text_array(columns[4]),
+        trial=text_array(columns[5]),
+        agent=text_array(columns[6]),
+        agent_version=text_array(columns[7]),
+        outcome=text_array(columns[8]),
+        steps=np.array(columns[9], dtype=np.int64),
+        calls=np.array(columns[10], dtype=np.int64),
+    )
+
+
+def read_tag(db: sqlite3.Connection, key: str, chosen: Runs) -> Texts:
+    """Return the value of one tag of each of the runs, None where a run has no such tag."""
+    found = dict(db.execute("SELECT run, value FROM tags WHERE key = ?", (key,)))
+    return text_array([found.get(run) for run in chosen.key.tolist()])
+
+
+class ColumnCells(NamedTuple):
+    """A column while it is filled, and which record each cell came from (0: none)."""
+
+    value: npt.NDArray[np.float64]
+    label: Texts
+    state: npt.NDArray[np.int8]
+    question: npt.NDArray[np.int64]
+    case: npt.NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, size: int) -> Self:
+        """Return cells without records."""
+        return cls(
+            np.full(size, np.nan),
+            np.full(size, None, dtype=np.object_),
+            np.full(size, NO_RECORD, dtype=np.int8),
+            np.zeros(size, dtype=np.int64),
+            np.zeros(size, dtype=np.int64),
+        )
+
+
+def read_column(
+    measure: str, size: int, fill: Callable[[str, ColumnCells], set[str]]
+) -> AnswerColumn:
+    """Return the whole-run answers of a measure for `size` runs.
+
+    An aspect without an answer takes over why its measure as a whole was not measured.
+
+    Args:
+        measure: its full name.
+        size: how many runs the column is aligned with.
+        fill: puts the answers of one name into value, label and state; returns their versions.
+    """
+    cells = ColumnCells.empty(size)
+    state = cells.state
+    versions = fill(measure, cells)
+    base = measure.rpartition(".")[0]
+    # Where the measure's name ends and the aspect begins, only its records tell.
+    while base and (state == NO_RECORD).any():
+        spare = ColumnCells.empty(size)
+        whole = fill(base, spare)
+        taken = (state == NO_RECORD) & (spare.state < 0)
+        if taken.any():
+            state[taken] = spare.state[taken]
+            versions |= whole
+        base = base.rpartition(".")[0]
+    return AnswerColumn(
+        measure=measure,
+        value=cells.value,
+        label=cells.label,
+        state=state,
+        versions=tuple(sorted(versions)),
+    )
+
+
+class CurrentQuestion(NamedTuple):
+    """A question and the workflows in which its answers are current; None for all of them.
+
+    `outdated`: its facts are not those of today, so that only purged runs may still answer by it.
+    """
+
+    id: int
+    version: str
+    workflows: frozenset[str] | None
+    outdated: bool = False
+
+
+class RunPlaces:
+    """Where each run stands in the arrays, and what decides which of its records are current."""
+
+    def __init__(self, db: sqlite3.Connection, chosen: Runs) -> None:
+        self._order = np.argsort(chosen.key)
+        self._keys = chosen.key[self._order]
+        self._workflows, self._workflow = np.unique(chosen.workflow, return_inverse=True)
+        self.case = np.zeros(len(chosen), dtype=np.int64)
+        self.purged = np.zeros(len(chosen), dtype=np.bool_)
+        rows = db.execute(
+            "SELECT seq, case_id, purged_ns IS NOT NULL FROM runs"
+            " WHERE case_id <> 0 OR purged_ns IS NOT NULL"
+        ).fetchall()
+        if rows:
+            found = np.array(rows, dtype=np.int64)
+            at = self.of(found[:, 0])
+            self.case[at[at >= 0]] = found[at >= 0, 1]
+            self.purged[at[at >= 0]] = found[at >= 0, 2] == 1
+
+    def of(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return positions, -1 for a run that was not chosen."""
+        if not len(self._keys):
+            return np.full(len(keys), -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, self._order[at], -1)
+
+    def inside(self, workflows: frozenset[str], at: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Tell which positions belong to runs of these workflows."""
+        codes = [code for code, name in enumerate(self._workflows) if name in workflows]
+        return np.isin(self._workflow[at], codes)
+
+
+def fill_cells(
+    db: sqlite3.Connection,
+    place: RunPlaces,
+    measure: str,
+    cells: ColumnCells,
+    *,
+    text: Literal["label", "cites"] = "label",
+) -> set[str]:
+    """Put the current answers of one measure name into the cells; return their versions.
+
+    `text` is what the cells hold as their label.
+    """
+    versions = set()
+    for asked in current_questions(db, measure):
+        if asked.outdated and not place.purged.any():
+            continue
+        rows = db.execute(
+            "SELECT run, case_id, state, value, " + text + " FROM records"
+            " WHERE question = ? AND step = -1 AND repeat = 0",
+            (asked.id,),
+        ).fetchall()
+        if not rows:
+            continue
+        keys, cases, states, values, labels = zip(*rows, strict=True)
+        at = place.of(np.array(keys, dtype=np.int64))
+        case = np.array(cases, dtype=np.int64)
+        kept = (at >= 0) & ((case == 0) | (case == place.case[at]))
+        if asked.workflows is not None:
+            kept &= place.inside(asked.workflows, at)
+        if asked.outdated:
+            kept &= place.purged[at]
+        if not kept.any():
+            continue
+        found = FoundAnswers(
+            at,
+            np.array(states, dtype=np.int8),
+            np.array(values, dtype=np.float64),
+            text_array(labels),
+            np.full(len(at), asked.id, dtype=np.int64),
+            case,
+        )
+        # What was made against the run's case wins over what was made against none.
+        found.into(cells, kept & (case == 0))
+        found.into(cells, kept & (case != 0))
+        versions.add(asked.version)
+    return versions
+
+
+class FoundAnswers(NamedTuple):
+    """Answers as they were read, each with its position in the column."""
+
+    at: npt.NDArray[np.int64]
+    state: npt.NDArray[np.int8]
+    value: npt.NDArray[np.float64]
+    label: Texts
+    question: npt.NDArray[np.int64]
+    case: npt.NDArray[np.int64]
+
+    def into(self, cells: ColumnCells, kept: npt.NDArray[np.bool_]) -> None:
+        """Put the kept ones into the cells."""
+        if not kept.any():
+            return
+        at = self.at[kept]
+        # A label without a number is an answer too; only the store tells the two apart.
+        cells.state[at] = np.minimum(self.state[kept], ANSWERED)
+        cells.value[at] = self.value[kept]
+        cells.label[at] = self.label[kept]
+        cells.question[at] = self.question[kept]
+        cells.case[at] = self.case[kept]
+
+
+def current_questions(db: sqlite3.Connection, measure: str) -> list[CurrentQuestion]:
+    """Return the questions of a measure whose answers may be current; later ones win."""
+    current: dict[tuple[str, str], set[str]] = {}
+    for workflow, version, facts in db.execute(
+        "SELECT workflow, version, facts FROM current"
+        " WHERE measure = ?1 OR substr(?1, 1, length(measure) + 1) = measure || '.'",
+        (measure,),
+    ):
+        current.setdefault((version, facts), set()).add(workflow)
+    found: list[CurrentQuestion] = []
+    for id_, version, facts, family in db.execute(
+        "SELECT id, version, facts, family FROM questions WHERE measure = ?"
+        " ORDER BY version, facts, judge, prompt",
+        (measure,),
+    ):
+        if family != "rules" or not current:
+            found.append(CurrentQuestion(id_, version, None))
+            continue
+        for (of_version, of_facts), workflows in current.items():
+            if of_version == version:
+                found.append(CurrentQuestion(id_, version, frozenset(workflows), of_facts != facts))
+    return sorted(found, key=lambda asked: not asked.outdated)
+
+
+def find_run(db: sqlite3.Connection, text: str) -> str:
+    """Return the id of the run called `text`: its name, its id, or a unique start of its id.
+
+    Raises:
+        UsageError: no run or several; the message names candidates.
+    """
+    for query, parameters in (
+        ("id = ?", (text,)),
+        ("superseded_by IS NULL AND name = ?", (text,)),
+        ("substr(id, 1, ?) = ?", (len(text), text)),
+    ):
+        found = db.execute(
+            "SELECT id, name FROM runs WHERE " + query + " ORDER BY name, id LIMIT 100", parameters
+        ).fetchall()
+        if len(found) == 1:
+            return str(found[0][0])
+        if found and text:
+            named = ", ".join(f"{id_[:12]} ({name})" for id_, name in found[:_CANDIDATES])
+            more = " ..." if len(found) > _CANDIDATES else ""
+            raise UsageError(f"{text!r} is more than one run: {named}{more}; give its id")
+    raise UsageError(f"no run called {text!r}: give its name, or the first digits of its id")
+
+
+def find_answered_runs(
+    db: sqlite3.Connection, measure: str, workflow: str, version: str, facts: str
+) -> set[int]:
+    """Return the runs of a workflow that have whole-run answers against their present case."""
+    aspect = measure + "."
+    questions = db.execute(
+        "SELECT id FROM questions WHERE version = ? AND facts = ? AND family = 'rules'"
+        " AND (measure = ? OR substr(measure, 1, ?) = ?)",
+        (version, facts, measure, len(aspect), aspect),
+    ).fetchall()
+    found: set[int] = set()
+    for (question,) in questions:
+        rows = db.execute(
+            "SELECT r.run FROM records AS r JOIN runs ON runs.seq = r.run"
+            " WHERE r.question = ? AND r.step = -1 AND r.case_id = runs.case_id"
+            " AND runs.workflow = ?",
+            (question, workflow),
+        )
+        found.update(row[0] for row in rows)
+    return found
+
+
+def count_scored_runs(db: sqlite3.Connection) -> tuple[int, int]:
+    """Return how many runs can be scored, and how many have a current answer about their outcome.
+
+    Every measure is asked in the same batch of runs, so that one of them tells how far `score` is.
+    """
+    live = "runs.superseded_by IS NULL AND runs.purged_ns IS NULL"
+    total = db.execute("SELECT count(*) FROM runs WHERE " + live).fetchone()[0]
+    done = db.execute(
+        "SELECT count(*) FROM current AS c"
+        " JOIN questions AS q ON q.measure = c.measure AND q.version = c.version"
+        " AND q.facts = c.facts AND q.family = 'rules'"
+        " JOIN records AS r ON r.question = q.id AND r.step = -1 AND r.repeat = 0"
+        " JOIN runs ON runs.seq = r.run AND runs.workflow = c.workflow"
+        " AND runs.case_id = r.case_id"
+        " WHERE c.measure = 'outcome' AND " + live
+    ).fetchone()[0]
+    return total, done
+
+
+def count_raters(db: sqlite3.Connection, measure: str) -> int:
+    """Return how many different judges, people or files were asked a measure."""
+    query = "SELECT count(*) FROM (SELECT DISTINCT family, judge FROM questions WHERE measure = ?)"
+    return int(db.execute(query, (measure,)).fetchone()[0])
+
+
+def list_measures(db: sqlite3.Connection) -> tuple[str, ...]:
+    """Return the full names of all measures with an answer about a whole run or a step."""
+    rows = db.execute(
+        "SELECT DISTINCT measure FROM questions AS q"
+        " WHERE EXISTS (SELECT 1 FROM records AS r WHERE r.question = q.id) ORDER BY measure"
+    )
+    return tuple(row[0] for row in rows)
+
+
+def list_families(db: sqlite3.Connection, measure: str) -> tuple[str, ...]:
+    """Return the families of everyone who was asked a measure, sorted."""
+    rows = db.execute(
+        "SELECT DISTINCT family FROM questions WHERE measure = ? ORDER BY family", (measure,)
+    )
+    return tuple(row[0] for row in rows)
+
+
+_decode = msgspec.json.Decoder(tuple[int, ...]).decode
+
+
+def step_values(db: sqlite3.Connection, places: RunPlaces, measure: str, runs: Runs) -> StepColumn:
+    """Return the numbers that a measure gave to single steps, whoever gave them.
+
+    Of several questions to one judge the last by version and prompt counts, never by time. Answers
+    against another case than the run's present one are left out.
+    """
+    asked = db.execute(
+        "SELECT family, judge, id FROM questions WHERE measure = ?"
+        " ORDER BY family, judge, version, facts, prompt",
+        (measure,),
+    ).fetchall()
+    if not len(runs):
+        asked = []
+    last = {(family, judge): id_ for family, judge, id_ in asked}
+    scorers: list[tuple[str, str]] = []
+    parts = []
+    for name, id_ in last.items():
+        rows = db.execute(
+            "SELECT run, case_id, step, repeat, value FROM records"
+            " WHERE question = ? AND step >= 0",
+            (id_,),
+        ).fetchall()
+        if not rows:
+            continue
+        table = np.array(rows, dtype=np.float64)
+        at = places.of(table[:, 0].astype(np.int64))
+        case = table[:, 1].astype(np.int64)
+        kept = (at >= 0) & ((case == 0) | (case == places.case[at]))
+        table = table[kept]
+        if len(table):
+            parts.append((np.full(len(table), len(scorers)), at[kept], *table[:, 2:].T))
+            scorers.append(name)
+    columns = zip(*parts, strict=True) if parts else [[np.empty(0)]] * 5
+    scorer, at, step, repeat, value = (np.concatenate(list(column)) for column in columns)
+    whole = [column.astype(np.int64) for column in (scorer, at, step, repeat)]
+    order = np.lexsort(whole[::-1])
+    scorer, at, step, repeat = (column[order] for column in whole)
+    return StepColumn(
+        scorers=tuple(scorers),
+        scorer=scorer,
+        at=at,
+        step=step,
+        repeat=repeat,
+        value=value.astype(np.float64)[order],
+    )
+
+
+def cited_steps(
+    db: sqlite3.Connection, places: RunPlaces, measure: str, runs: Runs
+) -> list[tuple[int, ...] | None]:
+    """Return the steps that the whole-run answers of a measure cite; None where there is none."""
+    if not len(runs):
+        return []
+    cells = ColumnCells.empty(len(runs))
+    fill_cells(db, places, measure, cells, text="cites")
+    return [
+        None if state != 1 else _decode(text) if text else ()
+        for state, text in zip(cells.state.tolist(), cells.label.tolist(), strict=True)
+    ]

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from stepscope.model import Record
 from stepscope.store.columns import Rows, Runs
-from stepscope.store.scores import MEASURE as SCORES
+from stepscope.store.records import SCORES_MEASURE as SCORES
 from stepscope.store.where import Where
 
 # Before the name of a measure that a judge answered; the rules call theirs by the name alone.
@@ -31,7 +31,7 @@ _NAMED = ("rules", "human", "imported")
 _DIGITS = re.compile(r"(\d+)")
 
 
-class Asked(NamedTuple):
+class JudgedQuestion(NamedTuple):
     """One judge, one measure, one mode: whose answers may stand in one column.
 
     `measure` is without the prefix of judges, as the rules call theirs.
@@ -44,7 +44,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(slots=True)
-class OfRun:
+class RunAnswers:
     """The current answers of one judge about one run, all its repeats; the first is repeat 0."""
 
     whole: dict[int, Record] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class OfRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgeAnswers:
     """The current answers of one judge to one measure.
 
     Attributes:
@@ -80,11 +80,11 @@ class Judged:
         all: every record, current or not, that the judge made for this measure: what was paid for.
     """
 
-    asked: Asked
+    asked: JudgedQuestion
     rubric: str
     main: bool
     version: str
-    runs: Mapping[int, OfRun]
+    runs: Mapping[int, RunAnswers]
     prompts: Mapping[str, int]
     snapshots: Mapping[str, int]
     older: Mapping[str, int]
@@ -92,7 +92,7 @@ class Judged:
 
 
 @runtime_checkable
-class Sampled(Protocol):
+class SampledRows(Protocol):
     """Rows that know which runs were drawn for a rubric."""
 
     def drawn(self, rubric: str) -> Mapping[str, float]:
@@ -100,7 +100,7 @@ class Sampled(Protocol):
 
 
 @runtime_checkable
-class Known(Protocol):
+class RatedRows(Protocol):
     """Rows that know who answered a measure without reading the answers."""
 
     def families(self, measure: str) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ def name_and_snapshot(record: Record) -> tuple[str, str]:
     return name, snapshot
 
 
-def asked(record: Record) -> Asked | None:
+def question_of_record(record: Record) -> JudgedQuestion | None:
     """Return who was asked what; None for a record that no judge made."""
     measure = record.answer.measure
     if measure.startswith(PREFIX):
@@ -131,32 +131,34 @@ def asked(record: Record) -> Asked | None:
         return None
     mode = record.version.partition(MODE)[2]
     name = name_and_snapshot(record)[0] or record.family
-    return Asked(measure, name, record.family, mode)
+    return JudgedQuestion(measure, name, record.family, mode)
 
 
-def judged(rows: Rows, runs: Runs, where: Where | None = None) -> tuple[Judged, ...]:
+def read_judge_answers(
+    rows: Rows, runs: Runs, where: Where | None = None
+) -> tuple[JudgeAnswers, ...]:
     """Return what judges said of `runs`, by measure and judge; `where` chose these runs."""
     place = {id_: at for at, id_ in enumerate(runs.id.tolist())}
-    held: dict[Asked, list[tuple[int, Record]]] = {}
+    held: dict[JudgedQuestion, list[tuple[int, Record]]] = {}
     for measure in rows.measures():
         if not _by_judges(rows, measure):
             continue
         for record in rows.records(where, measure=measure):
-            at, key = place.get(record.trajectory), asked(record)
+            at, key = place.get(record.trajectory), question_of_record(record)
             if at is not None and key is not None:
                 held.setdefault(key, []).append((at, record))
-    first = mains(held)
-    return tuple(_current(key, held[key], key in first) for key in sorted(held))
+    first = choose_modes(held)
+    return tuple(_latest_records(key, held[key], key in first) for key in sorted(held))
 
 
-def mains(modes: Iterable[Asked]) -> set[Asked]:
+def choose_modes(modes: Iterable[JudgedQuestion]) -> set[JudgedQuestion]:
     """Return of each judge and measure the mode that it was asked in first: the usual, if it was.
 
-    >>> off = Asked("axes.termination", "a/b", "a", "narration-off")
-    >>> mains([off]) == {off}, mains([off, off._replace(mode="")]) == {off}
+    >>> off = JudgedQuestion("axes.termination", "a/b", "a", "narration-off")
+    >>> choose_modes([off]) == {off}, choose_modes([off, off._replace(mode="")]) == {off}
     (True, False)
     """
-    found: dict[tuple[str, str, str], Asked] = {}
+    found: dict[tuple[str, str, str], JudgedQuestion] = {}
     for key in sorted(modes):
         found.setdefault(key[:3], key)
     return set(found.values())
@@ -165,28 +167,30 @@ def mains(modes: Iterable[Asked]) -> set[Asked]:
 def _by_judges(rows: Rows, measure: str) -> bool:
     """Tell whether judges may have answered a measure; the many scores of files are no judge's."""
     if measure == SCORES:
-        return not isinstance(rows, Known) or not set(rows.families(measure)) <= set(_NAMED)
+        return not isinstance(rows, RatedRows) or not set(rows.families(measure)) <= set(_NAMED)
     return measure.startswith(PREFIX)
 
 
-def current(records: Iterable[Record]) -> Iterator[Record]:
+def current_records(records: Iterable[Record]) -> Iterator[Record]:
     """Yield the records of one run, those of judges only where they are current."""
-    held: dict[Asked, list[tuple[int, Record]]] = {}
+    held: dict[JudgedQuestion, list[tuple[int, Record]]] = {}
     for record in records:
-        key = asked(record)
+        key = question_of_record(record)
         if key is None:
             yield record
         else:
             held.setdefault(key, []).append((0, record))
     for key in sorted(held):
-        for of_run in _current(key, held[key], main=True).runs.values():
+        for of_run in _latest_records(key, held[key], main=True).runs.values():
             yield from (of_run.whole[repeat] for repeat in sorted(of_run.whole))
             for repeat in sorted(of_run.steps):
                 yield from (record for _, record in sorted(of_run.steps[repeat].items()))
 
 
-def _current(key: Asked, all_: list[tuple[int, Record]], main: bool) -> Judged:
-    latest = max((_version(record) for _, record in all_), key=natural)
+def _latest_records(
+    key: JudgedQuestion, all_: list[tuple[int, Record]], main: bool
+) -> JudgeAnswers:
+    latest = max((_version(record) for _, record in all_), key=judge_version_order)
     last: dict[int, tuple[str, str]] = {}
     aside: dict[str, set[int]] = {}
     for at, record in all_:
@@ -195,12 +199,12 @@ def _current(key: Asked, all_: list[tuple[int, Record]], main: bool) -> Judged:
             last[at] = max(last.get(at, ("", "")), _made_by(record))
         else:
             aside.setdefault(version, set()).add(at)
-    runs: dict[int, OfRun] = {}
+    runs: dict[int, RunAnswers] = {}
     # In the order of cases: an answer against a case takes the place of one against none.
     for at, record in sorted(all_, key=lambda one: (one[0], one[1].case)):
         if _version(record) == latest and _made_by(record) == last[at]:
-            runs.setdefault(at, OfRun()).put(record)
-    return Judged(
+            runs.setdefault(at, RunAnswers()).put(record)
+    return JudgeAnswers(
         asked=key,
         rubric=all_[0][1].rubric or key.measure,
         main=main,
@@ -208,7 +212,7 @@ def _current(key: Asked, all_: list[tuple[int, Record]], main: bool) -> Judged:
         runs=runs,
         prompts=dict(sorted(Counter(prompt for prompt, _ in last.values()).items())),
         snapshots=dict(sorted(Counter(snapshot for _, snapshot in last.values()).items())),
-        older={name: len(aside[name]) for name in sorted(aside, key=natural)},
+        older={name: len(aside[name]) for name in sorted(aside, key=judge_version_order)},
         all=tuple(all_),
     )
 
@@ -221,10 +225,10 @@ def _version(record: Record) -> str:
     return record.version.partition(MODE)[0]
 
 
-def natural(version: str) -> list[tuple[int, str]]:
+def judge_version_order(version: str) -> list[tuple[int, str]]:
     """Return what orders versions: numbers in them count as numbers.
 
-    >>> max("9", "10", key=natural)
+    >>> max("9", "10", key=judge_version_order)
     '10'
     """
     return [(int(p) if p.isdigit() else -1, p) for p in _DIGITS.split(version)]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stepscope.errors import StoreError
-from stepscope.sqlite import MEMORY, faults, statements, transaction
+from stepscope.runtime.database import MEMORY, split_statements, transaction, translate_faults
 
 # "STPS": tells a store from any other SQLite file.
 APPLICATION_ID = 0x53545053
@@ -70,7 +70,7 @@ MIGRATIONS: tuple[Migration, ...] = (
 VERSION = 4
 
 
-def bring_up(
+def migrate_store(
     db: sqlite3.Connection,
     path: str,
     *,
@@ -82,7 +82,7 @@ def bring_up(
     Raises:
         StoreError: the file is another program's database, or a store of a newer version.
     """
-    with faults(path):
+    with translate_faults(path):
         found = _version(db, path)
         if found == version:
             return
@@ -95,7 +95,7 @@ def bring_up(
         schema = files("stepscope.store").joinpath("schema.sql").read_text(encoding="utf-8")
         _step(db, path, Migration(version, schema), found)
         return
-    backup(db, path, found)
+    back_up_store(db, path, found)
     for migration in migrations:
         if migration.to > found:
             _step(db, path, migration, migration.to - 1)
@@ -119,13 +119,13 @@ def _step(db: sqlite3.Connection, path: str, migration: Migration, expected: int
         # Another process may have done it while this one waited for the lock.
         if _version(db, path) != expected:
             return
-        for statement in statements(migration.sql):
+        for statement in split_statements(migration.sql):
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {APPLICATION_ID:d}")
         db.execute(f"PRAGMA user_version = {migration.to:d}")
 
 
-def backup(db: sqlite3.Connection, path: str, version: int) -> Path | None:
+def back_up_store(db: sqlite3.Connection, path: str, version: int) -> Path | None:
     """Copy the store beside itself before it is changed; return the copy, None in memory.
 
     A copy of this version that is already there is kept: it is the older, safer one.
@@ -140,7 +140,7 @@ def backup(db: sqlite3.Connection, path: str, version: int) -> Path | None:
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     copy = sqlite3.connect(part)
     try:
-        with faults(path):
+        with translate_faults(path):
             db.backup(copy)
     finally:
         copy.close()

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from stepscope.errors import EnvironmentFault
-from stepscope.sqlite import MEMORY, faults, rewrite, transaction
+from stepscope.runtime.database import MEMORY, rewrite_database, transaction, translate_faults
 from stepscope.store.where import Where
 
 # A quarantined record is chosen like a run of which nothing but the time of import is known.
@@ -28,7 +28,7 @@ _QUARANTINED = (
 _DOOMED = "(SELECT seq FROM temp.doomed)"
 
 
-class Purged(msgspec.Struct, frozen=True, kw_only=True):
+class PurgeResult(msgspec.Struct, frozen=True, kw_only=True):
     """What was erased, and what remains.
 
     Attributes:
@@ -55,7 +55,9 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join((head, *("  " + line for line in self.remains)))
 
 
-def purge(db: sqlite3.Connection, path: str, blobs: Path | None, where: Where | None) -> Purged:
+def purge_texts(
+    db: sqlite3.Connection, path: str, blobs: Path | None, where: Where | None
+) -> PurgeResult:
     """Erase the texts of the runs that `where` chooses, and of their shorter versions.
 
     Raises:
@@ -81,8 +83,8 @@ def purge(db: sqlite3.Connection, path: str, blobs: Path | None, where: Where | 
         _erase(db)
         db.execute("DROP TABLE temp.doomed")
     deleted = _sweep(db, path, blobs)
-    rewrite(db, path)
-    return Purged(
+    rewrite_database(db, path)
+    return PurgeResult(
         runs=runs, blobs=deleted, quarantined=quarantined, remains=tuple(_remains(db, path))
     )
 
@@ -120,7 +122,7 @@ def _sweep(db: sqlite3.Connection, path: str, blobs: Path | None) -> int:
 
 
 def _remains(db: sqlite3.Connection, path: str) -> Iterable[str]:
-    with faults(path):
+    with translate_faults(path):
         purged = _count(db, "runs WHERE purged_ns IS NOT NULL")
         whole = _count(db, "runs WHERE purged_ns IS NULL")
         numbers = _count(db, "records JOIN runs ON runs.seq = records.run WHERE purged_ns > 0")

@@ -1,14 +1,19 @@
 """Records as rows: what many records share is stored once, as a question; the rest is one row each.
 
-A batch is one transaction: durable as a whole or not there at all. A record whose unique key is
-known is left as it is, so that a run that was scored twice keeps its first answers.
+A batch is one transaction. A record whose unique key is known is left as it is, so that a run that
+was scored twice keeps its first answers. Step scores of a file become records of family `imported`
+of the run that has their name or id. A score that contradicts one that is there (same judge, step
+and repeat), or names a step that the run does not have, is quarantined. Weights of steps are fixed
+before anything is scored by them: once a run of a task has a score, other weights are refused,
+since weights chosen after the scores can make any run look good. Source of the weights: ARC
+(Tribbia), "before".
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple
@@ -16,7 +21,20 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.errors import StoreError
-from stepscope.model import Answer, Label, Record, Usage, Verdict
+from stepscope.model import (
+    SCORES,
+    Answer,
+    Case,
+    Label,
+    Record,
+    StepScore,
+    Trajectory,
+    Usage,
+    Verdict,
+    digest,
+)
+from stepscope.safety.text import visible_line
+from stepscope.shape.weights import SCALE
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Unmeasured
 
@@ -30,9 +48,9 @@ HUMAN_VERSION = "1"
 _NO_VALUE, _NO_TEXT, _NO_NUMBER = 0.0, "", -1.0
 
 # Step, state, value, label, cites, reason, confidence.
-Cells = tuple[int, int, float, str, str, str, float]
+AnswerCells = tuple[int, int, float, str, str, str, float]
 # Position of the question in its batch, run, case id, repeat, then the seven cells.
-Line = tuple[int, int, int, int, int, int, float, str, str, str, float]
+AnswerLine = tuple[int, int, int, int, int, int, float, str, str, str, float]
 
 _INSERT = (
     "INSERT INTO records (question, run, case_id, repeat, step, state, value, label, cites, reason,"
@@ -78,7 +96,7 @@ class Question(NamedTuple):
     rubric: str = ""
 
 
-def cells(answer: Answer) -> Cells:
+def encode_answer(answer: Answer) -> AnswerCells:
     """Return the columns that an answer fills."""
     step = WHOLE if answer.step is None else answer.step
     if isinstance(answer, Unmeasured):
@@ -94,7 +112,7 @@ def cells(answer: Answer) -> Cells:
     )
 
 
-class Names:
+class RowIds:
     """Row ids of questions and cases, kept so that a batch asks SQLite only for new ones."""
 
     def __init__(self) -> None:
@@ -140,7 +158,7 @@ class Names:
         return self._cases[hash_]
 
 
-def insert(db: sqlite3.Connection, names: Names, records: Iterable[Record]) -> int:
+def insert_records(db: sqlite3.Connection, names: RowIds, records: Iterable[Record]) -> int:
     """Insert records that are not there yet; return how many. Call inside a transaction.
 
     Raises:
@@ -153,7 +171,7 @@ def insert(db: sqlite3.Connection, names: Names, records: Iterable[Record]) -> i
         answer = record.answer
         run = runs.get(record.trajectory)
         if run is None:
-            run = runs[record.trajectory] = _run(db, record.trajectory)
+            run = runs[record.trajectory] = _run_row(db, record.trajectory)
         question = names.question(
             db,
             Question(
@@ -166,7 +184,7 @@ def insert(db: sqlite3.Connection, names: Names, records: Iterable[Record]) -> i
                 record.rubric,
             ),
         )
-        _check(record)
+        _refuse_bad_numbers(record)
         usage = _NO_TEXT if record.usage is None else msgspec.json.encode(record.usage).decode()
         rows.append(
             (
@@ -174,17 +192,17 @@ def insert(db: sqlite3.Connection, names: Names, records: Iterable[Record]) -> i
                 run,
                 names.case(db, record.case),
                 record.repeat,
-                *cells(answer),
+                *encode_answer(answer),
                 now,
                 usage,
                 _NO_NUMBER if record.cost_usd is None else record.cost_usd,
                 _NO_NUMBER if record.seconds is None else record.seconds,
             )
         )
-    return _write(db, _INSERT, rows)
+    return _insert_rows(db, _INSERT, rows)
 
 
-def _check(record: Record) -> None:
+def _refuse_bad_numbers(record: Record) -> None:
     """Refuse numbers that SQLite would turn into NULL or that mean nothing.
 
     The value itself is left to the schema, which knows that an answer must have one.
@@ -204,15 +222,18 @@ def _check(record: Record) -> None:
 
 
 def insert_lines(
-    db: sqlite3.Connection, names: Names, questions: Sequence[Question], lines: Iterable[Line]
+    db: sqlite3.Connection,
+    names: RowIds,
+    questions: Sequence[Question],
+    lines: Iterable[AnswerLine],
 ) -> int:
     """Insert answers that are already cells; return how many were new. Call in a transaction."""
     ids = [names.question(db, question) for question in questions]
     now = time.time_ns()
-    return _write(db, _INSERT_LINES, [(ids[line[0]], *line[1:], now) for line in lines])
+    return _insert_rows(db, _INSERT_LINES, [(ids[line[0]], *line[1:], now) for line in lines])
 
 
-def _write(db: sqlite3.Connection, statement: str, rows: Iterable[tuple[object, ...]]) -> int:
+def _insert_rows(db: sqlite3.Connection, statement: str, rows: Iterable[tuple[object, ...]]) -> int:
     before = db.total_changes
     # In key order the rows of one question reach neighbouring pages.
     db.executemany(statement, sorted(rows, key=_key))
@@ -222,7 +243,7 @@ def _write(db: sqlite3.Connection, statement: str, rows: Iterable[tuple[object, 
 _key = itemgetter(0, 1, 2, 3, 4)
 
 
-def _run(db: sqlite3.Connection, trajectory: str) -> int:
+def _run_row(db: sqlite3.Connection, trajectory: str) -> int:
     found = db.execute("SELECT seq FROM runs WHERE id = ?", (trajectory,)).fetchone()
     if found is None:
         raise StoreError(
@@ -231,7 +252,7 @@ def _run(db: sqlite3.Connection, trajectory: str) -> int:
     return int(found[0])
 
 
-class Row(NamedTuple):
+class RecordRow(NamedTuple):
     """A record as it is read: its columns with those of its question."""
 
     trajectory: str
@@ -259,9 +280,9 @@ class Row(NamedTuple):
     case_id: int
 
 
-def rows(
+def read_record_rows(
     db: sqlite3.Connection, where: Where | None, trajectory: str | None, measure: str | None
-) -> Iterator[Row]:
+) -> Iterator[RecordRow]:
     """Yield the records that were asked for, ordered by measure, run and step."""
     conditions, parameters = ["runs.superseded_by IS NULL"], []
     if trajectory is not None:
@@ -273,10 +294,10 @@ def rows(
     if where is not None:
         conditions.append("(" + where.sql + ")")
     values = (*parameters, *(where.parameters if where else ()))
-    return map(Row._make, db.execute(_SELECT + " AND ".join(conditions) + _ORDER, values))
+    return map(RecordRow._make, db.execute(_SELECT + " AND ".join(conditions) + _ORDER, values))
 
 
-def record(row: Row) -> Record:
+def decode_record(row: RecordRow) -> Record:
     """Return a row as a record."""
     step = None if row.step == WHOLE else row.step
     answer: Answer
@@ -309,7 +330,7 @@ def record(row: Row) -> Record:
     )
 
 
-def labels(trajectory: str, given: Iterable[Label], steps: int) -> Iterator[Record]:
+def label_records(trajectory: str, given: Iterable[Label], steps: int) -> Iterator[Record]:
     """Yield what people said about a run of so many steps as records of family `human`.
 
     The judge is the annotator. A label at a step cites it. Several labels of one person at one step
@@ -343,3 +364,242 @@ def _labelled(label: Label, steps: int) -> Answer:
         cites=cites,
         reason=reason,
     )
+
+
+SCORES_MEASURE = "scores"
+LATENCY, COST = f"{SCORES_MEASURE}.latency_s", f"{SCORES_MEASURE}.cost_usd"
+SCORES_FAMILY = "imported"
+SCORES_VERSION = "1"
+
+_encode = msgspec.json.Encoder().encode
+_heads = msgspec.json.Decoder(Trajectory)
+_NOT_SCORED = "nobody scored this step"
+
+
+def find_named_run(db: sqlite3.Connection, name: str) -> tuple[int, str, int] | None:
+    """Return row, id and steps of the one run that is called `name`, or has it as its id.
+
+    None where there is no such run; of several of one name none is meant.
+    """
+    for condition in ("id = ?", "name = ? AND superseded_by IS NULL"):
+        rows = db.execute(
+            "SELECT seq, id, steps FROM runs WHERE " + condition + " LIMIT 2", (name,)
+        ).fetchall()
+        if len(rows) == 1:
+            return int(rows[0][0]), str(rows[0][1]), int(rows[0][2])
+    return None
+
+
+def is_ambiguous(db: sqlite3.Connection, name: str) -> bool:
+    """Tell whether more than one run has this name."""
+    rows = db.execute(
+        "SELECT 1 FROM runs WHERE name = ? AND superseded_by IS NULL LIMIT 2", (name,)
+    ).fetchall()
+    return len(rows) > 1
+
+
+def attach_scores(
+    db: sqlite3.Connection, names: RowIds, run: tuple[int, str, int], scores: Iterable[StepScore]
+) -> tuple[list[StepScore], list[tuple[StepScore, str]]]:
+    """Store the scores of a run; call inside a transaction.
+
+    Args:
+        db: the store.
+        names: ids of questions.
+        run: row, id and number of steps of the run.
+        scores: what was read.
+
+    Returns:
+        The scores that are new, and those that are refused, each with the reason.
+    """
+    seq, id_, steps = run
+    known = _known_scores(db, seq)
+    fresh: list[StepScore] = []
+    refused: list[tuple[StepScore, str]] = []
+    for score in scores:
+        key = (score.judge, score.repeat, score.step)
+        if score.step >= steps:
+            what = f"step {score.step}; the run has {steps} steps, counted from 0"
+            refused.append((score, what))
+        elif key not in known:
+            known[key] = score.value
+            fresh.append(score)
+        elif known[key] != score.value:
+            refused.append((score, f"step {score.step} {_earlier_score(known[key], score)}"))
+    if fresh:
+        insert_records(db, names, score_records(id_, fresh))
+    return fresh, refused
+
+
+def _known_scores(db: sqlite3.Connection, seq: int) -> dict[tuple[str, int, int], float | None]:
+    rows = db.execute(
+        "SELECT q.judge, r.repeat, r.step, r.value FROM questions AS q CROSS JOIN records AS r"
+        " ON r.question = q.id AND r.run = ? WHERE q.measure = ? AND q.family = ?",
+        (seq, SCORES_MEASURE, SCORES_FAMILY),
+    )
+    return {(judge, repeat, step): value for judge, repeat, step, value in rows}
+
+
+def _earlier_score(value: float | None, score: StepScore) -> str:
+    was = "not scored" if value is None else f"scored {value:g}"
+    now = "not scored" if score.value is None else f"{score.value:g}"
+    return f"was {was} before, now {now}; give another scoring its own repeat"
+
+
+def score_records(trajectory: str, scores: Iterable[StepScore]) -> Iterator[Record]:
+    """Yield scores as records, with what a file says of the steps' time and cost beside them."""
+    for score in scores:
+        step = score.step
+        yield Record(
+            trajectory=trajectory,
+            answer=Unmeasured("missing_input", score.reason or _NOT_SCORED, SCORES_MEASURE, step)
+            if score.value is None
+            else Verdict(
+                measure=SCORES_MEASURE,
+                value=score.value,
+                step=step,
+                cites=(step,),
+                reason=score.reason,
+            ),
+            version=SCORES_VERSION,
+            family=SCORES_FAMILY,
+            judge=score.judge,
+            repeat=score.repeat,
+        )
+        for name, value in ((LATENCY, score.latency_s), (COST, score.cost_usd)):
+            if value is not None:
+                yield Record(
+                    trajectory=trajectory,
+                    answer=Verdict(measure=name, value=value, step=step),
+                    version=SCORES_VERSION,
+                    family=SCORES_FAMILY,
+                )
+
+
+def quarantine_scores(
+    db: sqlite3.Connection,
+    refused: Iterable[tuple[StepScore, str]],
+    *,
+    name: str,
+    uri: str,
+    now: int,
+) -> int:
+    """Keep refused scores with the records that could not be read; return how many are new."""
+    before = db.total_changes
+    db.executemany(
+        "INSERT INTO quarantine (uri, place, reason, raw, imported_ns) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (uri, place, reason) DO NOTHING",
+        [
+            (uri, score.step, f"run {visible_line(name)[:80]!r}: {why}", _encode(score), now)
+            for score, why in refused
+        ],
+    )
+    return db.total_changes - before
+
+
+def move_earlier_scores(
+    db: sqlite3.Connection, seq: int, name: str, steps: int
+) -> tuple[StepScore, ...]:
+    """Move to a new run the scores that came before its trace did, and return them.
+
+    The run that was nothing but these scores is superseded by it. Where a score names a step that
+    the trace lacks, both runs stay as they are.
+    """
+    found = db.execute(
+        "SELECT seq FROM runs WHERE name = ? AND format = ? AND superseded_by IS NULL"
+        " AND seq <> ? AND steps <= ?",
+        (name, SCORES, seq, steps),
+    ).fetchall()
+    moved: list[StepScore] = []
+    for (other,) in found:
+        moved += move_scores(db, other, seq)
+        db.execute("UPDATE runs SET superseded_by = ? WHERE seq = ?", (seq, other))
+    return tuple(moved)
+
+
+def move_scores(db: sqlite3.Connection, old: int, new: int) -> tuple[StepScore, ...]:
+    """Move the scores of a run to the run that takes its place, and return them."""
+    db.execute(
+        "UPDATE OR IGNORE records SET run = ? WHERE run = ? AND question IN"
+        " (SELECT id FROM questions WHERE family = ?)",
+        (new, old, SCORES_FAMILY),
+    )
+    row = db.execute("SELECT head FROM traces WHERE run = ?", (old,)).fetchone()
+    return () if row is None else _heads.decode(row[0]).scores
+
+
+EVERY_TASK = "*"
+_WEIGHTS_KEY = b'"weights":'
+_MOST_SHOWN = 8
+
+_decode = msgspec.json.Decoder(tuple[float, ...]).decode
+_cases = msgspec.json.Decoder(Case)
+
+
+def fix_case_weights(db: sqlite3.Connection, workflow: str, task: str, case: bytes) -> None:
+    """Fix the weights that a case brings, if any; call inside a transaction.
+
+    Raises:
+        StoreError: see `fix_weights`.
+    """
+    if _WEIGHTS_KEY in case:
+        found = _cases.decode(case).weights
+        if found is not None:
+            fix_weights(db, workflow, task, found)
+
+
+def fix_weights(db: sqlite3.Connection, workflow: str, task: str, weights: Iterable[float]) -> None:
+    """Fix the weights of a task, or of `EVERY_TASK` task; call inside a transaction.
+
+    Raises:
+        StoreError: runs of it were scored under other weights, or before there were any; a weight
+            is not 1, 2 or 3.
+    """
+    wanted = tuple(float(weight) for weight in weights)
+    wrong = [weight for weight in wanted if weight not in SCALE]
+    if wrong:
+        raise StoreError(
+            f"a weight of workflow {workflow!r}, task {task!r} is {wrong[0]:g}; expected 1, 2 or 3"
+        )
+    row = db.execute(
+        "SELECT body FROM weights WHERE workflow = ? AND task = ?", (workflow, task)
+    ).fetchone()
+    held = None if row is None else _decode(row[0])
+    if held == wanted:
+        return
+    if _has_scores(db, workflow, task):
+        of = "every task" if task == EVERY_TASK else f"task {task!r}"
+        was = "none were fixed" if held is None else f"fixed as {_text(held)}"
+        raise StoreError(
+            f"weights of workflow {workflow!r}, {of}, are {_text(wanted)} now and {was} when its "
+            "runs were scored; put them back, or import runs and scores into a new store"
+        )
+    db.execute(
+        "INSERT INTO weights (workflow, task, hash, body, fixed_ns) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (workflow, task) DO UPDATE SET hash = excluded.hash, body = excluded.body,"
+        " fixed_ns = excluded.fixed_ns",
+        (workflow, task, digest(wanted), msgspec.json.encode(wanted), time.time_ns()),
+    )
+
+
+def _has_scores(db: sqlite3.Connection, workflow: str, task: str) -> bool:
+    """Tell whether a run that these weights would hold for has a step score."""
+    chosen = "1" if task == EVERY_TASK else "coalesce(task, name) = ?"
+    found = db.execute(
+        "SELECT 1 FROM questions AS q CROSS JOIN records AS r ON r.question = q.id"
+        " JOIN runs ON runs.seq = r.run WHERE q.measure = 'scores' AND workflow = ?"
+        " AND superseded_by IS NULL AND " + chosen + " LIMIT 1",
+        (workflow,) if task == EVERY_TASK else (workflow, task),
+    ).fetchone()
+    return found is not None
+
+
+def read_weights(db: sqlite3.Connection) -> Mapping[tuple[str, str], tuple[float, ...]]:
+    """Return all weights by workflow and task."""
+    rows = db.execute("SELECT workflow, task, body FROM weights")
+    return {(workflow, task): _decode(body) for workflow, task, body in rows}
+
+
+def _text(weights: tuple[float, ...]) -> str:
+    shown = " ".join(f"{weight:g}" for weight in weights[:_MOST_SHOWN])
+    return shown + (" ..." if len(weights) > _MOST_SHOWN else "")

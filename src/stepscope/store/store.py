@@ -1,44 +1,242 @@
-"""The store as one object: a file (or memory) that holds runs, their cases, and what was said.
+"""The store as one object: a file (or memory) that holds runs, their cases, and records about them.
 
-Thin on purpose: every method is one transaction or one query of the modules beside it. Two
-processes may write at once; each batch is on disk when the call returns.
+Every method is one transaction or one query of the modules beside it. Two processes may write at
+once; each batch is on disk when the call returns. Beside the runs stand records that could not be
+read, the account of each imported file, and the samples drawn for a rubric: every run that could
+have been drawn, with its probability. A second draw of a run raises its probability, never lowers
+it: draws take the runs of the smallest random numbers, each run's own.
 """
 
 from __future__ import annotations
 
+import hmac
+import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import msgspec
 
+from stepscope.errors import DataError
 from stepscope.model import Case, Facts, Figures, Json, Quarantined, Record, Trajectory, digest
-from stepscope.sqlite import faults
-from stepscope.store import (
-    aside,
-    media,
-    parquet,
-    reading,
-    records,
-    samples,
-    steps,
-    trajectories,
-    weights,
-)
-from stepscope.store.columns import Column, Runs, StepColumn, Texts
-from stepscope.store.opened import OpenStore
-from stepscope.store.prepared import Prepared, batches, prepared
-from stepscope.store.purge import Purged, purge
-from stepscope.store.records import Line, Question
-from stepscope.store.samples import Drawn
-from stepscope.store.trajectories import PutCounts, Stored
+from stepscope.runtime.database import MEMORY, open_database, transaction, translate_faults
+from stepscope.safety.redact import Redactor
+from stepscope.safety.secrets import SecretPattern
+from stepscope.store import columns, parquet, records, runs
+from stepscope.store import runs as runs_store
+from stepscope.store.columns import AnswerColumn, Runs, StepColumn, Texts
+from stepscope.store.migrations import migrate_store
+from stepscope.store.purge import PurgeResult, purge_texts
+from stepscope.store.records import AnswerLine, Question, RowIds
+from stepscope.store.runs import PreparedRun, PutCounts, StoredRun, batch_runs, prepare_run
 from stepscope.store.where import Where
 from stepscope.values import Estimate
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+def put_quarantined(
+    db: sqlite3.Connection, items: Iterable[Quarantined], redactor: Redactor
+) -> int:
+    """Keep records with their bytes, secrets hidden in the reasons; return how many were new."""
+    now, before = time.time_ns(), db.total_changes
+    db.executemany(
+        "INSERT INTO quarantine (uri, place, reason, raw, imported_ns)"
+        " VALUES (?, ?, ?, ?, ?) ON CONFLICT (uri, place, reason) DO NOTHING",
+        ((q.uri, q.offset, redactor.redact(q.reason).text, q.raw, now) for q in items),
+    )
+    return db.total_changes - before
+
+
+def read_quarantined(db: sqlite3.Connection) -> Iterator[Quarantined]:
+    """Yield what could not be read, by file and offset."""
+    for uri, offset, reason, raw in db.execute(
+        "SELECT uri, place, reason, raw FROM quarantine ORDER BY uri, place, reason"
+    ):
+        yield Quarantined(reason=reason, offset=offset, raw=raw, uri=uri)
+
+
+def put_account(
+    db: sqlite3.Connection, uri: str, account: Mapping[str, Json], at_ns: int | None
+) -> None:
+    """Keep what the import of one file found; a later import of it replaces the account."""
+    db.execute(
+        "INSERT INTO accounts (uri, body, imported_ns) VALUES (?, ?, ?)"
+        " ON CONFLICT (uri) DO UPDATE SET body = excluded.body, imported_ns = excluded.imported_ns",
+        (uri, msgspec.json.encode(account), time.time_ns() if at_ns is None else at_ns),
+    )
+
+
+def read_accounts(db: sqlite3.Connection) -> Iterator[dict[str, Json]]:
+    """Yield the accounts of all imported files, by file."""
+    for (body,) in db.execute("SELECT body FROM accounts ORDER BY uri"):
+        yield msgspec.json.decode(body)
+
+
+def accounts_with(
+    db: sqlite3.Connection, runs: Collection[str], *, later: bool
+) -> Iterator[dict[str, Json]]:
+    """Yield the accounts of the imports that brought these runs, and of files of no run since.
+
+    With `later`, only those of imports that came after all of the runs, and of their files.
+    """
+    held: dict[str | None, list[bool]] = {}
+    times = []
+    for id_, uri, at, imported in db.execute(
+        "SELECT runs.id, runs.uri, runs.imported_ns, accounts.imported_ns"
+        " FROM runs LEFT JOIN accounts ON accounts.uri = runs.uri"
+    ):
+        held.setdefault(uri, []).append(id_ in runs)
+        if id_ in runs:
+            times.append((at, at if imported is None else imported))
+    if not times:
+        return
+    since = 1 + max(at for at, _ in times) if later else min(min(pair) for pair in times)
+    imports = set() if later else {imported for _, imported in times}
+    for uri, body, imported in db.execute("SELECT uri, body, imported_ns FROM accounts"):
+        if imported in imports or (imported >= since and any(held.get(uri, [True]))):
+            yield msgspec.json.decode(body)
+
+
+class OpenStore:
+    """The file and the connection under a `Store`."""
+
+    def __init__(self, path: str) -> None:
+        """Open the store at `path`; `Store.open` is the door that takes any path."""
+        self.path = path
+        self._db = open_database(path)
+        self._names = RowIds()
+        self._aligned: tuple[Runs, columns.RunPlaces] | None = None
+        # What is kept of reasons, sent or filed passes through the first; what is shown of runs
+        # through the second, which is None where they are shown as they are.
+        self.redactor: Redactor
+        self.shown: Redactor | None
+        with ExitStack() as unless_ready:
+            unless_ready.callback(self._db.close)
+            migrate_store(self._db, path)
+            self.redact()
+            unless_ready.pop_all()
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open a store, making it where there is none; ":memory:" lives as long as the object.
+
+        Raises:
+            StoreError: no store, or of a newer version.
+            EnvironmentFault: it cannot be opened or made durable.
+        """
+        return cls(str(path))
+
+    def redact(self, own: Iterable[SecretPattern] = (), *, shown: bool = True) -> None:
+        """Hide `own` forms of secrets, too, in what is kept of reasons and shown of runs.
+
+        `shown` False shows runs as they are. Placeholders have the key of the store, so they stay
+        the same for its life.
+        """
+        with translate_faults(self.path):
+            found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
+        self.redactor = Redactor(found[0], own)
+        self.shown = self.redactor if shown else None
+
+    def secret(self, purpose: str) -> bytes:
+        """Return 32 bytes that only this store knows, others for each purpose, for all its life."""
+        with translate_faults(self.path):
+            found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
+        return hmac.new(found[0], purpose.encode(), sha256).digest()
+
+    def close(self) -> None:
+        """Close the file; a second close does nothing."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def blobs(self) -> Path | None:
+        """The folder of images, audio and files; None in memory, where they stay in the run."""
+        return None if self.path == MEMORY else Path(self.path + ".blobs")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with ExitStack() as unless_written:
+            unless_written.callback(self._names.forget)
+            with transaction(self._db, self.path):
+                yield
+            unless_written.pop_all()
+
+
+class DrawnRun(NamedTuple):
+    """A run that could have been drawn: whether it was, and with which probability."""
+
+    chosen: bool
+    probability: float
+
+
+def run_number(seed: int, rubric: str, run: str) -> float:
+    """Return a run's own random number, in [0, 1): the same in every draw of one seed."""
+    raw = blake2b(f"{seed}\0{rubric}\0{run}".encode(), digest_size=8).digest()
+    return (int.from_bytes(raw, "big") >> 11) / (1 << 53)
+
+
+def draw_sample(
+    population: Iterable[str], n: int, *, seed: int, rubric: str
+) -> tuple[list[str], float]:
+    """Draw `n` runs without replacement, all equally likely; return them and that probability.
+
+    A larger draw of the same seed contains the smaller one. Order is that of the population.
+
+    Raises:
+        DataError: `n` is less than 1, or there is nothing to draw from.
+    """
+    runs = list(population)
+    if n < 1 or not runs:
+        raise DataError(f"a sample of {n} from {len(runs)} runs; expected 1 or more of each")
+    lowest = sorted(runs, key=lambda run: (run_number(seed, rubric, run), run))[:n]
+    chosen = frozenset(lowest)
+    return [run for run in runs if run in chosen], len(chosen) / len(runs)
+
+
+def put_draw(
+    db: sqlite3.Connection,
+    rubric: str,
+    population: Iterable[str],
+    probability: float,
+    drawn: frozenset[str],
+) -> None:
+    """Keep a draw; call inside a transaction."""
+    now = time.time_ns()
+    db.executemany(
+        "INSERT INTO samples (rubric, run, probability, chosen, drawn_ns)"
+        " SELECT ?1, seq, ?3, ?4, ?5 FROM runs WHERE id = ?2"
+        " ON CONFLICT (rubric, run) DO UPDATE SET chosen = max(chosen, excluded.chosen),"
+        " probability = max(probability, excluded.probability), drawn_ns = excluded.drawn_ns",
+        [(rubric, run, probability, run in drawn, now) for run in population],
+    )
+
+
+def read_draw(db: sqlite3.Connection, rubric: str) -> dict[str, DrawnRun]:
+    """Return every run that could have been drawn, by id."""
+    rows = db.execute(
+        "SELECT runs.id, chosen, probability FROM samples JOIN runs ON runs.seq = samples.run"
+        " WHERE rubric = ?",
+        (rubric,),
+    )
+    return {run: DrawnRun(bool(chosen), probability) for run, chosen, probability in rows}
+
 
 Status = Literal["pass", "fail", "unknown"]
 
@@ -61,51 +259,51 @@ class Store(OpenStore):
         People's labels become records of family `human`.
         """
         move_media = self.blobs is not None
-        return self.put_prepared(prepared(run, move_media=move_media) for run in runs)
+        return self.put_prepared(prepare_run(run, move_media=move_media) for run in runs)
 
-    def put_prepared(self, runs: Iterable[Prepared]) -> PutCounts:
+    def put_prepared(self, runs: Iterable[PreparedRun]) -> PutCounts:
         """Store runs that are already rows, as `import` makes them; as durable as `put`."""
         total = PutCounts(0, 0, 0)
-        for batch in batches(runs):
+        for batch in batch_runs(runs):
             with self._writing():
-                counts = trajectories.write(self._db, self._names, batch, self.blobs)
+                counts = runs_store.write_runs(self._db, self._names, batch, self.blobs)
             total = PutCounts(*(a + b for a, b in zip(total, counts, strict=True)))
         return total
 
     def runs(self, where: Where | None = None) -> Runs:
         """Return the runs that `where` chooses as columns, ordered by name, then id."""
-        with faults(self.path):
-            return reading.runs(self._db, where)
+        with translate_faults(self.path):
+            return columns.load_runs(self._db, where)
 
-    def column(self, measure: str, runs: Runs | None = None) -> Column:
+    def column(self, measure: str, runs: Runs | None = None) -> AnswerColumn:
         """Return the current whole-run answers of a measure, aligned with `runs` (default: all)."""
         chosen = self.runs() if runs is None else runs
         if not len(chosen):
-            return reading.column(measure, 0, lambda _measure, _cells: set())
-        with faults(self.path):
-            fill = partial(reading.fill, self._db, self._places(chosen))
-            return reading.column(measure, len(chosen), fill)
+            return columns.read_column(measure, 0, lambda _measure, _cells: set())
+        with translate_faults(self.path):
+            fill = partial(columns.fill_cells, self._db, self._places(chosen))
+            return columns.read_column(measure, len(chosen), fill)
 
-    def _places(self, chosen: Runs) -> reading.Places:
+    def _places(self, chosen: Runs) -> columns.RunPlaces:
         # A report asks for some forty columns of the same runs.
         if self._aligned is None or self._aligned[0] is not chosen:
-            self._aligned = (chosen, reading.Places(self._db, chosen))
+            self._aligned = (chosen, columns.RunPlaces(self._db, chosen))
         return self._aligned[1]
 
     def step_values(self, measure: str, runs: Runs) -> StepColumn:
         """Return the numbers that a measure gave to single steps of `runs`, whoever gave them."""
-        with faults(self.path):
-            return steps.values(self._db, self._places(runs), measure, runs)
+        with translate_faults(self.path):
+            return columns.step_values(self._db, self._places(runs), measure, runs)
 
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""
-        with faults(self.path):
-            return steps.cited(self._db, self._places(runs), measure, runs)
+        with translate_faults(self.path):
+            return columns.cited_steps(self._db, self._places(runs), measure, runs)
 
     def weights(self) -> Mapping[tuple[str, str], tuple[float, ...]]:
         """Return the weights of steps by workflow and task, "*" for every task."""
-        with faults(self.path):
-            return weights.held(self._db)
+        with translate_faults(self.path):
+            return records.read_weights(self._db)
 
     def fix_weights(self, of: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
         """Fix weights by workflow and task, "*" for every task, before runs are scored by them.
@@ -116,11 +314,11 @@ class Store(OpenStore):
         with self._writing():
             for workflow, tasks in of.items():
                 for task, of_task in tasks.items():
-                    weights.fix(self._db, workflow, task, of_task)
+                    records.fix_weights(self._db, workflow, task, of_task)
 
     def noise(self) -> dict[str, Estimate]:
         """Return the sigma of each judge whose repeated scorings were looked at."""
-        with faults(self.path):
+        with translate_faults(self.path):
             rows = self._db.execute("SELECT judge, body FROM noise ORDER BY judge").fetchall()
         return {judge: msgspec.json.decode(body, type=Estimate) for judge, body in rows}
 
@@ -140,12 +338,12 @@ class Store(OpenStore):
     ) -> None:
         """Keep which of `population`, by id, were drawn for a rubric, each with `probability`."""
         with self._writing():
-            samples.put(self._db, rubric, population, probability, frozenset(drawn))
+            put_draw(self._db, rubric, population, probability, frozenset(drawn))
 
-    def sampled(self, rubric: str) -> dict[str, Drawn]:
+    def sampled(self, rubric: str) -> dict[str, DrawnRun]:
         """Return what is known of each run that could have been drawn for a rubric, by id."""
-        with faults(self.path):
-            return samples.held(self._db, rubric)
+        with translate_faults(self.path):
+            return read_draw(self._db, rubric)
 
     def drawn(self, rubric: str) -> dict[str, float]:
         """Return the inclusion probability of each run that was drawn for a rubric, by id."""
@@ -154,28 +352,28 @@ class Store(OpenStore):
 
     def tag(self, key: str, runs: Runs) -> Texts:
         """Return the value of one tag of each of the runs, None where a run has no such tag."""
-        with faults(self.path):
-            return reading.tag(self._db, key, runs)
+        with translate_faults(self.path):
+            return columns.read_tag(self._db, key, runs)
 
     def families(self, measure: str) -> tuple[str, ...]:
         """Return the families of everyone who answered a measure, sorted."""
-        with faults(self.path):
-            return reading.families(self._db, measure)
+        with translate_faults(self.path):
+            return columns.list_families(self._db, measure)
 
     def raters(self, measure: str) -> int:
         """Return how many different judges, people or files answered a measure."""
-        with faults(self.path):
-            return reading.raters(self._db, measure)
+        with translate_faults(self.path):
+            return columns.count_raters(self._db, measure)
 
     def measures(self) -> tuple[str, ...]:
         """Return the full names of all measures that have records, sorted."""
-        with faults(self.path):
-            return reading.measures(self._db)
+        with translate_faults(self.path):
+            return columns.list_measures(self._db)
 
     def trajectories(self, where: Where | None = None) -> Iterator[Trajectory]:
         """Yield runs with their cases, by name; purged ones are left out."""
-        with faults(self.path):
-            for stored in trajectories.read(self._db, trajectories.keys(self._db, where)):
+        with translate_faults(self.path):
+            for stored in runs.read_runs_by_row(self._db, runs.select_keys(self._db, where)):
                 yield stored.trajectory
 
     def trajectory(self, id: str) -> Trajectory:
@@ -184,19 +382,19 @@ class Store(OpenStore):
         Raises:
             StoreError: no such run, or its texts were purged.
         """
-        with faults(self.path):
-            return trajectories.one(self._db, id).trajectory
+        with translate_faults(self.path):
+            return runs.read_run_by_id(self._db, id).trajectory
 
     def with_media(self, trajectory: Trajectory) -> Trajectory:
         """Return a stored run with the data of its media read back from the blob folder."""
-        with faults(self.path):
+        with translate_faults(self.path):
             rows = self._db.execute(
                 "SELECT place, sha256 FROM media JOIN runs ON runs.seq = media.run WHERE id = ?",
                 (trajectory.id,),
             ).fetchall()
         if not rows or self.blobs is None:
             return trajectory
-        steps = media.moved_in(trajectory.steps, dict(rows), self.blobs)
+        steps = runs.move_media_in(trajectory.steps, dict(rows), self.blobs)
         return msgspec.structs.replace(trajectory, steps=steps)
 
     def blob(self, sha256: str) -> bytes | None:
@@ -205,11 +403,11 @@ class Store(OpenStore):
         Raises:
             StoreError: the file is missing or has been changed.
         """
-        with faults(self.path):
+        with translate_faults(self.path):
             known = self._db.execute(
                 "SELECT 1 FROM media WHERE sha256 = ? LIMIT 1", (sha256,)
             ).fetchone()
-        return None if known is None or self.blobs is None else media.read(self.blobs, sha256)
+        return None if known is None or self.blobs is None else runs.read_blob(self.blobs, sha256)
 
     def find(self, text: str) -> str:
         """Return the id of the run called `text`: its name, its id, or a unique start of its id.
@@ -217,8 +415,8 @@ class Store(OpenStore):
         Raises:
             UsageError: no run or several; the message names candidates.
         """
-        with faults(self.path):
-            return reading.find(self._db, text)
+        with translate_faults(self.path):
+            return columns.find_run(self._db, text)
 
     def case_of(self, id: str) -> Case | None:
         """Return what the run is measured against, None where nothing is known.
@@ -235,9 +433,9 @@ class Store(OpenStore):
             StoreError: a record is about an unknown run, or its value is not finite.
         """
         with self._writing():
-            return records.insert(self._db, self._names, batch)
+            return records.insert_records(self._db, self._names, batch)
 
-    def append_lines(self, questions: Sequence[Question], lines: Iterable[Line]) -> int:
+    def append_lines(self, questions: Sequence[Question], lines: Iterable[AnswerLine]) -> int:
         """Store answers that are already cells, as `score` makes them; as durable as `append`."""
         with self._writing():
             return records.insert_lines(self._db, self._names, questions, lines)
@@ -250,9 +448,9 @@ class Store(OpenStore):
         measure: str | None = None,
     ) -> Iterator[Record]:
         """Yield records ordered by measure, run name and step: never by when they were made."""
-        with faults(self.path):
-            for row in records.rows(self._db, where, trajectory, measure):
-                yield records.record(row)
+        with translate_faults(self.path):
+            for row in records.read_record_rows(self._db, where, trajectory, measure):
+                yield records.decode_record(row)
 
     def to_arrow(self, where: Where | None = None) -> pa.Table:
         """Return the records as an Arrow table, in the order of `records`.
@@ -260,7 +458,7 @@ class Store(OpenStore):
         Raises:
             ConfigError: pyarrow is not installed.
         """
-        with faults(self.path):
+        with translate_faults(self.path):
             return parquet.records_table(self._db, where)
 
     def to_parquet(self, folder: str | Path, where: Where | None = None) -> None:
@@ -270,22 +468,22 @@ class Store(OpenStore):
             ConfigError: pyarrow is not installed.
             EnvironmentFault: the folder cannot be written.
         """
-        with faults(self.path):
-            parquet.write(self._db, Path(folder), where)
+        with translate_faults(self.path):
+            parquet.write_parquet(self._db, Path(folder), where)
 
     def keys(self, where: Where | None = None) -> list[int]:
         """Return the rows of the runs that can be scored, by name: what `stored` reads."""
-        with faults(self.path):
-            return trajectories.keys(self._db, where)
+        with translate_faults(self.path):
+            return runs.select_keys(self._db, where)
 
-    def stored(self, keys: Sequence[int]) -> Iterator[Stored]:
+    def stored(self, keys: Sequence[int]) -> Iterator[StoredRun]:
         """Yield runs by row."""
-        with faults(self.path):
-            yield from trajectories.read(self._db, keys)
+        with translate_faults(self.path):
+            yield from runs.read_runs_by_row(self._db, keys)
 
     def facts(self, workflow: str) -> Facts | None:
         """Return the facts last fitted for a workflow."""
-        with faults(self.path):
+        with translate_faults(self.path):
             row = self._db.execute(
                 "SELECT body FROM facts WHERE workflow = ? ORDER BY fitted_ns DESC, hash LIMIT 1",
                 (workflow,),
@@ -310,7 +508,7 @@ class Store(OpenStore):
 
     def figures(self) -> Iterator[tuple[str, Status, Figures]]:
         """Yield workflow, outcome and figures of every run that is not superseded."""
-        with faults(self.path):
+        with translate_faults(self.path):
             for workflow, outcome, *row in self._db.execute(
                 "SELECT workflow, outcome, steps, calls, tokens, cost_usd, seconds FROM runs"
                 " WHERE superseded_by IS NULL ORDER BY seq"
@@ -319,48 +517,48 @@ class Store(OpenStore):
 
     def answered(self, asked: Current) -> set[int]:
         """Return the runs that have current answers of a measure, by row."""
-        with faults(self.path):
-            return reading.answered(self._db, *asked)
+        with translate_faults(self.path):
+            return columns.find_answered_runs(self._db, *asked)
 
     def workflows(self) -> dict[int, str]:
         """Return the workflow of every run by row."""
-        with faults(self.path):
+        with translate_faults(self.path):
             return dict(self._db.execute("SELECT seq, workflow FROM runs"))
 
     def changes(self) -> int:
         """Return a number that is another one as soon as another process has written."""
-        with faults(self.path):
+        with translate_faults(self.path):
             return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def scored(self) -> tuple[int, int]:
         """Return how many runs can be scored, and how many have their current outcome."""
-        with faults(self.path):
-            return reading.scored(self._db)
+        with translate_faults(self.path):
+            return columns.count_scored_runs(self._db)
 
-    def purge(self, where: Where | None = None) -> Purged:
+    def purge(self, where: Where | None = None) -> PurgeResult:
         """Erase traces, reasons, blobs and quarantined bytes; keep numbers, list what remains.
 
         Raises:
             EnvironmentFault: another process keeps old pages alive; purging again ends the work.
         """
         self._names.forget()
-        return purge(self._db, self.path, self.blobs, where)
+        return purge_texts(self._db, self.path, self.blobs, where)
 
     def purged(self) -> list[str]:
         """Return the ids of the runs whose texts were erased."""
-        with faults(self.path):
+        with translate_faults(self.path):
             rows = self._db.execute("SELECT id FROM runs WHERE purged_ns IS NOT NULL ORDER BY seq")
             return [row[0] for row in rows]
 
     def quarantine(self, items: Iterable[Quarantined]) -> int:
         """Keep records that could not be read, their bytes included; return how many were new."""
         with self._writing():
-            return aside.put_quarantined(self._db, items, self.redactor)
+            return put_quarantined(self._db, items, self.redactor)
 
     def quarantined(self) -> Iterator[Quarantined]:
         """Yield what could not be read, by file and offset."""
-        with faults(self.path):
-            yield from aside.quarantined(self._db)
+        with translate_faults(self.path):
+            yield from read_quarantined(self._db)
 
     def keep_account(self, uri: str, account: Mapping[str, Json], at_ns: int | None = None) -> None:
         """Keep what the import of one file found; a later import of it replaces the account.
@@ -368,17 +566,17 @@ class Store(OpenStore):
         Files that were imported together have one time, that of its start; now when left out.
         """
         with self._writing():
-            aside.put_account(self._db, uri, account, at_ns)
+            put_account(self._db, uri, account, at_ns)
 
     def accounts(self) -> Iterator[dict[str, Json]]:
         """Yield the accounts of all imported files, by file."""
-        with faults(self.path):
-            yield from aside.accounts(self._db)
+        with translate_faults(self.path):
+            yield from read_accounts(self._db)
 
     def accounts_with(self, runs: Collection[str], *, later: bool) -> Iterator[dict[str, Json]]:
         """Yield the accounts of the imports that brought these runs, and of files of no run since.
 
         With `later`, only those of imports that came after all of the runs, and of their files.
         """
-        with faults(self.path):
-            yield from aside.accounts_with(self._db, runs, later=later)
+        with translate_faults(self.path):
+            yield from accounts_with(self._db, runs, later=later)

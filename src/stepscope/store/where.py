@@ -72,13 +72,13 @@ class Where:
         )
 
 
-def parse(text: str) -> Where:
+def parse_where(text: str) -> Where:
     """Return the condition that `text` says.
 
     Raises:
         UsageError: it says none; the message gives the character, counted from 1.
 
-    >>> parse("agent = 'gpt-4o' and steps > 40").parameters
+    >>> parse_where("agent = 'gpt-4o' and steps > 40").parameters
     ('gpt-4o', 40)
     """
     if len(text) > _MAX_CHARACTERS:
@@ -86,7 +86,7 @@ def parse(text: str) -> Where:
     return _Parser(text).where()
 
 
-def since(text: str, *, now: datetime | None = None) -> Where:
+def started_since(text: str, *, now: datetime | None = None) -> Where:
     """Return the condition that a run started at `text` or later.
 
     A run whose trace has no time counts from when it was first imported.
@@ -99,19 +99,19 @@ def since(text: str, *, now: datetime | None = None) -> Where:
     Raises:
         UsageError: `text` is neither.
     """
-    return Where(_WHEN + " >= ?", (moment("since", text, now=now),), f"since {text}")
+    return Where(_WHEN + " >= ?", (parse_moment("since", text, now=now),), f"since {text}")
 
 
-def before(text: str, *, now: datetime | None = None) -> Where:
-    """Return the condition that a run started before `text`; for the rest see `since`.
+def started_before(text: str, *, now: datetime | None = None) -> Where:
+    """Return the condition that a run started before `text`; for the rest see `started_since`.
 
     Raises:
         UsageError: `text` is neither a date nor a duration.
     """
-    return Where(_WHEN + " < ?", (moment("before", text, now=now),), f"before {text}")
+    return Where(_WHEN + " < ?", (parse_moment("before", text, now=now),), f"before {text}")
 
 
-def moment(option: str, text: str, *, now: datetime | None = None) -> int:
+def parse_moment(option: str, text: str, *, now: datetime | None = None) -> int:
     """Return a date, a time or an age as nanoseconds since 1970; `option` is for the message.
 
     Raises:
@@ -220,7 +220,7 @@ class _Parser:
             self._fail(token, f"more than {_MAX_TERMS} values")
         if token.kind == "tag":
             field, sql = "", _TAG
-            self._parameters.append(_unquoted(token.text.removeprefix("tag.")))
+            self._parameters.append(_unquote(token.text.removeprefix("tag.")))
         elif token.kind == "word" and token.text in FIELDS:
             field, sql = token.text, FIELDS[token.text]
         else:
@@ -269,7 +269,7 @@ class _Parser:
             return token.text
         if token.kind != "text":
             self._fail(token, "expected a value: a text in quotes or a number")
-        text = _unquoted(token.text)
+        text = _unquote(token.text)
         if field in NUMBERS:
             self._fail(token, f"{field} is compared with a number")
         if field == "outcome" and operator != "like" and text not in _OUTCOMES:
@@ -277,7 +277,7 @@ class _Parser:
         return text
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     if text[:1] in ("'", '"'):
         return text[1:-1].replace(text[0] * 2, text[0])
     return text

@@ -14,8 +14,8 @@ import pytest
 
 if TYPE_CHECKING:
     from stepscope.settings import Settings
-    from stepscope.testing.checking import GateCheck
-    from stepscope.testing.recorded import Corpus, RecordedRun
+    from stepscope.testing.fixtures import Corpus, GateCheck, RecordedRun
+
 
 MARK = "stepscope"
 _KNOWN = ("cases", "agent", "trials")
@@ -53,13 +53,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     from stepscope.errors import StepscopeError
     from stepscope.safety.text import visible_line
-    from stepscope.testing.recorded import tests
+    from stepscope.testing.fixtures import list_tests
 
     config = metafunc.config
     try:
         trials = _trials(mark, config)
         settings = _settings(config)
-        made = tests(_corpus(mark, config, settings), trials, settings.declared)
+        made = list_tests(_corpus(mark, config, settings), trials, settings.declared)
     except StepscopeError as e:
         where = metafunc.definition.nodeid
         raise pytest.Collector.CollectError(f"{where}: {visible_line(str(e))}") from e
@@ -71,12 +71,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def trajectory(request: pytest.FixtureRequest) -> RecordedRun:
     """One recorded run of the marker's cases."""
-    from stepscope.testing.recorded import Lost
+    from stepscope.testing.fixtures import MissingRecording
 
-    run: RecordedRun | Lost | None = getattr(request, "param", None)
+    run: RecordedRun | MissingRecording | None = getattr(request, "param", None)
     if run is None:
         pytest.fail("`trajectory` needs @pytest.mark.stepscope(cases=...)", pytrace=False)
-    if isinstance(run, Lost):
+    if isinstance(run, MissingRecording):
         pytest.fail(run.reason, pytrace=False)
     return run
 
@@ -92,18 +92,18 @@ def stepscope_gate(pytestconfig: pytest.Config) -> Callable[..., GateCheck]:
         baseline: str | Path | None = None,
     ) -> GateCheck:
         __tracebackhide__ = True
-        from stepscope.testing.checking import decided
+        from stepscope.testing.fixtures import decide_workflow
 
         settings = _settings(pytestconfig)
         root = pytestconfig.rootpath
-        return decided(settings, workflow, runs=runs, baseline=baseline, root=root)
+        return decide_workflow(settings, workflow, runs=runs, baseline=baseline, root=root)
 
     return gate
 
 
 def _trials(mark: pytest.Mark, config: pytest.Config) -> int | None:
     from stepscope.errors import UsageError
-    from stepscope.testing.recorded import RECORDED
+    from stepscope.testing.fixtures import RECORDED
 
     given: dict[str, Any] = dict(mark.kwargs)  # Any: whatever the test's author wrote
     unknown = sorted(set(given) - set(_KNOWN))
@@ -124,18 +124,18 @@ def _trials(mark: pytest.Mark, config: pytest.Config) -> int | None:
 
 
 def _corpus(mark: pytest.Mark, config: pytest.Config, settings: Settings) -> Corpus:
-    from stepscope.testing.recorded import read
+    from stepscope.testing.fixtures import read_corpus
 
     cases = mark.kwargs["cases"]
     several = [cases] if isinstance(cases, str | Path) else list(cases)
     paths = tuple(str(config.rootpath / path) for path in several)
     held = config.stash.setdefault(_READ, {})
     if paths not in held:
-        held[paths] = read(paths, settings.limits)
+        held[paths] = read_corpus(paths, settings.limits)
     return held[paths]
 
 
 def _settings(config: pytest.Config) -> Settings:
-    from stepscope.settings import load
+    from stepscope.settings import load_settings
 
-    return load(config.rootpath)
+    return load_settings(config.rootpath)

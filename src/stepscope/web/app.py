@@ -1,31 +1,451 @@
-"""The application: which address gives what. Reads the store, asks `report`, renders; no more.
+"""The web application: which address gives which page or file.
 
-Every request has passed the door (`door.py`) before it comes here.
+It reads the store through `web.queries`, asks `report` and renders; no figure is computed here.
+Every request has passed `web.guard` before. Downloads leave as attachments under names of ours, so
+that no browser shows one as a page; a text that a spreadsheet would take for a formula gets an
+apostrophe before it (OWASP, CSV Injection), and hidden characters are spelt out. An open page
+hears of changes by server-sent events of one kind, `store` (HTML Living Standard, 9.2).
 """
 
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
+import re
 import secrets
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import import_module
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from itertools import combinations, islice
 from pathlib import Path
+from typing import cast
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
-from stepscope.report.pages.page import Empty
-from stepscope.safety.redact import scrubbed
+from stepscope.report.document import EmptyNotice, Page, ServerLinks
+from stepscope.report.render import charts
+from stepscope.report.render.data import read_gate_reports
+from stepscope.report.render.pages import NAVIGATION, PageShell, open_environment, render_document
+from stepscope.report.types import Figure, Report
+from stepscope.report.views.compare import make_choice_page, make_groups_page, make_runs_page
+from stepscope.report.views.gates import make_gates_page
+from stepscope.report.views.overview import make_overview_page
+from stepscope.report.views.profile import make_profile_page
+from stepscope.report.views.run import (
+    WINDOW,
+    choose_window,
+    make_run_choice_page,
+    make_run_page,
+    show_run_json,
+)
+from stepscope.report.views.runs import RunListRow
+from stepscope.safety.redact import scrub_message
+from stepscope.safety.text import escaped_json, visible
 from stepscope.settings import Settings
-from stepscope.web import data, pages
-from stepscope.web.door import Door
-from stepscope.web.files import static_files
-from stepscope.web.policy import Policy, hosts
-from stepscope.web.reader import Reader
+from stepscope.values import Unmeasured
+from stepscope.web.guard import WebGuard, WebPolicy, browser_hosts
+from stepscope.web.queries import (
+    StoreReader,
+    StoreState,
+    get_reader,
+    kept_parameters,
+    load_chosen,
+    load_comparison,
+    load_gate_history,
+    load_run_data,
+    load_trials,
+    parse_run_query,
+    parse_whole_number,
+)
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_ESTIMATE = (
+    "value", "low", "high", "level", "unit", "n", "unit_of_n", "n_tasks", "n_unmeasured",
+)  # fmt: skip
+
+
+def csv_response(rows: Sequence[Mapping[str, object]], name: str) -> Response:
+    """Return rows as a CSV file; the keys of the first are its header."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    if rows:
+        writer.writerow(rows[0].keys())
+    writer.writerows([_csv_cell(value) for value in row.values()] for row in rows)
+    return _attachment(out.getvalue().encode(), f"{name}.csv", "text/csv; charset=utf-8")
+
+
+def json_response(value: object, name: str) -> Response:
+    """Return any model value as a JSON file."""
+    text = msgspec.json.format(msgspec.json.encode(value)).decode()
+    return _attachment(escaped_json(text).encode(), f"{name}.json", "application/json")
+
+
+def blob_response(content: bytes, name: str) -> Response:
+    """Return bytes of a trace as a file that nothing opens by itself."""
+    return _attachment(content, f"{name}.bin", "application/octet-stream")
+
+
+def flatten_runs(runs: Iterable[RunListRow]) -> list[dict[str, object]]:
+    """Return the runs of a report, a row each; axes at fault as one text."""
+    return [
+        {
+            **msgspec.structs.asdict(run),
+            "faults": None if run.faults is None else " ".join(run.faults),
+        }
+        for run in runs
+    ]
+
+
+def flatten_figures(report: Report) -> list[dict[str, object]]:
+    """Return every figure of every group, a row each; an unmeasured one has kind and reason."""
+    groups = [("all", report.whole), *((p.title, p) for p in report.profiles)]
+    return [
+        {"group": title, "figure": key, **_figure(figure)}
+        for title, profile in groups
+        for key, figure in profile.figures.items()
+    ]
+
+
+def _figure(figure: Figure) -> dict[str, object]:
+    if isinstance(figure, Unmeasured):
+        return dict.fromkeys(_ESTIMATE) | {"kind": figure.kind, "reason": figure.reason}
+    known = {name: getattr(figure, name) for name in _ESTIMATE}
+    return known | {"kind": "", "reason": ""}
+
+
+def _csv_cell(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _attachment(content: bytes, name: str, media_type: str) -> Response:
+    disposition = f'attachment; filename="{name}"'
+    return Response(content, media_type=media_type, headers={"Content-Disposition": disposition})
+
+
+# Seconds between two looks at the store: a batch of `score` takes about a third of one.
+POLL_SECONDS = 1.0
+# Seconds after which an idle stream says that it lives, so that a closed one is noticed.
+KEEP_ALIVE_SECONDS = 15.0
+
+
+async def stream_states(reader: StoreReader, every: float = POLL_SECONDS) -> AsyncIterator[str]:
+    """Yield an event for each new state of the store; end when it cannot be read any more."""
+    told: StoreState | None = None
+    silent = 0.0
+    while True:
+        try:
+            found = await reader.state()
+        except StepscopeError:
+            # The next page that is asked says why.
+            return
+        if found != told:
+            told, silent = found, 0.0
+            yield f"event: store\ndata: {msgspec.json.encode(found._asdict()).decode()}\n\n"
+        elif silent >= KEEP_ALIVE_SECONDS:
+            silent = 0.0
+            yield ": alive\n\n"
+        await asyncio.sleep(every)
+        silent += every
+
+
+MEDIA_TYPES: Mapping[str, str] = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file as it is sent: `etag` is another one for other bytes."""
+
+    content: bytes
+    media_type: str
+    etag: str
+
+
+def static_files() -> dict[str, StaticFile]:
+    """Return every file of the package that pages refer to, by its address below `/static/`."""
+    return dict(_files_below(files("stepscope.report.render") / "static", ""))
+
+
+def _files_below(folder: Traversable, at: str) -> list[tuple[str, StaticFile]]:
+    found: list[tuple[str, StaticFile]] = []
+    for entry in folder.iterdir():
+        name = at + entry.name
+        if entry.is_dir():
+            found += _files_below(entry, name + "/")
+        elif (suffix := name[name.rfind(".") :]) in MEDIA_TYPES:
+            content = entry.read_bytes()
+            etag = f'"{sha256(content).hexdigest()[:32]}"'
+            found.append((name, StaticFile(content, MEDIA_TYPES[suffix], etag)))
+    return found
+
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+async def static_asset(request: Request) -> Response:
+    """Return a script or a style of the package."""
+    files = cast(dict[str, StaticFile], request.app.state.files)
+    found = files.get(request.path_params["name"])
+    if found is None:
+        raise HTTPException(404, "no such file")
+    headers = {"ETag": found.etag, "Cache-Control": "private, no-cache"}
+    if request.headers.get("if-none-match") == found.etag:
+        return Response(status_code=304, headers=headers)
+    return Response(found.content, media_type=found.media_type, headers=headers)
+
+
+async def favicon(request: Request) -> Response:
+    """Return nothing: a browser asks for it beside a record, which has no head to say so."""
+    return Response(status_code=204)
+
+
+async def event_stream(request: Request) -> Response:
+    """Return a stream that says how far the store is, until the page is closed."""
+    return StreamingResponse(stream_states(get_reader(request)), media_type="text/event-stream")
+
+
+async def runs_csv(request: Request) -> Response:
+    """Return the chosen runs as CSV."""
+    return csv_response(flatten_runs((await load_chosen(request)).runs), "runs")
+
+
+async def runs_json(request: Request) -> Response:
+    """Return the chosen runs as JSON."""
+    return json_response((await load_chosen(request)).runs, "runs")
+
+
+async def figures_csv(request: Request) -> Response:
+    """Return every figure of the chosen runs as CSV."""
+    return csv_response(flatten_figures((await load_chosen(request)).report), "figures")
+
+
+async def report_json(request: Request) -> Response:
+    """Return the report over the chosen runs as JSON."""
+    return json_response((await load_chosen(request)).report, "report")
+
+
+async def run_json(request: Request) -> Response:
+    """Return a run with its case, its records and its suspects as JSON."""
+    name = request.path_params["run"]
+    text = await get_reader(request).ask(lambda store: show_run_json(store, name))
+    return json_response(msgspec.Raw(text.encode()), "run")
+
+
+async def raw_step(request: Request) -> Response:
+    """Return one step as it is stored, its hidden characters escaped: `?step=K`."""
+    steps = (await load_run_data(request, request.path_params["run"])).trajectory.steps
+    at = parse_whole_number(request.query_params, "step")
+    if at is None or at >= len(steps):
+        raise HTTPException(404, f"the run has no such step; its steps are 0 to {len(steps) - 1}")
+    text = msgspec.json.format(msgspec.json.encode(steps[at])).decode()
+    return Response(escaped_json(text), media_type="application/json")
+
+
+async def media_blob(request: Request) -> Response:
+    """Return an image, audio or file of a run as an attachment, by the sha256 of its bytes."""
+    name = request.path_params["sha256"]
+    content = None
+    if _SHA256.fullmatch(name):
+        content = await get_reader(request).ask(lambda store: store.blob(name))
+    if content is None:
+        raise HTTPException(404, "the store has no such blob")
+    return blob_response(content, name[:16])
+
+
+FILE_ROUTES = [
+    Route("/favicon.ico", favicon),
+    Route("/static/{name:path}", static_asset),
+    Route("/run/{run}/raw", raw_step),
+    Route("/api/events", event_stream),
+    Route("/api/runs.csv", runs_csv),
+    Route("/api/runs.json", runs_json),
+    Route("/api/figures.csv", figures_csv),
+    Route("/api/report.json", report_json),
+    Route("/api/run/{run}", run_json),
+    Route("/api/blob/{sha256}", media_blob),
+]
+
+
+STYLES = ("/static/app.css",)
+SCRIPTS = ("/static/app.js",)
+CHARTS = (
+    "/static/vendor/vega.min.js",
+    "/static/vendor/vega-lite.min.js",
+    "/static/vendor/vega-embed.min.js",
+)
+# Charts that most stores show; each of the others is made when it is first asked for.
+FIRST_CHARTS = ("vector", "earned", "labels_break", "curve_break", "axes", "shapes")
+# Characters of one text on a page; the whole of it is a click away.
+CLIP = 20_000
+# Pairs of runs, and of groups, that the page of comparisons offers.
+MOST_PAIRS = 20
+
+
+async def overview_page(request: Request) -> Response:
+    """Return the vector of every group, where to look first, and the runs."""
+    found = await load_chosen(request)
+    documents = read_gate_reports(request.app.state.gates)
+    page = make_overview_page(
+        found.report,
+        found.runs,
+        links=_links(request),
+        query=parse_run_query(request.query_params),
+        gates=documents[-1].report if documents else None,
+    )
+    return render_response(request, page)
+
+
+async def run_page(request: Request) -> Response:
+    """Return one run around its first suspect, around `?step=K`, or from `?from=K` on."""
+    data = await load_run_data(request, request.path_params["run"])
+    step = parse_whole_number(request.query_params, "step")
+    first = parse_whole_number(request.query_params, "from")
+    count = len(data.trajectory.steps)
+    window = None
+    if first is not None:
+        window = range(first, first + WINDOW)
+    elif step is not None:
+        window = choose_window(count, min(step, count - 1))
+    others = await load_trials(request, data)
+    links = _links(request)
+    page = make_run_page(data, links=links, window=window, clip=CLIP, others=others)
+    return render_response(request, page)
+
+
+async def runs_page(request: Request) -> Response:
+    """Return the runs to look at first, one of which is to be chosen."""
+    found = await load_chosen(request)
+    return render_response(request, make_run_choice_page(found.report, links=_links(request)))
+
+
+async def compare_page(request: Request) -> Response:
+    """Return two runs (`?run=&with=`) or two groups (`?by=&a=&b=`) side by side, or a choice."""
+    query = request.query_params
+    links = _links(request)
+    if query.get("run") and query.get("with"):
+        first = await load_run_data(request, query["run"])
+        second = await load_run_data(request, query["with"])
+        return render_response(request, make_runs_page(first, second, links=links))
+    if query.get("a") and query.get("b"):
+        by = query.get("by") or "agent"
+        report = await load_comparison(request, by, query["a"], query["b"])
+        return render_response(request, make_groups_page(report, links=links))
+    found = await load_chosen(request)
+    page = make_choice_page(
+        links=links,
+        pairs=tuple(pair_unlike_trials(found.runs, links)),
+        groups=tuple(pair_groups(found.report, links)),
+    )
+    return render_response(request, page)
+
+
+async def profile_page(request: Request) -> Response:
+    """Return how often each axis was at fault, in every group."""
+    found = await load_chosen(request)
+    return render_response(request, make_profile_page(found.report, links=_links(request)))
+
+
+async def gates_page(request: Request) -> Response:
+    """Return the gates as they were decided, and what the runs would change in a baseline."""
+    documents = read_gate_reports(request.app.state.gates)
+    held = await load_gate_history(request)
+    page = make_gates_page(documents, links=_links(request), kept=held)
+    return render_response(request, page)
+
+
+def pair_unlike_trials(runs: Iterable[RunListRow], links: ServerLinks) -> Iterator[tuple[str, str]]:
+    """Yield a passing and a failing run of the same task, by name and address."""
+    tasks: dict[tuple[str, str], dict[str, RunListRow]] = {}
+    for row in runs:
+        if row.task:
+            tasks.setdefault((row.workflow, row.task), {}).setdefault(row.outcome, row)
+    both = (found for found in tasks.values() if {"pass", "fail"} <= found.keys())
+    for found in islice(both, MOST_PAIRS):
+        failed, passed = found["fail"], found["pass"]
+        address = links.pair(failed.id, passed.id)
+        if address is not None:
+            yield f"{failed.name} and {passed.name}", address
+
+
+def pair_groups(report: Report, links: ServerLinks) -> Iterator[tuple[str, str]]:
+    """Yield the groups of a report that differ in one field, two by two, by name and address."""
+    for first, second in islice(combinations(report.profiles, 2), MOST_PAIRS):
+        fields = [f for f, value in first.group.items() if second.group.get(f) != value]
+        values = [(p.group[fields[0]] or "") for p in (first, second)] if len(fields) == 1 else []
+        if all(values) and values:
+            address = links.groups(fields[0], *values)
+            if address is not None:
+                yield f"{first.title} and {second.title}", address
+
+
+def message_page(request: Request, status: int, title: str, said: EmptyNotice) -> Response:
+    """Return why there is no page, and what to run."""
+    page = Page(
+        name="overview", title=title, template="message.html", anchor="message", content=said
+    )
+    # What was chosen may be what is wrong: no address keeps it.
+    return render_response(request, page, status, links=ServerLinks())
+
+
+def load_libraries() -> None:
+    """Load what the first page would wait for: statistics, templates, charts."""
+    import_module("scipy.special")
+    for name in open_environment().list_templates():
+        open_environment().get_template(name)
+    for name in FIRST_CHARTS:
+        charts.make_spec(name)
+
+
+def render_response(
+    request: Request, page: Page, status: int = 200, *, links: ServerLinks | None = None
+) -> Response:
+    """Return a page as a document with its navigation."""
+    links = links or _links(request)
+    shell = PageShell(
+        title=f"{page.title} · stepscope",
+        mode="server",
+        navigation=tuple(
+            (links.page(name), label, name == page.name) for name, label in NAVIGATION
+        ),
+        styles=STYLES,
+        scripts=(*CHARTS, *SCRIPTS) if page.charts else SCRIPTS,
+        events="/api/events",
+        about=str(get_reader(request).path),
+    )
+    return HTMLResponse(render_document(page, shell), status)
+
+
+def _links(request: Request) -> ServerLinks:
+    return ServerLinks(kept_parameters(request.query_params))
+
+
+PAGE_ROUTES = [
+    Route("/", overview_page),
+    Route("/run", runs_page),
+    Route("/run/{run}", run_page),
+    Route("/compare", compare_page),
+    Route("/profile", profile_page),
+    Route("/gates", gates_page),
+]
 
 
 def new_token() -> str:
@@ -33,7 +453,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def make_app(
+def make_web_app(
     store_path: str | Path,
     *,
     token: str,
@@ -42,7 +462,7 @@ def make_app(
     allow_write: bool = False,
     settings: Settings | None = None,
     gates: Sequence[Path] = (),
-) -> Door:
+) -> WebGuard:
     """Return the application for one store, behind its door.
 
     Args:
@@ -55,56 +475,58 @@ def make_app(
         gates: files that `stepscope gate --json` wrote, the latest last.
     """
     held = settings or Settings()
-    reader = Reader(store_path, held.redaction)
+    reader = StoreReader(store_path, held.redaction)
 
     @asynccontextmanager
     async def living(app: Starlette) -> AsyncIterator[None]:
         # Beside the server, which answers already: a browser takes as long to open.
-        warming = asyncio.get_running_loop().run_in_executor(None, pages.warm)
+        warming = asyncio.get_running_loop().run_in_executor(None, load_libraries)
         yield
         await warming
         await reader.close()
 
     app = Starlette(
-        routes=[*pages.ROUTES, *data.ROUTES],
+        routes=[*PAGE_ROUTES, *FILE_ROUTES],
         lifespan=living,
         exception_handlers={
-            StepscopeError: _said,
-            HTTPException: _http,
-            Exception: _bug,
+            StepscopeError: _error_page,
+            HTTPException: _show_http_error,
+            Exception: _show_bug,
         },
     )
     app.state.reader = reader
     app.state.settings = held
     app.state.files = static_files()
     app.state.gates = tuple(gates)
-    policy = Policy(
-        hosts=hosts(host, port),
+    policy = WebPolicy(
+        hosts=browser_hosts(host, port),
         cookie=f"stepscope-{port}",
         session=secrets.token_urlsafe(32),
         allow_write=allow_write,
     )
-    return Door(app, policy, token)
+    return WebGuard(app, policy, token)
 
 
-async def _said(request: Request, error: Exception) -> Response:
+async def _error_page(request: Request, error: Exception) -> Response:
     # The first page of a new store is no error: it says what to run.
     if request.url.path == "/" and not request.url.query and isinstance(error, UsageError):
-        said = Empty(
-            said=scrubbed(str(error)), commands=("stepscope import PATHS", "stepscope score")
+        said = EmptyNotice(
+            said=scrub_message(str(error)), commands=("stepscope import PATHS", "stepscope score")
         )
-        return pages.message(request, 200, "Nothing to see yet", said)
+        return message_page(request, 200, "Nothing to see yet", said)
     status = 503 if isinstance(error, EnvironmentFault) else 400
-    return pages.message(request, status, "This cannot be shown", Empty(said=scrubbed(str(error))))
+    return message_page(
+        request, status, "This cannot be shown", EmptyNotice(said=scrub_message(str(error)))
+    )
 
 
-async def _http(request: Request, error: Exception) -> Response:
+async def _show_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    said = Empty(said=error.detail if error.detail != "Not Found" else "no page is here")
-    return pages.message(request, error.status_code, "This is not here", said)
+    said = EmptyNotice(said=error.detail if error.detail != "Not Found" else "no page is here")
+    return message_page(request, error.status_code, "This is not here", said)
 
 
-async def _bug(request: Request, error: Exception) -> Response:
+async def _show_bug(request: Request, error: Exception) -> Response:
     # The command line writes it down, as for every bug; the browser is not told what it quotes.
     sys.excepthook(type(error), error, error.__traceback__)
     said = f"a bug in stepscope ({type(error).__name__}), not in your store; see the terminal"

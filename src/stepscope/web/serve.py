@@ -24,10 +24,10 @@ MAX_HEAD_BYTES = 64 * 1024
 # A stream of events never ends by itself; a page is done in a second.
 GRACE_SECONDS = 1
 # New objects after which unreachable cycles are looked for.
-GARBAGE = 50_000
+GC_OBJECTS = 50_000
 
 
-def listen(host: str, port: int | None) -> socket.socket:
+def open_socket(host: str, port: int | None) -> socket.socket:
     """Return a socket that listens at `host`; without a port at the usual one, or any free one.
 
     Raises:
@@ -65,18 +65,18 @@ def _fault(host: str, port: int, error: OSError) -> UsageError | EnvironmentFaul
     return EnvironmentFault(f"cannot listen at {host} port {port}: {error.strerror}")
 
 
-def address(listening: socket.socket) -> str:
+def socket_url(listening: socket.socket) -> str:
     """Return what to type into a browser for a listening socket.
 
-    >>> with listen("127.0.0.1", None) as found:
-    ...     address(found).rpartition(":")[0]
+    >>> with open_socket("127.0.0.1", None) as found:
+    ...     socket_url(found).rpartition(":")[0]
     'http://127.0.0.1'
     """
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def server(app: ASGIApp) -> uvicorn.Server:
+def make_server(app: ASGIApp) -> uvicorn.Server:
     """Return what serves an application; it says nothing by itself."""
     return uvicorn.Server(
         uvicorn.Config(
@@ -94,10 +94,10 @@ def server(app: ASGIApp) -> uvicorn.Server:
     )
 
 
-def run(app: ASGIApp, listening: socket.socket) -> None:
+def serve_until_stopped(app: ASGIApp, listening: socket.socket) -> None:
     """Serve until SIGINT or SIGTERM; raises KeyboardInterrupt on SIGINT, after closing."""
     # Reading 20,000 runs makes a million short-lived rows: looking for cycles among them every 700
     # objects would take a third of the time.
     gc.freeze()
-    gc.set_threshold(GARBAGE)
-    server(app).run(sockets=[listening])
+    gc.set_threshold(GC_OBJECTS)
+    make_server(app).run(sockets=[listening])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from stepscope.formats.spans import Span, SpanEvent, SpanStatus, assemble
+from stepscope.formats.spans import RawSpan, SpanEvent, SpanStatus, assemble
 from stepscope.model import Source, Trajectory
 
 SECOND = 1_000_000_000
@@ -21,8 +21,8 @@ def span(
     status: SpanStatus = "unset",
     events: tuple[SpanEvent, ...] = (),
     name: str = "",
-) -> Span:
-    return Span(
+) -> RawSpan:
+    return RawSpan(
         trace_id="t",
         span_id=span_id,
         parent_id=parent,
@@ -35,7 +35,7 @@ def span(
     )
 
 
-def run_of(*spans: Span) -> Trajectory:
+def run_of(*spans: RawSpan) -> Trajectory:
     (run,) = assemble(spans, source=Source(format="spans", uri="f.json"))
     return run
 

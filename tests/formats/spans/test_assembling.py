@@ -5,7 +5,7 @@ import json
 import pytest
 
 from stepscope.errors import LimitError
-from stepscope.formats.spans import Span, SpanEvent, assemble
+from stepscope.formats.spans import RawSpan, SpanEvent, assemble
 from stepscope.model import Label, Source, Usage
 from stepscope.safety.limits import Limits
 from tests.formats.reading import codes
@@ -216,7 +216,7 @@ def test_calls_asked_at_once_meet_their_answers_in_any_order() -> None:
 
 
 def test_a_trace_of_more_spans_than_allowed_is_refused_and_one_of_as_many_is_read() -> None:
-    spans = [Span(trace_id="t", span_id=str(at)) for at in range(3)]
+    spans = [RawSpan(trace_id="t", span_id=str(at)) for at in range(3)]
     source = Source(format="test")
     (run,) = assemble(spans, source=source, limits=Limits(spans=3))
     assert len(run.spans) == 3
@@ -225,7 +225,7 @@ def test_a_trace_of_more_spans_than_allowed_is_refused_and_one_of_as_many_is_rea
 
 
 def test_attributes_beyond_the_limit_are_left_out_with_a_mark_and_told() -> None:
-    many = Span(trace_id="t", span_id="s", attributes={str(at): at for at in range(4)})
+    many = RawSpan(trace_id="t", span_id="s", attributes={str(at): at for at in range(4)})
     (run,) = assemble([many], source=Source(format="test"), limits=Limits(attributes=3))
     assert list(run.spans[0].attributes) == ["0", "1", "2"]
     (facts,) = (run.extra or {})["span_facts"]

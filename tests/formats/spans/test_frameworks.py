@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stepscope.formats.spans import Span
-from stepscope.formats.spans.tool_calls import tool_call
+from stepscope.formats.spans import RawSpan
+from stepscope.formats.spans.attributes import make_tool_call
 from stepscope.model import Json
 from stepscope.safety.limits import Limits
 from tests.formats.spans.making import asks, chat, run_of, said, span, told, tool
@@ -133,13 +133,13 @@ def test_pydantic_ai_tells_messages_as_events_and_tools_as_parameters() -> None:
     ],
 )
 def test_arguments_come_out_of_what_wraps_them(made: Json, arguments: Json) -> None:
-    assert tool_call("sky", made, None, Limits()).arguments == arguments
+    assert make_tool_call("sky", made, None, Limits()).arguments == arguments
 
 
-def bee(name: str, kind: str, at: int, **attributes: Json) -> Span:
+def bee(name: str, kind: str, at: int, **attributes: Json) -> RawSpan:
     about = {"openinference.span.kind": kind, **attributes}
     made = span(name, about, at=(at, 99), parent=None if name == "root" else "root")
-    return Span(
+    return RawSpan(
         **{
             **{field: getattr(made, field) for field in made.__struct_fields__},
             "scope": "openinference.instrumentation.beeai@0.1.33",

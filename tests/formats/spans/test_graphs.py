@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bars.span_graphs import CODES, outcome
-from stepscope.formats.spans import Span
+from stepscope.formats.spans import RawSpan
 from tests.formats.reading import codes
 from tests.formats.spans.making import run_of, span, tool
 
@@ -56,7 +56,7 @@ LOOK = tool("look", {}, "here")
     ],
 )
 def test_a_fault_of_the_graph_is_told_at_the_step_of_its_span(
-    spans: list[Span], expected: list[tuple[str, int | None]]
+    spans: list[RawSpan], expected: list[tuple[str, int | None]]
 ) -> None:
     assert codes(run_of(*spans)) == expected
 
@@ -72,7 +72,7 @@ def test_a_span_sent_again_counts_once_in_its_last_form_and_stays_twice() -> Non
 
 
 def test_spans_without_times_stand_where_their_parent_does() -> None:
-    bare = Span(trace_id="t", span_id="b", parent_id="a", attributes=LOOK)
+    bare = RawSpan(trace_id="t", span_id="b", parent_id="a", attributes=LOOK)
     run = run_of(span("z", tool("last", {}, "x"), at=(9, 10)), span("a", at=(1, 2)), bare)
     assert [call.name for step in run.steps for call in step.calls] == ["look", "last"]
     assert run.steps[0].start is None

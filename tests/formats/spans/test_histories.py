@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.formats.spans.messages import read
+from stepscope.formats.spans.messages import read_messages
 from stepscope.model import Actor, Json
 from stepscope.safety.limits import Limits
 
@@ -30,7 +30,7 @@ def test_a_history_that_grew_says_what_it_says_read_whole(
     for end in sorted(data.draw(st.lists(st.integers(0, len(told)), max_size=4))):
         history = [opening, *told[:end]]
         actor: Actor = data.draw(st.sampled_from(["user", "agent"]))
-        assert read(json.dumps(history, separators=signs), actor, LIMITS) == read(
+        assert read_messages(json.dumps(history, separators=signs), actor, LIMITS) == read_messages(
             history, actor, LIMITS
         )
 
@@ -38,14 +38,14 @@ def test_a_history_that_grew_says_what_it_says_read_whole(
 @pytest.mark.parametrize("tail", ["]", ",]", " ]", ',"a"]', ",{}]", ",[]]", "}]", ", 1]", ",{]"])
 def test_what_does_not_go_on_as_a_list_of_messages_is_read_whole(tail: str) -> None:
     whole = json.dumps([{"role": "user", "content": LONG}])
-    read(whole, "user", LIMITS)
+    read_messages(whole, "user", LIMITS)
     text = whole[:-1] + tail
     try:
         value = json.loads(text)
     except ValueError:
         value = None
-    expected = None if value is None else read(value, "user", LIMITS)
-    found = read(text, "user", LIMITS)
+    expected = None if value is None else read_messages(value, "user", LIMITS)
+    found = read_messages(text, "user", LIMITS)
     if expected is None or not all(isinstance(entry, dict | list) for entry in value):
         assert [message.parts[0].text for message in found] == [text]
     else:
@@ -54,6 +54,9 @@ def test_what_does_not_go_on_as_a_list_of_messages_is_read_whole(tail: str) -> N
 
 def test_limits_and_actor_are_part_of_what_is_remembered() -> None:
     text = json.dumps([{"content": LONG, "type": "text"}])
-    assert {read(text, actor, LIMITS)[0].actor for actor in ("user", "agent")} == {"user", "agent"}
-    cut = read(text, "user", Limits(text_bytes=400))
+    assert {read_messages(text, actor, LIMITS)[0].actor for actor in ("user", "agent")} == {
+        "user",
+        "agent",
+    }
+    cut = read_messages(text, "user", Limits(text_bytes=400))
     assert "[truncated: 600 bytes" in (cut[0].parts[0].text or "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.measures.axes.argument_validity import MEASURE, NAME
+from stepscope.measures.axes.arguments import ARGUMENT_VALIDITY, ARGUMENT_VALIDITY_NAME
 from stepscope.model import ToolCall, ToolDef, Verdict
 from tests.factories import calls, did, result, run, user
 from tests.measures.answers import cites, label, labels, whole
@@ -11,16 +11,16 @@ TOOLS = (ToolDef("cancel", schema={"required": ["order_id"]}),)
 
 
 def answer(*args: object, **kwargs: object) -> Verdict:
-    found = whole(MEASURE, run(*args, **kwargs))[NAME]  # type: ignore[arg-type]
+    found = whole(ARGUMENT_VALIDITY, run(*args, **kwargs))[ARGUMENT_VALIDITY_NAME]  # type: ignore[arg-type]
     assert isinstance(found, Verdict)
     return found
 
 
 def test_an_invented_identifier_is_incorrect_and_cited() -> None:
     made = run(user("cancel W1234567"), *did("cancel", order_id="#W7654321"))
-    found = whole(MEASURE, made)[NAME]
+    found = whole(ARGUMENT_VALIDITY, made)[ARGUMENT_VALIDITY_NAME]
     assert (label(found), cites(found)) == ("incorrect", (1,))
-    assert labels(MEASURE, made) == {1: "incorrect"}
+    assert labels(ARGUMENT_VALIDITY, made) == {1: "incorrect"}
 
 
 def test_a_wrong_but_grounded_order_is_no_matter_of_arguments() -> None:
@@ -54,4 +54,6 @@ def test_nothing_to_trace_and_no_schema_is_uncertain_not_correct() -> None:
 
 
 def test_no_calls_is_not_applicable() -> None:
-    assert label(whole(MEASURE, run(user("hi")))[NAME]) == "not_applicable"
+    assert (
+        label(whole(ARGUMENT_VALIDITY, run(user("hi")))[ARGUMENT_VALIDITY_NAME]) == "not_applicable"
+    )

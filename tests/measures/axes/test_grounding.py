@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.axes.grounding import MOST_VALUES, classify, leaves, traced
-from stepscope.measures.grounding import MEASURE
+from stepscope.measures.axes.arguments import (
+    GROUNDING,
+    MOST_VALUES,
+    argument_leaves,
+    classify_value,
+    trace_values,
+)
 from stepscope.model import Json, Verdict
 from tests.factories import did, run, user
 from tests.measures.answers import cites, label, labels, value, whole
@@ -41,11 +46,11 @@ from tests.measures.answers import cites, label, labels, value, whole
     ],
 )
 def test_what_is_judged_and_what_is_not(argument: str, given: Json, kind: str | None) -> None:
-    assert classify(argument, given)[0] == kind
+    assert classify_value(argument, given)[0] == kind
 
 
 def states(words: str, tool: str, **arguments: Json) -> list[str]:
-    return [found.state for found in traced(run(user(words), *did(tool, **arguments)))]
+    return [found.state for found in trace_values(run(user(words), *did(tool, **arguments)))]
 
 
 @pytest.mark.parametrize(
@@ -73,28 +78,33 @@ def test_where_a_value_comes_from(
 
 def test_values_are_found_at_any_depth_under_the_nearest_name() -> None:
     given = {"flights": [{"id": "A17B"}, {"id": "C18D"}], "tags": ["E19F"], "n": None}
-    assert list(leaves(given)) == [("id", "A17B"), ("id", "C18D"), ("tags", "E19F"), ("n", None)]
+    assert list(argument_leaves(given)) == [
+        ("id", "A17B"),
+        ("id", "C18D"),
+        ("tags", "E19F"),
+        ("n", None),
+    ]
 
 
 def test_endless_arguments_are_judged_up_to_a_bound() -> None:
-    assert len(list(leaves({"ids": list(range(10_000))}))) == MOST_VALUES
+    assert len(list(argument_leaves({"ids": list(range(10_000))}))) == MOST_VALUES
 
 
 def test_the_share_leaves_out_what_nobody_can_tell() -> None:
     made = run(user("A17B"), *did("get", id="A17B"), *did("get", id="C18D"), *did("get", page=5000))
-    answers = whole(MEASURE, made)
+    answers = whole(GROUNDING, made)
     share = answers["grounding"]
     assert isinstance(share, Verdict)
     assert (share.value, cites(share)) == (0.5, (3,))
     assert share.reason.endswith("1 of 2 values come from what was said; of 1 more nobody can tell")
     assert value(answers["grounding.invented"]) == 1.0
-    assert labels(MEASURE, made) == {3: "invented", 5: "unknown"}
+    assert labels(GROUNDING, made) == {3: "invented", 5: "unknown"}
 
 
 def test_nothing_to_judge_is_unmeasured_not_all_grounded() -> None:
-    assert label(whole(MEASURE, run())["grounding"]) == "not_applicable"
-    assert label(whole(MEASURE, run(*did("get", name="Mia")))["grounding"]) == "not_applicable"
-    assert label(whole(MEASURE, run(*did("get", page=5000)))["grounding"]) == "undefined"
+    assert label(whole(GROUNDING, run())["grounding"]) == "not_applicable"
+    assert label(whole(GROUNDING, run(*did("get", name="Mia")))["grounding"]) == "not_applicable"
+    assert label(whole(GROUNDING, run(*did("get", page=5000)))["grounding"]) == "undefined"
 
 
 def test_a_value_echoed_by_the_error_it_caused_was_invented_once() -> None:
@@ -103,13 +113,13 @@ def test_a_value_echoed_by_the_error_it_caused_was_invented_once() -> None:
         *did("get", "Error: no order A17B", id="A17B"),
         *did("get", "ok", id="A17B"),
     )
-    assert [found.state for found in traced(made)] == ["invented", "said"]
+    assert [found.state for found in trace_values(made)] == ["invented", "said"]
 
 
 def test_a_run_too_long_to_search_leaves_values_open_and_comes_to_an_end() -> None:
     long = user("1,111" * 400_000 + " tomorrow")
     many = [step for n in range(100) for step in did("get", order_id=f"A{n:05d}", amount=n + 1000)]
-    found = traced(run(long, *many))
+    found = trace_values(run(long, *many))
     assert len(found) == 200
     assert found[0].state == "invented"
     assert found[-1].reason == "the run is too long to search"
@@ -117,19 +127,19 @@ def test_a_run_too_long_to_search_leaves_values_open_and_comes_to_an_end() -> No
 
 @pytest.mark.parametrize("text", ["a_" * 31 + "!", "a-" * 31 + "!", "a@" + "b." * 150, "1" * 300])
 def test_no_argument_takes_for_ever_to_classify(text: str) -> None:
-    assert classify("order_id", text)[0] is None
+    assert classify_value("order_id", text)[0] is None
 
 
 def test_where_the_trace_lacks_what_was_asked_nobody_can_tell() -> None:
-    (value,) = traced(run(*did("get", order_id="#W1234567")))
+    (value,) = trace_values(run(*did("get", order_id="#W1234567")))
     assert (value.state, value.reason) == ("unknown", "the trace lacks what was asked")
 
 
 def test_a_day_named_after_the_call_is_no_source_of_its_date() -> None:
     made = run(user("a flight"), *did("search", date="2024-05-07"), user("I meant tomorrow"))
-    assert [found.state for found in traced(made)] == ["invented"]
+    assert [found.state for found in trace_values(made)] == ["invented"]
 
 
 def test_a_value_given_twice_in_one_call_is_judged_once() -> None:
     made = run(user("A17B"), *did("get", ids=["A17B", "A17B"]))
-    assert len(traced(made)) == 1
+    assert len(trace_values(made)) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.axes.result_interpretation import MEASURE, NAME
+from stepscope.measures.axes.results import RESULT_INTERPRETATION, RESULT_INTERPRETATION_NAME
 from stepscope.model import Step, Verdict
 from tests.factories import agent, calls, did, failed, result, run, user
 from tests.measures.answers import label, whole
@@ -15,7 +15,7 @@ REFUND = '{"items": [{"price": 95.08}], "history": [{"type": "refund", "amount":
 
 
 def answer(*steps: Step) -> Verdict:
-    found = whole(MEASURE, run(*steps))[NAME]
+    found = whole(RESULT_INTERPRETATION, run(*steps))[RESULT_INTERPRETATION_NAME]
     assert isinstance(found, Verdict)
     return found
 
@@ -110,6 +110,13 @@ def test_what_is_said_between_calls_is_thinking_aloud() -> None:
 
 
 def test_without_results_it_is_not_applicable() -> None:
-    assert label(whole(MEASURE, run(user("hi"), agent("$5.00")))[NAME]) == "not_applicable"
+    assert (
+        label(
+            whole(RESULT_INTERPRETATION, run(user("hi"), agent("$5.00")))[
+                RESULT_INTERPRETATION_NAME
+            ]
+        )
+        == "not_applicable"
+    )
     lone = run(user("hi"), calls(), result("x"))
-    assert label(whole(MEASURE, lone)[NAME]) == "not_applicable"
+    assert label(whole(RESULT_INTERPRETATION, lone)[RESULT_INTERPRETATION_NAME]) == "not_applicable"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stepscope.measures.axes.schema import violations
-from stepscope.measures.tool_schema import MEASURE
+from stepscope.measures.axes.arguments import TOOL_SCHEMA, schema_violations
 from stepscope.model import Json, ToolCall, ToolDef, Trajectory, Verdict
 from tests.factories import calls, did, result, run
 from tests.measures.answers import cites, label, labels, value, whole
@@ -36,7 +35,7 @@ def reason(schema: dict[str, Json], arguments: Json) -> str | None:
     made = run(
         calls(ToolCall("pack", arguments)), result("ok"), tools=(ToolDef("pack", schema=schema),)
     )
-    found, checked = violations(made)
+    found, checked = schema_violations(made)
     assert checked == 1
     return found[0].reason if found else None
 
@@ -132,16 +131,16 @@ def declared(*tools: ToolDef, caller: str | None) -> Trajectory:
 def test_of_two_tools_of_one_name_the_callers_own_counts() -> None:
     strict = ToolDef("pack", schema={"required": ["box"]}, agent="packer")
     loose = ToolDef("pack", schema={}, agent="helper")
-    assert len(violations(declared(strict, loose, caller="packer"))[0]) == 1
-    assert violations(declared(strict, loose, caller="helper")) == ([], 1)
+    assert len(schema_violations(declared(strict, loose, caller="packer"))[0]) == 1
+    assert schema_violations(declared(strict, loose, caller="helper")) == ([], 1)
     # Nobody knows who called: what any of them allows is allowed.
-    assert violations(declared(strict, loose, caller=None)) == ([], 1)
+    assert schema_violations(declared(strict, loose, caller=None)) == ([], 1)
 
 
 def test_arguments_that_are_no_json_break_any_schema() -> None:
     broken = ToolCall("pack", None, raw='{"order_id": ', parse_error="unexpected end")
     made = run(calls(broken), result("Error"), tools=(ToolDef("pack", schema={}),))
-    answer = whole(MEASURE, made)["tool_schema"]
+    answer = whole(TOOL_SCHEMA, made)["tool_schema"]
     assert isinstance(answer, Verdict)
     assert (answer.value, cites(answer)) == (1.0, (0,))
     assert "not JSON" in answer.reason
@@ -149,9 +148,9 @@ def test_arguments_that_are_no_json_break_any_schema() -> None:
 
 def test_no_declared_schema_is_unmeasured_not_zero() -> None:
     for tools in (None, (), (ToolDef("pack"),), (ToolDef("other", schema=ORDER),)):
-        answer = whole(MEASURE, run(*did("pack"), tools=tools))["tool_schema"]
+        answer = whole(TOOL_SCHEMA, run(*did("pack"), tools=tools))["tool_schema"]
         assert label(answer) == "missing_input"
-    assert label(whole(MEASURE, run())["tool_schema"]) == "not_applicable"
+    assert label(whole(TOOL_SCHEMA, run())["tool_schema"]) == "not_applicable"
 
 
 def test_violations_are_counted_and_cited_with_what_was_not_checked() -> None:
@@ -161,8 +160,8 @@ def test_violations_are_counted_and_cited_with_what_was_not_checked() -> None:
         *did("pack", order_id="1"),
         tools=(ToolDef("pack", schema=ORDER),),
     )
-    answer = whole(MEASURE, made)["tool_schema"]
+    answer = whole(TOOL_SCHEMA, made)["tool_schema"]
     assert isinstance(answer, Verdict)
     assert (value(answer), cites(answer)) == (1.0, (4,))
     assert answer.reason.endswith("2 of 3 calls have a declared schema")
-    assert labels(MEASURE, made) == {4: "violation"}
+    assert labels(TOOL_SCHEMA, made) == {4: "violation"}

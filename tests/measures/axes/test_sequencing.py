@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.axes.sequencing import MEASURE, NAME
+from stepscope.measures.axes.choice import SEQUENCING, SEQUENCING_NAME
 from stepscope.model import Facts, PolicyRule, Precondition, Verdict
 from tests.factories import agent, did, run, system, user
 from tests.measures.answers import label, whole
@@ -20,7 +20,7 @@ def facts(support: int | None = None, kept: float | None = None) -> Facts:
 
 
 def answer(*steps: object, facts: Facts | None = None) -> Verdict:
-    found = whole(MEASURE, run(*steps), None, facts)[NAME]  # type: ignore[arg-type]
+    found = whole(SEQUENCING, run(*steps), None, facts)[SEQUENCING_NAME]  # type: ignore[arg-type]
     assert isinstance(found, Verdict)
     return found
 
@@ -77,4 +77,4 @@ def test_a_declared_rule_of_consent_is_asking_for_it() -> None:
 
 def test_reads_alone_are_uncertain_and_no_calls_not_applicable() -> None:
     assert answer(user("hi"), *did("get_order")).label == "uncertain"
-    assert label(whole(MEASURE, run(user("hi")))[NAME]) == "not_applicable"
+    assert label(whole(SEQUENCING, run(user("hi")))[SEQUENCING_NAME]) == "not_applicable"

@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.measures.axes.amounts import Said, derive
-from stepscope.measures.axes.result_interpretation import _claims_success
-from stepscope.measures.axes.told import amounts, identifiers
-from stepscope.measures.consent import agrees, asks
-from stepscope.measures.recovery import admits
+from stepscope.measures.axes.quantities import (
+    StatedNumber,
+    derive_number,
+    told_amounts,
+    told_identifiers,
+)
+from stepscope.measures.axes.results import _claims_success
+from stepscope.measures.conduct import asks_consent, is_agreement
+from stepscope.measures.errors import admits_failure
 
 CENTS = st.integers(1_000, 500_000).map(lambda cents: cents / 100)
 
@@ -19,20 +23,20 @@ CENTS = st.integers(1_000, 500_000).map(lambda cents: cents / 100)
 def test_a_sum_and_a_difference_of_two_are_always_found(
     a: float, b: float, others: list[float]
 ) -> None:
-    said = [Said(value, 1) for value in (a, *others, b)]
-    assert derive(round(a + b, 2), said) is not None
-    assert derive(round(a - b, 2), said) is not None
+    said = [StatedNumber(value, 1) for value in (a, *others, b)]
+    assert derive_number(round(a + b, 2), said) is not None
+    assert derive_number(round(a - b, 2), said) is not None
 
 
 @given(CENTS, st.integers(2, 9))
 def test_a_small_multiple_is_always_found(term: float, count: int) -> None:
-    assert derive(round(count * term, 2), [Said(term, 1)]) is not None
+    assert derive_number(round(count * term, 2), [StatedNumber(term, 1)]) is not None
 
 
 @given(st.lists(CENTS, min_size=2, max_size=8), st.lists(CENTS, max_size=8))
 def test_a_sum_of_neighbours_is_always_found(terms: list[float], others: list[float]) -> None:
-    said = [Said(value, step) for step, some in ((1, others), (2, terms)) for value in some]
-    assert derive(round(sum(terms), 2), said) is not None
+    said = [StatedNumber(value, step) for step, some in ((1, others), (2, terms)) for value in some]
+    assert derive_number(round(sum(terms), 2), said) is not None
 
 
 @pytest.mark.parametrize(
@@ -42,12 +46,12 @@ def test_a_sum_of_neighbours_is_always_found(terms: list[float], others: list[fl
     "unsuccessful can't can\u2019t".split(),
 )
 def test_every_admission_is_heard_in_any_case(word: str) -> None:
-    assert admits(f"I {word} this.")
-    assert admits(f"I {word.upper()} this.")
+    assert admits_failure(f"I {word} this.")
+    assert admits_failure(f"I {word.upper()} this.")
 
 
 def test_a_message_that_admits_nothing_is_none() -> None:
-    assert not admits("All went well, and nothing noteworthy came up.")
+    assert not admits_failure("All went well, and nothing noteworthy came up.")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +83,7 @@ def test_every_claim_of_success_is_heard(text: str) -> None:
     ],
 )
 def test_a_denial_in_any_spelling_is_no_yes(text: str, yes: bool) -> None:
-    assert agrees(text) is yes
+    assert is_agreement(text) is yes
 
 
 @pytest.mark.parametrize(
@@ -93,16 +97,16 @@ def test_a_denial_in_any_spelling_is_no_yes(text: str, yes: bool) -> None:
     ],
 )
 def test_a_question_for_a_yes_is_heard(text: str, asked: bool) -> None:
-    assert asks(text) is asked
+    assert asks_consent(text) is asked
 
 
 def test_amounts_and_identifiers_are_found_without_a_currency_and_at_the_very_start() -> None:
-    assert [amount.value for amount in amounts("95.08 and 1,619.34")] == [95.08, 1619.34]
-    assert identifiers("W2378156 ships") == ["W2378156"]
-    assert amounts("version 4.2") == []
-    assert identifiers("room 1234") == []
+    assert [amount.value for amount in told_amounts("95.08 and 1,619.34")] == [95.08, 1619.34]
+    assert told_identifiers("W2378156 ships") == ["W2378156"]
+    assert told_amounts("version 4.2") == []
+    assert told_identifiers("room 1234") == []
 
 
 def test_an_amount_is_named_by_its_own_line_only() -> None:
-    amount = amounts("Refund:\n $95.08 now\nFee: none")[0]
+    amount = told_amounts("Refund:\n $95.08 now\nFee: none")[0]
     assert (amount.before, amount.behind, amount.line) == (" ", " now", " $95.08 now")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.axes.result_interpretation import MEASURE, NAME
+from stepscope.measures.axes.results import RESULT_INTERPRETATION, RESULT_INTERPRETATION_NAME
 from stepscope.model import Verdict
 from tests.factories import agent, did, run, user
 from tests.measures.answers import whole
@@ -17,7 +17,7 @@ NESTED = '{"orders": {"#W1234567": {"order_status": "return requested"}}}'
 def told(text: str, *results: str) -> Verdict:
     looked = [step for said in results for step in did("get_order", said)]
     made = run(user("what of #W1234567 and #W7654321?"), *looked, agent(text), user("thanks"))
-    found = whole(MEASURE, made)[NAME]
+    found = whole(RESULT_INTERPRETATION, made)[RESULT_INTERPRETATION_NAME]
     assert isinstance(found, Verdict)
     return found
 
@@ -82,7 +82,7 @@ def test_what_a_result_says_later_was_not_known() -> None:
     later = PENDING.replace("pending (item modified)", "cancelled")
     steps = (user("#W1234567?"), *did("get_order", PENDING), agent("Its status is cancelled."))
     made = run(*steps, user("ok"), *did("get_order", later), agent("Yes."), user("bye"))
-    found = whole(MEASURE, made)[NAME]
+    found = whole(RESULT_INTERPRETATION, made)[RESULT_INTERPRETATION_NAME]
     assert isinstance(found, Verdict)
     assert found.cites == (2, 3)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.axes.termination import MEASURE, NAME
+from stepscope.measures.axes.ending import TERMINATION, TERMINATION_NAME
 from stepscope.model import Step, Verdict
 from tests.factories import agent, did, failed, run, user
 from tests.measures.answers import whole
@@ -13,7 +13,7 @@ DONE = (user("cancel it"), *did("cancel_order"), agent("Cancelled. Anything else
 
 
 def answer(*steps: Step, termination: str | None = None) -> Verdict:
-    found = whole(MEASURE, run(*steps, termination=termination))[NAME]
+    found = whole(TERMINATION, run(*steps, termination=termination))[TERMINATION_NAME]
     assert isinstance(found, Verdict)
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.axes.tool_selection import MEASURE, NAME
+from stepscope.measures.axes.choice import TOOL_SELECTION, TOOL_SELECTION_NAME
 from stepscope.model import Case, Facts, PolicyRule, ToolCall, ToolDef, Verdict
 from tests.factories import agent, calls, did, failed, goal, result, run, user
 from tests.measures.answers import label, labels, whole
@@ -15,7 +15,7 @@ WRITES = Facts(effects={"cancel_order": "write", "send_voucher": "write", "set_a
 
 def answer(*steps: object, facts: Facts | None = None, **fields: object) -> Verdict:
     made = run(*steps, **fields)  # type: ignore[arg-type]
-    found = whole(MEASURE, made, made.case, facts)[NAME]
+    found = whole(TOOL_SELECTION, made, made.case, facts)[TOOL_SELECTION_NAME]
     assert isinstance(found, Verdict)
     return found
 
@@ -123,8 +123,8 @@ def test_correct_needs_a_case_that_was_fulfilled_and_nothing_else_written() -> N
 
 def test_each_step_at_fault_has_its_answer() -> None:
     made = run(*did("grab"), *did("get"), *did("grab"), tools=TOOLS)
-    assert labels(MEASURE, made) == {0: "incorrect", 4: "incorrect"}
+    assert labels(TOOL_SELECTION, made) == {0: "incorrect", 4: "incorrect"}
 
 
 def test_no_calls_is_not_applicable() -> None:
-    assert label(whole(MEASURE, run(user("hi")))[NAME]) == "not_applicable"
+    assert label(whole(TOOL_SELECTION, run(user("hi")))[TOOL_SELECTION_NAME]) == "not_applicable"

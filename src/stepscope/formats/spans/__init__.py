@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.formats.spans.assembling import assemble
-from stepscope.formats.spans.span import Span, SpanEvent, SpanStatus
+from stepscope.formats.spans.assemble import assemble
+from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
 
-__all__ = ["Span", "SpanEvent", "SpanStatus", "assemble"]
+__all__ = ["RawSpan", "SpanEvent", "SpanStatus", "assemble"]

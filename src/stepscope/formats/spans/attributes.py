@@ -1,34 +1,44 @@
-"""Attributes of a span: JSON in text, keys with indexes in them, numbers that may be text."""
+"""Read attributes of a span: JSON in text, keys with indexes, numbers in text, arguments of a tool.
+
+Every reader takes what is there in the form that its recorder chose; a value of another type than
+expected reads as absent. Nothing is refused.
+"""
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Mapping
 
+import msgspec
+
 from stepscope.errors import TraceError
-from stepscope.model import Json, Usage
-from stepscope.safety.door import decode
+from stepscope.formats.fields import parse_call
+from stepscope.model import Json, Label, ToolCall, Usage
+from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits
 
-_OBJECT = re.compile(r"\s*[\[{]").match
+_starts_object = re.compile(r"\s*[\[{]").match
 # An index beyond this is no place in a list that any exporter wrote.
-_ENTRIES = 100_000
+_MAX_ENTRIES = 100_000
 
 
-def decoded(value: Json, limits: Limits) -> Json:
+def decode_object(value: Json, limits: Limits) -> Json:
     """Return a value; text that holds a JSON object or list is taken apart.
 
-    >>> decoded('{"a": 1}', Limits()), decoded("{no", Limits())
+    >>> decode_object('{"a": 1}', Limits()), decode_object("{no", Limits())
     ({'a': 1}, '{no')
     """
-    return parsed(value, limits) if isinstance(value, str) and _OBJECT(value) else value
+    return (
+        decode_value(value, limits) if isinstance(value, str) and _starts_object(value) else value
+    )
 
 
-def parsed(value: Json, limits: Limits) -> Json:
+def decode_value(value: Json, limits: Limits) -> Json:
     """Return a value; text that holds any JSON, a text or a number too, is taken apart.
 
-    >>> parsed('"a"', Limits()), parsed("a", Limits())
+    >>> decode_value('"a"', Limits()), decode_value("a", Limits())
     ('a', 'a')
     """
     if not isinstance(value, str):
@@ -39,7 +49,7 @@ def parsed(value: Json, limits: Limits) -> Json:
         return value
 
 
-def text(attributes: Mapping[str, Json], *keys: str) -> str | None:
+def find_text(attributes: Mapping[str, Json], *keys: str) -> str | None:
     """Return the first text under any of the keys, None where there is none."""
     for key in keys:
         value = attributes.get(key)
@@ -48,7 +58,7 @@ def text(attributes: Mapping[str, Json], *keys: str) -> str | None:
     return None
 
 
-def value(attributes: Mapping[str, Json], *keys: str) -> Json:
+def find_value(attributes: Mapping[str, Json], *keys: str) -> Json:
     """Return what stands under the first of the keys that holds anything."""
     for key in keys:
         found = attributes.get(key)
@@ -57,7 +67,7 @@ def value(attributes: Mapping[str, Json], *keys: str) -> Json:
     return None
 
 
-def count(attributes: Mapping[str, Json], *keys: str) -> int | None:
+def find_count(attributes: Mapping[str, Json], *keys: str) -> int | None:
     """Return the first whole number, 0 or above, under any of the keys."""
     for key in keys:
         found = attributes.get(key)
@@ -70,7 +80,7 @@ def count(attributes: Mapping[str, Json], *keys: str) -> int | None:
     return None
 
 
-def number(attributes: Mapping[str, Json], *keys: str) -> float | None:
+def find_number(attributes: Mapping[str, Json], *keys: str) -> float | None:
     """Return the first finite number, 0 or above, under any of the keys."""
     for key in keys:
         found = attributes.get(key)
@@ -80,7 +90,7 @@ def number(attributes: Mapping[str, Json], *keys: str) -> float | None:
     return None
 
 
-def usage(
+def normalise_usage(
     given: int | None,
     made: int | None,
     *,
@@ -93,7 +103,7 @@ def usage(
     Conventions say that input includes the cache, and some exporters leave it out: an input smaller
     than its own cache does not include it.
 
-    >>> usage(4, 767, read=29447, written=2861).input_total
+    >>> normalise_usage(4, 767, read=29447, written=2861).input_total
     32312
     """
     cached = (read or 0) + (written or 0)
@@ -109,20 +119,20 @@ def usage(
     return None if told == Usage() else told
 
 
-def flattened(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
+def unflatten_list(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
     """Return what stands under indexed keys as a list of nested values, gaps left out.
 
-    >>> flattened({"m.1.role": "user", "m.0.tools.0": "x", "n": 1}, "m.")
+    >>> unflatten_list({"m.1.role": "user", "m.0.tools.0": "x", "n": 1}, "m.")
     [{'tools': ['x']}, {'role': 'user'}]
     """
-    listed = nested(attributes, prefix)
+    listed = unflatten(attributes, prefix)
     return listed if isinstance(listed, list) else []
 
 
-def nested(attributes: Mapping[str, Json], prefix: str) -> Json:
+def unflatten(attributes: Mapping[str, Json], prefix: str) -> Json:
     """Return what stands under dotted keys as the value that was spread over them.
 
-    >>> nested({"t.id": 17, "t.tags.0": "a", "n": 1}, "t.")
+    >>> unflatten({"t.id": 17, "t.tags.0": "a", "n": 1}, "t.")
     {'id': 17, 'tags': ['a']}
     """
     tree: dict[str, Json] = {}
@@ -137,14 +147,126 @@ def nested(attributes: Mapping[str, Json], prefix: str) -> Json:
                 under = at[name] = {}
             at = under
         at[last] = found
-    return _listed(tree)
+    return _list_of_indexes(tree)
 
 
-def _listed(tree: Json) -> Json:
+def _list_of_indexes(tree: Json) -> Json:
     """Return a tree with every node whose keys are all indexes made a list."""
     if not isinstance(tree, dict):
         return tree
-    inner = {key: _listed(found) for key, found in tree.items()}
-    if inner and all(key.isdecimal() and len(key) < 7 and int(key) < _ENTRIES for key in inner):
+    inner = {key: _list_of_indexes(found) for key, found in tree.items()}
+    if inner and all(key.isdecimal() and len(key) < 7 and int(key) < _MAX_ENTRIES for key in inner):
         return [inner[key] for key in sorted(inner, key=int)]
     return inner
+
+
+# The printed form of an object is read up to this many characters.
+_MAX_PYTHON_CHARS = 100_000
+
+
+def make_tool_call(name: str, made: Json, call_id: str | None, limits: Limits) -> ToolCall:
+    """Return the call of a tool's span; no arguments at all are an empty object."""
+    held = unwrap_arguments(made, limits)
+    if isinstance(held, str) and (fields := parse_python_object(held)) is not None:
+        return msgspec.structs.replace(parse_call(name, fields, call_id, limits=limits), raw=held)
+    return parse_call(name, {} if held is None else held, call_id, limits=limits)
+
+
+def parse_python_object(said: str) -> dict[str, Json] | None:
+    """Return an object that Python printed, None where the text is none.
+
+    >>> (
+    ...     parse_python_object("{'query': 'x', 'n': None}"),
+    ...     parse_python_object('{"query": "x"}'),
+    ...     parse_python_object("{query}"),
+    ... )
+    ({'query': 'x', 'n': None}, None, None)
+    """
+    if not said.startswith("{'") or len(said) > _MAX_PYTHON_CHARS:
+        return None
+    try:
+        value = ast.literal_eval(said)
+        msgspec.json.encode(value)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    return value if isinstance(value, dict) and all(isinstance(key, str) for key in value) else None
+
+
+def unwrap_arguments(made: Json, limits: Limits) -> Json:
+    """Return what a tool was called with, out of what decorators and callbacks wrap it in.
+
+    A function is given `args` and `kwargs`; LangChain's callback tells its `inputs` twice.
+
+    >>> unwrap_arguments('{"args": [], "kwargs": {"city": "Oslo"}}', Limits())
+    {'city': 'Oslo'}
+    """
+    held = decode_object(made, limits)
+    if not isinstance(held, dict):
+        return made
+    if held.keys() == {"args", "kwargs"} and held["args"] in ([], None):
+        return held["kwargs"]
+    if "input_str" in held and isinstance(held.get("inputs"), dict):
+        return held["inputs"]
+    return made
+
+
+def label_evaluation(about: Mapping[str, Json], more: Mapping[str, Json]) -> Label:
+    """Return one evaluation: its name is the category, all that it says stays beside."""
+    return Label(
+        kind="note",
+        category=find_text(about, "name"),
+        reason=find_text(about, "explanation") or "",
+        annotator=find_text(about, "annotator_kind") or "unknown",
+        extra={**about, **more} or None,
+    )
+
+
+def read_usage_details(told: Json, limits: Limits) -> Usage | None:
+    """Return token counts that are listed by name, input with its cache.
+
+    Whether `input` includes its own details is not the same everywhere; where there is a total, it
+    tells. Names are Langfuse's, and those of providers, which some integrations pass on.
+    """
+    told = decode_object(told, limits)
+    if not isinstance(told, dict):
+        return None
+    given = find_count(told, "input", "prompt_tokens", "input_tokens", "promptTokens")
+    made = find_count(told, "output", "completion_tokens", "output_tokens", "completionTokens")
+    total = find_count(told, "total", "total_tokens", "totalTokens")
+    if total is not None and given is not None and made is not None:
+        more_in, more_out = (
+            _sum_details(told, "input", "prompt"),
+            _sum_details(told, "output", "completion"),
+        )
+        for in_too, out_too in ((0, 0), (more_in, more_out), (more_in, 0), (0, more_out)):
+            if given + in_too + made + out_too == total:
+                given, made = given + in_too, made + out_too
+                break
+    return normalise_usage(
+        given,
+        made,
+        read=find_count(
+            told,
+            "input_cached_tokens",
+            "cache_read_input_tokens",
+            "input_cache_read",
+            "prompt_details.cache_read",
+        ),
+        written=find_count(
+            told,
+            "cache_creation_input_tokens",
+            "input_cache_creation",
+            "input_cache_write_tokens",
+            "prompt_details.cache_write",
+        ),
+        reasoning=find_count(
+            told, "output_reasoning_tokens", "output_reasoning", "completion_details.reasoning"
+        ),
+    )
+
+
+def _sum_details(told: Mapping[str, Json], *words: str) -> int:
+    """Return the sum of the counts whose names tell a detail of one of the words."""
+    plain = {f"{word}{end}" for word in words for end in ("", "_tokens", "Tokens")}
+    named = [key for key in told if any(word in key for word in words) and key not in plain]
+    return sum([find_count(told, key) or 0 for key in named])

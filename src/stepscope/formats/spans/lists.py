@@ -13,14 +13,13 @@ from collections.abc import Iterator
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.building import rest, text_at
+from stepscope.formats.fields import parse_time, rest, text_at
+from stepscope.formats.format import DecodedRecord, FileFormat, decode_records
 from stepscope.formats.opening import Opening
-from stepscope.formats.plain import Found, PlainFormat, found
-from stepscope.formats.spans.assembling import runs_of_file
-from stepscope.formats.spans.span import Span, SpanEvent, SpanStatus
-from stepscope.formats.times import instant
+from stepscope.formats.spans.assemble import read_traces
+from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
 from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
-from stepscope.safety.door import Repair
+from stepscope.safety.json import Repair
 
 _NAME = "spans"
 _STATUSES: dict[str, SpanStatus] = {
@@ -77,11 +76,11 @@ def _ids(record: dict[str, Json]) -> tuple[str, str] | None:
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    spans: list[Span] = []
+    spans: list[RawSpan] = []
     repairs: list[Repair] = []
     beside: dict[str, Json] = {}
     first: int | None = None
-    for record in found(stream):
+    for record in decode_records(stream):
         if isinstance(record, Quarantined):
             yield record
             continue
@@ -94,23 +93,23 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         repairs.extend(record.repairs)
         for entry in listed:
             try:
-                spans.append(flat_span(entry))
+                spans.append(read_flat_span(entry))
             except (TraceError, msgspec.ValidationError) as e:
                 yield _quarantined(record, entry, str(e), whole=len(listed) == 1)
             else:
                 first = record.offset if first is None else first
     source = Source(format=_NAME, uri=stream.uri, offset=first)
-    yield from runs_of_file(
+    yield from read_traces(
         spans, source=source, limits=stream.limits, extra=beside or None, repairs=repairs
     )
 
 
-def _quarantined(record: Found, entry: Json, reason: str, *, whole: bool) -> Quarantined:
+def _quarantined(record: DecodedRecord, entry: Json, reason: str, *, whole: bool) -> Quarantined:
     raw = record.raw if whole else msgspec.json.encode(entry)
     return Quarantined(reason=reason, offset=record.offset, raw=raw, uri=record.uri)
 
 
-def flat_span(record: Json) -> Span:
+def read_flat_span(record: Json) -> RawSpan:
     """Return one span of a list.
 
     Raises:
@@ -130,7 +129,7 @@ def flat_span(record: Json) -> Span:
     events, extra = _events(record), {**(rest(record, _KNOWN) or {}), **_more(record)}
     if status is not None and (code.upper() not in _STATUSES or not told.keys() <= _STATUS):
         extra["status"] = status
-    return Span(
+    return RawSpan(
         trace_id=ids[0],
         span_id=ids[1],
         parent_id=_parent(record),
@@ -207,16 +206,16 @@ def _start(record: dict[str, Json]) -> int | None:
 
 def _time(record: dict[str, Json], which: str) -> int | None:
     for key in ("_time", "Time", "_time_unix_nano", "TimeUnixNano"):
-        time = nanoseconds(record.get(f"{which}{key}"))
+        time = parse_nanoseconds(record.get(f"{which}{key}"))
         if time is not None:
             return time
     return None
 
 
-def nanoseconds(value: Json) -> int | None:
+def parse_nanoseconds(value: Json) -> int | None:
     """Return a time in nanoseconds UTC since 1970: a number, digits, ISO, or seconds and the rest.
 
-    >>> nanoseconds([1770131992, 242000000]), nanoseconds("1770131992242000000")
+    >>> parse_nanoseconds([1770131992, 242000000]), parse_nanoseconds("1770131992242000000")
     (1770131992242000000, 1770131992242000000)
     """
     match value:
@@ -224,7 +223,7 @@ def nanoseconds(value: Json) -> int | None:
             return seconds * 1_000_000_000 + rest_of_it
         case str() if value.isdecimal() and len(value) < 20:
             value = int(value)
-    time = instant(value)
+    time = parse_time(value)
     return None if time is None else time.ns
 
 
@@ -237,7 +236,7 @@ def _event(record: dict[str, Json]) -> SpanEvent:
         extra["attributes"] = about
     return SpanEvent(
         name=name,
-        time_ns=nanoseconds(time),
+        time_ns=parse_nanoseconds(time),
         attributes=about if isinstance(about, dict) else {},
         extra=extra or None,
     )
@@ -261,4 +260,4 @@ def _scope(record: dict[str, Json]) -> str | None:
     return None
 
 
-FORMAT = PlainFormat(_NAME, _likeness, _read)
+FORMAT = FileFormat(_NAME, _likeness, _read)

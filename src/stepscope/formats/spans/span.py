@@ -1,17 +1,25 @@
-"""One span as any exporter wrote it, its ids and attributes as they came.
+"""Spans as any exporter wrote them, and what one span says in the words of any dialect.
 
-What OTLP, flat span lists and the exports of tracing backends have in common; a field of the source
-that has no place here stays in `extra`.
+`RawSpan` is what OTLP, flat span lists and the exports of tracing backends have in common; a field
+of the source that has no place in it stays in `extra`. `SpanContent` is what runs are made from. A
+span with more attributes than the limit keeps the first; how many were left out stays in `extra`.
 Source: OpenTelemetry protocol, `opentelemetry/proto/trace/v1/trace.proto`.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from hashlib import sha256
+from itertools import islice
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from stepscope.model import Json
+from stepscope.errors import LimitError
+from stepscope.formats.tool_status import ToolStatus
+from stepscope.model import Actor, Json, Label, Part, ToolCall, ToolDef, ToolResult, Usage
+from stepscope.safety.json import Repair, list_repairs
+from stepscope.safety.limits import Limits
 
 SpanStatus = Literal["ok", "error", "unset"]
 
@@ -25,7 +33,7 @@ class SpanEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaul
     extra: dict[str, Json] | None = None
 
 
-class Span(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+class RawSpan(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A node of a trace.
 
     Attributes:
@@ -55,3 +63,124 @@ class Span(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tr
     scope: str | None = None
     links: tuple[Json, ...] = ()
     extra: dict[str, Json] | None = None
+
+
+ATTRIBUTES_LEFT_OUT = "attributes_left_out"
+
+
+def limit_attributes(span: RawSpan, limits: Limits) -> RawSpan:
+    """Return the span with its first `limits.attributes` attributes.
+
+    The same object where it has no more. How many were left out, and the hash of them all as JSON,
+    stay in `extra`.
+    """
+    about = span.attributes
+    if len(about) <= limits.attributes:
+        return span
+    kept = dict(islice(about.items(), limits.attributes))
+    others = dict(islice(about.items(), limits.attributes, None))
+    digest = sha256(msgspec.json.encode(others)).hexdigest()
+    told = {"count": len(others), "sha256": digest}
+    return msgspec.structs.replace(
+        span, attributes=kept, extra={**(span.extra or {}), ATTRIBUTES_LEFT_OUT: told}
+    )
+
+
+def limit_trace(
+    spans: Sequence[RawSpan], limits: Limits
+) -> tuple[list[RawSpan], tuple[Repair, ...]]:
+    """Return the spans of a trace, each with no more attributes than allowed, and the repairs.
+
+    Raises:
+        LimitError: there are more than `limits.spans`.
+    """
+    if len(spans) > limits.spans:
+        raise LimitError(
+            f"a trace of {len(spans):,} spans; the limit is {limits.spans:,} "
+            "(`limits.spans` in stepscope.toml)"
+        )
+    kept = [limit_attributes(span, limits) for span in spans]
+    cut = sum([ours is not theirs for ours, theirs in zip(kept, spans, strict=True)])
+    return kept, list_repairs({"attributes_cut": cut})
+
+
+# What a span records. A `chain` is a frame around others, `other` nothing of an agent at all.
+Operation = Literal[
+    "model",
+    "tool",
+    "agent",
+    "chain",
+    "handoff",
+    "retrieval",
+    "guardrail",
+    "embedding",
+    "evaluation",
+    "other",
+]
+
+
+class SpanMessage(NamedTuple):
+    """One message within a span, whoever said it."""
+
+    actor: Actor
+    parts: tuple[Part, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    name: str | None = None
+    finish: str | None = None
+    extra: dict[str, Json] | None = None
+
+
+class SpanContent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What a span says; None and () where it says nothing.
+
+    Attributes:
+        given: its input as one value, where that is no list of messages.
+        made: its output, likewise.
+        call: the call that a tool's span carries out.
+        parts: what a tool or a retrieval gave back.
+        belief: what a tool says of its own result.
+        momentary: whether the span marks a moment, and its end is none.
+        target: the agent that a handoff goes to, a tool's too.
+    """
+
+    sort: Operation | None = None
+    inputs: tuple[SpanMessage, ...] = ()
+    outputs: tuple[SpanMessage, ...] = ()
+    given: tuple[SpanMessage, ...] = ()
+    made: tuple[SpanMessage, ...] = ()
+    agent: str | None = None
+    target: str | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    response_id: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    first_token_seconds: float | None = None
+    call: ToolCall | None = None
+    parts: tuple[Part, ...] = ()
+    belief: ToolStatus | None = None
+    momentary: bool | None = None
+    tools: tuple[ToolDef, ...] = ()
+    session: str | None = None
+    workflow: str | None = None
+    failed: str | None = None
+    labels: tuple[Label, ...] = ()
+
+
+_EMPTY = SpanContent()
+_FIELDS = SpanContent.__struct_fields__
+
+
+def merge_contents(sayings: list[SpanContent]) -> SpanContent:
+    """Return what several dialects say of one span: the first to say anything of a field holds."""
+    if len(sayings) == 1:
+        return sayings[0]
+    fields = {}
+    for name in _FIELDS:
+        for said in sayings:
+            value = getattr(said, name)
+            if value is not None and value != ():
+                fields[name] = value
+                break
+    return SpanContent(**fields) if fields else _EMPTY

@@ -20,15 +20,15 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from stepscope.measures.axes.amounts import (
+from stepscope.measures.axes.quantities import (
     Derivation,
-    Terms,
+    StatedNumbers,
     date_cores,
     number_forms,
     plain_number,
     quantities,
 )
-from stepscope.measures.once import once
+from stepscope.measures.rule import cached_on_run
 from stepscope.model import Step, Trajectory
 
 # Shorter texts of letters and digits are found by chance once spaces and dashes are ignored.
@@ -88,7 +88,7 @@ class Evidence:
         self._heard: list[tuple[int, str]] | None = None
         self._said: dict[str, int] = {}
         self._numbers: dict[int, Sequence[float]] = {}
-        self._terms: dict[tuple[int, int], Terms] = {}
+        self._terms: dict[tuple[int, int], StatedNumbers] = {}
         self._matched: dict[re.Pattern[str], int | None] = {}
         self._squeezed: list[tuple[int, str]] | None = None
         self._left = SEARCHED
@@ -184,7 +184,7 @@ class Evidence:
             return None
         terms = self._terms.get((after, before))
         if terms is None:
-            terms = self._terms[after, before] = Terms(self.numbers(before, after))
+            terms = self._terms[after, before] = StatedNumbers(self.numbers(before, after))
         self._left -= HIT_CHARACTERS * terms.count
         return terms.derive(value)
 
@@ -280,7 +280,7 @@ _line_quantities = lru_cache(maxsize=1024)(quantities)
 
 def evidence_of(trajectory: Trajectory) -> Evidence:
     """Return the evidence of a run, built once for all measures that ask."""
-    return once(trajectory, "_evidence", Evidence)
+    return cached_on_run(trajectory, "_evidence", Evidence)
 
 
 def _join(texts: Sequence[str]) -> _Words:

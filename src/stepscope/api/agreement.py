@@ -1,0 +1,220 @@
+"""Agreement in a notebook: figures by rubric, the disputes, and itself as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+import msgspec
+
+from stepscope.calibrate import agreement as agreement_calibrate
+from stepscope.calibrate import agreement as raters
+from stepscope.calibrate.figures import IntervalDraws
+from stepscope.calibrate.modes import ModeComparison, compare_modes
+from stepscope.calibrate.ratings import rated_rubrics
+from stepscope.calibrate.types import Agreement, Dispute, RaterAnswer, RubricAgreement
+from stepscope.errors import UsageError
+from stepscope.report.views import agreement
+from stepscope.safety.redact import Redactor
+from stepscope.store import Store
+from stepscope.store.columns import Rows
+from stepscope.store.where import Where
+
+
+class AgreementView:
+    """Agreement of raters; `value` holds it as a pure value, one entry a group of runs."""
+
+    def __init__(self, value: tuple[Agreement, ...]) -> None:
+        self.value = value
+
+    def __getitem__(self, rubric: str) -> RubricAgreement:
+        """Return the agreement on one rubric over all chosen runs.
+
+        Raises:
+            UsageError: no such rubric was rated, or runs were grouped; look into `value` then.
+        """
+        if len(self.value) != 1:
+            raise UsageError(f"{len(self.value)} groups of runs; take one of .value by its number")
+        return self.value[0][rubric]
+
+    @property
+    def measured(self) -> bool:
+        """Whether anything was decided."""
+        return any(
+            aspect.decision.outcome != "undecided"
+            for group in self.value
+            for aspect in group.aspects
+        )
+
+    def text(self, width: int = 100) -> str:
+        """Return the agreement as text, no wider than `width` columns."""
+        return agreement.render_agreement(self.value, width)
+
+    def json(self) -> str:
+        """Return the agreement as JSON; the same rows give the same bytes."""
+        return _json({"groups": self.value})
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+class QueueView(Sequence[Dispute]):
+    """Runs and steps that families disagree on, the most telling first; a list that prints."""
+
+    def __init__(self, disputes: tuple[Dispute, ...]) -> None:
+        self._disputes = disputes
+
+    def __len__(self) -> int:
+        return len(self._disputes)
+
+    @overload
+    def __getitem__(self, at: int) -> Dispute: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Dispute, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Dispute | tuple[Dispute, ...]:
+        """Return one dispute, or several."""
+        return self._disputes[at]
+
+    def text(self, first: int = 10, width: int = 100) -> str:
+        """Return the first disputes as text."""
+        return agreement.render_disputes(self._disputes[:first], len(self), width)
+
+    def csv(self, first: int | None = None) -> str:
+        """Return the first disputes as CSV, a row an answer."""
+        return agreement_calibrate.queue_csv(self._disputes[:first])
+
+    def json(self, first: int | None = None) -> str:
+        """Return the first disputes as JSON."""
+        return _json({"total": len(self), "queue": self._disputes[:first]})
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+class ModesView:
+    """Isolated against contextual judging; `value` holds one entry a judge and rubric."""
+
+    def __init__(self, value: tuple[ModeComparison, ...]) -> None:
+        self.value = value
+
+    def text(self, width: int = 100) -> str:
+        """Return what differs as text."""
+        return agreement.render_modes(self.value, width)
+
+    def json(self) -> str:
+        """Return what differs as JSON."""
+        return _json({"modes": self.value})
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+def view_agreement(
+    rows: Rows,
+    rubric: str | None,
+    *,
+    where: Where | None,
+    by: str | None,
+    seed: int,
+    threshold: float,
+) -> AgreementView:
+    """Return the agreement of the chosen runs' raters.
+
+    Raises:
+        UsageError: the threshold is no kappa to decide on, no such field, or nobody rated the
+            rubric while others were rated.
+    """
+    if not 0 < threshold < 1:
+        raise UsageError(f"--min {threshold:g}: expected a kappa between 0 and 1, such as .5")
+    found: tuple[Agreement, ...]
+    if by is None:
+        whole = raters.measure_agreement(
+            rows, rubric=rubric, where=where, seed=seed, threshold=threshold
+        )
+        found = (whole,)
+    else:
+        found = raters.measure_agreement_by(
+            rows, by, rubric=rubric, where=where, seed=seed, threshold=threshold
+        )
+    if rubric is not None and not any(group.aspects for group in found):
+        _refuse_unknown(rows, rubric)
+    redactor = rows.shown if isinstance(rows, Store) else None
+    return AgreementView(found if redactor is None else _without_secrets(found, redactor))
+
+
+def _without_secrets(found: tuple[Agreement, ...], redactor: Redactor) -> tuple[Agreement, ...]:
+    replace = msgspec.structs.replace
+    return tuple(
+        replace(
+            group,
+            aspects=tuple(
+                replace(
+                    aspect, disputed=tuple(_hide_secrets(one, redactor) for one in aspect.disputed)
+                )
+                for aspect in group.aspects
+            ),
+        )
+        for group in found
+    )
+
+
+def _hide_secrets(dispute: Dispute, redactor: Redactor) -> Dispute:
+    said = tuple(_hide_in_answer(answer, redactor) for answer in dispute.answers)
+    return msgspec.structs.replace(dispute, answers=said)
+
+
+def _hide_in_answer(answer: RaterAnswer, redactor: Redactor) -> RaterAnswer:
+    return msgspec.structs.replace(answer, reason=redactor.redact(answer.reason).text)
+
+
+def _refuse_unknown(rows: Rows, rubric: str) -> None:
+    known = rated_rubrics(rows.measures(), None)
+    if known and not rated_rubrics(rows.measures(), rubric):
+        raise UsageError(f"nobody rated {rubric!r}; rated here: {', '.join(known)}")
+
+
+def view_disputes(rows: Rows, rubric: str | None, *, where: Where | None) -> QueueView:
+    """Return the disputes of the chosen runs.
+
+    Raises:
+        UsageError: nobody rated the rubric while others were rated.
+    """
+    found = raters.labelling_queue(rows, rubric=rubric, where=where)
+    if rubric is not None and not found:
+        _refuse_unknown(rows, rubric)
+    redactor = rows.shown if isinstance(rows, Store) else None
+    return QueueView(
+        found if redactor is None else tuple(_hide_secrets(d, redactor) for d in found)
+    )
+
+
+def view_modes(rows: Rows, *, where: Where | None, seed: int) -> ModesView:
+    """Return how judges' isolated answers differ from their contextual ones."""
+    found = compare_modes(rows, IntervalDraws(seed), where=where)
+    redactor = rows.shown if isinstance(rows, Store) else None
+    if redactor is None:
+        return ModesView(found)
+    replace = msgspec.structs.replace
+    return ModesView(
+        tuple(
+            replace(
+                one,
+                most=tuple(
+                    replace(
+                        gap,
+                        isolated=_hide_in_answer(gap.isolated, redactor),
+                        contextual=_hide_in_answer(gap.contextual, redactor),
+                    )
+                    for gap in one.most
+                ),
+            )
+            for one in found
+        )
+    )
+
+
+def _json(value: object) -> str:
+    raw = msgspec.json.encode(value, order="deterministic")
+    return msgspec.json.format(raw, indent=2).decode() + "\n"

@@ -1,0 +1,645 @@
+"""The shapes of the score curves in a file, without a store: read, classified, printed, estimated.
+
+Memory stays bounded: curves are classified some thousands at a time and forgotten, but for a few
+numbers each, from which the shares of the fleet are estimated at the end. Repeats of a step are
+averaged. A row that cannot be read is an error that names it: a curve with a hole that nobody
+meant has another shape.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.errors import DataError, TraceError, UsageError
+from stepscope.formats.scores.files import read_score_rows
+from stepscope.formats.scores.rows import BadRow
+from stepscope.formats.scores.runs import ScoredRuns, group_runs
+from stepscope.model import Stream
+from stepscope.report import words
+from stepscope.report.curves import average_noise
+from stepscope.report.types import Shapes
+from stepscope.report.views import profile
+from stepscope.report.views.curve import draw_sparkline
+from stepscope.report.words import clip
+from stepscope.safety.text import visible_line
+from stepscope.settings import Settings, load_settings
+from stepscope.shape.breaks import break_point
+from stepscope.shape.classifier import classify_ragged
+from stepscope.shape.fleet import prevalence
+from stepscope.shape.names import SHAPES, UNRESOLVED, ShapeLabel
+from stepscope.shape.types import ShapeBatch
+from stepscope.shape.weights import gate_failed, weighted_score
+from stepscope.stats import codes
+from stepscope.store import Store
+from stepscope.values import Estimate, Unmeasured
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# Curves held at once: enough that what is made for a length of curve serves many.
+BATCH_CURVES = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CurveBatch:
+    """Curves laid end to end, one for each run and judge.
+
+    Attributes:
+        runs: name and judge of each curve, m of them.
+        tasks: task of each, "" where the file does not say.
+        starts: shape (m + 1,), where each begins.
+        steps: shape (n,), index of each scored step.
+        scores: shape (n,), NaN where nobody scored.
+        repeats: shape (m,), fewest scorings averaged in a score of the curve.
+        numbers: latency, cost and weight of each step, where the file has them; NaN where empty.
+    """
+
+    runs: list[tuple[str, str]]
+    tasks: list[str]
+    starts: Ints
+    steps: Ints
+    scores: Floats
+    repeats: Ints
+    numbers: dict[str, Floats]
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def take(self, at: Ints) -> CurveBatch:
+        """Return the curves at some places."""
+        spans = [np.arange(self.starts[i], self.starts[i + 1]) for i in at.tolist()]
+        entries = np.concatenate(spans) if spans else np.empty(0, np.int64)
+        lengths = np.diff(self.starts)[at]
+        return CurveBatch(
+            runs=[self.runs[i] for i in at.tolist()],
+            tasks=[self.tasks[i] for i in at.tolist()],
+            starts=np.append(0, np.cumsum(lengths)),
+            steps=self.steps[entries],
+            scores=self.scores[entries],
+            repeats=self.repeats[at],
+            numbers={name: cells[entries] for name, cells in self.numbers.items()},
+        )
+
+
+def read_curves(stream: Stream) -> Iterator[CurveBatch]:
+    """Yield the curves of a file in batches.
+
+    Raises:
+        TraceError: a row cannot be read, or a column is missing; the message names the row.
+    """
+    held: list[CurveBatch] = []
+    for found in group_runs(read_score_rows(stream), stream.uri):
+        if isinstance(found, BadRow):
+            raise TraceError(f"{stream.uri}, row {found.row}: {found.reason}", offset=found.row)
+        held.append(_average_repeats(found))
+        if sum(map(len, held)) >= BATCH_CURVES:
+            yield _join_batches(held)
+            held = []
+    if held:
+        yield _join_batches(held)
+
+
+def _average_repeats(group: ScoredRuns) -> CurveBatch:
+    """Return the curves of whole runs; rows are ordered by run, judge, step, repeat."""
+    rows = group.rows
+    run = np.repeat(np.arange(len(group.names)), np.diff(group.starts))
+    judges = rows.texts.get("judge")
+    changes = run[1:] != run[:-1]
+    if judges is not None:
+        changes |= np.array([a != b for a, b in zip(judges[1:], judges, strict=False)], np.bool_)
+    first = np.append(True, changes)
+    own = np.append(True, changes | (rows.step[1:] != rows.step[:-1]))
+    entry = np.flatnonzero(own)
+    known = ~np.isnan(rows.score)
+    counts = np.add.reduceat(known.astype(np.int64), entry)
+    sums = np.add.reduceat(np.where(known, rows.score, 0.0), entry)
+    begins = np.flatnonzero(first[entry])
+    fewest = np.minimum.reduceat(np.where(counts > 0, counts, np.iinfo(np.int64).max), begins)
+    places = entry[begins].tolist()
+    tasks = rows.texts.get("task")
+    return CurveBatch(
+        runs=[(rows.run[i], "" if judges is None else judges[i]) for i in places],
+        tasks=["" if tasks is None else tasks[i] for i in places],
+        starts=np.append(begins, len(entry)),
+        steps=rows.step[entry],
+        scores=np.where(counts > 0, sums / np.maximum(counts, 1), np.nan),
+        repeats=np.where(fewest == np.iinfo(np.int64).max, 1, fewest),
+        numbers={name: cells[entry] for name, cells in rows.numbers.items()},
+    )
+
+
+def _join_batches(parts: list[CurveBatch]) -> CurveBatch:
+    names = {name: None for part in parts for name in part.numbers}
+    offsets = np.cumsum([0, *(len(part.steps) for part in parts)])
+    starts = [part.starts[:-1] + off for part, off in zip(parts, offsets.tolist(), strict=False)]
+    return CurveBatch(
+        runs=[run for part in parts for run in part.runs],
+        tasks=[task for part in parts for task in part.tasks],
+        starts=np.append(np.concatenate(starts), offsets[-1]),
+        steps=np.concatenate([part.steps for part in parts]),
+        scores=np.concatenate([part.scores for part in parts]),
+        repeats=np.concatenate([part.repeats for part in parts]),
+        numbers={
+            name: np.concatenate([
+                part.numbers.get(name, np.full(len(part.steps), np.nan)) for part in parts
+            ])
+            for name in names
+        },
+    )  # fmt: skip
+
+
+FloatArray = npt.NDArray[np.float64]
+Weights = Mapping[str, Sequence[float]]
+
+# Weights of every run, beside those of a run or a task by its name.
+EVERY_RUN = "*"
+_SIGNALS = ("latency", "cost")
+
+
+class RunShape(msgspec.Struct, frozen=True, kw_only=True):
+    """The shape of one run of a file, for each of its judges; steps are those of the file.
+
+    Attributes:
+        run: its name in the file.
+        judge: who scored it; "" where the file does not say.
+        steps: steps that are in the file, in order.
+        scores: their scores, None where nobody scored.
+        sigma: noise of a score; None where it was averaged over a range.
+        shape: the shape, "unresolved", or why there is none.
+        posterior: probability by shape.
+        unmodelled: no shape fits.
+        low_level: the mean is low, whatever the shape.
+        mean: mean score.
+        break_step: the most probable break; None where no break is declared.
+        break_first: first step of the 90 % run of the break.
+        break_last: last step of it.
+        break_from: what the break rests on: "scores", and "latency" and "cost" where told.
+        watch: steps where latency or cost spikes and the score holds.
+        weighted: mean under the weights; None without weights or with a score missing.
+        gate_failed: steps of weight 3 below the gate.
+    """
+
+    run: str
+    judge: str
+    steps: tuple[int, ...]
+    scores: tuple[float | None, ...]
+    sigma: float | None
+    shape: ShapeLabel | Unmeasured
+    posterior: dict[str, float] = msgspec.field(default_factory=dict)
+    unmodelled: bool = False
+    low_level: bool = False
+    mean: float | None = None
+    break_step: int | None = None
+    break_first: int | None = None
+    break_last: int | None = None
+    break_from: tuple[str, ...] = ()
+    watch: tuple[int, ...] = ()
+    weighted: float | None = None
+    gate_failed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClassifiedCurves:
+    """Curves of one sigma with their shapes; `run` makes one of them into a value."""
+
+    curves: CurveBatch
+    batch: ShapeBatch
+    sigma: float | None
+    quantum: float | None
+    weights: Weights
+
+    def __len__(self) -> int:
+        return len(self.curves)
+
+    def run(self, at: int) -> RunShape:
+        """Return one curve with its shape."""
+        held = self.curves
+        name, judge = held.runs[at]
+        mine = slice(int(held.starts[at]), int(held.starts[at + 1]))
+        scores = [None if np.isnan(s) else float(s) for s in held.scores[mine].tolist()]
+        found = RunShape(
+            run=name,
+            judge=judge,
+            steps=tuple(held.steps[mine].tolist()),
+            scores=tuple(scores),
+            sigma=self.sigma,
+            shape=self._absence(at) or "unresolved",
+        )
+        found = self._weighed(found, at)
+        return found if isinstance(found.shape, Unmeasured) else self._shaped(found, at, mine)
+
+    def fails(self, at: int) -> bool:
+        """Tell whether a step of weight 3 is below the gate."""
+        return bool(self.of_weights(at)) and bool(self.run(at).gate_failed)
+
+    def of_weights(self, at: int) -> tuple[float, ...] | None:
+        """Return the weights of a curve: of the file, else by run, task, or for every run.
+
+        Raises:
+            UsageError: there are more or fewer than the run has steps.
+        """
+        held = self.curves
+        name, _ = held.runs[at]
+        own = held.numbers.get("weight")
+        mine = slice(int(held.starts[at]), int(held.starts[at + 1]))
+        if own is not None and not np.isnan(own[mine]).any():
+            return tuple(own[mine].tolist())
+        for key in (name, held.tasks[at], EVERY_RUN):
+            if key in self.weights:
+                found = tuple(self.weights[key])
+                if len(found) != mine.stop - mine.start and key != EVERY_RUN:
+                    raise UsageError(
+                        f"{len(found)} weights for {key!r}, whose run {name!r} has "
+                        f"{mine.stop - mine.start} scored steps; expected one a step"
+                    )
+                return found if len(found) == mine.stop - mine.start else None
+        return None
+
+    def _absence(self, at: int) -> Unmeasured | None:
+        reason = int(self.batch.reasons[at])
+        return self.batch.absences[reason - 1] if reason else None
+
+    def _weighed(self, found: RunShape, at: int) -> RunShape:
+        weights = self.of_weights(at)
+        if weights is None:
+            return found
+        try:
+            mean = weighted_score(found.scores, weights)
+            rule = gate_failed(found.scores, weights, sigma=self.sigma)
+        except DataError as e:
+            raise UsageError(f"run {found.run!r}: {e}") from e
+        failed = () if isinstance(rule, Unmeasured) else rule.failed
+        return msgspec.structs.replace(
+            found,
+            weighted=None if isinstance(mean, Unmeasured) else mean,
+            gate_failed=tuple([found.steps[step] for step in failed]),
+        )
+
+    def _shaped(self, found: RunShape, at: int, mine: slice) -> RunShape:
+        batch = self.batch
+        row = int(np.searchsorted(batch.rows, at))
+        label = int(batch.label[row])
+        unmodelled = bool(batch.unmodelled[row])
+        found = msgspec.structs.replace(
+            found,
+            shape="unresolved" if label == UNRESOLVED else SHAPES[label],
+            posterior=dict(zip(SHAPES, batch.posterior[row].tolist(), strict=True)),
+            unmodelled=unmodelled,
+            low_level=bool(batch.low_level[row]),
+            mean=float(batch.mean[row]),
+            break_from=("scores",),
+        )
+        signals = {n: self.curves.numbers[n][mine] for n in _SIGNALS if n in self.curves.numbers}
+        if any((~np.isnan(cells)).any() for cells in signals.values()):
+            return self._fused(found, signals)
+        entry = [int(a[row]) for a in (batch.break_step, batch.break_low, batch.break_high)]
+        return found if unmodelled else _break_of(found, entry)
+
+    def _fused(self, found: RunShape, signals: Mapping[str, FloatArray]) -> RunShape:
+        """Return a curve with the break that scores, latency and cost give together."""
+        broke = break_point(
+            found.scores,
+            latency=signals.get("latency"),
+            cost=signals.get("cost"),
+            sigma=self.sigma,
+            quantum=self.quantum,
+        )
+        if isinstance(broke, Unmeasured):
+            return found
+        entry = [-1 if at is None else at for at in (broke.step, broke.first, broke.last)]
+        watched = msgspec.structs.replace(
+            found,
+            watch=tuple([found.steps[at] for at in broke.watch]),
+            break_from=broke.sources,
+        )
+        return watched if found.unmodelled else _break_of(watched, entry)
+
+
+def _break_of(found: RunShape, entry: Sequence[int]) -> RunShape:
+    step, first, last = (None if at < 0 else found.steps[at] for at in entry)
+    return msgspec.structs.replace(found, break_step=step, break_first=first, break_last=last)
+
+
+FloatValues = npt.NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class _FleetCounts:
+    """What is kept of every curve that was read."""
+
+    labels: Counter[str] = field(default_factory=Counter)
+    beside: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
+    likelihoods: list[FloatValues] = field(default_factory=list)
+    tasks: list[str] = field(default_factory=list)
+    judges: set[str] = field(default_factory=set)
+    sigmas: set[float | None] = field(default_factory=set)
+    repeats: int = 1
+
+
+class FileShapes:
+    """The shapes of a file of scores: iterate once over its curves, then ask for the `fleet`.
+
+    A context manager that closes the file.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        *,
+        sigma: float | None = None,
+        quantum: float | None = None,
+        weights: Weights | None = None,
+        noise: Mapping[str, Estimate] | None = None,
+        seed: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            stream: the file.
+            sigma: noise of one score; when left out that of `noise`, else it is averaged over.
+            quantum: step between the values that the judge can give.
+            weights: of steps, by name of a run or task, or `EVERY`.
+            noise: the sigma of each judge, from repeated scorings.
+            seed: where random draws start.
+            progress: called with the number of curves done, and 0.
+        """
+        self._stream = stream
+        self._sigma = sigma
+        self._quantum = quantum
+        self._weights = weights or {}
+        self._noise = noise or {}
+        self._seed = seed
+        self._progress = progress
+        self._counts = _FleetCounts()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stream.file.close()
+
+    def __iter__(self) -> Iterator[RunShape]:
+        """Yield every curve of the file.
+
+        Raises:
+            TraceError: a row cannot be read, or a column is missing; the message names the row.
+        """
+        for part in self.batches():
+            for at in range(len(part)):
+                yield part.run(at)
+
+    def batches(self) -> Iterator[ClassifiedCurves]:
+        """Yield curves some thousands at a time, classified; raises as `__iter__`."""
+        done = 0
+        for held in read_curves(self._stream):
+            for sigma, part in self._by_sigma(held):
+                batch = classify_ragged(
+                    part.scores, np.diff(part.starts), sigma=sigma, quantum=self._quantum
+                )
+                found = ClassifiedCurves(
+                    curves=part,
+                    batch=batch,
+                    sigma=sigma,
+                    quantum=self._quantum,
+                    weights=self._weights,
+                )
+                self._count(found)
+                yield found
+            done += len(held)
+            if self._progress is not None:
+                self._progress(done, 0)
+
+    def fleet(self) -> Shapes:
+        """Return the shares of the shapes over the curves read so far, and what was counted."""
+        counts = self._counts
+        rows = np.concatenate([*counts.likelihoods, np.empty((0, len(SHAPES)))])
+        unmodelled = counts.beside["unmodelled"]
+        lost = dict(counts.lost)
+        shares = prevalence(
+            rows,
+            rng=np.random.default_rng(self._seed),
+            clusters=codes(counts.tasks) if all(counts.tasks) and counts.tasks else None,
+            unmeasured={**lost, **({"unmodelled": unmodelled} if unmodelled else {})},
+        )
+        return Shapes(
+            shares={} if isinstance(shares, Unmeasured) else shares,
+            no_shares=shares if isinstance(shares, Unmeasured) else None,
+            labels={name: counts.labels[name] for name in SHAPES if counts.labels[name]},
+            n_runs=len(rows) + unmodelled,
+            unresolved=counts.beside["unresolved"],
+            unmodelled=unmodelled,
+            low_level=counts.beside["low_level"],
+            gate_failed=counts.beside["gate_failed"],
+            unmeasured=lost,
+            source=self._source(),
+            sigma=self._noise_text(),
+        )
+
+    def _by_sigma(self, held: CurveBatch) -> Iterator[tuple[float | None, CurveBatch]]:
+        """Yield the curves by the noise of their scores: one part, unless judges differ."""
+        asked = list(zip(held.runs, held.repeats.tolist(), strict=True))
+        known = {
+            key: average_noise(key[0], key[1], self._noise) if self._sigma is None else self._sigma
+            for key in {(judge, repeats) for (_, judge), repeats in asked}
+        }
+        self._counts.judges.update(judge for judge, _ in known)
+        self._counts.repeats = max(self._counts.repeats, *(n for _, n in known))
+        self._counts.sigmas.update(known.values())
+        values = list(dict.fromkeys(known.values()))
+        if len(values) == 1:
+            yield values[0], held
+            return
+        of = [known[judge, repeats] for (_, judge), repeats in asked]
+        for value in values:
+            yield value, held.take(np.flatnonzero([sigma == value for sigma in of]))
+
+    def _count(self, found: ClassifiedCurves) -> None:
+        counts, batch = self._counts, found.batch
+        fitted = ~batch.unmodelled
+        for code, n in zip(*np.unique(batch.label[fitted], return_counts=True), strict=True):
+            if code == UNRESOLVED:
+                counts.beside["unresolved"] += int(n)
+            else:
+                counts.labels[SHAPES[code]] += int(n)
+        counts.beside["unmodelled"] += int(batch.unmodelled.sum())
+        counts.beside["low_level"] += int(batch.low_level.sum())
+        if self._weights or "weight" in found.curves.numbers:
+            counts.beside["gate_failed"] += sum(found.fails(at) for at in range(len(found)))
+        for reason, n in zip(*np.unique(batch.reasons, return_counts=True), strict=True):
+            if reason:
+                counts.lost[batch.absences[reason - 1].kind] += int(n)
+        counts.likelihoods.append(batch.log_likelihood[fitted])
+        counts.tasks += [found.curves.tasks[at] for at in batch.rows[fitted].tolist()]
+
+    def _source(self) -> str:
+        counts = self._counts
+        named = sorted(judge for judge in counts.judges if judge)
+        said = f"{self._stream.uri}, judged by {', '.join(named)}" if named else self._stream.uri
+        return f"{said}, means of up to {counts.repeats} scorings" if counts.repeats > 1 else said
+
+    def _noise_text(self) -> str:
+        if self._sigma is not None:
+            return f"{self._sigma:g}, given"
+        known = sorted(sigma for sigma in self._counts.sigmas if sigma is not None)
+        if not known:
+            return "unknown, averaged over a range; --sigma says it"
+        said = f"{known[0]:.3f}" + (f" to {known[-1]:.3f}" if len(known) > 1 else "")
+        more = "; of some judges unknown" if None in self._counts.sigmas else ""
+        return f"{said}, the upper limit over repeated scorings{more}"
+
+
+def shapes(
+    scores: str | Path,
+    *,
+    sigma: float | None = None,
+    quantum: float | None = None,
+    weights: Mapping[str, Sequence[float]] | None = None,
+    store: str | Path | None = None,
+    seed: int | None = None,
+    settings: Settings | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> FileShapes:
+    """Return the shapes of the score curves in a file: CSV or JSON lines, "-" for standard input.
+
+    Args:
+        scores: the file; its columns are run, step, score and what else is known.
+        sigma: noise of one score; when left out what `calibrate` measured, else unknown.
+        quantum: step between the values that the judge can give.
+        weights: of steps, by name of a run or task, or "*" for every run.
+        store: where measured noise is looked up; the one of the settings when left out.
+        seed: where random draws start; when left out that of the settings.
+        settings: when left out those of the working directory.
+        progress: called with the number of curves done, and 0.
+
+    Raises:
+        UsageError: no such file, or sigma is no noise of a score from 0 to 1.
+
+    >>> with shapes("examples/scores/scores.csv", sigma=0.05) as found:
+    ...     next(iter(found)).shape
+    'healthy'
+    """
+    pass  # moved
+
+    if sigma is not None and not 0 < sigma <= 1:
+        raise UsageError(f"sigma is {sigma!r}; expected more than 0 and at most 1, such as 0.05")
+    if quantum is not None and not 0 < quantum <= 1:
+        raise UsageError(f"quantum is {quantum!r}; expected more than 0 and at most 1, such as 0.1")
+    held = load_settings() if settings is None else settings
+    place = Path(held.store if store is None else store)
+    noise: Mapping[str, Estimate] = {}
+    if sigma is None and place.is_file():
+        with Store.open(place) as known:
+            noise = known.noise()
+    elif store is not None and not place.is_file():
+        raise UsageError(f"no store at {str(place)!r}")
+    return FileShapes(
+        open_score_file(str(scores), held),
+        sigma=sigma,
+        quantum=quantum,
+        weights=weights,
+        noise=noise,
+        seed=held.seed if seed is None else seed,
+        progress=progress,
+    )
+
+
+def open_score_file(path: str, settings: Settings) -> Stream:
+    """Return a file that is read as it is named, "-" for standard input.
+
+    Raises:
+        UsageError: it cannot be opened.
+    """
+    if path == "-":
+        # A copy of the handle, so that closing it leaves standard input alone.
+        return Stream(open(sys.stdin.fileno(), "rb", closefd=False), "-", settings.limits)
+    try:
+        return Stream(Path(path).open("rb"), visible_line(path), settings.limits)
+    except (OSError, ValueError) as e:
+        why = getattr(e, "strerror", None) or e
+        raise UsageError(f"{visible_line(path)}: cannot be read: {why}") from e
+
+
+# Columns of the table; the curve takes what is left.
+NAME, SHAPE, SURE, MEAN, BREAK = 20, 18, 5, 5, 12
+HEAD = (
+    f"{'run':<{NAME}}  {'shape':<{SHAPE}}  {'P':>{SURE}}  {'mean':>{MEAN}}  "
+    f"{'break (90 %)':<{BREAK}}  scores"
+)
+
+
+UNRESOLVED_LINE = "? no shape has a probability of .80: unresolved"
+
+
+def curve_line(run: RunShape, width: int) -> str:
+    """Return one curve as a line of at most `width` columns."""
+    name = f"{run.run} ({run.judge})" if run.judge else run.run
+    shape, sure = _shape_cell(run)
+    mean = "-" if run.mean is None else words.format_score(run.mean)
+    head = (
+        f"{clip(visible_line(name), NAME):<{NAME}}  {shape:<{SHAPE}}  {sure:>{SURE}}  "
+        f"{mean:>{MEAN}}  {_break_cell(run):<{BREAK}}  "
+    )
+    flags = " ".join(_flags_cell(run))
+    room = max(width - len(head) - (len(flags) + 2 if flags else 0), 4)
+    drawn = clip(draw_sparkline(run.scores), room)
+    return (f"{head}{drawn}  {flags}" if flags else f"{head}{drawn}").rstrip()
+
+
+def _shape_cell(run: RunShape) -> tuple[str, str]:
+    if isinstance(run.shape, Unmeasured):
+        return f"- {run.shape.kind}"[:SHAPE], "-"
+    if run.unmodelled:
+        return "no shape fits", "-"
+    best = max(run.posterior, key=lambda name: run.posterior[name])
+    said = words.describe_shape(run.shape if run.shape != "unresolved" else f"{best}?")
+    return said, words.format_share(run.posterior[best])
+
+
+def _break_cell(run: RunShape) -> str:
+    if run.break_step is None:
+        return "-"
+    if run.break_first == run.break_last:
+        return f"{run.break_step}"
+    return f"{run.break_step} ({run.break_first}-{run.break_last})"
+
+
+def _flags_cell(run: RunShape) -> Iterator[str]:
+    if run.low_level:
+        yield "low"
+    if run.gate_failed:
+        yield f"gate-failed:{','.join(map(str, run.gate_failed[:3]))}"
+    if run.watch:
+        yield f"watch:{','.join(map(str, run.watch[:3]))}"
+
+
+def fleet_lines(shapes: Shapes, width: int) -> list[str]:
+    """Return the shares of the fleet as lines."""
+    rows = profile.tabulate_shapes([shapes])
+    wide = max(len(label) for label, _ in rows)
+    n = f"{shapes.n_runs:,} curve{'' if shapes.n_runs == 1 else 's'}"
+    what = "share, 95 % interval" if shapes.shares else "curves by their own label"
+    out = [f"Shapes of {n}: {what}"]
+    out += [f"  {label:<{wide}}  {cells[0]}" for label, cells in rows]
+    for sentence in profile.describe_basis([shapes]):
+        out += textwrap.wrap(
+            visible_line(sentence), width, initial_indent="  ", subsequent_indent="    "
+        )
+    return out

@@ -1,0 +1,507 @@
+"""Import verdicts of other people or judges: records of family `imported`, or `human`.
+
+They become a rater like any other, for agreement and calibration. Refused, each row alone: a run
+that the store does not have, a step that the run does not have, a label that the rubric does not
+offer, a number outside 0 to 1. Refused rows are quarantined and counted. A file imported twice
+changes nothing; a row that contradicts what the same rater said before is quarantined.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from stepscope.errors import ConfigError, TraceError, UsageError
+from stepscope.formats.verdicts import VerdictFileRow, read_verdict_rows
+from stepscope.judges.rubrics import BUILT_IN_RUBRICS, FAULT_OWNERS, load_rubric
+from stepscope.model import Json, Quarantined, Record, Stream, Verdict
+from stepscope.model.records import JUDGE_PREFIX, STEP_SCORES
+from stepscope.safety.text import visible_line
+from stepscope.store import Store
+
+# What a column is called where nobody says.
+USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
+    "run": ("run", "id", "trajectory"),
+    "step": ("step",),
+    "label": ("label", "verdict"),
+    "value": ("value", "score"),
+    "judge": ("judge", "rater", "annotator"),
+    "axis": ("axis", "aspect", "rubric"),
+    "confidence": ("confidence",),
+    "cites": ("cites", "cited_step_indices"),
+    "reason": ("reason", "rationale"),
+    "repeat": ("repeat",),
+}
+# A message quotes no more than this of a cell.
+_QUOTED = 40
+NO_LOOK = "no_look"
+# The second question of attribution, whose answers are records of their own.
+WHOSE_FAILURE = "attribution.whose"
+
+
+class RefusedRow(TraceError):
+    """A row that is set aside: one word or two for counting, and the reason."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+class VerdictColumns(msgspec.Struct, frozen=True, kw_only=True):
+    """Which column is what, and what is the same for every row.
+
+    Attributes:
+        of: field -> column; a dot leads into a nested object; "-1" behind a step's column says
+            that the file counts from 1.
+        labels: label in the file -> label of the rubric.
+        rubric: the rubric, or the set that the axis column names one of.
+        rater: who rated.
+        answers: what the user's own rubric may be answered with, by its name.
+    """
+
+    of: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    rubric: str | None = None
+    rater: str | None = None
+    answers: dict[str, tuple[str, ...]] = {}
+
+    def resolved(self) -> VerdictColumns:
+        """Return the same with the file of a user's own rubric read: its name and its menu.
+
+        Raises:
+            ConfigError: the file is no rubric.
+        """
+        if self.rubric is None or not self.rubric.endswith(".md"):
+            return self
+        own = load_rubric(self.rubric)
+        menus = {**self.answers, own.name: own.answers}
+        return msgspec.structs.replace(self, rubric=own.name, answers=menus)
+
+    def menu(self, name: str) -> tuple[str, ...] | None:
+        """Return what a rubric may be answered with; None where nothing here knows the rubric."""
+        return self.answers[name] if name in self.answers else rubric_choices(name)
+
+    def cell(self, cells: Mapping[str, Json], field: str) -> Json:
+        """Return what a row says of a field; None where it says nothing."""
+        if field in self.of:
+            return _cell_at(cells, self.of[field].removesuffix("-1"))
+        return next((cells[name] for name in USUAL_COLUMNS[field] if name in cells), None)
+
+    def check(self, cells: Mapping[str, Json]) -> None:
+        """Refuse a file whose columns are other ones.
+
+        Raises:
+            UsageError: a column that was named is not there, or none says the run or the verdict.
+        """
+        known = visible_line(", ".join(cells))[:200]
+        for field, name in self.of.items():
+            column = name.removesuffix("-1").partition(".")[0]
+            if column not in cells and name.removesuffix("-1") not in cells:
+                raise UsageError(f"--map {field}={name}: no such column; the file has {known}")
+        for fields in (("run",), ("label", "value")):
+            usual = [name for field in fields for name in USUAL_COLUMNS[field]]
+            if not any(field in self.of for field in fields) and not cells.keys() & set(usual):
+                what = fields[0]
+                raise UsageError(
+                    f"no column says the {what}; the file has {known}: --map {what}=COLUMN"
+                )
+
+
+def _cell_at(cells: Mapping[str, Json], path: str) -> Json:
+    if path in cells:
+        return cells[path]
+    found: Json = dict(cells)
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
+class RunSize(NamedTuple):
+    """A run that was found: its id, and how many steps it has."""
+
+    run: str
+    steps: int
+
+
+def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
+    """Return what `A=B,C=D` options say.
+
+    Raises:
+        UsageError: one says nothing, or a field twice.
+
+    >>> parse_pairs(["run=id,label=read_verdict", "step=n-1"], "--map")
+    {'run': 'id', 'label': 'verdict', 'step': 'n-1'}
+    """
+    found: dict[str, str] = {}
+    for pair in (part for text in pairs for part in text.split(",")):
+        key, equals, value = (piece.strip() for piece in pair.partition("="))
+        if not (key and equals and value):
+            raise UsageError(f"{option} {pair!r}: expected A=B, as {option} run=id,label=verdict")
+        if key in found:
+            raise UsageError(f"{option}: {key!r} is said twice")
+        found[key] = value
+    return found
+
+
+def read_rubric_name(cells: Mapping[str, Json], columns: VerdictColumns) -> str:
+    """Return the name of the rubric that a row is about.
+
+    Raises:
+        Refused: the row names none, or one that several rubrics end in.
+    """
+    said = columns.cell(cells, "axis")
+    name = "" if said is None else str(said).strip()
+    if columns.rubric is not None:
+        inside = f"{columns.rubric}.{name}"
+        name = inside if name and _is_set(columns.rubric) else columns.rubric
+    if not name:
+        raise RefusedRow("no rubric", "no rubric; map a column to axis, or say --rubric NAME")
+    if name in BUILT_IN_RUBRICS or name == STEP_SCORES:
+        return STEP_SCORES if name == NO_LOOK else name
+    ends = [known for known in BUILT_IN_RUBRICS if known.endswith(f".{name}")]
+    if len(ends) > 1:
+        raise RefusedRow("no rubric", f"axis {_quote(name)} may be {' or '.join(ends)}")
+    return ends[0] if ends else name
+
+
+def _is_set(name: str) -> bool:
+    return name not in BUILT_IN_RUBRICS and any(
+        known.startswith(f"{name}.") for known in BUILT_IN_RUBRICS
+    )
+
+
+def rubric_choices(name: str) -> tuple[str, ...] | None:
+    """Return what a rubric may be answered with; None where nothing here knows the rubric."""
+    if name == STEP_SCORES:
+        return ()
+    if name == WHOSE_FAILURE:
+        return FAULT_OWNERS
+    try:
+        return load_rubric(name).answers
+    except ConfigError:
+        return None
+
+
+def read_verdict(
+    cells: Mapping[str, Json], columns: VerdictColumns, name: str, run: RunSize
+) -> Verdict | None:
+    """Return the verdict of a row; None where the row holds none.
+
+    Raises:
+        Refused: a cell holds what it may not.
+    """
+    label = _label(columns, cells, name)
+    value = _share("value", columns.cell(cells, "value"))
+    if label is None and (value is None or name != STEP_SCORES):
+        return None
+    step = _step(columns.cell(cells, "step"), run, columns.of.get("step", "").endswith("-1"))
+    if name == STEP_SCORES and step is None:
+        raise RefusedRow("no step", "a score without a step; map a column to step")
+    cites = _cites(columns.cell(cells, "cites"), run)
+    reason = columns.cell(cells, "reason")
+    return Verdict(
+        STEP_SCORES if name == STEP_SCORES else JUDGE_PREFIX + name,
+        value=value,
+        label=label,
+        step=step,
+        cites=cites or (() if step is None else (step,)),
+        reason="" if reason is None else str(reason),
+        confidence=_share("confidence", columns.cell(cells, "confidence")),
+    )
+
+
+def _label(columns: VerdictColumns, cells: Mapping[str, Json], name: str) -> str | None:
+    cell = columns.cell(cells, "label")
+    if cell is None or cell == "":
+        return None
+    text = str(cell).lower() if isinstance(cell, bool) else str(cell)
+    said = columns.labels.get(text, text)
+    allowed = columns.menu(name)
+    if name == STEP_SCORES:
+        return None
+    if allowed is not None and said not in allowed:
+        raise RefusedRow(
+            "off the menu",
+            f"label {_quote(said)} is not on the menu of {name}: {', '.join(allowed)}; "
+            "--labels translates, as --labels yes=correct,no=incorrect",
+        )
+    return said
+
+
+def _step(cell: Json, run: RunSize, from_one: bool) -> int | None:
+    if cell is None or cell == "":
+        return None
+    step = read_index(cell, "step") - from_one
+    if not 0 <= step < run.steps:
+        first = "1" if from_one else "0"
+        raise RefusedRow(
+            "no such step", f"step {_quote(cell)}; the run has {run.steps} steps, from {first}"
+        )
+    return step
+
+
+def read_index(cell: Json, what: str) -> int:
+    """Return a cell as a whole number.
+
+    Raises:
+        Refused: it is none.
+    """
+    text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+    if isinstance(cell, bool) or not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise RefusedRow(f"no {what}", f"{what} {_quote(cell)}; expected an index")
+    return int(text)
+
+
+def _share(what: str, cell: Json) -> float | None:
+    if cell is None or cell == "":
+        return None
+    try:
+        number = math.nan if isinstance(cell, bool) else float(str(cell))
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= 1:
+        raise RefusedRow("no number", f"{what} {_quote(cell)}; expected a number from 0 to 1")
+    return number
+
+
+def _cites(cell: Json, run: RunSize) -> tuple[int, ...]:
+    if cell is None or cell == "":
+        return ()
+    parts = cell if isinstance(cell, list) else str(cell).strip("[]").replace(",", " ").split()
+    cited = tuple(read_index(part, "step") for part in parts)
+    if any(step >= run.steps for step in cited):
+        raise RefusedRow("no such step", f"cites {_quote(cell)}; the run has {run.steps} steps")
+    return cited
+
+
+def _quote(cell: Json) -> str:
+    text = visible_line(str(cell))
+    return repr(text if len(text) <= _QUOTED else text[:_QUOTED] + "…")
+
+
+VERSION = "1"
+Family = Literal["imported", "human"]
+# Records held before they are stored.
+_BATCH = 5_000
+
+VerdictKey = tuple[str, int | None, str, int]
+VerdictContent = tuple[str | None, float | None]
+
+
+class AddedVerdicts(msgspec.Struct, frozen=True, kw_only=True):
+    """What an import of verdicts found.
+
+    Attributes:
+        uri: the file.
+        rows: rows in it.
+        new: verdicts that the store did not have.
+        known: verdicts that it had.
+        empty: rows without a label or score: nobody rated.
+        quarantined: rows set aside, by why.
+        rubrics: verdicts of each rubric.
+        raters: who rated.
+        unknown: rubrics that nothing here knows: their labels were taken as they are.
+    """
+
+    uri: str
+    rows: int
+    new: int
+    known: int
+    empty: int
+    quarantined: dict[str, int]
+    rubrics: dict[str, int]
+    raters: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Say it in a line or two."""
+        aside = sum(self.quarantined.values())
+        why = ", ".join(f"{n:,} {kind}" for kind, n in sorted(self.quarantined.items()))
+        parts = [
+            f"{self.uri}: {self.rows:,} rows",
+            f"{self.new:,} new verdicts, {self.known:,} known",
+            *([f"{self.empty:,} without a verdict"] if self.empty else []),
+            f"{aside:,} quarantined" + (f" ({why})" if why else ""),
+        ]
+        told = ", ".join(f"{visible_line(name)} {n:,}" for name, n in self.rubrics.items())
+        lines = ["; ".join(parts)]
+        if told:
+            lines.append(f"{told}; raters: {visible_line(', '.join(self.raters))}")
+        lines += [
+            f"{visible_line(name)} is no rubric known here: labels were taken as they are"
+            for name in self.unknown
+        ]
+        return "\n".join(lines)
+
+
+class _VerdictImport:
+    """One import under way: what the store knew, and what was found so far."""
+
+    def __init__(self, store: Store, columns: VerdictColumns, family: Family) -> None:
+        self._store = store
+        self._columns = columns
+        self._family = family
+        runs = store.runs()
+        counts = zip(runs.id.tolist(), runs.name.tolist(), runs.steps.tolist(), strict=True)
+        self._runs: dict[str, RunSize | None] = {}
+        for id_, name, steps in counts:
+            # A name of several runs means none of them.
+            self._runs[name] = None if name in self._runs else RunSize(id_, steps)
+            self._runs[id_] = RunSize(id_, steps)
+        self._said: dict[str, dict[VerdictKey, VerdictContent]] = {}
+        self.known = self.empty = 0
+        self.quarantined: dict[str, int] = {}
+        self.rubrics: dict[str, int] = {}
+        self.raters: dict[str, None] = {}
+
+    def record(self, row: VerdictFileRow) -> Record | None:
+        """Return a row as a record; None where it holds nothing, or nothing new.
+
+        Raises:
+            Refused: it cannot be placed.
+        """
+        cells, columns = row.cells, self._columns
+        name = read_rubric_name(cells, columns)
+        found = read_verdict(cells, columns, name, self._run(cells))
+        if found is None:
+            self.empty += 1
+            return None
+        rater = columns.rater or str(columns.cell(cells, "judge") or "").strip()
+        if not rater:
+            raise RefusedRow("no rater", "nobody is named; map a column to judge, or say --rater")
+        given = columns.cell(cells, "repeat")
+        repeat = 0 if given is None or given == "" else read_index(given, "repeat")
+        run = self._run(cells).run
+        key, said = (run, found.step, rater, repeat), (found.label, found.value)
+        before = self._before(found.measure)
+        if key in before and before[key] != said:
+            raise RefusedRow("contradicts", _contradiction(before[key], said))
+        self.rubrics[name] = self.rubrics.get(name, 0) + 1
+        self.raters[rater] = None
+        if key in before:
+            self.known += 1
+            return None
+        before[key] = said
+        return Record(
+            trajectory=run,
+            answer=msgspec.structs.replace(
+                found, reason=self._store.redactor.redact(found.reason).text
+            ),
+            version=VERSION,
+            family=self._family,
+            judge=rater,
+            rubric=name,
+            repeat=repeat,
+        )
+
+    def _run(self, cells: Mapping[str, Json]) -> RunSize:
+        said = self._columns.cell(cells, "run")
+        name = "" if said is None else str(said)
+        if name not in self._runs:
+            raise RefusedRow(
+                "unknown run", f"no run called {visible_line(name)[:60]!r} in the store"
+            )
+        found = self._runs[name]
+        if found is None:
+            raise RefusedRow("unknown run", f"several runs are called {visible_line(name)[:60]!r}")
+        return found
+
+    def _before(self, measure: str) -> dict[VerdictKey, VerdictContent]:
+        """Return what was said under a measure; read from the store once.
+
+        Raises:
+            UsageError: a rater's verdicts are here under another family.
+        """
+        if measure not in self._said:
+            self._said[measure] = {}
+            for record in self._store.records(measure=measure):
+                answer = record.answer
+                if record.prompt or record.version != VERSION or not isinstance(answer, Verdict):
+                    continue
+                if record.family in ("imported", "human") and record.family != self._family:
+                    self._refuse_other_family(record)
+                key = (record.trajectory, answer.step, record.judge, record.repeat)
+                self._said[measure][key] = (answer.label, answer.value)
+        return self._said[measure]
+
+    def _refuse_other_family(self, record: Record) -> None:
+        if self._columns.rater == record.judge:
+            raise UsageError(
+                f"{record.judge!r} rated {record.answer.measure} here as {record.family}; import "
+                f"them as {record.family} again, or name the rater otherwise with --rater"
+            )
+
+
+def _contradiction(before: VerdictContent, now: VerdictContent) -> str:
+    was, is_ = (" ".join(str(part) for part in said if part is not None) for said in (before, now))
+    return f"said {was!r} before, now {is_!r}; give another reading its own repeat"
+
+
+def add_verdicts(
+    store: Store, stream: Stream, columns: VerdictColumns, *, family: Family = "imported"
+) -> AddedVerdicts:
+    """Read a file of verdicts into the store.
+
+    Raises:
+        UsageError: a column that was named is not there, or is of no field.
+        TraceError: the file cannot be read, or holds nothing.
+        ConfigError: the rubric is a file that holds none.
+    """
+    for field in columns.of:
+        if field not in USUAL_COLUMNS:
+            raise UsageError(
+                f"--map {field}=...: no such field; expected {', '.join(USUAL_COLUMNS)}"
+            )
+    columns = columns.resolved()
+    adding = _VerdictImport(store, columns, family)
+    count = new = 0
+    batch: list[Record] = []
+    broken: list[Quarantined] = []
+    for row in _check_columns(stream, columns):
+        count += 1
+        if isinstance(row, Quarantined):
+            broken.append(row)
+            adding.quarantined["unreadable"] = adding.quarantined.get("unreadable", 0) + 1
+            continue
+        try:
+            record = adding.record(row)
+        except RefusedRow as e:
+            adding.quarantined[e.kind] = adding.quarantined.get(e.kind, 0) + 1
+            where = f"row {row.place}: {e}" if row.tabular else str(e)
+            broken.append(Quarantined(reason=where, offset=row.place, raw=row.raw, uri=stream.uri))
+            continue
+        if record is not None:
+            batch.append(record)
+        if len(batch) >= _BATCH:
+            new += store.append(batch)
+            batch = []
+    if not count:
+        raise TraceError(f"{stream.uri}: no rows; expected a header and verdicts, or JSON lines")
+    new += store.append(batch)
+    store.quarantine(broken)
+    return AddedVerdicts(
+        uri=stream.uri,
+        rows=count,
+        new=new,
+        known=adding.known,
+        empty=adding.empty,
+        quarantined=adding.quarantined,
+        rubrics=dict(sorted(adding.rubrics.items())),
+        raters=tuple(adding.raters),
+        unknown=tuple(name for name in sorted(adding.rubrics) if columns.menu(name) is None),
+    )
+
+
+def _check_columns(
+    stream: Stream, columns: VerdictColumns
+) -> Iterator[VerdictFileRow | Quarantined]:
+    """Yield the rows, once the first says that the columns are there."""
+    checked = False
+    for row in read_verdict_rows(stream):
+        if isinstance(row, VerdictFileRow) and row.tabular and not checked:
+            columns.check(row.cells)
+            checked = True
+        yield row

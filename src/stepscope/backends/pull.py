@@ -1,0 +1,133 @@
+"""Pull runs from a backend into the store; what is there already stays as it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from stepscope.api.notebook import Notebook
+from stepscope.backends.client import (
+    BackendAccess,
+    BackendName,
+    Client,
+    Target,
+    parse_target,
+    read_access,
+)
+from stepscope.backends.types import PulledItem, PullMark, PullNotes, PullQuery
+from stepscope.formats.account import FileTally
+from stepscope.model import Quarantined
+from stepscope.score.importing import Added, ImportItem, Progress, RunDefaults, store_items
+from stepscope.store import Store
+from stepscope.store.runs import prepare_run
+from stepscope.store.where import parse_moment
+
+Fetch = Callable[[PullQuery], Iterator[PulledItem]]
+LAST = "last"
+
+
+def pull(
+    notebook: Notebook,
+    place: str,
+    *,
+    since: str | None = None,
+    agent: str | None = None,
+    agent_version: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Added:
+    """Read the traces of a project or an experiment into the store.
+
+    Pulling again changes nothing; a trace that got late spans takes the place of its earlier
+    version. When the backend gives up half way, what came is kept, and pulling again goes on.
+
+    Args:
+        notebook: whose store they go to.
+        place: as `phoenix:my-project`.
+        since: a date or an age: only traces that began since then. Or `last`: what came in since
+            the previous pull into this store, all where there was none. All when left out.
+        agent: the agent, where a trace names none.
+        agent_version: its version, where a trace names none.
+        tags: tags that a trace lacks.
+        progress: called with the runs read so far, and 0.
+        variables: where hosts and keys are; the environment when left out.
+
+    Raises:
+        UsageError: no such backend, project or time.
+        ConfigError: a key is missing or refused; the variable is named.
+        EnvironmentFault: the backend cannot be reached, or gives up.
+    """
+    chosen = parse_target(place)
+    to = read_access(chosen.backend, os.environ if variables is None else variables)
+    uri = source_uri(chosen, to)
+    mark = _mark(notebook.store, uri) if since == LAST else None
+    since_ns = None if since in {None, LAST} else parse_moment("--since", since or "")
+    limits, filling = notebook.settings.limits, RunDefaults(agent, agent_version, dict(tags or {}))
+    notebook.store.fix_weights(notebook.settings.weights)
+    told = PullNotes()
+    with Client(to, limits) as client:
+        asked = PullQuery(client, chosen.place, uri, since_ns, mark, limits, told)
+        found = _fetcher(chosen.backend)(asked)
+        items = _items(found, FileTally(uri, chosen.backend, None), told, notebook.store, filling)
+        added = store_items(notebook.store, items, progress or _silent)
+    account = {**msgspec.to_builtins(added.files[-1]), "mark": told.mark}
+    notebook.store.keep_account(uri, account)
+    return added
+
+
+def source_uri(chosen: Target, to: BackendAccess) -> str:
+    """Return what runs say of where they are from: the place, and the host that it is at."""
+    return f"{chosen} at {to.host}"
+
+
+def _mark(store: Store, uri: str) -> PullMark | None:
+    """Return where the last pull from there ended that came to its end."""
+    held = next((body for body in store.accounts() if body.get("uri") == uri), {})
+    mark = held.get("mark")
+    return mark if isinstance(mark, dict) else None
+
+
+def _items(
+    found: Iterator[PulledItem],
+    tally: FileTally,
+    told: PullNotes,
+    store: Store,
+    filling: RunDefaults,
+) -> Iterator[ImportItem]:
+    """Yield what is stored of each run, and at the end the account."""
+    for item in found:
+        tally.counts.add(item)
+        if isinstance(item, Quarantined):
+            yield item
+        else:
+            yield prepare_run(filling.of(item), move_media=store.blobs is not None)
+    account = tally.account()
+    yield msgspec.structs.replace(account, withheld=dict(sorted(told.withheld.items())))
+
+
+def _fetcher(backend: BackendName) -> Fetch:
+    """Return what reads a backend; the others' modules are not loaded."""
+    match backend:
+        case "langfuse":
+            from stepscope.backends import langfuse
+
+            return langfuse.fetch_langfuse
+        case "langsmith":
+            from stepscope.backends import langsmith
+
+            return langsmith.fetch_langsmith
+        case "mlflow":
+            from stepscope.backends import mlflow
+
+            return mlflow.fetch_mlflow
+        case "phoenix":
+            from stepscope.backends import phoenix
+
+            return phoenix.fetch_phoenix
+
+
+def _silent(done: int, total: int) -> None:
+    pass

@@ -1,0 +1,299 @@
+"""Send runs as OTLP, and verdicts as evaluations on their spans, to a tracing backend.
+
+Everything has an id that is the same whenever it is sent, so that sending twice changes nothing. A
+run that was pulled from the very place is there already: only its verdicts are sent. Spans go
+first, all of them: a backend may take a while to show a span that it has accepted. `SentLog`, a
+file beside the store, says what was sent where; a row is written when the backend has taken the
+whole part. Without the file everything is sent again, which changes nothing there either.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from types import TracebackType
+from typing import Literal, Protocol, Self
+
+import msgspec
+
+from stepscope.api.exporting import read_scored_runs
+from stepscope.api.notebook import Notebook
+from stepscope.backends.client import BackendName, Client, parse_target, read_access
+from stepscope.backends.pull import source_uri
+from stepscope.backends.types import Evaluation, list_evaluations, locate_run, separate_trace
+from stepscope.errors import UsageError
+from stepscope.formats.otlp import write
+from stepscope.model import Record, Trajectory
+from stepscope.runtime.database import MEMORY, translate_faults
+from stepscope.score.importing import Progress
+from stepscope.store.where import Where, parse_where, started_since
+
+SentPart = Literal["spans", "verdicts"]
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS sent (target TEXT NOT NULL, run TEXT NOT NULL, part TEXT NOT NULL,"
+    " digest TEXT NOT NULL, PRIMARY KEY (target, run, part)) WITHOUT ROWID"
+)
+
+
+class SentLog:
+    """The rows of one target; a context manager that closes the file."""
+
+    def __init__(self, store: str, target: str) -> None:
+        """Open the ledger beside the store at this path."""
+        self._path = MEMORY if store == MEMORY else f"{store}.sent.db"
+        self._target = target
+        with translate_faults(self._path):
+            self._db = sqlite3.connect(self._path, isolation_level=None)
+            self._db.execute(_SCHEMA)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._db.close()
+
+    def holds(self, run: str, part: SentPart, digest: str) -> bool:
+        """Whether this very content was taken there."""
+        with translate_faults(self._path):
+            row = self._db.execute(
+                "SELECT digest FROM sent WHERE target = ? AND run = ? AND part = ?",
+                (self._target, run, part),
+            ).fetchone()
+        return row is not None and row[0] == digest
+
+    def keep(self, run: str, part: SentPart, digest: str) -> None:
+        """Note that this content was taken there."""
+        with translate_faults(self._path):
+            self._db.execute(
+                "INSERT INTO sent (target, run, part, digest) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (target, run, part) DO UPDATE SET digest = excluded.digest",
+                (self._target, run, part, digest),
+            )
+
+
+def content_digest(bodies: Iterable[bytes]) -> str:
+    """Return what tells one content from another."""
+    content = sha256()
+    for body in bodies:
+        content.update(len(body).to_bytes(8, "big") + body)
+    return content.hexdigest()
+
+
+What = Literal["both", "runs", "verdicts"]
+
+
+class Sender(Protocol):
+    """One backend that takes spans and evaluations."""
+
+    def spans(self, body: bytes) -> None:
+        """Send one request of OTLP as JSON."""
+
+    def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
+        """Send the verdicts of one run; return how many of them are about spans not there.
+
+        `fresh` says that spans were sent just now, and may take a while to be there.
+        """
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """What was sent.
+
+    Attributes:
+        target: where to.
+        runs: runs whose spans were sent.
+        spans: how many those are.
+        verdicts: verdicts that were sent.
+        runs_there: runs whose spans were there: sent before, or pulled from there.
+        verdicts_there: verdicts that were sent before, and are the same.
+        unmeasured: answers without a value or a label, which no backend has a place for.
+        absent: verdicts about spans that the backend does not have.
+    """
+
+    target: str
+    runs: int = 0
+    spans: int = 0
+    verdicts: int = 0
+    runs_there: int = 0
+    verdicts_there: int = 0
+    unmeasured: int = 0
+    absent: int = 0
+
+    def __str__(self) -> str:
+        """One line: how much of what, where, and what was not sent and why."""
+        said = f"sent {self.runs:,} runs as {self.spans:,} spans and {self.verdicts:,} verdicts"
+        parts = [f"{said} to {self.target}"]
+        if self.runs_there or self.verdicts_there:
+            parts.append(
+                f"there already: {self.runs_there:,} runs, {self.verdicts_there:,} verdicts"
+            )
+        if self.unmeasured:
+            parts.append(f"{self.unmeasured:,} unmeasured answers have no place there")
+        if self.absent:
+            parts.append(f"{self.absent:,} verdicts are about spans that are not there")
+        return "; ".join(parts)
+
+
+class _Counts:
+    """The fields of `Sent` while they grow."""
+
+    def __init__(self) -> None:
+        self.runs = self.spans = self.verdicts = 0
+        self.runs_there = self.verdicts_there = self.unmeasured = self.absent = 0
+
+
+def send(
+    notebook: Notebook,
+    place: str,
+    *,
+    what: What = "both",
+    where: str | None = None,
+    since: str | None = None,
+    again: bool = False,
+    progress: Progress | None = None,
+    variables: Mapping[str, str] | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Sent:
+    """Send the chosen runs and their verdicts.
+
+    When the backend gives up half way, sending again goes on where it stopped.
+
+    Args:
+        notebook: whose runs.
+        place: as `phoenix:my-project`.
+        what: runs, verdicts, or both.
+        where: a filter, as "agent = 'gpt-4o'".
+        since: a date or an age, as "7d".
+        again: also what was sent before.
+        progress: called with how many runs are done, and of how many.
+        variables: where hosts and keys are; the environment when left out.
+        sleep: waits so many seconds.
+
+    Raises:
+        UsageError: nothing is chosen, or no such backend or place.
+        ConfigError: a key is missing or refused; the variable is named.
+        EnvironmentFault: the backend cannot be reached, or gives up.
+    """
+    chosen, counts = parse_target(place), _Counts()
+    to = read_access(chosen.backend, os.environ if variables is None else variables)
+    runs = _run_filter(where, since)
+    total = len(notebook.store.keys(runs))
+    if total == 0:
+        raise UsageError("no run with its texts is chosen, so there is nothing to send")
+    uri = source_uri(chosen, to)
+    told = progress or _silent
+    passes = 2 if what == "both" else 1
+    with (
+        Client(to, notebook.settings.limits, sleep=sleep) as client,
+        SentLog(str(notebook.store.path), uri) as ledger,
+    ):
+        sender, done = _sender(chosen.backend, client, chosen.place, sleep), 0
+        if what != "verdicts":
+            for run, _ in _read_chosen(notebook, runs):
+                _send_spans(run, sender, ledger, counts, there=run.source.uri == uri, again=again)
+                done += 1
+                told(done, passes * total)
+        if what != "runs":
+            fresh = counts.runs > 0
+            for run, records in _read_chosen(notebook, runs):
+                found = list_evaluations(records, locate_run(run, chosen.backend))
+                counts.unmeasured += len(records) - len(found)
+                _send_verdicts(run, found, sender, ledger, counts, fresh=fresh, again=again)
+                done += 1
+                told(done, passes * total)
+    return Sent(target=uri, **vars(counts))
+
+
+def _read_chosen(
+    notebook: Notebook, where: Where | None
+) -> Iterator[tuple[Trajectory, Sequence[Record]]]:
+    """Yield runs with their records, in the same order and under the same ids each time."""
+    given = set[str]()
+    for run, records in read_scored_runs(notebook.store, where):
+        yield separate_trace(run, given), records
+
+
+def _send_spans(
+    run: Trajectory, sender: Sender, ledger: SentLog, counts: _Counts, *, there: bool, again: bool
+) -> None:
+    # A run without times has spans that begin when they are first sent; told apart without them.
+    bodies = [r.body for r in write.iter_requests([(run, ())], verdicts="none")]
+    content = content_digest(bodies)
+    if there or (not again and ledger.holds(run.id, "spans", content)):
+        counts.runs_there += 1
+        return
+    timed = write.iter_requests([(run, ())], verdicts="none", placed_at=time.time_ns())
+    for request in timed:
+        sender.spans(request.body)
+        counts.spans += request.spans
+    ledger.keep(run.id, "spans", content)
+    counts.runs += 1
+
+
+def _send_verdicts(
+    run: Trajectory,
+    found: Sequence[Evaluation],
+    sender: Sender,
+    ledger: SentLog,
+    counts: _Counts,
+    *,
+    fresh: bool,
+    again: bool,
+) -> None:
+    content = content_digest(msgspec.json.encode(each) for each in found)
+    if not again and ledger.holds(run.id, "verdicts", content):
+        counts.verdicts_there += len(found)
+        return
+    absent = sender.verdicts(found, fresh=fresh) if found else 0
+    counts.absent += absent
+    counts.verdicts += len(found) - absent
+    if not absent:
+        ledger.keep(run.id, "verdicts", content)
+
+
+def _sender(
+    backend: BackendName, client: Client, place: str, sleep: Callable[[float], None]
+) -> Sender:
+    """Return what sends to a backend; the others' modules are not loaded.
+
+    Raises:
+        UsageError: the backend takes the name of a project in a header, where this one cannot be.
+    """
+    if backend in {"langsmith", "phoenix"} and not place.isascii():
+        raise UsageError(f"{place!r}: runs are sent to projects with ASCII names only")
+    match backend:
+        case "langfuse":
+            from stepscope.backends.langfuse import LangfuseSender
+
+            return LangfuseSender(client)
+        case "langsmith":
+            from stepscope.backends.langsmith import LangsmithSender
+
+            return LangsmithSender(client, place)
+        case "mlflow":
+            from stepscope.backends.mlflow import MlflowSender
+
+            return MlflowSender(client, place)
+        case "phoenix":
+            from stepscope.backends.phoenix import PhoenixSender
+
+            return PhoenixSender(client, place, sleep)
+
+
+def _run_filter(text: str | None, after: str | None) -> Where | None:
+    first = parse_where(text) if text is not None else None
+    if after is None:
+        return first
+    return started_since(after) if first is None else first & started_since(after)
+
+
+def _silent(done: int, total: int) -> None:
+    pass

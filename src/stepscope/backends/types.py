@@ -1,0 +1,250 @@
+"""What the backends share: a pull with its remarks, and verdicts as evaluations of spans.
+
+An `Evaluation` is a name, a score or a label, and the span that it is about. What is unmeasured
+has no place in a backend and is not sent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from stepscope.backends.client import BackendName, Client
+from stepscope.errors import EnvironmentFault
+from stepscope.formats.otlp.values import SPAN_DIGITS, TRACE_DIGITS, make_id
+from stepscope.formats.otlp.write import restore_spans, synthesise_spans
+from stepscope.formats.spans import RawSpan
+from stepscope.formats.spans.assemble import group_by_trace, read_traces
+from stepscope.model import Json, Quarantined, Record, Source, Trajectory, Verdict
+from stepscope.safety.json import Decoded, Repair
+from stepscope.safety.limits import Limits
+
+T = TypeVar("T")
+PulledItem = Trajectory | Quarantined
+# Where a pull ended, in the words of its backend; kept between pulls.
+PullMark = dict[str, Json]
+
+
+class PullNotes:
+    """What came beside the runs: what the backend kept back, and where this pull ends.
+
+    `withheld` counts by what it is; `mark` is None until the pull is at its end.
+    """
+
+    def __init__(self) -> None:
+        self.withheld: Counter[str] = Counter()
+        self.mark: PullMark | None = None
+
+
+class PullQuery(NamedTuple):
+    """One pull.
+
+    Attributes:
+        client: the host.
+        place: the project or experiment.
+        uri: what the runs say of where they are from.
+        since_ns: only traces that began then or later, nanoseconds since 1970; None for all.
+        mark: where the previous pull ended; None where there was none, or it does not matter.
+        limits: of what is decoded.
+        told: where to put what is told.
+    """
+
+    client: Client
+    place: str
+    uri: str
+    since_ns: int | None
+    mark: PullMark | None
+    limits: Limits
+    told: PullNotes
+
+
+def in_batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield the items in lists of at most `size`."""
+    left = iter(items)
+    while batch := list(islice(left, size)):
+        yield batch
+
+
+def list_objects(reply: Decoded, key: str, asked: PullQuery) -> list[dict[str, Json]]:
+    """Return the list of objects under a key of a reply.
+
+    Raises:
+        EnvironmentFault: there is none, so that the host is not what it is taken for.
+    """
+    value = reply.value
+    listed = value.get(key, []) if isinstance(value, dict) else None
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        raise EnvironmentFault(
+            f"{asked.client.access.host} answers without a list of objects under {key!r}; is "
+            f"{asked.client.access.host_variable} its address?"
+        )
+    return listed
+
+
+def next_cursor(reply: Decoded, key: str, seen: set[str], asked: PullQuery) -> str | None:
+    """Return where the next page begins; None at the end.
+
+    Raises:
+        EnvironmentFault: the backend sends the same page again and again.
+    """
+    found = reply.value.get(key) if isinstance(reply.value, dict) else None
+    if found is None or found == "":
+        return None
+    if str(found) in seen:
+        raise EnvironmentFault(
+            f"{asked.client.access.host} gives the same page twice; what came before it is kept"
+        )
+    seen.add(str(found))
+    return str(found)
+
+
+def assemble_runs(
+    spans: Sequence[RawSpan], asked: PullQuery, *, format: str, repairs: Sequence[Repair] = ()
+) -> Iterator[PulledItem]:
+    """Yield the runs of whole traces; parents that did not come with them are counted."""
+    ordered = sorted(spans, key=lambda span: (span.start_ns or 0, span.span_id))
+    for members in group_by_trace(ordered).values():
+        ids = {span.span_id for span in members}
+        named = {span.parent_id for span in members if span.parent_id}
+        if missing := len(named - ids):
+            asked.told.withheld["spans referenced and not returned"] += missing
+    source = Source(format=format, uri=asked.uri)
+    yield from read_traces(ordered, source=source, limits=asked.limits, extra=None, repairs=repairs)
+
+
+def quarantine_reply(record: Json, reason: str, asked: PullQuery) -> Quarantined:
+    """Return a record that could not be read, with its bytes."""
+    return Quarantined(reason=reason, offset=0, raw=msgspec.json.encode(record), uri=asked.uri)
+
+
+Annotator = Literal["CODE", "HUMAN", "LLM"]
+_ANNOTATORS: dict[str, Annotator] = {"rules": "CODE", "human": "HUMAN"}
+
+
+class TraceAddress(NamedTuple):
+    """Where a run is in a backend: its trace, the trace's root, and the span of each step.
+
+    `at_ns` is when the run ended, or began; None where nothing is known of it.
+    """
+
+    trace: str
+    root: str
+    steps: list[str]
+    at_ns: int | None
+
+
+class Evaluation(NamedTuple):
+    """One verdict for one place.
+
+    Attributes:
+        key: tells this verdict from every other on the same run; the same whenever it is sent.
+        name: the measure.
+        trace: the trace's id.
+        span: the span's id; None where it is about the whole run.
+        root: the span that stands for the whole run, where a backend knows no traces.
+        value: finite, or None where there is a label only.
+        label: or None.
+        reason: in words; may be "".
+        annotator: who said it.
+        at_ns: when the run ended, nanoseconds since 1970; None where that is not known.
+        about: provenance, for people and for us.
+    """
+
+    key: str
+    name: str
+    trace: str
+    span: str | None
+    root: str
+    value: float | None
+    label: str | None
+    reason: str
+    annotator: Annotator
+    at_ns: int | None
+    about: dict[str, Json]
+
+
+def locate_run(run: Trajectory, backend: BackendName) -> TraceAddress:
+    """Return where a run is: under the ids of its recorder, or those that it is written under."""
+    if run.source.format == backend and run.spans:
+        return _locate_native(run, backend)
+    if run.spans:
+        spans, root, homes = restore_spans(run)
+    else:
+        spans, homes = synthesise_spans(run, {}, None)
+        root = 0
+    return TraceAddress(spans[root].trace_id, spans[root].span_id, homes, _run_time(run))
+
+
+def _locate_native(run: Trajectory, backend: BackendName) -> TraceAddress:
+    """Return where a run is that was read from this very backend."""
+    ids = {span.id for span in run.spans}
+    root = next((span.id for span in run.spans if span.parent not in ids), run.spans[0].id)
+    trace = run.source.run_id or root
+    told = (run.extra or {}).get("trace")
+    if backend == "mlflow" and isinstance(told, dict):
+        trace = str(told.get("trace_id") or told.get("request_id") or trace)
+    steps = [step.span if step.span in ids else root for step in run.steps]
+    return TraceAddress(trace, root, steps, _run_time(run))
+
+
+def _run_time(run: Trajectory) -> int | None:
+    last = run.end or run.start
+    return None if last is None else last.ns
+
+
+def separate_trace(run: Trajectory, given: set[str]) -> Trajectory:
+    """Return a run under a trace of its own where another run was read from the same one."""
+    wanted = make_id(run.source.run_id or run.id, TRACE_DIGITS)
+    if wanted in given:
+        source = msgspec.structs.replace(run.source, run_id=run.id)
+        run, wanted = msgspec.structs.replace(run, source=source), make_id(run.id, TRACE_DIGITS)
+    given.add(wanted)
+    return run
+
+
+def list_evaluations(records: Iterable[Record], place: TraceAddress) -> list[Evaluation]:
+    """Return the verdicts among records, each at its place; what is unmeasured has no place."""
+    return [
+        _evaluation(record, record.answer, place)
+        for record in records
+        if isinstance(record.answer, Verdict)
+    ]
+
+
+def _evaluation(record: Record, answer: Verdict, place: TraceAddress) -> Evaluation:
+    step = answer.step
+    known = step is not None and 0 <= step < len(place.steps)
+    question = (answer.measure, step, record.judge, record.repeat)
+    about: dict[str, Json] = {
+        "stepscope": answer.measure,
+        "version": record.version,
+        "step": step,
+        "cites": list(answer.cites) or None,
+        "confidence": answer.confidence,
+        "judge": record.judge or None,
+        "rubric": record.rubric or None,
+    }
+    return Evaluation(
+        key=make_id(msgspec.json.encode(question).decode(), SPAN_DIGITS),
+        name=answer.measure,
+        trace=place.trace,
+        span=place.steps[step] if step is not None and known else None,
+        root=place.root,
+        value=answer.value,
+        label=answer.label,
+        reason=answer.reason,
+        annotator=_ANNOTATORS.get(record.family, "LLM"),
+        at_ns=place.at_ns,
+        about={key: value for key, value in about.items() if value is not None},
+    )
+
+
+def iso_time(ns: int) -> str:
+    """Return nanoseconds since 1970 as a time with its offset, to the microsecond below."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ns // 1000)
+    return moment.isoformat()

@@ -1,0 +1,358 @@
+"""Coefficients of agreement on one rubric, and the decision whether it is sharp enough.
+
+Every figure draws the same weights of runs, so that kappa and AC1 differ by what they mean, not by
+chance. The decision compares kappa with .5: whole interval below, sharpen the rubric; whole
+interval above, proceed; else undecided, with the labels that would tell. Several rubrics are
+decided at once, at one joint level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from stepscope import stats
+from stepscope.calibrate.ratings import HUMAN, RULES, Floats, Ints, RatingTable
+from stepscope.calibrate.types import Figure, GroupAgreement
+from stepscope.stats.interrater import CoefficientName, Metric, agreement, category_shares
+from stepscope.values import Decision, Estimate, Unmeasured
+
+# Scores are rounded to twentieths where the distance between two counts: judges name no finer ones.
+TWENTIETHS = 20
+# A menu of answers is shorter; what has more labels is free text, which no two raters word alike.
+MOST_LABELS = 40
+# Between kappa and AC1; below it they tell one story.
+APART = 0.2
+
+NOMINAL: dict[str, tuple[CoefficientName, Metric]] = {
+    "raw": ("raw", "nominal"),
+    "kappa": ("kappa", "nominal"),
+    "fleiss": ("fleiss", "nominal"),
+    "alpha": ("alpha", "nominal"),
+    "gwet": ("gwet", "nominal"),
+    "pabak": ("pabak", "nominal"),
+}
+OF_BANDS: dict[str, tuple[CoefficientName, Metric]] = {
+    "kappa.linear": ("kappa", "linear"),
+    "kappa.quadratic": ("kappa", "quadratic"),
+    "gwet.quadratic": ("gwet", "quadratic"),
+    "alpha.ordinal": ("alpha", "ordinal"),
+}
+TWO_ONLY = Unmeasured("not_applicable", "kappa is of two raters; fleiss and alpha are of more")
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalDraws:
+    """How intervals are drawn: where random draws start, what they cover, how many there are."""
+
+    seed: int = 0
+    level: float = 0.95
+    draws: int = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedRatings:
+    """Ratings that are compared: rows of them, and the run of each row.
+
+    Attributes:
+        codes: shape (n, raters).
+        values: shape (n, raters), scores.
+        runs: shape (n,).
+        cites: mean overlap of the steps cited, one entry for each pair that cites any; by row.
+        labels: the labels in use.
+        scored: whether these are scores.
+        unmeasured: items that one of the raters could not answer, by kind.
+        unit: what a row is.
+    """
+
+    codes: Ints
+    values: Floats
+    runs: Ints
+    cites: tuple[tuple[int, float], ...]
+    labels: tuple[str, ...]
+    scored: bool
+    unmeasured: dict[str, int]
+    unit: str
+
+
+def compare_raters(ratings: RatingTable, columns: Sequence[int]) -> ComparedRatings:
+    """Return the ratings of some raters; of a pair, what both rated."""
+    codes = ratings.codes[:, columns]
+    kept = (codes >= 0).sum(axis=1) >= 2
+    citing = [cited for at in columns if (cited := ratings.cites[at]) is not None]
+    places = np.flatnonzero(kept).tolist()
+    return ComparedRatings(
+        codes=codes[kept],
+        values=ratings.values[:, columns][kept],
+        runs=ratings.runs[kept],
+        cites=tuple(
+            (row, overlap)
+            for row, place in enumerate(places)
+            for first, second in combinations(citing, 2)
+            for overlap in _overlap(first.get(place), second.get(place))
+        ),
+        labels=ratings.labels,
+        scored=ratings.scored,
+        unmeasured=ratings.lost(columns),
+        unit=ratings.rated.unit,
+    )
+
+
+def compare_families(ratings: RatingTable, first: str, second: str) -> ComparedRatings:
+    """Return every pair of a judge of one family and one of the other, one below the other."""
+    columns = {
+        family: [at for at, voice in enumerate(ratings.voices) if voice.family == family]
+        for family in (first, second)
+    }
+    pairs = list(product(columns[first], columns[second]))
+    each = [compare_raters(ratings, pair) for pair in pairs]
+    before = np.cumsum([0, *(len(asked.runs) for asked in each)]).tolist()
+    return ComparedRatings(
+        codes=np.concatenate([asked.codes for asked in each]),
+        values=np.concatenate([asked.values for asked in each]),
+        runs=np.concatenate([asked.runs for asked in each]),
+        cites=tuple(
+            (start + row, overlap)
+            for start, asked in zip(before, each, strict=False)
+            for row, overlap in asked.cites
+        ),
+        labels=ratings.labels,
+        scored=ratings.scored,
+        unmeasured=ratings.lost([*columns[first], *columns[second]]),
+        unit=ratings.rated.unit,
+    )
+
+
+def _overlap(first: frozenset[int] | None, second: frozenset[int] | None) -> Iterator[float]:
+    """Yield Jaccard's index of the steps that two raters cite; nothing where neither cites."""
+    if first is not None and second is not None and first | second:
+        yield len(first & second) / len(first | second)
+
+
+def group_agreement(
+    asked: ComparedRatings,
+    raters: tuple[str, ...],
+    of: Literal["raters", "families", "all"],
+    drawing: IntervalDraws,
+    *,
+    weighted: Figure | None = None,
+) -> GroupAgreement:
+    """Return how far raters agree by every coefficient.
+
+    Args:
+        asked: their ratings.
+        raters: what they are called.
+        of: what these names are of.
+        drawing: how intervals are drawn.
+        weighted: the agreement expected of calibrated confidences, where there are such.
+    """
+    two = asked.codes.shape[1] == 2
+    figures: dict[str, Figure] = {name: agreement_figure(asked, name, drawing) for name in NOMINAL}
+    if asked.scored:
+        figures |= {name: agreement_figure(asked, name, drawing) for name in OF_BANDS}
+        figures["alpha.interval"] = _interval(asked, drawing)
+    figures["jaccard"] = _jaccard(asked, drawing)
+    if weighted is not None:
+        figures["weighted"] = weighted
+    used = (
+        category_shares(asked.codes, categories=max(len(asked.labels), 1))
+        if _countable(asked)
+        else None
+    )
+    return GroupAgreement(
+        raters=raters,
+        of=of,
+        n=len(asked.codes),
+        figures=figures,
+        prevalence=None if used is None else _prevalence(used.mean(axis=0)),
+        bias=float(np.abs(used[0] - used[1]).sum() / 2) if used is not None and two else None,
+        sentence=explain_prevalence(figures, asked, None if used is None else used.mean(axis=0)),
+    )
+
+
+def _countable(asked: ComparedRatings) -> bool:
+    return len(asked.codes) > 0 and len(asked.labels) <= MOST_LABELS
+
+
+def agreement_figure(asked: ComparedRatings, name: str, drawing: IntervalDraws) -> Figure:
+    """Return one coefficient; kappa of more than two raters is not applicable."""
+    if len(asked.labels) > MOST_LABELS:
+        many = f"{len(asked.labels):,} different labels; a rubric has at most {MOST_LABELS}"
+        return Unmeasured("undefined", f"{many}: translate them with import --labels")
+    coefficient, metric = (NOMINAL | OF_BANDS)[name]
+    two = asked.codes.shape[1] == 2
+    if coefficient == "kappa" and not two:
+        return TWO_ONLY
+    found = agreement(
+        asked.codes,
+        coefficient,
+        rng=np.random.default_rng(drawing.seed),
+        metric=metric,
+        # One label throughout is no agreement beyond chance; but what share agrees is known.
+        categories=max(len(asked.labels), 2 if name == "raw" else 1),
+        clusters=asked.runs,
+        level=drawing.level,
+        draws=drawing.draws,
+        unmeasured=asked.unmeasured,
+    )
+    if name != "raw" or not two or isinstance(found, Unmeasured):
+        return found
+    worst = stats.worst_case(found.value, found.n, found.unmeasured, low=0.0, high=1.0)
+    return msgspec.structs.replace(found, worst_low=worst[0], worst_high=worst[1])
+
+
+def _interval(asked: ComparedRatings, drawing: IntervalDraws) -> Figure:
+    rounded = np.where(np.isnan(asked.values), -1, np.rint(asked.values * TWENTIETHS))
+    return agreement(
+        rounded.astype(np.int64),
+        "alpha",
+        rng=np.random.default_rng(drawing.seed),
+        metric="quadratic",
+        categories=TWENTIETHS + 1,
+        clusters=asked.runs,
+        level=drawing.level,
+        unmeasured=asked.unmeasured,
+    )
+
+
+def _jaccard(asked: ComparedRatings, drawing: IntervalDraws) -> Figure:
+    if not asked.cites:
+        return Unmeasured("not_applicable", "no two raters cite steps of what both rated")
+    rows = np.array([row for row, _ in asked.cites], np.int64)
+    found = stats.mean_share(
+        [overlap for _, overlap in asked.cites],
+        asked.runs[rows],
+        level=drawing.level,
+        unit_of_n="pairs of verdicts",
+    )
+    return found
+
+
+def _prevalence(used: Floats) -> float:
+    """Return how far the commonest label stands above the others; of two, Byrt's index."""
+    if len(used) < 2:
+        return 1.0
+    top = float(used.max())
+    return top - (float(used.sum()) - top) / (len(used) - 1)
+
+
+def explain_prevalence(
+    figures: dict[str, Figure], asked: ComparedRatings, used: Floats | None
+) -> str:
+    """Return why kappa says little where one label is nearly all there is; "" elsewhere."""
+    kappa = figures["kappa" if asked.codes.shape[1] == 2 else "fleiss"]
+    gwet, raw = figures["gwet"], figures["raw"]
+    if used is None or not isinstance(raw, Estimate):
+        return ""
+    label, most = asked.labels[int(used.argmax())], float(used.max())
+    if isinstance(kappa, Unmeasured) and kappa.kind == "undefined":
+        return (
+            f"every answer is {label!r}: kappa has no value, and the raters agree because there "
+            "was nothing to tell apart"
+        )
+    if not (isinstance(kappa, Estimate) and isinstance(gwet, Estimate)):
+        return ""
+    if gwet.value - kappa.value < APART:
+        return ""
+    return (
+        f"kappa {kappa.value:.2f} and AC1 {gwet.value:.2f} disagree because {most:.0%} of the "
+        f"answers are {label!r}: chance alone would agree on {float((used**2).sum()):.0%} of the "
+        f"{asked.unit}, which leaves kappa little to go by; look at the other answers"
+    )
+
+
+# Below it two raters who know their trade read the rubric in two ways: first passes at step
+# granularity usually do (trajectory-vs-outcome, inter-rater agreement).
+THRESHOLD = 0.5
+# Limits further out than 95 % are held a little less often than they say: at 99 % the truth is
+# outside in 1.0 to 1.5 % of samples. This much of the error each rubric may make makes up for it.
+SHY = 0.6
+# Draws for such limits: the two-hundredth part of two thousand is ten.
+MANY_DRAWS = 10_000
+# More runs than this nobody labels: a kappa so near the threshold is not decided by labels.
+MOST_RUNS = 10_000
+# Disputed items that come with the advice to sharpen.
+DISPUTED = 5
+
+
+def deciding_columns(ratings: RatingTable) -> list[int]:
+    """Return the columns that a decision rests on.
+
+    People alone where two of them rated; else judges and people; the rules only where a single
+    rater would be left without them: rules speak where they know, not as a reading of the rubric.
+    """
+    columns = range(len(ratings.voices))
+    rated = [at for at in columns if (ratings.codes[:, at] >= 0).any()]
+    people = [at for at in rated if ratings.voices[at].family == HUMAN]
+    readers = [at for at in rated if ratings.voices[at].family != RULES]
+    if len(people) >= 2:
+        return people
+    return readers if len(readers) >= 2 else rated
+
+
+def decide_rubric(
+    ratings: RatingTable, drawing: IntervalDraws, *, threshold: float = THRESHOLD, at_once: int = 1
+) -> tuple[Decision, str]:
+    """Return whether to sharpen ("fail"), proceed ("pass") or label more, and on what it rests.
+
+    Args:
+        ratings: of one rubric.
+        drawing: how intervals are drawn.
+        threshold: kappa below which a rubric is to be sharpened.
+        at_once: how many rubrics are decided together.
+    """
+    columns = deciding_columns(ratings)
+    name = "kappa" if len(columns) == 2 else "fleiss"
+    said = ", ".join(ratings.voices[at].name for at in columns) or "nobody"
+    if len(columns) < 2:
+        reason = f"one rater ({said}): agreement needs two"
+        return Decision("undecided", reason), said
+    if at_once > 1:
+        level = 1 - SHY * (1 - drawing.level) / at_once
+        drawing = replace(drawing, level=level, draws=MANY_DRAWS)
+    found = agreement_figure(compare_raters(ratings, columns), name, drawing)
+    told = f"{name} of {said}"
+    if isinstance(found, Unmeasured):
+        return Decision("undecided", f"{name} is unmeasured: {found.reason}"), told
+    return _on_limits(found, name, threshold, at_once), told
+
+
+def _on_limits(found: Estimate, name: str, threshold: float, at_once: int) -> Decision:
+    together = f", {at_once} rubrics at once" if at_once > 1 else ""
+    low, high = found.low, found.high
+    if low is None or high is None:
+        return Decision("undecided", f"{name} {found.value:.2f} of one run has no limits")
+    value = f"{name} {found.value:.2f}, {low:.2f} to {high:.2f}{together}"
+    if high < threshold:
+        return Decision("fail", f"{value}: sharpen the rubric before automating it")
+    if low > threshold:
+        return Decision("pass", f"{value}: proceed")
+    return Decision("undecided", f"{value}, holds {threshold:g}: {_needed(found, threshold)}")
+
+
+def _needed(found: Estimate, threshold: float) -> str:
+    """Return how many runs would tell, if kappa stays where it is: limits shrink as a root."""
+    low, high = found.low or 0.0, found.high or 0.0
+    off = abs(found.value - threshold)
+    reach = found.value - low if found.value > threshold else high - found.value
+    runs = math.inf if off == 0 else found.n_tasks * (reach / off) ** 2
+    if runs > MOST_RUNS:
+        return "too near for any sensible number of labels to tell"
+    more = max(math.ceil(runs) - found.n_tasks, 1)
+    noun = "run" if more == 1 else "runs"
+    return f"about {more:,} more {noun} rated by all would tell"
+
+
+def count_decisions(decisions: Sequence[Decision]) -> dict[str, int]:
+    """Return how many rubrics are to be sharpened, may proceed, are undecided."""
+    names = {"fail": "sharpen", "pass": "proceed", "undecided": "undecided"}
+    found = dict.fromkeys(names.values(), 0)
+    for decision in decisions:
+        found[names[decision.outcome]] += 1
+    return found

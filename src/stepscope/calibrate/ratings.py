@@ -1,0 +1,423 @@
+"""The raters of a rubric, read from stored records, and their ratings as an array.
+
+A judge is one rater whatever snapshot of its model answered. Of several versions of a rubric the
+latest counts; what is left out (repeats, older versions, other modes) is counted. The rules are a
+rater where they know. The array has items down and raters across; scores are put into the four
+bands of the no-look rubric; `uncertain` and `not_applicable` are labels; -1 is no verdict.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.calibrate.types import Rater, RaterAnswer, Unit
+from stepscope.measures.rule import UNCERTAIN
+from stepscope.model import Answer, Record, Verdict
+from stepscope.model.records import ISOLATED_SUFFIX, JUDGE_PREFIX, STEP_SCORES
+from stepscope.stats.sample import codes as numbered
+from stepscope.store import Store
+from stepscope.store.columns import AnswerColumn, Rows, Runs
+from stepscope.store.where import Where
+from stepscope.values import Unmeasured, UnmeasuredKind
+
+RULES = "rules"
+HUMAN = "human"
+IMPORTED = "imported"
+# Which answers are ratings, as reports say it.
+WHAT_ENTERS = (
+    "uncertain and not_applicable of judges and people are labels; where the rules are uncertain "
+    "they have not rated; unmeasured verdicts are counted and are no labels"
+)
+# Behind measures that rate nothing: how windows fit together, and what a judge looked up.
+SEAMS, LOOKS = ".seams", ".looks"
+# Between the version of a rubric and the mode that it was asked in, where that is another one.
+MODE = "+"
+# Families whose names are nobody's snapshot: an e-mail address keeps its sign.
+_NAMED = frozenset({RULES, HUMAN, IMPORTED})
+_PARTS = re.compile(r"\d+|\D+")
+
+# A run's id, and the step, None for the whole run.
+Item = tuple[str, int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaterVerdicts:
+    """What one rater said.
+
+    Attributes:
+        name: the rater.
+        family: its family.
+        said: its answers under the latest version of the rubric.
+        version: that version.
+        before: its answers under the version before, and that version; empty without one.
+        snapshots: of the model, as told by the records in `said`.
+        prompts: under which these were given.
+        silent: answers of the rules that they cannot know.
+        left_out: records that are not in `said`, by why.
+    """
+
+    name: str
+    family: str
+    said: dict[Item, Answer]
+    version: str
+    before: tuple[str, dict[Item, Answer]]
+    snapshots: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+    silent: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RubricRatings:
+    """One rubric at one granularity: its raters, by family and name, and what runs are called."""
+
+    aspect: str
+    unit: Unit
+    voices: tuple[RaterVerdicts, ...]
+    names: Mapping[str, str]
+
+
+def read_ratings(
+    rows: Rows, *, where: Where | None = None, rubric: str | None = None
+) -> list[RubricRatings]:
+    """Return every rubric that somebody but the rules rated, by name, whole runs before steps.
+
+    Args:
+        rows: a store, or an exported folder.
+        where: which runs.
+        rubric: a rubric, or a set of them; None for all.
+    """
+    runs = rows.runs(where)
+    names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
+    found = []
+    for aspect in rated_rubrics(rows.measures(), rubric):
+        if aspect == STEP_SCORES and rubric is None and _of_one(rows):
+            continue
+        given = [r for r in rows.records(where, measure=judge_measure(aspect)) if r.family != RULES]
+        rules = _rules(rows, runs, where, aspect)
+        for unit in ("runs", "steps"):
+            voices = read_raters([*given, *rules], unit)
+            if any(voice.family != RULES and _labelled(voice) for voice in voices):
+                found.append(RubricRatings(aspect=aspect, unit=unit, voices=voices, names=names))
+    return found
+
+
+def rated_rubrics(measures: Iterable[str], rubric: str | None) -> list[str]:
+    """Return the rubrics among the names of measures, the one asked for or those of its set.
+
+    >>> rated_rubrics(["judge.axes.termination", "judge.axes.termination.looks",
+    ...     "judge.x.seams"], "axes")
+    ['axes.termination']
+    """
+    kept = [name for name in measures if not name.endswith((ISOLATED_SUFFIX, SEAMS, LOOKS))]
+    named = [name.removeprefix(JUDGE_PREFIX) for name in kept if name.startswith(JUDGE_PREFIX)]
+    named += [STEP_SCORES] if STEP_SCORES in kept else []
+    if rubric is None:
+        return sorted(named)
+    return sorted(name for name in named if name == rubric or name.startswith(f"{rubric}."))
+
+
+def _of_one(rows: Rows) -> bool:
+    """Tell whether the scores are of one rater: there may be millions, and nothing to compare."""
+    return isinstance(rows, Store) and rows.raters(STEP_SCORES) < 2
+
+
+def judge_measure(aspect: str) -> str:
+    """Return the measure that judges' records of a rubric carry."""
+    return aspect if aspect == STEP_SCORES else JUDGE_PREFIX + aspect
+
+
+def read_raters(records: Iterable[Record], unit: Unit) -> tuple[RaterVerdicts, ...]:
+    """Return what each rater said of runs, or of steps: by family and name, the rules last."""
+    found = tuple(_voices(record for record in records if _is_rating(record, unit)))
+    names = [voice.name for voice in found]
+    # A judge that judged here and whose verdicts came from elsewhere too is two raters.
+    return tuple(
+        replace(voice, name=f"{voice.name} ({voice.family})") if names.count(voice.name) > 1
+        else voice
+        for voice in found
+    )  # fmt: skip
+
+
+def _is_rating(record: Record, unit: Unit) -> bool:
+    answer = record.answer
+    if (answer.step is None) != (unit == "runs"):
+        return False
+    return not isinstance(answer, Verdict) or answer.label is not None or _is_score(answer)
+
+
+def _is_score(answer: Verdict) -> bool:
+    return answer.measure == STEP_SCORES and answer.value is not None
+
+
+def _labelled(voice: RaterVerdicts) -> bool:
+    return any(isinstance(answer, Verdict) for answer in voice.said.values())
+
+
+def _rules(rows: Rows, runs: Runs, where: Where | None, aspect: str) -> Iterator[Record]:
+    """Yield the current records of the rules: of each run those that its column was read from."""
+    if aspect == STEP_SCORES:
+        return
+    column: AnswerColumn | None = None
+    at: dict[str, int] = {}
+    sets: dict[str, dict[tuple[str, str, str], list[Record]]] = {}
+    for record in rows.records(where, measure=aspect):
+        if record.family == RULES:
+            key = (record.version, record.facts, record.case)
+            sets.setdefault(record.trajectory, {}).setdefault(key, []).append(record)
+    for run, by_key in sets.items():
+        if column is None:
+            column = rows.column(aspect, runs)
+            at = {id_: place for place, id_ in enumerate(runs.id.tolist())}
+        current = [found for found in by_key.values() if _is_current(found, column, at[run])]
+        yield from current[-1] if current else ()
+
+
+def _is_current(records: Iterable[Record], column: AnswerColumn, at: int) -> bool:
+    whole = next((r.answer for r in records if r.answer.step is None), None)
+    if not isinstance(whole, Verdict):
+        return whole is not None and bool(column.state[at] < 0)
+    # A value that is absent is NaN in its column, and equals nothing there.
+    same = whole.value is None or whole.value == column.value[at]
+    return bool(column.answered[at]) and whole.label == column.label[at] and same
+
+
+def _voices(records: Iterable[Record]) -> Iterator[RaterVerdicts]:
+    by_rater: dict[tuple[bool, str, str], list[Record]] = {}
+    for record in records:
+        judge = record.judge
+        name = judge if record.family in _NAMED else judge.partition("@")[0]
+        key = (record.family == RULES, record.family, name or record.family)
+        by_rater.setdefault(key, []).append(record)
+    for (_, family, name), given in sorted(by_rater.items()):
+        yield _voice(family, name, given)
+
+
+def _voice(family: str, name: str, given: Iterable[Record]) -> RaterVerdicts:
+    left = {"repeats": 0, "older versions": 0, "variants": 0}
+    versions: dict[tuple[str, str], list[Record]] = {}
+    silent = 0
+    for record in given:
+        answer = record.answer
+        version, _, mode = record.version.partition(MODE)
+        if record.repeat:
+            left["repeats"] += 1
+        elif family == RULES and isinstance(answer, Verdict) and answer.label == UNCERTAIN:
+            silent += 1
+        else:
+            versions.setdefault((mode, version), []).append(record)
+    # Asked as usual; or, never asked so, in the mode that there is.
+    usual = min((mode for mode, _ in versions), default="")
+    ordered = sorted((v for mode, v in versions if mode == usual), key=version_order)
+    latest, before = ["", "", *ordered][-1], ["", "", *ordered][-2]
+    left["variants"] = sum(len(told) for (mode, _), told in versions.items() if mode != usual)
+    left["older versions"] = sum(len(versions[usual, version]) for version in ordered[:-1])
+    kept = _latest(versions.get((usual, latest), []))
+    marks = {r.judge.partition("@")[2] for r in kept.values()} if family not in _NAMED else set()
+    old = _latest(versions.get((usual, before), []))
+    return RaterVerdicts(
+        name=name,
+        family=family,
+        said={item: record.answer for item, record in kept.items()},
+        version=latest + (MODE + usual if usual else ""),
+        before=(before, {item: record.answer for item, record in old.items()}),
+        snapshots=tuple(sorted(marks - {""})),
+        prompts=tuple(sorted({record.prompt for record in kept.values()})),
+        silent=silent,
+        left_out={why: n for why, n in left.items() if n},
+    )
+
+
+def _latest(records: Iterable[Record]) -> dict[Item, Record]:
+    """Return what was said of each run under the last prompt and by the last snapshot there."""
+    made: dict[str, dict[tuple[str, str], dict[Item, Record]]] = {}
+    for record in records:
+        told = made.setdefault(record.trajectory, {}).setdefault((record.prompt, record.judge), {})
+        item = (record.trajectory, record.answer.step)
+        # An answer against a case takes the place of one against none.
+        if item not in told or record.case >= told[item].case:
+            told[item] = record
+    return {item: record for of in made.values() for item, record in of[max(of)].items()}
+
+
+def version_order(version: str) -> list[tuple[int, int, str]]:
+    """Return what versions are ordered by: numbers in them count as numbers.
+
+    >>> sorted(["10", "9", "1.2"], key=version_order)
+    ['1.2', '9', '10']
+    """
+    return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in _PARTS.findall(version)]
+
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# Where one band of the no-look rubric ends, half-way between the scores that it names, and the
+# next begins: not achieved to .2, partial from .3, with caveats from .6, fully from .9.
+BANDS = ((0.25, "0-.2"), (0.55, ".3-.5"), (0.85, ".6-.8"), (2.0, ".9-1"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingTable:
+    """What raters said of items.
+
+    Attributes:
+        rated: the rubric and its raters.
+        items: what anybody was asked about, by name of the run, run and step.
+        labels: what the codes stand for; bands in their order, else by name.
+        codes: shape (items, raters), -1 where a rater has none.
+        values: shape (items, raters), scores; NaN where there is none.
+        runs: shape (items,), a number for the run of each item.
+        cites: for each rater the steps that it cites, by place of the item; of a step those beside
+            itself. None of a rater who never cites: people, files from elsewhere.
+        absent: for each rater the kind of each answer that there is not, by place of the item.
+    """
+
+    rated: RubricRatings
+    items: tuple[Item, ...]
+    labels: tuple[str, ...]
+    codes: Ints
+    values: Floats
+    runs: Ints
+    cites: tuple[dict[int, frozenset[int]] | None, ...]
+    absent: tuple[dict[int, UnmeasuredKind], ...]
+
+    @property
+    def voices(self) -> tuple[RaterVerdicts, ...]:
+        """The raters, in the order of the columns."""
+        return self.rated.voices
+
+    @property
+    def scored(self) -> bool:
+        """Whether the ratings are scores, so that near misses count as near."""
+        return self.rated.aspect == STEP_SCORES
+
+    def verdict(self, item: Item, at: int) -> Verdict | None:
+        """Return the verdict of one rater on one item; None where it has none."""
+        answer = self.voices[at].said.get(item)
+        return answer if isinstance(answer, Verdict) else None
+
+    def answers(self, item: Item) -> tuple[RaterAnswer, ...]:
+        """Return what each rater said of one item."""
+        found = []
+        for voice in self.voices:
+            verdict = voice.said.get(item)
+            if isinstance(verdict, Verdict):
+                found.append(
+                    RaterAnswer(
+                        rater=voice.name,
+                        family=voice.family,
+                        label=label_of(verdict),
+                        value=verdict.value,
+                        confidence=verdict.confidence,
+                        cites=verdict.cites,
+                        reason=verdict.reason,
+                    )
+                )
+        return tuple(found)
+
+    def raters(self) -> tuple[Rater, ...]:
+        """Return who rated, with the counts of what was said and of what was not."""
+        columns = zip(self.voices, self.codes.T, strict=True)
+        return tuple(_rater(voice, codes, self.labels) for voice, codes in columns)
+
+    def lost(self, columns: Sequence[int]) -> dict[str, int]:
+        """Return how many items one of these raters could not answer, by kind."""
+        kinds: dict[int, UnmeasuredKind] = {}
+        for at in reversed(columns):
+            kinds |= self.absent[at]
+        return dict(Counter(kinds.values()))
+
+
+def rating_table(rated: RubricRatings) -> RatingTable:
+    """Return what raters said as an array."""
+    every = {item for voice in rated.voices for item in voice.said}
+    items = tuple(sorted(every, key=lambda i: (rated.names.get(i[0], ""), i[0], _step(i))))
+    used = {
+        label_of(answer)
+        for voice in rated.voices
+        for answer in voice.said.values()
+        if isinstance(answer, Verdict)
+    }
+    if rated.aspect == STEP_SCORES:
+        labels = tuple(name for _, name in BANDS)
+    else:
+        labels = tuple(sorted(used))
+    code = {label: number for number, label in enumerate(labels)}
+    codes = np.full((len(items), len(rated.voices)), -1, np.int64)
+    values = np.full(codes.shape, np.nan)
+    for at, voice in enumerate(rated.voices):
+        for place, item in enumerate(items):
+            answer = voice.said.get(item)
+            if isinstance(answer, Verdict):
+                codes[place, at] = code[label_of(answer)]
+                values[place, at] = np.nan if answer.value is None else answer.value
+    return RatingTable(
+        rated=rated,
+        items=items,
+        labels=labels,
+        codes=codes,
+        values=values,
+        runs=numbered(run for run, _ in items),
+        cites=tuple(_cites(voice, items) for voice in rated.voices),
+        absent=tuple(
+            {
+                place: answer.kind
+                for place, item in enumerate(items)
+                if isinstance(answer := voice.said.get(item), Unmeasured)
+            }
+            for voice in rated.voices
+        ),
+    )
+
+
+def _cites(voice: RaterVerdicts, items: Sequence[Item]) -> dict[int, frozenset[int]] | None:
+    found = {
+        place: frozenset(answer.cites) - {item[1]}
+        for place, item in enumerate(items)
+        if isinstance(answer := voice.said.get(item), Verdict)
+    }
+    return found if any(found.values()) else None
+
+
+def label_of(verdict: Verdict) -> str:
+    """Return what a verdict is compared by: its label, or the band of its score."""
+    return score_band(verdict.value or 0.0) if verdict.label is None else verdict.label
+
+
+def score_band(score: float) -> str:
+    """Return the band of a score.
+
+    >>> score_band(0.2), score_band(0.5), score_band(1.0)
+    ('0-.2', '.3-.5', '.9-1')
+    """
+    return next(name for end, name in BANDS if score < end)
+
+
+def _step(item: Item) -> int:
+    return -1 if item[1] is None else item[1]
+
+
+def _rater(voice: RaterVerdicts, codes: Ints, labels: Sequence[str]) -> Rater:
+    counts = np.bincount(codes[codes >= 0], minlength=len(labels)).tolist()
+    lost: dict[str, int] = {}
+    for answer in voice.said.values():
+        if isinstance(answer, Unmeasured):
+            lost[answer.kind] = lost.get(answer.kind, 0) + 1
+    return Rater(
+        name=voice.name,
+        family=voice.family,
+        labels={label: n for label, n in zip(labels, counts, strict=True) if n},
+        unmeasured=lost,
+        silent=voice.silent,
+        version=voice.version,
+        snapshots=voice.snapshots,
+        prompts=len(voice.prompts),
+        left_out=voice.left_out,
+    )

@@ -1,0 +1,271 @@
+"""What raters agree on, as values: who said what how often, figures with intervals, a decision.
+
+Raters are judges, the rules, people, and judges whose verdicts were imported. Nothing is computed
+here. What a rater could not or would not answer is counted beside its labels, never dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from stepscope.errors import UsageError
+from stepscope.values import Decision, Estimate, Unmeasured
+
+Figure = Estimate | Unmeasured
+# What is rated: whole runs, or single steps of them.
+Unit = Literal["runs", "steps"]
+
+
+class Rater(msgspec.Struct, frozen=True, kw_only=True):
+    """Who rated, how often, and what of it is not part of the table.
+
+    Attributes:
+        name: the judge without its snapshot, the person, or "rules".
+        family: who trained it; "rules", "human", "imported".
+        labels: how often each label was given; for scores their bands.
+        unmeasured: verdicts that there are not, by kind.
+        silent: how often the rules said that they cannot know; they have then not rated.
+        version: of the rubric whose verdicts these are, the latest one; "" where none is known.
+        snapshots: of the model that answered, as its provider names them.
+        prompts: how many prompts these verdicts were given under.
+        left_out: verdicts that are not rated here, by why: repeats, older versions, variants.
+    """
+
+    name: str
+    family: str
+    labels: dict[str, int]
+    unmeasured: dict[str, int] = {}
+    silent: int = 0
+    version: str = ""
+    snapshots: tuple[str, ...] = ()
+    prompts: int = 1
+    left_out: dict[str, int] = {}
+
+    @property
+    def rated(self) -> int:
+        """How many items have a label of this rater."""
+        return sum(self.labels.values())
+
+
+class GroupAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """How far some raters agree.
+
+    Attributes:
+        raters: their names; two for a pair, two families for a pair of families.
+        of: what `raters` names.
+        n: items that two of them or more rated.
+        figures: "raw", "kappa" of two raters, "fleiss" of more, "alpha", "gwet", "pabak"; for
+            scores weighted ones beside them ("kappa.linear", "kappa.quadratic", "gwet.quadratic",
+            "alpha.ordinal", "alpha.interval"); "jaccard" of the steps that both cite; "weighted",
+            the agreement expected of calibrated confidences.
+        prevalence: share of the commonest label above the mean share of the others, 0 to 1.
+        bias: share of ratings by which the two use labels differently, 0 to 1; None but for pairs.
+        sentence: what to know before the figures are read; "" where they speak for themselves.
+    """
+
+    raters: tuple[str, ...]
+    of: Literal["raters", "families", "all"]
+    n: int
+    figures: dict[str, Figure]
+    prevalence: float | None = None
+    bias: float | None = None
+    sentence: str = ""
+
+    def __getitem__(self, figure: str) -> Figure:
+        """Return one figure.
+
+        Raises:
+            UsageError: no such figure; the message lists them.
+        """
+        if figure not in self.figures:
+            known = ", ".join(self.figures)
+            raise UsageError(f"no figure {figure!r} of agreement; expected one of {known}")
+        return self.figures[figure]
+
+
+class RaterAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rater said of one item, with the confidence that it gave itself."""
+
+    rater: str
+    family: str
+    label: str
+    value: float | None = None
+    confidence: float | None = None
+    cites: tuple[int, ...] = ()
+    reason: str = ""
+
+
+class Dispute(msgspec.Struct, frozen=True, kw_only=True):
+    """A run or step on which raters of different families disagree.
+
+    Attributes:
+        aspect: name of the rubric.
+        run: id of the run.
+        name: the source's own name for it.
+        step: index of the step; None for the whole run.
+        answers: what each rater said, in the order of the raters.
+        apart: share of the pairs of families that disagree.
+        use: labels on it serve to tune a rubric, never to test one: it was chosen.
+    """
+
+    aspect: str
+    run: str
+    name: str
+    step: int | None
+    answers: tuple[RaterAnswer, ...]
+    apart: float
+    use: Literal["tuning"] = "tuning"
+
+
+class ConfidenceBin(msgspec.Struct, frozen=True, kw_only=True):
+    """Verdicts of one judge with confidences alike: how many of them people found right."""
+
+    low: float
+    high: float
+    confidence: float
+    right: Figure
+    probability: float
+
+
+class CalibrationCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a judge is right when it says how sure it is; of one judge, never pooled."""
+
+    judge: str
+    family: str
+    n: int
+    bins: tuple[ConfidenceBin, ...] | Unmeasured
+
+
+class RubricChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One judge on the same items under two versions of a rubric.
+
+    Attributes:
+        judge: who judged.
+        before: version of the rubric.
+        after: the later version.
+        n: items judged under both.
+        kept: share of verdicts that stayed.
+        confidence: mean change of the judge's own confidence.
+        cites: mean overlap of the steps cited, as Jaccard's index.
+    """
+
+    judge: str
+    before: str
+    after: str
+    n: int
+    kept: Figure
+    confidence: Figure
+    cites: Figure
+
+
+class RubricAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """The agreement on one rubric at one granularity.
+
+    Attributes:
+        name: of the rubric ("axes.termination").
+        unit: what is rated.
+        items: how many were rated by anybody.
+        runs: how many runs these are of.
+        labels: the labels in use; chance agreement is reckoned over them.
+        raters: who rated.
+        together: all raters at once.
+        pairs: every pair of raters.
+        families: every pair of families with more than one pair of raters.
+        decision: whether the rubric is sharp enough to be automated.
+        decided_on: figure and raters that the decision rests on.
+        disputed: the five items to look at first.
+        curves: calibration of each judge, where people labelled.
+        changes: each judge before and after a new version of the rubric.
+        notes: what else to know: which answers enter, what was mixed.
+    """
+
+    name: str
+    unit: Unit
+    items: int
+    runs: int
+    labels: tuple[str, ...]
+    raters: tuple[Rater, ...]
+    together: GroupAgreement
+    pairs: tuple[GroupAgreement, ...]
+    families: tuple[GroupAgreement, ...]
+    decision: Decision
+    decided_on: str
+    disputed: tuple[Dispute, ...]
+    curves: tuple[CalibrationCurve, ...] = ()
+    changes: tuple[RubricChange, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def pair(self, first: str, second: str) -> GroupAgreement:
+        """Return two raters, in either order.
+
+        Raises:
+            UsageError: no such pair; the message lists the raters.
+        """
+        for pair in self.pairs:
+            if set(pair.raters) == {first, second}:
+                return pair
+        known = ", ".join(rater.name for rater in self.raters)
+        raise UsageError(f"no pair {first!r}, {second!r} rated {self.name}; raters: {known}")
+
+    @property
+    def raw(self) -> Figure:
+        """The share of pairs of ratings that agree."""
+        return self.together["raw"]
+
+    @property
+    def kappa(self) -> Figure:
+        """Cohen's kappa of two raters; unmeasured for more."""
+        return self.together["kappa"]
+
+    @property
+    def fleiss(self) -> Figure:
+        """Fleiss' kappa."""
+        return self.together["fleiss"]
+
+    @property
+    def alpha(self) -> Figure:
+        """Krippendorff's alpha."""
+        return self.together["alpha"]
+
+    @property
+    def ac1(self) -> Figure:
+        """Gwet's AC1."""
+        return self.together["gwet"]
+
+    @property
+    def pabak(self) -> Figure:
+        """Kappa as if every label were as common as the others and raters used them alike."""
+        return self.together["pabak"]
+
+
+class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+    """The agreement of some runs' raters on every rubric asked for.
+
+    Attributes:
+        group: the field and value that these runs share; empty for all runs.
+        aspects: one a rubric and granularity.
+        seed: where random draws started.
+        threshold: the kappa that decisions compare with.
+    """
+
+    group: dict[str, str | None] = {}
+    aspects: tuple[RubricAgreement, ...] = ()
+    seed: int = 0
+    threshold: float = 0.5
+
+    def __getitem__(self, name: str) -> RubricAgreement:
+        """Return one aspect by its name, or by the end of it behind a dot.
+
+        Raises:
+            UsageError: none or several are called so; the message lists the names.
+        """
+        exact = [found for found in self.aspects if found.name == name]
+        ends = [found for found in self.aspects if found.name.endswith(f".{name}")]
+        named = exact or ends
+        # Of one rubric rated whole and by step, the whole is what its bare name means.
+        if len({found.name for found in named}) == 1:
+            return named[0]
+        known = ", ".join(dict.fromkeys(found.name for found in self.aspects)) or "none"
+        raise UsageError(f"{len(named)} rubrics are called {name!r}; rated here: {known}")

@@ -1,0 +1,216 @@
+"""`stepscope score`, `show`, `export` and `purge`: the runs of a store."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Annotated
+
+import typer
+
+from stepscope.cli.options import (
+    ExportFormat,
+    ExportVerdicts,
+    Json,
+    Offline,
+    Since,
+    StorePath,
+    WhereText,
+)
+from stepscope.errors import UsageError
+
+
+def export(
+    out: Annotated[
+        str | None,
+        typer.Argument(metavar="OUT", help="A file, a folder for ATIF, or - for stdout."),
+    ] = None,
+    *,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="BACKEND",
+            help="Send to a tracing backend instead: langfuse:, langsmith:PROJECT, "
+            "mlflow:EXPERIMENT or phoenix:PROJECT.",
+        ),
+    ] = None,
+    format_: Annotated[
+        ExportFormat, typer.Option("--format", help="The format to write.")
+    ] = ExportFormat.ours,
+    verdicts: Annotated[
+        ExportVerdicts | None,
+        typer.Option(
+            "--verdicts",
+            help="only: verdicts instead of runs (ours a file, parquet a folder). gen_ai, "
+            "openinference: on the spans of OTLP, as events or attributes. Default: gen_ai for "
+            "otlp, else none. With --to: only or none; both runs and verdicts when left out.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite what is there; send again.")
+    ] = False,
+    where: WhereText = None,
+    since: Since = None,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> None:
+    """Write runs or verdicts for other programs, or send them.
+
+    A backend gets runs as OTLP and verdicts as evaluations on the spans that they are about; the
+    variables of its own SDK say where it is and hold the key. Sending twice changes nothing.
+
+    Example: stepscope export runs.otlp.jsonl --format otlp --where "outcome = 'fail'"
+
+    Example: stepscope export --to phoenix:my-project --verdicts only
+    """
+    if to is not None:
+        from stepscope.cli.transfer import send_to_backend
+
+        only = None if verdicts is None else verdicts.value
+        return send_to_backend(
+            to, out=out, only=only, again=force, chosen=(where, since), store=store, as_json=as_json
+        )
+    if out is None:
+        raise UsageError("nowhere to write to: name a file, or a backend with --to")
+    from stepscope.cli import terminal
+    from stepscope.cli.options import open_existing
+
+    with open_existing(store) as notebook, terminal.show_progress("writing runs") as step:
+        exported = notebook.export(
+            out,
+            format=format_.value,
+            verdicts=None if verdicts is None else verdicts.value,
+            force=force,
+            where=where,
+            since=since,
+            progress=step,
+        )
+    # On stdout the account would mix with the runs themselves.
+    if out == "-":
+        terminal.print_note(str(exported))
+    elif as_json:
+        terminal.print_json(exported)
+    else:
+        terminal.print_text(str(exported))
+
+
+def purge(
+    *,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", metavar="AGE", help="Runs stored longer ago: 30d, 12h."),
+    ] = None,
+    where: WhereText = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> None:
+    """Erase the texts of old runs, keep the numbers.
+
+    Texts, raw replies, blobs and quarantine go; what remains is listed.
+
+    Example: stepscope purge --older-than 90d --yes
+    """
+    from stepscope.cli import terminal
+    from stepscope.cli.options import open_existing
+
+    if older_than is None and where is None:
+        raise UsageError("purge needs --older-than or --where (every run: --where \"id != ''\")")
+    with open_existing(store) as notebook:
+        n = notebook.count(where=where, older_than=older_than)
+        if not yes:
+            _ask(n)
+        purged = notebook.purge(where=where, older_than=older_than)
+    if as_json:
+        terminal.print_json(purged)
+    else:
+        terminal.print_text(str(purged))
+
+
+def _ask(n: int) -> None:
+    if not sys.stdin.isatty():
+        raise UsageError(f"purge would erase the texts of {n:,} runs for good; confirm with --yes")
+    typer.confirm(f"Erase the texts of {n:,} runs, and quarantine, for good?", abort=True, err=True)
+
+
+def score(
+    *,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option("--measure", metavar="NAME", help="Only this measure; repeatable."),
+    ] = None,
+    where: WhereText = None,
+    since: Since = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Processes. Default: one a core.")
+    ] = None,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> None:
+    """Give every run its verdicts; never spends.
+
+    Deterministic. Runs that have their verdicts are left alone, so a stopped command resumes.
+
+    Example: stepscope score --where "workflow = 'airline'"
+    """
+    from stepscope.cli import terminal
+    from stepscope.cli.options import open_existing
+
+    with open_existing(store) as notebook, terminal.show_progress("scoring runs") as step:
+        scored = notebook.score(
+            where=where, since=since, measures=measure, workers=workers, progress=step
+        )
+    if as_json:
+        terminal.print_json(scored)
+    else:
+        terminal.print_text(str(scored))
+        terminal.print_hint("stepscope report", store)
+
+
+def show(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A name, or a unique prefix of an id.")],
+    *,
+    step: Annotated[
+        int | None, typer.Option("--step", min=0, help="The steps around this one, in full.")
+    ] = None,
+    steps: Annotated[
+        str | None,
+        typer.Option("--steps", metavar="A:B", help="Steps A to B (B excluded), unfolded."),
+    ] = None,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> None:
+    """Print one run, its verdicts beside its steps.
+
+    What is uneventful is folded.
+
+    Example: stepscope show airline/11/2 --step 14
+    """
+    from stepscope.cli import terminal
+    from stepscope.cli.options import open_existing
+
+    chosen = _span(steps)
+    if step is not None and chosen is not None:
+        raise UsageError("--step and --steps say different things; leave one out")
+    with open_existing(store) as notebook:
+        if as_json:
+            terminal.print_text(notebook.show_json(run))
+        else:
+            terminal.print_text(
+                notebook.show(run, around=step, steps=chosen, width=terminal.terminal_width())
+            )
+
+
+def _span(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d*):(\d*)", text)
+    if match is None:
+        raise UsageError(f"--steps {text!r}: expected A:B, as --steps 0:12")
+    first, last = match.groups()
+    return int(first or 0), int(last) if last else 1 << 62

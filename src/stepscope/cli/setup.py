@@ -1,0 +1,264 @@
+"""`stepscope init`, `demo` and `doctor`: the first commands, without key and network."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stepscope.cli.judge import Budget, Judges
+from stepscope.cli.options import Json, Offline, StorePath
+from stepscope.errors import ConfigError, EnvironmentFault, UsageError
+
+if TYPE_CHECKING:
+    from stepscope.api import Notebook
+    from stepscope.settings import Settings
+
+
+def find_bundled(*names: str) -> Path:
+    """Return the path of a bundled file or folder, as `bundled("airline", "runs.json")`.
+
+    Raises:
+        EnvironmentFault: the installation lacks its examples.
+    """
+    package = Path(str(resources.files("stepscope")))
+    for root in (package / "examples", package.parents[1] / "examples"):
+        path = root.joinpath(*names)
+        if path.exists():
+            return path
+    raise EnvironmentFault(
+        f"the bundled {'/'.join(names)} is missing beside {package}; install stepscope again"
+    )
+
+
+# The bundled runs, and the agent where the trace does not name it.
+DEMO_RUNS = (
+    (("airline", "runs.json"), "gpt-4o"),
+    (("atif", "openhands_hello-world.trajectory.json"), None),
+    (("claude_code", "sample_session.jsonl"), None),
+)
+# The others are one run each: too few for a figure, enough to be shown.
+DEMO_FILTER = "workflow = 'airline'"
+DEMO_STORE = Path(".stepscope") / "demo.db"
+
+
+def demo(
+    *,
+    judge: Judges = None,
+    budget: Budget = None,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> int:
+    """Score the real runs that come with it: no key, no network.
+
+    With --judge models judge the five axes of these runs, too; that needs their keys, and spends.
+
+    Example: stepscope demo
+    """
+    from stepscope import api
+    from stepscope.cli import terminal
+
+    pass  # moved
+
+    place = _demo_store() if store is None else store
+    code, problem = 0, None
+    with api.open(place, settings=_demo_settings(offline=offline)) as notebook:
+        files = []
+        for path, agent in DEMO_RUNS:
+            with terminal.show_progress("reading runs") as step:
+                added = notebook.add(find_bundled(*path), agent=agent, progress=step)
+            files += [(account, "/".join(path)) for account in added.files]
+        with terminal.show_progress("scoring runs") as step:
+            scored = notebook.score(progress=step)
+        if judge:
+            try:
+                code = _judge_demo(notebook, judge, budget)
+            except ConfigError as e:
+                problem = ConfigError(f"no model was asked: {e}")
+        view = notebook.report(where=DEMO_FILTER)
+        if as_json:
+            terminal.print_text(view.json())
+            return _end(code, problem)
+        for account, name in files:
+            terminal.print_text(account.line().replace(account.uri, f"examples/{name}", 1))
+        option = f"--store {shlex.quote(str(place))}"
+        located = view.located(option)
+        terminal.print_text(f"{scored}\n\n{located.text(terminal.terminal_width())}")
+        page = located.html(place.with_suffix(".html"))
+    terminal.print_text(
+        f"\nOpen {page} in a browser, or see the same with:\n"
+        f'  stepscope view {option} --where "{DEMO_FILTER}"\n'
+        "\nThese are real runs of gpt-4o on tau-bench airline tasks. Read some, then yours:\n"
+        f"  stepscope show airline/11/2 {option}\n"
+        f"  stepscope show airline/9/2 --step 45 {option}\n"
+        f"  stepscope show claude_code/test-session-id {option}\n"
+        f"  stepscope compare 0 1 --by trial {option}\n"
+        "  stepscope import YOUR_RUNS/ && stepscope score && stepscope report"
+    )
+    if shutil.which("stepscope") is None:
+        terminal.print_text(
+            "\nThe command stepscope is not on your path yet; put it there for this shell:\n"
+            f"  . {shlex.quote(os.path.relpath(Path(sys.executable).with_name('activate')))}"
+        )
+
+    return _end(code, problem)
+
+
+def _end(code: int, problem: ConfigError | None) -> int:
+    """Return the exit code, or say at the very end what stood in the way of the models."""
+    if problem is not None:
+        raise problem
+    return code
+
+
+def _demo_settings(*, offline: bool) -> Settings:
+    """Return the defaults, and how judges are reached: all else shows the same everywhere."""
+    from stepscope.settings import Settings, load_settings
+
+    return Settings(judges=load_settings().judges, offline=offline)
+
+
+def _judge_demo(notebook: Notebook, judges: list[str], budget: float | None) -> int:
+    """Ask models about the bundled runs; return the exit code."""
+    from stepscope.cli import terminal
+    from stepscope.cli.judge import exit_code_of_judging, judge_within_budget
+
+    asked = {"where": DEMO_FILTER, "since": None, "budget_usd": budget, "budget": ""}
+    done = judge_within_budget(notebook, (judges, ["axes"]), asked)
+    terminal.print_note(str(done))
+    return exit_code_of_judging([done])
+
+
+def _demo_store() -> Path:
+    try:
+        DEMO_STORE.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryFile(dir=DEMO_STORE.parent):
+            return DEMO_STORE
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="stepscope-")) / DEMO_STORE.name
+
+
+def doctor(*, store: StorePath = None, offline: Offline = False, as_json: Json = False) -> int:
+    """Check what stepscope needs here; say what to do.
+
+    Looks at Python, settings, store, disk, extras, keys (their names only), sandbox and browser.
+
+    Example: stepscope doctor
+    """
+    from stepscope.cli import checks, terminal
+
+    found = checks.run_checks(store)
+    if as_json:
+        terminal.print_json(found)
+    else:
+        for check in found:
+            advice = f"; {check.advice}" if check.advice else ""
+            terminal.print_text(f"{check.state:<5} {check.name:<10} {check.found}{advice}")
+    return max((check.exit_code for check in found if check.state == "fail"), default=0)
+
+
+FILE = Path("stepscope.toml")
+
+_TOOLS = re.compile(r"^\[tools\]\n(?:#.*\n)*", re.MULTILINE)
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+# What JSON leaves as it is inside a string and TOML refuses there.
+_NOT_IN_TOML = re.compile("[\x7f\ud800-\udfff]")
+
+
+def init(
+    *,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask: take what the tools' names suggest.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite stepscope.toml.")] = False,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> None:
+    """Write stepscope.toml, asking which tools change the world.
+
+    Example: stepscope init --store .stepscope/demo.db
+    """
+    from stepscope.cli import terminal
+
+    pass  # moved
+
+    if FILE.exists() and not force:
+        raise UsageError(f"{FILE} is there already; --force overwrites it")
+    effects = _tool_effects(store)
+    asking = sys.stdin.isatty() and not yes and not as_json
+    lines = []
+    for tool, effect in effects.items():
+        if asking and effect != "read":
+            effects[tool] = "write" if _ask(tool, guess=effect == "write") else "read"
+            lines.append(f'{toml_key(tool)} = "{effects[tool]}"')
+        elif effect == "write":
+            lines.append(f'{toml_key(tool)} = "write"  # inferred from its name')
+        elif effect == "unknown":
+            lines.append(
+                f'# {toml_key(tool)} = "write"  # its name does not tell: "read" or "write"?'
+            )
+    text = find_bundled("stepscope.toml").read_text(encoding="utf-8")
+    if lines:
+        tools = "\n".join(["[tools]", *lines]) + "\n"
+        text = _TOOLS.sub(lambda _: tools, text, count=1)
+    if store is not None:
+        text = re.sub(
+            r'(?m)^store = "[^"]*"', lambda _: f"store = {_toml_string(str(store))}", text
+        )
+    FILE.write_text(text, encoding="utf-8")
+    if as_json:
+        terminal.print_json({"path": str(FILE), "tools": effects})
+    else:
+        _say(effects, asked=asking)
+
+
+def _tool_effects(store: Path | None) -> dict[str, str]:
+    from stepscope.cli.options import open_existing
+    from stepscope.settings import load_settings
+
+    if store is None and not Path(load_settings().store).exists():
+        return {}
+    with open_existing(store) as notebook:
+        return dict(notebook.tools())
+
+
+def _ask(tool: str, *, guess: bool) -> bool:
+    from stepscope.safety.text import visible_line
+
+    return typer.confirm(f"Does {visible_line(tool)} change the world?", default=guess, err=True)
+
+
+def _say(effects: dict[str, str], *, asked: bool) -> None:
+    from stepscope.cli import terminal
+    from stepscope.safety.text import visible_line
+
+    terminal.print_text(f"wrote {FILE}")
+    source = "" if asked else "  (inferred from names)"
+    for effect in ("write", "read", "unknown"):
+        tools = ", ".join(visible_line(tool) for tool in effects if effects[tool] == effect)
+        if tools:
+            terminal.print_text(f"  {effect:<8}{tools}{source}")
+    if not effects:
+        terminal.print_text(
+            "  no runs in the store yet: run stepscope init --force after an import"
+        )
+
+
+def toml_key(tool: str) -> str:
+    """Return a tool's name as a TOML key; tool names come from traces and may be anything."""
+    return tool if _BARE_KEY.fullmatch(tool) else _toml_string(tool)
+
+
+def _toml_string(text: str) -> str:
+    return _NOT_IN_TOML.sub("\ufffd", json.dumps(text, ensure_ascii=False))

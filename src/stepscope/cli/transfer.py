@@ -1,0 +1,158 @@
+"""Import and export beyond files of runs: listening, backends in both directions, verdicts.
+
+Loaded only when such an option is given: the backends and the receiver cost start-up time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope import api, backends
+from stepscope.api.verdict_import import parse_pairs
+from stepscope.backends.send import What
+from stepscope.cli import terminal
+from stepscope.cli.importing import VerdictOptions
+from stepscope.cli.options import open_existing
+from stepscope.errors import UsageError
+from stepscope.score.importing import Added, RunDefaults
+
+if TYPE_CHECKING:
+    from stepscope.cli.importing import ListenOptions
+
+
+def import_verdicts(file: str, asked: VerdictOptions, *, store: Path | None, as_json: bool) -> int:
+    """Read a file of verdicts into the store, and say what was found."""
+    columns, labels = (
+        parse_pairs(asked.map or [], "--map"),
+        parse_pairs(asked.labels or [], "--labels"),
+    )
+    with open_existing(store) as notebook:
+        found = notebook.add_verdicts(
+            file,
+            columns=columns,
+            labels=labels,
+            rubric=asked.rubric,
+            rater=asked.rater,
+            human=asked.human,
+        )
+    if as_json:
+        terminal.print_json(found)
+    else:
+        terminal.print_text(str(found))
+        terminal.print_hint("stepscope agree", store)
+    return 0
+
+
+def receive_runs(
+    places: Sequence[str],
+    asked: ListenOptions,
+    *,
+    store: Path | None,
+    filling: RunDefaults,
+    as_json: bool,
+) -> int:
+    """Receive until Ctrl-C, a line for each run; with `as_json` an object a line.
+
+    Raises:
+        UsageError: more than one address, or one that is none.
+    """
+    import msgspec
+
+    from stepscope.receive import server
+    from stepscope.receive.closing import Event
+    from stepscope.receive.listening import ReceiverOptions, TraceTimeouts, run_receiver
+    from stepscope.safety.redact import scrub_message
+    from stepscope.safety.text import visible_line
+    from stepscope.settings import load_settings
+
+    if len(places) > 1:
+        raise UsageError(f"--listen takes one HOST:PORT, got {len(places)}: {' '.join(places)}")
+    settings = load_settings()
+    token = os.environ.get(server.TOKEN_VARIABLE) or None
+    place = server.parse_address(places[0] if places else None, token)
+
+    def tell(event: Event) -> None:
+        # Lines are read while they come, also through a pipe.
+        said = msgspec.json.encode(event).decode() if as_json else visible_line(event.line())
+        sys.stdout.write(scrub_message(said) + "\n")
+        sys.stdout.flush()
+
+    waits = TraceTimeouts(
+        settings.listen.quiet_seconds if asked.quiet is None else asked.quiet,
+        settings.listen.idle_seconds if asked.idle is None else asked.idle,
+    )
+    path = settings.store if store is None else str(store)
+    plan = ReceiverOptions(
+        place=place, token=token, waits=waits, filling=filling, keep_all=asked.keep_all
+    )
+    run_receiver(path, settings, plan, tell)
+    return 0
+
+
+def pull_runs(
+    paths: Sequence[str],
+    *,
+    since: str | None,
+    store: Path | None,
+    filling: RunDefaults,
+) -> Added:
+    """Pull one project into the store; return what came.
+
+    Raises:
+        UsageError: more than one place.
+    """
+    if len(paths) > 1:
+        raise UsageError(f"{len(paths)} places are named; one command pulls from one backend")
+    with api.open(store) as notebook, terminal.show_progress("pulling runs") as step:
+        return backends.pull(
+            notebook,
+            paths[0],
+            since=since,
+            agent=filling.agent,
+            agent_version=filling.agent_version,
+            tags=filling.tags,
+            progress=step,
+        )
+
+
+_WHAT: dict[str | None, What] = {None: "both", "none": "runs", "only": "verdicts"}
+
+
+def send_to_backend(
+    to: str,
+    *,
+    out: str | None,
+    only: str | None,
+    again: bool,
+    chosen: tuple[str | None, str | None],
+    store: Path | None,
+    as_json: bool,
+) -> None:
+    """Send the chosen runs, their verdicts, or both.
+
+    Raises:
+        UsageError: a file is named, too, or verdicts are wanted in words that are for files.
+    """
+    if out is not None:
+        raise UsageError(f"{out!r} and --to {to!r}: write to a file, or send to a backend")
+    if only not in _WHAT:
+        raise UsageError(f"--verdicts {only} is for files; with --to choose only or none")
+    where, since = chosen
+    with open_existing(store) as notebook, terminal.show_progress("sending runs") as step:
+        told = backends.send(
+            notebook,
+            to,
+            what=_WHAT[only],
+            where=where,
+            since=since,
+            again=again,
+            progress=step,
+        )
+    if as_json:
+        terminal.print_json(told)
+    else:
+        terminal.print_text(str(told))

@@ -1,0 +1,340 @@
+"""The format ATIF, v1.0 to v1.8, and its writer: valid by its rules, whole when read again.
+
+ATIF wants step ids from 1, results in the step of their call, agent-only fields on agent steps
+alone, and no field of its own invention; what it has no field for goes to `extra.stepscope`
+(docs/formats/atif.md has the table). Several runs are written as JSON lines, subagents' runs inside
+their parents'.
+Format: Agent Trajectory Interchange Format RFC, schema "ATIF-v1.8" (harbor 0.25.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import BinaryIO
+
+import msgspec
+
+from stepscope.formats.atif.read import (
+    NAME,
+    AtifRun,
+    carry_extra,
+    draft_atif_run,
+    find_atif_residue,
+    fold_steps,
+    join_extra,
+    mark_moved,
+    read_atif_call,
+    read_atif_result,
+    read_atif_runs,
+    read_atif_step,
+)
+from stepscope.formats.fields import parse_time, time_bounds
+from stepscope.formats.finish import find_oddities
+from stepscope.formats.format import RecordFormat, read_each
+from stepscope.formats.opening import Opening
+from stepscope.model import (
+    Actor,
+    Instant,
+    Json,
+    Part,
+    Source,
+    Step,
+    ToolCall,
+    ToolDef,
+    ToolResult,
+    Trajectory,
+)
+
+SCHEMA = "ATIF-v1.8"
+
+_SOURCES: dict[Actor, str] = {
+    "system": "system",
+    "user": "user",
+    "agent": "agent",
+    "environment": "system",
+}
+# Fields of the format that have none in our model: they travel in our `extra` and go back.
+_STEP_KEYS = ("reasoning_effort", "llm_call_count")
+_RUN_KEYS = ("notes", "continued_trajectory_ref", "session_id")
+_METRICS_KEYS = frozenset({"prompt_token_ids", "completion_token_ids", "logprobs", "extra"})
+
+# Where a result came -> the step of the call that it answers, and that call's id.
+Moves = dict[tuple[int, int], tuple[int, str]]
+
+
+def write(trajectories: Iterable[Trajectory], file: BinaryIO) -> None:
+    """Write runs, one JSON object a line; a run whose parent is among them goes inside it."""
+    runs = list(trajectories)
+    ids = {run.id for run in runs}
+    inside: dict[str, list[Trajectory]] = {}
+    for run in runs:
+        if run.parent in ids and run.parent is not None:
+            inside.setdefault(run.parent, []).append(run)
+    roots = [run for run in runs if run.parent not in ids]
+    reached = _reached(roots, inside)
+    for run in roots:
+        file.write(msgspec.json.encode(write_atif_run(run, inside)) + b"\n")
+    for run in runs:
+        # Runs that are each other's parents hang on no root.
+        if run.id not in reached:
+            file.write(msgspec.json.encode(write_atif_run(run, {})) + b"\n")
+
+
+def _reached(roots: list[Trajectory], inside: dict[str, list[Trajectory]]) -> set[str]:
+    reached: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        run = waiting.pop()
+        reached.add(run.id)
+        waiting += inside.get(run.id, ())
+    return reached
+
+
+def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict[str, Json]:
+    """Return a run as ATIF, with those of its subagents."""
+    steps, gone = _steps(run)
+    extra = carry_extra(run.extra)
+    record: dict[str, Json] = {
+        "schema_version": SCHEMA,
+        "session_id": run.source.run_id or run.id,
+        "trajectory_id": run.source.run_id or run.id,
+        "agent": _agent(run, extra.pop("agent", None)),
+        "steps": steps,
+        **{key: extra.pop(key) for key in _RUN_KEYS if isinstance(extra.get(key), str)},
+    }
+    metrics = _final_metrics(run, extra.pop("final_metrics", None))
+    if metrics:
+        record["final_metrics"] = metrics
+    if extra:
+        record["extra"] = extra
+    kept = _residue(run, record) | fold_steps(gone)
+    if kept:
+        record["extra"] = join_extra(extra, kept)
+    if run.id in inside:
+        record["subagent_trajectories"] = [
+            write_atif_run(child, inside) for child in inside[run.id]
+        ]
+    return record
+
+
+def _residue(run: Trajectory, record: dict[str, Json]) -> dict[str, Json]:
+    """What reading the record back would get wrong of the run, its steps apart."""
+    bare = {**record, "steps": []}
+    source = Source(format=NAME, format_version=SCHEMA, run_id=record["trajectory_id"])
+    back, _ = draft_atif_run(bare, msgspec.convert(bare, AtifRun), source)
+    start, end = time_bounds(run.steps)
+    back = msgspec.structs.replace(back, start=start, end=end)
+    # Where a run was read is this machine's business: paths are not written.
+    at = msgspec.structs.replace(run.source, uri="", offset=None)
+    told = msgspec.structs.replace(run, warnings=_own_warnings(run), source=at)
+    residue: dict[str, Json] = find_atif_residue(told, back, skip=("id", "steps"))
+    return residue
+
+
+def _own_warnings(run: Trajectory) -> tuple[Json, ...]:
+    """The warnings that reading the steps again would not give by itself."""
+    again = find_oddities(run.steps)
+    return tuple([warning for warning in run.warnings if warning not in again])
+
+
+def _agent(run: Trajectory, more: Json) -> dict[str, Json]:
+    agent: dict[str, Json] = {
+        "name": run.agent or "unknown",
+        "version": run.agent_version or "unknown",
+    }
+    if isinstance(more, dict):
+        agent.update({key: more[key] for key in ("model_name", "extra") if key in more})
+    if run.tools is not None:
+        agent["tool_definitions"] = [_tool(tool) for tool in run.tools]
+    return agent
+
+
+def _tool(tool: ToolDef) -> dict[str, Json]:
+    function: dict[str, Json] = {"name": tool.name}
+    if tool.description is not None:
+        function["description"] = tool.description
+    if tool.schema is not None:
+        function["parameters"] = tool.schema
+    return {"type": "function", "function": function}
+
+
+def _final_metrics(run: Trajectory, more: Json) -> dict[str, Json]:
+    usage = run.usage
+    metrics = {
+        "total_prompt_tokens": None if usage is None else usage.input_total,
+        "total_completion_tokens": None if usage is None else usage.output_total,
+        "total_cached_tokens": None if usage is None else usage.cache_read,
+        "total_cost_usd": run.cost_usd,
+    }
+    told = {key: value for key, value in metrics.items() if value is not None}
+    if isinstance(more, dict):
+        told.update({key: more[key] for key in ("total_steps", "extra") if key in more})
+    return told
+
+
+def _steps(run: Trajectory) -> tuple[list[Json], list[Step]]:
+    """Return the steps as ATIF, and those that are gone because all their results moved."""
+    moves = _moves(run)
+    coming: dict[int, list[Json]] = {}
+    gone: list[Step] = []
+    for step in run.steps:
+        for position, result in enumerate(step.results):
+            if (step.index, position) in moves:
+                to, call_id = moves[step.index, position]
+                mark = mark_moved(step, position)
+                coming.setdefault(to, []).append(_result(result, call_id, mark))
+    written: list[Json] = []
+    for step in run.steps:
+        staying = [
+            result for at, result in enumerate(step.results) if (step.index, at) not in moves
+        ]
+        if step.results and not (staying or step.parts or step.calls):
+            gone.append(step)
+            continue
+        own = _call_ids(step) if step.actor == "agent" else []
+        results = [
+            _result(r, r.call_id if r.call_id in own else None, {}) for r in staying
+        ] + coming.get(step.index, [])
+        written.append(_step(step, len(written), results))
+    return written, gone
+
+
+def _moves(run: Trajectory) -> Moves:
+    moves: Moves = {}
+    by_index = {step.index: step for step in run.steps}
+    for exchange in run.exchanges:
+        if exchange.result_step is None or exchange.result_step == exchange.step:
+            continue
+        asking = by_index[exchange.step]
+        if asking.actor != "agent":
+            continue
+        called = next(n for n, call in enumerate(asking.calls) if call is exchange.call)
+        came = by_index[exchange.result_step].results
+        position = next(n for n, result in enumerate(came) if result is exchange.result)
+        moves[exchange.result_step, position] = (exchange.step, _call_ids(asking)[called])
+    return moves
+
+
+def _call_ids(step: Step) -> list[str]:
+    """The ids of a step's calls; a call without one is given one, for ATIF demands it."""
+    return [call.id or f"call-{step.index}-{n}" for n, call in enumerate(step.calls)]
+
+
+def _step(step: Step, position: int, results: list[Json]) -> Json:
+    extra = carry_extra(step.extra)
+    atif: dict[str, Json] = {"step_id": position + 1, "source": _SOURCES[step.actor]}
+    moment = None if step.start is None else _timestamp(step.start)
+    if moment is not None:
+        atif["timestamp"] = moment
+    atif["message"] = _message(step.parts)
+    if step.actor == "agent":
+        atif |= _agent_fields(step, extra)
+    if results:
+        atif["observation"] = {"results": results}
+    if step.replayed:
+        atif["is_copied_context"] = True
+    if extra:
+        atif["extra"] = extra
+    back = read_atif_step(atif, position)
+    calls_lost = step.actor != "agent"
+    skip = ("results",) if calls_lost else ("results", "calls")
+    residue = find_atif_residue(step, back, skip=skip)
+    if residue:
+        atif["extra"] = join_extra(extra, residue)
+    return atif
+
+
+def _agent_fields(step: Step, extra: dict[str, Json]) -> dict[str, Json]:
+    """The fields that ATIF allows on an agent's step alone."""
+    fields: dict[str, Json] = {}
+    if step.model is not None:
+        fields["model_name"] = step.model
+    thoughts = [p.text for p in step.parts if p.kind == "reasoning" and p.text is not None]
+    if thoughts:
+        fields["reasoning_content"] = "\n".join(thoughts)
+    if step.calls:
+        ids = _call_ids(step)
+        fields["tool_calls"] = [
+            _call(call, call_id) for call, call_id in zip(step.calls, ids, strict=True)
+        ]
+    usage = step.usage
+    metrics = {
+        "prompt_tokens": None if usage is None else usage.input_total,
+        "completion_tokens": None if usage is None else usage.output_total,
+        "cached_tokens": None if usage is None else usage.cache_read,
+        "cost_usd": step.cost_usd,
+    }
+    told = {key: value for key, value in metrics.items() if value is not None}
+    more = extra.get("metrics")
+    if isinstance(more, dict) and more.keys() <= _METRICS_KEYS:
+        told |= extra.pop("metrics")
+    if told:
+        fields["metrics"] = told
+    fields |= {key: extra.pop(key) for key in _STEP_KEYS if key in extra}
+    return fields
+
+
+def _message(parts: tuple[Part, ...]) -> Json:
+    texts = [part.text for part in parts if part.kind == "text" and part.text is not None]
+    if len(texts) > 1:
+        return [{"type": "text", "text": text} for text in texts]
+    return texts[0] if texts else ""
+
+
+def _timestamp(time: Instant) -> str | None:
+    """The time as ISO 8601; None for a year that ISO 8601 cannot say."""
+    if parse_time(time.text) == time:
+        return time.text
+    whole, nanoseconds = divmod(time.ns, 1_000_000_000)
+    try:
+        moment = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return None
+    return f"{moment}.{nanoseconds:09d}Z"
+
+
+def _call(call: ToolCall, call_id: str) -> Json:
+    given = call.arguments
+    atif: dict[str, Json] = {
+        "tool_call_id": call_id,
+        "function_name": call.name,
+        "arguments": given if isinstance(given, dict) else {"value": given},
+    }
+    extra = carry_extra(call.extra)
+    if extra:
+        atif["extra"] = extra
+    residue = find_atif_residue(call, read_atif_call(atif))
+    if residue:
+        atif["extra"] = join_extra(extra, residue)
+    return atif
+
+
+def _result(result: ToolResult, call_id: str | None, mark: dict[str, Json]) -> Json:
+    extra = carry_extra(result.extra)
+    atif: dict[str, Json] = {} if call_id is None else {"source_call_id": call_id}
+    if result.parts:
+        atif["content"] = _message(result.parts)
+    if "subagent_trajectory_ref" in extra:
+        atif["subagent_trajectory_ref"] = extra.pop("subagent_trajectory_ref")
+    if extra:
+        atif["extra"] = extra
+    residue = find_atif_residue(result, read_atif_result(atif)) | mark
+    if residue:
+        atif["extra"] = join_extra(extra, residue)
+    return atif
+
+
+def _likeness(opening: Opening) -> float:
+    record = opening.first("schema_version")
+    if record is None:
+        return 0.0
+    version = record["schema_version"]
+    return 1.0 if isinstance(version, str) and version.startswith("ATIF-v") else 0.0
+
+
+FORMAT = RecordFormat(
+    NAME,
+    _likeness,
+    read_each(lambda found, ordinals: read_atif_runs(found, found.value, ordinals, None)),
+)

@@ -1,0 +1,385 @@
+"""Read Anthropic messages: lists of them, API bodies, recorded requests and responses.
+
+One run is: a file that is a list of messages (or one message a line); a record that is such a list;
+a request body (`messages`, with its `system` as the first step), a response body, or both as
+recorded traffic. One message is one step, whatever blocks it holds. Tool results live in a user
+message; a message of nothing but results is the environment speaking. A result's `is_error`, where
+it stands, is explicit; where it is left out, the status is inferred from the text.
+Format: Anthropic Messages API; Anthropic Python SDK 2.12.0, `types/message_param.py`,
+`types/content_block.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.chat.messages import (
+    ENVELOPE_KEYS,
+    Dialect,
+    MessageEnvelope,
+    detect_dialect,
+    is_chat_message,
+    unwrap_exchange,
+)
+from stepscope.formats.fields import (
+    anthropic_usage,
+    data_part,
+    parse_call,
+    rest,
+    tool_defs,
+    total_usage,
+    url_part,
+)
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.format import DecodedRecord, FileFormat, join_messages
+from stepscope.formats.opening import Opening
+from stepscope.formats.tool_status import UNKNOWN_STATUS, ToolStatus, infer_text_status
+from stepscope.model import (
+    Actor,
+    Json,
+    Part,
+    PartKind,
+    Quarantined,
+    Source,
+    Step,
+    StepKind,
+    Stream,
+    ToolCall,
+    ToolResult,
+    Trajectory,
+)
+from stepscope.safety.limits import Limits
+
+_ACTORS: dict[str, Actor] = {"user": "user", "assistant": "agent", "system": "system"}
+_CALL_KINDS: dict[str, Literal["function", "mcp", "server"]] = {
+    "tool_use": "function",
+    "mcp_tool_use": "mcp",
+    "server_tool_use": "server",
+}
+_MESSAGE_KEYS = frozenset({"role", "content", "type", "model", "id", "stop_reason", "usage"})
+_CALL_KEYS = frozenset({"type", "id", "name", "input"})
+_RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "is_error"})
+_MEDIA_KINDS: dict[str, PartKind] = {"image": "image", "document": "file", "file": "file"}
+
+
+class ContentBlocks(NamedTuple):
+    """The content of a message, sorted by what it is."""
+
+    parts: tuple[Part, ...]
+    calls: tuple[ToolCall, ...]
+    results: tuple[ToolResult, ...]
+
+
+def anthropic_step(message: Json, index: int, limits: Limits) -> Step:
+    """Return one message as the step at `index`.
+
+    Raises:
+        TraceError: no object, an unknown role, or a block that lacks what its type promises.
+    """
+    if not isinstance(message, dict):
+        raise _shape_error(index, "an object", message)
+    role = message.get("role")
+    actor = _ACTORS.get(role) if isinstance(role, str) else None
+    if actor is None:
+        raise _shape_error(index, "a `role` among user, assistant, system", role)
+    blocks = parse_blocks(message.get("content"), index, limits)
+    model, reason, own_id = (message.get(key) for key in ("model", "stop_reason", "id"))
+    return Step(
+        index=index,
+        actor=blocks_actor(actor, blocks),
+        kind=blocks_kind(blocks),
+        parts=blocks.parts,
+        calls=blocks.calls,
+        results=blocks.results,
+        model=model if isinstance(model, str) else None,
+        usage=anthropic_usage(message.get("usage")),
+        finish_reason=reason if isinstance(reason, str) else None,
+        id=own_id if isinstance(own_id, str) else None,
+        extra=message_extra(message),
+    )
+
+
+def blocks_actor(actor: Actor, blocks: ContentBlocks) -> Actor:
+    """Return who speaks: a user's message of nothing but results is the environment."""
+    only_results = blocks.results and not blocks.parts and not blocks.calls
+    return "environment" if actor == "user" and only_results else actor
+
+
+def blocks_kind(blocks: ContentBlocks) -> StepKind:
+    """Return what kind of step blocks make."""
+    if blocks.calls:
+        return "call"
+    return "result" if blocks.results else "message"
+
+
+def message_extra(message: dict[str, Json]) -> dict[str, Json] | None:
+    """Return what a message says beyond the fields of a step, what `usage` says among it."""
+    extra = rest(message, _MESSAGE_KEYS) or {}
+    usage = message.get("usage")
+    if isinstance(usage, dict):
+        counted = frozenset(
+            "input_tokens output_tokens cache_read_input_tokens cache_creation_input_tokens".split()
+        )
+        more = rest(usage, counted)
+        extra = {**extra, "usage": more} if more else extra
+    return extra or None
+
+
+def parse_blocks(content: Json, index: int, limits: Limits) -> ContentBlocks:
+    """Return a message's content sorted into parts, calls and results.
+
+    Raises:
+        TraceError: content that is neither text nor a list of blocks.
+    """
+    if content is None or content == "":
+        return ContentBlocks((), (), ())
+    if isinstance(content, str):
+        return ContentBlocks((Part("text", content),), (), ())
+    if not isinstance(content, list):
+        raise _shape_error(index, "text or a list of blocks under `content`", content)
+    parts: list[Part] = []
+    calls: list[ToolCall] = []
+    results: list[ToolResult] = []
+    for block in content:
+        if isinstance(block, str):
+            parts.append(Part("text", block))
+            continue
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+            raise _shape_error(index, "a `type` in every block", block)
+        if block["type"] in _CALL_KINDS:
+            calls.append(_block_call(block, index, limits))
+        elif "tool_use_id" in block:
+            results.append(_block_result(block, index))
+        else:
+            parts.append(_block_part(block))
+    return ContentBlocks(tuple(parts), tuple(calls), tuple(results))
+
+
+def _block_call(block: dict[str, Json], index: int, limits: Limits) -> ToolCall:
+    name, call_id = block.get("name"), block.get("id")
+    if not isinstance(name, str):
+        raise _shape_error(index, "a `name` in every tool_use block", name)
+    if call_id is not None and not isinstance(call_id, str):
+        raise _shape_error(index, "text as `id` of a tool_use block", call_id)
+    call = parse_call(
+        name, block.get("input"), call_id, limits=limits, extra=rest(block, _CALL_KEYS)
+    )
+    kind = _CALL_KINDS[block["type"]]
+    if kind == "function":
+        return call
+    return ToolCall(
+        name, call.arguments, call_id, call.raw, call.parse_error, kind=kind, extra=call.extra
+    )
+
+
+def _block_result(block: dict[str, Json], index: int) -> ToolResult:
+    call_id = block["tool_use_id"]
+    if call_id is not None and not isinstance(call_id, str):
+        raise _shape_error(index, "text as `tool_use_id`", call_id)
+    content = block.get("content")
+    structured: Json = None
+    if isinstance(content, dict):
+        # A server tool's failure is one object in place of the list of results.
+        structured, content = content, None
+    pieces = content if isinstance(content, list) else [] if content is None else [content]
+    parts = tuple([_result_part(piece, index) for piece in pieces])
+    extra = rest(block, _RESULT_KEYS)
+    if block["type"] != "tool_result":
+        extra = {**(extra or {}), "type": block["type"]}
+    judged = _result_status(block.get("is_error"), structured, parts)
+    return ToolResult(call_id, None, parts, structured, *judged, extra=extra)
+
+
+def _result_status(flag: Json, structured: Json, parts: tuple[Part, ...]) -> ToolStatus:
+    text = "\n".join([part.text for part in parts if part.text is not None])
+    if flag is True:
+        return ToolStatus("error", "explicit", text.strip()[:200] or None)
+    if flag is False:
+        return ToolStatus("ok", "explicit", None)
+    if isinstance(structured, dict) and "error_code" in structured:
+        return ToolStatus("error", "protocol", str(structured["error_code"]))
+    return infer_text_status(text) if text else UNKNOWN_STATUS
+
+
+def _result_part(piece: Json, index: int) -> Part:
+    if isinstance(piece, str):
+        return Part("text", piece)
+    if isinstance(piece, dict):
+        return _block_part(piece)
+    raise _shape_error(index, "text or blocks as a tool's result", piece)
+
+
+def _block_part(block: dict[str, Json]) -> Part:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return Part("text", text, extra=rest(block, frozenset({"type", "text"})))
+        case {"type": "thinking", "thinking": str(text)}:
+            return Part("reasoning", text, extra=rest(block, frozenset({"type", "thinking"})))
+        case {"type": "image" | "document" | "file" as kind, "source": dict(source)}:
+            return _media_part(_MEDIA_KINDS[kind], block, source)
+        case {"type": "redacted_thinking"}:
+            return Part("reasoning", extra=block)
+    return Part("data", extra=block)
+
+
+def _media_part(kind: PartKind, block: dict[str, Json], source: dict[str, Json]) -> Part:
+    extra = rest(block, frozenset({"type", "source"}))
+    match source:
+        case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
+            return data_part(kind, media_type, data, extra=extra)
+        case {"type": "url", "url": str(url)}:
+            return url_part(kind, url, extra=extra)
+    return Part(kind, extra={**(extra or {}), "source": source})
+
+
+def _shape_error(index: int, expected: str, found: Json) -> TraceError:
+    return TraceError(f"message {index} needs {expected}; found {str(found)[:60]!r}")
+
+
+NAME = "anthropic_messages"
+_DIALECT_LIKENESS: dict[Dialect, float] = {"anthropic": 0.95, "anthropic-like": 0.75, "either": 0.4}
+_WHOLE_KEYS = frozenset({"messages", "request", "response", "body"})
+
+
+def _likeness(opening: Opening) -> float:
+    if not opening.records:
+        return 0.0
+    first = opening.records[0]
+    if _is_response(first):
+        return 0.95
+    if opening.shape in {"array", "lines"} and is_chat_message(first):
+        return _DIALECT_LIKENESS.get(detect_dialect(opening.records), 0.0)
+    if isinstance(first, list):
+        return _DIALECT_LIKENESS.get(detect_dialect(first), 0.0)
+    return _body_likeness(first) if isinstance(first, dict) else 0.0
+
+
+def _body_likeness(record: dict[str, Json]) -> float:
+    if "traj" in record or "history" in record or "trajectory_format" in record:
+        return 0.0
+    if isinstance(record.get("info"), dict) and "mini_version" in record["info"]:
+        return 0.0
+    if "termination_reason" in record and "task_id" in record:
+        return 0.0
+    text = record.get("body")
+    if isinstance(text, str) and "status" in record:
+        return 0.95 if '"type":"message"' in text.replace('": "', '":"') else 0.0
+    for key in ("response", "request"):
+        inner = record.get(key)
+        if isinstance(inner, dict):
+            return 0.95 if _is_response(inner) else _body_likeness(inner)
+    if not isinstance(record.get("messages"), list):
+        return 0.0
+    likeness = _DIALECT_LIKENESS.get(detect_dialect(record["messages"]), 0.0)
+    # Both keys together are Anthropic's alone: OpenAI says its system prompt as a message.
+    return (
+        max(likeness, 0.9) if likeness and {"system", "max_tokens"} <= record.keys() else likeness
+    )
+
+
+def _is_response(record: Json) -> bool:
+    return (
+        isinstance(record, dict)
+        and record.get("type") == "message"
+        and record.get("role") == "assistant"
+        and isinstance(record.get("content"), list)
+        and "stop_reason" in record
+    )
+
+
+def _is_part(record: Json) -> bool:
+    if isinstance(record, dict):
+        return "role" in record or not record.keys() & _WHOLE_KEYS
+    return not isinstance(record, list)
+
+
+def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    ordinals = Ordinals()
+    return join_messages(
+        stream,
+        is_part=_is_part,
+        step=lambda found, index: anthropic_step(found.value, index, found.limits),
+        whole=lambda found: (_read_record(found, ordinals),),
+        run=lambda steps, first: _finish_messages(steps, first, ordinals),
+    )
+
+
+def _finish_messages(
+    steps: tuple[Step, ...], first: DecodedRecord, ordinals: Ordinals
+) -> Trajectory:
+    # A file that is one response body has the run's only id; a list of messages has none.
+    run_id = steps[0].id if len(steps) == 1 else None
+    draft = Trajectory(
+        id="",
+        name=run_id or "",
+        steps=steps,
+        source=Source(format=NAME, uri=first.uri, offset=first.offset, run_id=run_id),
+        workflow=NAME,
+        usage=total_usage(steps),
+    )
+    return finish(draft, ordinals, limits=first.limits, repairs=first.repairs)
+
+
+def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
+    record, limits = found.value, found.limits
+    if isinstance(record, list):
+        listed = [anthropic_step(message, index, limits) for index, message in enumerate(record)]
+        return _finish_messages(tuple(listed), found, ordinals)
+    bodies = unwrap_exchange(record, limits)
+    request = record if bodies is None else (bodies.request or {})
+    response = None if bodies is None else bodies.response
+    if bodies is not None and response is not None and "messages" in response:
+        # A recorded HTTP body may as well be what was sent.
+        request, response = response, None
+    envelope = msgspec.convert(request, MessageEnvelope)
+    steps = _exchange_steps(found, request, response)
+    extra = {
+        **((bodies and bodies.extra) or {}),
+        **(rest(request, ENVELOPE_KEYS | {"messages", "system"}) or {}),
+    }
+    run_id = envelope.source_id or (steps[-1].id if response is not None else None)
+    named = (envelope.workflow or NAME, envelope.task_name, envelope.trial_name)
+    draft = Trajectory(
+        id="",
+        name="/".join([n for n in named if n is not None]) if envelope.task_name else run_id or "",
+        steps=steps,
+        source=Source(format=NAME, uri=found.uri, offset=found.offset, run_id=run_id),
+        workflow=envelope.workflow or NAME,
+        task=envelope.task_name,
+        trial=envelope.trial_name,
+        agent=envelope.agent,
+        agent_version=envelope.agent_version,
+        tags=envelope.tags,
+        tools=tool_defs(envelope.tools),
+        outcome=envelope.outcome,
+        usage=total_usage(steps),
+        extra=extra or None,
+    )
+    return finish(draft, ordinals, limits=limits, repairs=found.repairs)
+
+
+def _exchange_steps(
+    found: DecodedRecord, request: dict[str, Json], response: dict[str, Json] | None
+) -> tuple[Step, ...]:
+    messages = request.get("messages", [])
+    if not isinstance(messages, list):
+        raise TraceError(f"`messages` is {str(messages)[:60]!r}; expected a list")
+    steps: list[Step] = []
+    system = request.get("system")
+    if system is not None:
+        parts = parse_blocks(system, 0, found.limits).parts
+        steps.append(Step(index=0, actor="system", parts=parts))
+    for message in messages:
+        steps.append(anthropic_step(message, len(steps), found.limits))
+    if response is not None:
+        steps.append(anthropic_step(response, len(steps), found.limits))
+    if not steps:
+        raise TraceError("a record without a single message; expected a list under `messages`")
+    return tuple(steps)
+
+
+FORMAT = FileFormat(NAME, _likeness, _read)

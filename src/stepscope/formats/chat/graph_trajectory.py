@@ -1,0 +1,141 @@
+"""Read agentevals' graph trajectories: which nodes of a LangGraph graph ran, turn by turn.
+
+One record is one thread: for each turn its input, the nodes in order, and the result, bare or as
+`extract_langgraph_trajectory_from_thread` gives it. A visit of a node is a step of which nothing
+but the node is known; what a node called or said on the way is not in such a file.
+Format: agentevals 0.0.9, `types.py` and `graph_trajectory/utils.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.fields import rest
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
+from stepscope.formats.opening import Opening
+from stepscope.formats.spans.messages import read_messages
+from stepscope.formats.spans.span import SpanMessage
+from stepscope.model import Actor, Json, Source, Step, StepKind, Trajectory
+from stepscope.safety.limits import Limits
+
+NAME = "graph_trajectory"
+# Where a graph begins and ends; its input and its result say the same.
+_EDGES = frozenset({"__start__", "__end__"})
+_PAUSE = "__interrupt__"
+_KEYS = frozenset({"inputs", "results", "steps", "outputs"})
+
+
+class _Graph(msgspec.Struct, gc=False):
+    steps: list[list[str]]
+    results: list[Any]
+    inputs: list[Any] | None = None
+
+
+def _likeness(opening: Opening) -> float:
+    return 0.95 if any(_is_like(record) for record in opening.records) else 0.0
+
+
+def _is_like(record: Json) -> bool:
+    held = _find_graph(record)
+    if held is None:
+        return False
+    turns = held["steps"]
+    return bool(turns) and all(
+        isinstance(nodes, list) and all(isinstance(node, str) for node in nodes) for nodes in turns
+    )
+
+
+def _find_graph(record: Json) -> dict[str, Json] | None:
+    """Return the object that has steps and results: a record, or what stands under `outputs`."""
+    for held in (record, record.get("outputs") if isinstance(record, dict) else None):
+        if isinstance(held, dict) and isinstance(held.get("results"), list):
+            if isinstance(held.get("steps"), list):
+                return held
+    return None
+
+
+def _runs(record: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
+    held, around = _find_graph(record.value), record.value
+    if held is None:
+        raise TraceError(
+            "a graph's trajectory needs lists under `results` and `steps`; found "
+            f"{str(around)[:60]!r}"
+        )
+    graph = msgspec.convert(held, _Graph)
+    inputs = around.get("inputs") if held is not around else graph.inputs
+    given = inputs if isinstance(inputs, list) else []
+    extra = {**(rest(held, _KEYS) or {}), **(rest(around, _KEYS) or {})}
+    if held is not around and graph.inputs:
+        extra["outputs_inputs"] = graph.inputs
+    if inputs is not None and inputs is not given:
+        extra["inputs"] = inputs
+    steps: list[Step] = []
+    for turn in range(max(len(given), len(graph.steps), len(graph.results))):
+        for made in _turn_steps(given[turn : turn + 1], graph, turn, record.limits):
+            steps.append(msgspec.structs.replace(made, index=len(steps)))
+    draft = Trajectory(
+        id="",
+        name="",
+        steps=tuple(steps),
+        source=Source(format=NAME, uri=record.uri, offset=record.offset),
+        workflow=NAME,
+        extra=extra or None,
+    )
+    return (finish(draft, ordinals, limits=record.limits, repairs=record.repairs),)
+
+
+def _turn_steps(given: list[Json], graph: _Graph, turn: int, limits: Limits) -> Iterator[Step]:
+    """Yield the steps of one turn, not yet numbered."""
+    for entry in given:
+        began = isinstance(entry, dict) and "__start__" in entry
+        around = rest(entry, frozenset({"__start__"})) if began else None
+        yield from _state_steps(entry["__start__"] if began else entry, "user", limits, around)
+    for node in graph.steps[turn] if turn < len(graph.steps) else ():
+        if node not in _EDGES:
+            yield _visit_step(node)
+    for result in graph.results[turn : turn + 1]:
+        yield from _state_steps(result, "agent", limits, None)
+
+
+def _state_steps(
+    held: Json, actor: Actor, limits: Limits, around: dict[str, Json] | None
+) -> Iterator[Step]:
+    """Yield the messages of a state; the last keeps what else the state and what is around say."""
+    made = [_message_step(message) for message in read_messages(held, actor, limits)]
+    listed = isinstance(held, dict) and isinstance(held.get("messages"), list)
+    beside = {**(around or {}), **((rest(held, frozenset({"messages"})) or {}) if listed else {})}
+    if beside and made:
+        made[-1] = msgspec.structs.replace(made[-1], extra={**beside, **(made[-1].extra or {})})
+    elif beside:
+        made = [Step(index=0, actor=actor, kind="other", extra=beside)]
+    yield from made
+
+
+def _message_step(message: SpanMessage) -> Step:
+    kind: StepKind = "call" if message.calls else "result" if message.results else "message"
+    return Step(
+        index=0,
+        actor=message.actor,
+        kind=kind,
+        parts=message.parts,
+        calls=message.calls,
+        results=message.results,
+        agent=message.name if message.actor == "agent" else None,
+        extra=message.extra,
+    )
+
+
+def _visit_step(node: str) -> Step:
+    """Return the visit of a node; one within a subgraph bears the name of the subgraph's node."""
+    graph, inside, _ = node.rpartition(":")
+    actor: Actor = "environment" if node == _PAUSE else "agent"
+    agent = None if node == _PAUSE else graph if inside else node
+    return Step(index=0, actor=actor, kind="other", agent=agent, extra={"node": node})
+
+
+FORMAT = RecordFormat(NAME, _likeness, read_each(_runs))

@@ -1,0 +1,293 @@
+"""Read LangChain messages: plain, under `data`, or serialised (`lc`), bare or in a graph's state.
+
+One run is: a file that is a list of messages (or one message a line); a record that is such a list;
+a record with `messages`, or with a state that has them under `values`. One message is one step; it
+may say `role` instead of `type`, as graphs take them. A tool's message says itself whether the tool
+failed. Calls that LangChain could not take apart are calls with a parse error. What stands in
+fields of a step is not repeated in `extra`; whatever else a message says is.
+Refuses lists of a thread's past states, each of which repeats the one before.
+Format: langchain-core 1.7.2, `messages` and `load/dump.py`; langgraph 1.2.22, `StateSnapshot`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.chat.messages import ENVELOPE_KEYS, MessageEnvelope
+from stepscope.formats.fields import (
+    anthropic_usage,
+    openai_usage,
+    rest,
+    text_at,
+    tool_defs,
+    total_usage,
+    uncounted_usage,
+)
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.format import DecodedRecord, FileFormat, join_messages
+from stepscope.formats.opening import Opening
+from stepscope.formats.spans import messages
+from stepscope.formats.spans.messages import read_messages
+from stepscope.formats.spans.span import SpanMessage
+from stepscope.model import Json, Quarantined, Source, Step, StepKind, Stream, Trajectory, Usage
+from stepscope.safety.limits import Limits
+
+_MESSAGE_TYPES = frozenset(
+    "human ai system tool function chat AIMessageChunk HumanMessageChunk SystemMessageChunk "
+    "ToolMessageChunk FunctionMessageChunk ChatMessageChunk".split()
+)
+# Types that no other format of messages has.
+_OWN_TYPES = _MESSAGE_TYPES - {"system", "tool", "function", "chat"}
+_OWN_KEYS = frozenset({"additional_kwargs", "response_metadata", "invalid_tool_calls"})
+_ROLES = frozenset("system developer user assistant tool function human ai".split())
+# Keys of lines that other recorders write under the same types.
+_FOREIGN_KEYS = frozenset({"sessionId", "uuid", "parentUuid", "message"})
+_WRAPPING_KEYS = frozenset("lc type id kwargs data".split())
+_MODEL_KEYS = ("model_name", "model", "model_id")
+_REASON_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
+
+
+def is_langchain_message(record: Json) -> bool:
+    """Say whether a record is a message in one of LangChain's forms, or one that says its role."""
+    if not isinstance(record, dict) or record.keys() & _FOREIGN_KEYS:
+        return False
+    inner = messages.unwrap_message(record)
+    if inner is not None and "content" in inner:
+        return text_at(inner, "type") in _MESSAGE_TYPES
+    if not isinstance(record.get("content"), str | list | None):
+        return False
+    if "role" in record:
+        known = text_at(record, "role") in _ROLES or text_at(record, "type") == "chat"
+        return known and ("content" in record or "tool_calls" in record)
+    return "content" in record and text_at(record, "type") in _MESSAGE_TYPES
+
+
+def is_surely_langchain(record: Json) -> bool:
+    """Say whether a message can be nobody else's: by its form, its type, or its keys."""
+    if not is_langchain_message(record):
+        return False
+    if messages.unwrap_message(record) is not None:
+        return True
+    if "role" in record and record.get("type") != "chat":
+        return False
+    return record.get("type") in _OWN_TYPES or bool(record.keys() & _OWN_KEYS)
+
+
+def langchain_step(value: Json, index: int, limits: Limits) -> Step:
+    """Return one message as the step at `index`.
+
+    Raises:
+        TraceError: it is no message.
+    """
+    if not is_langchain_message(value):
+        raise TraceError(
+            f"message {index} needs `content` and a `type` among human, ai, system and tool; found "
+            f"{str(value)[:60]!r}"
+        )
+    inner = messages.unwrap_message(value) or value
+    (said,) = read_messages(_with_role(inner), "user", limits)
+    ours = said.actor == "agent"
+    return Step(
+        index=index,
+        actor=said.actor,
+        kind=_step_kind(said),
+        parts=said.parts,
+        calls=said.calls,
+        results=said.results,
+        agent=_agent_name(inner) if ours else None,
+        model=messages.find_langchain_model(inner) if ours else None,
+        usage=_message_usage(inner),
+        finish_reason=messages.find_stop_reason(inner) if ours else None,
+        id=text_at(inner, "id"),
+        extra=_message_extra(value, inner, said),
+    )
+
+
+def _with_role(inner: dict[str, Json]) -> dict[str, Json]:
+    """Return a message with the role that its type or its own words give it.
+
+    A chat message may have any role; one that nobody else has is an agent's name.
+    """
+    role = text_at(inner, "role") or text_at(inner, "type") or ""
+    role = role.removesuffix("MessageChunk").lower()
+    return {**inner, "role": role if role in _ROLES or role == "function" else "ai"}
+
+
+def _agent_name(inner: dict[str, Json]) -> str | None:
+    role = text_at(inner, "role")
+    return text_at(inner, "name") or (role if role not in _ROLES else None)
+
+
+def _step_kind(said: SpanMessage) -> StepKind:
+    return "call" if said.calls else "result" if said.results else "message"
+
+
+def _message_usage(inner: dict[str, Json]) -> Usage | None:
+    """Return the tokens of a message: as LangChain counts them, else as the provider did."""
+    counted = messages.read_langchain_usage(inner.get("usage_metadata"))
+    about = inner.get("response_metadata")
+    if counted is not None or not isinstance(about, dict):
+        return counted
+    return openai_usage(about.get("token_usage")) or anthropic_usage(about.get("usage"))
+
+
+def _message_extra(
+    value: dict[str, Json], inner: dict[str, Json], said: SpanMessage
+) -> dict[str, Json] | None:
+    """Return what a message says that its step has no field for, and what its wrapping says."""
+    about, ours = inner.get("response_metadata"), said.actor == "agent"
+    around = {} if inner is value else rest(value, _WRAPPING_KEYS) or {}
+    found = {**around, **(rest(inner, _known_keys(inner, said)) or {})}
+    if "usage_metadata" not in found:
+        found["usage_metadata"] = uncounted_usage(inner.get("usage_metadata"))
+    if ours and isinstance(about, dict):
+        told = [
+            next((k for k in keys if text_at(about, k)), "") for keys in (_MODEL_KEYS, _REASON_KEYS)
+        ]
+        found["response_metadata"] = rest(about, frozenset(told))
+    return {k: v for k, v in found.items() if v not in (None, {})} or None
+
+
+def _known_keys(inner: dict[str, Json], said: SpanMessage) -> frozenset[str]:
+    """Return the keys of a message that its step has told in full."""
+    known = {"type", "role", "content"}
+    texts = {"id"} | ({"name"} if said.results or said.actor == "agent" else set())
+    if said.results:
+        texts.add("tool_call_id")
+        known |= {"artifact"} | ({"status"} if said.results[0].source == "explicit" else set())
+    known |= {key for key in texts if isinstance(inner.get(key), str)}
+    listed = [inner.get(key) or [] for key in ("tool_calls", "invalid_tool_calls")]
+    counts = [len(calls) if isinstance(calls, list) else len(said.calls) + 1 for calls in listed]
+    if sum(counts) <= len(said.calls):
+        known |= {"tool_calls", "invalid_tool_calls"}
+    if messages.read_langchain_usage(inner.get("usage_metadata")) is not None:
+        known.add("usage_metadata")
+    return frozenset(known)
+
+
+NAME = "langchain_messages"
+_WHOLE_KEYS = frozenset({"messages", "values"})
+_NO_ENVELOPE = MessageEnvelope()
+
+
+def _likeness(opening: Opening) -> float:
+    if not opening.records:
+        return 0.0
+    first = opening.records[0]
+    if opening.shape in {"array", "lines"} and is_langchain_message(first):
+        return _messages_likeness(list(opening.records))
+    if isinstance(first, dict):
+        first = (
+            _state_messages(first) if "values" not in first or opening.shape != "array" else None
+        )
+    return _messages_likeness(first) if isinstance(first, list) else 0.0
+
+
+def _messages_likeness(messages: list[Json]) -> float:
+    """Return how sure it is that messages are LangChain's: one of them must say so."""
+    # The last message of a cut head may lack anything.
+    whole = all(is_langchain_message(message) for message in messages[:-1])
+    return 0.95 if whole and any(map(is_surely_langchain, messages)) else 0.0
+
+
+def _state_messages(record: dict[str, Json]) -> Json:
+    """Return the messages of a state, bare or in a snapshot."""
+    held = record.get("values")
+    return held.get("messages") if isinstance(held, dict) else record.get("messages")
+
+
+def _is_part(record: Json) -> bool:
+    """Say whether a record is one message of the file's run rather than a run of its own."""
+    if isinstance(record, dict):
+        return is_langchain_message(record) or not record.keys() & _WHOLE_KEYS
+    return not isinstance(record, list)
+
+
+def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    ordinals = Ordinals()
+    return join_messages(
+        stream,
+        is_part=_is_part,
+        step=lambda found, index: langchain_step(found.value, index, found.limits),
+        whole=lambda found: (_read_record(found, ordinals),),
+        run=lambda steps, first: _finish_run(steps, first, ordinals),
+    )
+
+
+def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
+    record = found.value
+    around = record if isinstance(record, dict) else {}
+    listed = _state_messages(record) if isinstance(record, dict) else record
+    if not isinstance(listed, list) or not listed:
+        raise TraceError(f"needs a list of messages; found {str(listed)[:60]!r}")
+    steps = [langchain_step(each, index, found.limits) for index, each in enumerate(listed)]
+    return _finish_run(tuple(steps), found, ordinals, around)
+
+
+def _finish_run(
+    steps: tuple[Step, ...],
+    at: DecodedRecord,
+    ordinals: Ordinals,
+    around: dict[str, Json] | None = None,
+) -> Trajectory:
+    state = around or {}
+    envelope = _parse_envelope(state)
+    known = ENVELOPE_KEYS if envelope is not _NO_ENVELOPE else frozenset()
+    named = (envelope.workflow or NAME, envelope.task_name, envelope.trial_name)
+    thread = _find_thread(state)
+    draft = Trajectory(
+        id="",
+        name="/".join([part for part in named if part is not None]) if envelope.task_name else "",
+        steps=steps,
+        source=Source(format=NAME, uri=at.uri, offset=at.offset, run_id=envelope.source_id),
+        workflow=envelope.workflow or NAME,
+        task=envelope.task_name,
+        trial=envelope.trial_name,
+        agent=envelope.agent or next((s.agent for s in steps if s.actor == "agent"), None),
+        agent_version=envelope.agent_version,
+        tags={**envelope.tags, **({} if thread is None else {"session": thread})},
+        tools=tool_defs(envelope.tools if envelope.tools is not None else envelope.functions),
+        outcome=envelope.outcome,
+        usage=total_usage(steps),
+        extra=_state_extra(state, known),
+    )
+    return finish(draft, ordinals, limits=at.limits, repairs=at.repairs)
+
+
+def _parse_envelope(state: dict[str, Json]) -> MessageEnvelope:
+    """Return what stands around messages; a graph's state may use these names for anything."""
+    try:
+        return msgspec.convert(
+            {key: state[key] for key in ENVELOPE_KEYS & state.keys()}, MessageEnvelope
+        )
+    except msgspec.ValidationError:
+        return _NO_ENVELOPE
+
+
+def _find_thread(state: dict[str, Json]) -> str | None:
+    """Return the thread that a state is of, as its snapshot says."""
+    config = state.get("config")
+    for held in (config.get("configurable") if isinstance(config, dict) else None, state):
+        if isinstance(held, dict) and (thread := text_at(held, "thread_id")):
+            return thread
+    return None
+
+
+def _state_extra(state: dict[str, Json], known: frozenset[str]) -> dict[str, Json] | None:
+    """Return what a state says beyond its messages."""
+    values = state.get("values")
+    found = rest(state, known | _WHOLE_KEYS) or {}
+    if isinstance(values, dict):
+        if more := rest(values, frozenset({"messages"})):
+            found["values"] = more
+        if state.get("messages") is not None:
+            found["messages"] = state["messages"]
+    elif values is not None:
+        found["values"] = values
+    return found or None
+
+
+FORMAT = FileFormat(NAME, _likeness, _read)

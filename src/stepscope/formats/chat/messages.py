@@ -1,0 +1,489 @@
+"""OpenAI chat messages as steps, and what chat formats share: exchanges, envelopes, dialects.
+
+One message is one step, its index the message's position. An assistant's message with tool calls is
+a `call`, a tool's message a `result` of the environment. What a message says beyond the API's own
+keys stays in `extra`; null is absence. Which API a list of messages is of is decided by what only
+one of them says. Recorded traffic is unwrapped: `{"request": ..., "response": ...}`, and an HTTP
+exchange `{"status": ..., "headers": ..., "body": "<text>"}`. Message lists have no standard
+wrapping; the keys that users write around them (id, task, trial, agent, reward, tools, tags) are
+read where they are there, and everything else is kept.
+Format: OpenAI Python SDK 3.54.0, `types/chat/chat_completion_message_param.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.fields import data_part, parse_call, rest, text_at, url_part
+from stepscope.formats.tool_status import ToolStatus
+from stepscope.model import (
+    Actor,
+    Json,
+    Outcome,
+    Part,
+    ReferenceCall,
+    Step,
+    StepKind,
+    ToolCall,
+    ToolResult,
+)
+from stepscope.safety.json import decode
+from stepscope.safety.limits import Limits
+
+_PAIR_KEYS = frozenset({"request", "response"})
+_HTTP_KEYS = frozenset({"body"})
+# What stands beside a body in a recorded exchange, and in a line of a batch's output.
+_AROUND_BODY_KEYS = frozenset({"status", "status_code", "headers", "url"})
+
+
+class ExchangeBodies(NamedTuple):
+    """The two bodies of an API call, either of which may be missing, and the wrapping's rest."""
+
+    request: dict[str, Json] | None
+    response: dict[str, Json] | None
+    extra: dict[str, Json] | None
+
+
+def unwrap_exchange(record: dict[str, Json], limits: Limits) -> ExchangeBodies | None:
+    """Return the bodies of recorded traffic, None where the record is no wrapping.
+
+    Raises:
+        TraceError: a body is no JSON object.
+    """
+    if "response" in record and "messages" not in record and "role" not in record:
+        request, response = record.get("request"), record["response"]
+        return ExchangeBodies(
+            None if request is None else decode_body(request, "request", limits),
+            None if response is None else decode_body(response, "response", limits),
+            rest(record, _PAIR_KEYS),
+        )
+    if "body" in record and ("status" in record or "headers" in record):
+        return ExchangeBodies(
+            None, decode_body(record["body"], "body", limits), rest(record, _HTTP_KEYS)
+        )
+    return None
+
+
+def decode_body(value: Json, name: str, limits: Limits) -> dict[str, Json]:
+    """Return an API body as an object; text is decoded.
+
+    Raises:
+        TraceError: it is none; a streamed body (server-sent events) is told apart.
+    """
+    if isinstance(value, dict) and "body" in value and value.keys() & _AROUND_BODY_KEYS:
+        value = value["body"]
+    if isinstance(value, str):
+        if value.startswith(("event:", "data:")):
+            raise TraceError(f"`{name}` is a streamed body (server-sent events); record it whole")
+        value = decode(value.encode(), limits=limits).value
+    if isinstance(value, dict):
+        return value
+    raise TraceError(f"`{name}` is {str(value)[:60]!r}; expected a JSON object")
+
+
+_LIMITS = Limits()
+
+
+class CalledFunction(msgspec.Struct, gc=False):
+    """Which tool, and its arguments: JSON text as the API has it, or an object."""
+
+    name: str
+    arguments: str | dict[str, Json] | None = None
+
+
+class MessageCall(msgspec.Struct, gc=False):
+    """One entry of `tool_calls`."""
+
+    function: CalledFunction
+    id: str | None = None
+
+
+class CallMessage(msgspec.Struct, gc=False):
+    """A chat message as far as calls go; decoding into it skips everything else at C speed."""
+
+    tool_calls: list[MessageCall] | None = None
+
+
+def message_calls(
+    messages: Sequence[CallMessage] | Sequence[Mapping[str, Json]] | bytes,
+    *,
+    limits: Limits = _LIMITS,
+) -> tuple[ToolCall, ...]:
+    """Return every tool call of the messages in order; arguments that are no JSON are kept as text.
+
+    Args:
+        messages: decoded `CallMessage`s, plain dictionaries, or the JSON array itself.
+        limits: nesting and size of the arguments.
+
+    Raises:
+        TraceError: the messages have another shape; says where.
+
+    >>> message_calls([{"tool_calls": [{"function": {"name": "f"}}]}, {"role": "user"}])[0].name
+    'f'
+    """
+    try:
+        if isinstance(messages, bytes):
+            typed = msgspec.json.decode(messages, type=list[CallMessage])
+        elif messages and isinstance(messages[0], CallMessage):
+            typed = messages  # type: ignore[assignment]  # all entries are of one kind
+        else:
+            typed = msgspec.convert(messages, list[CallMessage])
+    except msgspec.MsgspecError as e:
+        raise TraceError(f"these are no chat messages with tool calls: {e}") from e
+    return tuple(
+        parse_call(call.function.name, call.function.arguments, call.id, limits=limits)
+        for message in typed
+        if message.tool_calls
+        for call in message.tool_calls
+    )
+
+
+def reference_calls(calls: Sequence[ToolCall]) -> list[ReferenceCall]:
+    """Return calls as reference calls; one whose arguments are no object asks for none."""
+    return [
+        ReferenceCall(call.name, call.arguments if isinstance(call.arguments, dict) else {})
+        for call in calls
+    ]
+
+
+_ACTORS: dict[str, Actor] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "agent",
+    "tool": "environment",
+    "function": "environment",
+}
+ROLES = frozenset(_ACTORS)
+_SPEAKERS = frozenset({"system", "user", "assistant"})
+_PLAIN_KEYS = frozenset({"role", "content"})
+_ASSISTANT_KEYS = frozenset({"role", "content", "tool_calls", "function_call"})
+# What an assistant may say in a field of its own, in the order of its parts.
+_THOUGHT_KEYS = ("reasoning", "reasoning_content")
+_SPOKEN_KEYS = frozenset({*_THOUGHT_KEYS, "refusal", "name"})
+_RESULT_KEYS = frozenset({"role", "content", "name", "tool_call_id"})
+_CALL_KEYS = frozenset({"id", "type", "function", "custom"})
+_FUNCTION_KEYS = frozenset({"name", "arguments", "input"})
+
+
+class MessageOptions(NamedTuple):
+    """How messages are read: who judges a result's text, and the limits."""
+
+    judge: Callable[[str], ToolStatus]
+    limits: Limits
+
+
+def chat_steps(messages: list[Json], reading: MessageOptions) -> tuple[Step, ...]:
+    """Return one step a message.
+
+    Raises:
+        TraceError: a message that is none, naming its position.
+    """
+    return tuple([chat_step(message, index, reading) for index, message in enumerate(messages)])
+
+
+def chat_step(message: Json, index: int, reading: MessageOptions) -> Step:
+    """Return one message as the step at `index`.
+
+    Raises:
+        TraceError: no object, an unknown role, or a field of another type than the API's.
+    """
+    if type(message) is not dict:
+        raise _shape_error(index, "an object", message)
+    role = message.get("role")
+    actor = _ACTORS.get(role) if type(role) is str else None
+    if actor is None:
+        raise _shape_error(index, f"a `role` among {', '.join(_ACTORS)}", role)
+    if actor == "environment":
+        return _result_step(message, index, reading)
+    content = message.get("content")
+    if type(content) is not str:
+        parts = content_parts(content, index)
+    elif not content:
+        parts = ()
+    else:
+        parts = (Part("text", content),)
+        if len(message) == 2 and role in _SPEAKERS:
+            # Most messages of most runs: a role and its text.
+            return Step(index=index, actor=actor, parts=parts)
+    if actor == "agent":
+        return _assistant_step(message, index, parts, reading)
+    extra = rest(message, _PLAIN_KEYS)
+    if role == "developer":
+        extra = {"role": role, **(extra or {})}
+    return Step(index=index, actor=actor, parts=parts, extra=extra)
+
+
+def _assistant_step(
+    message: dict[str, Json], index: int, parts: tuple[Part, ...], reading: MessageOptions
+) -> Step:
+    listed, legacy = message.get("tool_calls"), message.get("function_call")
+    calls = (
+        () if listed is None and legacy is None else _message_calls(listed, legacy, index, reading)
+    )
+    kind: StepKind = "call" if calls else "message"
+    extra = rest(message, _ASSISTANT_KEYS)
+    if extra is None or _SPOKEN_KEYS.isdisjoint(extra):
+        return Step(index=index, actor="agent", kind=kind, parts=parts, calls=calls, extra=extra)
+    said = {key: _expect_text(extra.pop(key), key, index) for key in _SPOKEN_KEYS & extra.keys()}
+    thoughts = [Part("reasoning", said[key]) for key in _THOUGHT_KEYS if key in said]
+    refusals = [Part("refusal", said["refusal"])] if "refusal" in said else []
+    return Step(
+        index=index,
+        actor="agent",
+        kind=kind,
+        parts=(*thoughts, *parts, *refusals),
+        calls=calls,
+        agent=said.get("name"),
+        extra=extra or None,
+    )
+
+
+def _message_calls(
+    listed: Json, legacy: Json, index: int, reading: MessageOptions
+) -> tuple[ToolCall, ...]:
+    if listed is not None and type(listed) is not list:
+        raise _shape_error(index, "a list under `tool_calls`", listed)
+    calls = tuple([_message_call(call, index, reading) for call in listed or ()])
+    return (
+        calls if legacy is None else (*calls, _message_call({"function": legacy}, index, reading))
+    )
+
+
+def _message_call(call: Json, index: int, reading: MessageOptions) -> ToolCall:
+    if type(call) is not dict:
+        raise _shape_error(index, "objects under `tool_calls`", call)
+    function = call.get("function")
+    if function is None:
+        function = call.get("custom")
+    if type(function) is not dict or type(function.get("name")) is not str:
+        raise _shape_error(index, "a `function` with a `name` in every tool call", function)
+    call_id = call.get("id")
+    extra = None
+    if not (call.keys() <= _CALL_KEYS and function.keys() <= _FUNCTION_KEYS):
+        extra = {**(rest(call, _CALL_KEYS) or {}), **(rest(function, _FUNCTION_KEYS) or {})} or None
+    if "custom" in call:
+        # A custom tool takes free text, which is no broken JSON.
+        given = function.get("input")
+        return ToolCall(function["name"], given, _expect_id(call_id, index), extra=extra)
+    return parse_call(
+        function["name"],
+        function.get("arguments"),
+        _expect_id(call_id, index),
+        limits=reading.limits,
+        extra=extra,
+    )
+
+
+def _result_step(message: dict[str, Json], index: int, reading: MessageOptions) -> Step:
+    content = message.get("content")
+    parts = content_parts(content, index)
+    text = content if type(content) is str else "\n".join([p.text for p in parts if p.text])
+    name = message.get("name")
+    result = ToolResult(
+        _expect_id(message.get("tool_call_id"), index),
+        None if name is None else _expect_text(name, "name", index),
+        parts,
+        None,
+        *reading.judge(text),
+    )
+    return Step(
+        index=index,
+        actor="environment",
+        kind="result",
+        results=(result,),
+        extra=rest(message, _RESULT_KEYS),
+    )
+
+
+def content_parts(content: Json, index: int) -> tuple[Part, ...]:
+    """Return a message's content as parts: text, a list of content parts, or nothing.
+
+    Raises:
+        TraceError: content of another type.
+    """
+    if type(content) is str:
+        return (Part("text", content),) if content else ()
+    if content is None:
+        return ()
+    if type(content) is not list:
+        raise _shape_error(index, "text, a list or null under `content`", content)
+    return tuple([_content_part(part, index) for part in content])
+
+
+def _content_part(part: Json, index: int) -> Part:
+    if isinstance(part, str):
+        return Part("text", part)
+    if isinstance(part, dict):
+        return _typed_part(part)
+    raise _shape_error(index, "objects in a `content` list", part)
+
+
+def _typed_part(part: dict[str, Json]) -> Part:
+    match part:
+        case {"type": "text" | "input_text" | "output_text", "text": str(text)}:
+            return Part("text", text, extra=rest(part, frozenset({"type", "text"})))
+        case {"type": "refusal", "refusal": str(text)}:
+            return Part("refusal", text, extra=rest(part, frozenset({"type", "refusal"})))
+        case {"type": "image_url", "image_url": {"url": str(url)} as image}:
+            return url_part("image", url, extra=rest(image, frozenset({"url"})))
+        case {"type": "input_image", "image_url": str(url)}:
+            return url_part("image", url, extra=rest(part, frozenset({"type", "image_url"})))
+        case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(form)}}:
+            return data_part("audio", f"audio/{form}", data)
+        case {"type": "file", "file": {"file_data": str(data)} as file}:
+            return url_part("file", data, extra=rest(file, frozenset({"file_data"})))
+    return Part("data", extra=part)
+
+
+def _expect_text(value: Json, key: str, index: int) -> str:
+    if isinstance(value, str):
+        return value
+    raise _shape_error(index, f"text under `{key}`", value)
+
+
+def _expect_id(value: Json, index: int) -> str | None:
+    if value is None or type(value) is str:
+        return value
+    raise _shape_error(index, "text as a call's id", value)
+
+
+def _shape_error(index: int, expected: str, found: Json) -> TraceError:
+    return TraceError(f"message {index} needs {expected}; found {str(found)[:60]!r}")
+
+
+# A shell command as mini-swe-agent's models write one, and how an observation of its begins.
+FENCE = re.compile(r"```(?:mswea_bash_command|bash)[^\S\n]*\n(.*?)\n```", re.DOTALL)
+RETURNED = re.compile(r"\s*<returncode>\s*(-?\d{1,10})\s*</returncode>")
+# Its own fence, which nobody else writes.
+_OWN_FENCE = "```mswea_bash_command"
+
+Dialect = Literal["openai", "anthropic", "anthropic-like", "either", "none"]
+
+# Block types that only Anthropic's content lists hold.
+_BLOCKS = frozenset(
+    "tool_use tool_result thinking redacted_thinking server_tool_use document mcp_tool_use".split()
+)
+_OPENAI_ROLES = ROLES - {"user", "assistant"}
+_OPENAI_KEYS = ("tool_calls", "function_call", "refusal", "tool_call_id")
+_OPENAI_BLOCKS = frozenset({"image_url", "input_audio", "file", "input_text", "output_text"})
+
+
+def is_chat_message(record: Json) -> bool:
+    """Say whether a record looks like one chat message of either API."""
+    return (
+        isinstance(record, dict)
+        and isinstance(record.get("role"), str)
+        and record["role"] in ROLES
+        and ("content" in record or "tool_calls" in record or "function_call" in record)
+        and isinstance(record.get("content"), str | list | None)
+    )
+
+
+def detect_dialect(messages: Iterable[Json]) -> Dialect:
+    """Return whose messages these are.
+
+    >>> detect_dialect([{"role": "user", "content": "hi"}])
+    'either'
+    >>> detect_dialect([{"role": "tool", "content": "done", "tool_call_id": "1"}])
+    'openai'
+    """
+    seen: Dialect = "none"
+    for message in messages:
+        if not is_chat_message(message):
+            # The last message of a cut head may lack its content.
+            if not (isinstance(message, dict) and text_at(message, "role") in ROLES):
+                return "none"
+            continue
+        if message["role"] in _OPENAI_ROLES or any(key in message for key in _OPENAI_KEYS):
+            return "openai"
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else []
+        types = {text_at(block, "type") for block in blocks if isinstance(block, dict)}
+        if _BLOCKS.intersection(types):
+            return "anthropic"
+        if _OPENAI_BLOCKS.intersection(types):
+            return "openai"
+        if types and message["role"] == "assistant":
+            seen = "anthropic-like"
+        elif seen == "none":
+            seen = "either"
+    return seen
+
+
+def has_run_fences(messages: Iterable[Json]) -> bool:
+    """Say whether fenced commands of the assistant were run, and answered as mini-swe-agent does.
+
+    A chat in which code is only shown is none of these.
+    """
+    commanded = False
+    for message in messages:
+        role, text = None, None
+        if isinstance(message, dict):
+            role, text = message.get("role"), text_at(message, "content")
+        if commanded and role == "user" and text is not None and RETURNED.match(text):
+            return True
+        commanded = role == "assistant" and text is not None and FENCE.search(text) is not None
+        if commanded and text is not None and _OWN_FENCE in text:
+            return True
+    return False
+
+
+# The tolerance of tau-bench, whose rewards are the ones users copy.
+_PASSING = 1 - 1e-6
+
+
+class MessageEnvelope(msgspec.Struct, gc=False):
+    """The keys around `messages`, typed; a key of another type refuses the record."""
+
+    id: str | int | None = None
+    run_id: str | int | None = None
+    task: str | int | None = None
+    task_id: str | int | None = None
+    trial: str | int | None = None
+    workflow: str | None = None
+    agent: str | None = None
+    agent_version: str | None = None
+    model: str | None = None
+    reward: float | None = None
+    success: bool | None = None
+    tags: dict[str, str] = {}
+    tools: list[Any] | None = None
+    functions: list[Any] | None = None
+
+    @property
+    def source_id(self) -> str | None:
+        """The recorder's own id of the run."""
+        found = self.run_id if self.run_id is not None else self.id
+        return None if found is None else str(found)
+
+    @property
+    def task_name(self) -> str | None:
+        """The task's id, else its name."""
+        found = self.task_id if self.task_id is not None else self.task
+        return None if found is None else str(found)
+
+    @property
+    def trial_name(self) -> str | None:
+        """The trial, as text."""
+        return None if self.trial is None else str(self.trial)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Pass or fail by `success`, else by `reward`."""
+        if self.success is not None:
+            return Outcome("pass" if self.success else "fail", "check", self.reward, "success flag")
+        if self.reward is None:
+            return Outcome()
+        passed = self.reward >= _PASSING
+        return Outcome(
+            "pass" if passed else "fail", "reward", self.reward, f"reward {self.reward:g}"
+        )
+
+
+ENVELOPE_KEYS = frozenset(MessageEnvelope.__struct_fields__)

@@ -1,0 +1,510 @@
+"""Read OpenAI Responses items, bare or as requests and responses, with what answers continue.
+
+One run is: a file that is a list of items (or one item a line); a record that is such a list; a
+response, with its request where it was recorded (as an HTTP exchange, a line of a batch, or `input`
+and `output` side by side). A response that names an earlier one of the file
+(`previous_response_id`) continues that one's run; one that names another is a run of its own, and
+says so. Runs that may be continued are held back; the oldest is let go when they are too many or
+too large, so that a file of any length is read in bounded memory. Items carry no flag of a tool's
+failure but the provider's own: the status of any other output is inferred and marked so.
+Format: OpenAI API reference; OpenAI Python SDK 3.54.0, `types/responses/response.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.chat.messages import (
+    ENVELOPE_KEYS,
+    MessageEnvelope,
+    MessageOptions,
+    is_chat_message,
+    unwrap_exchange,
+)
+from stepscope.formats.chat.response_items import (
+    is_response_item,
+    item_step,
+    join_turns,
+    number_steps,
+    offered_tools,
+)
+from stepscope.formats.fields import (
+    openai_usage,
+    parse_time,
+    rest,
+    text_at,
+    time_bounds,
+    tool_defs,
+    total_usage,
+    uncounted_usage,
+)
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.format import (
+    DecodedRecord,
+    FileFormat,
+    StepCollector,
+    decode_records,
+    quarantine_record,
+)
+from stepscope.formats.opening import Opening
+from stepscope.formats.tool_status import infer_text_status
+from stepscope.model import Json, Part, Quarantined, Source, Step, Stream, ToolDef, Trajectory, Warn
+from stepscope.safety.json import Repair
+from stepscope.safety.limits import MIB
+
+NAME = "openai_responses"
+_BODY_KEYS = frozenset(
+    "input output messages instructions usage object created_at completed_at previous_response_id "
+    "custom_id".split()
+)
+_ENDED_WELL = frozenset({None, "completed"})
+
+
+class ResponseRun(NamedTuple):
+    """A record as a run; `answer` is its response's own id, `earlier` the one that it continues."""
+
+    draft: Trajectory
+    answer: str | None
+    earlier: str | None
+
+
+def read_items(listed: list[Json], found: DecodedRecord) -> tuple[list[Step], tuple[ToolDef, ...]]:
+    """Return a list of items as turns, and the tools that items among them offer."""
+    reading = MessageOptions(infer_text_status, found.limits)
+    steps = join_turns([item_step(item, index, reading) for index, item in enumerate(listed)])
+    return steps, tool_defs([tool for item in listed for tool in offered_tools(item)]) or ()
+
+
+def read_response(found: DecodedRecord) -> ResponseRun:
+    """Return a record as the run that it tells.
+
+    Raises:
+        TraceError: it holds neither input nor output, or an item that is none.
+        msgspec.ValidationError: a key around them is of another type.
+    """
+    record = found.value
+    if not isinstance(record, dict):
+        raise TraceError(f"expected a request or a response; found {str(record)[:60]!r}")
+    request, response, around = _split_exchange(record, found)
+    envelope = msgspec.convert(
+        {**_repeated_request(response), **request, **around}, MessageEnvelope
+    )
+    steps, tools = _request_steps(request, response, found)
+    if response is not None:
+        made, more = _answer_steps(response, found, request_model=envelope.model)
+        steps, tools = [*steps, *made], (*tools, *more)
+    if not steps:
+        raise TraceError("a record without an item; expected a list under `input` or `output`")
+    placed_steps = number_steps(steps)
+    answer = None if response is None else text_at(response, "id")
+    run_id = envelope.source_id or answer
+    task = envelope.task_name or text_at(record, "custom_id")
+    named = "/".join(filter(None, (envelope.workflow or NAME, task, envelope.trial_name)))
+    start, end = time_bounds(placed_steps)
+    draft = Trajectory(
+        id="",
+        name=named if task else run_id or "",
+        steps=placed_steps,
+        source=Source(format=NAME, uri=found.uri, offset=found.offset, run_id=run_id),
+        workflow=envelope.workflow or NAME,
+        task=task,
+        trial=envelope.trial_name,
+        agent=envelope.agent,
+        agent_version=envelope.agent_version,
+        tags=envelope.tags,
+        tools=_all_tools(envelope, tools),
+        outcome=envelope.outcome,
+        termination=None if response is None else _termination(response),
+        usage=total_usage(placed_steps),
+        start=start,
+        end=end,
+        extra=_exchange_extra(request, response, around),
+    )
+    return ResponseRun(draft, answer, _previous_response(request, response))
+
+
+def _split_exchange(
+    record: dict[str, Json], found: DecodedRecord
+) -> tuple[dict[str, Json], dict[str, Json] | None, dict[str, Json]]:
+    """Return what was asked, what was answered, and what the wrapping says beside."""
+    bodies = unwrap_exchange(record, found.limits)
+    if bodies is not None:
+        return bodies.request or {}, bodies.response, bodies.extra or {}
+    if record.get("object") == "response":
+        return {}, record, {}
+    return record, record if "output" in record else None, {}
+
+
+def _repeated_request(response: dict[str, Json] | None) -> dict[str, Json]:
+    """Return what a response repeats of its request."""
+    answer = response or {}
+    return {key: answer[key] for key in ("tools", "model") if key in answer}
+
+
+def _request_steps(
+    request: dict[str, Json], response: dict[str, Json] | None, found: DecodedRecord
+) -> tuple[list[Step], tuple[ToolDef, ...]]:
+    """Return the instructions as a first step, then the input."""
+    instructions = request.get("instructions")
+    if instructions is None and response is not None:
+        instructions = response.get("instructions")
+    given = request.get("input", request.get("messages"))
+    listed = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    if listed is not None and not isinstance(listed, list):
+        raise TraceError(f"`input` is {str(given)[:60]!r}; expected text or a list of items")
+    if isinstance(instructions, str):
+        system = [Step(index=0, actor="system", parts=(Part("text", instructions),))]
+    else:
+        system = read_items(instructions, found)[0] if isinstance(instructions, list) else []
+    steps, tools = read_items(listed or [], found)
+    return [*system, *steps], tools
+
+
+def _answer_steps(
+    response: dict[str, Json], found: DecodedRecord, *, request_model: str | None
+) -> tuple[list[Step], tuple[ToolDef, ...]]:
+    """Return the turns of an answer; the last carries its usage and how it ended."""
+    output, failure = response.get("output"), _response_error(response)
+    if not isinstance(output, list) and not (output is None and failure is not None):
+        raise TraceError(f"`output` is {str(output)[:60]!r}; expected a list of items")
+    steps, tools = read_items(output or [], found)
+    model = text_at(response, "model") or request_model
+    if not any(step.actor == "agent" for step in steps):
+        steps = [*steps, Step(index=len(steps), actor="agent")]
+    mine = [at for at, step in enumerate(steps) if step.actor == "agent"]
+    for at in mine:
+        steps[at] = msgspec.structs.replace(steps[at], model=model)
+    first, last = mine[0], mine[-1]
+    start = parse_time(response.get("created_at"))
+    steps[first] = msgspec.structs.replace(steps[first], start=start)
+    beside = uncounted_usage(response.get("usage"))
+    extra = {**(steps[last].extra or {}), **({"usage": beside} if beside else {})}
+    steps[last] = msgspec.structs.replace(
+        steps[last],
+        extra=extra or None,
+        usage=openai_usage(response.get("usage")),
+        finish_reason=_finish_reason(response),
+        end=parse_time(response.get("completed_at")),
+        error=failure,
+    )
+    return steps, tools
+
+
+def _response_error(response: dict[str, Json]) -> str | None:
+    match response.get("error"):
+        case {"message": str(message)}:
+            return message
+        case None:
+            return "failed" if response.get("status") == "failed" else None
+        case other:
+            return str(other)[:200]
+
+
+def _finish_reason(response: dict[str, Json]) -> str | None:
+    details = response.get("incomplete_details")
+    reason = text_at(details, "reason") if isinstance(details, dict) else None
+    return reason or text_at(response, "status")
+
+
+def _termination(response: dict[str, Json]) -> str | None:
+    status = text_at(response, "status")
+    if status in _ENDED_WELL:
+        return None
+    reason = _response_error(response) or _finish_reason(response)
+    return status if reason in {None, status} else f"{status}: {reason}"
+
+
+def _previous_response(request: dict[str, Json], response: dict[str, Json] | None) -> str | None:
+    held = text_at(response or {}, "previous_response_id")
+    return held or text_at(request, "previous_response_id")
+
+
+def _all_tools(envelope: MessageEnvelope, more: tuple[ToolDef, ...]) -> tuple[ToolDef, ...] | None:
+    offered = tool_defs(envelope.tools if envelope.tools is not None else envelope.functions)
+    return offered if not more else (*(offered or ()), *more)
+
+
+def _exchange_extra(
+    request: dict[str, Json], response: dict[str, Json] | None, around: dict[str, Json]
+) -> dict[str, Json] | None:
+    found: dict[str, Json] = {}
+    for side in (around, request, response or {}):
+        found.update(rest(side, ENVELOPE_KEYS | _BODY_KEYS) or {})
+    return found or None
+
+
+# Runs held back, and bytes of their records: what a file of answers from many conversations at
+# once has open, and a fraction of the memory that reading may take.
+_HELD_RUNS = 1000
+_HELD_BYTES = 64 * MIB
+_encode_canonical = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass(slots=True)
+class HeldRun:
+    """A run that may be continued.
+
+    Attributes:
+        tolds: what its records tell, in order.
+        first: its first record.
+        raws: the bytes of all of its records.
+        repairs: of all of its records.
+    """
+
+    tolds: list[ResponseRun]
+    first: DecodedRecord
+    raws: list[bytes]
+    repairs: list[Repair]
+
+    @property
+    def draft(self) -> Trajectory:
+        """The whole run."""
+        return _join_records(self.tolds) if len(self.tolds) > 1 else self.tolds[0].draft
+
+
+class ResponseChains:
+    """Takes the records of a file in order and gives back the runs that are let go."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, HeldRun] = {}
+        self._latest: dict[str, int] = {}
+        self._count = 0
+        self._size = 0
+
+    def take(self, told: ResponseRun, record: DecodedRecord) -> list[HeldRun]:
+        """Continue a run that is held, or begin one; return the runs that were let go for it."""
+        at = None if told.earlier is None else self._latest.pop(told.earlier, None)
+        if at is None:
+            at = self._begin(told, record)
+        else:
+            held = self._held[at]
+            held.tolds.append(told)
+            held.raws.append(record.raw)
+            held.repairs += record.repairs
+        self._size += len(record.raw)
+        if told.answer is not None:
+            self._latest[told.answer] = at
+        gone: list[HeldRun] = []
+        while len(self._held) > _HELD_RUNS or (self._size > _HELD_BYTES and len(self._held) > 1):
+            gone.append(self._let_go(next(iter(self._held))))
+        return gone
+
+    def rest(self) -> list[HeldRun]:
+        """Return every run that is still held, in the order of their first records."""
+        return [self._let_go(at) for at in list(self._held)]
+
+    def _begin(self, told: ResponseRun, record: DecodedRecord) -> int:
+        if told.earlier is not None:
+            reason = f"it continues response {told.earlier!r}, which is not open in this file"
+            warn = Warn("earlier_response_missing", reason, 0)
+            draft = told.draft
+            draft = msgspec.structs.replace(draft, warnings=(*draft.warnings, warn))
+            told = told._replace(draft=draft)
+        self._count += 1
+        self._held[self._count] = HeldRun([told], record, [record.raw], list(record.repairs))
+        return self._count
+
+    def _let_go(self, at: int) -> HeldRun:
+        held = self._held.pop(at)
+        answer = held.tolds[-1].answer
+        if answer is not None and self._latest.get(answer) == at:
+            del self._latest[answer]
+        self._size -= sum([len(raw) for raw in held.raws])
+        return held
+
+
+def _join_records(tolds: list[ResponseRun]) -> Trajectory:
+    """Return one run of what its records tell; the last says how it ended."""
+    drafts = [told.draft for told in tolds]
+    first, last = drafts[0], drafts[-1]
+    steps = number_steps(_join_steps(drafts))
+    start, end = time_bounds(steps)
+    outcomes = [draft.outcome for draft in drafts if draft.outcome.status != "unknown"]
+    tags = {key: value for draft in drafts for key, value in draft.tags.items()}
+    return msgspec.structs.replace(
+        first,
+        steps=steps,
+        task=next((draft.task for draft in drafts if draft.task is not None), None),
+        trial=next((draft.trial for draft in drafts if draft.trial is not None), None),
+        tags=tags,
+        tools=_join_tools(drafts),
+        termination=last.termination,
+        outcome=outcomes[-1] if outcomes else first.outcome,
+        usage=total_usage(steps),
+        start=start,
+        end=end,
+        extra=_join_extra(tolds),
+    )
+
+
+def _join_steps(drafts: list[Trajectory]) -> list[Step]:
+    """Return all steps; every request says the instructions again, and only others are a step."""
+    steps: list[Step] = []
+    told: Step | None = None
+    for draft in drafts:
+        first = draft.steps[0]
+        again = told is not None and first.actor == "system" and first.parts == told.parts
+        steps += draft.steps[1:] if again else draft.steps
+        if first.actor == "system":
+            told = first
+    return steps
+
+
+def _join_tools(drafts: list[Trajectory]) -> tuple[ToolDef, ...] | None:
+    """Return every tool that was offered, once; None where no record says which."""
+    listed = [draft.tools for draft in drafts if draft.tools is not None]
+    found = {_encode_canonical(tool): tool for tools in listed for tool in tools}
+    return tuple(found.values()) if listed else None
+
+
+def _join_extra(tolds: list[ResponseRun]) -> dict[str, Json] | None:
+    """Return what the first answer says, and under `continued` what each later one does otherwise.
+
+    A later answer's own id is told there too.
+    """
+    said = tolds[0].draft.extra or {}
+    continued: list[Json] = []
+    for told in tolds[1:]:
+        more = told.draft.extra or {}
+        later = {key: value for key, value in more.items() if said.get(key) != value}
+        continued.append({"id": told.answer, **later} if told.answer is not None else later)
+    return {**said, "continued": continued}
+
+
+_WHOLE_KEYS = frozenset({"input", "output", "messages", "request", "response", "body"})
+# What backends' exports with an `input` and an `output` say beside them.
+_FOREIGN_KEYS = frozenset("run_type traceId trace_id observations span_data spans".split())
+
+
+def _likeness(opening: Opening) -> float:
+    if not opening.records:
+        return 0.0
+    first = opening.records[0]
+    if opening.shape in {"array", "lines"} and (is_chat_message(first) or is_response_item(first)):
+        return 0.9 if any(is_response_item(record) for record in opening.records) else 0.0
+    if isinstance(first, list):
+        return 0.9 if any(map(is_response_item, first)) else 0.0
+    return _body_likeness(first) if isinstance(first, dict) else 0.0
+
+
+def _body_likeness(record: dict[str, Json]) -> float:
+    if text_at(record, "object") == "response":
+        return 0.95
+    body = record.get("body")
+    if isinstance(body, str) and "status" in record:
+        return 0.95 if '"object":"response"' in body.replace('": "', '":"') else 0.0
+    for key in ("response", "request", "body"):
+        inner = record.get(key)
+        if isinstance(inner, str):
+            return 0.95 if '"object":"response"' in inner.replace('": "', '":"') else 0.0
+        if isinstance(inner, dict):
+            return _body_likeness(inner)
+    if record.keys() & _FOREIGN_KEYS:
+        return 0.0
+    given, made = record.get("input", record.get("messages")), record.get("output")
+    if isinstance(made, list) and made and all(is_response_item(item) for item in made):
+        return 0.9
+    if isinstance(given, list) and all(
+        is_response_item(item) or is_chat_message(item) for item in given
+    ):
+        asked = any(map(is_response_item, given)) or ("input" in record and "model" in record)
+        return 0.9 if asked and "output" not in record else 0.0
+    return 0.0
+
+
+def _is_part(record: Json) -> bool:
+    """Say whether a record is one item of the file's run rather than a run of its own."""
+    if isinstance(record, dict):
+        return "role" in record or is_response_item(record) or not record.keys() & _WHOLE_KEYS
+    return not isinstance(record, list)
+
+
+class _LooseItems(StepCollector):
+    """Items that stand by themselves in a file: together they are one run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tools: list[Json] = []
+
+    def take(self, record: DecodedRecord) -> None:
+        """Take the next item.
+
+        Raises:
+            TraceError: it is none.
+        """
+        reading = MessageOptions(infer_text_status, record.limits)
+        self.add(item_step(record.value, self.count, reading), record)
+        self.tools += offered_tools(record.value)
+
+    def run(self, ordinals: Ordinals) -> Trajectory | None:
+        """Return the run, None where no item stood by itself.
+
+        Raises:
+            TraceError: it has more steps than the limit, or cannot be written.
+        """
+        if self.first is None:
+            return None
+        steps, gaps = self.joined(join_turns)
+        draft = _draft_items(steps, self.first, self.tools)
+        draft = msgspec.structs.replace(draft, warnings=tuple(gaps))
+        return finish(draft, ordinals, limits=self.first.limits, repairs=self.repairs)
+
+
+def _draft_items(steps: list[Step], first: DecodedRecord, tools: list[Json]) -> Trajectory:
+    listed = number_steps(steps)
+    return Trajectory(
+        id="",
+        name="",
+        steps=listed,
+        source=Source(format=NAME, uri=first.uri, offset=first.offset),
+        workflow=NAME,
+        tools=tool_defs(tools) or None,
+        usage=total_usage(listed),
+    )
+
+
+def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    ordinals, loose, chains = Ordinals(), _LooseItems(), ResponseChains()
+    for record in decode_records(stream):
+        if isinstance(record, Quarantined):
+            loose.lost()
+            yield record
+            continue
+        try:
+            if _is_part(record.value):
+                loose.take(record)
+            elif isinstance(record.value, list):
+                steps, tools = read_items(record.value, record)
+                run = msgspec.structs.replace(_draft_items(steps, record, []), tools=tools or None)
+                yield finish(run, ordinals, limits=record.limits, repairs=record.repairs)
+            else:
+                yield from _finish_held(chains.take(read_response(record), record), ordinals)
+        except (TraceError, msgspec.ValidationError) as e:
+            if _is_part(record.value):
+                loose.lost()
+            yield quarantine_record(record, e)
+    yield from _finish_held(chains.rest(), ordinals)
+    try:
+        run_of_items = loose.run(ordinals)
+    except TraceError as e:
+        assert loose.first is not None
+        yield quarantine_record(loose.first, e)
+    else:
+        if run_of_items is not None:
+            yield run_of_items
+
+
+def _finish_held(held: list[HeldRun], ordinals: Ordinals) -> Iterator[Trajectory | Quarantined]:
+    for one in held:
+        try:
+            yield finish(one.draft, ordinals, limits=one.first.limits, repairs=one.repairs)
+        except TraceError as e:
+            yield quarantine_record(one.first._replace(raw=b"\n".join(one.raws)), e)
+
+
+FORMAT = FileFormat(NAME, _likeness, _read)

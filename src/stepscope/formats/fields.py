@@ -1,0 +1,332 @@
+"""Fields that many formats share: calls, tools, times, token counts, images and files.
+
+Token counts have one meaning: input includes cache, output includes reasoning. OpenAI's and ATIF's
+input already includes the cache; Anthropic's excludes it, so both cache counts are added. A count
+that is no whole number, or below zero, is absent. Times are nanoseconds UTC beside the text as it
+stood. A link to an image or a file is never followed.
+Source: OpenAI SDK 3.54.0 `CompletionUsage`, `ResponseUsage`; Anthropic SDK 2.12.0 `Usage`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Annotated
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.model import Instant, Json, Part, PartKind, Step, ToolCall, ToolDef, Usage
+from stepscope.safety.json import decode
+from stepscope.safety.limits import Limits
+
+# Arguments that hold no objects and no number beyond 64 bits; others are the door's business.
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_decode_flat = msgspec.json.Decoder(
+    dict[str, str | _Int64 | float | bool | list[str] | None]
+).decode
+
+
+def parse_call(
+    name: str,
+    arguments: Json,
+    call_id: str | None,
+    *,
+    limits: Limits,
+    extra: dict[str, Json] | None = None,
+) -> ToolCall:
+    """Return a tool call; arguments given as text are decoded, and kept as text beside.
+
+    Text that is no JSON is data: the call then has `parse_error` and no arguments. Empty text is
+    how some recorders write a call without arguments. What the door repaired is named in `extra`.
+    """
+    if type(arguments) is not str:
+        return ToolCall(name, arguments, call_id, extra=extra)
+    try:
+        flat = _decode_flat(arguments)
+    except (msgspec.MsgspecError, UnicodeError):
+        flat = None
+    # Nearly every call is plain and short: as many colons as keys, so that none came twice.
+    if (
+        flat is not None
+        and len(flat) == arguments.count(":")
+        and len(arguments) <= limits.text_bytes
+        and "\\u0000" not in arguments
+    ):
+        return ToolCall(name, flat, call_id, arguments, extra=extra)
+    if not arguments.strip():
+        return ToolCall(name, {}, call_id, arguments, extra=extra)
+    try:
+        value, repairs = decode(arguments.encode(), limits=limits)
+    except TraceError as e:
+        return ToolCall(name, None, call_id, arguments, str(e), extra=extra)
+    if repairs:
+        extra = {**(extra or {}), "repaired": [repair.code for repair in repairs]}
+    return ToolCall(name, value, call_id, arguments, extra=extra)
+
+
+def text_at(record: dict[str, Json], key: str) -> str | None:
+    """Return the text under a key, None where there is none, or something else than text."""
+    value = record.get(key)
+    return value if isinstance(value, str) else None
+
+
+def rest(record: dict[str, Json], known: frozenset[str]) -> dict[str, Json] | None:
+    """Return what a record says beyond the known keys, None where it says nothing more.
+
+    A key that holds null says nothing.
+    """
+    if record.keys() <= known:
+        return None
+    return {k: v for k, v in record.items() if k not in known and v is not None} or None
+
+
+def tool_defs(listed: list[Json] | None) -> tuple[ToolDef, ...] | None:
+    """Return the tools that a request offered, in OpenAI's, Anthropic's or a bare shape."""
+    return None if listed is None else tuple([tool_def(tool) for tool in listed])
+
+
+def tool_def(tool: Json) -> ToolDef:
+    """Return one offered tool; what it says beyond name, description and schema is kept."""
+    if not isinstance(tool, dict):
+        return ToolDef(str(tool))
+    inner = tool.get("function")
+    about = inner if isinstance(inner, dict) else tool
+    name, told, schema = about.get("name"), about.get("description"), None
+    for key in ("parameters", "input_schema"):
+        schema = about[key] if isinstance(about.get(key), dict) else schema
+    known = frozenset({"name", "description", "parameters", "input_schema", "type"})
+    extra = {**(rest(about, known) or {})}
+    if about is not tool:
+        extra.update(rest(tool, frozenset({"type", "function"})) or {})
+    kind = tool.get("type")
+    if kind is not None and kind != "function":
+        extra["type"] = kind
+    return ToolDef(
+        name if isinstance(name, str) else str(kind or ""),
+        told if isinstance(told, str) else None,
+        schema,
+        extra=extra or None,
+    )
+
+
+def data_part(
+    kind: PartKind, media_type: str | None, data: str, *, extra: dict[str, Json] | None = None
+) -> Part:
+    """Return a part holding base64 `data`; size in bytes and hash are of what it decodes to.
+
+    Text that is no base64 is kept as it is, without size and hash.
+    """
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return Part(kind, media_type=media_type, data=data, extra=extra)
+    return Part(
+        kind,
+        media_type=media_type,
+        size=len(content),
+        sha256=sha256(content).hexdigest(),
+        data=data,
+        extra=extra,
+    )
+
+
+def url_part(kind: PartKind, url: str, *, extra: dict[str, Json] | None = None) -> Part:
+    """Return a part for a URL: a `data:` URL is taken apart, any other is only kept.
+
+    >>> url_part("image", "data:image/png;base64,aGk=").size
+    2
+    """
+    head, comma, data = url.partition(",")
+    if comma and head.startswith("data:") and head.endswith(";base64"):
+        return data_part(kind, head[5:-7] or None, data, extra=extra)
+    return Part(kind, uri=url, extra=extra)
+
+
+class ModelStats(msgspec.Struct, gc=False):
+    """`model_stats`, as far as it is read; the whole stays in the run's `extra`."""
+
+    instance_cost: float | None = None
+    tokens_sent: int | None = None
+    tokens_received: int | None = None
+    api_calls: int | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens of the run, None where none were counted."""
+        sent, received = self.tokens_sent or 0, self.tokens_received or 0
+        if min(sent, received) < 0 or not sent + received:
+            return None
+        return Usage(input_total=self.tokens_sent, output_total=self.tokens_received)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The cost of the run in USD, None where no call of a model was counted."""
+        return None if self.api_calls == 0 and not self.instance_cost else self.instance_cost
+
+
+_ISO = re.compile(
+    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9})\d*)?\s*(Z|z|[+-]\d\d:?\d\d|)\Z"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+# Most times have six digits of a second and an offset, and Python reads those ten times as fast.
+_USUAL_LENGTH = len("2025-12-24T10:00:00.500000+01:00")
+# Which unit a bare number is in: seconds since 1970 have ten digits until 2286, and every finer
+# unit three more.
+_UNITS = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000), (1e20, 1))
+
+
+def parse_time(value: Json) -> Instant | None:
+    """Return an ISO 8601 text or a number since 1970 as a time, None where it is neither.
+
+    Without an offset a time is taken as UTC. Digits finer than nanoseconds are cut.
+
+    >>> parse_time("2025-12-24T10:00:00.5Z").ns
+    1766570400500000000
+    >>> parse_time(1766570400).ns, parse_time("soon")
+    (1766570400000000000, None)
+    """
+    if isinstance(value, str):
+        return _parse_time_text(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    for limit, factor in _UNITS:
+        if abs(value) < limit:
+            return Instant(round(value * factor), str(value))
+    return None
+
+
+def _parse_time_text(text: str) -> Instant | None:
+    if len(text) == _USUAL_LENGTH and text[0] == "2" and text[10:20:9] == "T." and text[26] in "+-":
+        try:
+            return Instant((datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND * 1000, text)
+        except ValueError:
+            return None
+    match = _ISO.match(text)
+    if match is None:
+        return None
+    moment, fraction, zone = match.groups()
+    zone = "+00:00" if zone in {"", "Z", "z"} else zone
+    try:
+        seconds = datetime.fromisoformat(moment + zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    whole = int((seconds - _EPOCH).total_seconds())
+    return Instant(whole * 1_000_000_000 + int((fraction or "0").ljust(9, "0")), text)
+
+
+def time_bounds(steps: Sequence[Step]) -> tuple[Instant | None, Instant | None]:
+    """Return the earliest start and the latest time of any step, None where no step has times."""
+    starts = [step.start for step in steps if step.start is not None]
+    ends = [step.end for step in steps if step.end is not None]
+    first = min(starts, key=lambda time: time.ns, default=None)
+    last = max(starts + ends, key=lambda time: time.ns, default=None)
+    return first, last
+
+
+# What a usage of OpenAI's or LangChain's counts, in its own object and in those of its details.
+_COUNTED = frozenset(
+    "prompt_tokens input_tokens completion_tokens output_tokens total_tokens".split()
+)
+_DETAILED = frozenset(
+    "cached_tokens cache_write_tokens reasoning_tokens "
+    "cache_read cache_creation cache_write reasoning".split()
+)
+_DETAILS = frozenset(
+    "prompt_tokens_details input_tokens_details completion_tokens_details output_tokens_details "
+    "input_token_details output_token_details".split()
+)
+
+
+def openai_usage(usage: Json) -> Usage | None:
+    """Return the usage of a Chat Completions or Responses body, None where it has none."""
+    if not isinstance(usage, dict):
+        return None
+    inputs = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
+    outputs = usage.get("completion_tokens_details") or usage.get("output_tokens_details")
+    return _usage_or_none(
+        Usage(
+            input_total=_token_count(usage, "prompt_tokens", "input_tokens"),
+            cache_read=_token_count(inputs, "cached_tokens"),
+            cache_write=_token_count(inputs, "cache_write_tokens"),
+            output_total=_token_count(usage, "completion_tokens", "output_tokens"),
+            reasoning=_token_count(outputs, "reasoning_tokens"),
+        )
+    )
+
+
+def uncounted_usage(usage: Json) -> dict[str, Json] | None:
+    """Return what a usage of OpenAI's or LangChain's says beyond its counts, None for nothing.
+
+    >>> uncounted_usage({"prompt_tokens": 3, "prompt_tokens_details": {"audio_tokens": 1}})
+    {'prompt_tokens_details': {'audio_tokens': 1}}
+    """
+    if not isinstance(usage, dict):
+        return None
+    found: dict[str, Json] = {}
+    for key, value in usage.items():
+        if key in _DETAILS and isinstance(value, dict):
+            value = {inner: n for inner, n in value.items() if inner not in _DETAILED} or None
+        if key not in _COUNTED and value is not None:
+            found[key] = value
+    return found or None
+
+
+def anthropic_usage(usage: Json) -> Usage | None:
+    """Return the usage of an Anthropic message, cache added to its input; None without any.
+
+    >>> anthropic_usage({"input_tokens": 3, "cache_read_input_tokens": 40}).input_total
+    43
+    """
+    if not isinstance(usage, dict):
+        return None
+    fresh = _token_count(usage, "input_tokens")
+    read = _token_count(usage, "cache_read_input_tokens")
+    written = _token_count(usage, "cache_creation_input_tokens")
+    return _usage_or_none(
+        Usage(
+            input_total=None if fresh is None else fresh + (read or 0) + (written or 0),
+            cache_read=read,
+            cache_write=written,
+            output_total=_token_count(usage, "output_tokens"),
+            reasoning=_token_count(usage.get("output_tokens_details"), "thinking_tokens"),
+        )
+    )
+
+
+def total_usage(steps: Iterable[Step]) -> Usage | None:
+    """Return the sum of the usages of steps; a field that no step has stays None."""
+    usages = [step.usage for step in steps if step.usage is not None]
+    return _usage_or_none(
+        Usage(
+            input_total=_sum_counts(usage.input_total for usage in usages),
+            cache_read=_sum_counts(usage.cache_read for usage in usages),
+            cache_write=_sum_counts(usage.cache_write for usage in usages),
+            output_total=_sum_counts(usage.output_total for usage in usages),
+            reasoning=_sum_counts(usage.reasoning for usage in usages),
+        )
+    )
+
+
+def _usage_or_none(usage: Usage) -> Usage | None:
+    return None if usage == Usage() else usage
+
+
+def _sum_counts(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _token_count(usage: Json, *keys: str) -> int | None:
+    if not isinstance(usage, dict):
+        return None
+    for key in keys:
+        count = usage.get(key)
+        if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
+            return count
+    return None

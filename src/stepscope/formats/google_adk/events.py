@@ -1,0 +1,400 @@
+"""Events of a Google ADK session as steps, and contents of the Gemini API, which events hold.
+
+One event is one step. A transfer to another agent is a handoff. An event that a later one repeats
+whole (`partial`) is marked as replayed. What an event says beyond a step's fields stays in `extra`,
+empty defaults left out. Keys are in snake case or camel case, by how the record was saved. A part
+says what it is by the one key that is not null. Whether a function's response is an error is
+guessed from what it says; what code gave is told by its outcome.
+Format: google-adk 2.13.0, `events/event.py`, `sessions/session.py` (sessions of versions before 1.0
+keep what the model was asked and answered in `event_logs`); google-genai 2.34.0, `types.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.fields import data_part, parse_time, rest, text_at, tool_defs
+from stepscope.formats.spans.attributes import find_count
+from stepscope.formats.spans.messages import read_result_parts
+from stepscope.formats.tool_status import ToolStatus, infer_object_status, infer_text_status
+from stepscope.model import (
+    Actor,
+    Json,
+    Part,
+    PartKind,
+    Step,
+    StepKind,
+    ToolCall,
+    ToolDef,
+    ToolResult,
+    Usage,
+)
+
+_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_CALL = frozenset({"id", "name", "args"})
+_SERVED = frozenset({"id", "tool_type", "args"})
+_RESPONSE = frozenset({"id", "name", "response"})
+_CONTENT = frozenset({"parts", "role"})
+_COUNTED = frozenset(
+    "prompt_token_count tool_use_prompt_token_count candidates_token_count thoughts_token_count "
+    "cached_content_token_count total_token_count".split()
+)
+# JSON of the API's own library has base64 in the alphabet that is safe in URLs.
+_URL_SAFE = str.maketrans("-_", "+/")
+
+
+class AdkContent(NamedTuple):
+    """What a content holds, sorted by what it is; `extra` is what it says beside its parts."""
+
+    parts: tuple[Part, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    extra: dict[str, Json] | None = None
+
+
+def to_snake_keys(record: dict[str, Json]) -> dict[str, Json]:
+    """Return a record with its own keys in snake case, nulls left out; values are as they were.
+
+    >>> to_snake_keys({"invocationId": "e", "author": None})
+    {'invocation_id': 'e'}
+    """
+    found: dict[str, Json] = {}
+    for key, value in record.items():
+        plain = _CAPITAL.sub(r"_\1", key).lower() if "_" not in key else key
+        if value is not None:
+            found[key if plain in found else plain] = value
+    return found
+
+
+def read_adk_content(content: Json, where: str) -> AdkContent:
+    """Return a content's parts, calls and results; `where` is named in errors.
+
+    Raises:
+        TraceError: it is no object with a list of objects under `parts`.
+    """
+    if content is None:
+        return AdkContent()
+    listed = content.get("parts") if isinstance(content, dict) else content
+    if listed is None and isinstance(content, dict):
+        listed = []
+    if not isinstance(listed, list):
+        raise TraceError(f"{where} needs a list under `parts`; found {str(content)[:60]!r}")
+    beside = rest(content, _CONTENT) if isinstance(content, dict) else None
+    return read_adk_parts(listed, where)._replace(extra=beside)
+
+
+def read_adk_parts(listed: list[Json], where: str) -> AdkContent:
+    """Return a list of parts, sorted.
+
+    Raises:
+        TraceError: one is no object.
+    """
+    parts: list[Part] = []
+    calls: list[ToolCall] = []
+    results: list[ToolResult] = []
+    for entry in listed:
+        if not isinstance(entry, dict):
+            raise TraceError(f"{where} needs objects as `parts`; found {str(entry)[:60]!r}")
+        piece = _piece(to_snake_keys(entry))
+        if isinstance(piece, Part):
+            parts.append(piece)
+        elif isinstance(piece, ToolCall):
+            calls.append(piece)
+        elif isinstance(piece, ToolResult):
+            results.append(piece)
+    return AdkContent(tuple(parts), tuple(calls), tuple(results))
+
+
+def _piece(entry: dict[str, Json]) -> Part | ToolCall | ToolResult | None:
+    """Return what one part is, None where it says nothing."""
+    match entry:
+        case {"function_call": dict(inner)}:
+            return read_function_call(inner, rest(entry, frozenset({"function_call"})))
+        case {"function_response": dict(inner)}:
+            return read_function_response(inner, rest(entry, frozenset({"function_response"})))
+        case {"tool_call": dict(inner)}:
+            return _served(to_snake_keys(inner), rest(entry, frozenset({"tool_call"})))
+        case {"tool_response": dict(inner)}:
+            return read_function_response(inner, rest(entry, frozenset({"tool_response"})))
+        case {"executable_code": dict(inner)}:
+            beside = rest(entry, frozenset({"executable_code"}))
+            return ToolCall("code_execution", to_snake_keys(inner), kind="builtin", extra=beside)
+        case {"code_execution_result": dict(inner)}:
+            return _ran(to_snake_keys(inner), rest(entry, frozenset({"code_execution_result"})))
+        case {"inline_data": dict(inner)}:
+            return _medium(to_snake_keys(inner), rest(entry, frozenset({"inline_data"})))
+        case {"file_data": dict(inner)}:
+            return _linked(to_snake_keys(inner), rest(entry, frozenset({"file_data"})))
+        case {"text": str(text)}:
+            thought = entry.get("thought") is True
+            extra = rest(entry, frozenset({"text", "thought"} if thought else {"text"}))
+            return Part("reasoning" if thought else "text", text, extra=extra)
+    return Part("data", extra=entry) if entry else None
+
+
+def read_function_call(record: dict[str, Json], beside: dict[str, Json] | None = None) -> ToolCall:
+    """Return a function's call; `beside` is what its part says of it."""
+    about = to_snake_keys(record)
+    extra = {**(rest(about, _CALL) or {}), **(beside or {})} or None
+    name, own, args = text_at(about, "name") or "", text_at(about, "id"), about.get("args")
+    return ToolCall(name, {} if args is None else args, own, extra=extra)
+
+
+def _served(about: dict[str, Json], beside: dict[str, Json] | None) -> ToolCall:
+    """Return a call of a tool that the provider runs."""
+    extra = {**(rest(about, _SERVED) or {}), **(beside or {})} or None
+    name, args = text_at(about, "tool_type") or "", about.get("args")
+    arguments = {} if args is None else args
+    return ToolCall(name, arguments, text_at(about, "id"), kind="server", extra=extra)
+
+
+def read_function_response(
+    record: dict[str, Json], beside: dict[str, Json] | None = None
+) -> ToolResult:
+    """Return a function's response; one value under `result` is what it gave back."""
+    about = to_snake_keys(record)
+    held = about.get("response")
+    bare = held["result"] if isinstance(held, dict) and held.keys() == {"result"} else held
+    parts = () if bare == {} else read_result_parts(bare)
+    said = "\n".join([part.text for part in parts if part.text is not None])
+    judged = infer_object_status(bare, said) if isinstance(bare, dict) else infer_text_status(said)
+    extra = {**(rest(about, _RESPONSE) or {}), **(beside or {})} or None
+    structured = held if isinstance(held, dict) else None
+    name, own = text_at(about, "name"), text_at(about, "id")
+    return ToolResult(own, name, parts, structured, *judged, extra=extra)
+
+
+def _ran(about: dict[str, Json], beside: dict[str, Json] | None) -> ToolResult:
+    outcome, output = text_at(about, "outcome"), text_at(about, "output")
+    judged = ToolStatus("unknown", "none", None)
+    if outcome == "OUTCOME_OK":
+        judged = ToolStatus("ok", "explicit", None)
+    elif outcome is not None and outcome != "OUTCOME_UNSPECIFIED":
+        judged = ToolStatus("error", "explicit", outcome)
+    extra = {**(rest(about, frozenset({"outcome", "output"})) or {}), **(beside or {})} or None
+    return ToolResult(None, "code_execution", read_result_parts(output), None, *judged, extra=extra)
+
+
+def _find_part_kind(media_type: str | None) -> PartKind:
+    sort = (media_type or "").partition("/")[0]
+    return "image" if sort == "image" else "audio" if sort == "audio" else "file"
+
+
+def _medium(about: dict[str, Json], beside: dict[str, Json] | None) -> Part:
+    media_type, data = text_at(about, "mime_type"), text_at(about, "data")
+    extra = {**(rest(about, frozenset({"mime_type", "data"})) or {}), **(beside or {})} or None
+    if data is None:
+        return Part(_find_part_kind(media_type), media_type=media_type, extra=extra)
+    return data_part(
+        _find_part_kind(media_type), media_type, data.translate(_URL_SAFE), extra=extra
+    )
+
+
+def _linked(about: dict[str, Json], beside: dict[str, Json] | None) -> Part:
+    media_type, uri = text_at(about, "mime_type"), text_at(about, "file_uri")
+    extra = {**(rest(about, frozenset({"mime_type", "file_uri"})) or {}), **(beside or {})} or None
+    return Part(_find_part_kind(media_type), media_type=media_type, uri=uri, extra=extra)
+
+
+def read_adk_usage(metadata: Json) -> Usage | None:
+    """Return the tokens of one answer, None where none are told.
+
+    The prompt includes what was cached, but not the results of the provider's own tools; the
+    candidates exclude thoughts.
+    """
+    if not isinstance(metadata, dict):
+        return None
+    about = to_snake_keys(metadata)
+    prompt, served = (
+        find_count(about, "prompt_token_count"),
+        find_count(about, "tool_use_prompt_token_count"),
+    )
+    made, thought = (
+        find_count(about, "candidates_token_count"),
+        find_count(about, "thoughts_token_count"),
+    )
+    known = [tokens for tokens in (made, thought) if tokens is not None]
+    usage = Usage(
+        input_total=None if prompt is None else prompt + (served or 0),
+        cache_read=find_count(about, "cached_content_token_count"),
+        output_total=sum(known) if known else None,
+        reasoning=thought,
+    )
+    return None if usage == Usage() else usage
+
+
+def list_uncounted(metadata: Json) -> dict[str, Json] | None:
+    """Return what a usage says beyond the counts that `read_adk_usage` reads, None for nothing."""
+    return rest(to_snake_keys(metadata), _COUNTED) if isinstance(metadata, dict) else None
+
+
+_KNOWN = frozenset(
+    "id author content timestamp usage_metadata model_version finish_reason error_code "
+    "error_message".split()
+)
+_TRANSCRIPTS = ("input_transcription", "output_transcription")
+
+
+def is_adk_event(record: Json) -> bool:
+    """Say whether a record is one event of a session."""
+    if not isinstance(record, dict) or not isinstance(record.get("author"), str):
+        return False
+    invoked = "invocation_id" in record or "invocationId" in record
+    return invoked and bool(record.keys() & {"content", "actions", "options", "timestamp"})
+
+
+def read_event_step(event: Json, index: int) -> Step:
+    """Return one event as the step at `index`.
+
+    Raises:
+        TraceError: no object, or a content that is none.
+    """
+    if not isinstance(event, dict):
+        raise TraceError(f"event {index} is {str(event)[:60]!r}; expected an object")
+    about = to_snake_keys(event)
+    held = _content(about, index)
+    actions = about.get("actions")
+    done = to_snake_keys(actions) if isinstance(actions, dict) else {}
+    target = text_at(done, "transfer_to_agent")
+    author = text_at(about, "author") or ""
+    actor = _actor(author, held) if target is None else "agent"
+    results = held.results if target is None else tuple(map(_handed, held.results))
+    return Step(
+        index=index,
+        actor=actor,
+        kind=_find_step_kind(held, done, target),
+        parts=held.parts,
+        calls=held.calls,
+        results=results,
+        agent=author or None if actor == "agent" else None,
+        model=text_at(about, "model_version"),
+        usage=read_adk_usage(about.get("usage_metadata")),
+        start=parse_time(about.get("timestamp")),
+        finish_reason=text_at(about, "finish_reason"),
+        error=_failure(about),
+        id=text_at(about, "id") or None,
+        replayed=about.get("partial") is True,
+        extra=_extra(about, done, target, held.extra),
+    )
+
+
+def _content(about: dict[str, Json], index: int) -> AdkContent:
+    held = read_adk_content(about.get("content"), f"event {index}")
+    if held.parts or held.calls or held.results:
+        return held
+    for key in _TRANSCRIPTS:
+        spoken = about.get(key)
+        if isinstance(spoken, dict) and isinstance(spoken.get("text"), str):
+            return held._replace(parts=(Part("text", spoken["text"]),))
+    return held
+
+
+def _handed(result: ToolResult) -> ToolResult:
+    """Return the answer to a transfer's call, which came about."""
+    if result.status != "unknown":
+        return result
+    return msgspec.structs.replace(result, status="ok", source="protocol")
+
+
+def _actor(author: str, held: AdkContent) -> Actor:
+    if held.results and not held.calls and not held.parts:
+        return "environment"
+    return "user" if author == "user" else "agent"
+
+
+def _find_step_kind(held: AdkContent, done: dict[str, Json], target: str | None) -> StepKind:
+    if target is not None:
+        return "handoff"
+    if "compaction" in done:
+        return "compaction"
+    return "call" if held.calls else "result" if held.results else "message"
+
+
+def _failure(about: dict[str, Json]) -> str | None:
+    code, message = about.get("error_code"), text_at(about, "error_message")
+    if code is None and message is None:
+        return None
+    return ": ".join([str(said) for said in (code, message) if said is not None])
+
+
+def _extra(
+    about: dict[str, Json],
+    done: dict[str, Json],
+    target: str | None,
+    beside: dict[str, Json] | None,
+) -> dict[str, Json] | None:
+    found = _said(rest(about, _KNOWN) or {})
+    used = list_uncounted(about.get("usage_metadata"))
+    found |= {k: v for k, v in (("content", beside), ("usage_metadata", used)) if v is not None}
+    acted = _said(done)
+    acted.pop("transfer_to_agent", None)
+    if isinstance(about.get("actions"), dict):
+        found.pop("actions", None)
+    if acted:
+        found["actions"] = acted
+    node = found.get("node_info")
+    if isinstance(node, dict) and not any(node.values()):
+        del found["node_info"]
+    return ({"to": target} if target is not None else {}) | found or None
+
+
+def _said(about: dict[str, Json]) -> dict[str, Json]:
+    """Return what is no default: the SDK writes empty objects and lists where there is nothing."""
+    return {key: value for key, value in about.items() if value not in ({}, [], "")}
+
+
+def add_model_logs(steps: list[Step], logs: Json) -> list[Step]:
+    """Return steps with the tokens and models that a session's log of model calls has of them."""
+    answers: dict[str, dict[str, Json]] = {}
+    for log in logs if isinstance(logs, list) else ():
+        answer = log.get("model_response") if isinstance(log, dict) else None
+        if isinstance(answer, dict) and isinstance(log.get("event_id"), str):
+            answers[log["event_id"]] = answer
+    return [
+        step if step.id is None or step.id not in answers else _with_log(step, answers[step.id])
+        for step in steps
+    ]
+
+
+def _with_log(step: Step, answer: dict[str, Json]) -> Step:
+    candidates = answer.get("candidates")
+    first = candidates[0] if isinstance(candidates, list) and candidates else None
+    reason = text_at(first, "finish_reason") if isinstance(first, dict) else None
+    return msgspec.structs.replace(
+        step,
+        usage=step.usage or read_adk_usage(answer.get("usage_metadata")),
+        model=step.model or text_at(answer, "model_version"),
+        finish_reason=step.finish_reason or reason,
+    )
+
+
+def read_declarations(listed: Json, agent: str | None = None) -> tuple[ToolDef, ...]:
+    """Return the functions that a model was offered, in lists of declarations."""
+    found: dict[str, ToolDef] = {}
+    for tool in listed if isinstance(listed, list) else ():
+        about = to_snake_keys(tool) if isinstance(tool, dict) else {}
+        functions = about.get("function_declarations")
+        for function in functions if isinstance(functions, list) else ():
+            if not isinstance(function, dict):
+                continue
+            plain = to_snake_keys(function)
+            if "parameters_json_schema" in plain:
+                plain["parameters"] = plain.pop("parameters_json_schema")
+            (one,) = tool_defs([plain]) or ()
+            found.setdefault(one.name, msgspec.structs.replace(one, agent=agent))
+    return tuple(found.values())
+
+
+def list_offered_tools(logs: Json) -> tuple[ToolDef, ...]:
+    """Return the functions that the model calls of a log offered, each once."""
+    found: dict[str, ToolDef] = {}
+    for log in logs if isinstance(logs, list) else ():
+        match log:
+            case {"model_request": {"config": {"tools": list(listed)}}}:
+                for tool in read_declarations(listed):
+                    found.setdefault(tool.name, tool)
+    return tuple(found.values())

@@ -1,0 +1,352 @@
+"""Events of OpenHands up to 0.x as steps: actions, observations, metrics.
+
+An action of the agent is a call, with the arguments that the model wrote where its response is
+recorded; the observation names its cause. What others ran is not the agent's call. Exit codes,
+`success` and error events are explicit. Every event repeats the response it is of and the metrics
+so far: the response stays with its first event, and of the metrics what is new. `message` renders
+what an event says otherwise, and is not kept. Prompt tokens include what was read from and written
+to the cache.
+Format: All-Hands-AI/OpenHands 0.59, `openhands/events/serialization`, `openhands/llm/metrics.py`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.fields import openai_usage, parse_call, parse_time, rest, text_at, url_part
+from stepscope.formats.spans.attributes import find_count, find_number, normalise_usage
+from stepscope.formats.tool_status import ToolStatus, infer_text_status
+from stepscope.model import Actor, Json, Part, Step, StepKind, ToolCall, ToolResult, Usage
+from stepscope.safety.limits import Limits
+
+
+class RunMetrics:
+    """Keeps the metrics of a run: `last` is the latest snapshot, None before any.
+
+    Where `metrics` of the whole run are known beforehand, they hold.
+    """
+
+    def __init__(self, metrics: Json = None) -> None:
+        self.last: dict[str, Json] | None = None
+        self._by_response: dict[str, Usage] = {}
+        self._read = 0
+        self._final = False
+        self._seen: dict[str, Json] = {}
+        if isinstance(metrics, dict):
+            self.snapshot(metrics)
+            self._final = True
+
+    def snapshot(self, metrics: dict[str, Json]) -> dict[str, Json]:
+        """Take the metrics as far as they have come, and return what is new in them."""
+        before, self._seen = self._seen, metrics
+        self.last = self.last if self._final else metrics
+        listed = metrics.get("token_usages")
+        told = listed if isinstance(listed, list) else []
+        for entry in told[min(self._read, len(told)) :]:
+            own = text_at(entry, "response_id") if isinstance(entry, dict) else None
+            tokens = _tokens(entry)
+            if own is not None and tokens is not None:
+                self._by_response[own] = tokens
+        self._read = max(self._read, len(told))
+        return {
+            key: value[len(before[key]) :] if _grew(before.get(key), value) else value
+            for key, value in metrics.items()
+            if value is not None
+        }
+
+    def once(self, response_id: str) -> Usage | None:
+        """Return the tokens of one response to who asks first for them."""
+        return self._by_response.pop(response_id, None)
+
+    @property
+    def total(self) -> Usage | None:
+        """The tokens of the whole run."""
+        return None if self.last is None else _tokens(self.last.get("accumulated_token_usage"))
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the run cost, as reported; nothing at all is how an unknown price is written."""
+        return None if self.last is None else find_number(self.last, "accumulated_cost") or None
+
+
+def _grew(before: Json, now: Json) -> bool:
+    """Say whether a list is an earlier one and more."""
+    if not isinstance(before, list) or not isinstance(now, list):
+        return False
+    return now[: len(before)] == before
+
+
+def _tokens(entry: Json) -> Usage | None:
+    if not isinstance(entry, dict):
+        return None
+    return normalise_usage(
+        find_count(entry, "prompt_tokens"),
+        find_count(entry, "completion_tokens"),
+        read=find_count(entry, "cache_read_tokens"),
+        written=find_count(entry, "cache_write_tokens"),
+        reasoning=find_count(entry, "reasoning_tokens"),
+    )
+
+
+_ACTORS: dict[str, Actor] = {"agent": "agent", "user": "user", "environment": "environment"}
+# Actions that ask no tool for anything, and what kind of step they are.
+_KINDS: dict[str, StepKind] = {
+    "system": "message",
+    "message": "message",
+    "finish": "message",
+    "reject": "message",
+    "recall": "retrieval",
+    "condensation": "compaction",
+    "condensation_request": "compaction",
+    "change_agent_state": "other",
+    "null": "other",
+    "start": "other",
+    "pause": "other",
+    "resume": "other",
+    "stop": "other",
+}
+# What an action's arguments say that its step has a field for.
+_TEXTS = ("content", "final_thought", "summary", "query")
+_META = frozenset({"function_name", "tool_call_id", "model_response", "total_calls_in_response"})
+_EVENT = frozenset(
+    "timestamp source message cause action observation args extras content success "
+    "tool_call_metadata llm_metrics".split()
+)
+# An exit code that says only that the command has not ended.
+_RUNNING = -1
+
+
+def is_openhands_event(record: Json) -> bool:
+    """Say whether a record is one such event."""
+    if not isinstance(record, dict) or text_at(record, "source") not in _ACTORS:
+        return False
+    if isinstance(record.get("action"), str):
+        return isinstance(record.get("args"), dict)
+    return isinstance(record.get("observation"), str) and "content" in record
+
+
+class EventLog:
+    """Reads the events of one run in order: an observation is told by the action before it."""
+
+    def __init__(self, limits: Limits, spent: RunMetrics) -> None:
+        self.spent = spent
+        self._limits = limits
+        self._calls: dict[int, ToolCall] = {}
+        self._told: dict[str, Json] = {}
+        # Who acts: an agent that a task was delegated to, until it gives its answer.
+        self._agents: list[str | None] = [None]
+        # What the metrics of the event at hand say that earlier ones did not.
+        self._spent_now: Json = None
+
+    def step(self, event: dict[str, Json], index: int) -> Step:
+        """Return one event as the step at `index`.
+
+        Raises:
+            TraceError: a source or a field of another type than OpenHands writes.
+        """
+        source = text_at(event, "source")
+        actor = _ACTORS.get(source or "")
+        if actor is None:
+            raise TraceError(f"event {index} needs a `source`; found {str(source)[:60]!r}")
+        metrics = event.get("llm_metrics")
+        self._spent_now = self.spent.snapshot(metrics) if isinstance(metrics, dict) else metrics
+        if isinstance(event.get("action"), str):
+            return self._action(event, index, actor)
+        return self._observation(event, index)
+
+    def _action(self, event: dict[str, Json], index: int, actor: Actor) -> Step:
+        name, args = event["action"], event.get("args")
+        if not isinstance(args, dict):
+            raise TraceError(f"event {index} needs an object under `args`")
+        response = self._response(event)
+        kind = _KINDS.get(name)
+        calls: tuple[ToolCall, ...] = ()
+        parts = _said(args, event, calls=kind is None)
+        extra = self._extra(event, args)
+        if kind is None:
+            call = self._call(event, args, actor)
+            kind, calls = "handoff" if name == "delegate" else "call", (call,)
+            extra.pop("args", None)
+            if name == "delegate" and text_at(args, "agent") is not None:
+                extra["to"] = args["agent"]
+        if name == "system":
+            actor = "system"
+            self._agents[-1] = text_at(args, "agent_class")
+        elif name == "recall":
+            actor = "environment"
+        agent = self._agents[-1] if actor == "agent" else None
+        if name == "delegate":
+            self._agents.append(text_at(args, "agent"))
+        return Step(
+            index=index,
+            actor=actor,
+            agent=agent,
+            kind=kind,
+            parts=parts,
+            calls=calls,
+            start=parse_time(event.get("timestamp")),
+            model=text_at(response, "model"),
+            usage=self._usage(response),
+            id=text_at(response, "id"),
+            extra=extra or None,
+        )
+
+    def _response(self, event: dict[str, Json]) -> dict[str, Json]:
+        """Return the model's response that an event is of, empty where none is recorded."""
+        meta = event.get("tool_call_metadata")
+        response = meta.get("model_response") if isinstance(meta, dict) else None
+        return response if isinstance(response, dict) else {}
+
+    def _usage(self, response: dict[str, Json]) -> Usage | None:
+        """Return a response's tokens, with its first event alone; the metrics know of its cache."""
+        own = text_at(response, "id")
+        if own is None or own in self._told:
+            return None
+        self._told[own] = response
+        return self.spent.once(own) or openai_usage(response.get("usage"))
+
+    def _extra(self, event: dict[str, Json], args: dict[str, Json]) -> dict[str, Json]:
+        found = {**self._beside(event), "action": event["action"]}
+        if more := {
+            key: value for key, value in args.items() if _tells(key, value, event["action"])
+        }:
+            found["args"] = more
+        return found
+
+    def _beside(self, event: dict[str, Json]) -> dict[str, Json]:
+        """Return what is said of an event; its response, where none before said the same."""
+        found = rest(event, _EVENT) or {}
+        meta, response = event.get("tool_call_metadata"), self._response(event)
+        if isinstance(meta, dict) and (more := rest(meta, _META)):
+            found["tool_call_metadata"] = more
+        if response and self._told.get(text_at(response, "id") or "") != response:
+            found["model_response"] = response
+        if self._spent_now is not None:
+            found["llm_metrics"] = self._spent_now
+        return found
+
+    def _call(self, event: dict[str, Json], args: dict[str, Json], actor: Actor) -> ToolCall:
+        """Return an action as the call that it is, as the model wrote it where that is recorded."""
+        meta = event.get("tool_call_metadata")
+        about = meta if isinstance(meta, dict) else {}
+        own, name = text_at(about, "tool_call_id"), text_at(about, "function_name")
+        asked = {
+            key: value for key, value in args.items() if key != "thought" and value is not None
+        }
+        written = _written(self._response(event), own)
+        made = asked if written is None else written
+        call_id = own if own is not None else _event_id(event.get("id"))
+        extra = {} if written is None else {"args": asked}
+        together = about.get("total_calls_in_response")
+        if together not in (None, 1):
+            extra["total_calls_in_response"] = together
+        call = parse_call(
+            name or event["action"], made, call_id, limits=self._limits, extra=extra or None
+        )
+        if actor != "agent":
+            call = msgspec.structs.replace(call, requestor="user")
+        at = event.get("id")
+        if isinstance(at, int):
+            self._calls[at] = call
+        return call
+
+    def _observation(self, event: dict[str, Json], index: int) -> Step:
+        name, content = event.get("observation"), event.get("content")
+        if not isinstance(name, str) or not isinstance(content, str | None):
+            raise TraceError(f"event {index} is neither an action nor an observation with text")
+        extras = event.get("extras")
+        about = extras if isinstance(extras, dict) else {}
+        parts = (Part("text", content),) if content else ()
+        cause = event.get("cause")
+        call = self._calls.get(cause) if isinstance(cause, int) else None
+        if name == "delegate" and len(self._agents) > 1:
+            self._agents.pop()
+        meta = event.get("tool_call_metadata")
+        own = text_at(meta, "tool_call_id") if isinstance(meta, dict) else None
+        start, more = parse_time(event.get("timestamp")), self._beside(event)
+        if call is None and own is None:
+            kind: StepKind = "retrieval" if name == "recall" else "other"
+            failed = content if name == "error" else None
+            extra = {**more, "observation": name, **({"extras": about} if about else {})}
+            if cause is not None:
+                extra["cause"] = cause
+            return Step(
+                index=index,
+                actor="environment",
+                kind="message" if failed else kind,
+                parts=parts,
+                start=start,
+                error=failed or None,
+                extra=extra,
+            )
+        result = ToolResult(
+            own if call is None else call.id,
+            None if call is None else call.name,
+            parts,
+            None,
+            *_judged(name, content or "", event, about),
+            extra={**more, "observation": name, **about},
+        )
+        return Step(index=index, actor="environment", kind="result", results=(result,), start=start)
+
+
+def _said(args: dict[str, Json], event: dict[str, Json], *, calls: bool) -> tuple[Part, ...]:
+    """Return what an action says aloud: a call its thought, anything else its text."""
+    thought = text_at(args, "thought")
+    texts = [thought] if thought and event["action"] != "think" else []
+    if not calls:
+        texts += [said for key in _TEXTS if (said := text_at(args, key))]
+    parts = [Part("text", said) for said in dict.fromkeys(texts)]
+    urls = args.get("image_urls")
+    for url in urls if isinstance(urls, list) and not calls else ():
+        parts.append(url_part("image", str(url)))
+    return tuple(parts)
+
+
+def _tells(key: str, value: Json, action: Json) -> bool:
+    """Say whether an argument is told nowhere else, and is no default."""
+    if key in {*_TEXTS, "thought"}:
+        return not isinstance(value, str | None)
+    if key == "image_urls" or (key == "tools" and action == "system"):
+        return not isinstance(value, list | None)
+    return value not in (None, "", {}, [])
+
+
+def _written(response: dict[str, Json], own: str | None) -> str | None:
+    """Return the arguments of a call as the model wrote them, None where that is not recorded."""
+    choices = response.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        match choice:
+            case {"message": {"tool_calls": list(calls)}}:
+                for call in calls:
+                    match call:
+                        case {"id": str(named), "function": {"arguments": str(text)}}:
+                            if named == own:
+                                return text
+    return None
+
+
+def _event_id(value: Json) -> str | None:
+    return f"event-{value}" if isinstance(value, int) else None
+
+
+def _judged(name: str, content: str, event: dict[str, Json], extras: dict[str, Json]) -> ToolStatus:
+    """Return whether an action worked, by what its observation says outright, else by its text."""
+    if name in {"error", "user_rejected"}:
+        return ToolStatus("error", "explicit", content[:200] or name)
+    held = extras.get("metadata")
+    code = held.get("exit_code") if isinstance(held, dict) else extras.get("exit_code")
+    if isinstance(code, int) and not isinstance(code, bool):
+        if code == _RUNNING:
+            return infer_text_status(content)
+        return ToolStatus(
+            "error" if code else "ok", "explicit", f"exit code {code}" if code else None
+        )
+    for flag, good in ((event.get("success"), True), (extras.get("error"), False)):
+        if isinstance(flag, bool):
+            worked = flag is good
+            return ToolStatus(
+                "ok" if worked else "error", "explicit", None if worked else content[:200]
+            )
+    return infer_text_status(content)

@@ -1,0 +1,232 @@
+"""Read OpenHands: trajectories, events one a line, and the output of evaluations.
+
+Events of both generations: up to 0.x (`action`, `observation`), and the agent SDK's (`kind`). A
+list of events is one run, a line of an evaluation's `output.jsonl` too, with its task, attempt and,
+where a report was added to it, its outcome. Times have no zone and are taken as UTC. A single event
+in a file of its own, as the SDK keeps them, is no run and is not taken for one; give them in order,
+one a line.
+Format: All-Hands-AI/OpenHands 0.59 and openhands-sdk 1.58.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.chat.response_items import number_steps
+from stepscope.formats.fields import rest, text_at, time_bounds, tool_defs, total_usage
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.format import (
+    DecodedRecord,
+    FileFormat,
+    StepCollector,
+    attempt,
+    decode_records,
+    quarantine_record,
+)
+from stepscope.formats.openhands.events import EventLog, RunMetrics, is_openhands_event
+from stepscope.formats.openhands.sdk import (
+    find_sdk_metrics,
+    is_sdk_event,
+    join_sdk_turns,
+    read_sdk_step,
+    read_sdk_tools,
+)
+from stepscope.formats.opening import Opening
+from stepscope.model import Json, Outcome, Quarantined, Source, Step, Stream, ToolDef, Trajectory
+
+NAME = "openhands"
+_OUTPUT = frozenset({"instance_id", "attempt", "history", "error"})
+
+
+def _is_one(record: Json) -> bool:
+    return is_openhands_event(record) or is_sdk_event(record)
+
+
+def _likeness(opening: Opening) -> float:
+    if not opening.records:
+        return 0.0
+    first = opening.records[0]
+    if opening.shape in {"array", "lines"} and _is_one(first):
+        return 0.95
+    if isinstance(first, list):
+        return 0.95 if first and _is_one(first[0]) else 0.0
+    events = _history(first) if isinstance(first, dict) else None
+    return 0.95 if events and _is_one(events[0]) else 0.0
+
+
+def _history(record: dict[str, Json]) -> list[Json] | None:
+    """Return the events that a record holds, in order; older outputs hold pairs of them."""
+    listed = record.get("history") if "instance_id" in record else record.get("trajectory")
+    if listed is None:
+        listed = record.get("events") if "instance_id" not in record else []
+    if not isinstance(listed, list):
+        return None
+    flat: list[Json] = []
+    for entry in listed:
+        flat.extend(entry if isinstance(entry, list) else [entry])
+    return flat
+
+
+class _Run(StepCollector):
+    """Collects the events of one run."""
+
+    def __init__(self, limits_of: DecodedRecord, metrics: Json = None) -> None:
+        super().__init__()
+        self.spent = RunMetrics(metrics)
+        self.tools: list[ToolDef] = []
+        self.agent: str | None = None
+        self.version: str | None = None
+        self.ending: str | None = None
+        self._limits = limits_of.limits
+        # Older events come in turn, each call with its answer.
+        self._join: Callable[[list[Step]], list[Step]] = list
+        self._log = EventLog(self._limits, self.spent)
+
+    def take(self, event: Json, record: DecodedRecord) -> None:
+        """Take the next event.
+
+        Raises:
+            TraceError: it is none.
+        """
+        if not isinstance(event, dict):
+            raise TraceError(f"event {self.count} is {str(event)[:60]!r}; expected an object")
+        if is_sdk_event(event):
+            step = read_sdk_step(event, self.count, self._limits)
+            self._join = join_sdk_turns
+            metrics = find_sdk_metrics(event)
+            if isinstance(metrics, dict):
+                self.spent.snapshot(metrics)
+            self.tools += read_sdk_tools(event)
+        else:
+            step = self._log.step(event, self.count)
+            self._about(event)
+        self.add(step, record)
+
+    def _about(self, event: dict[str, Json]) -> None:
+        """Note what an event says of the run: who runs, with which tools, and how it ends."""
+        args, action = event.get("args"), event.get("action")
+        about = args if isinstance(args, dict) else {}
+        if action == "system":
+            listed = about.get("tools")
+            self.tools += tool_defs(listed) or () if isinstance(listed, list) else ()
+            self.agent = text_at(about, "agent_class")
+            self.version = text_at(about, "openhands_version")
+        elif action in ("finish", "reject"):
+            self.ending = str(action)
+
+    def draft(self, record: DecodedRecord) -> Trajectory:
+        """Return the run as far as its events tell it."""
+        joined, gaps = self.joined(self._join)
+        steps = number_steps([self._used(step) for step in joined])
+        start, end = time_bounds(steps)
+        return Trajectory(
+            id="",
+            name="",
+            steps=steps,
+            source=Source(format=NAME, uri=record.uri, offset=record.offset),
+            workflow=NAME,
+            agent=self.agent,
+            agent_version=self.version,
+            tools=tuple(self.tools) or None,
+            termination=self.ending,
+            usage=self.spent.total or total_usage(steps),
+            cost_usd=self.spent.cost_usd,
+            start=start,
+            end=end,
+            warnings=tuple(gaps),
+        )
+
+    def _used(self, step: Step) -> Step:
+        """Return a step of the SDK's with the tokens of its response."""
+        if step.usage is not None or step.id is None or step.actor != "agent":
+            return step
+        used = self.spent.once(step.id)
+        return step if used is None else msgspec.structs.replace(step, usage=used)
+
+
+def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    ordinals = Ordinals()
+    loose: _Run | None = None
+    for record in decode_records(stream):
+        if isinstance(record, Quarantined):
+            if loose is not None:
+                loose.lost()
+            yield record
+        elif _is_one(record.value):
+            loose = loose or _Run(record)
+            try:
+                loose.take(record.value, record)
+            except TraceError as e:
+                loose.lost()
+                yield quarantine_record(record, e)
+        else:
+            yield from attempt(record, lambda one: (_whole(one, ordinals),))
+    if loose is not None and loose.first is not None:
+        last = loose
+        yield from attempt(loose.first, lambda one: (_finished(last, one, ordinals),))
+
+
+def _finished(run: _Run, first: DecodedRecord, ordinals: Ordinals) -> Trajectory:
+    return finish(run.draft(first), ordinals, limits=first.limits, repairs=run.repairs)
+
+
+def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
+    """Return the run that one record holds.
+
+    Raises:
+        TraceError: it holds no events, or one that is none.
+    """
+    value = record.value
+    about = value if isinstance(value, dict) else {"trajectory": value}
+    events = _history(about)
+    if not events:
+        raise TraceError("no events; expected a list of them, or one under `history`")
+    run = _Run(record, about.get("metrics"))
+    for event in events:
+        run.take(event, record)
+    draft = run.draft(record)
+    if "instance_id" in about:
+        draft = _evaluated(draft, about)
+    else:
+        extra = {**(draft.extra or {}), **(rest(about, frozenset({"trajectory", "events"})) or {})}
+        draft = msgspec.structs.replace(draft, extra=extra or None)
+    return finish(draft, ordinals, limits=record.limits, repairs=record.repairs)
+
+
+def _evaluated(draft: Trajectory, about: dict[str, Json]) -> Trajectory:
+    """Return a run with what the evaluation says of it."""
+    task, attempt_at = str(about["instance_id"]), about.get("attempt")
+    held = about.get("metadata")
+    metadata = held if isinstance(held, dict) else {}
+    workflow = text_at(metadata, "dataset") or NAME
+    trial = str(attempt_at) if isinstance(attempt_at, int) else None
+    return msgspec.structs.replace(
+        draft,
+        name="/".join([part for part in (workflow, task, trial) if part is not None]),
+        workflow=workflow,
+        task=task,
+        trial=trial,
+        agent=draft.agent or text_at(metadata, "agent_class"),
+        outcome=_outcome(about),
+        termination=text_at(about, "error") or draft.termination,
+        extra={**(draft.extra or {}), **(rest(about, _OUTPUT) or {})} or None,
+    )
+
+
+def _outcome(about: dict[str, Json]) -> Outcome:
+    """Return whether the task was resolved, as a report that was added to the output says."""
+    tested = about.get("test_result")
+    inner = tested.get("report") if isinstance(tested, dict) else None
+    for place in (about, about.get("report"), tested, inner):
+        flag = place.get("resolved") if isinstance(place, dict) else None
+        if isinstance(flag, bool):
+            return Outcome(
+                "pass" if flag else "fail", "check", None, "resolved" if flag else "not resolved"
+            )
+    return Outcome()
+
+
+FORMAT = FileFormat(NAME, _likeness, _read)

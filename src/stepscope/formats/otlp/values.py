@@ -1,0 +1,393 @@
+"""OTLP's spans as JSON, read and written: typed values, ids in hex, 64-bit numbers as text.
+
+Read: keys are lowerCamelCase; snake_case, numbers for texts and names for enumerations, which some
+writers give, are understood. What a span says beyond the protocol stays in `extra`. Written: ids
+are 16 and 8 bytes in hex, whole numbers text, enumerations numbers; what the protocol cannot say of
+a span stays under the span's own attribute `stepscope.span`.
+Source: opentelemetry-proto 1.45.2, `trace/v1/trace.proto`, `common/v1/common.proto`; OTLP
+specification 1.9, "JSON Protobuf Encoding".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.fields import rest
+from stepscope.formats.otlp.messages import SPAN_KEY, pack_attribute
+from stepscope.formats.otlp.restore import find_residue
+from stepscope.formats.spans import RawSpan as span_RawSpan
+from stepscope.formats.spans import SpanEvent as span_SpanEvent
+from stepscope.formats.spans import SpanStatus
+from stepscope.formats.spans.span import RawSpan, SpanEvent
+from stepscope.model import Json
+
+KINDS = ("", "internal", "server", "client", "producer", "consumer")
+_STATUSES: dict[Json, SpanStatus] = {
+    0: "unset",
+    1: "ok",
+    2: "error",
+    "STATUS_CODE_UNSET": "unset",
+    "STATUS_CODE_OK": "ok",
+    "STATUS_CODE_ERROR": "error",
+}
+_SPAN = frozenset(
+    "traceId spanId parentSpanId name kind startTimeUnixNano endTimeUnixNano attributes events "
+    "links status".split()
+)
+_EVENT = frozenset({"name", "timeUnixNano", "attributes"})
+_ATTRIBUTES = frozenset({"attributes"})
+_GROUP = frozenset({"resource", "scopeSpans", "instrumentationLibrarySpans"})
+_SCOPED = frozenset({"scope", "instrumentationLibrary", "spans"})
+_SCOPE = frozenset({"name", "version"})
+# The values of one kind or another that an AnyValue may hold.
+_PLAIN = ("stringValue", "boolValue", "doubleValue", "bytesValue")
+
+
+def decode_any_value(value: Json) -> Json:
+    """Return what an AnyValue holds; bytes stay base64, a whole number becomes one.
+
+    >>> (
+    ...     decode_any_value({"intValue": "12"}),
+    ...     decode_any_value({"arrayValue": {"values": [{"stringValue": "a"}]}}),
+    ... )
+    (12, ['a'])
+    """
+    if not isinstance(value, dict):
+        return value
+    for key in _PLAIN:
+        if key in value:
+            return value[key]
+    if "intValue" in value:
+        return _whole(value["intValue"])
+    if "arrayValue" in value:
+        return [decode_any_value(entry) for entry in _listed(value["arrayValue"])]
+    if "kvlistValue" in value:
+        return decode_attributes(_listed(value["kvlistValue"]))
+    return _camel_value(value) if value else None
+
+
+def _camel_value(value: dict[str, Json]) -> Json:
+    camel = {to_camel_case(key): found for key, found in value.items()}
+    return value if camel.keys() == value.keys() else decode_any_value(camel)
+
+
+def _whole(value: Json) -> Json:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return value
+
+
+def _listed(held: Json) -> list[Json]:
+    listed = held.get("values") if isinstance(held, dict) else held
+    return listed if isinstance(listed, list) else []
+
+
+def decode_attributes(listed: Json) -> dict[str, Json]:
+    """Return a list of keys and values as an object; of a key given twice the last counts."""
+    found: dict[str, Json] = {}
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, dict) and isinstance(entry.get("key"), str):
+            found[entry["key"]] = decode_any_value(entry.get("value"))
+    return found
+
+
+def to_camel_case(key: str) -> str:
+    """Return a snake_case key as the protocol's JSON has it.
+
+    >>> to_camel_case("start_time_unix_nano")
+    'startTimeUnixNano'
+    """
+    first, *others = key.split("_")
+    return first + "".join([word.capitalize() for word in others])
+
+
+def _camel(record: dict[str, Json]) -> dict[str, Json]:
+    if not any("_" in key for key in record):
+        return record
+    return {to_camel_case(key): found for key, found in record.items()}
+
+
+class RequestSpan(NamedTuple):
+    """A span as it stands in a request, and what the groups that hold it say of it.
+
+    `beside` is what resource, scope and groups say beyond attributes, name and version.
+    """
+
+    span: Json
+    resource: dict[str, Json]
+    scope: str | None
+    beside: dict[str, Json]
+
+
+def iter_request_spans(body: dict[str, Json]) -> Iterator[RequestSpan]:
+    """Yield every span of a request or an export line, with its resource and its scope.
+
+    Raises:
+        TraceError: lists or objects are missing where the protocol has them.
+    """
+    for group in _each(body, "resourceSpans"):
+        resource = group.get("resource")
+        about = resource if isinstance(resource, dict) else {}
+        attributes = decode_attributes(about.get("attributes"))
+        of_group = _beside(resource=rest(about, _ATTRIBUTES), group=rest(group, _GROUP))
+        for scoped in [*_each(group, "scopeSpans"), *_each(group, "instrumentationLibrarySpans")]:
+            scope = scoped.get("scope", scoped.get("instrumentationLibrary"))
+            spans = scoped.get("spans")
+            if spans is not None and not isinstance(spans, list):
+                raise TraceError(f"`spans` needs a list; found {str(spans)[:60]!r}")
+            known = rest(scope, _SCOPE) if isinstance(scope, dict) else None
+            beside = {**of_group, **_beside(scope=known, scope_group=rest(scoped, _SCOPED))}
+            for span in spans or []:
+                yield RequestSpan(span, attributes, _scope(scope), beside)
+
+
+def _beside(**found: dict[str, Json] | None) -> dict[str, Json]:
+    return {f"{name}_more": more for name, more in found.items() if more}
+
+
+def _each(record: dict[str, Json], key: str) -> list[dict[str, Json]]:
+    listed = _camel(record).get(key)
+    if listed is None:
+        return []
+    if isinstance(listed, list) and all(isinstance(entry, dict) for entry in listed):
+        return [_camel(entry) for entry in listed]
+    raise TraceError(f"`{key}` needs a list of objects; found {str(listed)[:60]!r}")
+
+
+def _scope(scope: Json) -> str | None:
+    if not isinstance(scope, dict) or not isinstance(scope.get("name"), str) or not scope["name"]:
+        return None
+    version = scope.get("version")
+    return f"{scope['name']}@{version}" if version else str(scope["name"])
+
+
+def decode_span(member: RequestSpan) -> span_RawSpan:
+    """Return one span of a request.
+
+    Raises:
+        TraceError: no object, no id of its own, or a field of another type than the protocol's.
+    """
+    record = member.span
+    if not isinstance(record, dict):
+        raise TraceError(f"a span needs an object; found {str(record)[:60]!r}")
+    span = _camel(record)
+    status = span.get("status")
+    told = status if isinstance(status, dict) else {}
+    code = told.get("code", 0)
+    extra = {**member.beside, **(rest(span, _SPAN) or {})}
+    if not isinstance(code, int | str) or code not in _STATUSES:
+        code, extra["status"] = 0, status
+    return span_RawSpan(
+        trace_id=_hex(span, "traceId") or "",
+        span_id=_needed(_hex(span, "spanId"), span),
+        parent_id=_hex(span, "parentSpanId"),
+        name=_text(span, "name") or "",
+        kind=_kind(span.get("kind")),
+        start_ns=_time(span, "startTimeUnixNano"),
+        end_ns=_time(span, "endTimeUnixNano"),
+        status=_STATUSES[code],
+        status_message=_text(told, "message"),
+        attributes=decode_attributes(span.get("attributes")),
+        events=tuple([_decode_event(event) for event in _each(span, "events")]),
+        resource=member.resource,
+        scope=member.scope,
+        links=tuple([_decode_link(link) for link in _each(span, "links")]),
+        extra=extra or None,
+    )
+
+
+def _needed(span_id: str | None, span: dict[str, Json]) -> str:
+    if span_id is None:
+        raise TraceError(f"a span needs a `spanId`; found keys {', '.join(list(span)[:6])}")
+    return span_id
+
+
+def _hex(span: dict[str, Json], key: str) -> str | None:
+    """Return an id in lower case: hex may be written in either."""
+    value = span.get(key)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise TraceError(f"a span needs text under `{key}`; found {str(value)[:60]!r}")
+    return value.lower()
+
+
+def _text(record: dict[str, Json], key: str) -> str | None:
+    value = record.get(key)
+    if value is None or isinstance(value, str):
+        return value or None
+    raise TraceError(f"a span needs text under `{key}`; found {str(value)[:60]!r}")
+
+
+def _kind(kind: Json) -> str:
+    if isinstance(kind, int) and not isinstance(kind, bool) and 0 <= kind < len(KINDS):
+        return KINDS[kind]
+    return "" if kind is None else str(kind).removeprefix("SPAN_KIND_").lower()
+
+
+def _time(record: dict[str, Json], key: str) -> int | None:
+    """Return nanoseconds; 0 is the protocol's absence."""
+    value = record.get(key)
+    whole = _whole(value) if isinstance(value, str | int) and not isinstance(value, bool) else value
+    if whole is None or (whole == 0 and whole is not False):
+        return None
+    if not isinstance(whole, int) or isinstance(whole, bool):
+        raise TraceError(f"a span needs nanoseconds under `{key}`; found {str(value)[:60]!r}")
+    return whole if 0 < whole < 2**63 else None
+
+
+def _decode_event(event: dict[str, Json]) -> span_SpanEvent:
+    return span_SpanEvent(
+        name=_text(event, "name") or "",
+        time_ns=_time(event, "timeUnixNano"),
+        attributes=decode_attributes(event.get("attributes")),
+        extra=rest(event, _EVENT),
+    )
+
+
+def _decode_link(link: dict[str, Json]) -> dict[str, Json]:
+    return {**link, "attributes": decode_attributes(link.get("attributes"))}
+
+
+TRACE_DIGITS, SPAN_DIGITS = 32, 16
+_INT = 2**63
+_HEX = re.compile(r"[0-9a-f]+").fullmatch
+_CODES = {"unset": 0, "ok": 1, "error": 2}
+_COUNTS = ("flags", "droppedAttributesCount", "droppedEventsCount", "droppedLinksCount")
+
+
+def any_value_json(value: Json) -> dict[str, Json]:
+    """Return a value as an AnyValue; a number that 64 bits with a sign cannot hold becomes text.
+
+    >>> any_value_json([1, "a", None])
+    {'arrayValue': {'values': [{'intValue': '1'}, {'stringValue': 'a'}, {}]}}
+    """
+    if value is None:
+        return {}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, str):
+        return {"stringValue": value}
+    if isinstance(value, int):
+        held = "intValue" if -_INT <= value < _INT else "stringValue"
+        return {held: str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, Mapping):
+        return {"kvlistValue": {"values": attributes_json(value)}}
+    return {"arrayValue": {"values": [any_value_json(entry) for entry in value]}}
+
+
+def attributes_json(found: Mapping[str, Json]) -> list[Json]:
+    """Return attributes as the list of keys and values that they are in OTLP."""
+    return [{"key": key, "value": any_value_json(value)} for key, value in found.items()]
+
+
+def make_id(text: str, digits: int) -> str:
+    """Return an id of this many hex digits: the text itself where it is one, else its hash.
+
+    >>> make_id("00f067aa0ba902b7", 16), make_id("span-1", 16)
+    ('00f067aa0ba902b7', '9ada893a7bf38e94')
+    """
+    if len(text) == digits and _HEX(text) and text.strip("0"):
+        return text
+    return sha256(text.encode()).hexdigest()[:digits]
+
+
+def seal_span(span: RawSpan, trace_id: str) -> RawSpan:
+    """Return a span with ids that OTLP can hold, and what that changes of it kept beside."""
+    parent = None if span.parent_id is None else make_id(span.parent_id, SPAN_DIGITS)
+    told = msgspec.structs.replace(
+        span, trace_id=trace_id, span_id=make_id(span.span_id, SPAN_DIGITS), parent_id=parent
+    )
+    lost = find_residue(span, reread_span(told))
+    if not lost:
+        return told
+    about = {**told.attributes, SPAN_KEY: pack_attribute(lost)}
+    return msgspec.structs.replace(told, attributes=about)
+
+
+def reread_span(span: RawSpan) -> RawSpan:
+    """Return a span as reading it again gives it."""
+    inside = {**scope_json(span), "spans": [span_json(span)]}
+    (member,) = iter_request_spans(
+        {"resourceSpans": [{**resource_json(span), "scopeSpans": [inside]}]}
+    )
+    return decode_span(member)
+
+
+def resource_json(span: RawSpan) -> dict[str, Json]:
+    """Return the resource of a span, as the group that holds it has it."""
+    return {"resource": {"attributes": attributes_json(span.resource)}}
+
+
+def scope_json(span: RawSpan) -> dict[str, Json]:
+    """Return the scope of a span, as the group that holds it has it."""
+    if span.scope is None:
+        return {}
+    name, at, version = span.scope.rpartition("@")
+    return {"scope": {"name": name, "version": version} if at and name else {"name": span.scope}}
+
+
+def span_json(span: RawSpan) -> dict[str, Json]:
+    """Return a span whose ids are hex already as OTLP's JSON."""
+    found: dict[str, Json] = {"traceId": span.trace_id, "spanId": span.span_id}
+    if span.parent_id is not None:
+        found["parentSpanId"] = span.parent_id
+    found |= {"name": span.name, "kind": KINDS.index(span.kind) if span.kind in KINDS else 0}
+    for key, ns in (("startTimeUnixNano", span.start_ns), ("endTimeUnixNano", span.end_ns)):
+        if ns is not None and 0 < ns < _INT:
+            found[key] = str(ns)
+    if span.attributes:
+        found["attributes"] = attributes_json(span.attributes)
+    if span.events:
+        found["events"] = [_event_json(event) for event in span.events]
+    if links := [_link_json(link) for link in span.links if _is_link(link)]:
+        found["links"] = links
+    if span.status != "unset" or span.status_message is not None:
+        message = {} if span.status_message is None else {"message": span.status_message}
+        found["status"] = {"code": _CODES[span.status], **message}
+    return {**found, **_known_extra(span.extra or {})}
+
+
+def _known_extra(extra: Mapping[str, Json]) -> dict[str, Json]:
+    """Return what the protocol has fields for, of all that a span says beside."""
+    counts = {key: extra[key] for key in _COUNTS if _is_count(extra.get(key))}
+    state = extra.get("traceState")
+    return {**counts, **({"traceState": state} if isinstance(state, str) else {})}
+
+
+def _is_count(value: Json) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32
+
+
+def _event_json(event: SpanEvent) -> dict[str, Json]:
+    found: dict[str, Json] = {"name": event.name}
+    if event.time_ns is not None and 0 < event.time_ns < _INT:
+        found["timeUnixNano"] = str(event.time_ns)
+    if event.attributes:
+        found["attributes"] = attributes_json(event.attributes)
+    return found
+
+
+def _is_link(link: Json) -> bool:
+    return isinstance(link, dict) and all(
+        isinstance(link.get(key), str) for key in ("traceId", "spanId")
+    )
+
+
+def _link_json(link: dict[str, Json]) -> dict[str, Json]:
+    found: dict[str, Json] = {
+        "traceId": make_id(link["traceId"], TRACE_DIGITS),
+        "spanId": make_id(link["spanId"], SPAN_DIGITS),
+    }
+    if isinstance(link.get("attributes"), dict) and link["attributes"]:
+        found["attributes"] = attributes_json(link["attributes"])
+    return found

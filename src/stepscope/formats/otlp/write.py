@@ -1,0 +1,542 @@
+"""Write runs as OTLP JSON, with their verdicts: what any tracing backend can take and show.
+
+A run that was recorded as spans is written as those spans, ids and attributes as they were; any
+other as spans of the GenAI conventions (an agent, its rounds with a model, its tools), under ids
+derived from its own. docs/formats/otlp.md has the table of what is lost. Nothing is sent anywhere
+here.
+Source: OTLP specification 1.9; open-telemetry/semantic-conventions-genai.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from stepscope.formats.finish import find_oddities
+from stepscope.formats.otlp.messages import (
+    COUNT_KEY,
+    MESSAGES_KEY,
+    RUN_KEY,
+    SCHEMA,
+    SCHEMA_KEY,
+    SCOPE,
+    SPANS_KEY,
+    STEPS_KEY,
+    pack_attribute,
+    read_span_steps,
+    write_answer,
+    write_message,
+    write_response,
+    write_usage,
+)
+from stepscope.formats.otlp.restore import (
+    Verdicts,
+    attach_verdicts,
+    draft_without_residue,
+    find_residue,
+)
+from stepscope.formats.otlp.values import (
+    SPAN_DIGITS,
+    TRACE_DIGITS,
+    make_id,
+    reread_span,
+    resource_json,
+    scope_json,
+    seal_span,
+    span_json,
+)
+from stepscope.formats.spans.assemble import draft_trace
+from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
+from stepscope.model import (
+    Exchange,
+    Instant,
+    Json,
+    Record,
+    ResultStatus,
+    Source,
+    Step,
+    StepKind,
+    ToolDef,
+    Trajectory,
+    Warn,
+)
+from stepscope.model import Span as Node
+from stepscope.safety.limits import Limits
+
+_OPERATIONS: dict[StepKind, str] = {
+    "plan": "plan",
+    "handoff": "agent_handoff",
+    "retrieval": "retrieval",
+    "guardrail": "guardrail",
+}
+# Steps that are spans of their own whoever makes them.
+_OWN = frozenset({"retrieval", "guardrail"})
+_SYNTHESIS_LIMITS = Limits()
+_INT = 2**63
+_MILLISECOND = 1_000_000
+# What may stand as the name of a kind of error.
+_NAME_MOST = 64
+
+
+class SyntheticSpans(NamedTuple):
+    """The spans of a run, its root first, and by position the span that tells each step."""
+
+    spans: list[RawSpan]
+    homes: list[str]
+
+
+def synthesise_spans(
+    run: Trajectory, resource: dict[str, Json], placed_at: int | None
+) -> SyntheticSpans:
+    """Return the spans of a run; one without any time begins at `placed_at`, a millisecond each."""
+    trace_id = make_id(run.id, TRACE_DIGITS)
+    root_id = _span_id(trace_id, "run", 0)
+    template = RawSpan(
+        trace_id=trace_id, span_id=root_id, resource=resource, scope=SCOPE, kind="internal"
+    )
+    telling: list[_StepSpans] = []
+    homes = [root_id] * len(run.steps)
+    tools = _tools(run)
+    heard: list[int] = []
+    for at, step in enumerate(run.steps):
+        if step.actor == "agent" or step.kind in _OWN:
+            own = _chat(template, at, step, [run.steps[told] for told in heard])
+            for told in (*heard, at):
+                homes[told] = own.span.span_id
+            telling.append(own)
+            heard = []
+        else:
+            heard.append(at)
+        telling += [_StepSpans(_tool(template, exchange, run)) for exchange in tools.get(at, ())]
+    for exchange in run.exchanges:
+        if exchange.result_step is not None and exchange.result_step != exchange.step:
+            answered = _place(run, exchange.result_step)
+            homes[answered] = _span_id(trace_id, "call", exchange.position)
+    telling.insert(0, _root(template, run, [run.steps[told] for told in heard]))
+    timed = _timed([each.span for each in telling], placed_at)
+    spans = [_marked(each._replace(span=span)) for each, span in zip(telling, timed, strict=True)]
+    return SyntheticSpans(spans, homes)
+
+
+class _StepSpans(NamedTuple):
+    """A span, the steps that its input tells, and the one that its answer is."""
+
+    span: RawSpan
+    heard: tuple[Step, ...] = ()
+    own: tuple[Step, ...] = ()
+
+
+def _marked(told: _StepSpans) -> RawSpan:
+    """Return a span with what reading its messages back would get wrong of its steps."""
+    steps = (*told.heard, *told.own)
+    if not steps:
+        return told.span
+    back = reread_span(told.span)
+    kept = [
+        find_residue(step, again)
+        for step, again in zip(steps, read_span_steps(back, _SYNTHESIS_LIMITS), strict=True)
+    ]
+    about = {**told.span.attributes, STEPS_KEY: pack_attribute(kept)}
+    return msgspec.structs.replace(told.span, attributes=about)
+
+
+def _span_id(trace_id: str, what: str, at: int) -> str:
+    return sha256(f"{trace_id} {what} {at}".encode()).hexdigest()[:SPAN_DIGITS]
+
+
+def _tools(run: Trajectory) -> dict[int, list[Exchange]]:
+    """Return exchanges by the position of the step that called."""
+    found: dict[int, list[Exchange]] = {}
+    for exchange in run.exchanges:
+        found.setdefault(_place(run, exchange.step), []).append(exchange)
+    return found
+
+
+def _place(run: Trajectory, index: int) -> int:
+    """Return the position of the step with an index: the same, but for runs made by hand."""
+    if 0 <= index < len(run.steps) and run.steps[index].index == index:
+        return index
+    return next(at for at, step in enumerate(run.steps) if step.index == index)
+
+
+def _root(template: RawSpan, run: Trajectory, trailing: list[Step]) -> _StepSpans:
+    about: dict[str, Json] = {"gen_ai.operation.name": "invoke_agent"}
+    for key, value in (
+        ("gen_ai.agent.name", run.agent),
+        ("gen_ai.agent.version", run.agent_version),
+        ("gen_ai.conversation.id", run.tags.get("session")),
+        ("gen_ai.workflow.name", run.workflow),
+    ):
+        if value:
+            about[key] = value
+    about |= write_usage(run.usage)
+    if run.tools:
+        about["gen_ai.tool.definitions"] = pack_attribute([_definition(tool) for tool in run.tools])
+    if trailing:
+        about[MESSAGES_KEY] = pack_attribute([write_message(step) for step in trailing])
+    about[COUNT_KEY] = len(run.steps)
+    root = msgspec.structs.replace(
+        template,
+        name=f"invoke_agent {run.agent}" if run.agent else "invoke_agent",
+        start_ns=_ns(run.start),
+        end_ns=_ns(run.end),
+        attributes=about,
+    )
+    return _StepSpans(root, tuple(trailing))
+
+
+def _definition(tool: ToolDef) -> Json:
+    found: dict[str, Json] = {"type": "function", "name": tool.name}
+    if tool.description is not None:
+        found["description"] = tool.description
+    return found if tool.schema is None else {**found, "parameters": tool.schema}
+
+
+def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> _StepSpans:
+    """Return the span of a step, with what was said since the last one as its input."""
+    operation = _OPERATIONS.get(step.kind, "chat")
+    name = step.agent if operation != "chat" else step.model
+    about: dict[str, Json] = {"gen_ai.operation.name": operation}
+    if step.agent:
+        about["gen_ai.agent.name"] = step.agent
+    if step.model:
+        # A run keeps one name of the model: asked for and answering are the same to it.
+        about |= {"gen_ai.request.model": step.model, "gen_ai.response.model": step.model}
+    if step.finish_reason:
+        about["gen_ai.response.finish_reasons"] = [step.finish_reason]
+    about |= write_usage(step.usage)
+    if step.first_token_seconds is not None:
+        about["gen_ai.response.time_to_first_chunk"] = step.first_token_seconds
+    if step.error is not None:
+        about["error.type"] = classify_error(step.error)
+    if heard:
+        about["gen_ai.input.messages"] = pack_attribute([write_message(said) for said in heard])
+    about["gen_ai.output.messages"] = pack_attribute([write_answer(step)])
+    span = msgspec.structs.replace(
+        template,
+        span_id=_span_id(template.trace_id, "step", at),
+        parent_id=template.span_id,
+        name=f"{operation} {name}" if name else operation,
+        kind="client" if operation == "chat" else "internal",
+        start_ns=_ns(step.start),
+        end_ns=_ns(step.end),
+        status="unset" if step.error is None else "error",
+        status_message=step.error,
+        attributes=about,
+    )
+    return _StepSpans(span, tuple(heard), (step,))
+
+
+def classify_error(error: str) -> str:
+    """Return the kind of an error: the text where it is a name, else the conventions' fallback.
+
+    >>> classify_error("RateLimitError"), classify_error("the server said no")
+    ('RateLimitError', '_OTHER')
+    """
+    return error if len(error) <= _NAME_MOST and error.isidentifier() else "_OTHER"
+
+
+def _tool(template: RawSpan, exchange: Exchange, run: Trajectory) -> RawSpan:
+    """Return the span of a call: what was asked, and what came back or went wrong."""
+    call, result = exchange.call, exchange.result
+    asked = call.raw if call.raw is not None else pack_attribute(call.arguments)
+    about: dict[str, Json] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": call.name,
+    }
+    if call.id is not None:
+        about["gen_ai.tool.call.id"] = call.id
+    if call.kind == "function":
+        about["gen_ai.tool.type"] = "function"
+    about["gen_ai.tool.call.arguments"] = asked
+    status: SpanStatus = "unset"
+    message: str | None = None
+    if exchange.failed and result is not None:
+        status, message = "error", result.error or result.text or None
+        about["error.type"] = classify_error(result.error or "")
+    elif result is not None:
+        response = write_response(result)
+        about["gen_ai.tool.call.result"] = (
+            response if isinstance(response, str) else pack_attribute(response)
+        )
+    asking = run.steps[_place(run, exchange.step)]
+    began, ended = _ns(asking.end) or _ns(asking.start), None
+    if exchange.result_step is not None and exchange.result_step != exchange.step:
+        answered = run.steps[_place(run, exchange.result_step)]
+        ended = _ns(answered.end) or _ns(answered.start)
+        if answered.start is not None and answered.end is not None:
+            began = _ns(answered.start)
+    late = began is not None and ended is not None and ended < began
+    return msgspec.structs.replace(
+        template,
+        span_id=_span_id(template.trace_id, "call", exchange.position),
+        parent_id=template.span_id,
+        name=f"execute_tool {call.name}" if call.name else "execute_tool",
+        start_ns=ended if late else began,
+        end_ns=ended,
+        status=status,
+        status_message=message,
+        attributes=about,
+    )
+
+
+def _ns(time: Instant | None) -> int | None:
+    """Return nanoseconds that OTLP can hold; 0 is its absence."""
+    return time.ns if time is not None and 0 < time.ns < _INT else None
+
+
+def _timed(spans: list[RawSpan], placed_at: int | None) -> list[RawSpan]:
+    """Return spans that all have times where any has one, or where a beginning is given.
+
+    A span without a time stands where the one before it ended: backends sort and draw by it. It is
+    no time of the step, and reading the run back knows that.
+    """
+    known = [ns for span in spans for ns in (span.start_ns, span.end_ns) if ns is not None]
+    if not known and placed_at is None:
+        return spans
+    step = 0 if known else _MILLISECOND
+    clock = min(known) if known else placed_at or 0
+    timed: list[RawSpan] = []
+    for span in spans[1:]:
+        start = clock if span.start_ns is None else span.start_ns
+        end = max(start, start + step) if span.end_ns is None else span.end_ns
+        clock = max(clock, start, end)
+        timed.append(msgspec.structs.replace(span, start_ns=start, end_ns=end))
+    root = spans[0]
+    first = min([span.start_ns for span in timed if span.start_ns is not None], default=clock)
+    start = root.start_ns or (min([*known, first]) if known else first)
+    end = root.end_ns or max(clock, start)
+    return [msgspec.structs.replace(root, start_ns=start, end_ns=end), *timed]
+
+
+_STATUSES: dict[ResultStatus, SpanStatus] = {"ok": "ok", "error": "error", "unknown": "unset"}
+
+
+class RecordedSpans(NamedTuple):
+    """The spans of a run, the position of its root, and the span of each step."""
+
+    spans: list[RawSpan]
+    root: int
+    homes: list[str]
+
+
+def restore_spans(run: Trajectory, trace_id: str | None = None) -> RecordedSpans:
+    """Return the spans of a run; under another trace's id where one is given."""
+    own = run.source.run_id or ""
+    written = trace_id or make_id(own or run.id, TRACE_DIGITS)
+    originals = list_recorded_spans(run)
+    spans = [seal_span(span, written) for span in originals]
+    ids = {span.span_id for span in originals}
+    root = next((at for at, span in enumerate(originals) if span.parent_id not in ids), 0)
+    places = {span.span_id: at for at, span in enumerate(originals)}
+    homes = [spans[places.get(step.span or "", root)].span_id for step in run.steps]
+    return RecordedSpans(spans, root, homes)
+
+
+def list_recorded_spans(run: Trajectory) -> list[RawSpan]:
+    """Return the spans of a run as its recorder wrote them."""
+    beside = run.extra or {}
+    facts, resources = beside.get("span_facts"), beside.get("resources")
+    listed = facts if isinstance(facts, list) and len(facts) == len(run.spans) else []
+    return [
+        _span(node, run.source.run_id or "", listed[at] if listed else {}, resources)
+        for at, node in enumerate(run.spans)
+    ]
+
+
+def _span(node: Node, trace_id: str, facts: Json, resources: Json) -> RawSpan:
+    about = dict(facts) if isinstance(facts, dict) else {}
+    at, scope, message = (about.pop(key, None) for key in ("resource", "scope", "status_message"))
+    resource = resources[at] if isinstance(resources, list) and _is_place(at, resources) else {}
+    return RawSpan(
+        trace_id=trace_id,
+        span_id=node.id,
+        parent_id=node.parent,
+        name=node.name,
+        kind=node.kind,
+        start_ns=node.start_ns,
+        end_ns=node.end_ns,
+        status=_STATUSES[node.status],
+        status_message=message if isinstance(message, str) else None,
+        attributes=node.attributes,
+        events=tuple([_event(event) for event in node.events]),
+        resource=resource if isinstance(resource, dict) else {},
+        scope=scope if isinstance(scope, str) else None,
+        links=node.links,
+        extra=about or None,
+    )
+
+
+def _is_place(at: Any, resources: list[Json]) -> bool:
+    return isinstance(at, int) and 0 <= at < len(resources)
+
+
+def _event(event: Json) -> SpanEvent:
+    try:
+        return msgspec.convert(event, SpanEvent)
+    except msgspec.ValidationError:
+        return SpanEvent(extra=event if isinstance(event, dict) else {"event": event})
+
+
+# Runs, each with the records about it.
+Scored = Iterable[tuple[Trajectory, Sequence[Record]]]
+
+# Receivers refuse bodies over some 20 MiB, readers lines over 16: a long run is several requests.
+_BODY_BYTES = 4 * 1024 * 1024
+_SERVICE = {"service.name": "stepscope"}
+_LIMITS = Limits()
+_NAME = "otlp"
+
+
+class ExportRequest(NamedTuple):
+    """One ExportTraceServiceRequest as JSON, and what of which run is in it.
+
+    Attributes:
+        body: what is POSTed as `application/json`, or written as a line; no line break in it.
+        run: the id of the run.
+        spans: how many of its spans are in this request.
+        verdicts: how many verdicts stand on them.
+    """
+
+    body: bytes
+    run: str
+    spans: int
+    verdicts: int
+
+
+class ExportCount(NamedTuple):
+    """How much was written."""
+
+    runs: int
+    spans: int
+    verdicts: int
+
+
+def iter_requests(
+    scored: Scored,
+    *,
+    verdicts: Verdicts = "gen_ai",
+    resource: Mapping[str, Json] | None = None,
+    placed_at: int | None = None,
+) -> Iterator[ExportRequest]:
+    """Yield the requests that hold runs, one run after the other; a long run takes several.
+
+    Args:
+        scored: runs, each with the records that are to stand on its spans.
+        verdicts: as events of the GenAI conventions, as OpenInference's attributes, or not at all.
+        resource: attributes of the resource beside what is recorded (a backend's project, say).
+        placed_at: nanoseconds since 1970 where spans of runs without any time begin; None leaves
+            them without times, which is true and which backends show at 1970.
+    """
+    given: set[str] = set()
+    for run, records in scored:
+        spans, homes, root = _spans(run, given, dict(resource or {}), placed_at)
+        told = _by_span(spans, homes, root, () if verdicts == "none" else records)
+        counts = [len(told.get(at, ())) for at in range(len(spans))]
+        yield from _bodies(run.id, attach_verdicts(spans, told, verdicts), counts)
+
+
+def write(scored: Scored, file: BinaryIO, *, verdicts: Verdicts = "gen_ai") -> ExportCount:
+    """Write runs as OTLP JSON lines, one request a line; return how much of what."""
+    runs, spans, count = set[str](), 0, 0
+    for request in iter_requests(scored, verdicts=verdicts):
+        file.write(request.body + b"\n")
+        runs.add(request.run)
+        spans += request.spans
+        count += request.verdicts
+    return ExportCount(len(runs), spans, count)
+
+
+def _spans(
+    run: Trajectory, given: set[str], resource: dict[str, Json], placed_at: int | None
+) -> tuple[list[RawSpan], list[str], int]:
+    """Return the spans of a run, the span of each step, and the position of the root, marked."""
+    if run.spans:
+        wanted = make_id(run.source.run_id or run.id, TRACE_DIGITS)
+        # Another run may have been read from the same trace: two runs are never one trace.
+        trace_id = make_id(run.id, TRACE_DIGITS) if wanted in given else wanted
+        given.add(trace_id)
+        spans, root, homes = restore_spans(run, trace_id)
+        order = {
+            **spans[root].attributes,
+            SPANS_KEY: pack_attribute([span.span_id for span in spans]),
+        }
+        spans[root] = msgspec.structs.replace(spans[root], attributes=order)
+    else:
+        spans, homes = synthesise_spans(run, {**_SERVICE, **resource}, placed_at)
+        root, resource = 0, {}
+        trace_id = spans[0].trace_id
+    about = {
+        **spans[root].attributes,
+        SCHEMA_KEY: SCHEMA,
+        RUN_KEY: pack_attribute(_residue(run, spans)),
+    }
+    spans[root] = msgspec.structs.replace(spans[root], attributes=about)
+    if resource:
+        spans = [
+            msgspec.structs.replace(span, resource={**span.resource, **resource}) for span in spans
+        ]
+    return spans, homes, root
+
+
+def _residue(run: Trajectory, spans: list[RawSpan]) -> dict[str, Json]:
+    """Return what reading the spans back would get wrong of the run."""
+    back = [reread_span(span) for span in spans]
+    source = Source(format=_NAME, run_id=back[0].trace_id)
+    base = draft_without_residue(
+        back, source, _LIMITS, lambda found: draft_trace(found, source, _LIMITS, None)
+    )
+    # Where a run was read is this machine's business: paths are not written.
+    here = msgspec.structs.replace(run.source, uri=base.source.uri, offset=base.source.offset)
+    told = msgspec.structs.replace(run, source=here, warnings=_own_warnings(run))
+    return find_residue(told, base, skip="id")
+
+
+def _own_warnings(run: Trajectory) -> tuple[Warn, ...]:
+    """Return the warnings that reading the steps again would not give by itself."""
+    again = find_oddities(run.steps)
+    return tuple([warning for warning in run.warnings if warning not in again])
+
+
+def _by_span(
+    spans: list[RawSpan], homes: list[str], root: int, records: Sequence[Record]
+) -> dict[int, list[Record]]:
+    """Return records by the position of the span that they are about."""
+    places = {span.span_id: at for at, span in enumerate(spans)}
+    found: dict[int, list[Record]] = {}
+    for told in records:
+        step = told.answer.step
+        at = root if step is None or not 0 <= step < len(homes) else places[homes[step]]
+        found.setdefault(at, []).append(told)
+    return found
+
+
+def _bodies(run: str, spans: list[RawSpan], counts: list[int]) -> Iterator[ExportRequest]:
+    held: list[tuple[RawSpan, msgspec.Raw]] = []
+    size = verdicts = 0
+    for span, count in zip(spans, counts, strict=True):
+        raw = msgspec.Raw(msgspec.json.encode(span_json(span)))
+        if held and size + len(bytes(raw)) > _BODY_BYTES:
+            yield ExportRequest(_body(held), run, len(held), verdicts)
+            held, size, verdicts = [], 0, 0
+        held.append((span, raw))
+        size += len(bytes(raw))
+        verdicts += count
+    yield ExportRequest(_body(held), run, len(held), verdicts)
+
+
+def _body(held: list[tuple[RawSpan, msgspec.Raw]]) -> bytes:
+    """Return spans as one request, in their order; neighbours of one resource share a group."""
+    groups: list[dict[str, Json]] = []
+    for span, raw in held:
+        about, inside = resource_json(span), scope_json(span)
+        if not groups or groups[-1]["resource"] != about["resource"]:
+            groups.append({**about, "scopeSpans": []})
+        scopes = groups[-1]["scopeSpans"]
+        if not scopes or scopes[-1].get("scope") != inside.get("scope"):
+            scopes.append({**inside, "spans": []})
+        scopes[-1]["spans"].append(raw)
+    return msgspec.json.encode({"resourceSpans": groups})

@@ -1,0 +1,282 @@
+"""Read the files that the user names, in this process or split into chunks for others.
+
+A file given by name that is no trace is an error. The same file within a folder, a glob or an
+archive is an account with its problem, because folders hold other things than traces. Inside a
+trace, a record that cannot be read comes out as `Quarantined`: runs and quarantined records
+together are what the file offered.
+
+A chunk is one record, where the format reads its records each by itself, or a small file as a
+whole. It can be read in any process and gives what the file, read in one go, would give: the same
+runs with the same ids, the same account, the same offsets. Two things only the whole file knows,
+and `ChunkJoiner` adds them: how often a content came before (`Ordinals`), and what stands between
+the records. A file that neither splits nor is small, or has labels beside it, is read in place.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from stepscope import errors, registry
+from stepscope.errors import TraceError, UsageError
+from stepscope.formats.account import Account, Counts, FileTally
+from stepscope.formats.agentrx import find_label_file, load_labels
+from stepscope.formats.files import (
+    DAMAGE_ERRORS,
+    ZIP_MAGIC,
+    OpenedFile,
+    RefusedFile,
+    open_members,
+    open_paths,
+    rewind,
+    sniffable_bytes,
+)
+from stepscope.formats.finish import Ordinals
+from stepscope.formats.format import ReadContext, RecordFormat
+from stepscope.formats.opening import HEAD_BYTES, SURE, detect
+from stepscope.formats.records import RawRecord
+from stepscope.model import Format, Quarantined, Stream, Trajectory
+from stepscope.safety.json import BOM
+from stepscope.safety.limits import MIB, Limits
+
+_LIMITS = Limits()
+
+
+class FileReading:
+    """One file being read: iterate once, then ask for the `account`."""
+
+    def __init__(
+        self,
+        found: OpenedFile | RefusedFile,
+        stream: Stream | None = None,
+        format: Format | None = None,
+    ) -> None:
+        self.stream = stream
+        self.format = format
+        self.named = found.named
+        problem = found.problem if isinstance(found, RefusedFile) else None
+        self.tally = FileTally(found.uri, None if format is None else format.name, problem)
+
+    @property
+    def uri(self) -> str:
+        """The file, or archive and member, fit to be printed."""
+        return self.tally.uri
+
+    @property
+    def account(self) -> Account:
+        """What came out so far; complete when the reading is at its end."""
+        return self.tally.account()
+
+    def repaired(self, code: str) -> None:
+        """Count a repair that was made to the file as a whole."""
+        self.tally.repaired(code)
+
+    def __iter__(self) -> Iterator[Trajectory | Quarantined]:
+        """Yield the runs and the quarantined records of the file.
+
+        Raises:
+            TraceError: a file given by name turns out to be unreadable half way.
+            UsageError: the next reading was asked for before this one was read.
+        """
+        stream, reader = self.stream, self.format
+        self.stream = None
+        if stream is None or reader is None:
+            return
+        if stream.file.closed:
+            raise UsageError(f"{self.uri}: closed; read each file before asking for the next")
+        labels = load_labels(stream.uri, stream.limits)
+        with self.telling():
+            for found in reader.read(stream):
+                if labels is not None and isinstance(found, Trajectory):
+                    found = labels.attach(found)
+                self.tally.counts.add(found)
+                yield found
+            for _ in labels.without_run if labels is not None else ():
+                self.tally.repaired("label_without_run")
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Note in the account why a file is read no further.
+
+        Raises:
+            TraceError: the file was given by name.
+        """
+        try:
+            yield
+        except TraceError as e:
+            self.tally.problem = str(e)
+            if self.named:
+                raise
+        except DAMAGE_ERRORS as e:
+            self.tally.problem = f"damaged, read no further: {e}"
+            if self.named:
+                raise TraceError(f"{self.uri}: {self.tally.problem}") from e
+
+
+def read_files(
+    paths: Sequence[str], *, format_name: str | None = None, limits: Limits = _LIMITS
+) -> Iterator[FileReading]:
+    """Yield a reading for every file that `paths` stand for; read each before asking for the next.
+
+    Raises:
+        TraceError: a file given by name cannot be read, or is no trace of one known format.
+        UsageError: a glob that matches nothing, a folder without files.
+        ConfigError: no format is called `format_name`.
+    """
+    chosen = None if format_name is None else registry.format(format_name)
+    for found in open_paths(paths):
+        yield from _read_source(found, chosen, limits, nested=False)
+
+
+def _read_source(
+    found: OpenedFile | RefusedFile, chosen: Format | None, limits: Limits, *, nested: bool
+) -> Iterator[FileReading]:
+    try:
+        if isinstance(found, RefusedFile):
+            raise TraceError(f"{found.uri}: {found.problem}")
+        head = found.file.read(HEAD_BYTES)
+        if head.startswith(ZIP_MAGIC) and (nested or not found.file.seekable()):
+            raise TraceError(f"{found.uri}: a zip within another file; unpack it first")
+        if head.startswith(ZIP_MAGIC) and not _is_one_trace(head, chosen):
+            for member in open_members(found.file, found.uri, limits):
+                yield from _read_source(member, chosen, limits, nested=True)
+            return
+        format = chosen or detect(sniffable_bytes(found.file, head), found.uri)
+        reading = FileReading(found, Stream(rewind(found.file, head), found.uri, limits), format)
+        if head.startswith(BOM):
+            reading.repaired("bom")
+    except (TraceError, *DAMAGE_ERRORS) as e:
+        problem = str(e).removeprefix(f"{found.uri}: ")
+        if not found.named:
+            yield FileReading(RefusedFile(found.uri, problem, named=False))
+            return
+        if isinstance(e, TraceError):
+            raise
+        raise TraceError(f"{found.uri}: cannot be read: {problem}") from e
+    yield reading
+
+
+def _is_one_trace(head: bytes, chosen: Format | None) -> bool:
+    """Say whether a zip is a trace as a whole, rather than an archive of traces."""
+    asked = registry.installed_formats() if chosen is None else (chosen,)
+    return any(format.sniff(head) >= SURE for format in asked)
+
+
+# A file of at most this size travels as a whole.
+SMALL_FILE_BYTES = 8 * MIB
+
+
+class FileChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Bytes to be read: of the record at `offset`, or of a whole file where that is None."""
+
+    format: str
+    uri: str
+    offset: int | None
+    raw: bytes
+
+
+class ChunkRuns(msgspec.Struct, frozen=True):
+    """What came of a portion.
+
+    Attributes:
+        items: runs and quarantined records, in order.
+        counts: the same, for the account.
+        fault: class and message of what ended the reading of a whole file.
+    """
+
+    items: list[Trajectory | Quarantined]
+    counts: Counts
+    fault: tuple[str, str] | None = None
+
+
+def split_file(reading: FileReading) -> Iterator[FileChunk | Quarantined] | None:
+    """Return the portions of a file; None where it has to be read in place."""
+    stream, reader = reading.stream, reading.format
+    if stream is None or reader is None:
+        return iter(())
+    name = registry.loaded_name("formats", reader)
+    if isinstance(reader, RecordFormat) and find_label_file(stream.uri) is None:
+        return _record_chunks(reading, stream, reader, name)
+    raw = _read_small_file(stream)
+    return None if raw is None else iter((FileChunk(name, stream.uri, None, raw),))
+
+
+def _record_chunks(
+    reading: FileReading, stream: Stream, reader: RecordFormat, name: str
+) -> Iterator[FileChunk | Quarantined]:
+    with reading.telling():
+        for record in reader.split(stream):
+            if isinstance(record, Quarantined):
+                yield record
+            else:
+                yield FileChunk(name, stream.uri, record.offset, record.raw)
+
+
+def _read_small_file(stream: Stream) -> bytes | None:
+    """Return a small file that can be wound back if need be."""
+    if not stream.file.seekable():
+        return None
+    try:
+        raw = stream.file.read(SMALL_FILE_BYTES + 1)
+    except DAMAGE_ERRORS:
+        raw = None  # met again, and told, when the file is read in place
+    if raw is not None and len(raw) <= SMALL_FILE_BYTES:
+        return raw
+    stream.file.seek(0)
+    return None
+
+
+def read_chunk(portion: FileChunk, limits: Limits, ordinals: Ordinals) -> ChunkRuns:
+    """Read a portion; `ordinals` is the file's, or a fresh one where others may be read meanwhile.
+
+    Raises:
+        ConfigError: no such format, or it lacks a library.
+    """
+    reader = registry.format(portion.format)
+    counts = Counts()
+    items: list[Trajectory | Quarantined] = []
+    fault = None
+    if portion.offset is None:
+        file = io.BytesIO(portion.raw)
+        reading = FileReading(
+            OpenedFile(portion.uri, file, named=True), Stream(file, portion.uri, limits), reader
+        )
+        try:
+            items.extend(reading)
+        except TraceError as e:
+            fault = (type(e).__name__, str(e))
+        return ChunkRuns(items, reading.tally.counts, fault=fault)
+    assert isinstance(reader, RecordFormat)
+    record = RawRecord(portion.offset, portion.raw)
+    items.extend(reader.one(record, ReadContext(portion.uri, limits), ordinals))
+    for item in items:
+        counts.add(item)
+    return ChunkRuns(items, counts)
+
+
+class ChunkJoiner:
+    """Puts together what came of the portions of one file, in their order."""
+
+    def __init__(self, reading: FileReading) -> None:
+        self.reading = reading
+        self.ordinals = Ordinals()
+
+    def knows(self, seen: Mapping[bytes, int]) -> bool:
+        """Whether any content came before, so that its portion must be read with `ordinals`."""
+        return not self.ordinals.seen.keys().isdisjoint(seen)
+
+    def take(self, counts: Counts, fault: tuple[str, str] | None) -> None:
+        """Add what came of a portion to the file's account.
+
+        Raises:
+            TraceError: reading ended there, and the file was given by name.
+        """
+        tally = self.reading.tally
+        tally.counts.merge(counts)
+        if fault is not None:
+            kind, tally.problem = fault
+            if self.reading.named:
+                raise getattr(errors, kind, TraceError)(tally.problem)

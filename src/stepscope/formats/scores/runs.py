@@ -1,0 +1,386 @@
+"""Read step scores: `run,step,score` and what else is known, put together by run.
+
+Every run of the file comes out as a run of which nothing but its scores is known: its steps have no
+content. The store gives the scores to the run of that name or id where it has one. In a file of up
+to `SMALL_ROWS` rows their order does not matter. In a larger one the rows of one run must
+stand together: a run that comes again later is quarantined row by row, with the advice to sort the
+file. So is a second row for the same run, judge, step and repeat. A wrong row is quarantined alone,
+with its number; a missing column refuses the file. The format is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stepscope.errors import TraceError
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.opening import read_opening
+from stepscope.formats.scores.files import find_delimiter, read_score_rows
+from stepscope.formats.scores.rows import (
+    KNOWN_COLUMNS,
+    NEEDED_COLUMNS,
+    BadRow,
+    Ints,
+    ScoreRows,
+    column_name,
+)
+from stepscope.model import (
+    SCORES,
+    Case,
+    Json,
+    Quarantined,
+    Source,
+    Step,
+    StepScore,
+    Stream,
+    Trajectory,
+)
+from stepscope.safety.json import BOM
+from stepscope.safety.text import visible_line
+
+# Rows that are held to be put in order, whatever order they came in.
+SMALL_ROWS = 65_536
+# Rows of one run that are kept waiting for more; no run of a hundred thousand steps needs more.
+MAX_RUN_ROWS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScoredRuns:
+    """Whole runs: rows ordered by run, judge, step, repeat.
+
+    Attributes:
+        names: the runs, m of them, in the order of their first rows.
+        starts: shape (m + 1,), where the rows of each run begin; the last entry is their number.
+        rows: the rows.
+    """
+
+    names: list[str]
+    starts: Ints
+    rows: ScoreRows
+
+
+def group_runs(found: Iterable[ScoreRows | BadRow], uri: str) -> Iterator[ScoredRuns | BadRow]:
+    """Yield whole runs, and the rows that are set aside.
+
+    Raises:
+        TraceError: a run has more rows than memory should hold.
+    """
+    done: set[int] = set()
+    held: ScoreRows | None = None
+    for item in _join_first_rows(found):
+        if isinstance(item, BadRow):
+            yield item
+            continue
+        rows = item if held is None else join_rows([held, item])
+        codes = _number_texts(rows.run)
+        last = codes == codes[-1]
+        held = take_rows(rows, np.flatnonzero(last))
+        if len(held) > MAX_RUN_ROWS:
+            name = _short(rows.run[-1])
+            raise TraceError(f"{uri}: run {name} has over {MAX_RUN_ROWS:,} rows; split it")
+        yield from _complete_runs(take_rows(rows, np.flatnonzero(~last)), codes[~last], done)
+    if held is not None:
+        yield from _complete_runs(held, _number_texts(held.run), done)
+
+
+def _join_first_rows(found: Iterable[ScoreRows | BadRow]) -> Iterator[ScoreRows | BadRow]:
+    """Yield the first rows of a file, all of those of a small one, as one chunk."""
+    first: list[ScoreRows] = []
+    rest = iter(found)
+    for item in rest:
+        if isinstance(item, BadRow):
+            yield item
+            continue
+        first.append(item)
+        if sum(map(len, first)) >= SMALL_ROWS:
+            break
+    if first:
+        yield join_rows(first)
+    yield from rest
+
+
+def _complete_runs(rows: ScoreRows, codes: Ints, done: set[int]) -> Iterator[ScoredRuns | BadRow]:
+    """Yield the runs of some rows, all of whose rows these are, unless one was there before."""
+    if not len(rows):
+        return
+    starts = _find_starts(codes)
+    names = [rows.run[at] for at in starts.tolist()]
+    seen = set(map(hash, names))
+    again = {name for name in names if hash(name) in done} if seen & done else set()
+    done |= seen
+    if again:
+        late = np.array([name in again for name in rows.run], np.bool_)
+        for at in np.flatnonzero(late).tolist():
+            yield _bad_row(
+                rows, at, f"run {_short(rows.run[at])} comes again; sort the file by run"
+            )
+        yield from _order_rows(take_rows(rows, np.flatnonzero(~late)))
+    else:
+        yield from _order_rows(rows)
+
+
+def _order_rows(rows: ScoreRows) -> Iterator[ScoredRuns | BadRow]:
+    if not len(rows):
+        return
+    codes, judges = _number_texts(rows.run), _number_texts(rows.texts.get("judge"), len(rows))
+    repeats = np.zeros(len(rows), np.int64) if rows.repeat is None else rows.repeat
+    keys: tuple[Ints, ...] = (codes, judges, rows.step, repeats)
+    order = np.lexsort((rows.row, *reversed(keys)))
+    rows = take_rows(rows, order)
+    keys = tuple([key[order] for key in keys])
+    twice = np.append(False, np.logical_and.reduce([key[1:] == key[:-1] for key in keys]))
+    if twice.any():
+        for at in np.flatnonzero(twice).tolist():
+            yield _bad_row(rows, at, _duplicate_reason(rows, at))
+        rows = take_rows(rows, np.flatnonzero(~twice))
+    starts = _find_starts(keys[0][~twice])
+    names = [rows.run[at] for at in starts.tolist()]
+    yield ScoredRuns(names=names, starts=np.append(starts, len(rows)), rows=rows)
+
+
+def _find_starts(codes: Ints) -> Ints:
+    """Return where another number begins."""
+    return np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
+
+
+def _duplicate_reason(rows: ScoreRows, at: int) -> str:
+    before = int(rows.row[at - 1])
+    said = f"run {_short(rows.run[at])}, step {int(rows.step[at])} is scored in row {before} too; "
+    if rows.repeat is None:
+        return said + "a second scoring needs a column repeat"
+    return said + "each scoring of a step has its own repeat"
+
+
+def _bad_row(rows: ScoreRows, at: int, reason: str) -> BadRow:
+    score = float(rows.score[at])
+    raw = f"{rows.run[at]},{int(rows.step[at])},{'' if np.isnan(score) else repr(score)}"
+    return BadRow(int(rows.row[at]), reason, raw)
+
+
+def _short(name: str) -> str:
+    text = visible_line(name)
+    return repr(text if len(text) <= 60 else text[:60] + "…")
+
+
+def _number_texts(names: list[str] | None, size: int = 0) -> Ints:
+    """Return a number for each text, in the order of their first appearance."""
+    if names is None:
+        return np.zeros(size, np.int64)
+    places: dict[str, int] = {}
+    return np.array([places.setdefault(name, len(places)) for name in names], np.int64)
+
+
+def take_rows(rows: ScoreRows, at: Ints) -> ScoreRows:
+    """Return the rows at some places, in that order."""
+    first = int(at[0]) if len(at) else 0
+    if np.array_equal(at, np.arange(first, first + len(at))):
+        return _slice_rows(rows, slice(first, first + len(at)))
+    places = at.tolist()
+    return ScoreRows(
+        row=rows.row[at],
+        run=[rows.run[i] for i in places],
+        step=rows.step[at],
+        score=rows.score[at],
+        repeat=None if rows.repeat is None else rows.repeat[at],
+        numbers={name: cells[at] for name, cells in rows.numbers.items()},
+        texts={name: [cells[i] for i in places] for name, cells in rows.texts.items()},
+    )
+
+
+def _slice_rows(rows: ScoreRows, at: slice) -> ScoreRows:
+    """Return neighbouring rows, which needs no copy of their cells."""
+    return ScoreRows(
+        row=rows.row[at],
+        run=rows.run[at],
+        step=rows.step[at],
+        score=rows.score[at],
+        repeat=None if rows.repeat is None else rows.repeat[at],
+        numbers={name: cells[at] for name, cells in rows.numbers.items()},
+        texts={name: cells[at] for name, cells in rows.texts.items()},
+    )
+
+
+def join_rows(parts: Sequence[ScoreRows]) -> ScoreRows:
+    """Return the rows of several chunks; a column that one of them lacks is empty there."""
+    if len(parts) == 1:
+        return parts[0]
+    numbers = {name: None for part in parts for name in part.numbers}
+    texts = {name: None for part in parts for name in part.texts}
+    repeated = any(part.repeat is not None for part in parts)
+    repeats = [np.zeros(len(p), np.int64) if p.repeat is None else p.repeat for p in parts]
+    return ScoreRows(
+        row=np.concatenate([part.row for part in parts]),
+        run=[name for part in parts for name in part.run],
+        step=np.concatenate([part.step for part in parts]),
+        score=np.concatenate([part.score for part in parts]),
+        repeat=np.concatenate(repeats) if repeated else None,
+        numbers={
+            name: np.concatenate([p.numbers.get(name, np.full(len(p), np.nan)) for p in parts])
+            for name in numbers
+        },
+        texts={
+            name: [cell for p in parts for cell in p.texts.get(name, [""] * len(p))]
+            for name in texts
+        },
+    )
+
+
+NAME = SCORES
+# The columns are there: sure. All but one: sure enough to say which is missing.
+_SURE, _NEARLY = 0.95, 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class _StepScoresFormat:
+    name: str = NAME
+
+    def sniff(self, head: bytes) -> float:
+        """Look at the header, or at the keys of the first JSON record."""
+        first = head.removeprefix(BOM).lstrip()
+        if first[:1] in (b"{", b"["):
+            return _json_likeness(head)
+        line = first.partition(b"\n")[0].decode("utf-8", "replace")
+        mark = find_delimiter(line)
+        if mark is None:
+            return 0.0
+        names = {column_name(name) for name in line.split(mark)}
+        return _SURE if names.issuperset(NEEDED_COLUMNS) else _NEARLY
+
+    def read(self, stream: Stream) -> Iterator[Trajectory | Quarantined]:
+        """Yield the runs of the file and the rows that cannot be read.
+
+        Raises:
+            TraceError: a column is missing or named twice, or the file is no text.
+        """
+        ordinals = Ordinals()
+        for found in group_runs(read_score_rows(stream), stream.uri):
+            if isinstance(found, BadRow):
+                yield quarantine_row(found, stream.uri)
+            else:
+                yield from _runs(found, stream, ordinals)
+
+
+def _json_likeness(head: bytes) -> float:
+    for record in read_opening(head).records[:1]:
+        if isinstance(record, dict):
+            names = {column_name(str(key)) for key in record}
+            if names.issuperset(NEEDED_COLUMNS):
+                return (
+                    _SURE
+                    if not isinstance(record[_find_key(record, "score")], dict | list)
+                    else 0.0
+                )
+            return _NEARLY if "score" in names and names & {"run", "step"} else 0.0
+    return 0.0
+
+
+def _find_key(record: dict[str, object], name: str) -> str:
+    return next(key for key in record if column_name(str(key)) == name)
+
+
+def quarantine_row(bad: BadRow, uri: str) -> Quarantined:
+    """Return a wrong row as it is set aside; its place is the number of the row."""
+    reason = f"row {bad.row}: {bad.reason}"
+    return Quarantined(reason=reason, offset=bad.row, raw=bad.raw.encode(), uri=uri)
+
+
+def _runs(
+    group: ScoredRuns, stream: Stream, ordinals: Ordinals
+) -> Iterator[Trajectory | Quarantined]:
+    rows = group.rows
+    for at, name in enumerate(group.names):
+        places = range(int(group.starts[at]), int(group.starts[at + 1]))
+        first = places[0]
+        steps = max(int(rows.step[i]) for i in places) + 1
+        if steps > stream.limits.steps:
+            yield quarantine_row(
+                BadRow(
+                    int(rows.row[first]),
+                    f"step {steps - 1}; a run has at most {stream.limits.steps:,} steps, raise "
+                    "limits.steps",
+                    name,
+                ),
+                stream.uri,
+            )
+            continue
+        draft = Trajectory(
+            id="",
+            name=name,
+            steps=tuple([Step(index=i, actor="agent", kind="other") for i in range(steps)]),
+            source=Source(format=NAME, uri=stream.uri, offset=int(rows.row[first]), run_id=name),
+            workflow=_text_at(rows.texts.get("workflow"), first) or "",
+            task=_text_at(rows.texts.get("task"), first),
+            trial=_text_at(rows.texts.get("trial"), first),
+            agent=_text_at(rows.texts.get("agent"), first),
+            scores=tuple([_step_score(group, i) for i in places]),
+            case=_weights_case(group, places, name),
+            extra=_unknown_columns(group, places),
+        )
+        yield finish(draft, ordinals, limits=stream.limits)
+
+
+def _step_score(group: ScoredRuns, i: int) -> StepScore:
+    rows = group.rows
+    value = float(rows.score[i])
+    return StepScore(
+        step=int(rows.step[i]),
+        value=None if math.isnan(value) else value,
+        judge=_text_at(rows.texts.get("judge"), i) or "",
+        repeat=0 if rows.repeat is None else int(rows.repeat[i]),
+        latency_s=_number_at(group, "latency", i),
+        cost_usd=_number_at(group, "cost", i),
+        reason=_remarks(group, i),
+    )
+
+
+def _weights_case(group: ScoredRuns, places: range, name: str) -> Case | None:
+    """Return the weights of a run as what it is measured against; None without weights."""
+    rows = group.rows
+    if "weight" not in rows.numbers:
+        return None
+    weights: dict[int, float] = {}
+    for i in places:
+        weight = _number_at(group, "weight", i)
+        if weight is not None:
+            weights.setdefault(int(rows.step[i]), weight)
+    if not weights:
+        return None
+    ordered = tuple([weights[step] for step in sorted(weights)])
+    workflow = _text_at(rows.texts.get("workflow"), places[0]) or ""
+    task = _text_at(rows.texts.get("task"), places[0]) or name
+    return Case(workflow=workflow, task=task, weights=ordered)
+
+
+def _number_at(group: ScoredRuns, name: str, i: int) -> float | None:
+    cells = group.rows.numbers.get(name)
+    value = math.nan if cells is None else float(cells[i])
+    return None if math.isnan(value) else value
+
+
+def _text_at(cells: list[str] | None, i: int) -> str | None:
+    return (cells[i] or None) if cells is not None else None
+
+
+def _remarks(group: ScoredRuns, i: int) -> str:
+    """Return the reason of a score, and the columns that have no place of their own."""
+    texts = group.rows.texts
+    said = [texts["reason"][i]] if "reason" in texts else []
+    said += [f"{name}={cells[i]}" for name, cells in texts.items() if name not in KNOWN_COLUMNS]
+    return "; ".join(part for part in said if part and not part.endswith("="))
+
+
+def _unknown_columns(group: ScoredRuns, places: range) -> dict[str, Json] | None:
+    """Return the columns without a place of their own, with the cells that they fill: counted."""
+    cells = {
+        name: sum([texts[i] != "" for i in places])
+        for name, texts in group.rows.texts.items()
+        if name not in KNOWN_COLUMNS
+    }
+    return {f"column {name}": n for name, n in cells.items() if n} or None
+
+
+FORMAT = _StepScoresFormat()

@@ -1,0 +1,337 @@
+"""Make runs of spans: one run a trace, in whatever order its spans came.
+
+Several dialects may speak in one span: the first to say anything of a field holds. Every span stays
+in the run as recorded (`Trajectory.spans`), whether it made a step or not; what our spans have no
+field for stands beside them in `extra`, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.fields import total_usage
+from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.otlp.restore import restore_run
+from stepscope.formats.spans.attributes import find_text, label_evaluation
+from stepscope.formats.spans.dialects import (
+    gen_ai,
+    langfuse,
+    langsmith,
+    mlflow,
+    openai_agents,
+    openinference,
+    vercel,
+)
+from stepscope.formats.spans.span import (
+    RawSpan,
+    SpanContent,
+    SpanStatus,
+    limit_trace,
+    merge_contents,
+)
+from stepscope.formats.spans.steps import SpanSteps
+from stepscope.formats.spans.tree import SpanRoles, SpanTree, assign_roles, build_tree, order_turns
+from stepscope.model import (
+    Instant,
+    Json,
+    Label,
+    Quarantined,
+    ResultStatus,
+    Source,
+    Step,
+    ToolDef,
+    Trajectory,
+    Usage,
+    Warn,
+)
+from stepscope.model import Span as Node
+from stepscope.safety.json import Repair
+from stepscope.safety.limits import Limits
+
+# The most telling first: what one leaves out, the next may say.
+_DIALECTS = (
+    vercel.read_vercel,
+    openai_agents.read_openai_agents,
+    openinference.read_openinference,
+    langfuse.read_langfuse,
+    mlflow.read_mlflow,
+    langsmith.read_langsmith,
+    gen_ai.read_gen_ai,
+    gen_ai.read_pydantic_ai,
+)
+_NO_CONTENT = SpanContent()
+_EVALUATION = "gen_ai.evaluation.result"
+
+
+def read_content(span: RawSpan, limits: Limits) -> SpanContent:
+    """Return what a span says; nothing at all where no dialect is spoken."""
+    sayings = [said for dialect in _DIALECTS if (said := dialect(span, limits)) is not None]
+    found = merge_contents(sayings) if sayings else _NO_CONTENT
+    labels = [_label(event.attributes) for event in span.events if event.name == _EVALUATION]
+    session = None if found.session is not None else find_text(span.attributes, "session.id")
+    failed = found.failed
+    if failed is None and span.status == "error":
+        failed = span.status_message or _exception(span) or "the span's status is error"
+    if not labels and session is None and failed == found.failed:
+        return found
+    return merge_contents(
+        [SpanContent(labels=(*found.labels, *labels), session=session, failed=failed), found]
+    )
+
+
+def _label(about: dict[str, object]) -> Label:
+    prefix = "gen_ai.evaluation."
+    plain = {key.removeprefix(prefix): value for key, value in about.items()}
+    return label_evaluation(plain, {})
+
+
+def _exception(span: RawSpan) -> str | None:
+    for event in span.events:
+        if event.name == "exception":
+            said = find_text(event.attributes, "exception.message", "exception.type")
+            if said is not None:
+                return said
+    return None
+
+
+_LIMITS = Limits()
+_STATUSES: dict[SpanStatus, ResultStatus] = {"ok": "ok", "error": "error", "unset": "unknown"}
+
+
+def assemble(
+    spans: Sequence[RawSpan],
+    *,
+    source: Source,
+    ordinals: Ordinals | None = None,
+    limits: Limits = _LIMITS,
+    extra: Mapping[str, Json] | None = None,
+    repairs: Iterable[Repair] = (),
+) -> Iterator[Trajectory]:
+    """Yield one run for each trace, in the order of their first spans.
+
+    A trace in which no span speaks of an agent is a run without steps, and says so in a warning.
+
+    Args:
+        spans: of any number of traces, in any order.
+        source: where they were read; `run_id` becomes the trace's id.
+        ordinals: the file's, for spans that name no trace.
+        limits: of what is decoded within attributes.
+        extra: what the source says of the trace beyond its spans.
+        repairs: what the door repaired while decoding.
+
+    Raises:
+        TraceError: a run cannot be written as JSON, or has more steps or spans than allowed.
+    """
+    counts = Ordinals() if ordinals is None else ordinals
+    told = tuple(repairs)
+    for members in group_by_trace(spans).values():
+        kept, cut = limit_trace(members, limits)
+        draft = _draft_or_restore(kept, source, limits, extra)
+        yield finish(draft, counts, limits=limits, repairs=(*told, *cut))
+
+
+def group_by_trace(spans: Iterable[RawSpan]) -> dict[str, list[RawSpan]]:
+    """Return spans by the trace that they are of, in the order in which they came."""
+    traces: dict[str, list[RawSpan]] = {}
+    for span in spans:
+        traces.setdefault(span.trace_id, []).append(span)
+    return traces
+
+
+def read_traces(
+    spans: Iterable[RawSpan],
+    *,
+    source: Source,
+    limits: Limits,
+    extra: Mapping[str, Json] | None,
+    repairs: Iterable[Repair],
+) -> Iterator[Trajectory | Quarantined]:
+    """Yield the runs of a file of spans; a trace that makes none is quarantined, with its spans."""
+    counts, told = Ordinals(), tuple(repairs)
+    for members in group_by_trace(spans).values():
+        try:
+            yield from assemble(
+                members, source=source, ordinals=counts, limits=limits, extra=extra, repairs=told
+            )
+        except TraceError as e:
+            raw = msgspec.json.encode(members)
+            yield Quarantined(reason=str(e), offset=source.offset or 0, raw=raw, uri=source.uri)
+
+
+def _draft_or_restore(
+    spans: list[RawSpan], source: Source, limits: Limits, extra: Mapping[str, Json] | None
+) -> Trajectory:
+    """Return the run of a trace without its id; a trace that we wrote gives the run it was."""
+    ours = restore_run(
+        spans, source, limits, lambda found: draft_trace(found, source, limits, extra)
+    )
+    return draft_trace(spans, source, limits, extra) if ours is None else ours
+
+
+def draft_trace(
+    spans: list[RawSpan], source: Source, limits: Limits, extra: Mapping[str, Json] | None
+) -> Trajectory:
+    """Return the run that spans of one trace make, without its id, whoever wrote them."""
+    trace_id = spans[0].trace_id
+    tree = build_tree(spans)
+    read = [read_content(span, limits) for span in spans]
+    told = assign_roles(read, tree)
+    script = SpanSteps(spans, told, tree.parents)
+    steps = script.play(order_turns(spans, tree, told))
+    warnings = _warnings(tree, script.first)
+    if not steps:
+        reason = f"none of {len(spans)} spans is of a model, a tool or an agent that speaks"
+        warnings.append(Warn("no_agent_span", reason))
+    roots = [at for at in tree.order if tree.parents[at] is None]
+    start, end = _bounds(spans)
+    tools = _tools(told)
+    return Trajectory(
+        id="",
+        name=trace_id,
+        steps=steps,
+        source=msgspec.structs.replace(source, run_id=trace_id or source.run_id),
+        workflow=next((said.workflow for said in read if said.workflow is not None), ""),
+        agent=next((s.agent for s in steps if s.actor == "agent" and not s.replayed), None),
+        tags=_tags(read),
+        tools=tools or None,
+        spans=tuple([_model_span(span) for span in spans]),
+        termination=next((read[at].failed for at in roots if read[at].failed is not None), None),
+        labels=_labels(read, script.first),
+        usage=_usage(steps, read, tree),
+        cost_usd=_cost(steps, read, tree),
+        start=start,
+        end=end,
+        warnings=tuple(warnings),
+        extra=_trace_extra(spans, extra),
+    )
+
+
+def _warnings(tree: SpanTree, first: Mapping[int, int]) -> list[Warn]:
+    """Return the faults of the graph, each at the step of its span.
+
+    A span that made no step points at the first step below it, else at what its parent points at.
+    """
+    below: dict[int, int] = dict(first)
+    for at in reversed(tree.order):
+        parent = tree.parents[at]
+        if parent is not None and parent not in first and at in below:
+            below[parent] = min(below[at], below.get(parent, below[at]))
+    nearest: dict[int, int | None] = {}
+    for at in tree.order:
+        parent = tree.parents[at]
+        nearest[at] = below.get(at, None if parent is None else nearest[parent])
+    return [Warn(fault.code, fault.reason, nearest[fault.span]) for fault in tree.faults]
+
+
+def _bounds(spans: Sequence[RawSpan]) -> tuple[Instant | None, Instant | None]:
+    starts = [span.start_ns for span in spans if span.start_ns is not None]
+    ends = [span.end_ns for span in spans if span.end_ns is not None]
+    first = Instant(min(starts), str(min(starts))) if starts else None
+    return first, Instant(max(ends), str(max(ends))) if ends else None
+
+
+def _tags(read: Sequence[SpanContent]) -> dict[str, str]:
+    session = next((said.session for said in read if said.session is not None), None)
+    return {} if session is None else {"session": session}
+
+
+def _tools(told: SpanRoles) -> tuple[ToolDef, ...]:
+    """Return every tool offered, once for each agent that it was offered to."""
+    found: dict[tuple[str, str | None], ToolDef] = {}
+    for said, agent in zip(told.sayings, told.agents, strict=True):
+        for tool in said.tools:
+            owner = agent or said.agent
+            found.setdefault((tool.name, owner), msgspec.structs.replace(tool, agent=owner))
+    return tuple(found.values())
+
+
+def _labels(read: Sequence[SpanContent], first: Mapping[int, int]) -> tuple[Label, ...]:
+    """Return evaluations at the steps of their spans; those of a whole trace have no step."""
+    return tuple(
+        [
+            label
+            if label.extra is not None and "of" in label.extra
+            else msgspec.structs.replace(label, step=first.get(at))
+            for at, said in enumerate(read)
+            for label in said.labels
+        ]
+    )
+
+
+def _outermost(read: Sequence[SpanContent], tree: SpanTree, name: str) -> list[SpanContent]:
+    """Return what says `name` with nothing above it saying it too."""
+    covered: set[int] = set()
+    found: list[SpanContent] = []
+    for at in tree.order:
+        parent = tree.parents[at]
+        if parent in covered:
+            covered.add(at)
+        elif at not in tree.superseded and getattr(read[at], name) is not None:
+            covered.add(at)
+            found.append(read[at])
+    return found
+
+
+def _usage(steps: Sequence[Step], read: Sequence[SpanContent], tree: SpanTree) -> Usage | None:
+    """Return the sum over the steps; where they have none, what agents say of themselves."""
+    counted = total_usage(steps)
+    if counted is not None:
+        return counted
+    frames = _outermost(read, tree, "usage")
+    return total_usage([Step(index=0, actor="agent", usage=said.usage) for said in frames])
+
+
+def _cost(steps: Sequence[Step], read: Sequence[SpanContent], tree: SpanTree) -> float | None:
+    if any(step.cost_usd is not None for step in steps):
+        return None  # figures add up what the steps say
+    frames = [said.cost_usd for said in _outermost(read, tree, "cost_usd")]
+    costs = [cost for cost in frames if cost is not None]
+    return sum(costs) if costs else None
+
+
+def _model_span(span: RawSpan) -> Node:
+    return Node(
+        id=span.span_id,
+        parent=span.parent_id,
+        name=span.name,
+        kind=span.kind,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        status=_STATUSES[span.status],
+        attributes=span.attributes,
+        events=tuple([msgspec.to_builtins(event) for event in span.events]),
+        links=span.links,
+    )
+
+
+def _trace_extra(
+    spans: Sequence[RawSpan], extra: Mapping[str, Json] | None
+) -> dict[str, Json] | None:
+    """Return what spans say that a run's spans have no field for: `resources`, and `span_facts`.
+
+    `span_facts` has an object for every span; its `resource` is a place in `resources`.
+    """
+    resources: dict[bytes, int] = {}
+    listed: list[Json] = []
+    facts: list[dict[str, Json]] = []
+    for span in spans:
+        about: dict[str, Json] = {**(span.extra or {})}
+        if span.resource:
+            key = msgspec.json.encode(span.resource, order="deterministic")
+            if key not in resources:
+                resources[key] = len(listed)
+                listed.append(span.resource)
+            about["resource"] = resources[key]
+        for name in ("scope", "status_message"):
+            if getattr(span, name) is not None:
+                about[name] = getattr(span, name)
+        facts.append(about)
+    found: dict[str, Json] = {**(extra or {})}
+    if listed:
+        found["resources"] = listed
+    if any(facts):
+        found["span_facts"] = facts
+    return found or None

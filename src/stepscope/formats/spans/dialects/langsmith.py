@@ -1,0 +1,426 @@
+"""Spans in LangSmith's words: kind of run, input and output, agent, tokens, feedback.
+
+LangSmith adds up tokens and cost of all that is below a run; the assembler counts them once. Spans
+that its SDK sends as OpenTelemetry say the same under `langsmith.span.kind`, `gen_ai.prompt` and
+`gen_ai.completion`. A model's inputs are LangChain's messages (a list of lists), prompts, or the
+request of a wrapped client (OpenAI's chat and Responses, Anthropic's messages); its outputs are
+LangChain's generations, or the client's response. A tool's output may be wrapped in a message with
+the call's id and a status, or stand in a command of LangGraph. Older tracers print arguments as
+Python does.
+Source: langsmith 0.15.0, `schemas.py`, `wrappers` and `_internal/otel`; langgraph 1.2.22 for its
+metadata; langchain-core 1.7.2, `tracers/core.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+import msgspec
+
+from stepscope.formats.fields import (
+    anthropic_usage,
+    openai_usage,
+    parse_call,
+    parse_time,
+    tool_defs,
+)
+from stepscope.formats.spans import messages
+from stepscope.formats.spans.attributes import (
+    decode_object,
+    decode_value,
+    find_count,
+    find_number,
+    find_text,
+    find_value,
+    normalise_usage,
+)
+from stepscope.formats.spans.messages import read_messages, read_result_parts
+from stepscope.formats.spans.span import Operation, RawSpan, SpanContent, SpanMessage
+from stepscope.formats.tool_status import ToolStatus
+from stepscope.model import Json, Label, Part, ToolDef, Usage
+from stepscope.safety.limits import Limits
+
+# Arguments printed by Python are read up to this many characters.
+_MAX_PRINTED_CHARS = 100_000
+
+
+class _Answer(NamedTuple):
+    parts: tuple[Part, ...]
+    call_id: str | None = None
+    belief: ToolStatus | None = None
+    target: str | None = None
+
+
+def read_tool_run(
+    span: RawSpan, base: SpanContent, given: Json, made: Json, limits: Limits
+) -> SpanContent:
+    """Return what a tool's run says."""
+    about, beside = span.attributes, span.attributes.get("langsmith.extra")
+    call_id = find_text(beside, "tool_call_id") if isinstance(beside, dict) else None
+    call_id = call_id or find_text(about, "langsmith.metadata.tool_call_id", "gen_ai.tool.call.id")
+    answer = _answer(unwrap_single(made), call_id)
+    call = parse_call(
+        span.name, _arguments(given, limits), call_id or answer.call_id, limits=limits
+    )
+    return msgspec.structs.replace(
+        base, call=call, parts=answer.parts, belief=answer.belief, target=answer.target
+    )
+
+
+def unwrap_single(held: Json) -> Json:
+    """Return the only thing that stands in an object, text or list; anything else as it is.
+
+    >>> unwrap_single({"output": "done"}), unwrap_single({"a": 1})
+    ('done', {'a': 1})
+    """
+    if isinstance(held, dict):
+        told = [found for found in held.values() if found is not None]
+        if not told:
+            return None
+        inner = told[0]
+        if len(told) == 1 and (isinstance(inner, str | list) or "output" in held):
+            return inner
+    return held
+
+
+def _arguments(given: Json, limits: Limits) -> Json:
+    """Return a call's arguments; text that holds them as JSON or as Python prints them is read."""
+    held = given.get("input") if isinstance(given, dict) and given.keys() == {"input"} else None
+    if not isinstance(held, str):
+        return {} if given is None else given
+    found = decode_value(held, limits)
+    if isinstance(found, str) and held.startswith("{") and len(held) <= _MAX_PRINTED_CHARS:
+        try:
+            found = ast.literal_eval(held)
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            return given
+        found = _plain(found)
+    return found if isinstance(found, dict) else given
+
+
+def _plain(found: object) -> Json:
+    """Return what Python printed as JSON has it, None where JSON cannot say it."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(found))
+    except (TypeError, msgspec.MsgspecError, OverflowError, RecursionError, UnicodeError):
+        return None
+
+
+def _answer(held: Json, call_id: str | None) -> _Answer:
+    found = next(_told(held, call_id), None)
+    goto = held.get("goto") if isinstance(held, dict) and "update" in held else None
+    target = goto if isinstance(goto, str) and goto else None
+    if found is None:
+        return _Answer(read_result_parts(held), target=target)
+    parts = read_result_parts(found.get("content"))
+    said = "\n".join([part.text for part in parts if part.text is not None])
+    belief = messages.judge_tool_status(found, said)
+    return _Answer(parts, find_text(found, "tool_call_id"), belief, target)
+
+
+def _told(held: Json, call_id: str | None) -> Iterator[dict[str, Json]]:
+    """Yield tools' messages: the value itself, one of a list, or within the update of a command."""
+    if isinstance(held, dict):
+        inner = held.get("kwargs") if messages.find_constructor(held) == "tool" else held
+        if isinstance(inner, dict) and "content" in inner and "tool_call_id" in inner:
+            if call_id is None or inner["tool_call_id"] == call_id:
+                yield inner
+            return
+        update = held.get("update")
+        yield from _told(update.get("messages") if isinstance(update, dict) else None, call_id)
+    elif isinstance(held, list):
+        for entry in reversed(held):
+            if isinstance(entry, dict):
+                yield from _told(entry, call_id)
+
+
+_METADATA_PREFIX = "langsmith.metadata."
+
+
+def read_model_run(
+    span: RawSpan, base: SpanContent, given: Json, made: Json, limits: Limits
+) -> SpanContent:
+    """Return what a model's run says."""
+    about = span.attributes
+    message, body = _first(made), made if isinstance(made, dict) else {}
+    counted, told = _client_usage(span, body, message), body.get("usage_metadata")
+    if base.cost_usd is None and isinstance(told, dict):
+        base = msgspec.structs.replace(base, cost_usd=find_number(told, "total_cost"))
+    return msgspec.structs.replace(
+        base,
+        inputs=_inputs(given, limits),
+        outputs=_outputs(made, limits),
+        usage=counted or base.usage,
+        model=messages.find_langchain_model(message)
+        or find_text(body, "model")
+        or find_text(about, f"{_METADATA_PREFIX}ls_model_name"),
+        finish_reason=_reason(body, message),
+        response_id=find_text(message, "id") or find_text(body, "id"),
+        first_token_seconds=_first_token(span),
+        tools=_tools(span, given),
+    )
+
+
+def _inputs(given: Json, limits: Limits) -> tuple[SpanMessage, ...]:
+    if not isinstance(given, dict):
+        return read_messages(given, "user", limits)
+    told = given.get("messages", given.get("input"))
+    if isinstance(told, str):
+        told = [{"role": "user", "content": told}]
+    if isinstance(told, list):
+        system = {key: given[key] for key in ("system", "instructions") if given.get(key)}
+        return read_messages({"messages": told, **system}, "user", limits) if told else ()
+    return read_messages(given.get("prompts", unwrap_single(given)), "user", limits)
+
+
+def _outputs(made: Json, limits: Limits) -> tuple[SpanMessage, ...]:
+    if not isinstance(made, dict):
+        return read_messages(made, "agent", limits)
+    for key in ("generations", "choices"):
+        if isinstance(made.get(key), list):
+            return read_messages([_spoken(entry) for entry in _flat(made[key])], "agent", limits)
+    if isinstance(made.get("output"), list):
+        return read_messages(made["output"], "agent", limits)
+    if made.get("role") == "assistant":
+        kept = {key: made[key] for key in ("content", "tool_calls") if made.get(key)}
+        return read_messages({"role": "assistant", **kept}, "agent", limits)
+    return read_messages(unwrap_single(made), "agent", limits)
+
+
+def _flat(listed: list[Json]) -> list[Json]:
+    return [inner for entry in listed for inner in (entry if isinstance(entry, list) else [entry])]
+
+
+def _spoken(entry: Json) -> Json:
+    """Return a generation or choice as it is where it holds a message, else its text as one."""
+    if isinstance(entry, dict) and not isinstance(entry.get("message"), dict):
+        if isinstance(entry.get("text"), str):
+            return {"role": "assistant", "content": entry["text"]}
+    return entry
+
+
+def _first(made: Json) -> dict[str, Json]:
+    """Return the first message of LangChain that a model answered; empty where there is none."""
+    listed = made.get("generations") if isinstance(made, dict) else None
+    flat = _flat(listed) if isinstance(listed, list) else []
+    held = flat[0].get("message") if flat and isinstance(flat[0], dict) else unwrap_single(made)
+    inner = held.get("kwargs", held) if isinstance(held, dict) else {}
+    return inner if isinstance(inner, dict) else {}
+
+
+def _client_usage(span: RawSpan, body: dict[str, Json], message: dict[str, Json]) -> Usage | None:
+    """Return the tokens of the round as the client counted them, None where it did not."""
+    for told in (
+        span.attributes.get(f"{_METADATA_PREFIX}usage_metadata"),
+        body.get("usage_metadata"),
+        message.get("usage_metadata"),
+    ):
+        if (counted := messages.read_langchain_usage(told)) is not None:
+            return counted
+    beside = body.get("llm_output")
+    listed = (
+        body.get("usage"),
+        *([beside.get("token_usage"), beside.get("usage")] if isinstance(beside, dict) else []),
+    )
+    for told in listed:
+        if isinstance(told, dict):
+            of_anthropic = any(key.startswith("cache_") for key in told)
+            return anthropic_usage(told) if of_anthropic else openai_usage(told)
+    return None
+
+
+def _reason(body: dict[str, Json], message: dict[str, Json]) -> str | None:
+    """Return why the model stopped; of choices and generations themselves the reader tells."""
+    found = messages.find_stop_reason(message) or find_text(body, "stop_reason", "finish_reason")
+    listed = body.get("generations")
+    flat = _flat(listed) if isinstance(listed, list) else []
+    about = flat[0].get("generation_info") if flat and isinstance(flat[0], dict) else None
+    return found or (find_text(about, "finish_reason") if isinstance(about, dict) else None)
+
+
+def _first_token(span: RawSpan) -> float | None:
+    """Return the seconds until the first token came, by the field for it, else by the events."""
+    told = parse_time(span.attributes.get("langsmith.first_token_time"))
+    times = [event.time_ns for event in span.events if event.name == "new_token"]
+    first = told.ns if told is not None else next((t for t in times if t is not None), None)
+    if first is None or span.start_ns is None or first < span.start_ns:
+        return None
+    return (first - span.start_ns) / 1e9
+
+
+def _tools(span: RawSpan, given: Json) -> tuple[ToolDef, ...]:
+    """Return the tools that were offered: by the request, or by the parameters of the call."""
+    beside = span.attributes.get("langsmith.extra")
+    about = beside.get("invocation_params") if isinstance(beside, dict) else None
+    for held in (given, about):
+        listed = held.get("tools") if isinstance(held, dict) else None
+        if isinstance(listed, list) and listed:
+            return tool_defs(listed) or ()
+    return ()
+
+
+KIND = "langsmith.span.kind"
+METADATA = "langsmith.metadata."
+_OPERATIONS: dict[str, Operation] = {
+    "llm": "model",
+    "tool": "tool",
+    "retriever": "retrieval",
+    "embedding": "embedding",
+    "chain": "chain",
+    "prompt": "other",
+    "parser": "other",
+}
+# Keys of metadata by which LangSmith itself gathers runs into a thread.
+_THREADS = tuple(f"{METADATA}{key}" for key in ("thread_id", "session_id", "conversation_id"))
+# Nodes of LangGraph's ready-made agents: they say what is done, not who does it.
+_READY_MADE = frozenset({"agent", "model", "tools", "call_model"})
+
+
+def read_langsmith(span: RawSpan, limits: Limits) -> SpanContent | None:
+    """Return what a run says, None where the span is none of LangSmith's."""
+    about = span.attributes
+    kind = find_text(about, KIND)
+    if kind is None:
+        return None
+    given = decode_object(find_value(about, "langsmith.inputs", "gen_ai.prompt"), limits)
+    made = decode_object(find_value(about, "langsmith.outputs", "gen_ai.completion"), limits)
+    base = _common(span, _find_operation(span, kind))
+    match base.sort:
+        case "model":
+            return read_model_run(span, base, given, made, limits)
+        case "tool":
+            return read_tool_run(span, base, given, made, limits)
+        case "retrieval":
+            asked = read_messages(unwrap_single(given), "user", limits)
+            return msgspec.structs.replace(base, given=asked, parts=_documents(made))
+        case "embedding":
+            return msgspec.structs.replace(
+                base, given=read_messages(unwrap_single(given), "user", limits)
+            )
+        case "chain" | "agent":
+            asked, answer = (
+                read_messages(unwrap_single(given), "user", limits),
+                read_messages(unwrap_single(made), "agent", limits),
+            )
+            return msgspec.structs.replace(base, given=asked, made=answer)
+    return base
+
+
+def _find_operation(span: RawSpan, kind: str) -> Operation:
+    sort = _OPERATIONS.get(kind.lower(), "other")
+    return "agent" if sort == "chain" and is_agent_run(span) else sort
+
+
+def is_agent_run(span: RawSpan) -> bool:
+    """Say whether a chain's run is an agent's: it bears the agent's name."""
+    named = find_text(span.attributes, f"{METADATA}lc_agent_name")
+    return named is not None and named == span.name
+
+
+def _common(span: RawSpan, sort: Operation) -> SpanContent:
+    about, whole = span.attributes, span.parent_id is None
+    project = find_text(about, "langsmith.session_name", "langsmith.trace.session_name")
+    return SpanContent(
+        sort=sort,
+        agent=find_agent(about),
+        usage=_counted_usage(about),
+        cost_usd=_money(about.get("langsmith.total_cost")),
+        session=find_text(about, "langsmith.thread_id", *_THREADS),
+        workflow=project or (span.name or None if whole else None),
+        labels=label_feedback(about.get("langsmith.feedback_stats"), whole=whole),
+    )
+
+
+def find_agent(about: Mapping[str, Json]) -> str | None:
+    """Return who is at work: the agent's own name, else the node of the graph.
+
+    A node of a ready-made agent is named after what it does; the node that the agent stands in
+    says who it is.
+
+    >>> find_agent({"langsmith.metadata.langgraph_node": "agent",
+    ...           "langsmith.metadata.langgraph_checkpoint_ns": "hotel:1|agent:2"})
+    'hotel'
+    """
+    named = find_text(about, f"{METADATA}lc_agent_name")
+    node = find_text(about, f"{METADATA}langgraph_node")
+    if named is not None or node not in _READY_MADE:
+        return named or node
+    levels = (find_text(about, f"{METADATA}langgraph_checkpoint_ns") or "").split("|")
+    above = [level.partition(":")[0] for level in levels[:-1]]
+    hosts = [level for level in reversed(above) if level and level not in _READY_MADE]
+    return hosts[0] if hosts else None if node == "tools" else node
+
+
+def _counted_usage(about: Mapping[str, Json]) -> Usage | None:
+    """Return the tokens that LangSmith counted, cache included in the input."""
+    inputs = _details(about.get("langsmith.prompt_token_details"))
+    outputs = _details(about.get("langsmith.completion_token_details"))
+    return normalise_usage(
+        find_count(about, "langsmith.prompt_tokens"),
+        find_count(about, "langsmith.completion_tokens"),
+        read=find_count(inputs, "cache_read"),
+        written=find_count(inputs, "cache_creation", "cache_write"),
+        reasoning=find_count(outputs, "reasoning"),
+    )
+
+
+def _details(held: Json) -> dict[str, Json]:
+    """Return a breakdown of tokens; newer versions keep it under `raw`."""
+    inner = held.get("raw", held) if isinstance(held, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
+def _money(told: Json) -> float | None:
+    """Return a cost in USD; LangSmith writes decimals as text."""
+    if not isinstance(told, str):
+        return find_number({"": told}, "")
+    try:
+        cost = Decimal(told)
+    except InvalidOperation:
+        return None
+    return float(cost) if cost.is_finite() and cost >= 0 else None
+
+
+def label_feedback(stats: Json, *, whole: bool) -> tuple[Label, ...]:
+    """Return a label for each key of feedback, with all that is told of it and who gave it."""
+    labels: list[Label] = []
+    for key, told in stats.items() if isinstance(stats, dict) else ():
+        about = told if isinstance(told, dict) else {"value": told}
+        comments = about.get("comments")
+        listed = comments if isinstance(comments, list) else []
+        labels.append(
+            Label(
+                kind="note",
+                category=key,
+                reason="; ".join([entry for entry in listed if isinstance(entry, str)]),
+                annotator=", ".join(_sources(about.get("sources"))) or "unknown",
+                extra={**about, **({"of": "trace"} if whole else {})},
+            )
+        )
+    return tuple(labels)
+
+
+def _sources(listed: Json) -> list[str]:
+    found: list[str] = []
+    for entry in listed if isinstance(listed, list) else ():
+        name = entry.get("type") if isinstance(entry, dict) else entry
+        if isinstance(name, str) and name not in found:
+            found.append(name)
+    return found
+
+
+def _documents(made: Json) -> tuple[Part, ...]:
+    listed = made.get("documents") if isinstance(made, dict) else made
+    listed = unwrap_single(made) if listed is None else listed
+    parts: list[Part] = []
+    for entry in listed if isinstance(listed, list) else ():
+        inner = entry.get("kwargs", entry) if isinstance(entry, dict) else None
+        if isinstance(inner, dict) and isinstance(inner.get("page_content"), str):
+            extra = {key: found for key, found in inner.items() if key != "page_content"}
+            parts.append(Part("text", inner["page_content"], extra=extra or None))
+        else:
+            parts.extend(read_result_parts(entry))
+    return tuple(parts) if isinstance(listed, list) else read_result_parts(listed)

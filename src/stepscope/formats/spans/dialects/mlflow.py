@@ -1,0 +1,57 @@
+"""Spans in the words of MLflow: `mlflow.spanType`, `mlflow.spanInputs`, every value JSON in text.
+
+Source: mlflow-skinny 3.17.2, `tracing/constant.py`, `entities/span.py`.
+"""
+
+from __future__ import annotations
+
+from stepscope.formats.fields import tool_defs
+from stepscope.formats.spans.attributes import (
+    decode_value,
+    find_number,
+    find_text,
+    make_tool_call,
+    read_usage_details,
+)
+from stepscope.formats.spans.dialects.openinference import OPERATIONS, read_input_output
+from stepscope.formats.spans.span import RawSpan, SpanContent
+from stepscope.safety.limits import Limits
+
+
+def read_mlflow(span: RawSpan, limits: Limits) -> SpanContent | None:
+    """Return what a span says in MLflow's words, None where it uses none of them.
+
+    Every value is JSON in text, texts too.
+    """
+    if not any(key.startswith("mlflow.") for key in span.attributes):
+        return None
+    about = {
+        key: decode_value(found, limits)
+        for key, found in span.attributes.items()
+        if key.startswith("mlflow.")
+    }
+    sort = OPERATIONS.get((find_text(about, "mlflow.spanType") or "").lower())
+    found = read_input_output(about, "mlflow.spanInputs", "mlflow.spanOutputs", sort, limits)
+    cost, tools = about.get("mlflow.llm.cost"), about.get("mlflow.chat.tools")
+    return SpanContent(
+        sort=sort,
+        given=found.given,
+        made=found.made,
+        agent=span.name if sort == "agent" else None,
+        model=find_text(about, "mlflow.llm.model"),
+        usage=read_usage_details(about.get("mlflow.chat.tokenUsage"), limits),
+        cost_usd=find_number(cost, "total_cost", "total") if isinstance(cost, dict) else None,
+        # MLflow 2 numbers spans of one name, so the function's is the tool's.
+        call=make_tool_call(
+            find_text(about, "mlflow.spanFunctionName") or span.name,
+            about.get("mlflow.spanInputs"),
+            found.response_id,
+            limits,
+        )
+        if sort == "tool"
+        else None,
+        parts=found.parts,
+        belief=found.belief,
+        tools=tool_defs(tools) or () if isinstance(tools, list) else (),
+        session=find_text(about, "mlflow.trace.session"),
+    )

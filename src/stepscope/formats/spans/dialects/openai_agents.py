@@ -1,0 +1,130 @@
+"""Spans of the OpenAI Agents SDK: what `span_data` says, under keys that begin `openai_agents.`.
+
+A generation holds its messages; a response only its id and its tokens, for its messages stay with
+the API. Tasks, turns and what users trace themselves are frames. A tool that raised is told by the
+span's error, though its output then reads like any other.
+Source: openai-agents 0.24.0, `tracing/span_data.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from stepscope.formats.fields import openai_usage, parse_call
+from stepscope.formats.spans.attributes import find_count, find_text, normalise_usage
+from stepscope.formats.spans.messages import read_messages, read_result_parts
+from stepscope.formats.spans.span import RawSpan, SpanContent
+from stepscope.model import Json, Part, ToolDef, Usage
+from stepscope.safety.limits import Limits
+
+PREFIX = "openai_agents."
+
+
+def read_openai_agents(span: RawSpan, limits: Limits) -> SpanContent | None:
+    """Return what a span says in the SDK's words, None where it is not the SDK's."""
+    kind = find_text(span.attributes, f"{PREFIX}type")
+    if kind is None:
+        return None
+    about = {
+        key.removeprefix(PREFIX): value
+        for key, value in span.attributes.items()
+        if key.startswith(PREFIX)
+    }
+    reading = _READERS.get(kind)
+    return SpanContent(sort="other") if reading is None else reading(about, limits)
+
+
+def _agent(about: Mapping[str, Json], limits: Limits) -> SpanContent:
+    return SpanContent(
+        sort="agent", agent=find_text(about, "name"), tools=_named(about.get("tools"))
+    )
+
+
+def _named(listed: Json) -> tuple[ToolDef, ...]:
+    """Return tools of which only the names are known."""
+    names = listed if isinstance(listed, list) else []
+    return tuple([ToolDef(str(name)) for name in names])
+
+
+def _function(about: Mapping[str, Json], limits: Limits) -> SpanContent:
+    given, data = about.get("input"), about.get("mcp_data")
+    extra: dict[str, Json] | None = None if data is None else {"mcp_data": data}
+    name = find_text(about, "name") or ""
+    call = parse_call(name, {} if given is None else given, None, limits=limits, extra=extra)
+    if data is not None:
+        call = msgspec.structs.replace(call, kind="mcp")
+    return SpanContent(sort="tool", call=call, parts=read_result_parts(about.get("output")))
+
+
+def _generation(about: Mapping[str, Json], limits: Limits) -> SpanContent:
+    return SpanContent(
+        sort="model",
+        inputs=read_messages(about.get("input"), "user", limits),
+        outputs=read_messages(about.get("output"), "agent", limits),
+        model=find_text(about, "model"),
+        usage=openai_usage(about.get("usage")),
+    )
+
+
+def _response(about: Mapping[str, Json], limits: Limits) -> SpanContent:
+    """Return a response; processors of users may add its input and its body."""
+    body = about.get("response")
+    held = body if isinstance(body, dict) else {}
+    return SpanContent(
+        sort="model",
+        inputs=read_messages(about.get("input"), "user", limits),
+        outputs=read_messages(held.get("output", about.get("output")), "agent", limits),
+        model=find_text(held, "model"),
+        usage=openai_usage(about.get("usage")) or openai_usage(held.get("usage")),
+        response_id=find_text(about, "response_id") or find_text(held, "id"),
+    )
+
+
+def _handoff(about: Mapping[str, Json], limits: Limits) -> SpanContent:
+    return SpanContent(
+        sort="handoff",
+        agent=find_text(about, "from_agent"),
+        target=find_text(about, "to_agent") or None,
+    )
+
+
+def _guardrail(about: Mapping[str, Json], limits: Limits) -> SpanContent:
+    checked = {key: about[key] for key in ("name", "triggered") if key in about}
+    return SpanContent(sort="guardrail", parts=(Part("data", extra=checked),))
+
+
+def _custom(about: Mapping[str, Json], limits: Limits) -> SpanContent:
+    data = about.get("data")
+    if not isinstance(data, dict) or "sdk_span_type" not in data:
+        return SpanContent(sort="other")
+    return SpanContent(sort="chain", usage=_frame_usage(data.get("usage")))
+
+
+def _frame_usage(told: Json) -> Usage | None:
+    """Return the tokens of all that a task or a turn holds."""
+    if not isinstance(told, dict):
+        return None
+    return normalise_usage(
+        find_count(told, "input_tokens"),
+        find_count(told, "output_tokens"),
+        read=find_count(told, "cached_input_tokens"),
+        written=find_count(told, "cache_write_input_tokens"),
+    )
+
+
+def _mcp_tools(about: Mapping[str, Json], limits: Limits) -> SpanContent:
+    return SpanContent(sort="other", tools=_named(about.get("result")))
+
+
+_READERS: dict[str, Callable[[Mapping[str, Json], Limits], SpanContent]] = {
+    "agent": _agent,
+    "function": _function,
+    "generation": _generation,
+    "response": _response,
+    "handoff": _handoff,
+    "guardrail": _guardrail,
+    "custom": _custom,
+    "mcp_tools": _mcp_tools,
+}

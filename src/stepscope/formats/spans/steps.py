@@ -1,0 +1,371 @@
+"""Steps of a run from the contents of its spans, each message once.
+
+The messages that a model was given repeat what was said before: only what is new in them makes a
+step. An agent's message that no span of the trace recorded is an earlier one, replayed. Calls and
+answers are matched by id, else by tool and arguments, else by tool; a tool's span that no message
+called makes the call too, under the span's id.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+
+import msgspec
+
+from stepscope.formats.spans.span import RawSpan, SpanContent, SpanMessage
+from stepscope.formats.spans.tree import SpanRoles, SpanTurn
+from stepscope.formats.tool_status import ToolStatus, infer_text_status
+from stepscope.model import (
+    Actor,
+    Instant,
+    Json,
+    Part,
+    Step,
+    StepKind,
+    ToolCall,
+    ToolResult,
+    call_key,
+)
+
+
+class PendingCalls:
+    """Open calls, first come first found; each is given out once, in constant time."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, ToolCall] = {}
+        self._places: dict[tuple[str, ...], deque[int]] = {}
+        self._count = 0
+
+    def add(self, call: ToolCall) -> None:
+        """Remember a call."""
+        self._open[self._count] = call
+        keys: list[tuple[str, ...]] = [("tool", call.name), ("asked", call_key(call))]
+        if call.id is not None:
+            keys.append(("id", call.name, call.id))
+        for key in keys:
+            self._places.setdefault(key, deque()).append(self._count)
+        self._count += 1
+
+    def take(self, call: ToolCall) -> ToolCall | None:
+        """Return the open call that a tool's span carries out, and forget it.
+
+        A span that knows its call's id answers that call alone.
+        """
+        if call.id is not None:
+            return self._first(("id", call.name, call.id))
+        return self._first(("asked", call_key(call))) or self._first(("tool", call.name))
+
+    def _first(self, key: tuple[str, ...]) -> ToolCall | None:
+        places = self._places.get(key)
+        while places:
+            place = places.popleft()
+            if place in self._open:
+                return self._open.pop(place)
+        return None
+
+
+_canonical = msgspec.json.Encoder(order="deterministic").encode
+
+
+class SpanSteps:
+    """Collects the steps of one trace; `first` says which step a span made first."""
+
+    def __init__(
+        self, spans: Sequence[RawSpan], told: SpanRoles, parents: Sequence[int | None]
+    ) -> None:
+        self.steps: list[Step] = []
+        self.first: dict[int, int] = {}
+        self._spans = spans
+        self._told = told
+        self._parents = parents
+        self._said: Counter[tuple[str, str]] = Counter()
+        self._called: set[str] = set()
+        self._answered: set[str] = set()
+        self._old: set[str] = set()
+        self._open = PendingCalls()
+        self._asked: dict[int, ToolCall] = {}
+        self._blank = False
+        self._given = _results(told.sayings)
+        self._handed_to: dict[str, str] = {}
+
+    def play(self, turns: Sequence[SpanTurn]) -> tuple[Step, ...]:
+        """Return the steps that turns make."""
+        for turn in turns:
+            at = turn.span
+            match turn.what:
+                case "given":
+                    self._context(at, self._told.sayings[at])
+                case "spoken":
+                    self._spoken(at, self._told.sayings[at])
+                case "call":
+                    self._call(at, self._told.sayings[at])
+                case "answer":
+                    self._answer(at, self._told.sayings[at], late=turn.late)
+                case "made":
+                    said = self._told.sayings[at]
+                    self._made(at, (said.outputs or said.made)[turn.message])
+        return tuple(map(self._marked, self.steps)) if self._handed_to else tuple(self.steps)
+
+    def _marked(self, step: Step) -> Step:
+        """Return a step as a handoff where a call of it passed control on."""
+        called = [call.id for call in step.calls if call.id in self._handed_to]
+        if not called or step.replayed:
+            return step
+        extra = {**(step.extra or {}), "to": self._handed_to[called[0] or ""]}
+        return msgspec.structs.replace(step, kind="handoff", extra=extra)
+
+    def _add(self, at: int, step: Step) -> None:
+        self.first.setdefault(at, step.index)
+        self.steps.append(step)
+
+    def _step(self, at: int, actor: Actor, kind: StepKind, message: SpanMessage) -> Step:
+        """Return a message as the next step; times are the business of who adds it."""
+        agent = self._told.agents[at]
+        own = self._told.sayings[at].agent
+        return Step(
+            index=len(self.steps),
+            actor=actor,
+            kind=kind,
+            parts=message.parts,
+            calls=message.calls,
+            results=message.results,
+            agent=(agent or own or message.name) if actor == "agent" else message.name,
+            finish_reason=message.finish,
+            span=self._spans[at].span_id or None,
+            extra=message.extra,
+        )
+
+    def _context(self, at: int, said: SpanContent) -> None:
+        """Add what a span was given that was not said before."""
+        seen: Counter[tuple[str, str]] = Counter()
+        for message in said.inputs or self._handed(at, said):
+            if not self._known(message, seen):
+                old = not self._blank and (
+                    (message.actor == "agent" and said.sort == "model")
+                    or any(result.call_id in self._old for result in message.results)
+                )
+                self._tell(at, message, old=old)
+
+    def _handed(self, at: int, said: SpanContent) -> tuple[SpanMessage, ...]:
+        """Return an input that is one value: the user's, or, of an agent within a run, a handoff.
+
+        Only the outermost span has the user before it.
+        """
+        parent = self._parents[at]
+        while parent is not None:
+            if self._told.sayings[parent].sort not in {None, "other"}:
+                for message in said.given:
+                    key = ("handoff", _text(message))
+                    if not self._said[key]:
+                        self._said[key] += 1
+                        step = self._step(at, "agent", "handoff", message)
+                        self._add(at, msgspec.structs.replace(step, start=_start(self._spans[at])))
+                return ()
+            parent = self._parents[parent]
+        return said.given
+
+    def _known(self, message: SpanMessage, seen: Counter[tuple[str, str]]) -> bool:
+        if message.calls:
+            # A history may give a call another id than its answer had.
+            return all([self._known_call(call, seen) for call in message.calls])
+        if message.results:
+            return all(
+                (result.call_id is not None and result.call_id in self._answered)
+                or bool(self._said[("answer", _same(result.text))])
+                for result in message.results
+            )
+        key = (message.actor, _text(message))
+        seen[key] += 1
+        return self._said[key] >= seen[key] or (not message.parts)
+
+    def _known_call(self, call: ToolCall, seen: Counter[tuple[str, str]]) -> bool:
+        key = ("call", call_key(call))
+        seen[key] += 1
+        return _call_id(call) in self._called or self._said[key] >= seen[key]
+
+    def _tell(self, at: int, message: SpanMessage, *, old: bool = False) -> None:
+        """Add a message that nothing said before as a step without times of its own."""
+        kind: StepKind = "call" if message.calls else "result" if message.results else "message"
+        step = self._step(at, message.actor, kind, message)
+        self._note(message, old=old)
+        self._add(at, msgspec.structs.replace(step, replayed=True) if old else step)
+
+    def _note(self, message: SpanMessage, *, old: bool = False) -> None:
+        """Remember that a message was said."""
+        for call in message.calls:
+            name = _call_id(call)
+            self._called.add(name)
+            self._said[("call", call_key(call))] += 1
+            if old:
+                self._old.add(name)
+            else:
+                self._open.add(call)
+        for result in message.results:
+            if result.call_id is not None:
+                self._answered.add(result.call_id)
+            self._said[("answer", _same(result.text))] += 1
+        if not message.calls and not message.results:
+            self._said[(message.actor, _text(message))] += 1
+
+    def _spoken(self, at: int, said: SpanContent) -> None:
+        """Add what a model answered, a handoff, or what was retrieved or checked."""
+        if said.sort == "model":
+            self._context(at, said if said.inputs else _as_inputs(said))
+        message, actor, kind = _utterance(said)
+        self._blank = self._blank or (said.sort == "model" and not (said.outputs or said.made))
+        if said.sort == "model":
+            self._note(message)
+        span = self._spans[at]
+        step = self._step(at, actor, kind, message)
+        self._add(
+            at,
+            msgspec.structs.replace(
+                step,
+                model=said.model,
+                usage=said.usage,
+                cost_usd=said.cost_usd,
+                start=_start(span),
+                end=_end(span),
+                first_token_seconds=said.first_token_seconds,
+                finish_reason=said.finish_reason or message.finish,
+                error=said.failed,
+                id=said.response_id,
+            ),
+        )
+
+    def _made(self, at: int, message: SpanMessage) -> None:
+        """Add one of an agent's own messages, unless it was said within the agent."""
+        if not self._known(message, Counter()):
+            self._tell(at, message)
+
+    def _call(self, at: int, said: SpanContent) -> None:
+        """Find the call that a tool's span carries out, or add it."""
+        call = said.call or ToolCall(self._spans[at].name)
+        asked = self._open.take(call)
+        if asked is None:
+            asked = call if call.id else msgspec.structs.replace(call, id=self._own_id(at))
+            message = SpanMessage("agent", calls=(asked,))
+            step = self._step(at, "agent", "call", message)
+            self._called.add(_call_id(asked))
+            self._said[("call", call_key(asked))] += 1
+            began = _start(self._spans[at])
+            self._add(at, msgspec.structs.replace(step, start=began, end=began))
+        self._asked[at] = asked
+
+    def _own_id(self, at: int) -> str:
+        own = self._spans[at].span_id
+        return own if own not in self._called else f"{own}.{at}"
+
+    def _answer(self, at: int, said: SpanContent, *, late: bool) -> None:
+        """Add what a tool gave back."""
+        span, asked = self._spans[at], self._asked[at]
+        given = self._given.get(asked.id or "")
+        parts = said.parts or (given.parts if given is not None else ())
+        if said.belief is None and given is not None and given.source == "explicit":
+            belief = ToolStatus(given.status, given.source, given.error)
+            said = msgspec.structs.replace(said, belief=belief)
+        if said.target is not None and asked.id is not None:
+            self._handed_to[asked.id] = said.target
+        result = _result(span, said, asked, parts)
+        message = SpanMessage("environment", results=(result,))
+        self._note(message)
+        step = self._step(at, "environment", "result", message)
+        ended = _end(span)
+        began = ended if late else _start(span)
+        self._add(at, msgspec.structs.replace(step, start=began, end=ended))
+
+
+def _result(
+    span: RawSpan, said: SpanContent, asked: ToolCall, parts: tuple[Part, ...]
+) -> ToolResult:
+    text = "\n".join([part.text for part in parts if part.text is not None])
+    result = ToolResult(asked.id, asked.name, parts)
+    if said.failed is not None:
+        return msgspec.structs.replace(result, status="error", source="explicit", error=said.failed)
+    if said.belief is not None:
+        status, source, error = said.belief
+        return msgspec.structs.replace(result, status=status, source=source, error=error)
+    status, source, error = infer_text_status(text)
+    if status == "unknown" and span.status == "ok":
+        status, source = "ok", "protocol"
+    return msgspec.structs.replace(result, status=status, source=source, error=error)
+
+
+def _utterance(said: SpanContent) -> tuple[SpanMessage, Actor, StepKind]:
+    """Return what a span says as one message, who speaks, and the kind of step."""
+    extra: dict[str, Json] | None = None
+    if said.sort == "model":
+        made = _merged(said.outputs or said.made)
+        return made, "agent", "call" if made.calls else "message"
+    asked = [part.text for message in (said.given or said.inputs) for part in message.parts]
+    if said.sort == "handoff":
+        extra = None if said.target is None else {"to": said.target}
+        return SpanMessage("agent", name=said.agent, extra=extra), "agent", "handoff"
+    if said.sort == "embedding":
+        parts = tuple([part for message in said.inputs or said.given for part in message.parts])
+        return SpanMessage("agent", parts), "agent", "other"
+    extra = {"asked": asked[0] if len(asked) == 1 else asked} if asked else None
+    kind: StepKind = "retrieval" if said.sort == "retrieval" else "guardrail"
+    return SpanMessage("environment", said.parts, extra=extra), "environment", kind
+
+
+def _merged(messages: tuple[SpanMessage, ...]) -> SpanMessage:
+    """Return all that a model answered at once as one message."""
+    if len(messages) == 1:
+        return messages[0]._replace(actor="agent")
+    extra: dict[str, Json] = {}
+    for message in messages:
+        extra.update(message.extra or {})
+    return SpanMessage(
+        "agent",
+        tuple([part for message in messages for part in message.parts]),
+        tuple([call for message in messages for call in message.calls]),
+        tuple([result for message in messages for result in message.results]),
+        None,
+        next((message.finish for message in messages if message.finish is not None), None),
+        extra or None,
+    )
+
+
+def _as_inputs(said: SpanContent) -> SpanContent:
+    return msgspec.structs.replace(said, inputs=said.given)
+
+
+def _results(sayings: Sequence[SpanContent]) -> dict[str, ToolResult]:
+    """Return the results that models were told of, by the id of their call."""
+    return {
+        result.call_id: result
+        for said in sayings
+        for message in said.inputs or said.given
+        for result in message.results
+        if result.call_id is not None
+    }
+
+
+def _call_id(call: ToolCall) -> str:
+    return call.id if call.id is not None else call_key(call)
+
+
+def _same(text: str) -> str:
+    """Return an answer in the one form that JSON has, whoever wrote it with which blanks."""
+    if text[:1] not in {"{", "["}:
+        return text
+    try:
+        return _canonical(msgspec.json.decode(text)).decode()
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return text
+
+
+def _text(message: SpanMessage) -> str:
+    """Return what tells a message from others: its text, or a digest-like form of what it holds."""
+    texts = [part.text for part in message.parts if part.text is not None and part.kind == "text"]
+    return "\n".join(texts) if texts else repr(message.parts)
+
+
+def _start(span: RawSpan) -> Instant | None:
+    return None if span.start_ns is None else Instant(span.start_ns, str(span.start_ns))
+
+
+def _end(span: RawSpan) -> Instant | None:
+    return None if span.end_ns is None else Instant(span.end_ns, str(span.end_ns))

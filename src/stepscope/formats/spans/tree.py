@@ -1,0 +1,404 @@
+"""The tree of the spans of a trace, which spans make steps, and the order in which they speak.
+
+Missing parents, circles, ids given twice and children outside of their parent's time are kept as
+recorded and reported as faults. For the order of steps an orphan is a root and a circle is cut at
+the span that begins first. Linear in the number of spans.
+
+A model's span around another model's span (a framework's around its client's) makes no step; what
+only the outer one says, the inner one takes over. An agent or a chain is read by its own input and
+output only where no model's span below it says more; a chain only in a trace without a model.
+
+The order is that of the recorded clock. A tool's answer stands where the tool began or, where other
+spans speak within it, where it ended. Messages that an agent lists only at its end stand before the
+tools that they call.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from stepscope.formats.spans.span import RawSpan, SpanContent, SpanMessage, merge_contents
+
+
+class TreeFault(NamedTuple):
+    """Something odd about the span at `span`: a code for counting, and the reason."""
+
+    span: int
+    code: str
+    reason: str
+
+
+class SpanTree(NamedTuple):
+    """Spans by position.
+
+    Attributes:
+        parents: the parent's position; None for a root, an orphan, and where a circle is cut.
+        order: every span, parents before their children.
+        start: when a span began, by itself or, without a time, by its parent.
+        depth: how many ancestors a span has.
+        superseded: spans that were sent again later, more complete.
+        faults: in the order of the spans.
+    """
+
+    parents: tuple[int | None, ...]
+    order: tuple[int, ...]
+    start: tuple[int, ...]
+    depth: tuple[int, ...]
+    superseded: frozenset[int]
+    faults: tuple[TreeFault, ...]
+
+
+def build_tree(spans: Sequence[RawSpan]) -> SpanTree:
+    """Return the tree of spans of one trace, with its faults."""
+    places: dict[str, int] = {}
+    faults: list[TreeFault] = []
+    superseded = _find_resent(spans, places, faults)
+    parents: list[int | None] = []
+    for at, span in enumerate(spans):
+        parent = None if not span.parent_id else places.get(span.parent_id)
+        if span.parent_id and parent is None:
+            reason = f"span {span.span_id!r}: its parent {span.parent_id!r} is not in the trace"
+            faults.append(TreeFault(at, "orphan_span", reason))
+        parents.append(parent)
+    _cut_circles(spans, parents, faults)
+    children: list[list[int]] = [[] for _ in spans]
+    order: list[int] = []
+    for at, parent in enumerate(parents):
+        (order if parent is None else children[parent]).append(at)
+    start, depth = [0] * len(spans), [0] * len(spans)
+    for at in order:  # grows while it is walked
+        parent = parents[at]
+        began = spans[at].start_ns
+        if began is None:
+            began = spans[at].end_ns if parent is None else start[parent]
+        start[at] = began or 0
+        depth[at] = 0 if parent is None else depth[parent] + 1
+        order.extend(children[at])
+        faults.extend(_find_time_faults(spans, at, parent))
+    return SpanTree(
+        tuple(parents),
+        tuple(order),
+        tuple(start),
+        tuple(depth),
+        superseded,
+        tuple(sorted(faults)),
+    )
+
+
+def _find_resent(
+    spans: Sequence[RawSpan], places: dict[str, int], faults: list[TreeFault]
+) -> frozenset[int]:
+    """Fill `places` with the position of each id and return the spans that were sent again.
+
+    The same id, name and beginning is the same span, and its last form counts; anything else under
+    an id already given is another span.
+    """
+    superseded: set[int] = set()
+    last: dict[tuple[str, str, int | None], int] = {}
+    for at, span in enumerate(spans):
+        key = (span.span_id, span.name, span.start_ns)
+        first = places.setdefault(span.span_id, at)
+        if first != at:
+            again = key in last
+            told = "is sent again; its last form counts" if again else "is the id of another span"
+            faults.append(TreeFault(at, "duplicate_span_id", f"span {span.span_id!r} {told}"))
+        if key in last:
+            superseded.add(last[key])
+            if places[span.span_id] == last[key]:
+                places[span.span_id] = at
+        last[key] = at
+    return frozenset(superseded)
+
+
+def _cut_circles(
+    spans: Sequence[RawSpan], parents: list[int | None], faults: list[TreeFault]
+) -> None:
+    """Cut every circle at the span of it that begins first, and tell of each span in it."""
+    walk = [0] * len(spans)  # 0: not yet seen, else the walk that saw it
+    for begin in range(len(spans)):
+        at: int | None = begin
+        while at is not None and not walk[at]:
+            walk[at] = begin + 1
+            at = parents[at]
+        if at is None or walk[at] != begin + 1:
+            continue
+        circle = [at]
+        while (above := parents[circle[-1]]) is not None and above != at:
+            circle.append(above)
+        for each in circle:
+            reason = f"span {spans[each].span_id!r} is its own ancestor, {len(circle)} up"
+            faults.append(TreeFault(each, "span_cycle", reason))
+        parents[min(circle, key=lambda each: (spans[each].start_ns or 0, each))] = None
+
+
+def _find_time_faults(spans: Sequence[RawSpan], at: int, parent: int | None) -> list[TreeFault]:
+    span, found = spans[at], list[TreeFault]()
+    if span.start_ns is not None and span.end_ns is not None and span.end_ns < span.start_ns:
+        reason = f"span {span.span_id!r} ends {span.start_ns - span.end_ns} ns before it starts"
+        found.append(TreeFault(at, "span_negative_duration", reason))
+    if parent is None:
+        return found
+    above = spans[parent]
+    if span.start_ns is not None and above.start_ns is not None and span.start_ns < above.start_ns:
+        early = above.start_ns - span.start_ns
+        reason = f"span {span.span_id!r} starts {early} ns before its parent {above.span_id!r}"
+        found.append(TreeFault(at, "clock_skew", reason))
+    elif span.start_ns is not None and above.end_ns is not None and span.start_ns > above.end_ns:
+        late = span.start_ns - above.end_ns
+        reason = f"span {span.span_id!r} starts {late} ns after its parent {above.span_id!r} ended"
+        found.append(TreeFault(at, "clock_skew", reason))
+    return found
+
+
+# Spans that end the reach of a model's frame: what is below them is another round.
+_NEW_ROUND = frozenset({"tool", "agent", "handoff"})
+_FOLDABLE = frozenset({"model", "embedding", "retrieval"})
+# What a frame leaves to the span inside it.
+_FRAME_FIELDS = (
+    "inputs",
+    "outputs",
+    "given",
+    "made",
+    "usage",
+    "cost_usd",
+    "model",
+    "finish_reason",
+    "parts",
+    "tools",
+)
+
+
+class SpanRoles(NamedTuple):
+    """By position of the span.
+
+    Attributes:
+        sayings: what each span says, frames folded into what they frame.
+        agents: the agent that a span belongs to, by the nearest agent's span.
+        speaks: spans that make steps.
+    """
+
+    sayings: list[SpanContent]
+    agents: list[str | None]
+    speaks: list[bool]
+
+
+def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanRoles:
+    """Return what is to be made of what spans say."""
+    count = len(sayings)
+    found = list(sayings)
+    frame: list[int | None] = [None] * count  # the frame that a span stands in
+    outer: list[int | None] = [None] * count  # the frame that this span is for those below
+    agents: list[str | None] = [None] * count
+    for at in tree.order:
+        said, parent = found[at], tree.parents[at]
+        above = None if parent is None else outer[parent]
+        own = said.agent if said.sort == "agent" else None
+        agents[at] = own or (None if parent is None else agents[parent])
+        if said.sort in _NEW_ROUND:
+            continue
+        outer[at] = above
+        if said.sort in _FOLDABLE:
+            frame[at] = above if above is not None and _same_operation(found[above], said) else None
+            outer[at] = at
+    frames = {at for at in frame if at is not None}
+    _fold_frames(found, frame, frames, tree)
+    _pass_instructions(found, tree)
+    below = _find_better_below(found, tree)
+    chains = not any(said.sort == "model" for said in found)
+    speaks = [_makes_steps(found, at, tree, below=below[at], chains=chains) for at in range(count)]
+    for at in frames | set(tree.superseded):
+        speaks[at] = False
+    return SpanRoles(found, agents, speaks)
+
+
+def _same_operation(outer: SpanContent, inner: SpanContent) -> bool:
+    return outer.sort == inner.sort
+
+
+def _fold_frames(
+    found: list[SpanContent], frame: list[int | None], frames: set[int], tree: SpanTree
+) -> None:
+    """Give what only a frame says to the spans in it: its input to the first, the rest to the last.
+
+    A count of tokens or a cost is the sum of several rounds; it goes inside only where no round has
+    its own.
+    """
+    inside: dict[int, list[int]] = {}
+    for at in tree.order:
+        outer = frame[at]
+        if outer is not None:
+            inside.setdefault(outer, []).append(at)
+    for outer in [at for at in tree.order if at in frames]:
+        rounds = sorted(inside[outer], key=lambda at: (tree.start[at], at))
+        first, last = rounds[0], rounds[-1]
+        frame_said = found[outer]
+        if any(found[at].usage is not None for at in rounds):
+            frame_said = msgspec.structs.replace(frame_said, usage=None)
+        if any(found[at].cost_usd is not None for at in rounds):
+            frame_said = msgspec.structs.replace(frame_said, cost_usd=None)
+        if first == last and _has_calls(frame_said) and not _has_calls(found[last]):
+            # A client that wrote its answer as text lost the calls in it.
+            found[last] = msgspec.structs.replace(found[last], outputs=(), made=())
+        found[last] = merge_contents(
+            [found[last], _select_fields(frame_said, _FRAME_FIELDS[1:], first == last)]
+        )
+        if not any(found[at].inputs for at in rounds):
+            found[first] = merge_contents([found[first], SpanContent(inputs=frame_said.inputs)])
+
+
+def _has_calls(said: SpanContent) -> bool:
+    return any(message.calls for message in said.outputs or said.made)
+
+
+def _pass_instructions(found: list[SpanContent], tree: SpanTree) -> None:
+    """Give what only an agent was told by the system to the first model in it.
+
+    Not where a model of that agent was told anything by the system itself.
+    """
+    told = {at: _system_messages(said) for at, said in enumerate(found) if said.sort == "agent"}
+    owner: list[int | None] = [None] * len(found)
+    for at in tree.order:
+        parent = tree.parents[at]
+        owner[at] = at if told.get(at) else None if parent is None else owner[parent]
+    models: dict[int, list[int]] = {}
+    for at, agent in enumerate(owner):
+        if agent is not None and found[at].sort == "model":
+            models.setdefault(agent, []).append(at)
+    for agent, members in models.items():
+        if not any(_system_messages(found[at]) for at in members):
+            first = min(members, key=lambda at: (tree.start[at], at))
+            said = found[first]
+            inputs = (*told[agent], *(said.inputs or said.given))
+            found[first] = msgspec.structs.replace(said, inputs=inputs)
+
+
+def _system_messages(said: SpanContent) -> tuple[SpanMessage, ...]:
+    return tuple([message for message in said.inputs or said.given if message.actor == "system"])
+
+
+def _select_fields(said: SpanContent, names: tuple[str, ...], alone: bool) -> SpanContent:
+    """Return these fields of what was said; what is given goes to a span that stands alone."""
+    return SpanContent(**{name: getattr(said, name) for name in names if alone or name != "given"})
+
+
+def _find_better_below(found: list[SpanContent], tree: SpanTree) -> list[bool]:
+    """Say of each span whether anything below it tells the run better than its frame."""
+    below = [False] * len(found)
+    for at in reversed(tree.order):
+        parent = tree.parents[at]
+        if parent is not None:
+            said = found[at]
+            more = said.sort == "model" or (said.sort == "agent" and bool(said.outputs))
+            below[parent] = below[parent] or below[at] or more
+    return below
+
+
+def _makes_steps(
+    found: list[SpanContent], at: int, tree: SpanTree, *, below: bool, chains: bool
+) -> bool:
+    said, parent = found[at], tree.parents[at]
+    if said.sort not in {"agent", "chain"}:
+        return said.sort not in {None, "other", "evaluation"}
+    if below or not (said.inputs or said.outputs or said.given or said.made):
+        return False
+    if said.sort == "agent":
+        return True
+    return chains and (parent is None or found[parent].sort in {None, "other"})
+
+
+TurnKind = Literal["given", "spoken", "call", "answer", "made"]
+
+# Among what begins at one time: the question, the model, its calls, their answers.
+_RANKS: dict[TurnKind, int] = {"given": 0, "spoken": 1, "made": 1, "call": 2, "answer": 3}
+# What ends at a time stands before what begins then.
+_ENDING = -1
+
+
+class SpanTurn(NamedTuple):
+    """One thing to be said: of the span at `span`; `message` counts an agent's messages."""
+
+    key: tuple[int, int, int, int]
+    what: TurnKind
+    span: int
+    message: int = 0
+    late: bool = False
+
+
+def order_turns(spans: Sequence[RawSpan], tree: SpanTree, told: SpanRoles) -> list[SpanTurn]:
+    """Return what is to be said, in order."""
+    found: list[SpanTurn] = []
+    inside = _find_speaking_below(tree, told)
+    others = sorted(
+        tree.start[at]
+        for at in tree.order
+        if told.speaks[at] and told.sayings[at].sort not in {"tool", "chain"}
+    )
+    tools = _tool_starts(tree, told)
+    for at in tree.order:
+        if not told.speaks[at]:
+            continue
+        said, start = told.sayings[at], tree.start[at]
+        ended = spans[at].end_ns
+        end = start if ended is None else max(start, ended)
+        if said.sort == "tool":
+            found.append(_turn_at_start(tree, "call", at))
+            within = bisect_left(others, end) > bisect_right(others, start)
+            late = (inside[at] or within) and end > start and not said.momentary
+            key = (end, _ENDING, -tree.depth[at], len(found))
+            found.append(
+                SpanTurn(key, "answer", at, late=True)
+                if late
+                else _turn_at_start(tree, "answer", at)
+            )
+        elif said.sort in {"agent", "chain"}:
+            found.append(_turn_at_start(tree, "given", at))
+            found.extend(_listed_turns(said, at, end, tree, tools))
+        else:
+            found.append(_turn_at_start(tree, "spoken", at))
+    found.sort(key=lambda turn: turn.key)
+    return found
+
+
+def _turn_at_start(tree: SpanTree, what: TurnKind, at: int) -> SpanTurn:
+    return SpanTurn((tree.start[at], _RANKS[what], tree.depth[at], at), what, at)
+
+
+def _find_speaking_below(tree: SpanTree, told: SpanRoles) -> list[bool]:
+    inside = [False] * len(tree.parents)
+    for at in reversed(tree.order):
+        parent = tree.parents[at]
+        if parent is not None and (told.speaks[at] or inside[at]):
+            inside[parent] = True
+    return inside
+
+
+def _tool_starts(tree: SpanTree, told: SpanRoles) -> dict[str, int]:
+    """Return when the tool of each call began, by the call's id."""
+    began: dict[str, int] = {}
+    for at, said in enumerate(told.sayings):
+        if said.sort == "tool" and said.call is not None and said.call.id is not None:
+            began[said.call.id] = min(tree.start[at], began.get(said.call.id, tree.start[at]))
+    return began
+
+
+def _listed_turns(
+    said: SpanContent, at: int, end: int, tree: SpanTree, tools: dict[str, int]
+) -> list[SpanTurn]:
+    """Return turns of an agent's own messages, each before the first tool that it or a later calls.
+
+    Messages behind the last known call stand at the agent's end.
+    """
+    messages = said.outputs or said.made
+    found: list[SpanTurn] = []
+    lasts = end > tree.start[at]
+    key = (end, _ENDING if lasts else _RANKS["made"], -tree.depth[at], 0)
+    for count in reversed(range(len(messages))):
+        times = [tools[c.id] for c in messages[count].calls if c.id is not None and c.id in tools]
+        if times:
+            key = min(key, (min(times), _RANKS["made"], tree.depth[at], 0))
+        found.append(SpanTurn((*key[:3], count), "made", at, count))
+    return found[::-1]

@@ -1,0 +1,125 @@
+"""Rows of other people's verdicts: CSV with a header, JSON lines or a JSON array, Parquet.
+
+A row is a table of cells by column; what they mean is said by whoever imports them. A row that
+cannot be read is quarantined alone, with its number (CSV, Parquet; the header is row 1) or the byte
+that it begins at (JSON). Refused as a whole: bytes that are no UTF-8, a column named twice.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats.files import (
+    PARQUET_MAGIC,
+    check_parquet_sizes,
+    open_parquet,
+    read_batches,
+    rewind,
+)
+from stepscope.formats.format import decode_records
+from stepscope.formats.records import CHUNK_ROWS, read_line_blocks
+from stepscope.model import Json, Quarantined, Stream
+from stepscope.safety.json import BOM
+from stepscope.safety.text import visible_line
+
+DELIMITERS = ",;\t"
+_HEAD = 4096
+
+
+class VerdictFileRow(NamedTuple):
+    """A row: where it stands, its cells by column, its text, and whether all rows have these."""
+
+    place: int
+    cells: Mapping[str, Json]
+    raw: bytes
+    tabular: bool
+
+
+def read_verdict_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
+    """Yield the rows of a file.
+
+    Raises:
+        TraceError: the file is no text, or a column is named twice.
+        ConfigError: it is Parquet and pyarrow is not installed.
+    """
+    head = stream.file.read(_HEAD)
+    if head.startswith(PARQUET_MAGIC) and stream.file.seekable():
+        stream.file.seek(0)
+        yield from _read_parquet_rows(stream)
+        return
+    whole = Stream(rewind(stream.file, head), stream.uri, stream.limits)
+    start = head.removeprefix(BOM).lstrip()[:1]
+    yield from _read_json_rows(whole) if start in (b"{", b"[") else _read_csv_rows(whole)
+
+
+def _read_json_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
+    for record in decode_records(stream):
+        if isinstance(record, Quarantined):
+            yield record
+        elif isinstance(record.value, dict):
+            yield VerdictFileRow(record.offset, record.value, record.raw, tabular=False)
+        else:
+            yield Quarantined(
+                reason="a row is no JSON object of columns",
+                offset=record.offset,
+                raw=record.raw,
+                uri=stream.uri,
+            )
+
+
+def _read_parquet_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
+    number = 1
+    with open_parquet(stream) as file:
+        check_parquet_sizes(file, stream)
+        for batch in read_batches(file, stream, CHUNK_ROWS):
+            for cells in batch.to_pylist():
+                number += 1
+                yield VerdictFileRow(number, cells, _encode_cells(cells), tabular=True)
+
+
+def _encode_cells(cells: Mapping[str, Json]) -> bytes:
+    return msgspec.json.encode(cells, enc_hook=str)
+
+
+def _read_csv_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
+    # Unlike `splitlines`, StringIO ends a line at a line feed and nowhere else.
+    lines = (
+        line
+        for block in read_line_blocks(stream)
+        for line in io.StringIO(_decode_block(block, stream), newline="\n")
+    )
+    first = next(lines, "")
+    mark = max(DELIMITERS, key=first.count)
+    names = [name.strip() for name in next(csv.reader([first], delimiter=mark), [])]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TraceError(f"{stream.uri}, row 1: column {twice[0]!r} is named twice; rename one")
+    reader = csv.reader(lines, delimiter=mark, strict=True)
+    number = 1
+    try:
+        for row in reader:
+            number += 1
+            if not row:
+                continue
+            raw = mark.join(row).encode()
+            if len(row) == len(names):
+                yield VerdictFileRow(number, dict(zip(names, row, strict=True)), raw, tabular=True)
+            else:
+                reason = f"row {number}: {len(row)} cells; the header has {len(names)} columns"
+                yield Quarantined(reason=reason, offset=number, raw=raw, uri=stream.uri)
+    except csv.Error as e:
+        where = visible_line(stream.uri)
+        raise TraceError(f"{where}, row {number + 1} or later: {e}") from e
+
+
+def _decode_block(block: bytes, stream: Stream) -> str:
+    try:
+        return block.decode()
+    except UnicodeDecodeError as e:
+        raise TraceError(f"{stream.uri}: no text in UTF-8 ({e.reason})") from e

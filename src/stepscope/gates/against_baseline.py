@@ -1,0 +1,531 @@
+"""Gates against a baseline: drops of the share of good runs, ratios of medians, and their p values.
+
+`regression` fails when labels permuted within cases give such a worsening too rarely (one-sided, p
+adjusted over all gates) *and* it exceeds the margin; otherwise it passes and says what it could
+have seen. `proof` must show that the worsening is below the margin. Lost runs, and cases of the
+baseline that were not run, count at their worst where a gate would pass, at their best where it
+would fail.
+
+A ratio (steps, tokens, seconds) is tested on the ranks of all values: one run of 900 steps is one
+long run, not forty. Its interval resamples cases (`stepscope.stats.medians`). A null that cannot
+be listed is drawn in stages: few permutations where p is large, many where it is small. A p at or
+below a stage's mark is drawn anew, so that P(p <= a) <= a for each a up to the first mark, far
+above any alpha here. Source of the test: `stepscope.stats.permutation` and `shuffling`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from math import comb, exp, inf, log, sqrt
+from statistics import NormalDist
+
+import numpy as np
+
+from stepscope import stats
+from stepscope.gates.rates import (
+    INTERVAL_LEVEL,
+    TOLERANCE,
+    GateAnswer,
+    GateTest,
+    LookAlpha,
+    answer_without_verdicts,
+    is_below,
+    p_above,
+    say_count,
+    say_limits,
+    say_losses,
+    say_percent,
+)
+from stepscope.gates.sample import Arm, Flags, Floats
+from stepscope.gates.settings import GatePolicy
+from stepscope.gates.types import Cause
+from stepscope.stats import Comparison
+from stepscope.stats.comparison import POWER
+from stepscope.stats.comparison import Comparison as comparison_Comparison
+from stepscope.values import Estimate, Unmeasured
+
+# Permutations drawn, and the p at or below which more are drawn.
+STAGES = ((999, 0.05), (9_999, 0.002), (99_999, 0.0))
+FEW, MANY = STAGES[0][0], STAGES[-1][0]
+
+
+def permute_in_stages(compare: Callable[[int], Comparison | Unmeasured]) -> Comparison | Unmeasured:
+    """Return a comparison with as many permutations as its p needs.
+
+    Args:
+        compare: makes it with a number of permutations; the same number gives the same p.
+    """
+    found = compare(FEW)
+    for (_, mark), (draws, _) in pairwise(STAGES):
+        if isinstance(found, Unmeasured) or found.method != "permutation drawn" or found.p > mark:
+            break
+        found = compare(draws)
+    return found
+
+
+def smallest_possible_p(now: Arm, before: Arm, worst: float) -> float:
+    """Return the smallest p that any current runs could give against this baseline.
+
+    It is the chance that permuted labels hand every run at its worst to the current side, where all
+    current runs are at their worst. A gate whose floor lies above alpha can never fail.
+
+    Args:
+        now: the current runs; only how many a case has matters.
+        before: those of the baseline.
+        worst: the value of a run at its worst.
+    """
+    runs, old = Counter(now.cases.tolist()), Counter(before.cases.tolist())
+    at_worst = Counter(
+        case for case, top in zip(before.cases.tolist(), before.bad.tolist(), strict=True)
+        if top >= worst
+    )  # fmt: skip
+    p = 1.0
+    for case in runs.keys() & old.keys():
+        ways = comb(at_worst[case] + runs[case], runs[case])
+        p *= ways / comb(old[case] + runs[case], runs[case])
+    whole = bool(np.isin(before.bad, (0.0, 1.0)).all())
+    return p if whole else max(p, 1 / (1 + MANY))
+
+
+def build_drop_test(
+    gate: GatePolicy, current: Arm, baseline: Arm, *, seed: int
+) -> GateTest | GateAnswer:
+    """Return the question of a gate on a drop in the share of good runs.
+
+    Args:
+        gate: about a drop.
+        current: the runs under test.
+        baseline: the runs declared beforehand.
+        seed: where permutations that are drawn start.
+    """
+    now, before = _with_units(current), _with_units(baseline)
+    if not now.n_measured:
+        return answer_without_verdicts(gate, current)
+    measured = compare_bad_runs(now.measured(), before.measured(), seed=seed)
+    if isinstance(measured, Unmeasured) or isinstance(measured.effect, Unmeasured):
+        shared = set(now.cases.tolist()) & set(before.cases.tolist())
+        return GateAnswer(
+            outcome="undecided",
+            cause="too_few_cases" if shared else "no_shared_cases",
+            reason=f"{say_count(len(shared), 'case')} of the baseline measured in these runs: "
+            "two or more are needed",
+        )
+    best = measured
+    if now.n_lost or before.n_lost:
+        found = compare_bad_runs(now.filled(bad=False), before.filled(bad=True), seed=seed)
+        best = found if isinstance(found, comparison_Comparison) else measured
+    drop = DropTest(
+        gate, now, before, measured, best.p, _effect_value(best) > gate.bound + TOLERANCE, seed
+    )
+    if gate.rule == "proof":
+        p = p_above(
+            lambda at: _effect(now.filled(bad=False), before.filled(bad=True), at, seed), gate.bound
+        )
+        return DropProof(drop, p)
+    return drop
+
+
+@dataclass(frozen=True, slots=True)
+class DropTest:
+    """A drop that must not be seen.
+
+    Attributes:
+        p: with lost runs at their best.
+        beyond: whether the drop exceeds the margin, lost runs at their best.
+        measured: over the runs that have answers.
+    """
+
+    gate: GatePolicy
+    now: Arm
+    before: Arm
+    measured: comparison_Comparison
+    p: float
+    beyond: bool
+    seed: int
+
+    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
+        """Fail where the drop is no chance and above the margin; pass where it could be seen."""
+        effect, gate = self.measured.effect, self.gate
+        said = say_drop(gate, self.measured)
+        if p_adjusted <= spend.alpha and self.beyond:
+            return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=effect)
+        if smallest_possible_p(self.now.measured(), self.before.measured(), 1.0) > spend.alone:
+            return GateAnswer(
+                outcome="undecided",
+                cause="too_few_cases",
+                reason=f"{said}; even if every run were bad, these cases could not show it",
+                estimate=effect,
+            )
+        doubt = self._doubt(said, spend)
+        if doubt is not None:
+            return doubt
+        seen = _detectable_drop(self.measured, gate.bound, spend)
+        most = 1 - float(self.before.measured().bad.mean())
+        could = f"a drop of {say_percent(seen)}"
+        if seen > most:
+            could = f"not even a drop from {say_percent(most)} to 0 %"
+        reason = f"{said}; {could} would be seen in 80 % of repetitions"
+        return GateAnswer(
+            outcome="pass",
+            reason=reason,
+            estimate=effect,
+            detectable=seen if seen <= most else None,
+        )
+
+    def _doubt(self, said: str, spend: LookAlpha) -> GateAnswer | None:
+        """Return the answer where lost runs at their worst would fail."""
+        if not (self.now.n_lost or self.before.n_lost):
+            return None
+        worst = compare_bad_runs(
+            self.now.filled(bad=True), self.before.filled(bad=False), seed=self.seed
+        )
+        if not isinstance(worst, comparison_Comparison) or worst.p > spend.alpha:
+            return None
+        if _effect_value(worst) <= self.gate.bound + TOLERANCE:
+            return None
+        lost = say_losses({**self.now.unmeasured}) or "unmeasured runs of the baseline"
+        return GateAnswer(
+            outcome="undecided",
+            cause="not_measured",
+            reason=f"{said}; were {lost} bad, it would fail",
+            estimate=self.measured.effect,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DropProof:
+    """A drop that must be shown to be below the margin."""
+
+    drop: DropTest
+    p: float
+
+    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
+        """Pass or fail where a limit lies clear of the margin."""
+        drop, bound = self.drop, self.drop.gate.bound
+        said, effect = say_drop(drop.gate, drop.measured), drop.measured.effect
+        if p_adjusted <= spend.alpha:
+            return GateAnswer(outcome="fail", reason=said, estimate=effect)
+        worst, before = drop.now.filled(bad=True), drop.before.filled(bad=False)
+        if is_below(lambda at: _effect(worst, before, at, drop.seed), bound, spend.alpha_pass):
+            return GateAnswer(outcome="pass", reason=said, estimate=effect)
+        plain = drop.now.measured(), drop.before.measured()
+        if is_below(lambda at: _effect(*plain, at, drop.seed), bound, spend.alpha_pass):
+            return GateAnswer(
+                outcome="undecided",
+                cause="not_measured",
+                reason=f"{said}; were all that is missing bad, it would not pass",
+                estimate=effect,
+            )
+        needed = _cases_needed(drop, spend)
+        runs = needed and needed * max(1, round(len(drop.now.at) / drop.measured.n))
+        more = f"about {say_count(needed, 'case')} would decide" if needed else "it is the margin"
+        return GateAnswer(
+            outcome="undecided",
+            cause="interval",
+            reason=f"{said}; {more}",
+            estimate=effect,
+            runs_needed=runs,
+        )
+
+
+def compare_bad_runs(now: Arm, before: Arm, *, seed: int) -> comparison_Comparison | Unmeasured:
+    """Compare bad runs now with those of the baseline; the effect is how much more there are."""
+    return permute_in_stages(
+        lambda draws: _compare_with_draws(now, before, INTERVAL_LEVEL, seed, draws)
+    )
+
+
+def _compare_with_draws(
+    now: Arm, before: Arm, level: float, seed: int, draws: int
+) -> comparison_Comparison | Unmeasured:
+    return stats.compare_paired(
+        before.bad,
+        before.cases,
+        now.bad,
+        now.cases,
+        rng=np.random.default_rng([seed, draws]),
+        level=level,
+        unmeasured=_losses(now, before),
+        draws=draws,
+        tail="upper",
+    )
+
+
+def say_drop(gate: GatePolicy, found: comparison_Comparison) -> str:
+    """Return the drop with its interval, cases and margin in words."""
+    effect = found.effect
+    if isinstance(effect, Unmeasured):
+        return effect.reason
+    word = "drop" if effect.value >= 0 else "rise"
+    return (
+        f"{word} of {say_percent(abs(effect.value))} of runs on {say_count(found.n, 'case')}, "
+        f"{say_limits(effect, 100)}, margin {say_percent(gate.bound)}"
+    )
+
+
+def _with_units(side: Arm) -> Arm:
+    """Leave out runs of no units: no errors, nothing to recover from."""
+    return side.take(side.size > 0)
+
+
+def _losses(now: Arm, before: Arm) -> Mapping[str, int]:
+    kinds = {**now.unmeasured, **before.unmeasured}
+    return {k: now.unmeasured.get(k, 0) + before.unmeasured.get(k, 0) for k in kinds}
+
+
+def _effect_value(found: comparison_Comparison) -> float:
+    return found.effect.value if isinstance(found.effect, Estimate) else 0.0
+
+
+def _effect(now: Arm, before: Arm, level: float, seed: int) -> Estimate | Unmeasured:
+    found = _compare_with_draws(now, before, level, seed, 1)
+    return found if isinstance(found, Unmeasured) else found.effect
+
+
+def _detectable_drop(found: comparison_Comparison, margin: float, spend: LookAlpha) -> float:
+    """Return the true drop that is no chance, and above the margin, in 80 % of repetitions."""
+    error = (found.sd or 0.0) / sqrt(found.n)
+    z, power = NormalDist().inv_cdf(1 - spend.alone), NormalDist().inv_cdf(POWER)
+    return max((z + power) * error, margin + power * error)
+
+
+def _cases_needed(drop: DropTest, spend: LookAlpha) -> int | None:
+    away = abs(_effect_value(drop.measured) - drop.gate.bound)
+    alpha = spend.alpha_pass if _effect_value(drop.measured) < drop.gate.bound else spend.alone
+    if away <= TOLERANCE or not drop.measured.sd:
+        return None
+    needed = stats.runs_needed(away, drop.measured.sd, level=1 - 2 * alpha)
+    return max(needed, drop.measured.n + 1)
+
+
+# Stands for the length of an absent run where a length must be finite: more than steps, tokens,
+# dollars or seconds ever come to.
+LONGEST = 1e18
+
+
+def build_ratio_test(
+    gate: GatePolicy, current: Arm, baseline: Arm, *, seed: int
+) -> GateTest | GateAnswer:
+    """Return the question of a gate on the ratio of two medians.
+
+    Args:
+        gate: about a ratio.
+        current: the runs under test.
+        baseline: the runs declared beforehand.
+        seed: where permutations and resamples that are drawn start.
+    """
+    if not current.n_measured:
+        return answer_without_verdicts(gate, current)
+    now, before = current.measured(), baseline.measured()
+    absent = _incomparable(gate, now, before)
+    if absent is not None:
+        return absent
+    best = fill_lost(current, 0.0), fill_lost(baseline, inf)
+    ratio = RatioTest(
+        gate=gate,
+        now=current,
+        before=baseline,
+        p=rank_p(*best, seed=seed),
+        beyond=ratio_of_medians(*best) > gate.bound + TOLERANCE,
+        seed=seed,
+    )
+    if gate.rule == "proof":
+        return RatioProof(ratio, p_above(partial(estimate_ratio, now, before, seed), gate.bound))
+    return ratio
+
+
+def _incomparable(gate: GatePolicy, now: Arm, before: Arm) -> GateAnswer | None:
+    """Return why two groups have no ratio of medians; None where they have one."""
+    shared = set(now.cases.tolist()) & set(before.cases.tolist())
+    if not shared:
+        reason = "no case of the baseline was measured in these runs"
+        return GateAnswer(outcome="undecided", cause="no_shared_cases", reason=reason)
+    if float(np.median(before.top[_is_in_cases(before, shared)])) == 0:
+        reason = f"the baseline's median of {gate.quantity.measure} is 0: there is no ratio to it"
+        return GateAnswer(outcome="undecided", cause="not_measured", reason=reason)
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatioTest:
+    """A lengthening that must not be seen; fields as those of `drops.Drop`."""
+
+    gate: GatePolicy
+    now: Arm
+    before: Arm
+    p: float
+    beyond: bool
+    seed: int
+
+    def measured(self) -> Estimate | Unmeasured:
+        """Return the ratio over the runs that have lengths."""
+        now = self.now.take(np.isfinite(self.now.top))
+        return estimate_ratio(now, self.before.measured(), self.seed, INTERVAL_LEVEL)
+
+    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
+        """Fail where the lengthening is no chance and above the margin."""
+        shown = self.measured()
+        said = say_ratio(self.gate, shown)
+        if p_adjusted <= spend.alpha and self.beyond:
+            return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=shown)
+        if smallest_possible_p(self.now.measured(), self.before.measured(), inf) > spend.alone:
+            return GateAnswer(
+                outcome="undecided",
+                cause="too_few_cases",
+                reason=f"{said}; however long the runs, these cases could not show it",
+                estimate=shown,
+            )
+        doubt = self._doubt(spend)
+        if doubt is not None:
+            cause, reason = doubt
+            return GateAnswer(
+                outcome="undecided", cause=cause, reason=f"{said}; {reason}", estimate=shown
+            )
+        seen = _detectable_ratio(shown, self.gate.bound, spend)
+        could = f"; {seen:.2f} times would be seen in 80 % of repetitions" if seen else ""
+        return GateAnswer(outcome="pass", reason=said + could, estimate=shown, detectable=seen)
+
+    def _doubt(self, spend: LookAlpha) -> tuple[Cause, str] | None:
+        """Return why lost runs, the longest of all, would make it fail."""
+        if not (self.now.n_lost or self.before.n_lost):
+            return None
+        worst = fill_lost(self.now, inf), fill_lost(self.before, 0.0)
+        if (
+            ratio_of_medians(*worst) <= self.gate.bound + TOLERANCE
+            or rank_p(*worst, seed=self.seed) > spend.alpha
+        ):
+            return None
+        lost = say_losses({**self.now.unmeasured}) or "unmeasured runs of the baseline"
+        return "not_measured", f"were {lost} long, it would fail"
+
+
+@dataclass(frozen=True, slots=True)
+class RatioProof:
+    """A lengthening that must be shown to be below the margin."""
+
+    ratio: RatioTest
+    p: float
+
+    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
+        """Pass or fail where a limit lies clear of the margin."""
+        ratio, bound = self.ratio, self.ratio.gate.bound
+        shown = ratio.measured()
+        said = say_ratio(ratio.gate, shown)
+        if p_adjusted <= spend.alpha:
+            return GateAnswer(outcome="fail", reason=said, estimate=shown)
+        limits = partial(estimate_ratio, ratio.now.measured(), ratio.before.measured(), ratio.seed)
+        clear = is_below(limits, bound, spend.alpha_pass)
+        if clear and not (ratio.now.n_lost or ratio.before.n_lost):
+            return GateAnswer(outcome="pass", reason=said, estimate=shown)
+        reason, cause = self._open(said, shown, clear)
+        return GateAnswer(outcome="undecided", cause=cause, reason=reason, estimate=shown)
+
+    def _open(self, said: str, shown: Estimate | Unmeasured, clear: bool) -> tuple[str, Cause]:
+        """Return why it is neither shown nor refuted."""
+        if isinstance(shown, Unmeasured) or shown.high is None:
+            return f"{said}; a limit needs 20 cases that both have", "too_few_cases"
+        if clear:
+            lost = say_losses({**self.ratio.now.unmeasured}) or "unmeasured runs of the baseline"
+            return f"{said}; but {lost} could be long", "not_measured"
+        return f"{said}; the limits hold the margin", "interval"
+
+
+def estimate_ratio(now: Arm, before: Arm, seed: int, level: float) -> Estimate | Unmeasured:
+    """Return the median now over the median of the baseline, on the cases that both have."""
+    lost = {k: now.unmeasured.get(k, 0) + before.unmeasured.get(k, 0) for k in now.unmeasured}
+    return stats.median_ratio(
+        before.top,
+        before.cases,
+        np.where(np.isinf(now.top), LONGEST, now.top),
+        now.cases,
+        rng=np.random.default_rng(seed),
+        level=level,
+        unmeasured=lost,
+    )
+
+
+def rank_p(now: Arm, before: Arm, *, seed: int) -> float:
+    """Return the one-sided p of longer runs now, labels permuted within cases, on ranks."""
+    ranks = _ranks(np.concatenate([before.top, now.top]))
+    found = permute_in_stages(
+        lambda draws: stats.compare_paired(
+            ranks[: len(before.at)],
+            before.cases,
+            ranks[len(before.at) :],
+            now.cases,
+            rng=np.random.default_rng([seed, draws]),
+            unit="ranks",
+            draws=draws,
+            tail="upper",
+        )
+    )
+    return found.p if isinstance(found, comparison_Comparison) else 1.0
+
+
+def ratio_of_medians(now: Arm, before: Arm) -> float:
+    """Return the ratio of medians on shared cases; infinities stand for lost runs."""
+    shared = set(now.cases.tolist()) & set(before.cases.tolist())
+    sides = [side.top[_is_in_cases(side, shared)] for side in (now, before)]
+    if not len(sides[0]) or not len(sides[1]):
+        return 1.0
+    # Two middle values of which one is infinite have an infinite mean.
+    after, first = (float(np.median(side)) for side in sides)
+    if first == inf:
+        return 0.0
+    return after / first if first > 0 else (inf if after > 0 else 1.0)
+
+
+def fill_lost(side: Arm, value: float) -> Arm:
+    """Return all runs, the lost ones as long as `value`."""
+    return Arm(
+        at=side.at,
+        cases=side.cases,
+        top=np.where(side.lost, value, side.top),
+        size=side.size,
+        lost=np.zeros_like(side.lost),
+        unmeasured=side.unmeasured,
+    )
+
+
+def say_ratio(gate: GatePolicy, found: Estimate | Unmeasured) -> str:
+    """Return the ratio with its interval, cases and margin in words."""
+    if isinstance(found, Unmeasured):
+        return found.reason
+    bounded = found.low is not None or found.high is not None
+    limits = f" {say_limits(found)}" if bounded else " (too few cases for an interval)"
+    return (
+        f"median {gate.quantity.unit or gate.quantity.measure} {found.value:.2f} times the "
+        f"baseline's{limits} on {say_count(found.n, 'case')}, margin {gate.bound:g}"
+    )
+
+
+def _is_in_cases(side: Arm, cases: set[object]) -> Flags:
+    return np.array([case in cases for case in side.cases.tolist()], dtype=np.bool_)
+
+
+def _ranks(values: Floats) -> Floats:
+    """Mid-ranks, 0 for the smallest: equal values share theirs."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    return np.asarray((ends - (counts + 1) / 2)[inverse], dtype=np.float64)
+
+
+def _detectable_ratio(
+    found: Estimate | Unmeasured, margin: float, spend: LookAlpha
+) -> float | None:
+    """Return the true ratio that is no chance, and above the margin, in 80 % of repetitions.
+
+    On the log scale, with the error that the interval shows; None where there is none.
+    """
+    if isinstance(found, Unmeasured) or not found.low or not found.high or margin <= 0:
+        return None
+    if found.low == found.high:
+        return None
+    normal = NormalDist()
+    error = log(found.high / found.low) / (2 * normal.inv_cdf((1 + found.level) / 2))
+    z, power = normal.inv_cdf(1 - spend.alone), normal.inv_cdf(POWER)
+    return exp(max((z + power) * error, log(margin) + power * error))

@@ -1,0 +1,560 @@
+"""Policies of workflows: `[workflow.NAME]` and its `gates` in TOML, read and checked.
+
+`NAMES` are the gates that have a name of their own; beside them any measure or aspect can be
+gated. A key, measure or word that nobody knows is an error that names the nearest one: a typing
+error in a threshold would otherwise pass as a clean agent. The format is in
+docs/explanation/gates.md.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+
+from stepscope import registry
+from stepscope.errors import ConfigError
+from stepscope.gates.types import Rule, Severity
+from stepscope.model import PolicyRule, digest
+
+Kind = Literal[
+    "share",  # a value in [0, 1]
+    "count",  # events of one run: 0 or more, bad above a limit
+    "figure",  # what a run took: steps, seconds
+    "label",  # one word; bad or good by word
+    "recovered",  # recovered errors of all errors
+]
+
+
+class Quantity(msgspec.Struct, frozen=True, kw_only=True):
+    """A measure as gates read it.
+
+    Attributes:
+        measure: full name, with its aspect.
+        kind: how its answers are read.
+        better: the end of a share that is good; None where the threshold says it.
+        good: the labels that are good.
+        bad: the labels that are bad; any other label is no answer.
+        unit: unit of the estimate.
+        quantile: for figures of the vector: which quantile of the runs is meant.
+        sources: the sources that can answer; empty for any.
+    """
+
+    measure: str
+    kind: Kind
+    better: Literal["high", "low"] | None = None
+    good: tuple[str, ...] = ()
+    bad: tuple[str, ...] = ()
+    unit: str = "share"
+    quantile: float | None = None
+    sources: tuple[str, ...] = ()
+
+
+def _share(measure: str, better: Literal["high", "low"] = "high") -> Quantity:
+    return Quantity(measure=measure, kind="share", better=better)
+
+
+def _count(measure: str, *sources: str) -> Quantity:
+    return Quantity(measure=measure, kind="count", sources=sources)
+
+
+def _figure(measure: str, unit: str, quantile: float | None = None) -> Quantity:
+    return Quantity(measure=measure, kind="figure", unit=unit, quantile=quantile)
+
+
+def _label(measure: str, good: Iterable[str] = (), bad: Iterable[str] = ()) -> Quantity:
+    return Quantity(measure=measure, kind="label", good=tuple(good), bad=tuple(bad))
+
+
+AXES = (
+    "tool_selection",
+    "argument_validity",
+    "sequencing",
+    "result_interpretation",
+    "termination",
+)
+_UNITS = {
+    "steps": "steps",
+    "calls": "calls",
+    "tokens": "tokens",
+    "cost_usd": "usd",
+    "seconds": "seconds",
+}
+_VECTOR = ("steps", "tokens", "cost_usd", "seconds")
+JUDGED_STEPS = "step_labels"
+
+# Measures and aspects as they are; a test holds the names against what measures answer.
+MEASURES: Mapping[str, Quantity] = {
+    "outcome": _share("outcome"),
+    "subgoals": _share("subgoals"),
+    "subgoals.order": _share("subgoals.order"),
+    "subgoals.outputs": _share("subgoals.outputs"),
+    "subgoals.other_writes": _count("subgoals.other_writes"),
+    "redundant_calls": _share("redundant_calls", "low"),
+    **{
+        f"redundant_calls.{aspect}": _count(f"redundant_calls.{aspect}")
+        for aspect in ("count", "identical", "back_to_back", "near")
+    },
+    "errors": _count("errors"),
+    "recovery": Quantity(measure="recovery.recovered", kind="recovered", better="high"),
+    "policy": _count("policy"),
+    "loops": _count("loops"),
+    "tool_schema": _count("tool_schema"),
+    "grounding": _share("grounding"),
+    "grounding.invented": _count("grounding.invented"),
+    "termination": _label("termination", ["stopped_well"], ["too_early", "too_late", "limit"]),
+    "match": _label("match", ["match"], ["no_match"]),
+    **{
+        f"match.{aspect}": _share(f"match.{aspect}")
+        for aspect in (
+            *("f1", "in_order", "lcs", "precision", "recall", "strict", "subset", "superset"),
+            "unordered",
+        )
+    },
+    **{f"efficiency.{name}": _figure(f"efficiency.{name}", unit) for name, unit in _UNITS.items()},
+    **{f"efficiency_ratio.{name}": _figure(f"efficiency_ratio.{name}", "ratio") for name in _UNITS},
+    **{f"axes.{axis}": _label(f"axes.{axis}", ["correct"], ["incorrect"]) for axis in AXES},
+    **{
+        f"step_labels.{aspect}": _count(f"step_labels.{aspect}")
+        for aspect in ("errors", "redundant", "steps")
+    },
+}
+# The gates of the articles, and the figures of the report vector.
+NAMES: Mapping[str, Quantity] = {
+    "no_redundant_calls": MEASURES["redundant_calls.count"],
+    "no_detours": _count("step_labels.detours", JUDGED_STEPS),
+    "no_errors": MEASURES["errors"],
+    "step_efficiency": MEASURES["efficiency.steps"],
+    "outcome.pass": MEASURES["outcome"],
+    "subgoals.reached": MEASURES["subgoals"],
+    "redundant_calls.per_run": MEASURES["redundant_calls.count"],
+    "errors.recovered": MEASURES["recovery"],
+    "policy.violations": MEASURES["policy"],
+    **{name: MEASURES[f"efficiency.{name}"] for name in _VECTOR},
+    **{
+        f"{name}.{said}": _figure(f"efficiency.{name}", _UNITS[name], q)
+        for name in _VECTOR
+        for said, q in (("median", 0.5), ("p95", 0.95))
+    },
+}
+# What a gate of the articles reads where its source is a judge that labels steps.
+_JUDGED = {
+    "no_redundant_calls": "step_labels.redundant",
+    "no_errors": "step_labels.errors",
+}
+
+
+def find_quantity(name: str, *, source: str, label: str | None, where: str) -> Quantity:
+    """Return what a gate called `name` is about.
+
+    Args:
+        name: a gate of the articles, a figure of the vector, a measure or an aspect.
+        source: whose records the gate reads.
+        label: the label that the gate is about, where it names one.
+        where: file and table, for messages.
+
+    Raises:
+        ConfigError: nothing is called so, or its source cannot know it.
+    """
+    if source == JUDGED_STEPS and name in _JUDGED:
+        return _count(_JUDGED[name])
+    found = NAMES.get(name) or MEASURES.get(name) or _installed(name, label)
+    if found is None:
+        known = [*NAMES, *MEASURES, *registry.names("measures")]
+        raise ConfigError(
+            f"{where}: nothing is called {name!r} to gate; {suggest_name(name, known)}"
+        )
+    if found.sources and source not in found.sources:
+        raise ConfigError(
+            f"{where}: {source!r} cannot know {name!r}; source is one of {', '.join(found.sources)}"
+        )
+    return found
+
+
+def find_installed_measure(name: str) -> str | None:
+    """Return the installed measure that answers under a name: itself, or the one it is of."""
+    known = registry.names("measures")
+    words = name.split(".")
+    wholes = [".".join(words[:length]) for length in range(len(words), 0, -1)]
+    return next((whole for whole in wholes if whole in known), None)
+
+
+def rescore_command(name: str) -> str:
+    """Return the command that makes the records of a column."""
+    return f"stepscope score --measure {find_installed_measure(name) or name.partition('.')[0]}"
+
+
+def _installed(name: str, label: str | None) -> Quantity | None:
+    """Return the quantity of an installed measure that the table does not know, by its scale."""
+    whole = find_installed_measure(name)
+    if whole is None or whole in MEASURES:
+        # A built-in's aspects are all in the table: this one is a typing error.
+        return None
+    scale = registry.measure(whole).scale
+    if label is not None or (scale.labels and scale.low == scale.high):
+        return _label(name)
+    if scale.high <= 1:
+        return Quantity(measure=name, kind="share")
+    return _figure(name, "")
+
+
+def suggest_name(word: str, known: Iterable[str]) -> str:
+    """Return the words that a message ends with: the nearest known name, or all of them.
+
+    >>> suggest_name("outcom", ["outcome", "errors"])
+    "did you mean 'outcome'?"
+    """
+    names = sorted(set(known))
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+
+
+RECORDED = "recorded"
+RULES = "rules"
+
+About = Literal["rate", "drop", "ratio"]
+
+
+class GatePolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """One gate, checked.
+
+    Attributes:
+        name: as the policy calls it.
+        quantity: what it is about.
+        about: a rate of bad runs, a drop or a ratio against the baseline.
+        bound: the largest share of bad runs, drop or ratio that passes.
+        limit: a run whose value is above it is bad; None where the value itself says how bad.
+        rule: how runs become a decision.
+        threshold: as the policy writes it.
+        wants_good: the policy speaks of the share of good runs, and so does the estimate.
+    """
+
+    name: str
+    quantity: Quantity
+    about: About
+    bound: float
+    limit: float | None
+    rule: Rule
+    threshold: str
+    wants_good: bool = False
+    severity: Severity = "hard"
+    source: str = RULES
+    recovered: Literal["allowed", "forbidden"] = "allowed"
+    uncertain: Literal["worst", "ignored"] = "worst"
+    file_on: Severity = "soft"
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that it needs."""
+        own = self.quantity.measure
+        if self.quantity.kind == "recovered":
+            return (own, "errors")
+        return (own, "recovery.recovered") if self.unrecovered else (own,)
+
+    @property
+    def unrecovered(self) -> bool:
+        """It counts errors, and those that were recovered are the recovery gate's business."""
+        return self.quantity.measure == "errors" and self.recovered == "allowed"
+
+    @property
+    def compares(self) -> bool:
+        """It needs a baseline."""
+        return self.about != "rate"
+
+
+class WorkflowPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """A workflow with its gates; `baseline` is a path that can be opened as it is.
+
+    `trials` and `cases` (of the command line) are the design where it is not the baseline's; see
+    `gates.design`.
+    """
+
+    workflow: str
+    corpus: str | None = None
+    agent: str = RECORDED
+    baseline: str | None = None
+    trials: int | None = None
+    cases: tuple[str, ...] = ()
+    gates: tuple[GatePolicy, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that its gates need, sorted."""
+        return tuple(sorted({name for gate in self.gates for name in gate.reads}))
+
+    @property
+    def labelled(self) -> frozenset[str]:
+        """The columns of which labels are read."""
+        return frozenset(g.quantity.measure for g in self.gates if g.quantity.kind == "label")
+
+    @property
+    def hash(self) -> str:
+        """Sixteen hex digits over all that decides; severities and paths do not."""
+        asked = [
+            (g.name, g.quantity, g.about, g.bound, g.limit, g.rule, g.source) for g in self.gates
+        ]
+        allowed = [(g.recovered, g.uncertain) for g in self.gates]
+        return digest((self.workflow, asked, allowed))
+
+
+def policies_hash(policies: Sequence[WorkflowPolicy]) -> str:
+    """Sixteen hex digits over the policies of one invocation."""
+    return digest([policy.hash for policy in policies])
+
+
+# What a policy may say besides a tool's name (see `stepscope.measures.conduct`).
+_NO_TOOLS = ("write", "confirm")
+RATIO = "max_ratio_to_baseline_median"
+
+
+class WorkflowTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[workflow.NAME]` as written; `WorkflowPolicy` is the same, checked.
+
+    Attributes:
+        corpus: folder of cases, one file each.
+        agent: what is under test: `recorded` for runs that were recorded elsewhere.
+        baseline: the committed file that runs are compared with, relative to the settings.
+        trials: how often each case must have been run; as often as in the baseline by default.
+        gates: gate -> its thresholds and settings.
+    """
+
+    corpus: str | None = None
+    agent: str = RECORDED
+    baseline: str | None = None
+    trials: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    gates: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class GateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One gate as written: thresholds first, then how they are decided.
+
+    Attributes:
+        max_per_run: a run above it is in breach; alone: no run may be.
+        min_rate: least share of runs that are good; 1 makes it a count gate.
+        max_rate: largest share of runs that are bad; 0 makes it a count gate.
+        max_drop: how much less than in the baseline the share of good runs may be.
+        max_ratio_to_baseline_median: how many times the baseline's median the median may be.
+        label: the label that a rate is about, where a measure answers in labels.
+        rule: how runs become a decision; `regression` against a baseline, else `proof`.
+        severity: a soft failure is shown and does not set the exit code.
+        source: whose records it reads: `rules`, or a judge.
+        recovered: `forbidden` counts an error that was recovered as well.
+        uncertain: `ignored` leaves verdicts "uncertain" out; by default they count as bad.
+        file_on: from which severity on the issue loop files it.
+    """
+
+    max_per_run: float | None = None
+    min_rate: float | None = None
+    max_rate: float | None = None
+    max_drop: float | None = None
+    max_ratio_to_baseline_median: float | None = None
+    label: str | None = None
+    rule: Literal["regression", "proof"] | None = None
+    severity: Severity = "hard"
+    source: str = RULES
+    recovered: Literal["allowed", "forbidden"] = "allowed"
+    uncertain: Literal["worst", "ignored"] = "worst"
+    file_on: Severity = "soft"
+
+
+def read_policy(name: str, table: WorkflowTable, *, where: str) -> WorkflowPolicy:
+    """Return the policy of one workflow.
+
+    Args:
+        name: the workflow.
+        table: as written.
+        where: the file, for messages.
+
+    Raises:
+        ConfigError: a gate is about nothing known, has no threshold or two, or cannot be decided.
+    """
+    where = f"{where}, [workflow.{name}.gates]"
+    gates = tuple(_gate(gate, one, where) for gate, one in _each_gate(table.gates, where))
+    if any(gate.compares for gate in gates) and table.baseline is None:
+        first = next(gate for gate in gates if gate.compares)
+        raise ConfigError(
+            f"{where}: {first.name} compares with a baseline; add "
+            f'baseline = "baselines/{name}.json" to [workflow.{name}]'
+        )
+    return WorkflowPolicy(
+        workflow=name,
+        corpus=table.corpus,
+        agent=table.agent,
+        baseline=table.baseline,
+        trials=table.trials,
+        gates=gates,
+    )
+
+
+def check_tools(rules: Sequence[PolicyRule], known: Collection[str], *, where: str) -> None:
+    """Refuse rules of conduct about tools that no run was offered or called.
+
+    Args:
+        rules: as declared (`[[policy]]`).
+        known: every tool that was offered, called, or declared in `[tools]`.
+        where: the file, for messages.
+
+    Raises:
+        ConfigError: a rule names another tool: it could never be broken.
+    """
+    for rule in rules:
+        for tool in (rule.forbid, rule.before, rule.require):
+            if tool is not None and tool not in known and tool not in _NO_TOOLS:
+                raise ConfigError(
+                    f"{where}: [[policy]] {rule.name!r} names the tool {tool!r}, which no run was "
+                    f"offered or called; {suggest_name(tool, known)} If it is right, add it to "
+                    "[tools]"
+                )
+
+
+def _each_gate(table: Mapping[str, Any], where: str, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each gate with its table: `axes.sequencing = {...}` is a table of a table in TOML."""
+    for key, value in table.items():
+        name = f"{path}{key}"
+        if not isinstance(value, dict):
+            raise ConfigError(
+                f"{where}: {name} is {value!r}; expected a table, as {{ max_rate = 0.1 }}"
+            )
+        own = {k: v for k, v in value.items() if not isinstance(v, dict)}
+        nested = {k: v for k, v in value.items() if isinstance(v, dict)}
+        if own or not nested:
+            yield name, own
+        yield from _each_gate(nested, where, f"{name}.")
+
+
+def _gate(name: str, written: Mapping[str, Any], where: str) -> GatePolicy:
+    fields = [field.name for field in msgspec.structs.fields(GateTable)]
+    for key in written:
+        if key not in fields:
+            raise ConfigError(
+                f"{where}: {name} has an unknown key {key!r}; {suggest_name(key, fields)}"
+            )
+    try:
+        table = msgspec.convert(written, GateTable)
+    except msgspec.ValidationError as e:
+        raise ConfigError(f"{where}: {name}: {' '.join(str(e).split())}") from e
+    about = find_quantity(name, source=table.source, label=table.label, where=where)
+    at = f"{where}: {name}"
+    decided = _gate_bound(_thresholds(table, at), about, at)
+    about, rule = _with_label(about, table, decided, at), _rule(decided, table, at)
+    if table.recovered == "forbidden" and about.measure != "errors":
+        raise ConfigError(f'{at}: recovered = "forbidden" is a setting of no_errors only')
+    keys = ("max_per_run", "min_rate", "max_rate", "max_drop", RATIO)
+    return GatePolicy(
+        name=name,
+        quantity=about,
+        about=decided.about,
+        bound=decided.bound,
+        limit=decided.limit,
+        rule=rule,
+        threshold=", ".join(f"{key} = {written[key]:g}" for key in keys if key in written),
+        wants_good=decided.wants_good,
+        severity=table.severity,
+        source=table.source,
+        recovered=table.recovered,
+        uncertain=table.uncertain,
+        file_on=table.file_on,
+    )
+
+
+class GateBound(NamedTuple):
+    """What the thresholds of a gate come to."""
+
+    about: About
+    bound: float
+    limit: float | None
+    wants_good: bool
+
+
+def _thresholds(table: GateTable, at: str) -> dict[str, float]:
+    """Return the thresholds that are set, in range."""
+    ranges: dict[str, tuple[float | None, float, float]] = {
+        "max_per_run": (table.max_per_run, 0, math.inf),
+        "min_rate": (table.min_rate, 0, 1),
+        "max_rate": (table.max_rate, 0, 1),
+        "max_drop": (table.max_drop, 0, 1),
+        RATIO: (table.max_ratio_to_baseline_median, 0, math.inf),
+    }
+    found: dict[str, float] = {}
+    for key, (value, low, high) in ranges.items():
+        if value is None:
+            continue
+        if not (math.isfinite(value) and low <= value <= high):
+            expected = f"{low:g} to {high:g}" if math.isfinite(high) else "0 or more"
+            raise ConfigError(f"{at}: {key} is {value!r}; expected {expected}")
+        if (key, value) in (("max_rate", 1), ("min_rate", 0), ("max_drop", 1)):
+            raise ConfigError(f"{at}: {key} = {value:g} bounds nothing; leave the gate out")
+        found[key] = value
+    most = [key for key in found if key != "max_per_run"]
+    if not found or len(most) > 1:
+        said = " and ".join(most) if most else "no threshold"
+        raise ConfigError(f"{at} has {said}; give one of {', '.join(ranges)}")
+    return found
+
+
+def _gate_bound(found: Mapping[str, float], about: Quantity, at: str) -> GateBound:
+    """Return what is bounded, refusing thresholds that mean nothing for this quantity."""
+    limit = found.get("max_per_run")
+    key = next((k for k in found if k != "max_per_run"), None)
+    wrong = _why_senseless(key, limit, about)
+    if wrong is not None:
+        raise ConfigError(f"{at}: {wrong}")
+    if key == RATIO:
+        return GateBound("ratio", found[key], None, False)
+    if about.kind == "count" and limit is None:
+        limit = 0.0
+    if key is None:
+        bound = 0.0 if about.quantile is None else 1.0 - about.quantile
+        return GateBound("rate", bound, limit, False)
+    if key == "max_drop":
+        return GateBound("drop", found[key], limit, False)
+    good = key == "min_rate"
+    return GateBound("rate", 1.0 - found[key] if good else found[key], limit, good)
+
+
+def _why_senseless(key: str | None, limit: float | None, about: Quantity) -> str | None:
+    """Say why a threshold cannot be put to a quantity; None where it can."""
+    counted = about.kind in ("count", "figure")
+    if limit is not None and not counted:
+        return f"max_per_run is for counts and figures; {about.measure} is a {about.kind}"
+    if key == RATIO and (not counted or limit is not None or about.quantile not in (None, 0.5)):
+        return f"{key} stands alone, and is for the median of counts and figures"
+    if about.quantile is not None and key not in (None, RATIO):
+        return f"{key} is for rates; a quantile of {about.measure} is gated by max_per_run"
+    if about.kind == "figure" and limit is None and key != RATIO:
+        return f"{key} of {about.measure} needs max_per_run as well: the run that is in breach"
+    wrong_end = {"max_rate": "high", "min_rate": "low"}.get(key or "")
+    if wrong_end is not None and about.better == wrong_end:
+        other = "min_rate" if key == "max_rate" else "max_rate"
+        return f"{key} would bound the good end of {about.measure}; use {other}"
+    return None
+
+
+def _with_label(about: Quantity, table: GateTable, decided: GateBound, at: str) -> Quantity:
+    """Return the quantity with the label that the policy names as its good or bad one."""
+    if table.label is None:
+        if about.kind == "label" and not about.bad:
+            raise ConfigError(f'{at}: {about.measure} answers in labels; say which: label = "..."')
+        return about
+    if about.kind != "label":
+        raise ConfigError(f"{at}: {about.measure} does not answer in labels; leave label out")
+    known = (*about.good, *about.bad)
+    if known and table.label not in known:
+        raise ConfigError(
+            f"{at}: {about.measure} has no label {table.label!r}; "
+            f"{suggest_name(table.label, known)}"
+        )
+    if decided.wants_good or decided.about == "drop":
+        return msgspec.structs.replace(about, good=(table.label,), bad=())
+    return msgspec.structs.replace(about, good=(), bad=(table.label,))
+
+
+def _rule(decided: GateBound, table: GateTable, at: str) -> Rule:
+    if decided.about != "rate":
+        return table.rule or "regression"
+    if table.rule == "regression":
+        raise ConfigError(f"{at}: regression needs max_drop or max_ratio_to_baseline_median")
+    return "count" if decided.bound <= 0 else "proof"

@@ -1,0 +1,443 @@
+"""Run judgements: replies are paid once each, verdict records come out, usage is counted.
+
+Nothing is held but what is under way. A judgement whose replies are all here becomes records; one
+without a reply (no answer, no money, stopped) becomes none, and a later run asks it again: nothing
+in the store says that it was measured. A stop sends nothing new and waits for what was sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from stepscope.judges.judgement import AskOutcome, Judgement
+from stepscope.ledger.calls import Failed, LedgerCalls, Paid, Pricing, Retrier
+from stepscope.ledger.commits import LedgerSession
+from stepscope.ledger.ledger import Budget, Ledger, UnknownCall, to_usd
+from stepscope.ledger.states import HEARTBEAT_SECONDS
+from stepscope.model import Answer, Model, Record, Usage
+from stepscope.models.dialect import Ask
+from stepscope.values import Unmeasured
+
+# A provider's name for a snapshot is a few words; what is longer is none.
+_SNAPSHOT_CHARACTERS = 100
+
+
+def judgement_records(
+    judgement: Judgement, answers: Iterable[Answer], bought: Sequence[Paid]
+) -> list[Record]:
+    """Return the records of a judgement; the first carries tokens, price and seconds of all."""
+    judge = judge_name(judgement.judge.name, bought)
+    made: list[Record] = []
+    for answer in answers:
+        named = answer
+        if not answer.measure:
+            named = msgspec.structs.replace(answer, measure=judgement.measure)
+        first = not made and bought
+        made.append(
+            Record(
+                trajectory=judgement.trajectory,
+                answer=named,
+                version=judgement.version,
+                family=judgement.judge.family,
+                case=judgement.case,
+                judge=judge,
+                rubric=judgement.rubric,
+                prompt=judgement.prompt,
+                repeat=judgement.repeat,
+                usage=sum_usages(one.reply.usage for one in bought) if first else None,
+                cost_usd=_sum_costs(bought) if first else None,
+                seconds=sum(one.reply.seconds for one in bought) if first else None,
+            )
+        )
+    return made
+
+
+def judge_name(name: str, bought: Sequence[Paid]) -> str:
+    """Return the judge's name, with the snapshot behind it where the replies name another model.
+
+    The provider's name for it is somebody else's text: kept to what names are made of.
+    """
+    asked = name.partition("/")[2]
+    for one in bought:
+        said = "".join(c for c in one.reply.model if c.isascii() and c.isprintable() and c != " ")
+        if said and said != asked:
+            return f"{name}@{said[:_SNAPSHOT_CHARACTERS]}"
+    return name
+
+
+def sum_usages(usages: Iterable[Usage | None]) -> Usage | None:
+    """Return the tokens of several calls together; None where one of them does not say.
+
+    >>> sum_usages([Usage(input_total=5, output_total=1), Usage(input_total=7)]).input_total
+    12
+    """
+    every = list(usages)
+    known = [one for one in every if one is not None]
+    if not known or len(known) < len(every):
+        return None
+    return Usage(
+        input_total=_sum_tokens(one.input_total for one in known),
+        cache_read=_sum_tokens(one.cache_read for one in known),
+        cache_write=_sum_tokens(one.cache_write for one in known),
+        output_total=_sum_tokens(one.output_total for one in known),
+        reasoning=_sum_tokens(one.reasoning for one in known),
+        source="estimated" if any(one.source == "estimated" for one in known) else "reported",
+    )
+
+
+def _sum_tokens(numbers: Iterable[int | None]) -> int | None:
+    every = list(numbers)
+    known = [number for number in every if number is not None]
+    return sum(known) if len(known) == len(every) else None
+
+
+def _sum_costs(bought: Sequence[Paid]) -> float | None:
+    costs = [one.cost for one in bought if one.cost is not None]
+    return to_usd(sum(costs)) if len(costs) == len(bought) else None
+
+
+# Reasons told in full; the others are counted.
+_LISTED_REASONS = 5
+_REASON_WORD = re.compile("([a-z_]+):")
+
+
+class JudgingStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call of `run` did.
+
+    Attributes:
+        judgements: judgements whose records were kept.
+        records: their records.
+        bought: replies that were paid for now.
+        from_ledger: replies that were here already, or that another run bought meanwhile.
+        failed: judgements without records, by why: "budget", "no_answer", "stopped", "batched" (a
+            batch under way holds it). A later run asks them again.
+        reasons: of those without an answer, the first few reasons.
+        unmeasured: answers kept that measured nothing, by the first word of their reason.
+        unknown: calls found now of which nobody knows what became; each counts as paid.
+        usd: what was paid now, as far as prices are known.
+        unpriced: replies bought now whose price is not known.
+        spent_usd: of the budget, by everybody who shares it, calls of unknown outcome included.
+        reserved_usd: what calls of others under way may still cost.
+        input_tokens: read by the judges, what was cached included.
+        output_tokens: written by them.
+        cached_tokens: of those read, from the provider's cache.
+        saved_usd: what that saved, as far as prices are known; below 0 where filling the cache
+            cost more than it brought.
+        ignored_schema: judge -> replies of an endpoint that let the model ignore the schema that it
+            accepted; another `structure` in the settings is the cure.
+        seconds: from start to end, on a clock that never goes back.
+        stopped: whether the run was stopped before its end.
+    """
+
+    judgements: int
+    records: int
+    bought: int
+    from_ledger: int
+    failed: dict[str, int]
+    reasons: tuple[str, ...]
+    unmeasured: dict[str, int]
+    unknown: tuple[UnknownCall, ...]
+    usd: float
+    unpriced: int
+    spent_usd: float
+    reserved_usd: float
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    saved_usd: float
+    ignored_schema: dict[str, int]
+    seconds: float
+    stopped: bool
+
+    @property
+    def unknown_usd(self) -> float:
+        """The worst that calls of unknown outcome have cost."""
+        return sum(one.usd for one in self.unknown)
+
+
+def reason_word(absent: Unmeasured) -> str:
+    """Return the word that a reason begins with, where it has one, else its kind.
+
+    >>> reason_word(Unmeasured("unparsable", "not_json: it is prose"))
+    'not_json'
+    """
+    found = _REASON_WORD.match(absent.reason)
+    return absent.kind if found is None else found[1]
+
+
+class JudgingCounts:
+    """The counts of a run while it goes on."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.judgements = 0
+        self.records = 0
+        self.bought = 0
+        self.from_ledger = 0
+        self.unpriced = 0
+        self.nano = 0
+        self.saved_usd = 0.0
+        self.ignored: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self.unmeasured: Counter[str] = Counter()
+        self.tokens: Counter[str] = Counter()
+        self.reasons: dict[str, None] = {}
+
+    def replied(self, judge: str, bought: Paid, saved: float | None) -> None:
+        """Count a reply, and what the provider's cache saved of its price."""
+        if not bought.fresh:
+            self.from_ledger += 1
+            return
+        self.bought += 1
+        self.saved_usd += saved or 0.0
+        if bought.ignored:
+            self.ignored[judge] += 1
+        if bought.cost is None:
+            self.unpriced += 1
+        else:
+            self.nano += bought.cost
+        usage = bought.reply.usage or Usage()
+        self.tokens["input"] += usage.input_total or 0
+        self.tokens["output"] += usage.output_total or 0
+        self.tokens["cached"] += usage.cache_read or 0
+
+    def lost(self, lost: Failed) -> None:
+        """Count a judgement that has no records."""
+        self.failed[lost.word] += 1
+        if lost.word in {"no_answer", "batched"} and len(self.reasons) < _LISTED_REASONS:
+            self.reasons[lost.reason] = None
+
+    def answered(self, answers: Iterable[Answer]) -> None:
+        """Count the answers of a judgement."""
+        self.judgements += 1
+        for answer in answers:
+            if isinstance(answer, Unmeasured):
+                self.unmeasured[reason_word(answer)] += 1
+
+    @property
+    def done(self) -> int:
+        """Judgements that came to an end, whatever end."""
+        return self.judgements + sum(self.failed.values())
+
+    @property
+    def usd(self) -> float:
+        """What was paid now."""
+        return to_usd(self.nano)
+
+
+CONCURRENCY = 32
+GRACE_SECONDS = 30.0
+
+
+# Records that one commit of the store takes, and the longest that one waits for it.
+_BATCH_RECORDS = 500
+_BATCH_SECONDS = 1.0
+
+
+Keep = Callable[[Sequence[Record]], None]
+# Judgements that came to an end, and what was paid so far in USD.
+Progress = Callable[[int, float], None]
+
+
+async def run_judgements(
+    judgements: Iterable[Judgement],
+    *,
+    models: Mapping[str, Model],
+    patience: Retrier,
+    ledger: Ledger,
+    prices: Pricing,
+    budget: Budget,
+    keep: Keep,
+    concurrency: int = CONCURRENCY,
+    grace_seconds: float = GRACE_SECONDS,
+    progress: Progress | None = None,
+    stop: asyncio.Event | None = None,
+) -> JudgingStatistics:
+    """Buy what is not bought, and keep what it says; return what was done.
+
+    Args:
+        judgements: taken one by one, as calls come to an end.
+        models: by the judge's name; what is bought already needs none.
+        patience: the retry loop.
+        ledger: where replies are kept before anything is made of them.
+        prices: what calls cost.
+        budget: what may be spent.
+        keep: called with records, some hundred at a time; the same ones may come again.
+        concurrency: the most calls in flight.
+        grace_seconds: how long a stop waits for calls in flight.
+        progress: called after every judgement.
+        stop: when set, nothing more is sent.
+
+    Raises:
+        ConfigError: a budget holds and the price of a judge is not known, or a model is missing.
+        EnvironmentFault: the disk is full; calling again goes on.
+    """
+    stopped = asyncio.Event() if stop is None else stop
+    with LedgerSession(ledger, budget) as desk:
+        buying = LedgerCalls(
+            models=models,
+            patience=patience,
+            desk=desk,
+            pricing=prices,
+            concurrency=concurrency,
+            stopped=stopped,
+        )
+        loop = _JudgementLoop(buying, keep, progress)
+        start = time.monotonic()
+        cut = await loop.run(judgements, grace_seconds)
+        seconds = time.monotonic() - start
+    return _make_statistics(loop.tally, desk, ledger, seconds, stopped=cut or stopped.is_set())
+
+
+def _make_statistics(
+    tally: JudgingCounts, desk: LedgerSession, ledger: Ledger, seconds: float, *, stopped: bool
+) -> JudgingStatistics:
+    money = ledger.money(desk.buyer.budget)
+    return JudgingStatistics(
+        judgements=tally.judgements,
+        records=tally.records,
+        bought=tally.bought,
+        from_ledger=tally.from_ledger,
+        failed=dict(sorted(tally.failed.items())),
+        reasons=tuple(tally.reasons),
+        unmeasured=dict(sorted(tally.unmeasured.items())),
+        unknown=tuple(ledger.unknown(desk.buyer.token)),
+        usd=tally.usd,
+        unpriced=tally.unpriced,
+        spent_usd=money.spent,
+        reserved_usd=money.reserved,
+        input_tokens=tally.tokens["input"],
+        output_tokens=tally.tokens["output"],
+        cached_tokens=tally.tokens["cached"],
+        saved_usd=tally.saved_usd,
+        ignored_schema=dict(sorted(tally.ignored.items())),
+        seconds=seconds,
+        stopped=stopped,
+    )
+
+
+class _JudgementLoop:
+    """Judgements under way, and records on their way to the store."""
+
+    def __init__(self, buying: LedgerCalls, keep: Keep, progress: Progress | None) -> None:
+        self.tally = JudgingCounts()
+        self._buying = buying
+        self._keep = keep
+        self._progress = progress
+        self._records: list[Record] = []
+        self._keys: list[str] = []
+        self._kept = time.monotonic()
+
+    async def run(self, judgements: Iterable[Judgement], grace_seconds: float) -> bool:
+        """Judge; return whether calls in flight were cut off after a stop."""
+        cut = False
+        limit = asyncio.timeout(None)
+        background = [
+            asyncio.create_task(self._beating()),
+            asyncio.create_task(self._stopping(limit, grace_seconds)),
+        ]
+        try:
+            async with limit:
+                await self._all(judgements)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            cut = True
+        finally:
+            for task in background:
+                task.cancel()
+            # A beat that met a full disk was not the only one to meet it.
+            await asyncio.gather(*background, return_exceptions=True)
+        await self._flush()
+        return cut
+
+    async def _all(self, judgements: Iterable[Judgement]) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for judgement in judgements:
+                    await self._buying.window.acquire()
+                    if self._buying.stopped.is_set():
+                        break
+                    group.create_task(self._one(judgement))
+        except BaseExceptionGroup as e:
+            # Calls fail together when the disk does: the first one says why.
+            raise _first_error(e) from e
+
+    async def _one(self, judgement: Judgement) -> None:
+        try:
+            await self._judge(judgement)
+        finally:
+            self._buying.window.release()
+        if self._progress is not None:
+            self._progress(self.tally.done, self.tally.usd)
+
+    async def _judge(self, judgement: Judgement) -> None:
+        asks: Sequence[Ask] = judgement.asks
+        outcomes: list[AskOutcome] = []
+        bought: list[Paid] = []
+        while asks:
+            found = await self._replies(asks, judgement.trajectory)
+            for ask, reply in zip(asks, found, strict=True):
+                if isinstance(reply, Failed):
+                    self.tally.lost(reply)
+                    return
+                bought.append(reply)
+                outcomes.append(AskOutcome(ask, reply.reply))
+            more = judgement.belief.more(outcomes)
+            asks = () if more is None else (more,)
+        answers = judgement.belief.answers(outcomes)
+        self.tally.answered(answers)
+        self._records += judgement_records(judgement, answers, bought)
+        self._keys += [outcome.ask.key for outcome in outcomes]
+        late = time.monotonic() - self._kept >= _BATCH_SECONDS
+        if late or len(self._records) >= _BATCH_RECORDS:
+            await self._flush()
+
+    async def _replies(self, asks: Sequence[Ask], trajectory: str) -> list[Paid | Failed]:
+        if len(asks) == 1:
+            found = [await self._buying.reply(asks[0], trajectory)]
+        else:
+            async with asyncio.TaskGroup() as group:
+                replies = [group.create_task(self._buying.reply(ask, trajectory)) for ask in asks]
+            found = [task.result() for task in replies]
+        for ask, reply in zip(asks, found, strict=True):
+            if isinstance(reply, Paid):
+                self.tally.replied(ask.judge, reply, self._saved(ask.judge, reply))
+        return found
+
+    def _saved(self, judge: str, bought: Paid) -> float | None:
+        if not bought.fresh:
+            return None
+        reply = bought.reply
+        return self._buying.pricing.saved(judge, reply.usage, model=reply.model)
+
+    async def _flush(self) -> None:
+        """Keep records, then say in the ledger that they are kept."""
+        made, keys = self._records, self._keys
+        self._records, self._keys, self._kept = [], [], time.monotonic()
+        if made:
+            self._keep(made)
+            self.tally.records += len(made)
+        if keys:
+            await self._buying.desk.done(keys)
+
+    async def _beating(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await self._buying.desk.beat()
+
+    async def _stopping(self, limit: asyncio.Timeout, grace_seconds: float) -> None:
+        await self._buying.stopped.wait()
+        limit.reschedule(asyncio.get_running_loop().time() + grace_seconds)
+
+
+def _first_error(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

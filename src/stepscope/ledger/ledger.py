@@ -1,0 +1,358 @@
+"""The money ledger: every paid reply, committed before anything is made of it, and budgets.
+
+A file of its own beside the store, so that a reply outlives whatever happens to what it says. Many
+processes may pay at once: a key is paid by one of them, and the others wait for it. What was
+received is read again, never paid again. Money is counted in billionths of a USD, so that sums are
+exact; a price that nobody knows fits into no budget. Refuses ledgers of a newer version.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from importlib.resources import files
+from sqlite3 import Connection
+from threading import Lock
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+import msgspec
+
+from stepscope.errors import ConfigError, StoreError
+from stepscope.ledger.states import (
+    WORKER_STOPPED,
+    LivenessMonitor,
+    Worker,
+    erase_replies,
+    new_owner,
+    open_budget,
+    register_worker,
+    release_claims,
+)
+from stepscope.model import Reply
+from stepscope.runtime.database import (
+    MEMORY,
+    open_database,
+    rewrite_database,
+    split_statements,
+    transaction,
+    translate_faults,
+    try_begin,
+)
+
+NANO = 1_000_000_000
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """What may be spent under one name.
+
+    Attributes:
+        name: shared by all who name it; "" is a budget of this run alone.
+        limit_usd: the most, all runs of the name together; None spends without a limit.
+    """
+
+    name: str = ""
+    limit_usd: float | None = 5.0
+
+    def __post_init__(self) -> None:
+        """Refuse a limit that is none.
+
+        Raises:
+            ConfigError: the limit is negative or not finite.
+        """
+        if self.limit_usd is not None and not 0 <= self.limit_usd < math.inf:
+            raise ConfigError(f"a budget of {self.limit_usd!r} USD; expected zero or more")
+
+
+def to_nano_usd(usd: float) -> int:
+    """Return an amount in billionths, rounded up: what is counted is never less than what is paid.
+
+    >>> to_nano_usd(0.0000000001), to_nano_usd(1.5)
+    (1, 1500000000)
+    """
+    return math.ceil(usd * NANO)
+
+
+def to_usd(amount: int) -> float:
+    """Return an amount in USD.
+
+    >>> to_usd(1500000000)
+    1.5
+    """
+    return amount / NANO
+
+
+T = TypeVar("T")
+LedgerWork = Callable[[Connection], T]
+
+# "STPJ": tells a ledger from any other SQLite file.
+APPLICATION_ID = 0x5354504A
+VERSION = 1
+# Replies are a few KiB and read once; a store's cache would only take memory.
+_CACHE_KIBIBYTES = 4 * 1024
+_ROWS_PER_READ = 500
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Reply).decode
+
+
+class UnknownCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of which nobody knows what became: perhaps paid, and bought again.
+
+    Attributes:
+        key: of the ask.
+        trajectory: id of the run that was judged.
+        judge: who was asked.
+        attempt: the how-manieth sending it was, from 1.
+        usd: what it cost at worst, which counts as spent.
+        why: what happened.
+    """
+
+    key: str
+    trajectory: str
+    judge: str
+    attempt: int
+    usd: float
+    why: str
+
+
+class BudgetState(NamedTuple):
+    """What was spent of a budget, and what calls under way may still cost, in USD."""
+
+    spent: float
+    reserved: float
+
+
+def ledger_path(store: str) -> str:
+    """Return where the ledger of a store lies.
+
+    >>> ledger_path("runs.db"), ledger_path(":memory:")
+    ('runs.db.judges.db', ':memory:')
+    """
+    return MEMORY if store == MEMORY else f"{store}.judges.db"
+
+
+def pack_reply(reply: Reply) -> bytes:
+    """Return a reply as the ledger keeps it; lone surrogates, which no UTF-8 holds, are escaped."""
+    try:
+        return zlib.compress(_encode(reply), 1)
+    except UnicodeEncodeError:
+        return zlib.compress(_encode(_escape_surrogates(reply)), 1)
+
+
+def _escape_surrogates(reply: Reply) -> Reply:
+    def escape(text: str) -> str:
+        return text.encode("utf-8", "backslashreplace").decode()
+
+    return msgspec.structs.replace(
+        reply,
+        text=escape(reply.text),
+        model=escape(reply.model),
+        request_id=escape(reply.request_id),
+        headers={escape(name): escape(value) for name, value in reply.headers.items()},
+    )
+
+
+def unpack_reply(body: bytes) -> Reply:
+    """Return a reply that the ledger kept."""
+    return _decode(zlib.decompress(body))
+
+
+class Ledger:
+    """The file of replies; a context manager that closes it. Several threads may use it."""
+
+    def __init__(self, path: str) -> None:
+        """Open the ledger at `path`, making it where there is none; see `ledger_path`.
+
+        Raises:
+            StoreError: no ledger, or of a newer version.
+            EnvironmentFault: it cannot be opened or made durable.
+        """
+        self.path = path
+        self.watch = LivenessMonitor()
+        self._db = _open_database(path)
+        self._writing = Lock()
+        # Commits wait for the disk in a thread of their own: whoever waits for one that is under
+        # way never waits for anything else.
+        self._commits = ThreadPoolExecutor(1, thread_name_prefix="ledger-commits")
+        self._works = ThreadPoolExecutor(1, thread_name_prefix="ledger")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; a second close does nothing."""
+        self._works.shutdown()
+        self._commits.shutdown()
+        self._db.close()
+
+    def begin(self, works: Sequence[LedgerWork[T]]) -> tuple[list[T], Future[None]] | None:
+        """Do several things now, if nobody else is writing; None where somebody is.
+
+        Returns:
+            What they return, and the commit under way: on disk when it is done, and seen by no
+            other connection before. The statements run here, since a thread beside a busy loop
+            would wait for the interpreter before each of them.
+        """
+        with ExitStack() as unless_begun:
+            if not self._writing.acquire(blocking=False):
+                return None
+            unless_begun.callback(self._writing.release)
+            with translate_faults(self.path):
+                if not try_begin(self._db):
+                    return None
+                unless_begun.callback(self._roll_back)
+                done = [work(self._db) for work in works]
+            unless_begun.pop_all()
+        return done, self._commits.submit(self._commit)
+
+    def _commit(self) -> None:
+        with ExitStack() as at_the_end:
+            at_the_end.callback(self._writing.release)
+            at_the_end.callback(self._roll_back)
+            with translate_faults(self.path):
+                self._db.execute("COMMIT")
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def batch(self, works: Sequence[LedgerWork[T]]) -> Future[list[T]]:
+        """Do several things in one transaction; what they return is on disk when it comes."""
+        return self._works.submit(self._together, works)
+
+    def _together(self, works: Sequence[LedgerWork[T]]) -> list[T]:
+        with self._writing, transaction(self._db, self.path):
+            return [work(self._db) for work in works]
+
+    def _now(self, work: LedgerWork[T]) -> T:
+        return self._together([work])[0]
+
+    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._writing, translate_faults(self.path):
+            return self._db.execute(sql, values).fetchall()
+
+    def join(self, budget: Budget) -> Worker:
+        """Enter a run, and settle what dead ones have left behind."""
+        owner = new_owner()
+        name = budget.name or owner.token
+        most = None if budget.limit_usd is None else to_nano_usd(budget.limit_usd)
+
+        def enter(db: Connection) -> Worker:
+            open_budget(db, name, most)
+            return Worker(register_worker(db, owner, self.watch.lives), owner.token, name)
+
+        return self._now(enter)
+
+    def leave(self, buyer: Worker) -> None:
+        """End a run: what it has sent without an answer is listed as of unknown outcome."""
+        self._now(
+            partial(release_claims, owner=buyer.owner, finder=buyer.token, why=WORKER_STOPPED)
+        )
+
+    def money(self, budget: str) -> BudgetState:
+        """Return what was spent of a budget by everybody, and what is reserved."""
+        rows = self._rows("SELECT spent, reserved FROM budgets WHERE name = ?", (budget,))
+        return BudgetState(*map(to_usd, rows[0])) if rows else BudgetState(0.0, 0.0)
+
+    def unknown(self, run: str | None = None) -> list[UnknownCall]:
+        """Return the calls of unknown outcome, all or those that one run found, oldest first."""
+        rows = self._rows(
+            "SELECT key, trajectory, judge, attempt, worst, why FROM unknown"
+            " WHERE ?1 IS NULL OR run = ?1 ORDER BY id",
+            (run,),
+        )
+        return [
+            UnknownCall(key=key, trajectory=of, judge=judge, attempt=n, usd=to_usd(worst), why=why)
+            for key, of, judge, n, worst, why in rows
+        ]
+
+    def costs(self) -> list[int | None]:
+        """Return what each reply cost, in billionths of a USD; None where nobody knows."""
+        return [
+            row[0]
+            for row in self._rows(
+                "SELECT cost FROM asks JOIN replies ON replies.key = asks.key ORDER BY asks.key"
+            )
+        ]
+
+    def states(self) -> dict[str, int]:
+        """Return how many asks are in which state."""
+        return dict(self._rows("SELECT state, count(*) FROM asks GROUP BY state ORDER BY state"))
+
+    def holds(self, keys: Iterable[str]) -> set[str]:
+        """Return those of the keys whose replies are here."""
+        asked = json.dumps(list(keys))
+        return {
+            row[0]
+            for row in self._rows(
+                "SELECT key FROM replies WHERE key IN (SELECT value FROM json_each(?))", (asked,)
+            )
+        }
+
+    def replies(self) -> Iterator[tuple[str, Reply]]:
+        """Yield the hash of each request and its reply, in the order of their keys."""
+        last = ""
+        while rows := self._rows(
+            "SELECT asks.key, request, body FROM asks JOIN replies ON replies.key = asks.key"
+            " WHERE asks.key > ? ORDER BY asks.key LIMIT ?",
+            (last, _ROWS_PER_READ),
+        ):
+            for last, request, body in rows:  # noqa: B007 (the last key is where to go on)
+                yield request, unpack_reply(body)
+
+    def erase(self, trajectories: Iterable[str]) -> int:
+        """Erase the replies about these runs for good; return how many there were.
+
+        Raises:
+            EnvironmentFault: another process keeps old pages alive; erasing again ends the work.
+        """
+        ids = json.dumps(list(trajectories))
+        erased = self._now(partial(erase_replies, trajectories=ids))
+        with self._writing:
+            rewrite_database(self._db, self.path)
+        return erased
+
+
+def _open_database(path: str) -> Connection:
+    db = open_database(path, any_thread=True)
+    with ExitStack() as unless_ready:
+        unless_ready.callback(db.close)
+        with transaction(db, path):
+            _create_tables(db, path)
+        db.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
+        unless_ready.pop_all()
+    return db
+
+
+def _create_tables(db: Connection, path: str) -> None:
+    """Make the tables of a new ledger; two processes may try at once."""
+    application = db.execute("PRAGMA application_id").fetchone()[0]
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if application == APPLICATION_ID:
+        if version > VERSION:
+            raise StoreError(
+                f"{path}: a ledger of version {version}; this stepscope reads up to {VERSION}: "
+                "upgrade stepscope"
+            )
+        return
+    if application or db.execute("SELECT 1 FROM sqlite_master").fetchone():
+        raise StoreError(f"{path}: an SQLite database of another program, no ledger of judges")
+    schema = files("stepscope.ledger").joinpath("ledger.sql").read_text(encoding="utf-8")
+    for statement in split_statements(schema):
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID:d}")
+    db.execute(f"PRAGMA user_version = {VERSION:d}")

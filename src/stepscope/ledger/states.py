@@ -1,0 +1,560 @@
+"""Every change of state in the ledger, one function each; call them inside a transaction.
+
+    planned -> sent -> received -> verdict
+       ^         |
+       +---------+--> failed, or of unknown outcome
+
+    batch: intended -> submitted -> over
+               |                     ^
+               +---------------------+   it was never made
+
+Money moves with the state: what a call can cost at worst is reserved when it is claimed, and is
+spent when it was paid, or when nobody can know whether it was. An open batch owns its asks, so that
+no process pays for them a second time while a provider has them.
+
+Workers hold leases without a clock: in one place (a boot of a machine, a namespace of processes) a
+process is known by its number and its start; elsewhere by a heartbeat, a number that it raises
+every few seconds. A worker whose heartbeat stands still for long enough is taken for dead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+# Ten beats: a machine that swaps is slow, not dead.
+HEARTBEAT_SECONDS = 5.0
+DEAD_SECONDS = 50.0
+# In place of a machine's: an owner that is no process but a batch at a provider (`batching`).
+BATCH_PLACE = "batch"
+_START_FIELD = 19  # of the fields behind the name in /proc/PID/stat: the start, in ticks since boot
+
+
+class Owner(NamedTuple):
+    """A run that buys, as other processes see it."""
+
+    token: str
+    place: str
+    pid: int
+    start: str
+    beat: int
+
+
+def new_owner() -> Owner:
+    """Return a new owner: this process, under a random token."""
+    return Owner(
+        secrets.token_hex(16), _process_place(), os.getpid(), _process_start(os.getpid()) or "", 0
+    )
+
+
+class LivenessMonitor:
+    """Tells which owners live; remembers their beats."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        """Measure how long a beat stands still by `now`, which never goes back."""
+        self._now = now
+        self._seen: dict[str, tuple[int, float]] = {}
+
+    def lives(self, owner: Owner) -> bool:
+        """Tell whether a run may still be under way."""
+        if owner.place == BATCH_PLACE:
+            return True
+        if owner.place == _process_place():
+            return _process_start(owner.pid) == owner.start
+        now = self._now()
+        beat, since = self._seen.get(owner.token, (-1, now))
+        if beat != owner.beat:
+            self._seen[owner.token] = (owner.beat, now)
+            return True
+        return now - since < DEAD_SECONDS
+
+
+@cache
+def _process_place() -> str:
+    """Return what tells the process numbers that this process sees from those of others."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return platform.node()
+
+
+def _process_start(pid: int) -> str | None:
+    """Return when a process started, in its machine's own terms; None when there is none."""
+    try:
+        said = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
+    except OSError:
+        return None if Path("/proc/self/stat").exists() else _probe_process(pid)
+    fields = said.rpartition(")")[2].split()
+    # A process that was killed and not yet waited for buys nothing any more.
+    return None if fields[0] in {"Z", "X"} else fields[_START_FIELD]
+
+
+def _probe_process(pid: int) -> str | None:
+    """Return "" where a process of that number is there, on a system without /proc."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass  # somebody else's, but there
+    return ""
+
+
+# mine: claimed, and to be sent by whoever asked. bought: the reply is there. elsewhere: another
+# run is about to buy it, or this one under way. batched: a batch under way holds it. full: the
+# money is reserved for other calls, some of which may come back. over: the budget does not hold
+# it. unpriced: a budget holds, and nobody knows what it costs.
+Standing = Literal["mine", "bought", "elsewhere", "batched", "full", "over", "unpriced"]
+IsAlive = Callable[[Owner], bool]
+
+WORKER_DIED = "the process ended before the answer was kept"
+NO_ANSWER = "the connection broke, or the answer was none"
+WORKER_STOPPED = "the run was stopped before the answer came"
+
+
+class LedgerAsk(NamedTuple):
+    """An ask as the ledger knows it; `worst` is what it costs at worst, None where nobody knows.
+
+    In billionths of a USD.
+    """
+
+    key: str
+    trajectory: str
+    judge: str
+    worst: int | None
+
+
+class Worker(NamedTuple):
+    """Who buys, on whose money."""
+
+    owner: int
+    token: str
+    budget: str
+
+
+class ClaimResult(NamedTuple):
+    """How an ask stands; body and cost where it is bought."""
+
+    standing: Standing
+    body: bytes | None = None
+    cost: int | None = None
+
+
+def register_worker(db: sqlite3.Connection, owner: Owner, lives: IsAlive) -> int:
+    """Enter a run as an owner, and settle what dead ones have left; return its row."""
+    expire_workers(db, owner.token, lives)
+    made = db.execute(
+        "INSERT INTO owners (token, place, pid, start, beat) VALUES (?, ?, ?, ?, ?)", owner
+    )
+    return int(made.lastrowid or 0)
+
+
+def record_heartbeat(db: sqlite3.Connection, owner: int) -> None:
+    """Say that a run is alive."""
+    db.execute("UPDATE owners SET beat = beat + 1 WHERE id = ?", (owner,))
+
+
+def expire_workers(db: sqlite3.Connection, finder: str, lives: IsAlive) -> int:
+    """Settle what owners that are dead have left; return how many there were."""
+    rows = db.execute("SELECT id, token, place, pid, start, beat FROM owners").fetchall()
+    dead = [row[0] for row in rows if not lives(Owner(*row[1:]))]
+    for owner in dead:
+        release_claims(db, owner, finder, WORKER_DIED)
+    return len(dead)
+
+
+def release_claims(db: sqlite3.Connection, owner: int, finder: str, why: str) -> None:
+    """Give back what an owner planned, list what it has sent, and remove it."""
+    for key, state in db.execute(
+        "SELECT key, state FROM asks WHERE owner = ?", (owner,)
+    ).fetchall():
+        if state == "sent":
+            _list_unknown(db, key, finder, why)
+        _settle_money(db, key, spent=0)
+        db.execute("UPDATE asks SET state = 'planned', owner = NULL WHERE key = ?", (key,))
+    db.execute("DELETE FROM owners WHERE id = ?", (owner,))
+
+
+def open_budget(db: sqlite3.Connection, name: str, most: int | None) -> None:
+    """Make a budget, or set its limit to what was said last; what is spent stays spent."""
+    db.execute(
+        "INSERT INTO budgets (name, most) VALUES (?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET most = excluded.most",
+        (name, most),
+    )
+
+
+def claim_ask(
+    db: sqlite3.Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive
+) -> ClaimResult:
+    """Take an ask for a run and reserve its money, unless it is bought or somebody else's."""
+    row = db.execute(
+        "SELECT owner, cost, body FROM asks LEFT JOIN replies ON replies.key = asks.key"
+        " WHERE asks.key = ?",
+        (wanted.key,),
+    ).fetchone()
+    if row is not None:
+        owner, cost, body = row
+        if body is not None:
+            return ClaimResult("bought", body, cost)
+        if owner is not None and _is_held(db, owner, buyer.token, lives):
+            return ClaimResult("batched" if _is_batch(db, owner) else "elsewhere")
+    fits = _reserve(db, wanted.worst, buyer, lives)
+    if fits != "mine":
+        return ClaimResult(fits)
+    db.execute(
+        "INSERT INTO asks (key, trajectory, judge, state, owner, budget, reserved, at_ns)"
+        " VALUES (?, ?, ?, 'planned', ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET"
+        " state = 'planned', owner = excluded.owner, budget = excluded.budget,"
+        " reserved = excluded.reserved, cost = NULL, reason = '', at_ns = excluded.at_ns",
+        (
+            wanted.key,
+            wanted.trajectory,
+            wanted.judge,
+            buyer.owner,
+            buyer.budget,
+            wanted.worst or 0,
+            time.time_ns(),
+        ),
+    )
+    return ClaimResult("mine")
+
+
+def _is_batch(db: sqlite3.Connection, owner: int) -> bool:
+    """Tell whether an owner is no run, but a batch at a provider."""
+    row = db.execute("SELECT place FROM owners WHERE id = ?", (owner,)).fetchone()
+    return row is not None and row[0] == BATCH_PLACE
+
+
+def _is_held(db: sqlite3.Connection, owner: int, finder: str, lives: IsAlive) -> bool:
+    """Tell whether the owner of a row lives; a dead one is settled."""
+    row = db.execute(
+        "SELECT token, place, pid, start, beat FROM owners WHERE id = ?", (owner,)
+    ).fetchone()
+    if row is not None and lives(Owner(*row)):
+        return True
+    release_claims(db, owner, finder, WORKER_DIED)
+    return False
+
+
+def _reserve(db: sqlite3.Connection, known: int | None, buyer: Worker, lives: IsAlive) -> Standing:
+    """Reserve the worst that a call can cost, where the budget holds it."""
+    most, spent, reserved = _read_budget(db, buyer.budget)
+    if known is None and most is not None:
+        return "unpriced"
+    worst = known or 0
+    if (
+        most is not None
+        and spent + reserved + worst > most
+        and expire_workers(db, buyer.token, lives)
+    ):
+        most, spent, reserved = _read_budget(db, buyer.budget)
+    if most is not None and (most == 0 or spent + reserved + worst > most):
+        return "full" if reserved and spent + worst <= most and most else "over"
+    db.execute("UPDATE budgets SET reserved = reserved + ? WHERE name = ?", (worst, buyer.budget))
+    return "mine"
+
+
+def _read_budget(db: sqlite3.Connection, name: str) -> tuple[int | None, int, int]:
+    row = db.execute("SELECT most, spent, reserved FROM budgets WHERE name = ?", (name,)).fetchone()
+    return row[0], row[1], row[2]
+
+
+def note_sent(db: sqlite3.Connection, key: str, request: str, owner: int) -> bool:
+    """Note that an ask is about to be sent; False when it was taken over, or its reply is here."""
+    done = db.execute(
+        "UPDATE asks SET state = 'sent', request = ?, attempts = attempts + 1, at_ns = ?"
+        " WHERE key = ? AND owner = ? AND NOT EXISTS (SELECT 1 FROM replies WHERE key = asks.key)",
+        (request, time.time_ns(), key, owner),
+    )
+    return done.rowcount == 1
+
+
+def note_resent(db: sqlite3.Connection, key: str, buyer: Worker) -> bool:
+    """Note that an ask whose last answer never came is about to be sent once more.
+
+    The first sending counts as paid. False when the budget does not hold a second one: then the ask
+    has failed.
+    """
+    row = db.execute(
+        "SELECT reserved FROM asks WHERE key = ? AND owner = ?", (key, buyer.owner)
+    ).fetchone()
+    if row is None:
+        return False
+    _list_unknown(db, key, buyer.token, NO_ANSWER)
+    most, spent, reserved = _read_budget(db, buyer.budget)
+    if most is not None and spent + reserved > most:
+        _free_ask(db, key, "failed", "the budget holds no second sending")
+        return False
+    db.execute("UPDATE asks SET attempts = attempts + 1 WHERE key = ?", (key,))
+    return True
+
+
+def store_reply(
+    db: sqlite3.Connection, key: str, body: bytes, cost: int | None, owner: int
+) -> bytes | None:
+    """Keep a reply; return another one where that was kept before it, which then stands.
+
+    A reply whose cost is not known counts as the worst that was reserved for it.
+    """
+    row = db.execute("SELECT owner, reserved FROM asks WHERE key = ?", (key,)).fetchone()
+    mine = row is not None and row[0] == owner
+    made = db.execute(
+        "INSERT INTO replies (key, body, at_ns) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING",
+        (key, body, time.time_ns()),
+    )
+    if mine:
+        _settle_money(db, key, spent=row[1] if cost is None else cost)
+        _free_ask(db, key, "received", "")
+    if made.rowcount == 1:
+        db.execute("UPDATE asks SET cost = ? WHERE key = ?", (cost, key))
+        db.execute("UPDATE asks SET state = 'received' WHERE key = ? AND owner IS NULL", (key,))
+        return None
+    kept = db.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
+    return bytes(kept[0])
+
+
+def fail_ask(
+    db: sqlite3.Connection, key: str, reason: str, buyer: Worker, *, unknown: str = ""
+) -> None:
+    """Give an ask up; `unknown` says why nobody can know whether it was paid, "" when it was not.
+
+    It is asked again by a later run.
+    """
+    if not db.execute(
+        "SELECT 1 FROM asks WHERE key = ? AND owner = ?", (key, buyer.owner)
+    ).fetchone():
+        return
+    if unknown:
+        _list_unknown(db, key, buyer.token, unknown)
+    _free_ask(db, key, "failed" if reason else "planned", reason)
+
+
+def note_recorded(db: sqlite3.Connection, keys: Sequence[str]) -> None:
+    """Note that what the replies say is in the store."""
+    db.executemany(
+        "UPDATE asks SET state = 'verdict' WHERE key = ? AND state = 'received'",
+        [(key,) for key in keys],
+    )
+
+
+def erase_replies(db: sqlite3.Connection, trajectories: str) -> int:
+    """Delete the replies about runs, a JSON array of ids; return how many there were."""
+    chosen = " (SELECT key FROM asks WHERE trajectory IN (SELECT value FROM json_each(?)))"
+    deleted = db.execute("DELETE FROM replies WHERE key IN" + chosen, (trajectories,)).rowcount
+    db.execute("UPDATE asks SET reason = '' WHERE key IN" + chosen, (trajectories,))
+    return deleted
+
+
+def _list_unknown(db: sqlite3.Connection, key: str, finder: str, why: str) -> None:
+    """List the last sending of an ask as of unknown outcome, and count its money as spent."""
+    db.execute(
+        "INSERT INTO unknown (key, trajectory, judge, attempt, worst, budget, why, run, at_ns)"
+        " SELECT key, trajectory, judge, attempts, reserved, budget, ?, ?, ? FROM asks"
+        " WHERE key = ?",
+        (why, finder, time.time_ns(), key),
+    )
+    db.execute(
+        "UPDATE budgets SET spent = spent + asks.reserved FROM asks"
+        " WHERE asks.key = ? AND budgets.name = asks.budget",
+        (key,),
+    )
+
+
+def _settle_money(db: sqlite3.Connection, key: str, *, spent: int) -> None:
+    """Free what was reserved for an ask, and count what was paid."""
+    db.execute(
+        "UPDATE budgets SET reserved = budgets.reserved - asks.reserved, spent = spent + ?"
+        " FROM asks WHERE asks.key = ? AND budgets.name = asks.budget",
+        (spent, key),
+    )
+    db.execute("UPDATE asks SET reserved = 0 WHERE key = ?", (key,))
+
+
+def _free_ask(db: sqlite3.Connection, key: str, state: str, reason: str) -> None:
+    """Free an ask from its owner, and what was reserved for it."""
+    _settle_money(db, key, spent=0)
+    db.execute(
+        "UPDATE asks SET state = ?, reason = ?, owner = NULL, at_ns = ? WHERE key = ?",
+        (state, reason, time.time_ns(), key),
+    )
+
+
+NO_BATCH_RESULT = "the batch ended without a word of it"
+
+
+class PlannedBatch(NamedTuple):
+    """A batch that is about to be sent: its token, its judge, how it asks."""
+
+    token: str
+    judge: str
+    structure: str
+
+
+class BatchCandidate(NamedTuple):
+    """An ask that may go into a batch, and the hash of its request."""
+
+    wanted: LedgerAsk
+    request: str
+
+
+class OpenBatch(NamedTuple):
+    """A batch that is not over.
+
+    Attributes:
+        token: ours.
+        judge: who is asked.
+        owner: of its asks.
+        structure: how structured output is asked for in it.
+        remote: the provider's name for it; "" while nobody knows whether it was made.
+        since: seconds since the epoch, when it was intended.
+        keys: of the asks that it still owes.
+    """
+
+    token: str
+    judge: str
+    owner: int
+    structure: str
+    remote: str
+    since: float
+    keys: frozenset[str]
+
+
+def stored_bodies(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, bytes]:
+    """Return the replies that are here, by key."""
+    found = db.execute(
+        "SELECT key, body FROM replies WHERE key IN (SELECT value FROM json_each(?))",
+        (json.dumps(keys),),
+    )
+    return dict(found.fetchall())
+
+
+def claim_batch(
+    db: sqlite3.Connection,
+    intention: PlannedBatch,
+    candidates: Sequence[BatchCandidate],
+    *,
+    buyer: Worker,
+    lives: IsAlive,
+) -> list[Standing]:
+    """Claim asks for a batch, and write it down; return how each of them stands."""
+    standings = [claim_ask(db, candidate.wanted, buyer, lives).standing for candidate in candidates]
+    mine = [
+        candidate
+        for candidate, standing in zip(candidates, standings, strict=True)
+        if standing == "mine"
+    ]
+    if not mine:
+        return standings
+    made = db.execute(
+        "INSERT INTO owners (token, place, pid, start, beat) VALUES (?, ?, 0, '', 0)",
+        (intention.token, BATCH_PLACE),
+    )
+    now = time.time_ns()
+    db.execute(
+        "INSERT INTO batches (token, judge, owner, structure, keeper, asks, at_ns)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            intention.token,
+            intention.judge,
+            made.lastrowid,
+            intention.structure,
+            buyer.owner,
+            len(mine),
+            now,
+        ),
+    )
+    db.executemany(
+        "UPDATE asks SET state = 'sent', owner = ?, request = ?, attempts = attempts + 1, at_ns = ?"
+        " WHERE key = ?",
+        [(made.lastrowid, one.request, now, one.wanted.key) for one in mine],
+    )
+    return standings
+
+
+def note_submitted(db: sqlite3.Connection, token: str, remote: str) -> None:
+    """Keep the provider's name for a batch."""
+    db.execute("UPDATE batches SET remote = ? WHERE token = ?", (remote, token))
+
+
+def adopt_batches(
+    db: sqlite3.Connection, judges: Iterable[str], buyer: Worker, lives: IsAlive
+) -> list[OpenBatch]:
+    """Take the open batches of these judges that no living run looks after; return ours."""
+    found = db.execute(
+        "SELECT token, keeper FROM batches WHERE owner IS NOT NULL"
+        " AND judge IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(judges)),),
+    ).fetchall()
+    for token, keeper in found:
+        if keeper != buyer.owner and not _has_keeper(db, keeper, lives):
+            db.execute("UPDATE batches SET keeper = ? WHERE token = ?", (buyer.owner, token))
+    mine = db.execute(
+        "SELECT token, judge, owner, structure, remote, at_ns FROM batches"
+        " WHERE owner IS NOT NULL AND keeper = ? ORDER BY at_ns, token",
+        (buyer.owner,),
+    ).fetchall()
+    return [
+        OpenBatch(token, judge, owner, structure, remote, at / 1e9, _owed_keys(db, owner))
+        for token, judge, owner, structure, remote, at in mine
+    ]
+
+
+def _has_keeper(db: sqlite3.Connection, keeper: int | None, lives: IsAlive) -> bool:
+    row = db.execute(
+        "SELECT token, place, pid, start, beat FROM owners WHERE id = ?", (keeper,)
+    ).fetchone()
+    return row is not None and lives(Owner(*row))
+
+
+def _owed_keys(db: sqlite3.Connection, owner: int) -> frozenset[str]:
+    found = db.execute("SELECT key FROM asks WHERE owner = ?", (owner,)).fetchall()
+    return frozenset(key for (key,) in found)
+
+
+def remote_names(db: sqlite3.Connection) -> frozenset[str]:
+    """Return the providers' names of all batches that were ever made."""
+    found = db.execute("SELECT remote FROM batches WHERE remote <> ''").fetchall()
+    return frozenset(remote for (remote,) in found)
+
+
+def store_batch_replies(
+    db: sqlite3.Connection, replies: Sequence[tuple[str, bytes, int | None]], owner: int
+) -> list[bool]:
+    """Keep replies (key, body, cost) of a batch; return which of them were not here before."""
+    return [store_reply(db, key, body, cost, owner) is None for key, body, cost in replies]
+
+
+def end_batch(
+    db: sqlite3.Connection, batch: OpenBatch, unpaid: dict[str, str], buyer: Worker
+) -> frozenset[str]:
+    """End a batch; return the asks that it says nothing of, which count as paid.
+
+    `unpaid` are those that were not asked, with the reason: "" for one that a later batch asks.
+    """
+    for key, reason in unpaid.items():
+        fail_ask(db, key, reason, buyer._replace(owner=batch.owner))
+    missing = _owed_keys(db, batch.owner)
+    release_claims(db, batch.owner, buyer.token, NO_BATCH_RESULT)
+    db.execute("UPDATE batches SET owner = NULL, keeper = NULL WHERE token = ?", (batch.token,))
+    return missing
+
+
+def count_open_batches(db: sqlite3.Connection) -> list[tuple[str, int, float]]:
+    """Return judge, asks that are owed, and time of each open batch, oldest first."""
+    return [
+        (judge, count, at / 1e9)
+        for judge, count, at in db.execute(
+            "SELECT judge, (SELECT count(*) FROM asks WHERE asks.owner = batches.owner), at_ns"
+            " FROM batches WHERE owner IS NOT NULL ORDER BY at_ns, token"
+        ).fetchall()
+    ]

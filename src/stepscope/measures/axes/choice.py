@@ -1,0 +1,322 @@
+"""Whether the agent chose the right tools, in a workable order, with consent before writes."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+from stepscope.measures.axes.arguments import declared_tools
+from stepscope.measures.axes.evidence import evidence_of
+from stepscope.measures.calls import (
+    agent_calls,
+    effect_of,
+    ends_run,
+    failed_calls,
+    has_succeeded,
+    writes_of,
+)
+from stepscope.measures.conduct import REFUSES, asks_consent, find_breaches, lacks_consent
+from stepscope.measures.errors import TRANSIENT, error_step, first_line
+from stepscope.measures.facts import calls_too_early, describe_source, is_binding
+from stepscope.measures.outcome import find_other_writes, subgoal_calls
+from stepscope.measures.rule import (
+    AXIS_SCALE,
+    CORRECT,
+    UNCERTAIN,
+    AxisFault,
+    RuleMeasure,
+    cached_on_run,
+    fault_answers,
+    faultless_answer,
+)
+from stepscope.model import (
+    Answer,
+    Case,
+    Exchange,
+    Facts,
+    PolicyRule,
+    Precondition,
+    Step,
+    Trajectory,
+)
+from stepscope.model.effects import WRITES, words_of
+from stepscope.values import Unmeasured
+
+TOOL_SELECTION_NAME = "axes.tool_selection"
+Words = re.Pattern[str] | None
+
+# Kinds of calls that a recorder lists among the declared tools; a provider's own are often not.
+DECLARABLE = frozenset({"function", "mcp"})
+
+
+# How users ask for what the tools call otherwise.
+SAID_FOR = {
+    "book": "reserve buy purchase get flight ticket",
+    "cancel": "stop call undo rid",
+    "close": "cancel end finish",
+    "create": "make new add open set",
+    "delete": "remove erase clear rid drop",
+    "edit": "change fix correct update",
+    "exchange": "swap replace trade change switch",
+    "modify": "change switch update replace correct different",
+    "pay": "charge buy settle",
+    "refund": "return money back",
+    "remove": "delete cancel drop rid",
+    "reserve": "book",
+    "return": "refund send back",
+    "send": "give compensat mail share",
+    "update": "change modify switch add upgrade downgrade correct new different",
+}
+# Words in tools' names that every message of a shop holds: no sign of a wish.
+EVERYWHERE = frozenset(
+    "account all by data delivered detail details for in info item items new of on order orders "
+    "pending record records the to user users".split()
+)
+# A word of five letters is compared by these: "cancelling" asks for `cancel_order`.
+STEM_CHARACTERS = 5
+
+_SELECTION_OF_NO_CALLS = (
+    Unmeasured("not_applicable", "the agent made no tool calls", TOOL_SELECTION_NAME),
+)
+
+
+def _measure_tool_selection(
+    trajectory: Trajectory, case: Case | None, facts: Facts | None
+) -> Iterable[Answer]:
+    made = agent_calls(trajectory)
+    if not made:
+        return _SELECTION_OF_NO_CALLS
+    faults = [
+        *_undeclared(trajectory, made),
+        *_forbidden(trajectory, case, facts),
+        *(_again(made, facts) if failed_calls(trajectory) else ()),
+    ]
+    unasked = _unasked(trajectory, made, facts)
+    declared = facts.effects if facts is not None else {}
+    faults += [
+        AxisFault(x.step, f"{x.call.name} writes, and the user neither asked for it nor agreed")
+        for x in unasked
+        if x.call.name in declared
+    ]
+    if faults:
+        return fault_answers(TOOL_SELECTION_NAME, faults)
+    if unasked:
+        cites = tuple(sorted({exchange.step for exchange in unasked}))
+        why = f"{unasked[0].call.name} seems to write without having been asked for"
+        return faultless_answer(
+            TOOL_SELECTION_NAME, UNCERTAIN, f"{why}; declare what it does under [tools]", cites
+        )
+    return _fulfilled(trajectory, case, facts)
+
+
+def _undeclared(trajectory: Trajectory, made: Sequence[Exchange]) -> Iterator[AxisFault]:
+    if not trajectory.tools:
+        return
+    for exchange in made:
+        call = exchange.call
+        if call.kind in DECLARABLE and not declared_tools(trajectory, exchange):
+            offered = len({tool.name for tool in trajectory.tools})
+            reason = f"{call.name} is not among the {offered} tools that were offered"
+            yield AxisFault(exchange.step, reason)
+
+
+def _forbidden(
+    trajectory: Trajectory, case: Case | None, facts: Facts | None
+) -> Iterator[AxisFault]:
+    rules = (facts.policy if facts is not None else ()) + (case.policy if case is not None else ())
+    for rule in rules:
+        if rule.before is None and rule.max_calls is None:
+            for breach in find_breaches(trajectory, rule, facts):
+                yield AxisFault(breach.step, f"policy {rule.name!r}: {breach.reason}")
+
+
+def _again(made: Sequence[Exchange], facts: Facts | None) -> Iterator[AxisFault]:
+    """The same call, the same error, and nothing in between that could have changed it."""
+    open_errors: dict[str, Exchange] = {}
+    for exchange in made:
+        name = exchange.call.name
+        if not exchange.failed:
+            if effect_of(name, facts) != "read" and has_succeeded(exchange):
+                open_errors.clear()
+            continue
+        said = first_line(exchange.result)
+        before = open_errors.get(exchange.key)
+        if before is not None and first_line(before.result) == said and not TRANSIENT.search(said):
+            cites = (error_step(before), exchange.step)
+            yield AxisFault(exchange.step, f"{name} failed the same way before: {said}", cites)
+        open_errors[exchange.key] = exchange
+
+
+def _unasked(
+    trajectory: Trajectory, made: Sequence[Exchange], facts: Facts | None
+) -> list[Exchange]:
+    """Return the writes that came without any word for them from the user, nor a yes.
+
+    What a tool writes to counts only in the user's latest message: "make it my default address". In
+    a run whose user speaks once, the task itself is the request and says nothing of tools.
+    """
+    found: list[Exchange] = []
+    spoken: list[tuple[int, str]] | None = None
+    for at in writes_of(trajectory, facts):
+        exchange = made[at]
+        name, step = exchange.call.name, exchange.step
+        verbs, things = ways_to_ask(name)
+        if verbs is None:
+            continue
+        evidence = evidence_of(trajectory)
+        asked = evidence.matched(verbs)
+        if asked is not None and asked < step:
+            continue
+        if spoken is None:
+            spoken = evidence.user_words()
+        heard = bisect_left(spoken, step, key=lambda said: said[0])
+        if heard < 2 or (things is not None and things.search(spoken[heard - 1][1])):
+            continue
+        if lacks_consent(trajectory, at) is not None:
+            found.append(exchange)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def ways_to_ask(tool: str) -> tuple[Words, Words]:
+    """Return the words for what a tool does (also as users say it), and for what it does it to."""
+    words = words_of(tool)
+    verbs = [word for word in words if word in WRITES]
+    said = [word for verb in verbs for word in SAID_FOR.get(verb, "").split()]
+    things = [word for word in words if word not in WRITES and word not in EVERYWHERE]
+    return _stems(verbs + said), _stems(things)
+
+
+def _stems(words: Sequence[str]) -> Words:
+    stems = "|".join(sorted({word[:STEM_CHARACTERS] for word in words}))
+    return re.compile(rf"\b(?:{stems})") if stems else None
+
+
+def _fulfilled(
+    trajectory: Trajectory, case: Case | None, facts: Facts | None
+) -> tuple[Answer, ...]:
+    made = agent_calls(trajectory)
+    if case is not None and (case.subgoals or case.reference is not None):
+        pairs = subgoal_calls(case, trajectory)
+        if None not in pairs and not find_other_writes(trajectory, pairs, facts):
+            cites = tuple(sorted({made[at].step for at in pairs if at is not None}))
+            return faultless_answer(
+                TOOL_SELECTION_NAME,
+                CORRECT,
+                "every sub-goal was reached, nothing else written",
+                cites,
+            )
+    writes = [made[at] for at in writes_of(trajectory, facts)]
+    n = len([x for x in writes if has_succeeded(x) and not ends_run(x.call.name)])
+    why = f"no rule broken in {len(made)} calls ({n} writes); whether others served better is open"
+    return faultless_answer(TOOL_SELECTION_NAME, UNCERTAIN, why)
+
+
+TOOL_SELECTION = RuleMeasure(
+    TOOL_SELECTION_NAME, "1", AXIS_SCALE, ("effects", "policy"), _measure_tool_selection
+)
+
+
+SEQUENCING_NAME = "axes.sequencing"
+# How instructions ask for consent: "obtain explicit user confirmation (yes) to proceed".
+ASKS_FOR_CONSENT = re.compile(
+    r"(?:obtain|get|ask|require|receive|seek|wait)\w*\b[^.\n]{0,60}\b(?:confirm\w*|consent|approv\w*)",
+    re.IGNORECASE,
+)
+# The runs of a workflow have the same instructions, which are long: so many are kept read.
+INSTRUCTIONS = 16
+
+_SEQUENCING_OF_NO_CALLS = (
+    Unmeasured("not_applicable", "the agent made no tool calls", SEQUENCING_NAME),
+)
+
+
+def _measure_sequencing(
+    trajectory: Trajectory, case: Case | None, facts: Facts | None
+) -> Iterable[Answer]:
+    made = agent_calls(trajectory)
+    if not made:
+        return _SEQUENCING_OF_NO_CALLS
+    tools = {exchange.call.name for exchange in made}
+    rules = [rule for rule in facts.preconditions if rule.tool in tools] if facts else []
+    broken = [(rule, x.step) for rule in rules for x in calls_too_early(made, rule)]
+    faults = [AxisFault(step, _why(rule)) for rule, step in broken if is_binding(rule)]
+    writes = writes_of(trajectory, facts)
+    doubts = [(step, _why(rule)) for rule, step in broken if not is_binding(rule)]
+    confirmed = 0
+    for at in writes:
+        why = lacks_consent(trajectory, at)
+        if why is None:
+            confirmed += 1
+        elif _unwanted(trajectory.steps, made[at]) and _consent_is_asked_for(
+            trajectory, case, facts
+        ):
+            faults.append(AxisFault(made[at].step, f"{made[at].call.name} without consent: {why}"))
+        else:
+            doubts.append((made[at].step, f"{made[at].call.name} may lack consent: {why}"))
+    if faults:
+        return fault_answers(SEQUENCING_NAME, faults)
+    if doubts:
+        cites = tuple(sorted({step for step, _ in doubts}))
+        return faultless_answer(SEQUENCING_NAME, UNCERTAIN, min(doubts)[1], cites)
+    kept = len([rule for rule in rules if is_binding(rule)])
+    if not kept and not writes:
+        return faultless_answer(
+            SEQUENCING_NAME, UNCERTAIN, "no precondition is known for the tools called"
+        )
+    cites = tuple(sorted({made[at].step for at in writes}))
+    why = f"{kept} preconditions kept, {confirmed} of {len(writes)} writes confirmed"
+    return faultless_answer(SEQUENCING_NAME, CORRECT, why, cites)
+
+
+def _why(rule: Precondition) -> str:
+    same = f" for the same {rule.by}" if rule.by is not None else ""
+    return (
+        f"{rule.tool} before {rule.after} had succeeded{same} ({describe_source(rule)} it comes "
+        "after)"
+    )
+
+
+def _consent_is_asked_for(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> bool:
+    declared: tuple[PolicyRule, ...] = facts.policy if facts is not None else ()
+    if case is not None:
+        declared += case.policy
+    if any(rule.require == "confirm" for rule in declared):
+        return True
+    return cached_on_run(trajectory, "_asks_for_consent", _instructed)
+
+
+def _instructed(trajectory: Trajectory) -> bool:
+    return any(_asks_for_consent(s.text) for s in trajectory.steps if s.actor == "system")
+
+
+@lru_cache(maxsize=INSTRUCTIONS)
+def _asks_for_consent(instructions: str) -> bool:
+    return ASKS_FOR_CONSENT.search(instructions) is not None
+
+
+def _unwanted(steps: Sequence[Step], write: Exchange) -> bool:
+    """Tell whether the user's latest message before a write neither asks for it nor answers."""
+    said = asked = None
+    for at in range(write.step - 1, -1, -1):
+        step = steps[at]
+        if said is None:
+            said = step if step.actor == "user" and step.text else None
+        elif step.actor == "agent" and step.text:
+            asked = step
+            break
+    if said is None:
+        return False
+    if REFUSES.match(said.text):
+        return True
+    heard = said.text.casefold()
+    if any(words and words.search(heard) for words in ways_to_ask(write.call.name)):
+        return False
+    return asked is None or not ("?" in asked.text or asks_consent(asked.text))
+
+
+SEQUENCING = RuleMeasure(
+    SEQUENCING_NAME, "1", AXIS_SCALE, ("effects", "policy", "preconditions"), _measure_sequencing
+)

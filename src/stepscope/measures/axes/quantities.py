@@ -1,0 +1,554 @@
+"""Numbers, dates and identifiers: how they are written, told to users, and named in results.
+
+Arithmetic is simple: a sum or difference of two, a small multiple of one, a sum of neighbours in
+one list. With hundreds of prices in view every amount is the sum of some three, and a rule that
+accepts everything finds nothing. A result's quantity is named by the last word of its key that says
+something (`exchange_price_difference`: difference), else by the type of its record. A message to
+the user counts when the agent calls nothing in it and the user speaks next, or nobody does.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate, groupby
+from math import isfinite
+from typing import NamedTuple
+
+import msgspec
+
+from stepscope.model import Json, Step, ToolResult, Trajectory
+from stepscope.model.effects import words_of
+
+# A number as people and programs write it: 1,619.34 or 1619.34; not the digits of W2378156, of
+# 2024-05-15, of 07:30 or of 4.2.1.
+# The first digit stands before the looks behind it: so the engine skips to digits at C speed.
+_NUMBER = (
+    r"\d(?<![\w#]\d)(?<!\w[-./:]\d)"
+    r"(?:\d{0,2}(?:,\d{3}){1,5}|\d{0,20})(?:\.\d+)?(?![\w%]|[-/:.,]\d|[-/]\w)"
+)
+# On a text that is all ASCII both find the same, the second in half the time.
+NUMBER = re.compile(_NUMBER)
+_ASCII_NUMBER = re.compile(_NUMBER.replace(r"\d", "[0-9]", 1), re.ASCII)
+# Longer whole numbers are names of things (item 1151293680), and no quantity to calculate with.
+QUANTITY_DIGITS = 7
+# How many numbers, the latest first, arithmetic may draw on: 60 make 3,600 pairs, a chance hit in
+# about one of thirty amounts with cents below 1,000.
+TERMS = 60
+# Counts, ranks and list numbers are no terms of a sum: with them every amount is a sum.
+SMALLEST_TERM = 10
+# Longest list whose sum counts as derived, and the counts of equal things.
+LONGEST_SUM = 8
+MULTIPLES = range(2, 10)
+# Half a cent: amounts are printed with two decimals.
+TOLERANCE = 0.005
+
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+_ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
+
+
+class StatedNumber(NamedTuple):
+    """A number as it was said: its value, and the step."""
+
+    value: float
+    step: int
+
+
+class Derivation(NamedTuple):
+    """How a number follows from numbers said: the formula, and the steps that hold its terms."""
+
+    formula: str
+    steps: tuple[int, ...]
+
+
+@lru_cache(maxsize=4096)
+def number_of(text: str) -> float | None:
+    """Return the quantity that a text of digits says; None for a name made of digits.
+
+    >>> number_of("1,619.34"), number_of("1151293680"), number_of("019122")
+    (1619.34, None, None)
+    """
+    plain = text.replace(",", "").lstrip("$")
+    whole = plain.partition(".")[0]
+    if len(whole) > QUANTITY_DIGITS or (len(whole) > 1 and whole.startswith("0")):
+        return None
+    try:
+        value = float(plain)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None
+
+
+def quantities(text: str) -> tuple[float, ...]:
+    """Return the quantities that a text says, in order.
+
+    >>> quantities("2 bags at $1,050.50 on 2024-05-15, reservation W2378156")
+    (2.0, 1050.5)
+    """
+    pattern = _ASCII_NUMBER if text.isascii() else NUMBER
+    return tuple([value for value in map(number_of, pattern.findall(text)) if value is not None])
+
+
+def derive_number(value: float, said: Sequence[StatedNumber]) -> Derivation | None:
+    """Return how `value` follows from numbers said, the latest of them first.
+
+    >>> derive_number(-16.63, [StatedNumber(25, 1), StatedNumber(269.16, 1),
+    ...     StatedNumber(285.79, 2)])
+    Derivation(formula='269.16 - 285.79', steps=(1, 2))
+    >>> derive_number(90.0, [StatedNumber(30.0, 4)]).formula
+    '3 x 30'
+    """
+    by_step = groupby(said, key=lambda number: number.step)
+    return StatedNumbers([(step, [n.value for n in numbers]) for step, numbers in by_step]).derive(
+        value
+    )
+
+
+class StatedNumbers:
+    """Numbers said, ready for arithmetic: sets of cents tell fast what follows from none of them.
+
+    Attributes:
+        count: how many numbers were said.
+    """
+
+    def __init__(self, said: Sequence[tuple[int, Sequence[float]]]) -> None:
+        """Take the numbers said at each step, in order."""
+        self._said = said
+        everything = [value for _, values in said for value in values]
+        self.count = len(everything)
+        self._latest: dict[float, int] = {}
+        for step, values in reversed(said):
+            for value in reversed(values):
+                if len(self._latest) >= TERMS:
+                    break
+                self._latest.setdefault(value, step)
+        self._cents = [round(100 * term) for term in self._latest]
+        self._near = _near_cents(self._cents)
+        terms = [value for value in everything if value >= SMALLEST_TERM]
+        self._totals = [round(100 * total) for total in accumulate(terms, initial=0.0)]
+        self._all_totals = frozenset(self._totals)
+
+    def derive(self, value: float) -> Derivation | None:
+        """Return how `value` follows; see the function `derive_number`."""
+        target = abs(value)
+        cents, near = round(100 * target), self._near
+        found = None
+        if not near.isdisjoint([cents - term for term in self._cents]) or not near.isdisjoint(
+            [term - cents for term in self._cents]
+        ):
+            found = _pair(target, self._latest, value)
+        if found is None and not near.isdisjoint([round(cents / n) for n in MULTIPLES]):
+            found = _multiple(target, self._latest)
+        return self._list_sum(target, cents) if found is None else found
+
+    def _list_sum(self, target: float, cents: int) -> Derivation | None:
+        """Look for a sum of neighbours: it is the difference of two totals."""
+        for sum_ in (cents - 1, cents, cents + 1):
+            if not self._all_totals.isdisjoint([total + sum_ for total in self._totals]):
+                return _list_sum(target, self._said)
+        return None
+
+
+def _near_cents(cents: Sequence[int]) -> set[int]:
+    return {near for cent in cents for near in (cent - 1, cent, cent + 1)}
+
+
+def _pair(target: float, terms: dict[float, int], value: float) -> Derivation | None:
+    ordered = sorted(term for term in terms if term >= SMALLEST_TERM)
+    for first in ordered:
+        for wanted, sign in ((target - first, "+"), (first - target, "-")):
+            second = _near(ordered, wanted)
+            if second is None:
+                continue
+            # a - b and b - a are the same claim: which sign was meant stands in its words.
+            left, right = (second, first) if sign == "-" and value < 0 else (first, second)
+            steps = tuple(sorted({terms[first], terms[second]}))
+            return Derivation(f"{left:g} {sign} {right:g}", steps)
+    return None
+
+
+def _multiple(target: float, terms: dict[float, int]) -> Derivation | None:
+    for count in MULTIPLES:
+        for term, step in terms.items():
+            if term and abs(count * term - target) < TOLERANCE:
+                return Derivation(f"{count} x {term:g}", (step,))
+    return None
+
+
+def _list_sum(target: float, said: Sequence[tuple[int, Sequence[float]]]) -> Derivation | None:
+    for step, values in said:
+        terms = [value for value in values if value >= SMALLEST_TERM]
+        for at, total in enumerate(terms):
+            for term in terms[at + 1 : at + LONGEST_SUM]:
+                total += term
+                # No term is negative: the sum only grows.
+                if total - target >= TOLERANCE:
+                    break
+                if abs(total - target) < TOLERANCE:
+                    return Derivation(f"sum of a list, {total:g}", (step,))
+    return None
+
+
+def _near(ordered: Sequence[float], wanted: float) -> float | None:
+    at = bisect_left(ordered, wanted - TOLERANCE)
+    if at < len(ordered) and abs(ordered[at] - wanted) < TOLERANCE:
+        return ordered[at]
+    return None
+
+
+def date_forms(iso: str) -> list[str]:
+    """Return the ways to write a date, most exact first; the text itself where it is no date.
+
+    >>> date_forms("2024-05-07")[:4]
+    ['2024-05-07', 'may 7', '7 may', 'may 7th']
+    """
+    match = _ISO_DATE.match(iso)
+    if match is None or not 1 <= int(match[2]) <= 12:
+        return [iso]
+    year, month, day = match[1], int(match[2]), int(match[3])
+    forms = [match.group()]
+    for name in (_MONTHS[month - 1], _MONTHS[month - 1][:3]):
+        for spoken in (f"{day}", f"{day}{_ordinal(day)}"):
+            forms += [f"{name} {spoken}", f"{spoken} {name}"]
+        forms += [f"{day}{_ordinal(day)} of {name}", f"{name} {day:02d}"]
+    for first, second in ((month, day), (day, month)):
+        for a, b in ((f"{first}", f"{second}"), (f"{first:02d}", f"{second:02d}")):
+            forms += [f"{a}{c}{b}{c}{y}" for c in "/-." for y in (year, year[2:])]
+    forms += [f"{month}/{day}", f"{month:02d}/{day:02d}", f"{year}/{month:02d}/{day:02d}"]
+    return list(dict.fromkeys(forms))
+
+
+@lru_cache(maxsize=1024)
+def date_cores(iso: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the ways to write a date by a text that they contain: without it there is none.
+
+    >>> len(date_forms("2024-05-24")), len(date_cores("2024-05-24"))
+    (33, 14)
+    """
+    forms = date_forms(iso)
+    if len(forms) == 1:
+        return ((iso, (iso,)),)
+    _, month, day = (int(part) for part in forms[0].split("-"))
+    cores = [
+        f"{first}{sign}{second}"
+        for sign in "/-."
+        for a, b in ((month, day), (day, month))
+        for first, second in ((a, f"{b}"), (a, f"{b:02d}"))
+    ]
+    found: dict[str, list[str]] = {}
+    for form in forms:
+        found.setdefault(next((c for c in cores if c in form), form), []).append(form)
+    return tuple((core, tuple(some)) for core, some in found.items())
+
+
+def _ordinal(day: int) -> str:
+    return "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+
+
+def plain_number(value: float) -> str:
+    """Return how programs write a number, without sign."""
+    size = abs(value)
+    return f"{size:.0f}" if size == int(size) else repr(size)
+
+
+def number_forms(value: float) -> list[str]:
+    """Return the ways to write a number, without sign and currency.
+
+    >>> number_forms(-1232.7)
+    ['1232.7', '1232.70', '1,232.70']
+    """
+    size = abs(value)
+    forms = [plain_number(value), f"{size:.2f}", f"{size:,.2f}"]
+    if size >= 1 and size == int(size):
+        forms += [f"{size:,.0f}", f"{size:.1f}"]
+    return list(dict.fromkeys(forms))
+
+
+# Words in keys that name no quantity by themselves.
+GENERIC = frozenset("amount amt currency eur gbp in number of quantity sum usd val value".split())
+# Words that name a quantity of money: the nearest one before an amount is its name, and "price
+# difference" is no price.
+QUANTITIES = frozenset(
+    "balance charge cost credit deposit difference discount fare fee payment penalty price rebate "
+    "refund saving subtotal surcharge tax tip total".split()
+)
+# What people call a quantity that they give no better name.
+AMOUNT_NAME = "amount"
+# Keys whose text says what a record is.
+TYPES = frozenset("category kind label type".split())
+# Longer texts are no names of a type.
+TYPE_CHARACTERS = 24
+# Larger results are data to work on; naming their quantities would take longer than all else.
+LARGEST_RESULT = 65_536  # characters
+
+_NESTED = frozenset((dict, list))
+_decode = msgspec.json.Decoder().decode
+
+
+class NamedQuantity(NamedTuple):
+    """A quantity of a result: its names (stems), and its value without sign."""
+
+    names: frozenset[str]
+    value: float
+
+
+def decode_result(result: ToolResult) -> Json:
+    """Return a result's value where it is a JSON object or array, else None."""
+    if result.structured is not None:
+        return result.structured
+    text = result.text
+    if text[:1] not in ("{", "[") or len(text) > LARGEST_RESULT:
+        return None
+    try:
+        return _decode(text)
+    except msgspec.DecodeError:
+        return None
+
+
+def named_quantities(value: Json) -> list[NamedQuantity]:
+    """Return every named quantity of a decoded result.
+
+    >>> sorted(named_quantities({"history": [{"transaction_type": "refund",
+    ...     "amount": 5}]})[0].names)
+    ['amount', 'refund']
+    """
+    return [NamedQuantity(names, abs(float(number))) for names, number in _numbers(value)]
+
+
+def values_named(name: str, value: Json, most: int) -> list[float]:
+    """Return the different values that a decoded result has under a name, in order of size.
+
+    Once they are more than `most` no more are looked for.
+
+    >>> values_named("fee", [{"fee": 2}, {"fees": -1.5}, {"fee": 2.0}, {"price": 9}], 4)
+    [1.5, 2.0]
+    """
+    found: set[float] = set()
+    for names, number in _numbers(value):
+        if name in names:
+            found.add(abs(float(number)))
+            if len(found) > most:
+                break
+    return sorted(found)
+
+
+def _numbers(value: Json) -> Iterator[tuple[frozenset[str], int | float]]:
+    waiting: list[tuple[Json, str]] = [(value, "")]
+    # By type, not isinstance: what was decoded from JSON has no subclasses.
+    while waiting:
+        here, parent = waiting.pop()
+        if type(here) is list:
+            waiting += [(member, parent) for member in here if type(member) in _NESTED]
+        elif type(here) is dict:
+            for key, member in here.items():
+                kind = type(member)
+                if kind is int or kind is float:
+                    yield _names_by_keys(key, parent) or _names_by_record(key, here, parent), member
+                elif kind in _NESTED:
+                    waiting.append((member, key))
+
+
+@lru_cache(maxsize=8192)
+def _names_by_keys(key: str, parent: str) -> frozenset[str]:
+    """Return the names that a key gives by itself, none where it says nothing of its own."""
+    own, above = quantity_name(key), quantity_name(parent)
+    if not own:
+        return frozenset()
+    return frozenset((own, above)) if above in QUANTITIES else frozenset((own,))
+
+
+def _names_by_record(key: str, record: dict[str, Json], parent: str) -> frozenset[str]:
+    kinds = [
+        quantity_name(text)
+        for other, text in record.items()
+        if isinstance(text, str) and len(text) <= TYPE_CHARACTERS and _is_type(other)
+    ]
+    above = "" if kinds else quantity_name(parent)
+    generic = AMOUNT_NAME if _is_amount(key) else ""
+    return frozenset(kind for kind in (*kinds, above, generic) if kind)
+
+
+@lru_cache(maxsize=8192)
+def quantity_name(key: str) -> str:
+    """Return the stem that a key names its quantity by, "" where it says nothing.
+
+    >>> quantity_name("refund_amount"), quantity_name("totalUsd"), quantity_name("amount")
+    ('refund', 'total', '')
+    """
+    words = [word for word in words_of(key) if word not in GENERIC]
+    return word_stem(words[-1]) if words else ""
+
+
+@lru_cache(maxsize=8192)
+def word_stem(word: str) -> str:
+    """Return a word without its usual endings.
+
+    >>> word_stem("refunded"), word_stem("refunds"), word_stem("prices")
+    ('refund', 'refund', 'price')
+    """
+    if word.endswith("ed") and len(word) > 5:
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
+
+
+@lru_cache(maxsize=8192)
+def _is_type(key: str) -> bool:
+    return not TYPES.isdisjoint(words_of(key)[-1:])
+
+
+@lru_cache(maxsize=8192)
+def _is_amount(key: str) -> bool:
+    return AMOUNT_NAME in words_of(key)
+
+
+def leaf_records(value: Json) -> Iterator[dict[str, Json]]:
+    """Yield the records that hold no list and no further record with a quantity."""
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        if type(here) is list:
+            waiting += [member for member in here if type(member) in _NESTED]
+        elif type(here) is dict:
+            inner = [member for member in here.values() if type(member) in _NESTED]
+            if not inner:
+                yield here
+            elif any(type(m) is list or any(type(x) in _NESTED for x in m.values()) for m in inner):
+                waiting += inner
+            else:
+                yield here
+
+
+# An amount of money: behind a currency's sign, or with exactly two decimals ($1,619.34; 95.08).
+# Both patterns begin with a set of characters: so the engine skips to them at C speed.
+AMOUNT = re.compile(
+    r"[$€£\d](?:(?<=[$€£])\s?(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,9})(?:\.\d{1,2})?|"
+    r"(?<=\d)(?<![\w.,#$€£/:-]\d)(?:\d{0,2}(?:,\d{3}){1,5}|\d{0,8})\.\d\d)(?![\w%]|[.,/:-]\d)"
+)
+# A name of one thing: letters before five or more digits, or eight digits and more.
+IDENTIFIER = re.compile(
+    r"[#A-Z\d](?<![\w.,$€£/:-][#A-Z\d])(?:(?<=#)[A-Z]{0,3}\d{5,20}|(?<=[A-Z])[A-Z]{0,2}\d{5,20}|"
+    r"(?<=\d)\d{7,19})(?!\w|[.,/:-]\d)"
+)
+# On a text that is all ASCII the same, found in less time.
+_ASCII_AMOUNT = re.compile(AMOUNT.pattern.replace(r"[$€£\d]", "[$0-9]", 1), re.ASCII)
+_ASCII_IDENTIFIER = re.compile(IDENTIFIER.pattern.replace(r"[#A-Z\d]", "[#A-Z0-9]", 1), re.ASCII)
+# What a text looks like with every digit a 0: without one of these no amount and no identifier, by
+# far the cheaper to look for.
+_SHAPE = bytes.maketrans(b"123456789", b"000000000")
+_CENTS, _DIGITS = b".00", b"00000"
+# So far before its first five digits an identifier begins.
+_BEFORE_DIGITS = 4
+# What may stand between a quantity and its name on one line.
+LABEL_CHARACTERS = 48
+# A name behind its quantity: "a $95.08 refund".
+BEHIND_CHARACTERS = 20
+
+_WORD = re.compile(r"[a-z]{3,}")
+_CLAUSE = re.compile(r"[.;,(\n$€£]")
+
+
+class ToldAmount(NamedTuple):
+    """An amount told: its value, the text it stands in, from where to where, and what ends before.
+
+    `open` is where the amount before it ends: no word before that names this one.
+    """
+
+    value: float
+    text: str
+    open: int
+    start: int
+    end: int
+
+    @property
+    def before(self) -> str:
+        """The text just before it, on its line."""
+        begin = self.text.rfind("\n", 0, self.start) + 1
+        return self.text[max(begin, self.open, self.start - LABEL_CHARACTERS) : self.start]
+
+    @property
+    def behind(self) -> str:
+        """The text just behind it, on its line."""
+        return self.text[self.end : self.end + BEHIND_CHARACTERS].partition("\n")[0]
+
+    @property
+    def line(self) -> str:
+        """The line around it."""
+        begin = self.text.rfind("\n", 0, self.start) + 1
+        close = self.text.find("\n", self.end)
+        return self.text[begin : close if close >= 0 else None]
+
+
+class AgentMessage(NamedTuple):
+    """A message to the user, and the results that came since the message before it."""
+
+    step: Step
+    text: str
+    news: tuple[tuple[int, ToolResult], ...]
+
+
+def agent_messages(trajectory: Trajectory) -> Iterator[AgentMessage]:
+    """Yield what the user was told after the first result, in order."""
+    steps = trajectory.steps
+    news: list[tuple[int, ToolResult]] = []
+    looked = False
+    for at, step in enumerate(steps):
+        if step.results:
+            looked = True
+            news += [(step.index, result) for result in step.results]
+        elif looked and step.actor == "agent" and not step.calls:
+            if at + 1 < len(steps) and steps[at + 1].actor != "user":
+                continue
+            text = step.text
+            if text:
+                yield AgentMessage(step, text, tuple(news))
+                news = []
+
+
+def told_amounts(text: str) -> list[ToldAmount]:
+    """Return the amounts in a text.
+
+    >>> [(a.value, a.before, a.behind) for a in told_amounts("Your refund: $95.08 in all")]
+    [(95.08, 'Your refund: ', ' in all')]
+    """
+    pattern = AMOUNT
+    if text.isascii():
+        if "$" not in text and ("." not in text or _CENTS not in text.encode().translate(_SHAPE)):
+            return []
+        pattern = _ASCII_AMOUNT
+    found: list[ToldAmount] = []
+    last = 0
+    for match in pattern.finditer(text):
+        value = number_of(match.group().lstrip("$€£ "))
+        start, end = match.span()
+        if value is not None:
+            found.append(ToldAmount(value, text, last, start, end))
+        last = end
+    return found
+
+
+def told_identifiers(text: str) -> list[str]:
+    """Return the names of things in a text.
+
+    >>> told_identifiers("Order #W2378156 of 2024-05-15, item 1151293680")
+    ['#W2378156', '1151293680']
+    """
+    if not text.isascii():
+        return IDENTIFIER.findall(text)
+    digits = text.encode().translate(_SHAPE).find(_DIGITS)
+    return _ASCII_IDENTIFIER.findall(text, max(0, digits - _BEFORE_DIGITS)) if digits >= 0 else []
+
+
+def words_around(amount: ToldAmount) -> list[str]:
+    """Return the words that may name an amount, the likeliest first: behind it, then before it.
+
+    >>> words_around(told_amounts("Total refund: **$95.08** (card)")[0])
+    ['refund', 'total']
+    >>> words_around(told_amounts("you get a $95.08 refund")[0])
+    ['refund', 'get', 'you']
+    """
+    behind = _WORD.findall(_CLAUSE.split(amount.behind, maxsplit=1)[0].casefold())
+    return behind[:1] + _WORD.findall(amount.before.casefold())[::-1]

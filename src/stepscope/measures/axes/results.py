@@ -1,0 +1,540 @@
+"""Whether the agent told its user correctly what tools returned: amounts, names, statuses, success.
+
+Labelled quantities: an amount told under a field's name must be that field's latest value, and an
+amount beside an identifier must stand in that thing's record. An amount that other results have
+under the same name passes: which was meant cannot be known. Statuses: two forms are read ("the
+status is now: cancelled", 'in "delivered" status'); conditions and negations are not statements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
+from sys import maxsize
+from typing import NamedTuple
+
+from stepscope.measures.axes.evidence import Evidence, evidence_of
+from stepscope.measures.axes.quantities import (
+    AMOUNT_NAME,
+    QUANTITIES,
+    TOLERANCE,
+    AgentMessage,
+    NamedQuantity,
+    StatedNumber,
+    ToldAmount,
+    agent_messages,
+    decode_result,
+    derive_number,
+    leaf_records,
+    named_quantities,
+    number_forms,
+    told_amounts,
+    told_identifiers,
+    values_named,
+    word_stem,
+    words_around,
+)
+from stepscope.measures.calls import agent_calls, effect_of
+from stepscope.measures.errors import admits_failure, error_step, first_line, reactions_of
+from stepscope.measures.rule import (
+    AXIS_SCALE,
+    CORRECT,
+    UNCERTAIN,
+    AxisFault,
+    RuleMeasure,
+    fault_answers,
+    faultless_answer,
+)
+from stepscope.model import Answer, Case, Facts, Json, ToolResult, Trajectory
+from stepscope.model.effects import words_of
+from stepscope.values import Unmeasured
+
+# With more values of one name in a result, which one is meant cannot be told from its name.
+MOST_VALUES = 4
+# An object in JSON is rarely longer: around an identifier, its own quantities stand within this.
+RECORD_CHARACTERS = 400
+# So far before its value a name is the value's own: `"transaction_type": "refund", "amount": 5`.
+NAME_CHARACTERS = 24
+# Every word that names an amount, with its stem.
+_NAMES = {
+    word: name
+    for name in (*QUANTITIES, AMOUNT_NAME)
+    for word in (name, f"{name}s", f"{name}ed")
+    if word_stem(word) == name
+}
+
+
+class ResultReader:
+    """Every result of a run, by step; each is decoded once, when it is first asked."""
+
+    def __init__(self, answered: Sequence[tuple[int, ToolResult]]) -> None:
+        """Keep the results; nothing is decoded yet."""
+        self.all = answered
+        self._decoded: dict[int, Json] = {}
+
+    def value(self, result: ToolResult) -> Json:
+        """Return what a result of this run says, None where it is no JSON."""
+        key = id(result)
+        if key not in self._decoded:
+            self._decoded[key] = decode_result(result)
+        return self._decoded[key]
+
+    def values(self, name: str, result: ToolResult, most: int = maxsize) -> list[float]:
+        """Return the values of a name in a result, no more than one above `most`."""
+        if result.status == "error" or name not in result.text:
+            return []
+        return values_named(name, self.value(result), most)
+
+
+def find_misnamed(
+    message: AgentMessage,
+    told: Sequence[ToldAmount],
+    results: ResultReader,
+    elsewhere: Callable[[float], bool],
+) -> Iterator[AxisFault]:
+    """Yield the amounts that stand in place of the value that the latest result has for them.
+
+    Args:
+        message: what the user is told.
+        told: its amounts.
+        results: every result of the run.
+        elsewhere: whether the user or the policy said an amount; then it may be theirs.
+    """
+    if not message.news:
+        return
+    said = {amount.value for amount in told}
+    left_out: dict[str, list[tuple[int, float]]] = {}
+    for amount in told:
+        name = _name_of(amount)
+        if not name or _said_so(name, amount.value, message.news):
+            continue
+        if name not in left_out:
+            left_out[name] = _left_out(name, said, message.news, results)
+        missing = left_out[name]
+        if not missing:
+            continue
+        known = [
+            StatedNumber(value, at)
+            for at, result in results.all
+            if at < message.step.index
+            for value in results.values(name, result)
+        ]
+        if derive_number(amount.value, known) or any(
+            abs(one.value - amount.value) < TOLERANCE for one in known
+        ):
+            continue
+        if elsewhere(amount.value) or _computed(amount.value, message.step.index, results.all):
+            continue
+        true = " and ".join(f"{value:,.2f}" for _, value in missing)
+        step = missing[-1][0]
+        reason = f"tells {amount.value:,.2f} as {name}, the result at {step} says {true}"
+        yield AxisFault(message.step.index, reason, tuple(sorted({at for at, _ in missing})))
+
+
+def _left_out(
+    name: str, said: set[float], news: Sequence[tuple[int, ToolResult]], results: ResultReader
+) -> list[tuple[int, float]]:
+    """Return the latest values of a name that a message does not say; none where they are many."""
+    latest: list[tuple[int, float]] = []
+    for at, result in news:
+        latest += [(at, value) for value in results.values(name, result, MOST_VALUES)]
+        if len(latest) > MOST_VALUES:
+            return []
+    return [
+        (at, value)
+        for at, value in latest
+        if value not in said and all(abs(value - x) > TOLERANCE for x in said)
+    ]
+
+
+def _said_so(name: str, value: float, news: Sequence[tuple[int, ToolResult]]) -> bool:
+    """Tell whether a value stands close behind its name: then nothing need be decoded."""
+    digits = f"{value:.2f}".rstrip("0").rstrip(".")
+    for _, result in news:
+        text = result.text
+        at = text.find(digits)
+        while at >= 0:
+            named = text.rfind(name, max(0, at - NAME_CHARACTERS), at)
+            # A number in between has the name for itself.
+            if named >= 0 and not any(c.isdigit() for c in text[named:at]):
+                return True
+            at = text.find(digits, at + 1)
+    return False
+
+
+def _computed(value: float, before: int, results: Sequence[tuple[int, ToolResult]]) -> bool:
+    """Tell whether a result is this amount and nothing else, as a calculator's is."""
+    digits = f"{value:.2f}".rstrip("0").rstrip(".")
+    return any(
+        step < before and digits in result.text and result.text.strip("-$ \n").strip("0") == digits
+        for step, result in results
+    )
+
+
+def _name_of(amount: ToldAmount) -> str:
+    """Return what an amount is told as: the nearest word for a quantity, "" without one.
+
+    A "refund amount" and the "amount of the refund" are refunds; "the amount" alone is one.
+    """
+    amounted = ""
+    for word in words_around(amount):
+        name = _NAMES.get(word, "")
+        if name == AMOUNT_NAME:
+            amounted = name
+        elif name:
+            return name
+    return amounted
+
+
+def find_misplaced(
+    message: AgentMessage, told: Sequence[ToldAmount], results: ResultReader
+) -> Iterator[AxisFault]:
+    """Yield the amounts beside an identifier whose record holds other quantities only."""
+    lines: dict[str, list[ToldAmount]] = {}
+    for amount in told:
+        lines.setdefault(amount.line, []).append(amount)
+    for line, found in lines.items():
+        things = set(told_identifiers(line)) if len(found) == 1 else set()
+        if len(things) != 1:
+            continue
+        thing, amount = things.pop(), found[0]
+        if _beside(thing, amount.value, message.step.index, results.all):
+            continue
+        name = _name_of(amount)
+        held = [
+            (step, field.value)
+            for step, field in _held(thing, message.step.index, results)
+            if not name or name in field.names
+        ]
+        if held and all(abs(value - amount.value) > TOLERANCE for _, value in held):
+            step = held[-1][0]
+            said = " or ".join(sorted({f"{value:,.2f}" for _, value in held}))
+            reason = f"tells {amount.value:,.2f} for {thing}, the result at {step} says {said}"
+            yield AxisFault(message.step.index, reason, (step,))
+
+
+def _beside(
+    thing: str, value: float, before: int, results: Sequence[tuple[int, ToolResult]]
+) -> bool:
+    """Tell whether an amount stands behind an identifier: then nothing need be decoded."""
+    digits = f" {value:.2f}".rstrip("0").rstrip(".")
+    for step, result in results:
+        text = result.text if step < before else ""
+        at = text.find(thing)
+        while at >= 0:
+            if 0 <= text.find(digits, at, at + RECORD_CHARACTERS) < _end(text, at):
+                return True
+            at = text.find(thing, at + 1)
+    return False
+
+
+def _end(text: str, at: int) -> int:
+    """Return where the next record begins, as far as its first key tells."""
+    found = text.find("_id", at)
+    return len(text) if found < 0 else found
+
+
+def _held(thing: str, before: int, results: ResultReader) -> Iterator[tuple[int, NamedQuantity]]:
+    """Yield the quantities of the smallest records that hold an identifier."""
+    for step, result in results.all:
+        if step < before and thing in result.text:
+            for record in leaf_records(results.value(result)):
+                if thing in record.values():
+                    yield from ((step, field) for field in named_quantities(record))
+
+
+STATUS_KEY = "status"
+# "status: delivered", "the status of the order is now **pending**", "status has changed to lost".
+_BEHIND = re.compile(
+    r"\bstatus\b(?: (?:of|for) [^.\n:]{1,40}?(?= (?:is|are|has|now)\b|:))?[\s:*_)]*"
+    r"(?:(?:is|are|now|currently|still|has|have|been|changed|updated|set|marked|listed|shown|as|to)"
+    r"[\s:*_]+)*[\"'\u201c\u2018(]*([a-z]+(?: [a-z]+){0,2})",
+    re.IGNORECASE,
+)
+# "in a "delivered" status", "in **pending** status".
+_BEFORE = re.compile(
+    r"\bin (?:an? |the )?[\"'\u201c\u2018*_]*([a-z]+(?: [a-z]+)?)[\"'\u201d\u2019*_]* status\b",
+    re.IGNORECASE,
+)
+# Words that turn what follows into something else than a statement of how it stands.
+_OPEN = re.compile(
+    r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|not|"
+    r"no|never|was|were|had|before|previously|check|look|any|orders|depends|which|means)\b|"
+    r"n['\u2019]t\b|\?",
+    re.IGNORECASE,
+)
+# What statuses are called besides participles ("delivered", "return requested").
+_STATES = frozenset(
+    "active available closed complete inactive lost open overdue paid pending processing sent "
+    "unavailable unpaid".split()
+)
+_WORD = re.compile(r"[a-z]+")
+_STATUS_SENTENCE = re.compile(r"[^.?!\n]+[?]?")
+
+
+class StatusCheck(NamedTuple):
+    """How many statuses of a message could be held against a result, and those misread."""
+
+    checked: int
+    faults: tuple[AxisFault, ...]
+
+
+def check_statuses(message: AgentMessage, results: ResultReader) -> StatusCheck:
+    """Hold the statuses that a message tells against what the results say."""
+    if STATUS_KEY not in message.text.lower():
+        return StatusCheck(0, ())
+    checked = 0
+    faults: list[AxisFault] = []
+    for sentence in _STATUS_SENTENCE.findall(message.text):
+        for state in _states(sentence):
+            things = set(told_identifiers(sentence))
+            if len(things) > 1:
+                continue
+            known = _known(things.pop() if things else None, message.step.index, results)
+            if not known:
+                continue
+            checked += 1
+            if not any(_alike(state, value) for _, value in known):
+                step, value = known[-1]
+                why = f"tells status {state!r}, the result at {step} says {value!r}"
+                faults.append(AxisFault(message.step.index, why, (step,)))
+    return StatusCheck(checked, tuple(faults))
+
+
+def _states(sentence: str) -> Iterator[str]:
+    for pattern in (_BEHIND, _BEFORE):
+        for match in pattern.finditer(sentence):
+            words = match[1].lower().split()
+            if _OPEN.search(sentence[: match.start(1)]) or sentence.endswith("?"):
+                continue
+            # "delivered so it" is "delivered": the words that go on are none of the status.
+            if words[0] in _STATES or words[0].endswith("ed"):
+                yield words[0]
+            elif len(words) > 1 and words[1].endswith("ed"):
+                yield f"{words[0]} {words[1]}"
+
+
+def _known(thing: str | None, before: int, results: ResultReader) -> list[tuple[int, str]]:
+    """Return the latest status of a thing; of nothing in particular, every status so far."""
+    found: list[tuple[int, str]] = []
+    for step, result in results.all:
+        text = result.text
+        if step >= before or STATUS_KEY not in text or (thing is not None and thing not in text):
+            continue
+        found += [(step, value) for value in _values(thing, results.value(result))]
+    if thing is None:
+        return found
+    return [one for one in found if one[0] == found[-1][0]]
+
+
+def _values(thing: str | None, value: Json) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, list):
+            waiting += here
+        elif isinstance(here, dict):
+            waiting += here.values()
+            if thing is not None and thing not in here.values():
+                inner = here.get(thing)
+                here = inner if isinstance(inner, dict) else {}
+            yield from (
+                one.lower()
+                for key, one in here.items()
+                if isinstance(one, str) and words_of(key)[-1:] == [STATUS_KEY]
+            )
+
+
+def _alike(state: str, value: str) -> bool:
+    """Tell whether a told status says what a result's does: "pending" for "pending (modified)"."""
+    said, true = set(state.split()), set(_WORD.findall(value))
+    return said <= true or true <= said
+
+
+RESULT_INTERPRETATION_NAME = "axes.result_interpretation"
+# How an English message says that something was done.
+CLAIMS = re.compile(
+    r"\bsuccess(?:ful(?:ly)?)?\b|\b(?:has|have) (?:now )?been\b|\b(?:is|are) now\b|\ball set\b|"
+    r"\b(?:i(?:'|\u2019)ve|i have) (?:now |just )?\w+ed\b|\b(?:was|were) (?:\w+ly )?\w+ed\b",
+    re.IGNORECASE,
+)
+# Every claim holds one of these: plain search finds several times faster that none is there.
+_CLAIMS = ("success", " been", " now", "all set", "i've", "i\u2019ve", "i have", "was ", "were ")
+# An offer behind every message, and no admission.
+_COURTESY = re.compile(
+    r"\b(?:hesitate|any (?:other|further|more)? ?(?:questions?|issues?|concerns?)|anything else)\b",
+    re.IGNORECASE,
+)
+_CLAIM_SENTENCE = re.compile(r"[^.!?\n]+")
+# Most terms within one message that an amount may be the sum of.
+MOST_TERMS = 5
+# Amounts of a message, its last, that such a sum may draw on: 8 make some 200 sums.
+LAST_TERMS = 8
+
+_NO_RESULTS = (
+    Unmeasured("not_applicable", "no tool returned anything", RESULT_INTERPRETATION_NAME),
+)
+
+
+def _measure_result_interpretation(
+    trajectory: Trajectory, case: Case | None, facts: Facts | None
+) -> Iterable[Answer]:
+    made = agent_calls(trajectory)
+    if not any(exchange.result is not None for exchange in made):
+        return _NO_RESULTS
+    told = list(agent_messages(trajectory))
+    faults = list(_claims(trajectory, told, facts))
+    results = ResultReader(
+        [
+            (x.result_step, x.result)
+            for x in trajectory.exchanges
+            if x.result is not None and x.result_step is not None
+        ]
+    )
+    checked = 0
+    sound: set[float] = set()
+    for message in told:
+        found = told_amounts(message.text)
+        things = told_identifiers(message.text)
+        stated = check_statuses(message, results)
+        faults += stated.faults
+        checked += len(found) + len(things) + stated.checked
+        if not found and not things:
+            continue
+        evidence = evidence_of(trajectory)
+        faults += _unsaid(evidence, message, found=found, things=things, sound=sound)
+        if found:
+            faults += find_misnamed(message, found, results, _theirs(trajectory, evidence, message))
+            if things:
+                faults += find_misplaced(message, found, results)
+    if faults:
+        return fault_answers(RESULT_INTERPRETATION_NAME, faults)
+    if not told:
+        return faultless_answer(
+            RESULT_INTERPRETATION_NAME, UNCERTAIN, "the user was told nothing of the results"
+        )
+    if not checked:
+        return faultless_answer(
+            RESULT_INTERPRETATION_NAME,
+            UNCERTAIN,
+            "nothing told to the user can be checked against a result",
+        )
+    why = (
+        f"{checked} amounts, identifiers and statuses told in {len(told)} messages follow from "
+        "what was said"
+    )
+    return faultless_answer(RESULT_INTERPRETATION_NAME, CORRECT, why)
+
+
+def _theirs(
+    trajectory: Trajectory, evidence: Evidence, message: AgentMessage
+) -> Callable[[float], bool]:
+    """Return a test of whether the first to say an amount was a person or the policy."""
+
+    def said(value: float) -> bool:
+        for form in number_forms(value):
+            step = evidence.first(form)
+            if step is not None and step < message.step.index:
+                return trajectory.steps[step].actor in ("user", "system")
+        return False
+
+    return said
+
+
+def _unsaid(
+    evidence: Evidence,
+    message: AgentMessage,
+    *,
+    found: Sequence[ToldAmount],
+    things: Sequence[str],
+    sound: set[float],
+) -> Iterator[AxisFault]:
+    """Yield what is told and was said nowhere; `sound` collects the amounts that follow.
+
+    An amount that followed once may be told again.
+    """
+    step = message.step.index
+    cites = tuple({at for at, _ in message.news[-1:]})
+    for thing in dict.fromkeys(things):
+        if evidence.trace(thing, step) is not None or evidence.exhausted:
+            continue
+        # One digit over and over is an example of the form, not the name of a thing: #W0000000.
+        if len(set(filter(str.isdigit, thing))) > 1:
+            yield AxisFault(step, f"tells {thing}, which nothing before says", cites)
+    values = dict.fromkeys(amount.value for amount in found)
+    for value in values:
+        if value in sound:
+            continue
+        if (
+            evidence.number(value, step) is not None
+            or _follows(value, [other for other in values if other != value])
+            or _derived(evidence, value, message)
+        ):
+            sound.add(value)
+        elif not evidence.exhausted:
+            yield AxisFault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
+
+
+def _derived(evidence: Evidence, value: float, message: AgentMessage) -> bool:
+    """Tell whether an amount follows by arithmetic, the latest results first: mostly it does."""
+    step = message.step.index
+    recent = message.news[0][0] - 1 if message.news else step
+    return (
+        evidence.derive(value, step, recent) is not None or evidence.derive(value, step) is not None
+    )
+
+
+def _follows(value: float, others: Sequence[float]) -> bool:
+    """Tell whether an amount is a sum or difference of amounts in the same message."""
+    # In cents: no amount told has parts of one.
+    target = round(100 * value)
+    cents = [round(100 * other) for other in others[-LAST_TERMS:]]
+    for n in range(2, min(len(others), MOST_TERMS) + 1):
+        for some in combinations(cents, n):
+            total = sum(some)
+            if target in (total, abs(2 * some[0] - total), abs(total - 2 * some[-1])):
+                return True
+    return False
+
+
+def _claims(
+    trajectory: Trajectory, told: Sequence[AgentMessage], facts: Facts | None
+) -> Iterator[AxisFault]:
+    """Yield messages that claim success right after an error that nothing made good."""
+    for reaction in reactions_of(trajectory, facts).values():
+        exchange = reaction.error
+        if effect_of(exchange.call.name, facts) == "read":
+            continue
+        where = error_step(exchange)
+        message = next((m for m in told if m.step.index > where), None)
+        if message is None:
+            continue
+        # Leaving sentences out makes no claim: most messages are done here.
+        if not _claims_success(message.text):
+            continue
+        text = _CLAIM_SENTENCE.sub(_unless_courtesy, message.text)
+        if admits_failure(text) or not _claims_success(text):
+            continue
+        if reaction.label in ("recovered", "replanned"):
+            continue
+        reason = f"claims success after {exchange.call.name} failed: {first_line(exchange.result)}"
+        yield AxisFault(message.step.index, reason, (where,))
+
+
+def _claims_success(text: str) -> bool:
+    lower = text.lower()
+    return any(word in lower for word in _CLAIMS) and CLAIMS.search(text) is not None
+
+
+def _unless_courtesy(sentence: re.Match[str]) -> str:
+    return " " if _COURTESY.search(sentence[0]) else sentence[0]
+
+
+RESULT_INTERPRETATION = RuleMeasure(
+    RESULT_INTERPRETATION_NAME,
+    "2",
+    AXIS_SCALE,
+    ("alternatives", "effects"),
+    _measure_result_interpretation,
+)

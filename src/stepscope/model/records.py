@@ -1,0 +1,74 @@
+"""What is said about a run: a verdict or a typed absence, and its record in the store."""
+
+from __future__ import annotations
+
+import msgspec
+
+from stepscope.model.trajectory import Usage
+from stepscope.values import Unmeasured
+
+
+class Verdict(msgspec.Struct, frozen=True, gc=False, tag="verdict", omit_defaults=True):
+    """One answer of one measure about one step, or (step None) about the whole run.
+
+    `measure` is the measure's name, or that name, a dot and an aspect ("efficiency.steps").
+    """
+
+    measure: str
+    value: float | None = None
+    label: str | None = None
+    step: int | None = None
+    cites: tuple[int, ...] = ()
+    reason: str = ""
+    confidence: float | None = None
+
+
+Answer = Verdict | Unmeasured
+
+
+class Record(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """An answer with its provenance, as the store keeps it.
+
+    Unique over trajectory, measure, version, case, facts, judge, prompt, repeat and step.
+    """
+
+    trajectory: str
+    answer: Answer
+    version: str
+    family: str = "rules"
+    case: str = ""
+    facts: str = ""
+    judge: str = ""
+    rubric: str = ""
+    prompt: str = ""
+    repeat: int = 0
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """The values that a measure may give: a closed range, or labels."""
+
+    low: float = 0.0
+    high: float = 1.0
+    labels: tuple[str, ...] = ()
+
+
+# Records of judges have measure names of their own, beside the rules' of the same rubric.
+JUDGE_PREFIX = "judge."
+# But scores of single steps are what curves are made of, whoever gives them.
+STEP_SCORES = "scores"
+# Behind the name where each step was judged without its run: both modes stand side by side.
+ISOLATED_SUFFIX = ".isolated"
+
+
+# The measure of the record that says what was looked at: the judgement's own, and this.
+LOOKS_SUFFIX = ".looks"
+
+
+# How the reason of a verdict begins that a state check contradicts.
+OUTRANKED = "outranked: "
+
+
+NARRATION_OFF = "+narration-off"

@@ -1,0 +1,135 @@
+"""Batches: many asks sent at once, answered within a day, at half the price.
+
+What goes over the wire for an ask is what would go over it alone (`dialect`), under a custom id
+that is its key: 64 hex digits, which both providers take. Refuses protocols without batches.
+Source: openai 3.54, resources/batches.py, files.py; anthropic 2.12, resources/messages/batches.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import NamedTuple, Protocol
+
+from stepscope.errors import ConfigError
+from stepscope.model import Model, Reply, Structure
+from stepscope.models.dialect import Ask
+from stepscope.safety.limits import MIB
+
+# Between what we saw of a provider's clock and ours.
+CLOCKS_SECONDS = 3600.0
+# A provider takes 200 MB or more; a quarter of it keeps what is held in memory bounded.
+MOST_BATCH_BYTES = 48 * MIB
+
+
+class BatchItem(NamedTuple):
+    """What came of one ask: a reply, or why there is none.
+
+    Attributes:
+        key: of the ask, as the provider gives it back.
+        reply: None where there is none.
+        reason: why; "" where there is a reply.
+        again: whether asking again may help.
+    """
+
+    key: str
+    reply: Reply | None
+    reason: str = ""
+    again: bool = True
+
+
+class BatchState(NamedTuple):
+    """How far a batch is.
+
+    Attributes:
+        ended: nothing more will come.
+        done: asks that came to an end.
+        refused: why none of them was asked at all; "" where they were.
+    """
+
+    ended: bool
+    done: int
+    refused: str = ""
+
+
+class BatchLookup(NamedTuple):
+    """What became of a batch that may or may not have been made.
+
+    Attributes:
+        remote: the provider's name for it; "" where there is none.
+        wait: nobody can tell yet: one that may be it is under way.
+    """
+
+    remote: str
+    wait: bool = False
+
+
+class IntendedBatch(NamedTuple):
+    """A batch as it was written down before it was sent.
+
+    Attributes:
+        token: random; names it.
+        keys: of its asks.
+        structure: how structured output is asked for in it.
+        since: seconds since the epoch, by our clock, when it was written down.
+    """
+
+    token: str
+    keys: frozenset[str]
+    structure: Structure
+    since: float
+
+
+class BatchClient(Protocol):
+    """The batches of one judge's provider; every method raises `ModelError`."""
+
+    @property
+    def name(self) -> str:
+        """The judge's name."""
+
+    @property
+    def most(self) -> int:
+        """How many asks one batch may hold."""
+
+    @property
+    def structure(self) -> Structure:
+        """How structured output is asked for in the next batch."""
+
+    def line(self, ask: Ask, structure: Structure) -> bytes:
+        """Return what one ask adds to a batch."""
+
+    async def submit(self, intended: IntendedBatch, lines: Sequence[bytes]) -> str:
+        """Send a batch; return the provider's name for it."""
+
+    async def find(self, intended: IntendedBatch, known: frozenset[str]) -> BatchLookup:
+        """Look for a batch that may have been made, among those not `known` to be others."""
+
+    async def state(self, remote: str) -> BatchState:
+        """Say how far a batch is."""
+
+    def results(self, remote: str, structure: Structure) -> AsyncGenerator[BatchItem]:
+        """Yield what came of its asks, in any order."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+
+
+def open_batches(model: Model) -> BatchClient:
+    """Return the batches of an opened model's provider; nothing is sent yet.
+
+    Raises:
+        ConfigError: the model's endpoint has no batches that are known.
+    """
+    from stepscope.models import anthropic, openai
+    from stepscope.models.http import SdkModel
+
+    if isinstance(model, SdkModel) and model.dialect is openai.CHAT_COMPLETIONS:
+        from stepscope.models.openai_batches import OpenAIBatches
+
+        return OpenAIBatches(model)
+    if isinstance(model, SdkModel) and model.dialect is anthropic.MESSAGES:
+        from stepscope.models.anthropic_batches import AnthropicBatches
+
+        return AnthropicBatches(model)
+    raise ConfigError(
+        f"judge {model.name!r} has no batches: OpenAI's and Anthropic's have; leave out --batch"
+    )

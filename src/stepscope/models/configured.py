@@ -1,0 +1,193 @@
+"""Models as the settings describe them, table `[judges]`, and the keys of the environment.
+
+Refuses parameters that types cannot rule out. Of a key only the name of its variable is ever shown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from stepscope.errors import ConfigError
+from stepscope.model import Json, Structure
+
+# Set by the request, or multiplying its price; a judge's own parameters may not say them.
+_RESERVED = frozenset(
+    {
+        "background",
+        "best_of",
+        "functions",
+        "function_call",
+        "max_completion_tokens",
+        "max_tokens",
+        "mcp_servers",
+        "messages",
+        "model",
+        "modalities",
+        "models",
+        "n",
+        "response_format",
+        "seed",
+        "service_tier",
+        "speed",
+        "stream",
+        "system",
+        "temperature",
+        "tool_choice",
+        "tools",
+        "web_search_options",
+    }
+)
+
+
+class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model costs, USD for a million tokens.
+
+    Attributes:
+        input: tokens that are read.
+        output: tokens that are written, reasoning included.
+        cache_read: tokens read from the cache; None: as `input`.
+        cache_write: tokens read and put into the cache; None: as `input`.
+        batch: share of all that a batch costs.
+    """
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+    batch: float = 1.0
+
+
+class JudgeTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One judge model, table `[judges.model."PROVIDER/NAME"]`; every key has a default.
+
+    Attributes:
+        protocol: how it is spoken to: "openai", "anthropic", or an installed plugin; "" is what the
+            provider speaks.
+        base_url: where it is; "" is the provider's own address.
+        key: name of the variable that holds its key; "" is the provider's own.
+        family: who trained it; "" is told from its name.
+        structure: how structured output is asked for; None finds out.
+        context_tokens: what it reads at once, its answer included.
+        max_output_tokens: where an answer is cut off.
+        temperature: of sampling; None leaves the provider's.
+        seed: where the provider takes one.
+        price: instead of the table of prices.
+        extra: further parameters of its provider.
+    """
+
+    protocol: str = ""
+    base_url: str = ""
+    key: str = ""
+    family: str = ""
+    structure: Structure | None = None
+    context_tokens: int = 128_000
+    max_output_tokens: int = 4_096
+    temperature: float | None = None
+    seed: int | None = None
+    price: PriceTable | None = None
+    extra: dict[str, Json] = msgspec.field(default_factory=dict)
+
+
+class JudgesTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Judges, table `[judges]`.
+
+    Attributes:
+        budget_usd: what one command may spend.
+        concurrency: calls in flight at most, to one provider.
+        families: model, or pattern with `*`, -> family.
+        model: provider, slash, model -> how it is asked.
+    """
+
+    budget_usd: float = 5.0
+    concurrency: int = 32
+    families: dict[str, str] = msgspec.field(default_factory=dict)
+    model: dict[str, JudgeTable] = msgspec.field(default_factory=dict)
+
+
+def check_judges_table(table: JudgesTable, where: str) -> None:
+    """Check what types cannot say.
+
+    Raises:
+        ConfigError: a number is out of its range, a name is no judge, or a parameter is reserved.
+    """
+    if not 0 <= table.budget_usd < math.inf:
+        raise ConfigError(
+            f"{where}, [judges]: budget_usd is {table.budget_usd}; expected 0 or more"
+        )
+    if table.concurrency < 1:
+        raise ConfigError(
+            f"{where}, [judges]: concurrency is {table.concurrency}; expected 1 or more"
+        )
+    for name, family in table.families.items():
+        if not family.strip():
+            raise ConfigError(f"{where}, [judges.families]: {name!r} has no family; write one")
+    for name, judge in table.model.items():
+        _refuse_judge(name, judge, f"{where}, [judges.model.{name!r}]")
+
+
+def _refuse_judge(name: str, judge: JudgeTable, where: str) -> None:
+    provider, _, model = name.partition("/")
+    if not provider or not model:
+        raise ConfigError(f'{where}: no judge; expected [judges.model."PROVIDER/MODEL"]')
+    for field in ("context_tokens", "max_output_tokens"):
+        value = getattr(judge, field)
+        if value < 1:
+            raise ConfigError(f"{where}: {field} is {value}; expected 1 or more")
+    if judge.max_output_tokens >= judge.context_tokens:
+        raise ConfigError(
+            f"{where}: max_output_tokens is {judge.max_output_tokens}, and context_tokens, which "
+            f"includes them, is {judge.context_tokens}"
+        )
+    if judge.temperature is not None and not 0 <= judge.temperature <= 2:
+        raise ConfigError(f"{where}: temperature is {judge.temperature}; expected 0 to 2")
+    for parameter in judge.extra:
+        if parameter in _RESERVED:
+            raise ConfigError(
+                f"{where}: extra.{parameter} would change what is asked or what it costs; "
+                "leave it out"
+            )
+    if judge.price is not None:
+        _refuse_price(judge.price, f"{where}.price")
+
+
+def _refuse_price(price: PriceTable, where: str) -> None:
+    for name, usd in msgspec.structs.asdict(price).items():
+        if usd is not None and not 0 <= usd < math.inf:
+            raise ConfigError(f"{where}: {name} is {usd}; expected 0 or more")
+    if price.batch > 1:
+        raise ConfigError(f"{where}: batch is {price.batch}; expected a share from 0 to 1")
+
+
+# Ends the name of the variable that says which host a key of the user's own opens.
+HOST_VARIABLE = "_HOST"
+
+
+class ProviderKeys(Mapping[str, str]):
+    """Variables of the environment and of `.env`; its `repr` holds no value and no name.
+
+    The environment goes before the file, and the host of a key is believed only where the key
+    stands: a file that others may change cannot send a key of the environment elsewhere.
+    """
+
+    def __init__(self, environment: Mapping[str, str], file: Mapping[str, str]) -> None:
+        """Take the variables of the environment, and those of `.env`."""
+        self._values = {**environment}
+        for name, value in file.items():
+            if name in environment or name.removesuffix(HOST_VARIABLE) in environment:
+                continue
+            self._values[name] = value
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} variables>"

@@ -1,0 +1,248 @@
+"""Models that speak OpenAI's chat completions: its own, and every server with a `base_url`.
+
+Refuses nothing that a model says: what it wrote, and why it stopped, is handed on.
+Source: openai 3.54, types/chat; the servers of vLLM, llama.cpp, Ollama, OpenRouter and DeepSeek.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.errors import ConfigError
+from stepscope.model import Endpoint, Json, Media, Model, Request, Stop, Structure, Usage
+from stepscope.models.dialect import Dialect, ParsedReply, schema_in_words, token_count
+from stepscope.models.retry import invalid_reply_error, status_error
+
+if TYPE_CHECKING:
+    from stepscope.models.http import SdkClient
+
+
+_STOPS: dict[str, Stop] = {
+    "stop": "end",
+    "eos": "end",
+    "length": "length",
+    "content_filter": "filter",
+    "tool_calls": "tool",
+    "function_call": "tool",
+}
+
+
+class _Function(msgspec.Struct, frozen=True):
+    arguments: msgspec.Raw = msgspec.Raw(b'""')
+
+
+class _Call(msgspec.Struct, frozen=True):
+    function: _Function = _Function()
+
+
+class _Part(msgspec.Struct, frozen=True):
+    type: str = ""
+    text: str | None = None
+    refusal: str | None = None
+
+
+class _Message(msgspec.Struct, frozen=True):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    message: _Message = _Message()
+    finish_reason: str | None = None
+
+
+class _Completion(msgspec.Struct, frozen=True):
+    choices: list[_Choice] = []
+    model: str | None = None
+    usage: Json = None
+    error: Json = None
+
+
+_completion = msgspec.json.Decoder(_Completion)
+
+
+def open_openai(endpoint: Endpoint) -> Model:
+    """Return the model at an endpoint that speaks chat completions.
+
+    Raises:
+        ConfigError: the SDK is not installed.
+    """
+    try:
+        import openai
+    except ImportError as e:
+        raise ConfigError(
+            f"judge {endpoint.name!r} needs the openai SDK; pip install 'stepscope[openai]'"
+        ) from e
+    from stepscope.models.http import SdkErrors, SdkModel, check_environment_headers, http_client
+
+    check_environment_headers(endpoint, "OPENAI_CUSTOM_HEADERS")
+
+    def client() -> SdkClient:
+        # Whatever is left out here, the SDK looks for in the environment.
+        made = openai.AsyncOpenAI(
+            api_key=endpoint.key or "none",
+            admin_api_key="",
+            webhook_secret="",
+            base_url=endpoint.base_url,
+            max_retries=0,
+            http_client=http_client(endpoint, openai.DefaultAioHttpClient),
+        )
+        if not endpoint.own:
+            made.organization = made.project = None
+        return made
+
+    words = SdkErrors(openai.APIStatusError, openai.APIConnectionError)
+    return SdkModel(endpoint, CHAT_COMPLETIONS, client, words)
+
+
+def chat_parameters(endpoint: Endpoint, request: Request, structure: Structure) -> dict[str, Json]:
+    """Return what is sent: rubric, then trace and question in one turn, which all servers take."""
+    schema = {"name": request.schema_name, "schema": request.schema}
+    limit = "max_completion_tokens" if endpoint.own and _is_openai(endpoint) else "max_tokens"
+    system = schema_in_words(request) if structure == "prompt_only" else request.system
+    asked: dict[str, Json] = {
+        **request.extra,
+        "model": endpoint.model,
+        "messages": [
+            {"role": "system", "content": system},
+            {"role": "user", "content": _turn(request)},
+        ],
+        limit: request.max_output_tokens,
+    }
+    if request.temperature is not None:
+        asked["temperature"] = request.temperature
+    if request.seed is not None:
+        asked["seed"] = request.seed
+    if endpoint.own and _is_openai(endpoint):
+        asked["prompt_cache_key"] = _cache_key(request)
+        asked["service_tier"] = "default"  # the one whose price is known, whatever the project says
+    if structure == "json_schema":
+        asked["response_format"] = {"type": structure, "json_schema": {**schema, "strict": True}}
+    elif structure == "json_object_schema":
+        asked["response_format"] = {"type": "json_object", "schema": request.schema}
+    elif structure == "forced_tool":
+        tool = {"name": request.schema_name, "parameters": request.schema}
+        asked["tools"] = [{"type": "function", "function": tool}]
+        name = {"name": request.schema_name}
+        asked["tool_choice"] = {"type": "function", "function": name}
+    return asked
+
+
+def read_completion(endpoint: Endpoint, body: bytes, structure: Structure) -> ParsedReply:
+    """Return the answer in a completion.
+
+    Raises:
+        ModelError: the body is no completion, or an error under status 200.
+    """
+    try:
+        found = _completion.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
+        raise invalid_reply_error(
+            endpoint, f"the reply is no chat completion ({e})", again=True
+        ) from e
+    if found.error and not found.choices:
+        code = found.error.get("code") if isinstance(found.error, dict) else None
+        status = code if type(code) is int and 400 <= code < 600 else 502
+        raise status_error(endpoint, status, {}, body)
+    if not found.choices:
+        raise invalid_reply_error(endpoint, "the reply holds no choice", again=True)
+    try:
+        return _answer(found, found.choices[0], structure)
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        raise invalid_reply_error(endpoint, f"the tool call is no text ({e})", again=True) from e
+
+
+def completion_usage(told: Json) -> Usage | None:
+    """Return the tokens of a completion; None where it says none that are numbers.
+
+    >>> completion_usage({"prompt_tokens": 9, "completion_tokens": 2}).input_total
+    9
+    """
+    if not isinstance(told, dict):
+        return None
+    total, written = (
+        token_count(told.get("prompt_tokens")),
+        token_count(told.get("completion_tokens")),
+    )
+    if total is None or written is None:
+        return None
+    of_input, of_output = told.get("prompt_tokens_details"), told.get("completion_tokens_details")
+    of_input = of_input if isinstance(of_input, dict) else {}
+    of_output = of_output if isinstance(of_output, dict) else {}
+    # Where reasoning is left out of what was written, the total has it.
+    written = max(written, (token_count(told.get("total_tokens")) or 0) - total)
+    hit = of_input.get("cached_tokens", told.get("prompt_cache_hit_tokens"))
+    return Usage(
+        input_total=total,
+        cache_read=token_count(hit),
+        cache_write=token_count(of_input.get("cache_write_tokens")),
+        output_total=written,
+        reasoning=token_count(of_output.get("reasoning_tokens")),
+    )
+
+
+def _answer(found: _Completion, choice: _Choice, structure: Structure) -> ParsedReply:
+    stop: Stop = _STOPS.get(choice.finish_reason or "", "other")
+    text, refusal = _answer_text(choice.message)
+    if refusal:
+        return ParsedReply(refusal, "refusal", completion_usage(found.usage), found.model or "")
+    if structure == "forced_tool":
+        calls = choice.message.tool_calls
+        if calls:
+            text = _arguments(bytes(calls[0].function.arguments))
+        if stop == "tool":
+            stop = "end"
+    return ParsedReply(text, stop, completion_usage(found.usage), found.model or "")
+
+
+def _turn(request: Request) -> str | list[Json]:
+    if not request.media:
+        return f"{request.context}\n\n{request.question}" if request.context else request.question
+    shown = [part for one in request.media for part in (_text(one.words), _image(one))]
+    return [_text(request.context), *shown, _text(request.question)]
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _image(media: Media) -> Json:
+    # Of the finer detail that some models offer, nobody says beforehand what it costs.
+    url = f"data:{media.content_type};base64,{media.data}"
+    return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
+
+
+def _cache_key(request: Request) -> str:
+    """Return what sends all questions about one trace to the machine that has it cached."""
+    return sha256(f"{request.system}\0{request.context}".encode()).hexdigest()[:32]
+
+
+def _arguments(raw: bytes) -> str:
+    """Return the arguments of a call as text; some servers send them as an object."""
+    return msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
+
+
+def _is_openai(endpoint: Endpoint) -> bool:
+    return endpoint.name.startswith("openai/")
+
+
+def _answer_text(message: _Message) -> tuple[str, str]:
+    """Return what a message says, and its refusal."""
+    if isinstance(message.content, list):
+        said = [part.text for part in message.content if part.type == "text" and part.text]
+        refusals = [part.refusal for part in message.content if part.refusal]
+        return "".join(said), message.refusal or "".join(refusals)
+    return message.content or "", message.refusal or ""
+
+
+CHAT_COMPLETIONS = Dialect(
+    path="/chat/completions",
+    request_id="x-request-id",
+    structures=("json_schema", "json_object_schema", "forced_tool", "prompt_only"),
+    parameters=chat_parameters,
+    read=read_completion,
+)

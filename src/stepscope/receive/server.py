@@ -1,0 +1,591 @@
+"""The HTTP side of the receiver: who may send, reading a body, parsing its spans, the answer.
+
+Decided before a body is looked at: no web page may send (a request that names an Origin, or says
+that a browser sent it, is refused), nor one with a Host that is not this machine's; away from
+loopback a secret is needed. A body is decompressed piece by piece within limits of size and time,
+and all bodies share one memory budget. One request is parsed at a time in one thread; waiting
+spans go into the journal in one transaction in another, and each sender is answered after that
+flush. Source: OTLP specification 1.9, "OTLP/HTTP Response"; `google.rpc.Status`; RFC 1952 (gzip
+members), RFC 6454 (Origin), RFC 6750 (Bearer), RFC 9110 (Retry-After), Fetch Metadata Request
+Headers (W3C).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import sys
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from stepscope.errors import EnvironmentFault, LimitError, TraceError, UsageError
+from stepscope.formats.otlp.request import JSON, PROTOBUF, RefusedSpan, media_type, read_request
+from stepscope.receive.journal import BatchCounts, Journal, NewSpan, TraceLimits, make_entry
+from stepscope.safety.limits import MIB, Limits
+from stepscope.safety.offline import is_loopback
+from stepscope.safety.redact import scrub_message
+
+LOOPBACK = "127.0.0.1"
+# The port that OTLP/HTTP has by registration.
+USUAL_PORT = 4318
+TOKEN_VARIABLE = "STEPSCOPE_LISTEN_TOKEN"
+# Characters of a secret that nobody guesses.
+MIN_TOKEN = 32
+# Bytes of all headers; exporters send some 300.
+MAX_HEADERS = 16 * 1024
+_BROWSERS = (b"origin", b"sec-fetch-site", b"sec-fetch-mode")
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class ReceiverRefusal(NamedTuple):
+    """An answer instead of spans kept: a status, what to do about it, and when to try again."""
+
+    status: int
+    said: str
+    retry_seconds: int | None = None
+
+
+class ListenAddress(NamedTuple):
+    """Where to listen."""
+
+    host: str
+    port: int
+
+
+class BodyHeaders(NamedTuple):
+    """What a request says its body is: `kind` as `otlp_request.read` has it."""
+
+    kind: str
+    gzip: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverPolicy:
+    """What one start of the receiver accepts.
+
+    Attributes:
+        hosts: values of Host that are this machine's, lower case, with the port.
+        token: the secret; None where loopback is enough.
+    """
+
+    hosts: frozenset[str]
+    token: str | None
+
+    def refusal(self, headers: Headers) -> ReceiverRefusal | None:
+        """Return why a request is refused, whatever it asks; None where it may ask."""
+        held = list(headers)
+        if sum([len(name) + len(value) for name, value in held]) > MAX_HEADERS:
+            return ReceiverRefusal(431, f"the headers are longer than {MAX_HEADERS} bytes")
+        if any(name in _BROWSERS for name, _ in held):
+            return ReceiverRefusal(403, "a browser sent this, and no web page may send spans")
+        if self.token is not None:
+            sent = _header_values(held, b"authorization")
+            if len(sent) == 1 and _is_same_secret(sent[0], f"Bearer {self.token}"):
+                return None
+            return ReceiverRefusal(
+                401,
+                "this receiver wants its token; set OTEL_EXPORTER_OTLP_HEADERS to "
+                "authorization=Bearer%20TOKEN",
+            )
+        named = _header_values(held, b"host")
+        if len(named) != 1 or named[0].lower() not in self.hosts:
+            return ReceiverRefusal(
+                403, "the Host is not this receiver's; send to the address it printed"
+            )
+        return None
+
+
+def read_body_headers(headers: Headers) -> BodyHeaders | ReceiverRefusal:
+    """Return what a request's body is, or why it cannot be read."""
+    held = list(headers)
+    kinds, coded = _header_values(held, b"content-type"), _header_values(held, b"content-encoding")
+    kind = media_type(kinds[0]) if len(kinds) == 1 else ""
+    if kind not in {PROTOBUF, JSON}:
+        return ReceiverRefusal(415, f"spans are sent as {PROTOBUF} or {JSON}; found {kind[:60]!r}")
+    coding = coded[0].strip().lower() if coded else "identity"
+    if len(coded) > 1 or coding not in {"gzip", "identity", ""}:
+        return ReceiverRefusal(415, f"a body is sent as it is or as gzip; found {coding[:60]!r}")
+    return BodyHeaders(kind, coding == "gzip")
+
+
+def parse_address(text: str | None, token: str | None) -> ListenAddress:
+    """Return where to listen; not where others could send, unless there is a secret.
+
+    Raises:
+        UsageError: no address, or one that is not loopback and no secret, or a short one.
+
+    >>> parse_address(None, None), parse_address("[::1]:9000", None), parse_address("9000", None)
+    (Address(host='127.0.0.1', port=4318), Address(host='::1', port=9000), \
+Address(host='127.0.0.1', port=9000))
+    """
+    if token is not None and len(token) < MIN_TOKEN:
+        raise UsageError(
+            f"{TOKEN_VARIABLE} has {len(token)} characters; expected {MIN_TOKEN} or more"
+        )
+    if text is None:
+        return ListenAddress(LOOPBACK, USUAL_PORT)
+    host, colon, digits = text.rpartition(":")
+    if colon and ":" in host and not host.startswith("["):
+        host, digits = text, str(USUAL_PORT)  # an IPv6 address without a port
+    elif not colon and not digits.isdecimal():
+        host, digits = text, str(USUAL_PORT)
+    host = host.removeprefix("[").removesuffix("]") or LOOPBACK
+    host = LOOPBACK if host == "localhost" else host
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        raise UsageError(f"--listen {text!r}: expected HOST:PORT, as 127.0.0.1:4318") from None
+    if not digits.isdecimal() or not 0 <= int(digits) <= 65535:
+        raise UsageError(f"--listen {text!r}: {digits!r} is no port; expected 1 to 65535")
+    if not found.is_loopback and token is None:
+        raise UsageError(
+            f"--listen {text!r} is not loopback, so others can send too: set {TOKEN_VARIABLE} to a "
+            f"secret of {MIN_TOKEN} or more characters, or listen on {LOOPBACK}"
+        )
+    return ListenAddress(str(found), int(digits))
+
+
+def accepted_hosts(host: str, port: int) -> frozenset[str]:
+    """Return what a program may put into Host for a receiver at this address.
+
+    >>> sorted(accepted_hosts("127.0.0.1", 4318))
+    ['127.0.0.1:4318', 'localhost:4318']
+    """
+    names = {f"[{host}]" if ":" in host else host}
+    if is_loopback(host):
+        names.add("localhost")
+    with_port = {f"{name}:{port}" for name in names}
+    return frozenset(with_port | names if port == 80 else with_port)
+
+
+def _is_same_secret(given: str, secret: str) -> bool:
+    """Compare in a time that does not tell how much is right."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
+
+
+def _header_values(headers: list[tuple[bytes, bytes]], name: bytes) -> list[str]:
+    return [value.decode("latin-1").strip() for key, value in headers if key == name]
+
+
+# google.rpc.Code: INVALID_ARGUMENT, DEADLINE_EXCEEDED, PERMISSION_DENIED, RESOURCE_EXHAUSTED,
+# UNIMPLEMENTED, UNAVAILABLE, UNAUTHENTICATED.
+_CODES = {400: 3, 401: 16, 403: 7, 404: 12, 405: 12, 408: 4, 413: 8, 415: 3, 431: 8, 503: 14}
+_MAX_SAID = 500
+
+
+def answer_kept(kind: str, *, refused: int, reason: str) -> Response:
+    """Return the answer to spans that were kept, but for `answer_refused` of them."""
+    reason = scrub_message(reason)
+    if kind == JSON:
+        said = {"partialSuccess": {"rejectedSpans": str(refused), "errorMessage": reason}}
+        return Response(msgspec.json.encode(said if refused else {}), 200, media_type=JSON)
+    if not refused:
+        return Response(b"", 200, media_type=PROTOBUF)
+    partial = b"\x08" + encode_varint(refused) + _text_field(2, reason)
+    return Response(b"\x0a" + encode_varint(len(partial)) + partial, 200, media_type=PROTOBUF)
+
+
+def answer_refused(refusal: ReceiverRefusal, kind: str) -> Response:
+    """Return the answer to a request that was refused whole; the connection ends with it."""
+    code = _CODES.get(refusal.status, 2)
+    said = scrub_message(refusal.said)
+    if kind == PROTOBUF:
+        body = b"\x08" + encode_varint(code) + _text_field(2, said)
+    else:
+        kind = JSON
+        body = msgspec.json.encode({"code": code, "message": said})
+    answer = Response(body, refusal.status, media_type=kind)
+    answer.headers["Connection"] = "close"
+    if refusal.retry_seconds is not None:
+        answer.headers["Retry-After"] = str(refusal.retry_seconds)
+    if refusal.status == 405:
+        answer.headers["Allow"] = "POST"
+    return answer
+
+
+def _text_field(number: int, text: str) -> bytes:
+    raw = text[:_MAX_SAID].encode("utf-8", "replace")
+    return bytes([number << 3 | 2]) + encode_varint(len(raw)) + raw
+
+
+def encode_varint(value: int) -> bytes:
+    """Return a number as protobuf writes it.
+
+    >>> encode_varint(300).hex()
+    'ac02'
+    """
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+MAX_BODY = 20 * MIB
+# Of all bodies at once, decompressed: two of the largest, or hundreds of usual ones.
+MEMORY_BYTES = 48 * MIB
+# A refused body is read to its end, so that the answer is: so much, for so long.
+_POLITE_BYTES = MAX_BODY
+_POLITE_SECONDS = 5.0
+_GZIP = 16 + zlib.MAX_WBITS
+_BODY_TOO_LARGE = ReceiverRefusal(
+    413, f"a body of more than {MAX_BODY // MIB} MiB; send less at once"
+)
+_SENDER_GONE = ReceiverRefusal(400, "the sender went away in the middle of the body")
+_MEMORY_FULL = ReceiverRefusal(503, "too much is coming in at once; send it again", 1)
+
+
+class BodyMemory:
+    """How much memory bodies may still take."""
+
+    def __init__(self, size: int = MEMORY_BYTES) -> None:
+        """Let bodies of `size` bytes in at once."""
+        self._left = size
+
+    def take(self, size: int) -> bool:
+        """Take so much, if it is there."""
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
+
+    def give(self, size: int) -> None:
+        """Give it back."""
+        self._left += size
+
+
+class IncomingBody:
+    """A body on its way: how far it has come."""
+
+    def __init__(self, receive: Receive) -> None:
+        """Take what `receive` gives."""
+        self._receive = receive
+        self.ended = False
+        self.gone = False
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield what is left of the body as it comes in; `gone` if its sender went away."""
+        while not self.ended:
+            message = await self._receive()
+            self.gone = message["type"] == "http.disconnect"
+            self.ended = self.gone or not message.get("more_body", False)
+            yield message.get("body", b"")
+
+    async def pass_over(self) -> None:
+        """Read the rest of a body that is refused, within reason: else its sender hears nothing."""
+        left = _POLITE_BYTES
+        try:
+            async with asyncio.timeout(_POLITE_SECONDS):
+                async for piece in self.pieces():
+                    left -= len(piece)
+                    if left < 0:
+                        return
+        except TimeoutError:
+            return
+
+
+class BodyReader:
+    """One body being read; what it holds of the room is given back by `close`."""
+
+    def __init__(self, room: BodyMemory, *, gzip: bool, most: int = MAX_BODY) -> None:
+        """Read a body of `most` bytes at most."""
+        self._room = room
+        self._most = most
+        self._zip = zlib.decompressobj(_GZIP) if gzip else None
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def close(self) -> None:
+        """Give back the memory."""
+        self._parts.clear()
+        self._room.give(self._size)
+        self._size = 0
+
+    async def read(self, coming: IncomingBody, seconds: float) -> bytes | ReceiverRefusal:
+        """Return the whole body, decompressed."""
+        try:
+            async with asyncio.timeout(seconds):
+                async for piece in coming.pieces():
+                    refused = self._add(piece)
+                    if refused is not None:
+                        return refused
+        except TimeoutError:
+            coming.ended = True  # no more of it is waited for
+            return ReceiverRefusal(408, f"the body took longer than {seconds:g} seconds")
+        if coming.gone:
+            return _SENDER_GONE
+        if self._zip is not None and not self._zip.eof:
+            return ReceiverRefusal(400, "the gzip stream of the body has no end")
+        whole = b"".join(self._parts)
+        self._parts.clear()
+        return whole
+
+    def _add(self, piece: bytes) -> ReceiverRefusal | None:
+        if self._zip is None:
+            return self._hold(piece)
+        while piece:
+            if self._zip.eof:
+                self._zip = zlib.decompressobj(_GZIP)  # another member
+            try:
+                refused = self._hold(self._zip.decompress(piece, self._most + 1 - self._size))
+            except zlib.error as e:
+                return ReceiverRefusal(400, f"the body is not gzip: {e}")
+            if refused is not None:
+                return refused
+            piece = self._zip.unused_data or self._zip.unconsumed_tail
+        return None
+
+    def _hold(self, part: bytes) -> ReceiverRefusal | None:
+        if self._size + len(part) > self._most:
+            return _BODY_TOO_LARGE
+        if not self._room.take(len(part)):
+            return _MEMORY_FULL
+        self._size += len(part)
+        self._parts.append(part)
+        return None
+
+
+# Batches in one transaction: what comes in while one flush lasts is far less.
+_MOST = 256
+# Characters of a trace id that is kept; the protocol's has 32.
+_MAX_TRACE = 64
+
+
+class ParsedSpans(NamedTuple):
+    """The spans of a request as the journal keeps them, and how many were none."""
+
+    entries: list[NewSpan]
+    refused: int
+    reason: str
+
+
+class _WaitingBatch(NamedTuple):
+    entries: list[NewSpan]
+    taken: asyncio.Future[BatchCounts]
+
+
+class Intake:
+    """Reads bodies and keeps their spans; use `running` around it."""
+
+    def __init__(self, path: str, limits: Limits, bounds: TraceLimits) -> None:
+        """Keep spans in the journal at `path`."""
+        self._path = path
+        self._limits = limits
+        self._bounds = bounds
+        self._task: asyncio.Task[None] | None = None
+        self._queue: asyncio.Queue[_WaitingBatch] = asyncio.Queue()
+        # A connection belongs to the thread that opened it, so each of these has one thread.
+        self._reading = ThreadPoolExecutor(1, "reading")
+        self._writing = ThreadPoolExecutor(1, "writing")
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Self]:
+        """Keep what comes in; at the end what was promised is on disk.
+
+        Raises:
+            StoreError: the file is no journal.
+            EnvironmentFault: it cannot be written.
+        """
+        loop = asyncio.get_running_loop()
+        journal = await loop.run_in_executor(self._writing, Journal, self._path)
+        self._task = asyncio.create_task(self._work(journal))
+        try:
+            yield self
+            await self._queue.join()
+        finally:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            await loop.run_in_executor(self._writing, journal.close)
+            self._reading.shutdown()
+            self._writing.shutdown()
+
+    @property
+    def work(self) -> asyncio.Task[None]:
+        """What puts spans on disk: if it ends by itself, it is by an error."""
+        assert self._task is not None
+        return self._task
+
+    async def read(self, body: bytes, kind: str) -> ParsedSpans | ReceiverRefusal:
+        """Return the spans of a request; what is no request at all is refused."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._reading, _parse_spans, body, kind, self._limits)
+
+    async def keep(self, entries: list[NewSpan]) -> BatchCounts:
+        """Return when the spans are on disk.
+
+        Raises:
+            EnvironmentFault: the disk is full; nothing of them is kept.
+        """
+        taken: asyncio.Future[BatchCounts] = asyncio.get_running_loop().create_future()
+        await self._queue.put(_WaitingBatch(entries, taken))
+        return await taken
+
+    async def _work(self, journal: Journal) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            batch = [await self._queue.get()]
+            while len(batch) < _MOST and not self._queue.empty():
+                batch.append(self._queue.get_nowait())
+            asked = [waiting.entries for waiting in batch]
+            try:
+                taken = await loop.run_in_executor(self._writing, journal.keep, asked, self._bounds)
+            except EnvironmentFault as e:
+                for waiting in batch:
+                    if not waiting.taken.done():
+                        waiting.taken.set_exception(e)
+            else:
+                for waiting, answer in zip(batch, taken, strict=True):
+                    # A sender that has gone away waits no more; its spans are kept all the same.
+                    if not waiting.taken.done():
+                        waiting.taken.set_result(answer)
+            finally:
+                for _ in batch:
+                    self._queue.task_done()
+
+
+def _parse_spans(body: bytes, kind: str, limits: Limits) -> ParsedSpans | ReceiverRefusal:
+    entries: list[NewSpan] = []
+    refused, reason = 0, ""
+    try:
+        for item in read_request(body, kind, limits):
+            fault = (
+                item.reason if isinstance(item, RefusedSpan) else _trace_fault(item.span.trace_id)
+            )
+            if isinstance(item, RefusedSpan) or fault:
+                refused, reason = refused + 1, fault
+            else:
+                entries.append(make_entry(item.span, item.repairs))
+    except LimitError as e:
+        return ReceiverRefusal(413, str(e))
+    except TraceError as e:
+        return ReceiverRefusal(400, str(e))
+    return ParsedSpans(entries, refused, reason)
+
+
+def _trace_fault(trace: str) -> str:
+    if not trace.strip("0"):
+        return "a span needs a `traceId`"
+    return "" if len(trace) <= _MAX_TRACE else f"a `traceId` of {len(trace)} characters"
+
+
+PATH = "/v1/traces"
+# Told of what senders are not told, or do not print: how many spans of a request were refused, and
+# why; 0 where the whole request was.
+ReportRefusal = Callable[[int, str], None]
+_NO_DISK_SECONDS = 30
+
+
+class ReceiverGuard:
+    """An ASGI application around another: what may not ask gets no further."""
+
+    def __init__(self, app: ASGIApp, policy: ReceiverPolicy, tell: ReportRefusal) -> None:
+        """Guard `app`, and tell of whom it turns away."""
+        self._app = app
+        self._policy = policy
+        self._tell = tell
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer or pass on one request."""
+        if scope["type"] != "http":
+            return
+        refusal = self._policy.refusal(scope["headers"])
+        if refusal is None:
+            await self._app(scope, receive, send)
+            return
+        self._tell(0, f"{refusal.status}: {refusal.said}")
+        await IncomingBody(receive).pass_over()
+        await answer_refused(refusal, _body_kind(scope))(scope, receive, send)
+
+
+class TracesRoute:
+    """The route: reads one request and answers it."""
+
+    def __init__(self, intake: Intake, tell: ReportRefusal, seconds: float) -> None:
+        """Hand what comes within `seconds` to `intake`, and tell of what is refused."""
+        self._intake = intake
+        self._seconds = seconds
+        self._tell = tell
+        self._room = BodyMemory()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        body, coming = read_body_headers(scope["headers"]), IncomingBody(receive)
+        if isinstance(body, ReceiverRefusal):
+            answer: Response | ReceiverRefusal = body
+        else:
+            answer = await self._answer(body, coming)
+        if isinstance(answer, ReceiverRefusal):
+            self._tell(0, f"{answer.status}: {answer.said}")
+            await coming.pass_over()
+            answer = answer_refused(answer, body.kind if isinstance(body, BodyHeaders) else JSON)
+        await answer(scope, receive, send)
+
+    async def _answer(self, body: BodyHeaders, coming: IncomingBody) -> Response | ReceiverRefusal:
+        reading = BodyReader(self._room, gzip=body.gzip)
+        try:
+            whole = await reading.read(coming, self._seconds)
+            if isinstance(whole, ReceiverRefusal):
+                return whole
+            found = await self._intake.read(whole, body.kind)
+            if isinstance(found, ReceiverRefusal):
+                return found
+            try:
+                taken = await self._intake.keep(found.entries)
+            except EnvironmentFault as e:
+                return ReceiverRefusal(503, f"the spans cannot be kept: {e}", _NO_DISK_SECONDS)
+        finally:
+            reading.close()
+        count = found.refused + taken.refused
+        reason = found.reason or taken.reason
+        if count:
+            self._tell(count, reason)
+        return answer_kept(body.kind, refused=count, reason=reason)
+
+
+def make_receiver_app(
+    intake: Intake, policy: ReceiverPolicy, tell: ReportRefusal, *, body_seconds: float
+) -> ReceiverGuard:
+    """Return the application, behind its door."""
+    app = Starlette(
+        routes=[Route(PATH, TracesRoute(intake, tell, body_seconds), methods=["POST"])],
+        exception_handlers={HTTPException: _answer_http_error, Exception: _answer_bug},
+    )
+    app.router.redirect_slashes = False
+    app.state.tell = tell
+    return ReceiverGuard(app, policy, tell)
+
+
+def _body_kind(scope: Scope) -> str:
+    body = read_body_headers(scope["headers"])
+    return body.kind if isinstance(body, BodyHeaders) else JSON
+
+
+async def _answer_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    await IncomingBody(request.receive).pass_over()
+    said = f"spans are sent with POST to {PATH}"
+    asked = f"{request.method} {request.url.path}"
+    request.app.state.tell(0, f"{error.status_code}: {asked[:80]}: {said}")
+    return answer_refused(ReceiverRefusal(error.status_code, said), _body_kind(request.scope))
+
+
+async def _answer_bug(request: Request, error: Exception) -> Response:
+    # The command line writes it down, as for every bug; the sender is not told what it quotes.
+    sys.excepthook(type(error), error, error.__traceback__)
+    said = f"a bug in stepscope ({type(error).__name__}); see its terminal"
+    return answer_refused(ReceiverRefusal(500, said), _body_kind(request.scope))

@@ -1,0 +1,286 @@
+"""What a view gives to a renderer: tables, charts, pages, and the addresses between them.
+
+Values only: a renderer lays them out and computes nothing. Text may come from a trace; each
+renderer escapes it in its own way. Element ids and addresses consist of digests and numbers, so
+that no text of a trace becomes part of an address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
+from urllib.parse import urlencode
+
+PageName = Literal["overview", "run", "compare", "profile", "gates"]
+Tone = Literal["", "good", "bad", "warn", "quiet"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnInterval:
+    """An interval as it is drawn in a cell: shares of the scale, from 0 at its left to 100."""
+
+    low: float
+    value: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCell:
+    """One cell: what is read, what orders it (None last), where it leads, what is drawn in it.
+
+    `note` stands below the text, `title` is told when it is pointed at.
+    """
+
+    text: str
+    sort: float | str | None = None
+    href: str | None = None
+    note: str = ""
+    title: str = ""
+    tone: Tone = ""
+    interval: DrawnInterval | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumn:
+    """One column: its key in the address and its name; numbers stand on the right.
+
+    `href` orders the rows on the server; without it the browser orders them.
+    """
+
+    key: str
+    label: str
+    number: bool = False
+    help: str = ""
+    href: str | None = None
+    order: Literal["", "ascending", "descending"] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRow:
+    """One row; `match` is what a filter looks in, `facets` what it chooses by."""
+
+    cells: tuple[TableCell, ...]
+    match: str = ""
+    facets: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table that can be ordered and taken away as CSV; `empty` says what to run.
+
+    `csv` is where the server gives all rows; without it the browser writes what it shows.
+    """
+
+    id: str
+    caption: str
+    columns: tuple[TableColumn, ...]
+    rows: tuple[TableRow, ...]
+    empty: EmptyNotice | None = None
+    csv: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyNotice:
+    """Why there is nothing to see, and what to run."""
+
+    said: str
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A chart: the name of a specification of `report.charts`, its rows, and its table.
+
+    `alt` says in words what it shows.
+    """
+
+    id: str
+    spec: str
+    title: str
+    alt: str
+    rows: Sequence[Mapping[str, object]]
+    table: Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page: `content` is what its template reads, `charts` what the browser has to draw.
+
+    `anchor` is the id of its element: in one file with all pages, its address.
+    """
+
+    name: PageName
+    title: str
+    template: str
+    anchor: str
+    content: object
+    charts: tuple[Chart, ...] = ()
+
+
+# So much of a run's id tells it from the others in an address.
+DIGITS = 16
+
+
+def run_anchor(run: str) -> str:
+    """Return the id of the element that holds a run."""
+    return f"r-{run[:DIGITS]}"
+
+
+def step_anchor(run: str, step: int) -> str:
+    """Return the id of the element that holds one step."""
+    return f"{run_anchor(run)}-s{step}"
+
+
+def verdict_anchor(run: str, number: int) -> str:
+    """Return the id of the row that holds one verdict about a run."""
+    return f"{run_anchor(run)}-v{number}"
+
+
+def pair_anchor(first: str, second: str) -> str:
+    """Return the id of the element that holds two runs side by side."""
+    return f"c-{first[:DIGITS]}-{second[:DIGITS]}"
+
+
+class Links(Protocol):
+    """Addresses of pages; None for what is not there."""
+
+    @property
+    def kept(self) -> Mapping[str, str]:
+        """What of the present address every other one keeps: `where`, `since`, `by`."""
+
+    def page(self, name: PageName) -> str:
+        """Return the address of a page."""
+
+    def run(self, run: str, step: int | None = None) -> str | None:
+        """Return the address of a run, or of one of its steps."""
+
+    def window(self, run: str, first: int) -> str | None:
+        """Return the address of a run whose shown steps begin at `first`; None: all are shown."""
+
+    def pair(self, first: str, second: str) -> str | None:
+        """Return the address of two runs side by side."""
+
+    def groups(self, by: str, first: str, second: str) -> str | None:
+        """Return the address of two groups side by side."""
+
+    def raw(self, run: str, step: int) -> str | None:
+        """Return the address of one step as it was recorded; None where it is in the page."""
+
+    def runs(self, **query: str) -> str | None:
+        """Return the address of the runs so chosen and ordered; None: the browser does it."""
+
+
+class FileLinks:
+    """Addresses inside one file: fragments."""
+
+    def __init__(
+        self,
+        runs: Collection[str] = (),
+        pairs: Collection[tuple[str, str]] = (),
+        groups: bool = False,
+    ) -> None:
+        """Say which runs, and which pairs of runs, the file holds."""
+        self._runs = frozenset(runs)
+        self._pairs = frozenset(pairs)
+        self._groups = groups
+
+    @property
+    def kept(self) -> Mapping[str, str]:
+        """Nothing: a file is of one choice."""
+        return {}
+
+    def page(self, name: PageName) -> str:
+        """Return the address of a page."""
+        return f"#{name}"
+
+    def run(self, run: str, step: int | None = None) -> str | None:
+        """Return the address of a run of the file."""
+        if run not in self._runs:
+            return None
+        return f"#{run_anchor(run) if step is None else step_anchor(run, step)}"
+
+    def window(self, run: str, first: int) -> str | None:
+        """Return None: what a file holds of a run it shows."""
+        return None
+
+    def pair(self, first: str, second: str) -> str | None:
+        """Return the address of two runs that the file shows side by side."""
+        return f"#{pair_anchor(first, second)}" if (first, second) in self._pairs else None
+
+    def groups(self, by: str, first: str, second: str) -> str | None:
+        """Return the address of the comparison of groups, where the file has one."""
+        return "#groups-compared" if self._groups else None
+
+    def raw(self, run: str, step: int) -> str | None:
+        """Return None: the record is in the page."""
+        return None
+
+    def runs(self, **query: str) -> str | None:
+        """Return None: the browser chooses and orders."""
+        return None
+
+
+class ServerLinks:
+    """Addresses on the local server: `/`, `/run/ID`, `/compare`, `/profile`, `/gates`.
+
+    What was chosen (`where`, `since`, `by`) goes along from page to page.
+    """
+
+    def __init__(self, kept: Mapping[str, str] | None = None) -> None:
+        """Say what of the present address every other one keeps."""
+        self._kept = {key: value for key, value in (kept or {}).items() if value}
+
+    @property
+    def kept(self) -> Mapping[str, str]:
+        """What every address keeps."""
+        return self._kept
+
+    def page(self, name: PageName) -> str:
+        """Return the address of a page."""
+        return self._address("/" if name == "overview" else f"/{name}")
+
+    def run(self, run: str, step: int | None = None) -> str | None:
+        """Return the address of a run; of a step, with the window that holds it."""
+        at = f"/run/{run}"
+        if step is None:
+            return self._address(at)
+        return f"{self._address(at, step=str(step))}#{step_anchor(run, step)}"
+
+    def window(self, run: str, first: int) -> str | None:
+        """Return the address of a run whose shown steps begin at `first`."""
+        return self._address(f"/run/{run}", **{"from": str(first)})
+
+    def pair(self, first: str, second: str) -> str | None:
+        """Return the address of two runs side by side."""
+        return self._address("/compare", run=first, **{"with": second})
+
+    def groups(self, by: str, first: str, second: str) -> str | None:
+        """Return the address of two groups side by side."""
+        return self._address("/compare", by=by, a=first, b=second)
+
+    def raw(self, run: str, step: int) -> str | None:
+        """Return the address of one step as it was recorded."""
+        return f"/run/{run}/raw?step={step}"
+
+    def runs(self, **query: str) -> str | None:
+        """Return the address of the runs so chosen and ordered."""
+        return self._address("/", **query) + "#runs"
+
+    def _address(self, path: str, **query: str) -> str:
+        said = {key: value for key, value in {**self._kept, **query}.items() if value}
+        return f"{path}?{urlencode(said)}" if said else path
+
+
+class WordTable(NamedTuple):
+    """A table of words: its heading, its columns, its rows, and what stands below it."""
+
+    key: str
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+# The address of a step; None where the page does not hold it.
+StepAddress = Callable[[int], str | None]

@@ -1,0 +1,417 @@
+"""Every chart as an Altair specification, shared by pages, notebooks, PNG and SVG files.
+
+A specification is fixed and only its rows change. Rows come ready from the views: nothing is
+aggregated here or in a browser. A second mark (form, dash, text) always says what a colour says.
+Specifications that fetch data are refused. Files need the `plots` extra.
+Source: M. Okabe and K. Ito (2008), Color Universal Design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from importlib.util import find_spec
+from itertools import compress, product
+from pathlib import Path
+from typing import Any, Literal
+
+import altair as alt
+
+from stepscope.errors import ConfigError, UsageError
+from stepscope.lab.envelope import ClassifierEnvelope, SimulatedFigure
+from stepscope.report.document import Chart
+from stepscope.report.views.curve import name_curve_chart
+
+# A Vega-Lite specification, or a part of one: any JSON. The type is Altair's own freedom.
+Spec = dict[str, Any]
+
+ROWS = "rows"
+BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+SKY, PINK, GREY = "#56B4E9", "#CC79A7", "#8a8f98"
+GROUPS = [BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY]
+FORMS = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
+# What a point of a curve may be besides a score, or a label taken as one.
+MARKS = ["break", "watch", "below the gate"]
+# What stands above the curve; of labels nobody measured how far they are off.
+SCORED, LABELLED = "score", "labels as scores, their noise assumed"
+# Pixels across, where the page does not say how wide it is.
+WIDTH = 640
+# Left edge of the curve's plot, in pixels: the strips of verdicts below it begin there too.
+LEFT = 44
+
+
+def make_chart(name: str, rows: Sequence[Mapping[str, object]]) -> alt.TopLevelMixin:
+    """Return a chart with its rows, as a notebook shows it."""
+    made = CHARTS[name]()
+    return made.properties(datasets={ROWS: [dict(row) for row in rows]})
+
+
+@cache
+def make_spec(name: str) -> Spec:
+    """Return a specification without its rows: a page puts them in as the data set `rows`."""
+    made: Spec = CHARTS[name]().to_dict()
+    return made
+
+
+def _base() -> alt.Chart:
+    return alt.Chart(alt.NamedData(name=ROWS))
+
+
+def _share(title: str) -> alt.X:
+    axis = alt.Axis(format=".1f", tickCount=5)
+    return alt.X("low:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
+
+
+def _groups() -> tuple[alt.Color, alt.Shape]:
+    legend = alt.Legend(orient="top", title=None)
+    return (
+        alt.Color("group:N", scale=alt.Scale(range=GROUPS), legend=legend),
+        alt.Shape("group:N", scale=alt.Scale(range=FORMS), legend=legend),
+    )
+
+
+def _intervals(y: alt.Y, x: alt.X, *below: alt.Chart) -> alt.LayerChart:
+    """A point and its interval a row, the groups one under another; `below` is drawn first."""
+    color, shape = _groups()
+    tip = [alt.Tooltip("label:N", title=" "), alt.Tooltip("group:N", title="group"),
+           alt.Tooltip("text:N", title="value and interval")]  # fmt: skip
+    base = _base().encode(y=y, yOffset=alt.YOffset("group:N"), tooltip=tip)
+    silent = alt.Stroke("group:N", scale=alt.Scale(range=GROUPS), legend=None)
+    lines = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q", stroke=silent)
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x="value:Q", color=color, shape=shape
+    )
+    return _dressed(alt.LayerChart(layer=[*below, lines, points]), height=alt.Step(22))
+
+
+def _labels(title: str | None = None) -> alt.Y:
+    order = alt.EncodingSortField(field="order", op="min")
+    axis = alt.Axis(labelLimit=170, ticks=False, domain=False)
+    return alt.Y("label:N", title=title, sort=order, axis=axis)
+
+
+def _vector() -> alt.LayerChart:
+    return _intervals(_labels(), _share("share, with 95 % interval"))
+
+
+def _shapes() -> alt.LayerChart:
+    return _intervals(_labels(), _share("share of runs, with 95 % interval"))
+
+
+def _gates() -> alt.LayerChart:
+    x = alt.X("low:Q", title="estimate, with 90 % interval", axis=alt.Axis(tickCount=5))
+    return _intervals(_labels(), x)
+
+
+def _effects() -> alt.LayerChart:
+    x = alt.X("low:Q", title="second minus first, with 95 % interval", axis=alt.Axis(tickCount=5))
+    zero = _base().mark_rule(strokeDash=[4, 4], color=GREY).encode(x=alt.datum(0))
+    return _intervals(_labels(), x, zero)
+
+
+def _earned() -> alt.LayerChart:
+    """Cases by share of the path's sub-goals and by pass rate; the area counts cases."""
+    domain = alt.Scale(domain=[-0.06, 1.06], nice=False)
+    axis = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2f")
+    color, shape = _groups()
+    points = _base().mark_point(filled=True, opacity=0.75).encode(
+        x=alt.X("path:Q", title="path: share of sub-goals reached", scale=domain, axis=axis),
+        y=alt.Y("passed:Q", title="outcome: pass rate", scale=domain, axis=axis),
+        size=alt.Size(
+            "cases:Q",
+            scale=alt.Scale(range=[0, 500]),
+            legend=alt.Legend(
+                orient="bottom",
+                title="cases",
+                format="d",
+                tickMinStep=1,
+                tickCount=4,
+                symbolFillColor=GREY,
+                # No point counts none.
+                labelExpr="datum.value > 0 ? datum.label : ''",
+            ),
+        ),
+        color=color,
+        shape=shape,
+        tooltip=[
+            alt.Tooltip("group:N", title="group"),
+            alt.Tooltip("cases:Q", title="cases here"),
+            alt.Tooltip("named:N", title="for example"),
+            alt.Tooltip("path:Q", title="path", format=".2f"),
+            alt.Tooltip("passed:Q", title="pass rate", format=".2f"),
+        ],
+    )  # fmt: skip
+    edge = {"x": alt.datum(0), "y": alt.datum(0), "x2": alt.datum(1), "y2": alt.datum(1)}
+    agree = _base().mark_rule(strokeDash=[4, 4], color=GREY).encode(**edge)
+    return _dressed(alt.LayerChart(layer=[agree, points]), height=260)
+
+
+def _axes() -> alt.LayerChart:
+    """The failure profile: axes down, groups across, the share of faulty runs in words too."""
+    base = _base().encode(
+        x=alt.X("group:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=180)),
+        y=_labels(),
+        tooltip=[
+            alt.Tooltip("label:N", title="axis"),
+            alt.Tooltip("group:N", title="group"),
+            alt.Tooltip("text:N", title="incorrect"),
+            alt.Tooltip("judged:N", title="judged"),
+        ],
+    )
+    scale = alt.Scale(domain=[0, 1], range=["#f5f1e8", RED])
+    cells = base.mark_rect(stroke="#888", strokeWidth=0.5).encode(
+        color=alt.Color(
+            "value:Q", scale=scale, legend=alt.Legend(title="share incorrect", orient="bottom")
+        )
+    )
+    text: Spec = {"lineBreak": "\n", "fontSize": 12, "dy": -7}
+    words = base.transform_filter("isValid(datum.value)").mark_text(color="#111", **text)
+    absent = base.transform_filter("!isValid(datum.value)").mark_text(color=GREY, fontSize=11)
+    layers = [cells, words.encode(text="text:N"), absent.encode(text="text:N")]
+    return _dressed(alt.LayerChart(layer=layers), height=alt.Step(44))
+
+
+def _judges() -> alt.LayerChart:
+    """A panel: aspects down, judges across; where there is little room, shares alone in words."""
+    column = alt.EncodingSortField(field="column", op="min")
+    room = alt.ExprRef("max(bandwidth('x') - 4, 24)")
+    head = alt.Axis(orient="top", labelAngle=0, labelLimit=room)
+    base = _base().encode(
+        x=alt.X("group:N", title=None, sort=column, axis=head),
+        y=_labels(),
+        tooltip=[
+            alt.Tooltip("label:N", title="aspect"),
+            alt.Tooltip("group:N", title="judge"),
+            alt.Tooltip("text:N", title="at fault"),
+            alt.Tooltip("judged:N", title="judged"),
+        ],
+    )
+    scale = alt.Scale(domain=[0, 1], range=["#f5f1e8", RED])
+    legend = alt.Legend(title="share at fault", orient="bottom")
+    cells = base.mark_rect(stroke="#888", strokeWidth=0.5).encode(
+        color=alt.Color("value:Q", scale=scale, legend=legend)
+    )
+    wide, narrow = (alt.ExprRef(f"bandwidth('x') {than} 84 ? 1 : 0") for than in (">=", "<"))
+    text: Spec = {"lineBreak": "\n", "fontSize": 12, "color": "#111"}
+    there = base.transform_filter("isValid(datum.value)")
+    whole = there.mark_text(opacity=wide, dy=-7, **text).encode(text="text:N")
+    short = there.mark_text(opacity=narrow, **text).encode(text="short:N")
+    absent = base.transform_filter("!isValid(datum.value)").mark_text(color=GREY, text="-")
+    return _dressed(alt.LayerChart(layer=[cells, whole, short, absent]), height=alt.Step(36))
+
+
+def _curve(*panels: str, labels: bool = False) -> alt.VConcatChart:
+    """The score with its noise, and above it what is known of the break, of time and of money."""
+    views = [*(PANELS[name](labels) for name in panels), _scores(labels)]
+    made: alt.VConcatChart = alt.vconcat(*views, spacing=4).resolve_scale(x="shared")
+    made = made.configure_view(stroke=None)
+    return made
+
+
+def _panel(view: alt.Chart | alt.LayerChart, title: str, height: int) -> alt.Chart | alt.LayerChart:
+    words = alt.TitleParams(title, anchor="start", fontSize=11, fontWeight="normal", offset=2)
+    return view.properties(height=height, width=WIDTH, title=words)
+
+
+def _across(axis: alt.Axis | None = None) -> Spec:
+    """From the left to the right edge of a step's column."""
+    x = alt.X("from:Q", title=None, axis=axis, scale=alt.Scale(zero=False, nice=False, padding=0))
+    return {"x": x, "x2": "to:Q", "href": "href:N"}
+
+
+def _left(ticks: int, **more: Any) -> alt.Axis:
+    return alt.Axis(tickCount=ticks, minExtent=LEFT, maxExtent=LEFT, title=None, **more)
+
+
+def _bars(field: str, title: str, color: str) -> alt.Chart:
+    y = alt.Y(f"{field}:Q", title=None, axis=_left(2))
+    tip = [alt.Tooltip("step:Q"), alt.Tooltip(f"{field}:Q", title=title, format=".3~g")]
+    made: alt.Chart = (
+        _base().mark_bar(color=color).encode(**_across(), y=y, y2=alt.datum(0), tooltip=tip)
+    )
+    return made
+
+
+def _breaks(labels: bool) -> alt.Chart | alt.LayerChart:
+    bars = _bars("break_probability", "probability that it broke here", RED)
+    by = ", by these labels" if labels else ""
+    return _panel(bars, f"probability that the run broke here{by}", 40)
+
+
+def _latency(_: bool) -> alt.Chart | alt.LayerChart:
+    return _panel(_bars("latency_s", "seconds", GREY), "latency, seconds", 32)
+
+
+def _cost(_: bool) -> alt.Chart | alt.LayerChart:
+    return _panel(_bars("cost_usd", "usd", GREY), "cost, usd", 32)
+
+
+PANELS: dict[str, Callable[[bool], alt.Chart | alt.LayerChart]] = {
+    "latency": _latency,
+    "cost": _cost,
+    "break": _breaks,
+}
+
+
+def _scores(labels: bool) -> alt.Chart | alt.LayerChart:
+    base = _base()
+    y = alt.Y(
+        "score:Q",
+        title=None,
+        scale=alt.Scale(domain=[0, 1]),
+        axis=_left(3, values=[0, 0.5, 1], format=".1f"),
+    )
+    below = alt.Axis(title="step", tickMinStep=1, format="d", grid=False)
+    # Every step has its width, scored or not, and leads to itself.
+    steps = base.mark_rect(opacity=0).encode(**_across(below), tooltip=[alt.Tooltip("step:Q")])
+    broke = base.transform_filter("datum.in_break").mark_rect(color=RED, opacity=0.16)
+    scored = base.transform_filter("isValid(datum.score)")
+    color, dash = (GREY, [4, 3]) if labels else (BLUE, [1, 0])
+    noise = scored.mark_area(color=color, opacity=0.15).encode(x="step:Q", y="low:Q", y2="high:Q")
+    line = scored.mark_line(color=color, strokeWidth=1.5, strokeDash=dash).encode(x="step:Q", y=y)
+    domain = ["label" if labels else "score", *MARKS]
+    kinds = alt.Scale(domain=domain, range=[color, RED, ORANGE, PINK])
+    forms = alt.Scale(domain=domain, range=["circle", "triangle-down", "diamond", "square"])
+    legend = alt.Legend(orient="top", title=None)
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x="step:Q",
+        y=y,
+        href="href:N",
+        color=alt.Color("kind:N", scale=kinds, legend=legend),
+        shape=alt.Shape("kind:N", scale=forms, legend=legend),
+        tooltip=[
+            alt.Tooltip("step:Q"),
+            alt.Tooltip("score:Q", format=".2f"),
+            alt.Tooltip("kind:N", title=" "),
+        ],
+    )
+    layers = alt.LayerChart(layer=[broke.encode(**_across(below)), steps, noise, line, points])
+    return _panel(layers, LABELLED if labels else SCORED, 150)
+
+
+def _dressed(view: alt.LayerChart, height: float | alt.Step) -> alt.LayerChart:
+    made: alt.LayerChart = view.properties(width=WIDTH, height=height).configure_view(stroke=None)
+    return made
+
+
+CHARTS: dict[str, Callable[[], alt.LayerChart | alt.VConcatChart]] = {
+    "vector": _vector,
+    "earned": _earned,
+    "shapes": _shapes,
+    "axes": _axes,
+    "panel": _judges,
+    "effects": _effects,
+    "gates": _gates,
+    **{
+        name_curve_chart(*panels, labels=labels): partial(_curve, *panels, labels=labels)
+        for labels in (False, True)
+        for panels in (tuple(compress(PANELS, chosen)) for chosen in product((0, 1), repeat=3))
+    },
+}
+
+
+KINDS: dict[str, Literal["png", "svg"]] = {".png": "png", ".svg": "svg"}
+PANEL = 200
+# What two standard errors may not leave.
+LEAST, MOST = 0.0, 1.0
+
+
+def save_envelope_chart(envelope: ClassifierEnvelope, path: Path) -> None:
+    """Write the picture; its kind is the ending of the file, `.png` or `.svg`.
+
+    Raises:
+        UsageError: another ending.
+        ConfigError: the `plots` extra is not installed.
+    """
+    check_picture_path(path)
+    make_envelope_chart(envelope).save(str(path), format=KINDS[path.suffix.lower()], scale_factor=2)
+
+
+def check_picture_path(path: Path) -> None:
+    """Refuse what `save_envelope_chart` would refuse, before an hour of simulation.
+
+    Raises:
+        UsageError: an ending that is no picture.
+        ConfigError: the `plots` extra is not installed.
+    """
+    if path.suffix.lower() not in KINDS:
+        raise UsageError(f"{path}: a picture ends in .png or .svg")
+    if find_spec("vl_convert") is None:
+        raise ConfigError("a picture needs vl-convert-python: pip install 'stepscope[plots]'")
+
+
+def make_envelope_chart(envelope: ClassifierEnvelope) -> alt.FacetChart:
+    """Return the picture as an Altair chart, as a notebook shows it."""
+    rows = _rows(envelope)
+    names = _met(rows, "classifier")
+    spread = alt.Scale(zero=False, padding=12)
+    base = alt.Chart().encode(x=alt.X("sigma:Q", title="noise of a score (sigma)", scale=spread))
+    y = alt.Y("value:Q", title="named right", scale=alt.Scale(domain=[0, 1]))
+    legend = alt.Legend(title=None, orient="top")
+    hues = alt.Scale(domain=names, range=GROUPS[: len(names)])
+    forms = alt.Scale(domain=names, range=FORMS[: len(names)])
+    color = alt.Color("classifier:N", scale=hues, legend=legend)
+    form = alt.Shape("classifier:N", scale=forms, legend=legend)
+    lines = base.mark_line(strokeWidth=1.5).encode(y=y, color=color)
+    points = base.mark_point(filled=True, size=45, opacity=1).encode(y=y, color=color, shape=form)
+    limits = alt.Y("low:Q", title="named right")
+    bars = base.mark_rule().encode(y=limits, y2="high:Q", color=color)
+    made: alt.FacetChart = (
+        alt.layer(lines, bars, points, data=alt.InlineData(values=rows))
+        .properties(width=PANEL, height=0.7 * PANEL)
+        .facet(
+            column=alt.Column("steps:N", title=None, sort=_met(rows, "steps")),
+            row=alt.Row("kind:N", title=None, sort=_met(rows, "kind")),
+        )
+    )
+    return made
+
+
+def _met(rows: list[dict[str, str | float]], field: str) -> list[str]:
+    """Return the values of a field in the order in which they come."""
+    return list(dict.fromkeys(str(row[field]) for row in rows))
+
+
+def _rows(envelope: ClassifierEnvelope) -> list[dict[str, str | float]]:
+    return [
+        {
+            "classifier": row.classifier,
+            "kind": f"{row.generator}, {row.noise}",
+            "steps": f"{row.n} steps",
+            "sigma": row.sigma,
+            "value": row.accuracy.value,
+            "low": max(row.accuracy.value - 2 * row.accuracy.error, LEAST),
+            "high": min(row.accuracy.value + 2 * row.accuracy.error, MOST),
+        }
+        for row in envelope.rows
+        if isinstance(row.accuracy, SimulatedFigure)
+    ]
+
+
+# Pixels of a PNG for each of the specification's: sharp on a slide.
+SCALE = 2.0
+
+
+def write_plots(drawn: Mapping[str, Chart], folder: str | Path) -> list[Path]:
+    """Write charts to a folder, each as PNG and SVG under its name; return the files.
+
+    Raises:
+        ConfigError: the extra is not installed.
+    """
+    try:
+        import vl_convert
+    except ImportError as e:
+        raise ConfigError(
+            "pictures of charts need vl-convert: pip install 'stepscope[plots]'"
+        ) from e
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, chart in drawn.items():
+        spec = make_chart(chart.spec, chart.rows).to_dict()
+        png, svg = place / f"{name}.png", place / f"{name}.svg"
+        png.write_bytes(vl_convert.vegalite_to_png(spec, scale=SCALE, allowed_base_urls=[]))
+        text = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
+        svg.write_text(text, encoding="utf-8", newline="\n")
+        written += [png, svg]
+    return written

@@ -1,0 +1,607 @@
+"""What judges say of a report's runs, as tables and charts.
+
+Nothing is computed here. Names of judges, runs and labels are as the records hold them; renderers
+escape them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from stepscope.report import words
+from stepscope.report.document import (
+    Chart,
+    Links,
+    Table,
+    TableCell,
+    TableColumn,
+    TableRow,
+    WordTable,
+)
+from stepscope.report.panel_types import (
+    BehaviourOnset,
+    Figure,
+    PairAgreement,
+    Panel,
+    PanelGroup,
+    Panels,
+    PanelVote,
+    name_rubric,
+)
+from stepscope.report.views.vector import MOST_GROUPS, draw_interval
+from stepscope.report.words import shorten_names
+from stepscope.values import Estimate, Unmeasured
+
+
+class JudgeNames(dict[str, str]):
+    """What judges are called; who is no judge of the report keeps its name."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+def name_judges(found: Panels) -> JudgeNames:
+    """Return what the judges of a report are called."""
+    sitting = dict.fromkeys(m.judge for panel in found.panels for m in panel.members)
+    raters = dict.fromkeys(name for one in found.agreement for name in one.judges)
+    return JudgeNames(shorten_names(dict.fromkeys([*found.judges, *sitting, *raters])))
+
+
+def format_share_of(figure: Figure) -> str:
+    """Return a share with its interval, how many it is of, and the worst case where there is one.
+
+    Of what is absent, the kind.
+    """
+    if isinstance(figure, Unmeasured):
+        return f"- {figure.kind}"
+    said = (
+        f"{words.format_share(figure.value)} {words.format_interval('share', figure)} of "
+        f"{figure.n:,}"
+    )
+    worst = words.format_bounds("share", figure).removeprefix("worst case ").replace(" to ", "-")
+    return f"{said} ({worst})" if worst else said
+
+
+def tabulate_shares(found: Panels) -> Iterator[WordTable]:
+    """Yield the failure profile: of one group by judge, of several by group, any and all."""
+    titles = [group.title for group in found.panels[0].groups] if found.panels else []
+    if len(titles) == 1:
+        yield _one_group(found.panels, name_judges(found))
+    elif titles:
+        yield _many_groups(found.panels, titles, "any", name_judges(found))
+        yield _many_groups(found.panels, titles, "all", name_judges(found))
+
+
+def _one_group(panels: Sequence[Panel], names: Mapping[str, str]) -> WordTable:
+    judges = list(dict.fromkeys(m.judge for panel in panels for m in panel.members))
+    judges.sort(key=lambda judge: judge == "rules")
+    summed = any(panel.groups[0].votes for panel in panels)
+    rows = []
+    for panel in panels:
+        group = panel.groups[0]
+        seats = {seat.judge: format_share_of(seat.failing) for seat in group.seats}
+        votes = _both(group) if summed else ()
+        rows.append((panel.title, *votes, *(seats.get(judge, "-") for judge in judges)))
+    both = ("any judge", "all judges") if summed else ()
+    head = ("", *both, *(names[judge] for judge in judges))
+    return WordTable("panel", "At fault, by judge", head, tuple(rows), tuple(_notes(panels, names)))
+
+
+def _both(group: PanelGroup) -> tuple[str, str]:
+    if not group.votes:
+        return "-", "-"
+    return format_share_of(group.votes[0].any), format_share_of(group.votes[0].all)
+
+
+def _many_groups(
+    panels: Sequence[Panel], titles: Sequence[str], how: str, names: Mapping[str, str]
+) -> WordTable:
+    rows = []
+    for panel in panels:
+        cells = []
+        for group in panel.groups:
+            figure = _summed(group, how)
+            cells.append("-" if figure is None else format_share_of(figure))
+        rows.append((panel.title, *cells))
+    title = "At fault: any judge" if how == "any" else "At fault: all judges"
+    notes = (*_notes(panels, names), "each judge alone: --json") if how == "all" else ()
+    return WordTable(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
+
+
+def _summed(group: PanelGroup, how: str) -> Figure | None:
+    if group.votes:
+        return group.votes[0].any if how == "any" else group.votes[0].all
+    return group.seats[0].failing if group.seats and how == "any" else None
+
+
+def _notes(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
+    """Yield whose verdicts are summed up, what they left open, and what the shares speak of."""
+    sitting = [group.votes[0] for p in panels for group in p.groups if group.votes]
+    for judges in dict.fromkeys(vote.judges for vote in sitting):
+        part = sum(vote.incomplete for vote in sitting if vote.judges == judges)
+        left = f"; {part:,} run verdicts left out" if part else ""
+        yield f"any, all: over the runs that {_and([names[j] for j in judges])} answered{left}"
+    yield from _lost(panels, names)
+    if any(_bounded(panel) for panel in panels):
+        yield "in brackets: the share if all runs without a yes or no were at fault, or none"
+    if any(panel.drawn for panel in panels):
+        yield "runs were drawn: each share is weighed, and speaks of all that could have been"
+    left_out = sum(seat.not_judged for p in panels for group in p.groups for seat in group.seats)
+    if left_out:
+        yield "shares are of the judged runs; others are in no share"
+
+
+def _bounded(panel: Panel) -> bool:
+    figures = [seat.failing for group in panel.groups for seat in group.seats]
+    return any(isinstance(f, Estimate) and words.format_bounds("share", f) for f in figures)
+
+
+def _lost(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
+    by_judge: dict[str, dict[str, int]] = {}
+    for panel in panels:
+        for group in panel.groups:
+            for seat in group.seats:
+                held = by_judge.setdefault(seat.judge, {})
+                for why, n in seat.lost.items():
+                    held[why] = held.get(why, 0) + n
+    for judge, lost in by_judge.items():
+        if lost:
+            yield f"no yes or no from {names[judge]}: {format_counts(lost)}"
+
+
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Return counts as words, the largest first.
+
+    >>> format_counts({"refused": 1, "uncertain": 3})
+    '3 uncertain, 1 refused'
+    """
+    order = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{n:,} {name}" for name, n in order)
+
+
+def _and(names: Sequence[str]) -> str:
+    return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]
+
+
+# Disputed runs and flags that people are shown; JSON has all.
+SHOWN = 5
+# Remarks on coefficients that people are shown; most repeat each other.
+SENTENCES = 2
+MOST_FLAGS = 12
+# Steps named of one verdict.
+CITED = 6
+
+
+def tabulate_panels(found: Panels) -> list[WordTable]:
+    """Return every table that has rows, in the order in which they are read."""
+    all_ = (
+        *tabulate_shares(found),
+        tabulate_claims(found),
+        tabulate_agreement(found),
+        tabulate_disputes(found),
+        tabulate_trace(found),
+        tabulate_patterns(found),
+        tabulate_behaviours(found),
+        tabulate_answers(found),
+        tabulate_flags(found),
+        tabulate_costs(found),
+    )
+    return [sheet for sheet in all_ if sheet.rows or sheet.notes]
+
+
+def tabulate_claims(found: Panels) -> WordTable:
+    """Return the comparisons of groups that survive Holm, and how many were made."""
+    made = [(panel, c) for panel in found.panels for c in panel.claims if c.p is not None]
+    rows = tuple(
+        (
+            panel.title,
+            f"{claim.second} against {claim.first}",
+            _difference(claim.effect),
+            _p(claim.p_adjusted),
+        )
+        for panel, claim in made
+        if claim.survives
+    )
+    n = len(made)
+    note = f"{len(rows):,} of {n:,} comparisons of groups survive{'s' * (len(rows) == 1)} Holm"
+    head = ("", "groups", "difference", "p, Holm")
+    return WordTable("claims", "Groups that differ", head, rows, (note,) if n else ())
+
+
+def _difference(figure: Figure) -> str:
+    if isinstance(figure, Unmeasured):
+        return "-"
+    text = words.format_share(figure.value)
+    signed = text if text.startswith("-") else f"+{text}"
+    return f"{signed} {words.format_interval('share', figure)}"
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return "-"
+    return "<.001" if p < 0.001 else words.format_share(p)
+
+
+def tabulate_agreement(found: Panels) -> WordTable:
+    """Return how far each pair of judges agrees."""
+    names = name_judges(found)
+    rows = tuple(_agreed(one, names) for one in found.agreement)
+    head = ("", "judges", "same", "kappa", "AC1", "cites")
+    said = [f"{name_rubric(one.rubric)}: {one.sentence}" for one in found.agreement if one.sentence]
+    notes = list(dict.fromkeys(said))
+    if len(notes) > SENTENCES:
+        more = f"and {len(notes) - SENTENCES:,} more such remarks: stepscope agree"
+        notes = [*notes[:SENTENCES], more]
+    same = "same: share of equal answers; cites: of the steps that either cites, those that both do"
+    return WordTable("agreement", "Agreement", head, rows, (same, *notes) if rows else ())
+
+
+def _agreed(one: PairAgreement, names: Mapping[str, str]) -> tuple[str, ...]:
+    figures = (_of(one.raw), _bare(one.kappa), _bare(one.ac1), _value(one.cites))
+    about = name_rubric(one.rubric) + (" (steps)" if one.unit == "steps" else "")
+    return (about, " x ".join(names[judge] for judge in one.judges), *figures)
+
+
+def _bare(figure: Figure) -> str:
+    if isinstance(figure, Unmeasured):
+        return f"- {figure.kind}"
+    return f"{words.format_share(figure.value)} {words.format_interval('share', figure)}"
+
+
+def _of(figure: Figure) -> str:
+    return _value(figure) if isinstance(figure, Unmeasured) else f"{_value(figure)} of {figure.n:,}"
+
+
+def _value(figure: Figure) -> str:
+    if isinstance(figure, Unmeasured):
+        return f"- {figure.kind}"
+    return words.format_share(figure.value)
+
+
+def tabulate_disputes(found: Panels) -> WordTable:
+    """Return the runs on which families disagree: material for the rubric, no sample."""
+    names = name_judges(found)
+    rows = tuple(
+        (
+            one.name if one.step is None else f"{one.name} step {one.step}",
+            name_rubric(one.rubric),
+            " · ".join(f"{names[judge]} {label}" for judge, label in one.answers.items()),
+            _steps(one.steps),
+        )
+        for one in found.queue[:SHOWN]
+    )
+    more = found.n_disputed - len(rows)
+    notes = [f"and {more:,} more: stepscope agree --queue"] if more > 0 else []
+    notes += ["chosen for being disputed: no rate is computed on these"] if rows else []
+    head = ("run", "about", "answers", "cites")
+    return WordTable("queue", "Disputed", head, rows, tuple(notes))
+
+
+def _steps(steps: Sequence[int]) -> str:
+    said = " ".join(str(step) for step in steps[:CITED])
+    return said + " ..." if len(steps) > CITED else said or "-"
+
+
+def tabulate_trace(found: Panels) -> WordTable:
+    """Return one run worked through: its aspects by judge, then the steps cited in common."""
+    worked = found.trace
+    head = ("about", "answers", "cited by two or more")
+    if worked is None:
+        return WordTable("trace", "", head, ())
+    names = name_judges(found)
+    rows = [
+        (
+            name_rubric(line.rubric),
+            " · ".join(
+                f"{names[one.judge]} {one.label}"
+                + ("" if one.confidence is None else f" {words.format_score(one.confidence)}")
+                for one in line.answers
+            ),
+            _steps(line.common),
+        )
+        for line in worked.lines
+    ]
+    notes = tuple(f"{one.step} {one.actor}: {one.text}" for one in worked.steps)
+    title = f"Worked through: {worked.name} ({worked.outcome})"
+    return WordTable("trace", title, head, tuple(rows), notes)
+
+
+def tabulate_patterns(found: Panels) -> WordTable:
+    """Return how often each pattern of step labels shows, and what to do about it."""
+    rows = tuple(
+        (
+            one.name.replace("_", " "),
+            *_whose(one.judge, one.group, found),
+            format_share_of(one.share),
+            ", ".join(one.runs) or "-",
+        )
+        for one in found.patterns
+        if one.n
+    )
+    advice = dict.fromkeys(
+        f"{one.name.replace('_', ' ')}: {one.advice}" for one in found.patterns if one.n
+    )
+    none = [one for one in found.patterns if not one.n]
+    if none:
+        names = dict.fromkeys(one.name.replace("_", " ") for one in none)
+        shown = {one.name.replace("_", " ") for one in found.patterns if one.n}
+        left = [name for name in names if name not in shown]
+        advice |= {f"none in any labelled run: {', '.join(left)}": None} if left else {}
+    head = ("", *_who(found), "share of runs", "for example")
+    return WordTable("patterns", "Patterns of steps", head, rows, tuple(advice))
+
+
+def _several(found: Panels) -> bool:
+    return bool(found.panels) and len(found.panels[0].groups) > 1
+
+
+def _who(found: Panels) -> tuple[str, ...]:
+    return ("judge", "group") if _several(found) else ("judge",)
+
+
+def _whose(judge: str, group: str, found: Panels) -> tuple[str, ...]:
+    name = name_judges(found)[judge]
+    return (name, group) if _several(found) else (name,)
+
+
+def tabulate_behaviours(found: Panels) -> WordTable:
+    """Return where each behaviour begins in a run, and how it spreads over it."""
+    rows = tuple(
+        (name_rubric(one.rubric), *_whose(one.judge, one.group, found), *_onset(one))
+        for one in found.onsets
+    )
+    head = ("", *_who(found), "runs with it", "begins at", "share of steps, by tenth of the run")
+    notes = ("begins at: median place of its first step, 0 the run's first and 1 its last",)
+    return WordTable("behaviours", "Behaviours", head, rows, notes if rows else ())
+
+
+def _onset(one: BehaviourOnset) -> tuple[str, str, str]:
+    spread = (
+        "-" if isinstance(tenth, Unmeasured) else words.format_score(tenth.value)
+        for tenth in one.tenths
+    )
+    begins = one.onset
+    at = (
+        "-"
+        if isinstance(begins, Unmeasured)
+        else f"{words.format_share(begins.value)} {_limits(begins)}"
+    )
+    return format_share_of(one.runs), at.strip(), " ".join(spread)
+
+
+def _limits(figure: Figure) -> str:
+    said = "" if isinstance(figure, Unmeasured) else words.format_interval("share", figure)
+    return "" if said == "-" else said
+
+
+def tabulate_answers(found: Panels) -> WordTable:
+    """Return the answers to rubrics that have none against the agent."""
+    rows = tuple(
+        (
+            name_rubric(one.rubric),
+            *_whose(one.judge, one.group, found),
+            format_counts(one.counts) or "-",
+            format_counts(one.lost) or "0",
+        )
+        for one in found.answers
+    )
+    head = ("", *_who(found), "answers", "without one")
+    return WordTable("answers", "Other answers", head, rows)
+
+
+def tabulate_flags(found: Panels) -> WordTable:
+    """Return what weakens these verdicts."""
+    names = name_judges(found)
+    rows = tuple(
+        (one.kind, names[one.judge] or "-", f"{one.n:,}", one.said, ", ".join(one.runs[:2]) or "-")
+        for one in found.flags[:MOST_FLAGS]
+    )
+    more = len(found.flags) - len(rows)
+    notes = (f"and {more:,} more",) if more > 0 else ()
+    head = ("flag", "judge", "runs", "what", "for example")
+    return WordTable("flags", "What weakens these verdicts", head, rows, notes)
+
+
+def tabulate_costs(found: Panels) -> WordTable:
+    """Return what each judge took."""
+    rows = tuple(
+        (
+            one.judge,
+            f"{one.calls:,}",
+            _count(one.input_tokens),
+            _count(one.cached_tokens),
+            _count(one.output_tokens),
+            _usd(one.usd, one.unpriced),
+            "-" if one.usd_saved is None else words.format_number("cost_usd", one.usd_saved),
+        )
+        for one in found.costs
+    )
+    head = ("judge", "calls", "tokens in", "of these cached", "out", "paid", "saved by the cache")
+    return WordTable("costs", "What the judges took", head, rows)
+
+
+def _count(tokens: int | None) -> str:
+    return "-" if tokens is None else f"{tokens:,}"
+
+
+def _usd(usd: float | None, unpriced: int) -> str:
+    if usd is None:
+        return "price unknown"
+    said = words.format_number("cost_usd", usd)
+    return f"{said}, {unpriced:,} without a price" if unpriced else said
+
+
+# The table of shares stands in full below the pictures, not as in a terminal.
+_LAID_OUT = "panel"
+# A name of a judge longer than this does not fit above its column.
+LONGEST = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelTableView:
+    """A table with what is said below it."""
+
+    title: str
+    table: Table | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelsView:
+    """What the template of the profile reads of judges."""
+
+    charts: tuple[Chart, ...]
+    shares: Table | None
+    notes: tuple[str, ...]
+    sheets: tuple[PanelTableView, ...]
+
+
+def view_panels(found: Panels, links: Links) -> PanelsView:
+    """Return what judges say as pictures and tables."""
+    all_ = tabulate_panels(found)
+    shares = _shares(found)
+    notes = dict.fromkeys(n for sheet in all_ if sheet.key.startswith(_LAID_OUT)
+                          for n in sheet.notes if "--json" not in n)  # fmt: skip
+    return PanelsView(
+        charts=tuple(_charts(found, shares)) if shares is not None else (),
+        shares=shares,
+        notes=tuple(notes),
+        sheets=tuple(
+            PanelTableView(title=sheet.title, table=_table(sheet, found, links), notes=sheet.notes)
+            for sheet in all_
+            if not sheet.key.startswith(_LAID_OUT)
+        ),
+    )
+
+
+def chart_panels(found: Panels) -> tuple[Chart, ...]:
+    """Return the pictures alone, one for each group of runs."""
+    shares = _shares(found)
+    return () if shares is None else tuple(_charts(found, shares))
+
+
+def _charts(found: Panels, table: Table) -> Iterator[Chart]:
+    """Yield a picture for each group, aspects down and judges across, any and all before them."""
+    titles = [group.title for group in found.panels[0].groups]
+    names = _called(found)
+    for at, title in enumerate(titles[:MOST_GROUPS]):
+        rows = [
+            {"label": panel.title, "order": order, **row}
+            for order, panel in enumerate(found.panels)
+            for row in _cells(panel.groups[at], names)
+        ]
+        yield Chart(
+            id=f"panel-chart-{at}",
+            spec="panel",
+            title=f"Share of runs at fault, by judge: {title}",
+            alt="Aspects by judges; each cell has the share and its 95 % interval in words.",
+            rows=rows,
+            table=table,
+        )
+
+
+def _cells(group: PanelGroup, names: Mapping[str, str]) -> Iterator[dict[str, object]]:
+    said = _first(group.votes)
+    figures = [*said, *((names[seat.judge], seat.failing) for seat in group.seats)]
+    for column, (name, figure) in enumerate(figures):
+        # Judges stand behind any and all, by name, wherever one of them is missing.
+        place = column if column < len(said) else 2 + list(names.values()).index(name)
+        yield {
+            "group": name,
+            "column": place,
+            "value": figure.value if isinstance(figure, Estimate) else None,
+            "text": _words(figure),
+            "short": words.format_score(figure.value) if isinstance(figure, Estimate) else "-",
+            "judged": figure.n if isinstance(figure, Estimate) else 0,
+        }
+
+
+def _first(votes: Sequence[PanelVote]) -> list[tuple[str, Figure]]:
+    return [("any", votes[0].any), ("all", votes[0].all)] if votes else []
+
+
+def _called(found: Panels) -> dict[str, str]:
+    judges = dict.fromkeys(member.judge for panel in found.panels for member in panel.members)
+    order = sorted(judges, key=lambda judge: (judge == "rules", judge))
+    return {name: short[:LONGEST] for name, short in shorten_names(order).items()}
+
+
+def _words(figure: Figure) -> str:
+    if isinstance(figure, Unmeasured):
+        return "not judged"
+    return f"{words.format_share(figure.value)}\n{words.format_interval('share', figure)}"
+
+
+def _shares(found: Panels) -> Table | None:
+    """Return every share: a row for each group, aspect and judge, any and all among them."""
+    rows = [row for panel in found.panels for group in panel.groups
+            for row in _rows(panel.title, group)]  # fmt: skip
+    if not rows:
+        return None
+    columns = (
+        TableColumn(key="group", label="group"),
+        TableColumn(key="aspect", label="aspect"),
+        TableColumn(key="judge", label="judge"),
+        TableColumn(key="share", label="at fault", number=True),
+        TableColumn(key="interval", label="95 % interval"),
+        TableColumn(key="worst", label="worst case"),
+        TableColumn(key="judged", label="judged", number=True),
+        TableColumn(key="lost", label="no yes or no"),
+    )
+    caption = "Panels: runs at fault among those that a judge answered"
+    return Table(id="panel-table", caption=caption, columns=columns, rows=tuple(rows))
+
+
+def _rows(aspect: str, group: PanelGroup) -> Iterator[TableRow]:
+    for vote in group.votes:
+        of = ", ".join(vote.judges)
+        lost = f"{vote.incomplete:,} not answered by all" if vote.incomplete else "0"
+        yield _row(group.title, aspect, "any judge", vote.any, lost=lost, note=of)
+        yield _row(group.title, aspect, "all judges", vote.all, lost=lost, note=of)
+    for seat in group.seats:
+        lost = format_counts(seat.lost) or "0"
+        if seat.not_judged:
+            lost += f"; {seat.not_judged:,} not asked about"
+        yield _row(group.title, aspect, seat.judge, seat.failing, lost=lost)
+
+
+def _row(
+    group: str, aspect: str, judge: str, figure: Figure, *, lost: str, note: str = ""
+) -> TableRow:
+    names = (TableCell(text=group), TableCell(text=aspect), TableCell(text=judge, note=note))
+    gone = TableCell(text=lost, tone="quiet")
+    if isinstance(figure, Unmeasured):
+        blank = TableCell(text="-", tone="quiet")
+        why = TableCell(text="-", tone="quiet", title=f"{figure.kind}: {figure.reason}")
+        return TableRow(cells=(*names, why, blank, blank, TableCell(text="0", sort=0), gone))
+    worst = words.format_bounds("share", figure).removeprefix("worst case ")
+    return TableRow(
+        cells=(
+            *names,
+            TableCell(text=words.format_share(figure.value), sort=figure.value),
+            TableCell(text=words.format_interval("share", figure), interval=draw_interval(figure)),
+            TableCell(text=worst or "-", tone="quiet"),
+            TableCell(text=f"{figure.n:,}", sort=figure.n),
+            gone,
+        )
+    )
+
+
+def _table(sheet: WordTable, found: Panels, links: Links) -> Table | None:
+    if not sheet.rows:
+        return None
+    hrefs = [links.run(one.id) for one in found.queue] if sheet.key == "queue" else []
+    columns = tuple(
+        TableColumn(key=f"c{at}", label=name or "about") for at, name in enumerate(sheet.head)
+    )
+    rows = tuple(
+        TableRow(
+            cells=tuple(
+                TableCell(text=text, href=hrefs[at] if hrefs and place == 0 else None)
+                for place, text in enumerate(cells)
+            )
+        )
+        for at, cells in enumerate(sheet.rows)
+    )
+    return Table(id=f"judges-{sheet.key}", caption=sheet.title, columns=columns, rows=rows)

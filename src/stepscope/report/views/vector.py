@@ -1,0 +1,173 @@
+"""The vector of each group as tables and charts: values, intervals, n, and what is unmeasured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from stepscope.report import words
+from stepscope.report.document import Chart, DrawnInterval, Table, TableCell, TableColumn, TableRow
+from stepscope.report.types import Figure, Profile
+from stepscope.report.words import AXES, LABELS
+from stepscope.safety.text import visible_line
+from stepscope.values import Estimate, Unmeasured
+
+# Groups that a chart tells apart by colour and form.
+MOST_GROUPS = 7
+VECTOR = (
+    TableColumn(key="figure", label="figure"),
+    TableColumn(key="value", label="value", number=True),
+    TableColumn(key="interval", label="95 % interval"),
+    TableColumn(key="n", label="n", number=True),
+    TableColumn(key="unmeasured", label="unmeasured"),
+)
+
+
+def name_profile(profile: Profile) -> str:
+    """Return what a group is called."""
+    return visible_line(profile.title) or "all runs"
+
+
+def draw_interval(figure: Figure) -> DrawnInterval | None:
+    """Return a share's interval as it is drawn; None for other units and what has no limits."""
+    if isinstance(figure, Unmeasured) or figure.unit != "share":
+        return None
+    if figure.low is None or figure.high is None:
+        return None
+    return DrawnInterval(low=100 * figure.low, value=100 * figure.value, high=100 * figure.high)
+
+
+def make_figure_cell(key: str, figure: Figure) -> TableCell:
+    """Return one figure as a cell: value and interval; pointed at, its n, or why there is none."""
+    if isinstance(figure, Unmeasured):
+        return TableCell(text="-", title=f"{figure.kind}: {figure.reason}", tone="quiet")
+    return TableCell(
+        text=words.format_number(key, figure.value),
+        sort=figure.value,
+        note=words.format_interval(key, figure),
+        title=f"n {words.format_n(figure)}; unmeasured {words.format_losses(key, figure)}",
+        interval=draw_interval(figure),
+    )
+
+
+def tabulate_vector(profile: Profile, anchor: str) -> Table:
+    """Return the vector of one group, a row a figure."""
+    return Table(
+        id=anchor,
+        caption=f"The vector of {name_profile(profile)}",
+        columns=VECTOR,
+        rows=tuple(_vector_rows(profile)),
+    )
+
+
+def _vector_rows(profile: Profile) -> Iterable[TableRow]:
+    by_label = {words.name_figure(key).strip(): figure for key, figure in profile.figures.items()}
+    for line in words.list_figures(profile):
+        figure = by_label.get(line.label.strip())
+        drawn = None if figure is None else draw_interval(figure)
+        value = figure.value if isinstance(figure, Estimate) else None
+        yield TableRow(
+            cells=(
+                TableCell(text=line.label.strip()),
+                TableCell(text=line.value, sort=value, tone="quiet" if line.value == "-" else ""),
+                TableCell(
+                    text=line.interval, interval=drawn, tone="quiet" if drawn is None else ""
+                ),
+                TableCell(text=line.n),
+                TableCell(text=line.unmeasured, tone="quiet"),
+            )
+        )
+
+
+def tabulate_groups(
+    profiles: Sequence[Profile], keys: Sequence[str], anchor: str, caption: str
+) -> Table:
+    """Return groups down and figures across, each with its interval."""
+    return Table(
+        id=anchor,
+        caption=caption,
+        columns=(
+            TableColumn(key="group", label="group"),
+            TableColumn(key="runs", label="runs", number=True),
+            *(TableColumn(key=key, label=name_column(key), number=True) for key in keys),
+        ),
+        rows=tuple(
+            TableRow(
+                cells=(
+                    TableCell(text=name_profile(profile)),
+                    TableCell(text=f"{profile.n_runs:,}", sort=profile.n_runs),
+                    *(make_figure_cell(key, profile.figures[key]) for key in keys),
+                )
+            )
+            for profile in profiles
+        ),
+    )
+
+
+def name_column(key: str) -> str:
+    """Return the name of a figure that stands above a column of its own.
+
+    >>> name_column("steps.p95"), name_column("outcome.pass")
+    ('steps, p95', 'outcome: pass')
+    """
+    if key.endswith(".p95"):
+        return LABELS[key.removesuffix(".p95") + ".median"].replace("median", "p95")
+    return words.name_figure(key).strip()
+
+
+def choose_measured(profiles: Sequence[Profile], keys: Iterable[str]) -> list[str]:
+    """Return the figures that any of the groups has, in the order given, without axes."""
+    return [
+        key
+        for key in keys
+        if key not in AXES
+        and all(key in p.figures for p in profiles)
+        and any(isinstance(p.figures[key], Estimate) for p in profiles)
+    ]
+
+
+def make_interval_rows(
+    profiles: Sequence[Profile], keys: Sequence[str]
+) -> tuple[dict[str, object], ...]:
+    """Return the rows of a chart of intervals: shares that have limits, by figure and group."""
+    rows: list[dict[str, object]] = []
+    for order, key in enumerate(keys):
+        for profile in choose_largest(profiles):
+            figure = profile.figures[key]
+            if draw_interval(figure) is not None and isinstance(figure, Estimate):
+                rows.append({
+                    "label": words.name_figure(key).strip(),
+                    "group": name_profile(profile),
+                    "value": figure.value,
+                    "low": figure.low,
+                    "high": figure.high,
+                    "text": (
+                        f"{words.format_number(key, figure.value)} "
+                        f"{words.format_interval(key, figure)}"
+                    ),
+                    "order": order,
+                })  # fmt: skip
+    return tuple(rows)
+
+
+def choose_largest(profiles: Sequence[Profile]) -> list[Profile]:
+    """Return the groups that a chart can tell apart: those with the most runs, in their order."""
+    kept = sorted(range(len(profiles)), key=lambda at: -profiles[at].n_runs)[:MOST_GROUPS]
+    return [profiles[at] for at in sorted(kept)]
+
+
+def chart_vector(profiles: Sequence[Profile], table: Table) -> Chart | None:
+    """Return the shares of the vector with their intervals; None where there is none."""
+    keys = choose_measured(profiles, profiles[0].figures)
+    powers = [key for key in keys if "^" in key]
+    keys = [key for key in keys if key not in powers[:-1]]
+    rows = make_interval_rows(profiles, keys)
+    if not rows:
+        return None
+    return Chart(
+        id="vector-chart",
+        spec="vector",
+        title="Outcome and path",
+        alt=f"Shares with 95 % intervals of {len(choose_largest(profiles))} groups; table below.",
+        rows=rows,
+        table=table,
+    )

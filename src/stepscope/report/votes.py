@@ -1,0 +1,581 @@
+"""What each judge answers about each run, and the shares of a panel of judges.
+
+A vote is a yes, a no, or the reason for neither. Uncertain is no vote. A failed state check
+outranks a judge that found no fault, except where the question is about a part of the run. Any and
+all are over the runs that every judge answered. Where runs were drawn, each is weighed by its
+probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from stepscope import stats
+from stepscope.judges.patterns import PATTERN_NAMES, LabelPattern, PatternName, find_label_patterns
+from stepscope.measures.labels import STEP_LABELS_NAME as STEP_LABELS
+from stepscope.model import Record, Trajectory, Verdict
+from stepscope.report.panel_types import (
+    BehaviourOnset,
+    Figure,
+    JudgeShare,
+    PanelClaim,
+    PanelGroup,
+    PanelMember,
+    PanelVote,
+)
+from stepscope.report.rows import RunTable
+from stepscope.report.words import AXES, INCORRECT, UNCERTAIN
+from stepscope.store.columns import ANSWERED, NO_RECORD, Texts, unmeasured_kind
+from stepscope.store.judged import (
+    JudgeAnswers,
+    JudgedQuestion,
+    RunAnswers,
+    choose_modes,
+    current_records,
+    question_of_record,
+)
+from stepscope.values import Unmeasured
+
+RULES = "rules"
+NOT_APPLICABLE = "not_applicable"
+OUTRANKED = "outranked"
+PRESENT = "present"
+# The answers of an axis; a rubric with other answers is counted, not put before a panel.
+AXIS_ANSWERS = frozenset({INCORRECT, "correct", UNCERTAIN, NOT_APPLICABLE})
+# The step labels that speak against the agent.
+AGAINST = ("ERROR", "REDUNDANT", "DETOUR")
+# What a reason may begin with that is counted by that word, not by the kind of the absence.
+WORDS = frozenset({
+    "hallucinated_citation", "evidence_not_found", "refused", "filtered", "truncated", "off_menu",
+    "out_of_range", "not_json", "missing_step", "duplicate_step", "extra_step", "wrong_type",
+    "missing_field", "extra_field", "copied_from_trace", "too_long", "budget", "no_answer",
+    "canary_missed", OUTRANKED,
+})  # fmt: skip
+
+# Rubrics that ask about a part of the run, and the one among them that asks about its end.
+PARTS, THE_END = ("axes.", "quality."), "quality.final_answer"
+# The agent's steps of each run, None where they are not known.
+Acted = Sequence[frozenset[int] | None]
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeVotes:
+    """One judge on one aspect of the runs, aligned with them.
+
+    Attributes:
+        member: who.
+        failing: the fault was found.
+        answered: there is a yes or a no.
+        why: why there is neither, None where there is, or where the judge was not asked.
+        asked: the judge was asked about the run.
+    """
+
+    member: PanelMember
+    failing: Flags
+    answered: Flags
+    why: Texts
+    asked: Flags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelAspect:
+    """One question of a rubric with all votes on it, models by name, then the rules."""
+
+    rubric: str
+    failing: str
+    votes: tuple[JudgeVotes, ...]
+
+
+def classify_absence(reason: str, kind: str) -> str:
+    """Return what an absence is counted by: the word that its reason begins with, or its kind.
+
+    >>> (
+    ...     classify_absence("hallucinated_citation: step 99 of 26", "invalid_evidence"),
+    ...     classify_absence("why", "error"),
+    ... )
+    ('hallucinated_citation', 'error')
+    """
+    first = reason.partition(":")[0]
+    return first if first in WORDS else kind
+
+
+def read_aspects(
+    table: RunTable, judged: Sequence[JudgeAnswers], acted: Acted
+) -> Iterator[PanelAspect]:
+    """Yield every aspect that a judge was asked about, by rubric, with the rules' votes beside.
+
+    Labels of steps that are not the agent's, as `acted` knows them, speak against nobody.
+    """
+    by_rubric: dict[str, list[JudgeAnswers]] = {}
+    for one in judged:
+        if one.main:
+            by_rubric.setdefault(one.asked.measure, []).append(one)
+    for rubric, judges in sorted(by_rubric.items()):
+        labels = {label for one in judges for label in _labels(one)}
+        if rubric == STEP_LABELS:
+            for label in AGAINST:
+                votes = [_votes(table, one, _labelled(label, acted)) for one in judges]
+                yield PanelAspect(rubric=rubric, failing=label, votes=tuple(votes))
+        elif rubric.partition(".")[0] == "behaviour":
+            votes = [_votes(table, one, _present) for one in judges]
+            yield PanelAspect(rubric=rubric, failing=PRESENT, votes=tuple(votes))
+        elif labels <= AXIS_ANSWERS and (labels or rubric.startswith(PARTS)):
+            of = _of_a_part if _about_a_part(rubric) else _of_the_whole
+            votes = [_votes(table, one, of) for one in judges]
+            yield PanelAspect(
+                rubric=rubric, failing=INCORRECT, votes=(*votes, *_rules_axis(table, rubric))
+            )
+
+
+def _labels(one: JudgeAnswers) -> Iterator[str]:
+    for of_run in one.runs.values():
+        record = of_run.verdict
+        if record is not None and isinstance(record.answer, Verdict) and record.answer.label:
+            yield record.answer.label
+
+
+def _about_a_part(rubric: str) -> bool:
+    return rubric.startswith(PARTS) and rubric != THE_END
+
+
+# What a judge's answers about a run, at its place, come to: a yes, a no, or why neither.
+Reading = Callable[[int, RunAnswers], bool | str]
+
+
+def _votes(table: RunTable, one: JudgeAnswers, read: Reading) -> JudgeVotes:
+    n = len(table)
+    failing, answered, asked = (np.zeros(n, np.bool_) for _ in range(3))
+    why = np.full(n, None, np.object_)
+    for at, of_run in one.runs.items():
+        if not of_run.whole and not of_run.steps:
+            continue
+        asked[at] = True
+        found = read(at, of_run)
+        if isinstance(found, str):
+            why[at] = found
+        else:
+            answered[at], failing[at] = True, found
+    return JudgeVotes(
+        member=describe_member(one), failing=failing, answered=answered, why=why, asked=asked
+    )
+
+
+def describe_member(one: JudgeAnswers) -> PanelMember:
+    """Return who judged, and which answers are current."""
+    return PanelMember(
+        judge=one.asked.judge,
+        family=one.asked.family,
+        mode=one.asked.mode,
+        version=one.version,
+        n_prompts=len(one.prompts),
+        snapshots=dict(one.snapshots),
+        older=dict(one.older),
+    )
+
+
+def _no_answer(record: Record | None) -> str | None:
+    if record is None:
+        return "missing_step"
+    answer = record.answer
+    return None if isinstance(answer, Verdict) else classify_absence(answer.reason, answer.kind)
+
+
+def _of_a_part(at: int, of_run: RunAnswers) -> bool | str:
+    record = of_run.verdict
+    lost = _no_answer(record)
+    if record is None or lost is not None or not isinstance(record.answer, Verdict):
+        return lost or "error"
+    label = record.answer.label or UNCERTAIN
+    return label if label in (UNCERTAIN, NOT_APPLICABLE) else label == INCORRECT
+
+
+def _of_the_whole(at: int, of_run: RunAnswers) -> bool | str:
+    found = _of_a_part(at, of_run)
+    return OUTRANKED if found is False and is_outranked(of_run.verdict) else found
+
+
+def is_outranked(record: Record | None) -> bool:
+    """Tell whether a verdict praises a run that is known to have failed."""
+    return record is not None and record.answer.reason.startswith(f"{OUTRANKED}:")
+
+
+def _labelled(wanted: str, acted: Acted) -> Reading:
+    """Return what reads whether any of the agent's steps has a label."""
+    return lambda at, of_run: _over_steps(of_run, wanted, acted[at])
+
+
+def _present(at: int, of_run: RunAnswers) -> bool | str:
+    return _over_steps(of_run, PRESENT, None)
+
+
+def _over_steps(of_run: RunAnswers, wanted: str, within: frozenset[int] | None) -> bool | str:
+    """Tell whether a step has a label; a step that could not be read leaves a no open."""
+    steps = {
+        at: record
+        for at, record in of_run.steps.get(0, {}).items()
+        if within is None or at in within
+    }
+    if any(isinstance(r.answer, Verdict) and r.answer.label == wanted for r in steps.values()):
+        return True
+    lost = _no_answer(of_run.verdict) if of_run.verdict is not None or not steps else None
+    if lost is not None:
+        return lost
+    missing = (_no_answer(record) for record in steps.values())
+    return next((why for why in missing if why is not None), False)
+
+
+def _rules_axis(table: RunTable, rubric: str) -> Iterator[JudgeVotes]:
+    """Yield what the rules say of an axis: where they are uncertain, they have no vote."""
+    if rubric not in AXES or not table.scored(rubric):
+        return
+    column = table.columns[rubric]
+    decided = np.isin(column.label.astype(str), (INCORRECT, "correct")) & column.answered
+    why = np.full(len(table), None, np.object_)
+    for at in np.flatnonzero(~decided & (column.state != NO_RECORD)).tolist():
+        state = int(column.state[at])
+        why[at] = str(column.label[at]) if state == ANSWERED else unmeasured_kind(state)
+    yield JudgeVotes(
+        member=_rules(column.versions),
+        failing=decided & (column.label == INCORRECT),
+        answered=decided,
+        why=why,
+        asked=column.state != NO_RECORD,
+    )
+
+
+def _rules(versions: Iterable[str]) -> PanelMember:
+    return PanelMember(judge=RULES, family=RULES, version=", ".join(versions))
+
+
+Places = npt.NDArray[np.int64]
+# Groups that are compared pair by pair; of more the shares are there, and no claim.
+MOST_GROUPS = 5
+ALPHA = 0.05
+INCOMPLETE = "incomplete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSampling:
+    """How runs came before the judges, aligned with them.
+
+    Attributes:
+        probability: with which each run was drawn; None where none was drawn.
+        inside: runs that estimates may speak from: all, or those that were drawn.
+    """
+
+    probability: npt.NDArray[np.float64] | None
+    inside: Flags
+
+    @classmethod
+    def of(cls, ids: Sequence[str], drawn: Mapping[str, float]) -> RunSampling:
+        """Return how these runs came; without a draw every run counts the same."""
+        if not drawn:
+            return cls(probability=None, inside=np.ones(len(ids), np.bool_))
+        found = np.array([drawn.get(id_, np.nan) for id_ in ids])
+        return cls(probability=found, inside=~np.isnan(found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunGroup:
+    """Runs that stand together: what they are called, and where they are."""
+
+    title: str
+    places: Places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AspectSample:
+    """One aspect with the tasks of its runs and how they were drawn: what shares are made of."""
+
+    aspect: PanelAspect
+    clusters: npt.NDArray[np.int64]
+    drawn: RunSampling
+
+    def share(self, failing: Flags, answered: Flags, why: Mapping[str, Flags]) -> Figure:
+        """Return the share of failing runs among those answered; `why` are those lost."""
+        kept = answered & self.drawn.inside
+        lost = {name: int((runs & self.drawn.inside).sum()) for name, runs in why.items()}
+        lost = {name: n for name, n in sorted(lost.items()) if n}
+        clusters, chances = self.clusters[kept], self.drawn.probability
+        figure: Figure
+        if chances is None:
+            figure = stats.proportion(failing[kept], clusters, unmeasured=lost)
+        else:
+            gone = np.zeros_like(kept)
+            for name, runs in why.items():
+                if name != NOT_APPLICABLE:
+                    gone |= runs & self.drawn.inside
+            figure = stats.weighted_proportion(
+                failing[kept], chances[kept], clusters, lost=chances[gone], unmeasured=lost
+            )
+        if isinstance(figure, Unmeasured) and lost and not kept.any():
+            said = ", ".join(f"{n:,} {name}" for name, n in lost.items())
+            return Unmeasured(figure.kind, f"no run with a yes or no: {said}")
+        return figure
+
+
+def measure_group(bench: AspectSample, of: RunGroup) -> PanelGroup:
+    """Return what every judge found in one group of runs, and what they found together."""
+    chosen = np.zeros(len(bench.clusters), np.bool_)
+    chosen[of.places] = True
+    votes = bench.aspect.votes
+    return PanelGroup(
+        title=of.title,
+        n_runs=int(chosen.sum()),
+        seats=tuple(_seat(bench, one, chosen) for one in votes),
+        votes=tuple(_vote(bench, sitting, chosen) for sitting in list_panels(votes)),
+    )
+
+
+def list_panels(votes: Sequence[JudgeVotes]) -> Iterator[Sequence[JudgeVotes]]:
+    """Yield the panels that are summed up: the models where they are two or more, then everyone."""
+    models = [one for one in votes if one.member.family != RULES]
+    if len(models) > 1 and len(models) < len(votes):
+        yield models
+    if len(votes) > 1:
+        yield votes
+
+
+def _seat(bench: AspectSample, one: JudgeVotes, chosen: Flags) -> JudgeShare:
+    asked = one.asked & chosen
+    open_ = asked & ~one.answered
+    why = {str(name): open_ & (one.why == name) for name in set(one.why[open_].tolist())}
+    figure = bench.share(one.failing, one.answered & chosen, why)
+    counted = {name: int(runs.sum()) for name, runs in sorted(why.items())}
+    return JudgeShare(
+        judge=one.member.judge,
+        failing=figure,
+        lost=counted,
+        not_judged=int((chosen & ~one.asked & bench.drawn.inside).sum()),
+    )
+
+
+def find_complete(sitting: Sequence[JudgeVotes]) -> tuple[Flags, Flags]:
+    """Return which runs every judge answered, and which at least one was asked about."""
+    answered = np.logical_and.reduce([one.answered for one in sitting])
+    asked = np.logical_or.reduce([one.asked for one in sitting])
+    return answered, asked
+
+
+def _vote(bench: AspectSample, sitting: Sequence[JudgeVotes], chosen: Flags) -> PanelVote:
+    answered, asked = find_complete(sitting)
+    # A run that an aspect does not apply to, as each judge says, asks nothing of the panel.
+    idle = np.logical_and.reduce([one.why == NOT_APPLICABLE for one in sitting]) & chosen
+    part = asked & ~answered & chosen & ~idle
+    why = {INCOMPLETE: part, NOT_APPLICABLE: idle}
+    found = [one.failing for one in sitting]
+    return PanelVote(
+        judges=tuple(one.member.judge for one in sitting),
+        any=bench.share(np.logical_or.reduce(found), answered & chosen, why),
+        all=bench.share(np.logical_and.reduce(found), answered & chosen, why),
+        incomplete=int(part.sum()),
+    )
+
+
+def claim_differences(
+    bench: AspectSample, groups: Sequence[RunGroup], seed: int
+) -> tuple[PanelClaim, ...]:
+    """Return the groups compared pair by pair, p not adjusted yet.
+
+    Nothing is claimed of groups that were drawn with different chances, or of very many groups.
+    """
+    chances = bench.drawn.probability
+    uneven = chances is not None and len(np.unique(chances[bench.drawn.inside])) > 1
+    if not 2 <= len(groups) <= MOST_GROUPS or uneven:
+        return ()
+    first, *_ = [*list_panels(bench.aspect.votes), bench.aspect.votes]
+    answered, _asked = find_complete(first)
+    failing = np.logical_or.reduce([one.failing for one in first])
+    answered = answered & bench.drawn.inside
+    return tuple(
+        _claim(bench, failing, answered, pair=pair, seed=seed) for pair in combinations(groups, 2)
+    )
+
+
+def _claim(
+    bench: AspectSample,
+    failing: Flags,
+    answered: Flags,
+    *,
+    pair: tuple[RunGroup, RunGroup],
+    seed: int,
+) -> PanelClaim:
+    sides = []
+    for of in pair:
+        kept = of.places[answered[of.places]]
+        sides.append((failing[kept].astype(np.float64), bench.clusters[kept]))
+    (xs, x_cases), (ys, y_cases) = sides
+    key = f"{bench.aspect.rubric} {bench.aspect.failing} {pair[0].title} {pair[1].title}"
+    rng = np.random.default_rng([seed, crc32(key.encode())])
+    paired = len(np.intersect1d(x_cases, y_cases)) > 0
+    compare = stats.compare_paired if paired else stats.compare_unpaired
+    found = compare(xs, x_cases, ys, y_cases, rng=rng)
+    first, second = pair[0].title, pair[1].title
+    if isinstance(found, Unmeasured):
+        return PanelClaim(first=first, second=second, effect=found)
+    return PanelClaim(first=first, second=second, effect=found.effect, p=found.p)
+
+
+def adjust_claims(all_: Sequence[tuple[PanelClaim, ...]]) -> list[tuple[PanelClaim, ...]]:
+    """Return the claims of every panel with p adjusted by Holm over all of them."""
+    tested = [claim.p for claims in all_ for claim in claims if claim.p is not None]
+    holm = iter(stats.holm(tested).tolist())
+    out = []
+    for claims in all_:
+        made = []
+        for claim in claims:
+            p = None if claim.p is None else next(holm)
+            made.append(replace(claim, p_adjusted=p, survives=p is not None and p <= ALPHA))
+        out.append(tuple(made))
+    return out
+
+
+TENTHS = 10
+Floats = npt.NDArray[np.float64]
+
+
+def measure_onsets(
+    table: RunTable,
+    judged: Sequence[JudgeAnswers],
+    groups: Sequence[RunGroup],
+    benches: Sequence[AspectSample],
+) -> Iterator[BehaviourOnset]:
+    """Yield what each judge says of each behaviour, by group of runs."""
+    by_rubric = {bench.aspect.rubric: bench for bench in benches}
+    for one in judged:
+        bench = by_rubric.get(one.asked.measure)
+        if not one.main or bench is None or bench.aspect.failing != PRESENT:
+            continue
+        first, present, told = _places(table, one)
+        votes = next(v for v in bench.aspect.votes if v.member.judge == one.asked.judge)
+        for of in groups:
+            chosen = np.zeros(len(table), np.bool_)
+            chosen[of.places] = True
+            began = chosen & ~np.isnan(first)
+            clusters = table.clusters
+            yield BehaviourOnset(
+                rubric=one.asked.measure,
+                judge=one.asked.judge,
+                group=of.title,
+                runs=bench.share(votes.failing, votes.answered & chosen, {}),
+                onset=stats.quantile(first[began], 0.5, clusters[began], unit="share of the run"),
+                tenths=tuple(
+                    stats.ratio(
+                        present[chosen, tenth],
+                        told[chosen, tenth],
+                        clusters[chosen],
+                        unit_of_n="steps",
+                    )
+                    for tenth in range(TENTHS)
+                ),
+            )
+
+
+def _places(table: RunTable, one: JudgeAnswers) -> tuple[Floats, Floats, Floats]:
+    """Return the place of the first step that shows it, and steps that do and that were judged.
+
+    The first has shape (runs,), NaN where no step does; the others (runs, tenths).
+    """
+    first = np.full(len(table), np.nan)
+    present, told = (np.zeros((len(table), TENTHS)) for _ in range(2))
+    for at, of_run in one.runs.items():
+        last = max(int(table.runs.steps[at]) - 1, 1)
+        for step, shows in _shown(of_run):
+            place = min(step / last, 1.0)
+            tenth = min(int(place * TENTHS), TENTHS - 1)
+            told[at, tenth] += 1
+            if shows:
+                present[at, tenth] += 1
+                first[at] = np.fmin(first[at], place)
+    return first, present, told
+
+
+def _shown(of_run: RunAnswers) -> Iterator[tuple[int, bool]]:
+    for step, record in of_run.steps.get(0, {}).items():
+        if isinstance(record.answer, Verdict):
+            yield step, record.answer.label == PRESENT
+
+
+def list_agent_steps(trajectory: Trajectory) -> frozenset[int]:
+    """Return the agent's steps of a run."""
+    return frozenset([step.index for step in trajectory.steps if step.actor == "agent"])
+
+
+AGAIN, SILENT = "turns when asked again", "turns without the agent's words"
+
+
+class CurrentAnswer(NamedTuple):
+    """A current record of a judge: who was asked what, and what turns the answer, if anything."""
+
+    asked: JudgedQuestion
+    record: Record
+    turns: tuple[str, ...] = ()
+
+
+def select_current(records: Iterable[Record]) -> list[CurrentAnswer]:
+    """Return what judges say of one run, by judge, measure and step; what rules say is left out."""
+    held: list[tuple[JudgedQuestion, Record]] = []
+    labels: dict[tuple[str, str, int | None], dict[tuple[str, int], str]] = {}
+    for record in current_records(records):
+        key = question_of_record(record)
+        if key is None:
+            continue
+        held.append((key, record))
+        answer = record.answer
+        if isinstance(answer, Verdict) and answer.label is not None:
+            place = (key.judge, key.measure, answer.step)
+            labels.setdefault(place, {})[key.mode, record.repeat] = answer.label
+    first = choose_modes(key for key, _ in held)
+    found = []
+    for key, record in held:
+        if key in first and not record.repeat:
+            given = labels.get((key.judge, key.measure, record.answer.step), {})
+            found.append(CurrentAnswer(key, record, tuple(_turns(given, key.mode))))
+    return sorted(found, key=_order)
+
+
+def _order(one: CurrentAnswer) -> tuple[str, int, str, int]:
+    axes = list(AXES)
+    measure, step = one.asked.measure, one.record.answer.step
+    place = axes.index(measure) if measure in AXES else len(axes)
+    return one.asked.judge, place, measure, -1 if step is None else step
+
+
+def _turns(labels: dict[tuple[str, int], str], own: str) -> Iterator[str]:
+    if len({label for (mode, _), label in labels.items() if mode == own}) > 1:
+        yield AGAIN
+    if len({label for (_, repeat), label in labels.items() if not repeat}) > 1:
+        yield SILENT
+
+
+def find_patterns(
+    trajectory: Trajectory, records: Sequence[Record]
+) -> dict[str, dict[PatternName, tuple[LabelPattern, ...]]]:
+    """Return the patterns of a run that are there, by the judge whose labels make them."""
+    by_judge: dict[str, list[Record]] = {}
+    for one in select_current(records):
+        if one.asked.measure == STEP_LABELS:
+            by_judge.setdefault(one.asked.judge, []).append(one.record)
+    passed = {"pass": True, "fail": False}.get(trajectory.outcome.status)
+    found = {}
+    for judge, labelled in by_judge.items():
+        answers = [record.answer for record in labelled if record.answer.step is not None]
+        all_ = find_label_patterns(answers, list_agent_steps(trajectory), passed=passed)
+        found[judge] = {n: of for n in PATTERN_NAMES if isinstance(of := all_[n], tuple) and of}
+    return found
+
+
+def describe_pattern(found: Sequence[LabelPattern]) -> str:
+    """Return why a pattern is seen: of its first place, and how many there are."""
+    more = "" if len(found) == 1 else f" (the first of {len(found)})"
+    return f"{found[0].reason}{more}"

@@ -1,0 +1,572 @@
+"""Names, numbers and short texts, the same in every output: figures, tool calls, evidence.
+
+Holds the keys of the vector with their labels, the reasons of absent figures, number formats, and
+the cutting of long texts. Nothing is estimated here. Untrusted text is made visible where it is
+printed, unless a docstring says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from stepscope.model import Json, ToolCall, ToolResult
+from stepscope.report.types import (
+    Figure,
+    LookFirst,
+    OutcomeTable,
+    Profile,
+    RankFlip,
+    Report,
+    RunLine,
+)
+from stepscope.safety.text import visible_line
+from stepscope.values import Estimate, Unmeasured
+
+# Figure -> the measure (and aspect) whose answers it is made of.
+MEASURES: dict[str, str] = {
+    "outcome.pass": "outcome",
+    "subgoals.reached": "subgoals.reached",
+    "redundant_calls.per_run": "redundant_calls.count",
+    "errors.recovered": "recovery.recovered",
+    "policy.violations": "policy",
+    "steps": "efficiency.steps",
+    "tokens": "efficiency.tokens",
+    "cost_usd": "efficiency.cost_usd",
+    "seconds": "efficiency.seconds",
+}
+# Read beside them: for joint tables, and to choose the runs to look at first.
+ALSO_READ = ("errors", "recovery", "loops", "subgoals", "subgoals.total", "subgoals.other_writes")
+
+# The evidence judge, one measure an axis: the figure is the share of judged runs that are
+# incorrect, and the measure has the same name.
+AXES: dict[str, str] = {
+    "axes.tool_selection": "tool selection",
+    "axes.argument_validity": "argument validity",
+    "axes.sequencing": "sequencing",
+    "axes.result_interpretation": "result interpretation",
+    "axes.termination": "termination",
+}
+# Not a kind of Unmeasured: an axis looked, and could not tell.
+UNCERTAIN = "uncertain"
+
+LABELS: dict[str, str] = {
+    "outcome.pass": "outcome: pass",
+    "subgoals.reached": "sub-goals reached",
+    "redundant_calls.per_run": "redundant calls a run",
+    "errors.recovered": "errors recovered",
+    "policy.violations": "policy: runs in breach",
+    "steps.median": "steps, median",
+    "steps.p95": "  p95",
+    "tokens.median": "tokens, median",
+    "cost_usd.median": "cost, median",
+    "cost_usd.p95": "  p95",
+    "seconds.median": "latency, median",
+    "seconds.p95": "  p95",
+    "errors.per_run": "errors a run",
+    "steps.mean": "steps, mean",
+    "tokens.mean": "tokens, mean",
+    "cost_usd.mean": "cost, mean",
+    "seconds.mean": "latency, mean",
+    **{key: f"axis: {name}" for key, name in AXES.items()},
+}
+# What a figure is called where it shares a line with others that are absent for the same reason.
+SHORT = {
+    "steps.median": "steps",
+    "tokens.median": "tokens",
+    "cost_usd.median": "cost",
+    "seconds.median": "latency",
+}
+
+# Not a kind of Unmeasured: the run has no record of the measure at all.
+NOT_SCORED = "not_scored"
+SCORE_FIRST = "run `stepscope score`"
+
+REASONS: dict[tuple[str, str], str] = {
+    ("outcome", "missing_input"): "no reward, check or label",
+    ("subgoals", "not_applicable"): "no reference write",
+    ("subgoals", "missing_input"): "no case to measure against",
+    ("redundant_calls", "not_applicable"): "no calls",
+    ("errors", "not_applicable"): "no tool error",
+    ("errors", "missing_input"): "no result says ok or error",
+    ("policy", "missing_input"): "no policy is declared",
+    ("tokens", "missing_input"): "not in the trace",
+    ("cost_usd", "missing_input"): "not in the trace",
+    ("seconds", "missing_input"): "not in the trace",
+    ("axes", "not_applicable"): "nothing to judge",
+}
+
+
+def explain_absence(key: str, kind: str) -> str:
+    """Return why a figure has no answer of this kind, in few words; "" when nothing is known.
+
+    >>> explain_absence("tokens.median", "missing_input")
+    'not in the trace'
+    """
+    if kind == NOT_SCORED:
+        return SCORE_FIRST
+    return REASONS.get((key.split(".")[0], kind), "")
+
+
+def give_reason(key: str, figure: Figure) -> Figure:
+    """Give an absent figure the reason that a reader can act on, where one is known."""
+    if not isinstance(figure, Unmeasured):
+        return figure
+    kind = NOT_SCORED if NOT_SCORED in figure.reason else figure.kind
+    why = explain_absence(key, kind)
+    return Unmeasured(figure.kind, why) if why else figure
+
+
+INCORRECT = "incorrect"
+
+
+# A tool's name before what it did, as `suspects` writes it ("same " before it stays); what was
+# called last, before what never was; that the error quoted is the last one.
+_SPARE = re.compile(
+    r"^(same )?\S+ (?=(?:fails|error|not as asked|as asked)\b)"
+    r"|^stops after \S+; (?=never calls )"
+    r"|; last error(?=: )"
+)
+# A word longer than this is cut inside: going back to its start would lose more than it saves.
+LONGEST_WORD = 24
+# What may not stand before an ellipsis: an opened bracket, a joint, half a list.
+_LOOSE = " ,;:.(+-…"
+
+
+def cut_words(text: str, width: int) -> str:
+    """Cut `text` to `width` columns between words, its end marked.
+
+    >>> cut_words("two words here", 11), cut_words("two words", 9)
+    ('two words…', 'two words')
+    """
+    if len(text) <= width:
+        return text
+    kept = text[: max(width - 1, 0)]
+    space = kept.rfind(" ")
+    if text[len(kept)] != " " and space > len(kept) - LONGEST_WORD:
+        kept = kept[: max(space, 0)]
+    return kept.rstrip(_LOOSE) + "…"
+
+
+def shorten(text: str, width: int, *, ends: bool) -> str:
+    """Cut `text` to `width` columns; with `ends` its last words are kept as well as its first.
+
+    The claim before a colon stays whole where it leaves room for the end of its evidence.
+
+    >>> shorten("book fails 5 times: total price is 1203, but paid 833", 36, ends=True)
+    'fails 5 times: …1203, but paid 833'
+    """
+    if len(text) > width:
+        text = _SPARE.sub(r"\1", text)
+    if len(text) <= width or not ends:
+        return cut_words(text, width)
+    head = text.find(": ") + 2
+    if not 2 < head <= 3 * width // 4:
+        head = text.rfind(" ", 0, 3 * width // 5) + 1 or 3 * width // 5
+    tail = text[len(text) - (width - 1 - head) :]
+    before = text[len(text) - len(tail) - 1]
+    start = 0 if before == " " else tail.find(" ") + 1
+    return text[:head] + "…" + tail[start if start <= LONGEST_WORD else 0 :].lstrip()
+
+
+def keep_first_lines(lines: list[str], most: int, width: int) -> list[str]:
+    """Return at most so many lines of a folded text; where more follow, the last one says so.
+
+    >>> keep_first_lines(["one two", "  three", "  four"], 2, 8)
+    ['one two', '  three…']
+    """
+    if len(lines) <= most:
+        return lines
+    last = lines[most - 1]
+    kept = last if len(last) < width else last.rpartition(" ")[0]
+    return [*lines[: most - 1], kept.rstrip(_LOOSE) + "…"]
+
+
+# A text of one or two characters says nothing without the name of its argument.
+SHORT_TEXT = 2
+# Below this many arguments a repeated call is clearer in full than as a difference.
+WORTH_A_DIFFERENCE = 3
+# No evidence needs more of one value than this many characters.
+VALUE_WIDTH = 60
+
+
+def describe_call(call: ToolCall, earlier: ToolCall | None = None) -> str:
+    """Return the call as `name(values)`; against an `earlier` call, only what changed.
+
+    >>> describe_call(ToolCall("book", {"from": "DTW", "to": "SEA", "bags": 0}))
+    'book(DTW, SEA, bags=0)'
+    >>> describe_call(ToolCall("book", {"from": "DTW", "to": "SEA", "bags": 1}),
+    ...       ToolCall("book", {"from": "DTW", "to": "SEA", "bags": 0}))
+    'book(... bags=1)'
+    """
+    given = call.arguments
+    if not isinstance(given, dict):
+        return f"{call.name}({call.raw or '' if given is None else describe_value(given)})"
+    if _close(given, earlier, call.name):
+        before = earlier.arguments if earlier is not None else {}
+        changed = [_named(path, new) for path, _, new in find_differences(before, given)]
+        return f"{call.name}(... {', '.join(changed) or 'the same'})"
+    return f"{call.name}({', '.join(_argument(name, item) for name, item in given.items())})"
+
+
+def describe_value(item: Json) -> str:
+    """Return one argument in few words: members of a list joined by `+`, of an object by a space.
+
+    >>> describe_value([{"number": "HAT097", "day": 1}, {"number": "HAT251", "day": 2}])
+    'HAT097 1 + HAT251 2'
+    """
+    if isinstance(item, dict):
+        return " ".join(describe_value(member) for member in item.values())
+    if isinstance(item, list | tuple):
+        return " + ".join(describe_value(member) for member in item) if item else "[]"
+    if isinstance(item, bool) or item is None:
+        return {True: "true", False: "false", None: "null"}[item]
+    return item if isinstance(item, str) else str(item)
+
+
+def find_differences(before: Json, after: Json, path: str = "") -> Iterator[tuple[str, Json, Json]]:
+    """Yield every place where two arguments differ: its path, the value before, the value after.
+
+    >>> list(find_differences({"a": 1, "b": [{"c": 2}]}, {"a": 1, "b": [{"c": 3}]}))
+    [('b.c', 2, 3)]
+    """
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in [*after, *(name for name in before if name not in after)]:
+            inner = f"{path}.{name}" if path else str(name)
+            yield from find_differences(before.get(name), after.get(name), inner)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for was, now in zip(before, after, strict=True):
+            yield from find_differences(was, now, path)
+    elif before != after:
+        yield path, before, after
+
+
+def brief_value(item: Json) -> str:
+    """Return a value cut to a length that evidence can carry."""
+    text = describe_value(item)
+    return cut_words(text, VALUE_WIDTH)
+
+
+def _argument(name: str, item: Json) -> str:
+    if isinstance(item, str) and len(item) > SHORT_TEXT:
+        return item
+    return describe_value(item) if isinstance(item, list | dict) and item else _named(name, item)
+
+
+def _named(path: str, item: Json) -> str:
+    return f"{path}={describe_value(item) or repr(item)}"
+
+
+def _close(given: dict[str, Json], earlier: ToolCall | None, name: str) -> bool:
+    if earlier is None or earlier.name != name or not isinstance(earlier.arguments, dict):
+        return False
+    if len(given) < WORTH_A_DIFFERENCE:
+        return False
+    same = sum(bool(given.get(key) == item) for key, item in earlier.arguments.items())
+    return 2 * same > len(given)
+
+
+# Figures that share a line when they are absent for one reason.
+SPREADS = ("steps", "tokens", "cost_usd", "seconds")
+
+
+class FigureLine(NamedTuple):
+    """One line of the vector: value and interval as people read them, "-" when absent."""
+
+    label: str
+    value: str
+    interval: str
+    n: str
+    unmeasured: str
+
+
+def list_figures(profile: Profile) -> list[FigureLine]:
+    """Return the vector's lines in their fixed order, without axes; of pass^k the largest k."""
+    keys = [k for k in profile.figures if not k.startswith("outcome.pass^") and k not in AXES]
+    powers = [k for k in profile.figures if k.startswith("outcome.pass^")]
+    if powers:
+        keys.insert(keys.index("outcome.pass") + 1, powers[-1])
+    lines: list[FigureLine] = []
+    shared: dict[tuple[str, str], list[str]] = {}
+    for key in keys:
+        figure = profile.figures[key]
+        if isinstance(figure, Unmeasured) and _shares(key, profile):
+            shared.setdefault((figure.kind, describe_absence(figure, profile.n_runs)), []).append(
+                key
+            )
+        else:
+            found = describe_figure(
+                key, figure, note=profile.notes.get(key, ""), runs=profile.n_runs
+            )
+            lines.append(found._replace(label=_standing_alone(key, profile) or found.label))
+    for (_, why), absent_keys in shared.items():
+        names = [SHORT[key] for key in absent_keys if key in SHORT]
+        lines.append(FigureLine(", ".join(names), "-", "-", "0", why))
+    return lines
+
+
+def _standing_alone(key: str, profile: Profile) -> str | None:
+    """Return the whole name of a 95th percentile that has no median above it."""
+    median = key.removesuffix(".p95") + ".median"
+    if not key.endswith(".p95") or not isinstance(profile.figures.get(median), Unmeasured):
+        return None
+    return LABELS[median].replace("median", "p95")
+
+
+def list_axes(profile: Profile) -> list[FigureLine]:
+    """Return the lines of the failure profile, one for each axis that was scored."""
+    return [
+        describe_figure(key, figure)._replace(label=name)
+        for key, name in AXES.items()
+        if (figure := profile.figures.get(key)) is not None and not is_unscored(figure)
+    ]
+
+
+def is_unscored(figure: Figure) -> bool:
+    """Whether there is no figure because nobody asked for it."""
+    return isinstance(figure, Unmeasured) and figure.reason == SCORE_FIRST
+
+
+def _shares(key: str, profile: Profile) -> bool:
+    """Whether an absent figure may share a line: its median is absent as well."""
+    family = key.split(".")[0]
+    return family in SPREADS and isinstance(profile.figures.get(f"{family}.median"), Unmeasured)
+
+
+def describe_figure(key: str, figure: Figure, *, note: str = "", runs: int = 0) -> FigureLine:
+    """Return one figure as a line; `note` comes last, after what was not measured."""
+    name = name_figure(key)
+    if isinstance(figure, Unmeasured):
+        return FigureLine(name, "-", "-", "0", _join(describe_absence(figure, runs), note))
+    said = _join(format_losses(key, figure), format_bounds(key, figure), note, *figure.diagnostics)
+    return FigureLine(
+        name, format_number(key, figure.value), format_interval(key, figure), format_n(figure), said
+    )
+
+
+def name_figure(key: str) -> str:
+    """Return the name of a figure as people read it.
+
+    >>> name_figure("outcome.pass^4")
+    '  pass^4'
+    """
+    return "  " + key.removeprefix("outcome.") if "^" in key else LABELS.get(key, key)
+
+
+def format_number(key: str, value: float) -> str:
+    """Return a value in the figure's own unit.
+
+    >>> (
+    ...     format_number("outcome.pass", 0.42),
+    ...     format_number("steps.median", 24.0),
+    ...     format_number("cost_usd.p95", 0.0312),
+    ... )
+    ('.420', '24', '$0.0312')
+    """
+    family = key.split(".")[0]
+    if family in ("steps", "tokens"):
+        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+    if family == "cost_usd":
+        sign = "-" if value < 0 else ""
+        return f"{sign}${abs(value):,.4f}" if abs(value) < 1 else f"{sign}${abs(value):,.2f}"
+    if family == "seconds":
+        return f"{value:,.1f} s"
+    return format_share(value)
+
+
+def format_share(value: float) -> str:
+    """Return a number to three places, without the zero before the point.
+
+    >>> format_share(0.42), format_share(-0.05), format_share(1.0), format_share(0.9999)
+    ('.420', '-.050', '1.000', '1.000')
+    """
+    text = f"{value:.3f}"
+    if text.startswith("0."):
+        return text[1:]
+    if text.startswith("-0."):
+        return "-" + text[2:] if text != "-0.000" else ".000"
+    return text
+
+
+def format_score(value: float) -> str:
+    """Return a score to two places, without the zero before the point: no scorer knows more.
+
+    >>> format_score(0.576), format_score(1.0), format_score(-0.5)
+    ('.58', '1.00', '-.50')
+    """
+    text = f"{value:.2f}"
+    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
+
+
+def format_interval(key: str, estimate: Estimate) -> str:
+    """Return `[low, high]`, a limit that cannot be given as "-"; "-" alone where neither can."""
+    limits = estimate.low, estimate.high
+    if limits == (None, None):
+        return "-"
+    low, high = ("-" if limit is None else format_number(key, limit) for limit in limits)
+    return f"[{low}, {high}]"
+
+
+def format_n(estimate: Estimate) -> str:
+    """Return how many of what an estimate counts; a single one loses its plural s."""
+    unit = estimate.unit_of_n
+    return f"{estimate.n:,} {unit[:-1] if estimate.n == 1 and unit.endswith('s') else unit}"
+
+
+def format_losses(key: str, estimate: Estimate) -> str:
+    """Return how many units were not measured, by kind and why: "0" when none."""
+    said = []
+    for kind, count in sorted(estimate.unmeasured.items()):
+        why = explain_absence(key, kind)
+        if count:
+            said.append(f"{count:,} {kind}: {why}" if why else f"{count:,} {kind}")
+    return ", ".join(said) or "0"
+
+
+def format_bounds(key: str, estimate: Estimate) -> str:
+    """Return the worst case over the unmeasured, where it differs from the value."""
+    low, high = estimate.worst_low, estimate.worst_high
+    if low is None or high is None or low == high:
+        return ""
+    return f"worst case {format_number(key, low)} to {format_number(key, high)}"
+
+
+def describe_absence(figure: Unmeasured, runs: int) -> str:
+    """Return how many runs have no answer, which kind, and why."""
+    return f"{runs:,} {figure.kind}: {figure.reason}" if runs else f"{figure.kind}: {figure.reason}"
+
+
+def _join(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def name_shape(shape: str) -> str:
+    """Return a shape as people read it.
+
+    >>> name_shape("early_collapse")
+    'early collapse'
+    """
+    return shape.replace("_", " ")
+
+
+def shorten_names(judges: Iterable[str]) -> dict[str, str]:
+    """Return what judges are called where there is little room: their model, if that tells them.
+
+    >>> shorten_names(["openai/gpt-5", "a/qwen3", "b/qwen3", "rules"])
+    {'openai/gpt-5': 'gpt-5', 'a/qwen3': 'a/qwen3', 'b/qwen3': 'b/qwen3', 'rules': 'rules'}
+    """
+    names = list(judges)
+    ends = [name.rpartition("/")[2] for name in names]
+    return {
+        name: end if ends.count(end) == 1 and end else name
+        for name, end in zip(names, ends, strict=True)
+    }
+
+
+def describe_shape(shape: str) -> str:
+    """Return a shape as people read it.
+
+    >>> describe_shape("late_drift")
+    'late drift'
+    """
+    return shape.replace("_", " ")
+
+
+def fold(text: str, width: int, indent: int) -> list[str]:
+    """Break `text` at spaces into lines of `width`, all but the first indented.
+
+    >>> fold("one two three", 9, 2)
+    ['one two', '  three']
+    """
+    return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False) or [
+        ""
+    ]
+
+
+def clip(text: str, width: int) -> str:
+    """Cut `text` to `width` columns, its end marked.
+
+    >>> clip("abcdef", 4), clip("abcd", 4)
+    ('abc…', 'abcd')
+    """
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def describe_profile(profile: Profile, report: Report) -> tuple[str, str]:
+    """Return the group, and what was read of it: runs, tasks, steps, calls, judges, seed."""
+    judges = ", ".join(report.provenance.judges) or "none"
+    title = visible_line(profile.title) or "all runs"
+    return title, (
+        f"{_count(profile.n_runs, 'run')}, {_tasks(profile)}, "
+        f"{_count(profile.n_steps, 'step')}, {_count(profile.n_calls, 'call')}   "
+        f"judges: {visible_line(judges)}   seed {report.provenance.seed}"
+    )
+
+
+def _tasks(profile: Profile) -> str:
+    tasks = _count(profile.n_tasks, "task")
+    trials = profile.trials
+    if trials is None or trials.high < 2:
+        return tasks
+    # Trials are counted over graded runs: where others are among these, tasks x trials is no count.
+    if not trials.low * profile.n_tasks <= profile.n_runs <= trials.high * profile.n_tasks:
+        return tasks
+    each = f"{trials.low}" if trials.low == trials.high else f"{trials.low} to {trials.high}"
+    return f"{tasks} x {each} trials"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def note_unearned(table: OutcomeTable, profile: Profile) -> dict[str, str]:
+    """Return a remark for each row, "pass" and "fail"; the first table names the unearned runs."""
+    notes = dict(table.notes)
+    if table is profile.earned[0]:
+        notes.setdefault("pass", _asked("right for the wrong reason?", profile.lucky))
+        notes.setdefault("fail", _asked("wrong for a right reason?", profile.unlucky))
+    return notes
+
+
+def _asked(question: str, runs: tuple[RunLine, ...]) -> str:
+    if not runs:
+        return ""
+    shown = ", ".join(run.name for run in runs[:2])
+    return f"{question} {shown}" + (f" and {len(runs) - 2} more" if len(runs) > 2 else "")
+
+
+def describe_flip(flip: RankFlip) -> str:
+    """Return a rank flip as a sentence."""
+    ahead = flip.first if flip.outcome_difference < 0 else flip.second
+    behind = flip.second if flip.outcome_difference < 0 else flip.first
+    return visible_line(
+        f"{ahead} is ahead of {behind} by outcome ({format_share(abs(flip.outcome_difference))}) "
+        f"and behind by path ({format_share(abs(flip.path_difference))}) over {flip.n_tasks:,} "
+        f"shared tasks; so in {flip.probability:.0%} of resamples"
+    )
+
+
+def describe_suspect(run: LookFirst) -> tuple[str, str]:
+    """Return where to look in a run, and why, in one line."""
+    if run.note:
+        return "-", run.note
+    if not run.suspects:
+        return "-", f"{run.verdict}: the rules found nothing to point at"
+    return run.suspects[0].where, run.suspects[0].evidence
+
+
+def quote_result(result: ToolResult) -> str:
+    """Return what a tool said, as text; an error without the word that only says it is one."""
+    if result.status == "error":
+        text = result.error or result.text
+        return text.strip().removeprefix("Error:").strip()
+    return result.text or ("" if result.structured is None else format_json(result.structured))
+
+
+def format_json(value: object) -> str:
+    """Return any value of the trace as compact JSON."""
+    return msgspec.json.encode(value, order="deterministic").decode()

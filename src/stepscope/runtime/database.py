@@ -1,0 +1,209 @@
+"""Open SQLite the way stores and ledgers need it, and tell its faults apart.
+
+Every pragma is set and then read back: a file that cannot be durable is refused, not used. Faults
+of disk, permission and lock are the environment's (`EnvironmentFault`); a file that is no database
+is the user's (`StoreError`); anything else is a bug and stays an sqlite3 error.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from stepscope.errors import EnvironmentFault, StoreError
+
+MEMORY = ":memory:"
+# Another process's batch takes well under a second; a wait of half a minute means it hangs.
+BUSY_MILLISECONDS = 30_000
+# 16 MiB of log before it is folded into the file: fewer flushes than SQLite's 4 MiB.
+_CHECKPOINT_PAGES = 4_000
+# Answers go to as many places of the file as there are measures; SQLite's 2 MiB would thrash.
+_CACHE_KIBIBYTES = 64 * 1024
+_LOG_BYTES = 64 * 1024 * 1024
+# A new file is made within a few milliseconds.
+_AGAIN_SECONDS = 0.01
+_ENVIRONMENT = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space and run the command again",
+    sqlite3.SQLITE_IOERR: "the disk failed or is full; nothing written is lost, run it again",
+    sqlite3.SQLITE_READONLY: "the file or its folder cannot be written",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened; do the folder and the permission exist?",
+    sqlite3.SQLITE_PERM: "permission denied",
+    sqlite3.SQLITE_BUSY: "another process keeps the store locked; wait for it and run again",
+    sqlite3.SQLITE_LOCKED: "another process keeps the store locked; wait for it and run again",
+    sqlite3.SQLITE_NOMEM: "out of memory",
+}
+_NO_STORE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+
+
+def open_database(path: str, *, any_thread: bool = False) -> sqlite3.Connection:
+    """Return a connection with every pragma set and asserted; make the file, mode 0600, if new.
+
+    Args:
+        path: of the file.
+        any_thread: whether several threads use it, one after the other.
+
+    Raises:
+        StoreError: the file is no SQLite database.
+        EnvironmentFault: it cannot be opened, locked or made durable.
+    """
+    if path != MEMORY:
+        _create(Path(path))
+    with translate_faults(path):
+        db = sqlite3.connect(
+            path,
+            isolation_level=None,
+            timeout=BUSY_MILLISECONDS / 1000,
+            check_same_thread=not any_thread,
+        )
+        with ExitStack() as unless_ready:
+            unless_ready.callback(db.close)
+            _prepare(db, path)
+            unless_ready.pop_all()
+    return db
+
+
+def _create(path: Path) -> None:
+    if path.is_dir():
+        raise StoreError(f"{path}: a folder; expected the file of a store, as {path}/runs.db")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return
+    except OSError as e:
+        raise EnvironmentFault(f"{path}: no store can be made here ({e.strerror})") from e
+
+
+def _prepare(db: sqlite3.Connection, path: str) -> None:
+    expected = {
+        # WAL survives a kill at any moment and lets others read meanwhile.
+        "journal_mode": "memory" if path == MEMORY else "wal",
+        "synchronous": 2,  # FULL: what was committed is on disk
+        "foreign_keys": 1,
+        "busy_timeout": BUSY_MILLISECONDS,
+        "secure_delete": 1,  # what purge deletes is overwritten
+    }
+    for statement in (
+        f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}",
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA synchronous = FULL",
+        "PRAGMA foreign_keys = ON",
+        "PRAGMA secure_delete = ON",
+        f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+        f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}",
+        f"PRAGMA journal_size_limit = {_LOG_BYTES}",
+        "PRAGMA trusted_schema = OFF",
+    ):
+        _patiently(db, statement)
+    for name, value in expected.items():
+        found = db.execute("PRAGMA " + name).fetchone()[0]
+        if found != value:
+            raise EnvironmentFault(
+                f"{path}: SQLite gives {name} = {found!r}, the store needs {value!r}; "
+                "keep it on a local disk"
+            )
+
+
+def _patiently(db: sqlite3.Connection, statement: str) -> None:
+    """Execute a statement that SQLite gives up at once where two processes make one new file.
+
+    Both have it open for reading and want to write its first page: neither would ever wait for the
+    other's end, so SQLite does not wait at all.
+    """
+    end = time.monotonic() + BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            db.execute(statement).fetchall()
+        except sqlite3.OperationalError as e:
+            if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(_AGAIN_SECONDS)
+        else:
+            return
+
+
+@contextmanager
+def translate_faults(path: str) -> Iterator[None]:
+    """Turn SQLite's errors about the disk, the lock and the file into ours.
+
+    Raises:
+        EnvironmentFault: disk, permission, lock.
+        StoreError: no database, or a damaged one; a row that breaks a rule of the schema.
+    """
+    try:
+        yield
+    except sqlite3.Error as e:
+        code = getattr(e, "sqlite_errorcode", 0) & 0xFF
+        if code in _ENVIRONMENT:
+            raise EnvironmentFault(f"{path}: {_ENVIRONMENT[code]} ({e})") from e
+        if code in _NO_STORE:
+            raise StoreError(
+                f"{path}: not a stepscope store ({e}); name another file with --store"
+            ) from e
+        if code == sqlite3.SQLITE_CONSTRAINT:
+            raise StoreError(f"{path}: a row breaks a rule of the schema: {e}") from e
+        raise
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection, path: str) -> Iterator[None]:
+    """Write in one transaction: all of it is on disk at the end, or nothing is.
+
+    The write lock is taken at once, so that no reader's snapshot has to be upgraded later.
+    """
+    with translate_faults(path):
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+
+
+def try_begin(db: sqlite3.Connection) -> bool:
+    """Begin to write where nobody else does, without waiting; return whether that was so."""
+    db.execute("PRAGMA busy_timeout = 0").fetchall()
+    try:
+        db.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as e:
+        if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}").fetchall()
+    return True
+
+
+def split_statements(sql: str) -> Iterator[str]:
+    """Yield the statements of a script one by one, so that they fit into one transaction.
+
+    >>> list(split_statements("SELECT 1; SELECT ';';"))
+    ['SELECT 1;', " SELECT ';';"]
+    """
+    start = 0
+    for at, character in enumerate(sql):
+        if character == ";" and sqlite3.complete_statement(sql[start : at + 1]):
+            yield sql[start : at + 1]
+            start = at + 1
+
+
+def rewrite_database(db: sqlite3.Connection, path: str) -> None:
+    """Write the file anew, so that what was deleted is gone from it and from its log.
+
+    Raises:
+        EnvironmentFault: another process keeps old pages alive; doing it again ends the work.
+    """
+    with translate_faults(path):
+        db.execute("VACUUM")
+        if path == MEMORY:
+            return
+        busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    if busy:
+        raise EnvironmentFault(
+            f"{path}: erased, but another process still reads the store and keeps old pages in "
+            "its log; end it and purge again"
+        )

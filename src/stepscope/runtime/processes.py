@@ -1,0 +1,214 @@
+"""Work in other processes: frames of bytes to them, frames back, in order.
+
+The processes are plain `python -c` children that speak over pipes, not `multiprocessing`: that one
+imports the caller's script again in every child, which runs a script without a main guard twice.
+Nothing is pickled: what a frame holds is the caller's. A child ends when its input does, so none
+outlives a killed parent; only the parent listens to Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from queue import SimpleQueue
+from typing import IO, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from stepscope import errors
+from stepscope.errors import EnvironmentFault, StepscopeError
+
+T = TypeVar("T")
+# What a child does with a frame.
+Answer = Callable[[bytes], bytes]
+
+_CHILD = (
+    "import importlib, json, sys; sys.path[:] = json.loads(sys.argv[1]);"
+    " importlib.import_module(sys.argv[2]).serve()"
+)
+# Objects made before cycles are looked for: a plugin's own cycles are still found, some 10 MB late.
+GC_OBJECTS = 100_000
+_SIZE_BYTES = 8
+_ROOM_BYTES = 32 * 1024 * 1024
+_ANSWER, _FAULT = b"a", b"f"
+
+
+class Job(NamedTuple, Generic[T]):
+    """A frame to be answered.
+
+    Attributes:
+        beside: what the caller wants back beside the answer.
+        frame: what is asked.
+        held: bytes of memory that `beside` and `frame` hold, where they may be many.
+    """
+
+    beside: T
+    frame: bytes
+    held: int = 0
+
+
+class _Fault(msgspec.Struct, frozen=True):
+    """An error of ours that a child met: the name of its class and its message."""
+
+    kind: str
+    message: str
+
+
+_faults = msgspec.json.Decoder(_Fault)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def answer_jobs(
+    module: str,
+    start: bytes,
+    jobs: Iterable[Job[T]],
+    *,
+    workers: int,
+    ahead: int,
+    died: str,
+    room: int = _ROOM_BYTES,
+) -> Iterator[tuple[T, bytes]]:
+    """Yield the answer to every job, in the order of the jobs.
+
+    Args:
+        module: its `serve_frames()` is what a child runs.
+        start: the first frame of every child.
+        jobs: what is asked.
+        workers: how many processes.
+        ahead: jobs a process that are asked before their turn: they keep it busy, and fill memory.
+        died: what to tell a user whose process ended, as "a scoring process ended ({code})".
+        room: bytes held by jobs that are asked before their turn.
+
+    Raises:
+        EnvironmentFault: a process ended.
+        StepscopeError: what a process met, as it met it.
+    """
+    children = [start_child(module, start) for _ in range(workers)]
+    idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+    for child in children:
+        idle.put(child)
+    pool = ThreadPoolExecutor(workers)
+    pending: deque[tuple[Job[T], Future[bytes]]] = deque()
+    held = 0
+    try:
+        for job in jobs:
+            pending.append((job, pool.submit(_ask, idle, job.frame, died)))
+            held += job.held
+            while len(pending) >= ahead * workers or (held >= room and pending):
+                done, future = pending.popleft()
+                held -= done.held
+                yield done.beside, future.result()
+        for done, future in pending:
+            yield done.beside, future.result()
+    finally:
+        for child in children:
+            child.kill()
+        pool.shutdown(cancel_futures=True)
+        for child in children:
+            close_child(child)
+
+
+def start_child(module: str, start: bytes) -> subprocess.Popen[bytes]:
+    """Return a child that has been sent its first frame."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", _CHILD, json.dumps(sys.path), module],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        process_group=0,  # Ctrl-C reaches a whole group, and a child before it can ignore it
+    )
+    try:
+        _send(child.stdin, start)
+    except BrokenPipeError:
+        pass  # it died at start; the first frame says so
+    return child
+
+
+def close_child(child: subprocess.Popen[bytes]) -> None:
+    """Close the pipes of a child and wait for its end."""
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                pass  # unsent bytes for a child that is gone
+    child.wait()
+
+
+def _ask(idle: SimpleQueue[subprocess.Popen[bytes]], frame: bytes, died: str) -> bytes:
+    child = idle.get()
+    try:
+        _send(child.stdin, frame)
+        kind, reply = _receive(child.stdout)
+    except BrokenPipeError:
+        kind, reply = b"", b""
+    finally:
+        idle.put(child)
+    if kind == _FAULT:
+        fault = _faults.decode(reply)
+        raise getattr(errors, fault.kind, StepscopeError)(fault.message)
+    if kind != _ANSWER:
+        raise EnvironmentFault(died.format(code=child.wait()))
+    return reply
+
+
+def _send(pipe: IO[bytes] | None, frame: bytes, kind: bytes = _ANSWER) -> None:
+    assert pipe is not None
+    pipe.write(kind + len(frame).to_bytes(_SIZE_BYTES, "big"))
+    pipe.write(frame)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes] | None) -> tuple[bytes, bytes]:
+    """Return the next frame and its kind; b"" for both at the end."""
+    assert pipe is not None
+    head = pipe.read(1 + _SIZE_BYTES)
+    size = int.from_bytes(head[1:], "big")
+    frame = pipe.read(size)
+    return (head[:1], frame) if head and len(frame) == size else (b"", b"")
+
+
+def serve_frames(begin: Callable[[bytes], AbstractContextManager[Answer]]) -> None:
+    """Be a child: answer frames until the input ends.
+
+    Args:
+        begin: given the first frame, what answers the others. It is called when the second one has
+            come: a parent killed meanwhile sends none, and what it worked on may be gone.
+    """
+    # What a plugin prints must not mix with the frames.
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    try:
+        try:
+            _serve(begin, replies)
+        except StepscopeError as e:
+            _send(replies, msgspec.json.encode(_Fault(type(e).__name__, str(e))), _FAULT)
+    except BrokenPipeError:
+        os._exit(1)  # the parent is gone; there is nobody left to tell
+
+
+def _serve(begin: Callable[[bytes], AbstractContextManager[Answer]], replies: IO[bytes]) -> None:
+    start = _receive(sys.stdin.buffer)[1]
+    kind, frame = _receive(sys.stdin.buffer)
+    if not kind:
+        return
+    with begin(start) as answer:
+        # Runs and answers are trees without cycles: what the collector would look for is not there,
+        # and looking through every kept run takes a tenth of the time.
+        gc.freeze()
+        gc.set_threshold(GC_OBJECTS)
+        while kind:
+            _send(replies, answer(frame))
+            kind, frame = _receive(sys.stdin.buffer)

@@ -1,0 +1,230 @@
+"""Estimate what judging would cost: the same plan, and nothing sent.
+
+The worst is what a budget reserves: every byte a token, every image as dear as any, every answer as
+long as it may be. The likely is a guess from usual texts and answers, and says so. Repairs of
+unreadable answers and further lookups of a judge with tools are in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import msgspec
+
+from stepscope.judges.rubrics import RubricKind
+from stepscope.ledger.calls import Pricing
+from stepscope.ledger.ledger import Ledger
+from stepscope.model import Request, Usage
+from stepscope.models.dialect import Ask
+from stepscope.score.judges import JudgePlan, JudgingScope, open_tools
+from stepscope.store import Store
+
+# A picture of a screen, at the large providers: 700 to 2,500.
+_TOKENS_PER_IMAGE = 1_500
+# English text and JSON in the tokenisers of the large providers: 3.5 to 4.5.
+_BYTES_PER_TOKEN = 4
+# Answers of the length that the rubrics ask for: tokens of one, and of each step's part in it.
+_WHOLE_TOKENS: dict[RubricKind, int] = {
+    "axis": 350,
+    "attribution": 350,
+    "score": 100,
+    "labels": 40,
+    "presence": 60,
+}
+_STEP_TOKENS: dict[RubricKind, int] = {"labels": 50, "presence": 25}
+# Judgements that are held at a time; fewer where each may hold images.
+_LOOKED_UP = 200
+_LOOKED_UP_WITH_MEDIA = 10
+
+
+class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What one judge would be asked by one rubric.
+
+    Attributes:
+        judge: who.
+        rubric: by what.
+        judgements: questions about runs, steps and sub-goals.
+        calls: requests that they need, repairs not counted.
+        bought: of these, with a reply in the ledger.
+        input_tokens: what the others would read, likely.
+        images: what they would be sent of them, each as often as it is sent.
+        images_left_out: images of their steps that would not be sent, though images are.
+        worst_usd: what they can cost; None where the price is not known.
+        likely_usd: what they probably cost.
+    """
+
+    judge: str
+    rubric: str
+    judgements: int = 0
+    calls: int = 0
+    bought: int = 0
+    input_tokens: int = 0
+    images: int = 0
+    images_left_out: int = 0
+    worst_usd: float | None = 0.0
+    likely_usd: float | None = 0.0
+
+
+class DryRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What judging would ask and cost; nothing was sent.
+
+    Attributes:
+        rows: one a judge and rubric, in the order they are asked.
+        runs: runs that would be asked about.
+        purged: runs that were chosen and whose texts are erased.
+        unasked: questions that no judge would be asked, by the first word of why.
+        budget_usd: the most that may be spent; None without a limit.
+    """
+
+    rows: tuple[CostEstimate, ...]
+    runs: int
+    purged: int
+    unasked: dict[str, int]
+    budget_usd: float | None
+
+    @property
+    def calls(self) -> int:
+        """Requests that would be sent."""
+        return sum(row.calls - row.bought for row in self.rows)
+
+    @property
+    def worst_usd(self) -> float | None:
+        """What all of it can cost; None where a price is not known."""
+        return _sum([row.worst_usd for row in self.rows])
+
+    @property
+    def likely_usd(self) -> float | None:
+        """What all of it probably costs; None where a price is not known."""
+        return _sum([row.likely_usd for row in self.rows])
+
+    def line(self) -> str:
+        """Say it in a line."""
+        likely, worst = _money(self.likely_usd), _money(self.worst_usd)
+        budget = "none" if self.budget_usd is None else f"${self.budget_usd:.2f}"
+        sent = sum(row.images for row in self.rows)
+        left_out = sum(row.images_left_out for row in self.rows)
+        images = f" with {sent:,} images, {left_out:,} left out" if sent or left_out else ""
+        return (
+            f"{self.runs:,} runs, {self.calls:,} calls to buy{images}; likely {likely}, "
+            f"at worst {worst}; budget {budget}"
+        )
+
+    def __str__(self) -> str:
+        """Say it as a table."""
+        return "\n".join(_lines(self))
+
+
+def dry_run(
+    store: Store,
+    asking: JudgingScope,
+    *,
+    prices: Pricing,
+    ledger: Ledger | None,
+    budget_usd: float | None,
+    batch: bool = False,
+) -> DryRun:
+    """Return what judging would ask and cost; sends nothing, keeps nothing.
+
+    Args:
+        store: read from.
+        asking: as for `judge`.
+        prices: what calls cost.
+        ledger: of what is bought already; None where there is none yet.
+        budget_usd: told beside what it would cost.
+        batch: at the price of batches.
+    """
+    with open_tools(asking.workspace, store.redactor) as tools:
+        plan = JudgePlan(store, asking, tools if asking.tools else None)
+        rows = _estimate_rows(plan, asking, prices, ledger, batch=batch)
+    return DryRun(
+        rows=rows,
+        runs=plan.seen.runs,
+        purged=plan.purged,
+        unasked=dict(sorted(plan.seen.unasked.items())),
+        budget_usd=budget_usd,
+    )
+
+
+def _estimate_rows(
+    plan: JudgePlan, asking: JudgingScope, prices: Pricing, ledger: Ledger | None, *, batch: bool
+) -> tuple[CostEstimate, ...]:
+    rows: dict[tuple[str, str], CostEstimate] = {
+        (judge.name, rubric.name): CostEstimate(judge=judge.name, rubric=rubric.name)
+        for judge in asking.judges
+        for rubric in asking.rubrics
+    }
+    kinds = {rubric.name: rubric.kind for rubric in asking.rubrics}
+    planned = plan.with_steps()
+    at_once = _LOOKED_UP_WITH_MEDIA if asking.options.send_media else _LOOKED_UP
+    while some := list(islice(planned, at_once)):
+        held = _held(ledger, [ask for judgement, _ in some for ask in judgement.asks])
+        for judgement, steps in some:
+            place = (judgement.judge.name, judgement.rubric)
+            row = rows[place]
+            row = msgspec.structs.replace(row, judgements=row.judgements + 1)
+            for ask in judgement.asks:
+                written = _output_tokens(
+                    kinds[judgement.rubric], steps, len(judgement.asks), ask.request
+                )
+                bought = ask.key in held
+                row = _add_call(row, ask, written, prices, bought=bought, batch=batch)
+            rows[place] = row
+        plan.take()
+    return tuple(rows.values())
+
+
+def _held(ledger: Ledger | None, asks: Sequence[Ask]) -> set[str]:
+    return set() if ledger is None else ledger.holds(ask.key for ask in asks)
+
+
+def _add_call(
+    row: CostEstimate, ask: Ask, written: int, prices: Pricing, *, bought: bool, batch: bool
+) -> CostEstimate:
+    """Return a row with one more call."""
+    if bought:
+        return msgspec.structs.replace(row, calls=row.calls + 1, bought=row.bought + 1)
+    request = ask.request
+    texts = (request.system, request.context, request.question)
+    read = sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_PER_TOKEN
+    read += _TOKENS_PER_IMAGE * len(request.media)
+    usage = Usage(input_total=read, output_total=written, source="estimated")
+    return msgspec.structs.replace(
+        row,
+        calls=row.calls + 1,
+        input_tokens=row.input_tokens + read,
+        images=row.images + len(request.media),
+        images_left_out=row.images_left_out + ask.images_left_out,
+        worst_usd=_sum([row.worst_usd, prices.worst(ask.judge, request, batch=batch)]),
+        likely_usd=_sum([row.likely_usd, prices.cost(ask.judge, usage, batch=batch)]),
+    )
+
+
+def _output_tokens(kind: RubricKind, steps: int, asks: int, request: Request) -> int:
+    """Return how many tokens an answer probably has; windows share the steps of a run."""
+    tokens = _WHOLE_TOKENS[kind] + _STEP_TOKENS.get(kind, 0) * steps // asks
+    return min(tokens, request.max_output_tokens)
+
+
+def _sum(amounts: Sequence[float | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if len(known) == len(amounts) else None
+
+
+def _lines(dry: DryRun) -> Iterator[str]:
+    yield f"{'judge':<32} {'rubric':<28} {'calls':>7} {'bought':>7} {'likely':>10} {'worst':>10}"
+    for row in dry.rows:
+        likely, worst = _money(row.likely_usd), _money(row.worst_usd)
+        yield (
+            f"{row.judge:<32} {row.rubric:<28} {row.calls:>7,} {row.bought:>7,} "
+            f"{likely:>10} {worst:>10}"
+        )
+    yield f"{dry.line()}; nothing was sent"
+    if dry.unasked:
+        yield "not asked: " + ", ".join(f"{n:,} {word}" for word, n in dry.unasked.items())
+    if dry.purged:
+        yield f"{dry.purged:,} runs left out: their texts are erased"
+
+
+def _money(usd: float | None) -> str:
+    return "unknown" if usd is None else f"${usd:.4f}"

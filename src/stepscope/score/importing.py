@@ -1,0 +1,408 @@
+"""Import traces into the store, in parallel, with an account of what became of every file.
+
+The parent process splits files and writes; the others read and encode. What comes out, and in what
+order, does not depend on how many processes there are: the same bytes of the same chunk give the
+same rows. A small import stays in one process. Memory is bounded whatever the files.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from itertools import chain
+
+import msgspec
+
+from stepscope.errors import StepscopeError, TraceError, UsageError
+from stepscope.formats.account import Account, Counts
+from stepscope.formats.finish import Ordinals
+from stepscope.formats.reading import (
+    ChunkJoiner,
+    FileChunk,
+    FileReading,
+    read_chunk,
+    read_files,
+    split_file,
+)
+from stepscope.model import Quarantined, Trajectory
+from stepscope.runtime import processes
+from stepscope.safety.limits import MIB, Limits
+from stepscope.store import Store
+from stepscope.store.runs import PreparedRun, prepare_run
+
+# Starting processes costs about half a second: what reading this much costs in one process.
+POOL_FROM_BYTES = 24 * MIB
+# One frame: some ten milliseconds of work.
+_BATCH_BYTES = MIB
+_BATCH_EVENTS = 256
+# Frames a process that are asked before their turn: it works on while a transaction is flushed.
+_AHEAD = 8
+_DIED = (
+    "a reading process ended (exit code {code}); what was read is kept: run it again to go on, "
+    "with --workers 1 if memory is short"
+)
+_encode = msgspec.msgpack.encode
+
+
+class RunDefaults(msgspec.Struct, frozen=True):
+    """What a run is given where its trace lacks it."""
+
+    agent: str | None = None
+    agent_version: str | None = None
+    tags: dict[str, str] = {}
+
+    def of(self, run: Trajectory) -> Trajectory:
+        """Return the run with what it lacked."""
+        if not (self.agent or self.agent_version or self.tags):
+            return run
+        return msgspec.structs.replace(
+            run,
+            agent=run.agent or self.agent,
+            agent_version=run.agent_version or self.agent_version,
+            tags={**self.tags, **run.tags},
+        )
+
+
+class ImportPlan(msgspec.Struct, frozen=True):
+    """What every process needs to know."""
+
+    limits: Limits
+    filling: RunDefaults
+    move_media: bool
+
+
+class ChunkRows(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What came of a portion, as rows; `seen` are the contents whose ordinal was asked for."""
+
+    runs: list[PreparedRun]
+    broken: list[Quarantined]
+    counts: Counts
+    seen: dict[bytes, int]
+    fault: tuple[str, str] | None
+
+
+class FileEnd(msgspec.Struct, frozen=True):
+    """The end of a file, as an event."""
+
+
+# What comes out: runs as rows, broken records, and after each file its account.
+ImportItem = PreparedRun | Quarantined | Account
+# In the order of the files; a portion stands for what comes of it.
+ReadEvent = FileChunk | PreparedRun | Quarantined | FileEnd
+
+
+class _Batch:
+    """Events in order, how many bytes they hold, and what ended the reading behind them."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[ChunkJoiner, ReadEvent]] = []
+        self.bytes = 0
+        self.failure: StepscopeError | None = None
+
+    def add(self, joint: ChunkJoiner, event: ReadEvent) -> None:
+        self.events.append((joint, event))
+        if isinstance(event, FileChunk | Quarantined):
+            self.bytes += len(event.raw)
+        elif isinstance(event, PreparedRun):
+            self.bytes += event.held_bytes
+
+    @property
+    def full(self) -> bool:
+        return self.bytes >= _BATCH_BYTES or len(self.events) >= _BATCH_EVENTS
+
+    @property
+    def portions(self) -> list[FileChunk]:
+        return [event for _, event in self.events if isinstance(event, FileChunk)]
+
+
+_plans = msgspec.msgpack.Decoder(ImportPlan)
+_frames = msgspec.msgpack.Decoder(list[FileChunk])
+_replies = msgspec.msgpack.Decoder(list[ChunkRows])
+
+
+def read_rows(
+    paths: Sequence[str], plan: ImportPlan, *, format_name: str | None, workers: int | None
+) -> Iterator[ImportItem]:
+    """Yield what the paths hold, in order.
+
+    Args:
+        paths: files, folders, globs, zips, - for standard input.
+        plan: how they are read.
+        format_name: the format; told from the content when left out.
+        workers: processes; when left out, one a core for much to read and none for little.
+
+    Raises:
+        TraceError: a path named is no trace; all before it was yielded.
+        UsageError: a glob that matches nothing, a folder without files.
+        EnvironmentFault: a process died.
+    """
+    batches = _batches(read_files(paths, format_name=format_name, limits=plan.limits), plan)
+    for batch, replies in _answer_batches(batches, plan, workers):
+        answers = iter(replies)
+        for joint, event in batch.events:
+            match event:
+                case FileChunk():
+                    yield from _join_chunk(joint, event, next(answers), plan)
+                case FileEnd():
+                    yield joint.reading.account
+                case _:
+                    yield event
+        if batch.failure is not None:
+            raise batch.failure
+
+
+def _batches(found: Iterable[FileReading], plan: ImportPlan) -> Iterator[_Batch]:
+    batch = _Batch()
+    try:
+        for joint, event in _events(found, plan):
+            batch.add(joint, event)
+            if batch.full:
+                yield batch
+                batch = _Batch()
+    except StepscopeError as e:
+        batch.failure = e  # raised in its turn, behind what was read before it
+    yield batch
+
+
+def _events(
+    found: Iterable[FileReading], plan: ImportPlan
+) -> Iterator[tuple[ChunkJoiner, ReadEvent]]:
+    for reading in found:
+        joint = ChunkJoiner(reading)
+        split = split_file(reading)
+        if split is None:
+            for item in reading:
+                yield joint, item if isinstance(item, Quarantined) else _prepare(item, plan)
+        else:
+            for part in split:
+                if isinstance(part, Quarantined):
+                    reading.tally.counts.add(part)
+                yield joint, part
+        yield joint, FileEnd()
+
+
+def _join_chunk(
+    joint: ChunkJoiner, portion: FileChunk, reply: ChunkRows, plan: ImportPlan
+) -> Iterator[PreparedRun | Quarantined]:
+    if joint.knows(reply.seen):
+        reply = _encode_chunk(portion, plan, joint.ordinals)
+    else:
+        joint.ordinals.seen.update(reply.seen)
+    yield from reply.runs
+    yield from reply.broken
+    joint.take(reply.counts, reply.fault)
+
+
+def _answer_batches(
+    batches: Iterator[_Batch], plan: ImportPlan, workers: int | None
+) -> Iterator[tuple[_Batch, list[ChunkRows]]]:
+    if workers is None:
+        ahead, size = [], 0
+        for batch in batches:
+            ahead.append(batch)
+            size += batch.bytes
+            if size >= POOL_FROM_BYTES:
+                break
+        workers = processes.cores() if size >= POOL_FROM_BYTES else 1
+        batches = chain(ahead, batches)
+    if workers == 1:
+        for batch in batches:
+            yield batch, _answer_frame(batch.portions, plan)
+        return
+    for batch, answer in processes.answer_jobs(
+        __name__,
+        _encode(plan),
+        (processes.Job(batch, _encode(batch.portions), batch.bytes) for batch in batches),
+        workers=workers,
+        ahead=_AHEAD,
+        died=_DIED,
+    ):
+        yield batch, _replies.decode(answer)
+
+
+def serve() -> None:
+    """Be a child: read the plan, then portions until the input ends."""
+    processes.serve_frames(_begin)
+
+
+@contextmanager
+def _begin(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
+    plan = _plans.decode(first)
+    yield lambda frame: _encode(_answer_frame(_frames.decode(frame), plan))
+
+
+def _answer_frame(asked: Iterable[FileChunk], plan: ImportPlan) -> list[ChunkRows]:
+    return [_encode_chunk(portion, plan, Ordinals()) for portion in asked]
+
+
+def _encode_chunk(portion: FileChunk, plan: ImportPlan, ordinals: Ordinals) -> ChunkRows:
+    found = read_chunk(portion, plan.limits, ordinals)
+    runs, broken = [], []
+    for item in found.items:
+        if isinstance(item, Quarantined):
+            broken.append(item)
+        else:
+            runs.append(_prepare(item, plan))
+    return ChunkRows(runs, broken, found.counts, ordinals.seen, found.fault)
+
+
+def _prepare(run: Trajectory, plan: ImportPlan) -> PreparedRun:
+    return prepare_run(plan.filling.of(run), move_media=plan.move_media)
+
+
+Progress = Callable[[int, int], None]
+
+# Broken records held before they are stored: each keeps its bytes, up to the limit of a record.
+MOST_HELD = 16
+
+
+class Added(msgspec.Struct, frozen=True, kw_only=True):
+    """What an import found, and what of it the store did not know yet.
+
+    Attributes:
+        runs: runs that were read.
+        new: of these, not in the store before.
+        known: in the store before; a late outcome, label or tag was taken over.
+        superseded: longer versions of a session that the store had.
+        repaired: records that were read after a repair, by code.
+        quarantined: records that could not be read, and step scores that contradict what the store
+            knows of their run; all are kept aside.
+        skipped: files in a folder that hold no runs.
+        files: the account of each file.
+    """
+
+    runs: int
+    new: int
+    known: int
+    superseded: int
+    repaired: dict[str, int]
+    quarantined: int
+    skipped: int
+    files: tuple[Account, ...]
+
+    def __str__(self) -> str:
+        """One line a file, then the sum."""
+        noun = "run" if self.runs == 1 else "runs"
+        parts = [f"{self.runs:,} {noun}: {self.new:,} new, {self.known:,} known"]
+        if self.superseded:
+            parts.append(f"{self.superseded:,} grown")
+        if self.repaired:
+            found = ", ".join(f"{n:,} {code}" for code, n in sorted(self.repaired.items()))
+            parts.append(f"repaired: {found}")
+        parts.append(f"{self.quarantined:,} quarantined")
+        if self.skipped:
+            parts.append(f"{self.skipped:,} files without runs")
+        total = "; ".join(parts)
+        lines = [account.line() for account in self.files]
+        return "\n".join([*lines, total])
+
+
+def import_traces(
+    store: Store,
+    paths: Sequence[str],
+    *,
+    format_name: str | None,
+    limits: Limits,
+    strict: bool,
+    filling: RunDefaults,
+    workers: int | None,
+    progress: Progress,
+) -> Added:
+    """Read every path into the store; each run passes through `filling` on its way.
+
+    Raises:
+        TraceError: a path named is no trace; what came before it is kept. Or, when `strict`,
+            anything was repaired, set aside or skipped: then nothing at all is kept.
+        EnvironmentFault: the disk is full, or a process died; calling again goes on.
+    """
+    read = partial(
+        read_rows,
+        paths,
+        ImportPlan(limits, filling, move_media=store.blobs is not None),
+        format_name=format_name,
+        workers=workers,
+    )
+    if strict:
+        if "-" in paths:
+            raise UsageError("strict reads everything twice, and standard input comes only once")
+        _refuse_quarantined(read())
+    return store_items(store, read(), progress)
+
+
+def store_items(store: Store, items: Iterator[ImportItem], progress: Progress) -> Added:
+    """Keep what arrives, each file's account behind what came of it; return what there was.
+
+    Raises:
+        StepscopeError: what the items raised; what came before it is kept.
+    """
+    accounts: list[Account] = []
+    stopped: list[StepscopeError] = []
+    arriving = _store_others(store, _stop_at_error(items, stopped), accounts, time.time_ns())
+    with closing(_count_runs(arriving, progress)) as runs:  # no process outlives an interruption
+        counts = store.put_prepared(runs)
+    if stopped:
+        raise stopped[0]
+    repaired: dict[str, int] = {}
+    for account in accounts:
+        for code, n in account.repaired.items():
+            repaired[code] = repaired.get(code, 0) + n
+    return Added(
+        runs=sum(account.runs for account in accounts),
+        new=counts.new,
+        known=counts.known,
+        superseded=counts.superseded,
+        repaired=repaired,
+        quarantined=sum(account.quarantined for account in accounts) + counts.refused,
+        skipped=sum(account.problem is not None for account in accounts),
+        files=tuple(accounts),
+    )
+
+
+def _stop_at_error(
+    items: Iterator[ImportItem], stopped: list[StepscopeError]
+) -> Iterator[ImportItem]:
+    """Yield until an error of ours, which is raised when what came before it is kept."""
+    try:
+        yield from items
+    except StepscopeError as e:
+        stopped.append(e)
+
+
+def _store_others(
+    store: Store, items: Iterator[ImportItem], accounts: list[Account], start_ns: int
+) -> Iterator[PreparedRun]:
+    """Yield the runs; keep what else arrives on the spot."""
+    broken: list[Quarantined] = []
+    for item in items:
+        if isinstance(item, PreparedRun):
+            yield item
+        elif isinstance(item, Quarantined):
+            broken.append(item)
+            if len(broken) >= MOST_HELD:
+                store.quarantine(broken)
+                broken.clear()
+        else:
+            store.quarantine(broken)
+            broken.clear()
+            store.keep_account(item.uri, msgspec.to_builtins(item), start_ns)
+            accounts.append(item)
+    store.quarantine(broken)
+
+
+def _count_runs(runs: Iterator[PreparedRun], progress: Progress) -> Generator[PreparedRun]:
+    for done, run in enumerate(runs, 1):
+        yield run
+        progress(done, 0)
+
+
+def _refuse_quarantined(read: Iterator[ImportItem]) -> None:
+    for item in read:
+        if isinstance(item, Quarantined):
+            raise TraceError(
+                f"{item.uri}, byte {item.offset}: {item.reason}; strict keeps nothing",
+                offset=item.offset,
+            )
+        if isinstance(item, Account) and (item.problem is not None or item.repaired):
+            raise TraceError(f"{item.line()}; strict keeps nothing")

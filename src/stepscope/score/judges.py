@@ -1,0 +1,674 @@
+"""Ask judges about the runs of a store: plan, pay for what is not paid, keep the records.
+
+The plan goes run by run, judge by judge, rubric by rubric, always in the same order; what cannot be
+asked is counted. The loop of calls has a thread of its own, so that a notebook's running loop is no
+obstacle; what concerns the store is done in the caller's thread. Ctrl-C sends nothing more and
+waits for what was sent; a second one leaves at once. What was received is kept in any case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from stepscope.judges.batch import run_batched_judgements
+from stepscope.judges.canaries import (
+    CanaryResult,
+    missed_canaries,
+    quarantine_missed,
+    rubric_canaries,
+)
+from stepscope.judges.judgement import (
+    Judge,
+    Judgement,
+    RequestOptions,
+    fit_options,
+    record_measure,
+    record_prompt,
+)
+from stepscope.judges.plan import plan_judgements
+from stepscope.judges.rubrics import Rubric
+from stepscope.judges.run import (
+    CONCURRENCY,
+    GRACE_SECONDS,
+    JudgingStatistics,
+    Progress,
+    reason_word,
+    run_judgements,
+)
+from stepscope.judges.tools import (
+    Toolbox,
+    add_tools,
+    allows_tools,
+    reserve_context,
+    trajectory_tools,
+)
+from stepscope.judges.tools_sandboxed import add_file_tools
+from stepscope.ledger.calls import Pricing, Retrier
+from stepscope.ledger.ledger import Budget, Ledger
+from stepscope.model import Model, Record, Trajectory
+from stepscope.model.records import NARRATION_OFF
+from stepscope.models.batches import BatchClient
+from stepscope.models.opening import close_models
+from stepscope.safety.redact import Redactor
+from stepscope.store import Store
+from stepscope.store.where import Where
+from stepscope.values import Unmeasured
+
+T = TypeVar("T")
+Keep = Callable[[Sequence[Record]], None]
+
+
+class JudgeClients(NamedTuple):
+    """What calls go through.
+
+    Attributes:
+        models: by the judge's name.
+        patience: the retry loop.
+        prices: what calls cost.
+        ledger: where replies are kept.
+        budget: what may be spent.
+        concurrency: the most calls in flight.
+        grace_seconds: how long Ctrl-C waits for calls in flight.
+        batches: by the judge's name, where batches are used in place of single calls.
+    """
+
+    models: Mapping[str, Model]
+    patience: Retrier
+    prices: Pricing
+    ledger: Ledger
+    budget: Budget
+    concurrency: int = CONCURRENCY
+    grace_seconds: float = GRACE_SECONDS
+    batches: Mapping[str, BatchClient] | None = None
+
+
+class JudgingOutcome(NamedTuple):
+    """How it went: what was done, canaries that were missed, and what asking them cost in USD."""
+
+    ran: JudgingStatistics
+    misses: tuple[CanaryResult, ...]
+    canaries_usd: float
+
+
+class JudgingWork(NamedTuple):
+    """What is asked in one go.
+
+    Attributes:
+        plan: gives the judgements, the same ones every time that it is called.
+        canaries: judgements with known answers, asked before; none where nobody is watched.
+        keep: called with the records of real runs.
+    """
+
+    plan: Callable[[], Iterable[Judgement]]
+    canaries: Sequence[Judgement]
+    keep: Keep
+
+
+class _CallerEnded(Exception):
+    """The caller's thread does nothing more: something failed in it."""
+
+
+class CallerThread:
+    """The caller's thread, which does what the loop's thread asks of it: the store is its own."""
+
+    def __init__(self) -> None:
+        self._asked: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._ended = False
+
+    def do(self, work: Callable[[], T]) -> T:
+        """Have something done in the caller's thread; called in the loop's."""
+        future: Future[T] = Future()
+        with self._lock:
+            if self._ended:
+                raise _CallerEnded
+            self._asked.put((work, future))
+        return future.result()
+
+    def serve(self) -> None:
+        """Do what is asked until the end; what fails here ends the loop, too."""
+        with ExitStack() as at_the_end:
+            at_the_end.callback(self._refuse)
+            while (asked := self._asked.get()) is not None:
+                work, future = asked
+                with ExitStack() as unless_done:
+                    unless_done.callback(future.set_exception, _CallerEnded())
+                    done = work()
+                    unless_done.pop_all()
+                future.set_result(done)
+
+    def _refuse(self) -> None:
+        """Leave nobody waiting for what will not be done."""
+        with self._lock:
+            self._ended = True
+            while not self._asked.empty():
+                asked = self._asked.get()
+                if asked is not None:
+                    asked[1].set_exception(_CallerEnded())
+
+    def end(self) -> None:
+        """Let `serve` return."""
+        self._asked.put(None)
+
+
+class LoopThread:
+    """The loop of calls, in a thread of its own; told from outside to stop, then to abort."""
+
+    def __init__(
+        self, caller: CallerThread, access: JudgeClients, progress: Progress | None
+    ) -> None:
+        self.aborted = False
+        self._caller = caller
+        self._access = access
+        self._progress = progress
+        self._stop = asyncio.Event()
+        self._told = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
+
+    async def run(self, asked: JudgingWork) -> JudgingOutcome:
+        """Judge; return what was done, and which canaries were answered wrongly."""
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._heed()
+        async with close_models(self._access.models.values()):
+            misses, paid = await self._watch(asked.canaries)
+            keep = partial(self._keep, asked.keep, misses)
+            if self._access.batches is None:
+                return JudgingOutcome(await self._run(asked.plan(), keep), misses, paid)
+            ran = await run_batched_judgements(
+                asked.plan,
+                batches=self._access.batches,
+                ledger=self._access.ledger,
+                prices=self._access.prices,
+                budget=self._access.budget,
+                keep=keep,
+                progress=self._progress,
+                stop=self._stop,
+            )
+            return JudgingOutcome(ran, misses, paid)
+
+    async def _watch(self, canaries: Sequence[Judgement]) -> tuple[tuple[CanaryResult, ...], float]:
+        """Ask about canaries, never in a batch: the others wait for what they say."""
+        if not canaries:
+            return (), 0.0
+        said: list[Record] = []
+        ran = await self._run(canaries, said.extend)
+        return missed_canaries(said), ran.usd
+
+    async def _run(self, judgements: Iterable[Judgement], keep: Keep) -> JudgingStatistics:
+        access = self._access
+        return await run_judgements(
+            judgements,
+            models=access.models,
+            patience=access.patience,
+            ledger=access.ledger,
+            prices=access.prices,
+            budget=access.budget,
+            keep=keep,
+            concurrency=access.concurrency,
+            grace_seconds=access.grace_seconds,
+            progress=self._progress,
+            stop=self._stop,
+        )
+
+    def _keep(self, keep: Keep, misses: Sequence[CanaryResult], records: Sequence[Record]) -> None:
+        kept = list(quarantine_missed(records, misses)) if misses else records
+        self._caller.do(lambda: keep(kept))
+
+    def tell(self) -> bool:
+        """Stop, when told first; abort, when told again. Return whether it was the first time."""
+        self._told += 1
+        self.aborted = self._told > 1
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._heed)
+        return self._told == 1
+
+    def _heed(self) -> None:
+        if self._told:
+            self._stop.set()
+        if self._told > 1 and self._task is not None:
+            self._task.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Makes the tools of a run.
+
+    Attributes:
+        of: the tools of a run.
+        off: why tools that there could be are not there, by name.
+    """
+
+    of: Callable[[Trajectory, RequestOptions], Toolbox]
+    off: Mapping[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def open_tools(workspace: Path | None, redactor: Redactor) -> Iterator[RunTools]:
+    """Give what makes the tools of runs; the workspace is copied once, and dropped at the end.
+
+    Args:
+        workspace: folder whose files, tables and programs judges may look at; None for none.
+        redactor: takes secrets out of what is found.
+
+    Raises:
+        UsageError: there is no such folder.
+    """
+
+    def of_run(trajectory: Trajectory, options: RequestOptions) -> Toolbox:
+        case = trajectory.case
+        return trajectory_tools(trajectory, case, redactor=redactor, narration=options.narration)
+
+    if workspace is None:
+        yield RunTools(of_run)
+        return
+    with add_file_tools(Toolbox(tools={}, redactor=redactor), workspace) as files:
+        yield RunTools(
+            lambda trajectory, options: of_run(trajectory, options).with_more(
+                files.tools.values(), off=files.off, state=files.state
+            ),
+            files.off,
+        )
+
+
+_DEFAULT_OPTIONS = RequestOptions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgingScope:
+    """Which runs judges are asked about, by which rubrics, how often.
+
+    Attributes:
+        rubrics: each is asked of every run.
+        judges: each is asked by every rubric, whatever the others said.
+        where: which runs; None for all.
+        repeats: how often each question is asked, to see the judge's own noise.
+        options: how; its `repeat` and `beside` are set here.
+        drawn: rubric -> ids of the runs that it is asked of; a rubric without an entry, of all.
+        tools: whether judges may look things up before they answer.
+        workspace: folder that they may look at, besides the run.
+        canaries: whether runs with known answers are asked about before the others.
+    """
+
+    rubrics: tuple[Rubric, ...]
+    judges: tuple[Judge, ...]
+    where: Where | None = None
+    repeats: int = 1
+    options: RequestOptions = _DEFAULT_OPTIONS
+    drawn: Mapping[str, Container[str]] = field(default_factory=dict)
+    tools: bool = False
+    workspace: Path | None = None
+    canaries: bool = False
+
+
+@dataclass(slots=True)
+class PlanCounts:
+    """What a plan has met so far: runs, and what could not be asked, by the first word of why."""
+
+    runs: int = 0
+    unasked: Counter[str] = field(default_factory=Counter)
+
+
+class JudgePlan:
+    """Judgements of the runs of a store, made a few at a time; nothing else is held."""
+
+    def __init__(self, store: Store, asking: JudgingScope, tools: RunTools | None = None) -> None:
+        """Plan nothing yet; `tools` are those of judges that may look things up."""
+        self.seen = PlanCounts()
+        self._tools = tools
+        self._store = store
+        self._asking = asking
+        self._key = store.secret("fence")
+        self._keys = store.keys(asking.where)
+        self._absent: list[Record] = []
+        self._planned = self._all()
+
+    @property
+    def purged(self) -> int:
+        """Runs that are chosen and whose texts are erased."""
+        return len(self._store.runs(self._asking.where)) - len(self._keys)
+
+    @property
+    def absent(self) -> int:
+        """How many records `take` has to give."""
+        return len(self._absent)
+
+    def next(self, count: int) -> list[Judgement]:
+        """Return the next judgements, at most so many; none at the end."""
+        return [judgement for judgement, _ in islice(self._planned, count)]
+
+    def with_steps(self) -> Iterator[tuple[Judgement, int]]:
+        """Yield the judgements with the number of steps of their run."""
+        return self._planned
+
+    def take(self) -> list[Record]:
+        """Return the records of what could not be asked since the last call."""
+        taken, self._absent = self._absent, []
+        return taken
+
+    def _all(self) -> Iterator[tuple[Judgement, int]]:
+        for key in self._keys:
+            # One run at a time, and its rows read to the end: the store is written to meanwhile.
+            for stored in list(self._store.stored([key])):
+                self.seen.runs += 1
+                trajectory = stored.trajectory
+                if self._asking.options.send_media:
+                    trajectory = self._store.with_media(trajectory)
+                steps = len(trajectory.steps)
+                for judge in self._asking.judges:
+                    for judgement in self._of(trajectory, judge):
+                        yield judgement, steps
+
+    def _of(self, trajectory: Trajectory, judge: Judge) -> Iterator[Judgement]:
+        asking = self._asking
+        for rubric in asking.rubrics:
+            drawn = asking.drawn.get(rubric.name)
+            if drawn is not None and trajectory.id not in drawn:
+                continue
+            for repeat in range(asking.repeats):
+                options = fit_options(rubric, judge, self.options(rubric, repeat))
+                for item in self._planned_of(trajectory, judge, rubric, options):
+                    if isinstance(item, Unmeasured):
+                        self._note(item, trajectory, judge, rubric, options)
+                    else:
+                        yield dataclasses.replace(item, version=record_version(rubric, options))
+
+    def _planned_of(
+        self, trajectory: Trajectory, judge: Judge, rubric: Rubric, options: RequestOptions
+    ) -> Iterator[Judgement | Unmeasured]:
+        tools = self._tools if allows_tools(rubric, options) else None
+        planned = plan_judgements(
+            trajectory,
+            trajectory.case,
+            rubric=rubric,
+            judge=judge if tools is None else reserve_context(judge),
+            options=options,
+            key=self._key,
+            redactor=self._store.redactor,
+        )
+        if tools is None:
+            yield from planned
+            return
+        toolbox = tools.of(trajectory, options)
+        for item in planned:
+            if isinstance(item, Unmeasured):
+                yield item
+            else:
+                yield add_tools(item, toolbox, judge=judge, key=self._key)
+
+    def canaries(self) -> list[Judgement]:
+        """Return the judgements of runs with known answers; they never enter the store."""
+        if not self._asking.canaries:
+            return []
+        return [
+            dataclasses.replace(item, version=record_version(rubric, options))
+            for judge in self._asking.judges
+            for rubric in self._asking.rubrics
+            for one in rubric_canaries(rubric)
+            for options in (dataclasses.replace(self.options(rubric, 0), goals=one.goals),)
+            for item in self._planned_of(one.trajectory, judge, rubric, options)
+            if not isinstance(item, Unmeasured)
+        ]
+
+    def options(self, rubric: Rubric, repeat: int) -> RequestOptions:
+        """Return how a rubric is asked: with those of its set that are asked, one beginning."""
+        beside = tuple(one for one in self._asking.rubrics if one.set == rubric.set)
+        return dataclasses.replace(self._asking.options, repeat=repeat, beside=beside)
+
+    def _note(
+        self,
+        absent: Unmeasured,
+        trajectory: Trajectory,
+        judge: Judge,
+        rubric: Rubric,
+        options: RequestOptions,
+    ) -> None:
+        self.seen.unasked[reason_word(absent)] += 1
+        # A run without sub-goals has no scores, and a curve of none; it is no scored run.
+        if rubric.kind == "score" and absent.step is None:
+            return
+        self._absent.append(
+            Record(
+                trajectory=trajectory.id,
+                answer=Unmeasured(
+                    absent.kind, absent.reason, record_measure(rubric, options.mode), absent.step
+                ),
+                version=record_version(rubric, options),
+                family=judge.family,
+                judge=judge.name,
+                rubric=rubric.name,
+                prompt=record_prompt(rubric, options),
+                repeat=options.repeat,
+            )
+        )
+
+
+def record_version(rubric: Rubric, options: RequestOptions) -> str:
+    """Return the version that records carry: without narration it is another question."""
+    return rubric.version + (NARRATION_OFF if options.narration == "off" else "")
+
+
+# Judgements fetched at a time from the caller's thread: each may hold a whole run as text.
+_AT_ONCE = 8
+# Of what could not be asked: one commit of the store.
+_ABSENT_AT_ONCE = 500
+# As many as are in flight at once by default: a crash leaves no more.
+_LISTED = 32
+
+
+class JudgingResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call of `judge_runs` did.
+
+    Attributes:
+        runs: runs that judges were asked about.
+        purged: runs that were chosen and whose texts are erased.
+        unasked: questions that no judge was asked, by the first word of why.
+        ran: what was bought, kept, lost and paid.
+        misses: canaries that a judge answered wrongly; its answers to that rubric are set aside.
+        canaries_usd: what was paid for asking about canaries, besides.
+        tools_off: why tools that judges could have had were off, by name.
+    """
+
+    runs: int
+    purged: int
+    unasked: dict[str, int]
+    ran: JudgingStatistics
+    misses: tuple[CanaryResult, ...] = ()
+    canaries_usd: float = 0.0
+    tools_off: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Say it in a few lines."""
+        return "\n".join(_result_lines(self))
+
+
+def _result_lines(judged: JudgingResult) -> Iterator[str]:
+    ran = judged.ran
+    yield (
+        f"{judged.runs:,} runs, {ran.judgements:,} judgements, {ran.records:,} records; replies: "
+        f"{ran.bought:,} bought, {ran.from_ledger:,} from the ledger"
+    )
+    unpriced = f", {ran.unpriced:,} replies without a known price" if ran.unpriced else ""
+    yield (
+        f"paid ${ran.usd:.4f}{unpriced}; {ran.input_tokens:,} tokens read ({ran.cached_tokens:,} "
+        f"cached, which saved ${ran.saved_usd:.4f}), {ran.output_tokens:,} written"
+    )
+    for what, counts in (
+        ("unmeasured", ran.unmeasured),
+        ("not asked", judged.unasked),
+        ("without an answer, asked again by the next run", ran.failed),
+    ):
+        if counts:
+            yield f"{what}: " + ", ".join(f"{n:,} {word}" for word, n in counts.items())
+    for reason in ran.reasons:
+        yield f"  {reason}"
+    for judge, n in ran.ignored_schema.items():
+        yield f"{judge}: {n:,} replies ignored the schema; name another structure in the settings"
+    if judged.canaries_usd:
+        yield f"paid for canaries besides: ${judged.canaries_usd:.4f}"
+    yield from _missed_lines(judged.misses)
+    for why in sorted(set(judged.tools_off.values())):
+        names = ", ".join(name for name, said in judged.tools_off.items() if said == why)
+        yield f"tools off: {names}: {why}"
+    yield from _unknown_lines(ran)
+    if judged.purged:
+        yield f"{judged.purged:,} runs left out: their texts are erased"
+    if ran.stopped:
+        yield "stopped; run the same command again to go on: what was received is kept"
+
+
+def _unknown_lines(ran: JudgingStatistics) -> Iterator[str]:
+    """Say which calls may have been paid twice, with the most that they cost."""
+    if not ran.unknown:
+        return
+    yield (
+        f"{len(ran.unknown):,} calls of unknown outcome, perhaps paid twice, counted as "
+        f"${ran.unknown_usd:.4f}"
+    )
+    for one in ran.unknown[:_LISTED]:
+        yield (
+            f"  {one.trajectory[:12]} {one.judge}, sending {one.attempt}, ${one.usd:.4f}: {one.why}"
+        )
+    if len(ran.unknown) > _LISTED:
+        yield f"  and {len(ran.unknown) - _LISTED:,} more: --json lists them all"
+
+
+def _missed_lines(misses: Sequence[CanaryResult]) -> Iterator[str]:
+    """Say once of each judge and rubric that its answers are set aside, with one reason."""
+    for judge, rubric in dict.fromkeys((one.judge, one.rubric) for one in misses):
+        of_both = [one for one in misses if (one.judge, one.rubric) == (judge, rubric)]
+        yield (
+            f"{judge} missed {len(of_both)} canaries of {rubric}: its answers are set aside; "
+            f"{of_both[0].canary}: {of_both[0].what}"
+        )
+
+
+def judge_runs(
+    store: Store,
+    asking: JudgingScope,
+    access: JudgeClients,
+    *,
+    progress: Progress | None = None,
+    stopping: Callable[[], None] | None = None,
+) -> JudgingResult:
+    """Ask judges about runs; what they said before is not asked again.
+
+    Args:
+        store: read from and written to, in durable batches.
+        asking: which runs, by which rubrics, by whom, how often.
+        access: what calls go through.
+        progress: called after every judgement with how many are done, and USD paid.
+        stopping: called when Ctrl-C was heard and calls in flight are waited for.
+
+    Raises:
+        ConfigError: a budget holds and the price of a judge is not known.
+        EnvironmentFault: the disk is full; calling again goes on.
+        KeyboardInterrupt: Ctrl-C was heard twice.
+    """
+    with open_tools(asking.workspace, store.redactor) as tools:
+        plans = _PlanRounds(store, asking, tools if asking.tools else None)
+        went = _run_in_thread(store, plans, access, progress, stopping)
+    return JudgingResult(
+        runs=plans.last.seen.runs,
+        purged=plans.last.purged,
+        unasked=dict(sorted(plans.last.seen.unasked.items())),
+        ran=went.ran,
+        misses=went.misses,
+        canaries_usd=went.canaries_usd,
+        tools_off=dict(tools.off),
+    )
+
+
+class _PlanRounds:
+    """The plan of one call of `judge_runs`, made again for every round of batches."""
+
+    def __init__(self, store: Store, asking: JudgingScope, tools: RunTools | None) -> None:
+        self._new = partial(JudgePlan, store, asking, tools)
+        self.last = self._new()
+
+    def again(self) -> JudgePlan:
+        """Return the plan from its beginning."""
+        self.last = self._new()
+        return self.last
+
+
+def _run_in_thread(
+    store: Store,
+    plans: _PlanRounds,
+    access: JudgeClients,
+    progress: Progress | None,
+    stopping: Callable[[], None] | None,
+) -> JudgingOutcome:
+    caller = CallerThread()
+    loop = LoopThread(caller, access, progress)
+
+    def keep(records: Sequence[Record]) -> None:
+        store.append(records)
+
+    asked = JudgingWork(
+        plan=lambda: _fetch_judgements(caller, plans, store),
+        canaries=plans.last.canaries(),
+        keep=keep,
+    )
+    # Ctrl-C is heard before the loop begins and until its thread is gone: in between, an exception
+    # here would leave that thread waiting for this one for ever.
+    with (
+        _hear_interrupts(loop, stopping),
+        ThreadPoolExecutor(1, thread_name_prefix="judges") as thread,
+    ):
+        going = thread.submit(asyncio.run, loop.run(asked))
+        going.add_done_callback(lambda _: caller.end())
+        caller.serve()
+    if loop.aborted:
+        raise KeyboardInterrupt
+    return going.result()
+
+
+def _fetch_judgements(
+    caller: CallerThread, plans: _PlanRounds, store: Store
+) -> Iterator[Judgement]:
+    """Yield the judgements of a plan, made in the caller's thread."""
+    plan = caller.do(plans.again)
+
+    def fetch() -> list[Judgement]:
+        found = plan.next(_AT_ONCE)
+        if plan.absent >= _ABSENT_AT_ONCE or not found:
+            store.append(plan.take())
+        return found
+
+    while batch := caller.do(fetch):
+        yield from batch
+
+
+@contextmanager
+def _hear_interrupts(loop: LoopThread, stopping: Callable[[], None] | None) -> Iterator[None]:
+    """Tell the loop of Ctrl-C, where this is the thread that hears of it."""
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        if loop.tell() and stopping is not None:
+            stopping()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

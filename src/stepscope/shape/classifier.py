@@ -1,0 +1,563 @@
+"""Which of five shapes the scores of one run, or of millions, have, and where they broke.
+
+A Bayesian comparison of templates with a known, or averaged, noise: a label comes with its
+probability; "unresolved" and "no break" are answers. Refuses to name a shape of fewer than four
+scores, and says when none of the five fits. `classify_many` groups runs with the same steps
+observed and the same noise, agrees with `classify` to about a thousandth, and gives the same bytes
+on any number of cores. The envelope in which labels hold is in docs/design/classifier.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.errors import DataError
+from stepscope.shape import inputs
+from stepscope.shape.inputs import FLOOR, Assumptions
+from stepscope.shape.likelihood import (
+    LEVEL,
+    SIGMAS,
+    GroupEvidence,
+    TemplateEvidence,
+    WhitenedTemplates,
+    product,
+    templates_under,
+    weigh_many,
+    weigh_templates,
+    weigh_templates_by_sigma,
+)
+from stepscope.shape.names import HEALTHY, RECOVERY, SHAPES, UNRESOLVED, ShapeName
+from stepscope.shape.posterior import (
+    COMPOUND_LOG_FACTOR,
+    LOW,
+    MISFIT,
+    depth_span,
+    fit_probability,
+    mean_level,
+    shortest_run,
+    suspicious,
+)
+from stepscope.shape.templates import SHORTEST, pool_steps
+from stepscope.shape.types import Bools, BreakSteps, CredibleInterval, Floats, Shape, ShapeBatch
+from stepscope.values import Unmeasured
+
+# Below this probability of the best shape the label is "unresolved".
+RESOLVED = 0.8
+# A break is declared when it is more probable than none.
+DECLARED = 0.5
+# No finite evidence of ten scores says more.
+LARGEST_FACTOR = 1e12
+
+
+def classify(
+    scores: Sequence[float | None] | npt.NDArray[np.float64],
+    *,
+    sigma: float | Sequence[float] | None = None,
+    prior: Mapping[ShapeName, float] | None = None,
+    quantum: float | None = None,
+    correlation: float = 0.0,
+) -> Shape | Unmeasured:
+    """Compare five shapes for one run's scores.
+
+    Args:
+        scores: n scores within 0..1, None or NaN where a step was not scored.
+        sigma: noise of a score, one standard deviation, for all steps or for each; above 0, at
+            most 1. None averages over `weigh_templates.SIGMAS`, and resolves less.
+        prior: share of each shape in the fleet; the same for all unless given.
+        quantum: step between the values that the judge can give (0.1 for tenths).
+        correlation: of the errors of neighbouring steps; see `noise.learn`.
+
+    Returns:
+        The shape; `Unmeasured` with fewer than four scores, a score off the scale, or a sigma that
+        is none.
+
+    Raises:
+        DataError: the prior, the quantum, the correlation or a shape of the arguments makes no
+            sense.
+
+    >>> found = classify([0.9, 0.91, 0.88, 0.6, 0.55, 0.58, 0.61, 0.62, 0.6, 0.58], sigma=0.05)
+    >>> found.label, found.break_.step, round(found.depth.value, 2)
+    ('early_collapse', 3, 0.31)
+    """
+    what = inputs.check_assumptions(prior, quantum, correlation)
+    values = inputs.as_scores(scores)
+    observed = ~np.isnan(values)
+    noise = None if sigma is None else inputs.as_sigma(sigma, values.shape)
+    absent = inputs.find_absence_of_shape(values, observed, noise)
+    if absent is not None:
+        return absent
+    found = weigh_templates_by_sigma(values, observed, noise, what)
+    if len(found[0].lens.pool.places) < SHORTEST:
+        return inputs.TOO_CLOSE
+    return _shape(values, observed, found, what, given=noise is not None)
+
+
+def _shape(
+    scores: Floats,
+    observed: Bools,
+    found: list[TemplateEvidence],
+    what: inputs.Assumptions,
+    *,
+    given: bool,
+) -> Shape:
+    templates = found[0].lens.bank
+    log = np.stack([each.log for each in found]) - np.log(len(found))
+    top = log.max()
+    starts = np.searchsorted(templates.shape, np.arange(len(SHAPES)))
+    with np.errstate(divide="ignore"):
+        likelihood = top + np.log(np.add.reduceat(np.exp(log - top).sum(0), starts))
+    likelihood = np.maximum(likelihood, top + inputs.FLOOR)
+    posterior = _normalise(likelihood + what.log_prior)
+    weights = _normalise(log + what.log_prior[templates.shape])
+    best, second = np.argsort(-posterior, kind="stable")[:2].tolist()
+    gof_p = _misfit_p(found, _normalise(log).sum(1))
+    unmodelled = gof_p < MISFIT
+    if not unmodelled and bool(suspicious(np.array(gof_p), found[0].lens.pool.size)):
+        gain = _two_stage_evidence(scores, observed, found, what) - float(likelihood.max())
+        unmodelled = gain > COMPOUND_LOG_FACTOR
+    sigma = np.tensordot(weights.sum(1), np.stack([each.sigma for each in found]), 1)
+    means, halves = mean_level(scores[None], observed[None], sigma[None], what)
+    mean = CredibleInterval(
+        float(means[0]), float(means[0] - halves[0]), float(means[0] + halves[0])
+    )
+    resolved = posterior[best] >= RESOLVED and not unmodelled
+    recovered = np.where(templates.shape == RECOVERY, weights.sum(0), 0.0)
+    return Shape(
+        posterior={name: float(posterior[i]) for i, name in enumerate(SHAPES)},
+        log_likelihood=tuple(likelihood.tolist()),
+        label=SHAPES[best] if resolved else "unresolved",
+        best=SHAPES[best],
+        runner_up=SHAPES[second],
+        bayes_factor=float(
+            np.exp(min(likelihood[best] - likelihood[second], np.log(LARGEST_FACTOR)))
+        ),
+        unmodelled=unmodelled,
+        gof_p=gof_p,
+        low_level=mean.high < LOW,
+        mean=mean,
+        break_=_break(weights.sum(0), found[0]),
+        depth=None if best == HEALTHY else depth_span(found, list(weights)),
+        trough_length=int(templates.trough[recovered.argmax()]) if best == RECOVERY else None,
+        sigma=float(sigma[observed].mean()),
+        sigma_source="given" if given else "marginalised",
+        n=len(scores),
+        missing=int((~observed).sum()),
+    )
+
+
+def _normalise(log: Floats) -> Floats:
+    """Return exp(log) scaled to sum to 1."""
+    found = np.exp(log - log.max())
+    return np.asarray(found / found.sum())
+
+
+def _misfit_p(found: list[TemplateEvidence], share: Floats) -> float:
+    """Return the probability of residuals as large, averaged over the noises considered."""
+    p = []
+    for each in found:
+        k = int(each.log.argmax())
+        depth = max(each.depth[k], each.lens.least[k])
+        rest = each.residual - each.lens.offset[k] - depth * each.lens.f[k]
+        p.append(float(fit_probability(rest[None], each.lens.level)[0]))
+    return float(np.clip(share @ np.array(p), 0.0, 1.0))
+
+
+def _two_stage_evidence(
+    scores: Floats, observed: Bools, found: list[TemplateEvidence], what: inputs.Assumptions
+) -> float:
+    """Return the log evidence for a collapse in two stages."""
+    log = np.stack(
+        [weigh_templates(scores, observed, each.sigma, what, compound=True).log for each in found]
+    )
+    top = log.max()
+    return float(top + np.log(np.exp(log - top).sum() / len(found)))
+
+
+def _break(weight: Floats, one: TemplateEvidence) -> BreakSteps:
+    """Return where it broke, from the posterior of the templates, shape (K,)."""
+    templates, part = one.lens.bank, one.lens.pool.part
+    size = np.bincount(part)
+
+    def by_step(place: npt.NDArray[np.int16]) -> Floats:
+        there = place >= 0
+        mass = np.bincount(place[there], weights=weight[there], minlength=len(size))
+        return np.asarray((mass / size)[part])
+
+    probability = by_step(templates.half_drop)
+    total = float(probability.sum())
+    onset = by_step(templates.onset)
+    if total <= DECLARED:
+        step = first = last = None
+    else:
+        step = int(probability.argmax())
+        run = shortest_run(probability[None])
+        first, last = int(run[0][0]), int(run[1][0])
+    return BreakSteps(
+        probability=tuple(probability.tolist()),
+        step=step,
+        first=first,
+        last=last,
+        onset=int(onset.argmax()) if step is not None else None,
+    )
+
+
+Codes = npt.NDArray[np.int8]
+Steps = npt.NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BlockShapes:
+    """The columns of `Batch` for some of its rows; see there."""
+
+    log_likelihood: Floats
+    posterior: Floats
+    label: Codes
+    best: Codes
+    unmodelled: Bools
+    gof_p: Floats
+    low_level: Bools
+    mean: Floats
+    sigma: Floats
+    missing: Steps
+    break_probability: Floats
+    break_step: Steps
+    break_low: Steps
+    break_high: Steps
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BlockEvidence:
+    """A block under one noise."""
+
+    lens: WhitenedTemplates
+    residual: Floats
+    swept: GroupEvidence
+
+
+def classify_block(
+    scores: Floats, observed: Bools, sigma: Floats | None, what: Assumptions
+) -> BlockShapes:
+    """Return the answers for a block.
+
+    Args:
+        scores: shape (m, n), NaN or anything where not observed.
+        observed: shape (n,), the same for all rows.
+        sigma: shape (n,), the same for all rows; None averages over `SIGMAS`.
+        what: prior and structure of the noise.
+    """
+    values = np.where(observed, scores, 0.0)
+    noises = [np.full(len(observed), s) for s in SIGMAS] if sigma is None else [sigma]
+    seen = [_weigh_block(values, templates_under(observed, noise, what)) for noise in noises]
+    # Rows of `share` sum to 1: how well each noise explains the run.
+    top = np.stack([each.swept.top for each in seen])
+    highest = top.max(0)
+    scale = np.exp(top - highest) / len(seen)
+    sums = np.add.reduce(
+        [s[:, None] * each.swept.sums for s, each in zip(scale, seen, strict=True)]
+    )
+    share = np.stack([s * each.swept.sums.sum(1) for s, each in zip(scale, seen, strict=True)])
+    share /= share.sum(0)
+
+    groups = seen[0].swept
+    starts = np.searchsorted(groups.shape, np.arange(len(SHAPES)))
+    likelihood = _log(np.add.reduceat(sums, starts, axis=1)) + highest[:, None]
+    posterior = _normalise_rows(likelihood + what.log_prior)
+    best = posterior.argmax(1)
+    gof_p = np.clip(
+        np.add.reduce(share * np.stack([_misfit_p_rows(each) for each in seen])), 0.0, 1.0
+    )
+    asked = np.flatnonzero(suspicious(gof_p, seen[0].lens.pool.size) & (gof_p >= MISFIT))
+    unmodelled = gof_p < MISFIT
+    if len(asked):
+        gain = _two_stage_evidence_rows(values[asked], observed, noises, what) - likelihood[
+            asked
+        ].max(1)
+        unmodelled[asked] = gain > COMPOUND_LOG_FACTOR
+    noise = product(share.T, np.stack(noises))
+    mean, half = mean_level(values, np.broadcast_to(observed, values.shape), noise, what)
+    resolved = (posterior.max(1) >= RESOLVED) & ~unmodelled
+    where = _break_columns(
+        sums * np.exp(what.log_prior[groups.shape]), groups, seen[0].lens.pool.part
+    )
+    return BlockShapes(
+        log_likelihood=likelihood,
+        posterior=posterior,
+        label=np.where(resolved, best, UNRESOLVED).astype(np.int8),
+        best=best.astype(np.int8),
+        unmodelled=unmodelled,
+        gof_p=gof_p,
+        low_level=mean + half < LOW,
+        mean=mean,
+        sigma=noise[:, observed].mean(1),
+        missing=np.full(len(values), (~observed).sum(), np.int16),
+        break_probability=where[0],
+        break_step=where[1],
+        break_low=where[2],
+        break_high=where[3],
+    )
+
+
+def log_density(scores: Floats, observed: Bools, sigma: Floats, what: Assumptions) -> Floats:
+    """Return the log density of each run's scores, shape (m,), whatever their shape."""
+    seen = _weigh_block(np.where(observed, scores, 0.0), templates_under(observed, sigma, what))
+    weight = np.exp(what.log_prior[seen.swept.shape])
+    return np.asarray(seen.swept.top + np.log((seen.swept.sums * weight).sum(1)))
+
+
+def _weigh_block(values: Floats, lens: WhitenedTemplates) -> _BlockEvidence:
+    averages = product(values, lens.pool.weights.T)
+    residual = product(averages - LEVEL, lens.whiten.T)
+    return _BlockEvidence(lens, residual, weigh_many(lens, residual))
+
+
+def _log(sums: Floats) -> Floats:
+    """Return logarithms of densities relative to the best template, not below `FLOOR`."""
+    return np.asarray(np.log(np.maximum(sums, np.exp(FLOOR))))
+
+
+def _normalise_rows(log: Floats) -> Floats:
+    """Return exp(log) with rows scaled to sum to 1."""
+    found = np.exp(log - log.max(1, keepdims=True))
+    return np.asarray(found / found.sum(1, keepdims=True))
+
+
+def _misfit_p_rows(seen: _BlockEvidence) -> Floats:
+    """Return how probable residuals as large as those of the best template are."""
+    lens, k = seen.lens, seen.swept.best
+    left = seen.residual - lens.offset[k]
+    along = np.einsum("mp,mp->m", left, lens.f[k])
+    depth = np.maximum((along + lens.pull[k]) / lens.precision[k], lens.least[k])
+    left -= depth[:, None] * lens.f[k]
+    return fit_probability(left, lens.level)
+
+
+def _two_stage_evidence_rows(
+    values: Floats, observed: Bools, noises: list[Floats], what: Assumptions
+) -> Floats:
+    """Return the log evidence for a collapse in two stages."""
+    seen = [
+        _weigh_block(values, templates_under(observed, noise, what, compound=True))
+        for noise in noises
+    ]
+    top = np.stack([each.swept.top for each in seen])
+    highest = top.max(0)
+    sums = np.stack([each.swept.sums.sum(1) for each in seen])
+    total = (sums * np.exp(top - highest)).sum(0) / len(seen)
+    return np.asarray(highest + np.log(total))
+
+
+def _break_columns(
+    weight: Floats, groups: GroupEvidence, part: npt.NDArray[np.int64]
+) -> tuple[Floats, Steps, Steps, Steps]:
+    """Return probability of a break, its step, and the 90 % run, from group weights (m, J)."""
+    size = np.bincount(part)
+    broken = np.flatnonzero(groups.half_drop >= 0)
+    # One row a group with a break: 1 / steps of the part at each of its steps.
+    to_step = (groups.half_drop[broken, None] == part) / size[part]
+    by_step = product(weight[:, broken], to_step)
+    total = by_step.sum(1)
+    probability = np.clip(total / weight.sum(1), 0.0, 1.0)
+    declared = np.flatnonzero(probability > DECLARED)
+    found = np.full((3, len(weight)), -1, np.int16)
+    found[0, declared] = by_step[declared].argmax(1)
+    found[1:, declared] = shortest_run(by_step[declared])
+    return probability, found[0], found[1], found[2]
+
+
+Ints = npt.NDArray[np.int64]
+
+# Runs that a thread takes at once.
+BLOCK = 16_384
+
+
+def classify_many(
+    scores: npt.NDArray[np.float64],
+    *,
+    sigma: float | Sequence[float] | npt.NDArray[np.float64] | None = None,
+    prior: Mapping[ShapeName, float] | None = None,
+    quantum: float | None = None,
+    correlation: float = 0.0,
+) -> ShapeBatch:
+    """Compare five shapes for each of m runs of n steps.
+
+    Args:
+        scores: shape (m, n), within 0..1, NaN where a step was not scored.
+        sigma: noise of a score: one number, shape (n,) for all runs, (m, 1) or (m, n); None as in
+            `classify`.
+        prior: share of each shape in the fleet; the same for all unless given.
+        quantum: step between the values that the judge can give.
+        correlation: of the errors of neighbouring steps.
+
+    Returns:
+        One row a run that could be classified, in their order, and why the others could not.
+
+    Raises:
+        DataError: the prior, the quantum, the correlation or a shape of the arguments makes no
+            sense.
+
+    >>> curves = np.array([[0.9, 0.9, 0.9, 0.9, 0.9, 0.9], [0.9, 0.9, 0.4, 0.4, 0.4, 0.4]])
+    >>> found = classify_many(curves, sigma=0.05)
+    >>> found.label.tolist(), found.break_step.tolist()
+    ([0, 1], [-1, 2])
+    """
+    what = inputs.check_assumptions(prior, quantum, correlation)
+    values = _rectangle(scores)
+    noise = None if sigma is None else inputs.as_sigma(sigma, values.shape)
+    observed = ~np.isnan(values)
+    reasons = _reasons(values, observed, noise)
+    groups = []
+    for rows, seen in _group_by_pattern(observed, noise, np.flatnonzero(reasons == 0)):
+        own = None if noise is None else noise[rows[0]]
+        if len(pool_steps(seen, np.ones(len(seen)) if own is None else own).places) < SHORTEST:
+            reasons[rows] = inputs.ABSENCES.index(inputs.TOO_CLOSE) + 1
+        else:
+            groups.append((rows, seen, own))
+    jobs = [
+        (rows[start : start + BLOCK], seen, own)
+        for rows, seen, own in groups
+        for start in range(0, len(rows), BLOCK)
+    ]
+
+    def done(job: tuple[Ints, Bools, Floats | None]) -> BlockShapes:
+        rows, seen, own = job
+        return classify_block(values[rows], seen, own, what)
+
+    with ThreadPoolExecutor(_cores()) as threads:
+        parts = list(threads.map(done, jobs)) if len(jobs) > 1 else [done(job) for job in jobs]
+    return _join_blocks([job[0] for job in jobs], parts, reasons)
+
+
+def classify_ragged(
+    values: npt.NDArray[np.float64],
+    lengths: npt.NDArray[np.int64],
+    *,
+    sigma: float | npt.NDArray[np.float64] | None = None,
+    prior: Mapping[ShapeName, float] | None = None,
+    quantum: float | None = None,
+    correlation: float = 0.0,
+) -> ShapeBatch:
+    """Compare five shapes for runs of unequal length.
+
+    Args:
+        values: the scores of all runs end to end, NaN where a step was not scored.
+        lengths: shape (m,), the steps of each run; they sum to the number of values.
+        sigma: one number, or one for each value; None as in `classify`.
+        prior: as in `classify_many`.
+        quantum: as in `classify_many`.
+        correlation: as in `classify_many`.
+
+    Returns:
+        As `classify_many`.
+
+    Raises:
+        DataError: as `classify_many`, or the lengths do not sum to the number of values.
+
+    >>> found = classify_ragged(np.array([0.9] * 5 + [0.9, 0.4]), np.array([5, 2]), sigma=0.05)
+    >>> found.rows.tolist(), found.absences[found.reasons[1] - 1].kind
+    ([0], 'insufficient_data')
+    """
+    flat, counts = inputs.check_lengths(values, lengths)
+    noise = None if sigma is None else inputs.as_sigma(sigma, flat.shape)
+    begins = np.cumsum(counts) - counts
+    rows, parts = [], []
+    reasons = np.zeros(len(counts), np.int8)
+    for length in np.unique(counts).tolist():
+        mine = np.flatnonzero(counts == length)
+        at = begins[mine, None] + np.arange(length)
+        part = classify_many(
+            flat[at],
+            sigma=None if noise is None else noise[at],
+            prior=prior,
+            quantum=quantum,
+            correlation=correlation,
+        )
+        reasons[mine] = part.reasons
+        rows.append(mine[part.rows])
+        parts.append(part)
+    return _join_blocks(rows, parts, reasons)
+
+
+def _rectangle(scores: npt.NDArray[np.float64]) -> Floats:
+    try:
+        values = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as e:
+        raise DataError(f"scores are not a table of numbers ({e}); expected shape (m, n)") from e
+    if values.ndim != 2:
+        raise DataError(f"scores have shape {values.shape}; expected (m, n), one row a run")
+    return values
+
+
+def _reasons(values: Floats, observed: Bools, noise: Floats | None) -> npt.NDArray[np.int8]:
+    """Return for each run 0, or one more than the index of its absence."""
+    found = inputs.find_absences(values, observed, noise)
+    return np.where(found.any(1), found.argmax(1) + 1, 0).astype(np.int8)
+
+
+def _group_by_pattern(
+    observed: Bools, noise: Floats | None, rows: Ints
+) -> Iterator[tuple[Ints, Bools]]:
+    """Yield rows with the same steps observed and the same noise, and which steps these are."""
+    if not len(rows):
+        return
+    seen = observed[rows]
+    keys = np.packbits(seen, axis=1)
+    if noise is not None and not _has_one_noise(noise):
+        own = np.where(seen, noise[rows], 0.0)
+        keys = np.concatenate([keys, own.view(np.uint8)], axis=1)
+    if (keys == keys[0]).all():
+        yield rows, seen[0]
+        return
+    padded = np.pad(keys, ((0, 0), (0, -keys.shape[1] % 8)))
+    words = padded.view(np.uint64 if padded.shape[1] == 8 else np.dtype((np.void, padded.shape[1])))
+    _, first, group = np.unique(words.ravel(), return_index=True, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    for at, members in zip(
+        first, np.split(order, np.flatnonzero(np.diff(group[order])) + 1), strict=True
+    ):
+        yield rows[members], seen[at]
+
+
+def _has_one_noise(noise: Floats) -> bool:
+    """Return whether all runs were given one noise: broadcast, or equal."""
+    return noise.strides[0] == 0 or bool((noise == noise[0]).all())
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _join_blocks(
+    rows: Sequence[Ints], parts: Sequence[BlockShapes | ShapeBatch], reasons: npt.NDArray[np.int8]
+) -> ShapeBatch:
+    """Return parts put together in the order of their runs."""
+    if not parts:
+        parts = [_empty_block()]
+        rows = [np.empty(0, np.int64)]
+    every = np.concatenate(rows)
+    order = np.argsort(every, kind="stable")
+    columns = {
+        field.name: np.concatenate([getattr(part, field.name) for part in parts])[order]
+        for field in fields(BlockShapes)
+    }
+    return ShapeBatch(rows=every[order], reasons=reasons, absences=inputs.ABSENCES, **columns)
+
+
+def _empty_block() -> BlockShapes:
+    """Return the answers of no runs: those of one, without it."""
+    some = classify_block(
+        np.full((1, SHORTEST), 0.5),
+        np.ones(SHORTEST, np.bool_),
+        None,
+        inputs.check_assumptions(None, None, 0.0),
+    )
+    return BlockShapes(
+        **{field.name: getattr(some, field.name)[:0] for field in fields(BlockShapes)}
+    )

@@ -1,0 +1,173 @@
+"""The door of the classifier: scores and noise are checked here once.
+
+Scores and noise that cannot carry a shape are an answer, and come back as `Unmeasured`. A prior, a
+quantum or a correlation that makes no sense is a mistake of the caller, and raises.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.errors import DataError
+from stepscope.shape.names import SHAPES, ShapeName
+from stepscope.shape.templates import SHORTEST
+from stepscope.shape.types import Bools, Floats
+from stepscope.values import Unmeasured
+
+Ints = npt.NDArray[np.int64]
+
+# A prior sums to 1, and scores keep to their scale, within this.
+ROUNDING = 1e-6
+# Errors that repeat themselves more than this leave nothing to compare.
+MOST_CORRELATION = 0.95
+
+TOO_FEW = Unmeasured(
+    "insufficient_data", f"fewer than {SHORTEST} scored steps: every shape fits; score more steps"
+)
+OFF_SCALE = Unmeasured("undefined", "a score is outside 0..1: shapes are defined on that scale")
+BAD_SIGMA = Unmeasured(
+    "undefined",
+    "sigma is not above 0 and at most 1; measure it from repeated scorings, or leave it out",
+)
+TOO_CLOSE = Unmeasured(
+    "insufficient_data", f"the scored steps lie in fewer than {SHORTEST} parts of a long run"
+)
+# Log evidence of a shape this far below the best template's is not told apart.
+FLOOR = -80.0
+ABSENCES = (TOO_FEW, OFF_SCALE, BAD_SIGMA, TOO_CLOSE)
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What is asked besides the scores, checked.
+
+    Attributes:
+        log_prior: shape (5,), minus infinity where a shape is ruled out.
+        quantum: 0 where a judge can give all values.
+        correlation: of the errors of neighbouring steps.
+    """
+
+    log_prior: Floats
+    quantum: float
+    correlation: float
+
+
+def check_assumptions(
+    prior: Mapping[ShapeName, float] | None, quantum: float | None, correlation: float
+) -> Assumptions:
+    """Return what was asked.
+
+    Raises:
+        DataError: the prior is not a share for each of the five shapes, the quantum is not within
+            (0, 1], or the correlation is not within -.95 to .95.
+    """
+    if quantum is not None and not 0 < quantum <= 1:
+        raise DataError(
+            f"quantum is {quantum!r}; expected the step between possible scores, such as 0.1"
+        )
+    if not abs(correlation) <= MOST_CORRELATION:
+        raise DataError(
+            f"correlation is {correlation!r}; "
+            f"expected {-MOST_CORRELATION} to {MOST_CORRELATION}, 0 for independent errors"
+        )
+    return Assumptions(_log_prior(prior), quantum or 0.0, float(correlation))
+
+
+def _log_prior(prior: Mapping[ShapeName, float] | None) -> Floats:
+    if prior is None:
+        return np.full(len(SHAPES), -math.log(len(SHAPES)))
+    if set(prior) != set(SHAPES):
+        raise DataError(f"prior names {sorted(prior)}; expected a share for each of {list(SHAPES)}")
+    shares = np.array([prior[name] for name in SHAPES], dtype=np.float64)
+    if not (shares >= 0).all() or abs(shares.sum() - 1) > ROUNDING:
+        raise DataError(f"prior is {dict(prior)}; expected shares of 0 or more that sum to 1")
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(shares / shares.sum()))
+
+
+def as_scores(scores: Sequence[float | None] | Floats) -> Floats:
+    """Return scores as floats, NaN where missing.
+
+    Raises:
+        DataError: not one-dimensional, or not numbers.
+    """
+    try:
+        array = np.array(scores, dtype=np.float64)
+    except (TypeError, ValueError) as e:
+        raise DataError(f"scores are not numbers ({e}); expected floats, None where missing") from e
+    if array.ndim != 1:
+        raise DataError(f"scores have shape {array.shape}; expected one dimension")
+    return array
+
+
+def check_lengths(values: Floats, lengths: npt.NDArray[np.int64]) -> tuple[Floats, Ints]:
+    """Return scores of runs laid end to end, and the steps of each run.
+
+    Raises:
+        DataError: the lengths are no counts, or do not sum to the number of values.
+    """
+    flat, counts = as_scores(values), np.asarray(lengths)
+    whole = counts.ndim == 1 and (counts.size == 0 or np.issubdtype(counts.dtype, np.integer))
+    if not whole or (counts < 0).any() or counts.sum() != len(flat):
+        raise DataError(
+            f"lengths of {counts.size} runs do not sum to {len(flat)} values; "
+            "expected the steps of each run, which lie end to end"
+        )
+    return flat, counts.astype(np.int64)
+
+
+def as_sigma(sigma: float | Sequence[float] | Floats, shape: tuple[int, ...]) -> Floats:
+    """Return sigma as an array of the shape of the scores.
+
+    Raises:
+        DataError: sigma is neither one number nor one for each step.
+    """
+    try:
+        return np.broadcast_to(np.array(sigma, dtype=np.float64), shape)
+    except (TypeError, ValueError) as e:
+        raise DataError(
+            f"sigma has shape {np.shape(sigma)} for scores of shape {shape}; "
+            "expected one number, or one for each step"
+        ) from e
+
+
+def find_absence_of_shape(
+    scores: Floats, observed: Bools, sigma: Floats | None
+) -> Unmeasured | None:
+    """Return why one run has no shape, or None where it may have one; all arrays (n,)."""
+    rows = None if sigma is None else sigma[None]
+    found = np.flatnonzero(find_absences(scores[None], observed[None], rows)[0])
+    if not len(found):
+        return None
+    reason = ABSENCES[found[0]]
+    if reason is OFF_SCALE:
+        step = int(np.flatnonzero(observed & ~_on_scale(scores))[0])
+        return Unmeasured(reason.kind, f"{reason.reason}; step {step} has {scores[step]:g}")
+    return reason
+
+
+def _on_scale(scores: Floats) -> Bools:
+    return np.asarray((scores >= -ROUNDING) & (scores <= 1 + ROUNDING))
+
+
+def find_absences(scores: Floats, observed: Bools, sigma: Floats | None) -> Bools:
+    """Return which absence each run is, shape (m, absences); none where it can be classified.
+
+    Args:
+        scores: shape (m, n).
+        observed: shape (m, n).
+        sigma: shape (m, n), or None where it is not known.
+    """
+    found = np.zeros((len(scores), len(ABSENCES)), dtype=np.bool_)
+    found[:, ABSENCES.index(TOO_FEW)] = observed.sum(1) < SHORTEST
+    with np.errstate(invalid="ignore"):
+        found[:, ABSENCES.index(OFF_SCALE)] = (observed & ~_on_scale(scores)).any(1)
+        if sigma is not None:
+            bad = observed & ~((sigma > 0) & (sigma <= 1))
+            found[:, ABSENCES.index(BAD_SIGMA)] = bad.any(1)
+    return found

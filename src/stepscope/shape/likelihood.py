@@ -1,0 +1,419 @@
+"""How well each template explains scores under one noise: exactly, and fast for many runs.
+
+    y = level + offset + depth * f + noise
+
+The level is normal, the depth a normal cut off below; the noise of the scores is the judge's, may
+correlate from step to step, and is joined by a small roughness of the curve and a small slope.
+Level and depth are integrated out in closed form. `weigh_many` works in single precision and in
+tiles; products are cut small, so that a linear algebra library starts no threads of its own.
+
+Source: Bayesian linear regression with a truncated normal coefficient; the integral is the one of
+Bishop (2006), Pattern Recognition and Machine Learning, 3.5.1, times a ratio of normal integrals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.shape.inputs import Assumptions
+from stepscope.shape.names import HEALTHY
+from stepscope.shape.templates import (
+    Pooling,
+    Templates,
+    make_templates,
+    pool_steps,
+    two_stage_templates,
+)
+from stepscope.shape.types import Bools, Floats
+
+# Multiplications of one product, below what makes OpenBLAS start threads (4 * 65,536).
+PRODUCT = 250_000
+
+
+def product(left: Floats, right: Floats) -> Floats:
+    """Return left @ right, shapes (m, p) and (p, k), worked off in pieces of rows."""
+    height = max(1, PRODUCT // max(1, right.size))
+    found = np.empty((len(left), right.shape[1]))
+    for start in range(0, len(left), height):
+        np.matmul(left[start : start + height], right, out=found[start : start + height])
+    return found
+
+
+def inverse_of_lower(root: Floats) -> Floats:
+    """Return the inverse of a lower triangular matrix, by forward substitution.
+
+    >>> inverse_of_lower(np.array([[2.0, 0.0], [1.0, 4.0]])).tolist()
+    [[0.5, 0.0], [-0.125, 0.25]]
+    """
+    found = np.zeros_like(root)
+    for i, row in enumerate(root):
+        found[i, i] = 1.0
+        found[i] = (found[i] - np.einsum("j,jk->k", row[:i], found[:i])) / row[i]
+    return found
+
+
+# Level of a run at its best: centre and standard deviation.
+LEVEL, LEVEL_SPREAD = 0.80, 0.18
+# How deep runs fall: centre, standard deviation, least. Half way between the least fall of a broken
+# run and the steepest of a healthy one lies .15, where the articles draw their line.
+DEPTH, DEPTH_SPREAD, DEPTH_LEAST = 0.40, 0.15, 0.20
+# How much healthy runs climb from first to last step, beside the rise of their template.
+CLIMB, CLIMB_SPREAD, CLIMB_LEAST = 0.0, 0.07, -0.10
+# Roughness of a curve around its template, and of its slope over the run: standard deviations.
+ROUGHNESS, SLOPE = 0.025, 0.03
+# Correlations below this are nothing.
+NEGLIGIBLE = 1e-4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WhitenedTemplates:
+    """Templates seen through one noise, so that evidence is a dot product away.
+
+    Attributes:
+        bank: the templates.
+        pool: which averages of the scores are compared.
+        whiten: shape (p, p), turns residuals into independent ones of variance 1.
+        level: shape (p,), a change of level, whitened, of length 1.
+        f: shape (K, p), the templates' forms, whitened.
+        offset: shape (K, p), whitened.
+        cross: shape (K,), f times offset.
+        square: shape (K,), offset times offset.
+        precision: shape (K,), posterior precision of the depth.
+        pull: shape (K,), prior mean of the depth times its prior precision.
+        least: shape (K,), least depth.
+        constant: shape (K,), what of the log evidence does not depend on the scores.
+        log_scale: log of the density's scale, the same for all templates.
+    """
+
+    bank: Templates
+    pool: Pooling
+    whiten: Floats
+    level: Floats
+    f: Floats
+    offset: Floats
+    cross: Floats
+    square: Floats
+    precision: Floats
+    pull: Floats
+    least: Floats
+    constant: Floats
+    log_scale: float
+
+
+def whitened_templates(
+    observed: bytes, sigma: bytes, *, quantum: float, correlation: float, compound: bool = False
+) -> WhitenedTemplates:
+    """Return the templates seen through this noise; the last 32 answers are kept.
+
+    Args:
+        observed: n bytes, 1 where a step has a score.
+        sigma: n doubles, the noise of each score; of missing ones, anything.
+        quantum: step between the values that a judge can give, 0 when it can give all.
+        correlation: of the errors of neighbouring steps.
+        compound: the collapses in two stages instead of the five shapes.
+    """
+    return _whiten_templates(observed, sigma, quantum, correlation, compound)
+
+
+@lru_cache(maxsize=32)
+def _whiten_templates(
+    observed: bytes, sigma: bytes, quantum: float, correlation: float, compound: bool
+) -> WhitenedTemplates:
+    from scipy.special import log_ndtr
+
+    seen = np.frombuffer(observed, dtype=np.bool_)
+    noise = np.where(seen, np.frombuffer(sigma, dtype=np.float64), 1.0)
+    noise = np.sqrt(noise**2 + quantum**2 / 12)
+    made = pool_steps(seen, noise)
+    templates = (two_stage_templates if compound else make_templates)(made.size)
+    root = np.asarray(np.linalg.cholesky(curve_covariance(made, noise, correlation)), np.float64)
+    unit = inverse_of_lower(root)
+    f = product(templates.f[:, made.places], unit.T)
+    offset = product(templates.offset[:, made.places], unit.T)
+    healthy = templates.shape == HEALTHY
+    centre = np.where(healthy, CLIMB, DEPTH)
+    spread = np.where(healthy, CLIMB_SPREAD, DEPTH_SPREAD)
+    least = np.where(healthy, CLIMB_LEAST, DEPTH_LEAST)
+    level = unit.sum(1)
+    precision = (f**2).sum(1) + spread**-2.0
+    square = (offset**2).sum(1)
+    constant = (
+        templates.log_weight
+        - (centre / spread) ** 2 / 2
+        - np.log(spread**2 * precision) / 2
+        - log_ndtr((centre - least) / spread)
+        - square / 2
+    )
+    return WhitenedTemplates(
+        bank=templates,
+        pool=made,
+        whiten=unit,
+        level=level / np.sqrt(level @ level),
+        f=f,
+        offset=offset,
+        cross=(f * offset).sum(1),
+        square=square,
+        precision=precision,
+        pull=centre / spread**2,
+        least=least,
+        constant=constant,
+        log_scale=float(-np.log(np.diag(root)).sum() - len(root) * np.log(2 * np.pi) / 2),
+    )
+
+
+def curve_covariance(made: Pooling, noise: Floats, correlation: float) -> Floats:
+    """Return the covariance of the averages around `LEVEL` plus a template.
+
+    Args:
+        made: p averages of n scores.
+        noise: shape (n,), standard deviation of each score.
+        correlation: of the errors of neighbouring steps; falls off geometrically with distance.
+
+    Returns:
+        Shape (p, p).
+    """
+    spread = made.weights * noise
+    found = spread @ spread.T
+    lag, shared = 1, correlation
+    while abs(shared) > NEGLIGIBLE and lag < len(noise):
+        beside = shared * (spread[:, :-lag] @ spread[:, lag:].T)
+        found += beside + beside.T
+        lag, shared = lag + 1, shared * correlation
+    middle = made.places / (made.size - 1) - 0.5
+    own = ROUGHNESS**2 * np.eye(len(found))
+    return np.asarray(found + own + LEVEL_SPREAD**2 + SLOPE**2 * np.outer(middle, middle))
+
+
+# What a judge's sigma may be when nobody has measured it: equally likely each.
+SIGMAS = (0.03, 0.055, 0.1, 0.18)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TemplateEvidence:
+    """One run against all templates under one noise.
+
+    Attributes:
+        lens: the templates as this noise shows them.
+        sigma: shape (n,), the noise.
+        residual: shape (p,), scores minus `LEVEL`, whitened.
+        log: shape (K,), log evidence of each template, its weight included.
+        depth: shape (K,), posterior mean of the depth before it is cut off at the least.
+    """
+
+    lens: WhitenedTemplates
+    sigma: Floats
+    residual: Floats
+    log: Floats
+    depth: Floats
+
+
+def weigh_templates_by_sigma(
+    scores: Floats, observed: Bools, sigma: Floats | None, what: Assumptions
+) -> list[TemplateEvidence]:
+    """Return the evidence under the given noise, or under each of `SIGMAS`."""
+    if sigma is not None:
+        return [weigh_templates(scores, observed, sigma, what)]
+    n = len(scores)
+    return [weigh_templates(scores, observed, np.full(n, one), what) for one in SIGMAS]
+
+
+def weigh_templates(
+    scores: Floats, observed: Bools, sigma: Floats, what: Assumptions, *, compound: bool = False
+) -> TemplateEvidence:
+    """Return the evidence for each template; all arrays have shape (n,)."""
+    lens = templates_under(observed, sigma, what, compound=compound)
+    return weigh_scores(lens, np.where(observed, scores, 0.0), sigma)
+
+
+def templates_under(
+    observed: Bools, sigma: Floats, what: Assumptions, *, compound: bool = False
+) -> WhitenedTemplates:
+    """Return the templates as this noise shows them."""
+    return whitened_templates(
+        observed.tobytes(),
+        np.ascontiguousarray(sigma).tobytes(),
+        quantum=what.quantum,
+        correlation=what.correlation,
+        compound=compound,
+    )
+
+
+def weigh_scores(lens: WhitenedTemplates, scores: Floats, sigma: Floats) -> TemplateEvidence:
+    """Return the evidence for each template, from scores without NaN."""
+    from scipy.special import log_ndtr
+
+    residual = _dot(lens.whiten, _dot(lens.pool.weights, scores) - LEVEL)
+    depth = (_dot(lens.f, residual) - lens.cross + lens.pull) / lens.precision
+    root = np.sqrt(lens.precision)
+    log = (
+        lens.constant
+        + (depth * root) ** 2 / 2
+        + log_ndtr((depth - lens.least) * root)
+        + _dot(lens.offset, residual)
+        + lens.log_scale
+        - residual @ residual / 2
+    )
+    return TemplateEvidence(lens, sigma, residual, log, depth)
+
+
+def _dot(rows: Floats, vector: Floats) -> Floats:
+    """Return rows @ vector without a library's threads; see `products`."""
+    return np.asarray(np.einsum("kp,p->k", rows, vector))
+
+
+Singles = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+# Floats of one tile: rows times templates.
+TILE = 150_000
+MOST_ROWS = 512
+# The factor of `_normal_table` beyond these limits is as good as at them.
+TABLE_LOW, TABLE_HIGH, TABLE_STEPS = -5.6, 4.2, 1 << 13
+PER_UNIT = TABLE_STEPS / (TABLE_HIGH - TABLE_LOW)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupEvidence:
+    """What is left of m runs against K templates.
+
+    Attributes:
+        top: shape (m,), log density at the best template, up to its normal integral.
+        sums: shape (m, J), density of each group of templates over exp(top).
+        best: shape (m,), index of the best template.
+        shape: shape (J,), the shape of each group.
+        half_drop: shape (J,), the break of each group, -1 for none.
+    """
+
+    top: Floats
+    sums: Floats
+    best: Ints
+    shape: npt.NDArray[np.int8]
+    half_drop: npt.NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SingleTemplates:
+    """Templates in single precision, sorted by shape and break, and scaled for one product.
+
+    Attributes:
+        order: shape (K,), which template of the bank each column is.
+        starts: shape (J,), the first column of each group.
+        depth: shape (p + 1, K), gives depth times root of half its precision.
+        offset: shape (p, L), of the first L templates; the others have none.
+        constant: shape (K,).
+        edge: shape (K,), least depth times root of half its precision.
+    """
+
+    order: Ints
+    starts: Ints
+    depth: Singles
+    offset: Singles
+    constant: Singles
+    edge: Singles
+
+
+def weigh_many(lens: WhitenedTemplates, residual: Floats) -> GroupEvidence:
+    """Return the evidence of each group of templates for each row.
+
+    Args:
+        lens: the templates as the noise of these rows shows them.
+        residual: shape (m, p), whitened.
+    """
+    tables = _single_templates(lens)
+    m, p = residual.shape
+    templates = len(tables.order)
+    height = max(2, min(MOST_ROWS, TILE // templates))
+    width = max(1, PRODUCT // (height * (p + 1)))
+    # A tile of one row would be a product with a vector, which starts threads: one row more.
+    padded = m + (m % height == 1)
+    rows = np.zeros((padded, p + 1), np.float32)
+    rows[:m, :p] = residual
+    rows[:, p] = 1.0
+    top = np.empty(padded, np.float32)
+    sums = np.empty((padded, len(tables.starts)), np.float32)
+    best = np.empty(padded, np.int64)
+    space = np.empty((3, min(height, padded), templates), np.float32)
+    index = np.empty((min(height, padded), templates), np.intp)
+    for start in range(0, padded, height):
+        tile = rows[start : start + height]
+        end = start + len(tile)
+        log, factor = _weigh_tile(tile, tables, space[:, : len(tile)], index[: len(tile)], width)
+        top[start:end] = log.max(1)
+        log -= top[start:end, None]
+        np.exp(log, out=log)
+        log *= factor
+        best[start:end] = log.argmax(1)
+        np.add.reduceat(log, tables.starts, axis=1, out=sums[start:end])
+    common = lens.log_scale - np.einsum("mp,mp->m", residual, residual) / 2
+    first = tables.order[tables.starts]
+    return GroupEvidence(
+        top=top[:m] + common,
+        sums=sums[:m].astype(np.float64),
+        best=tables.order[best[:m]],
+        shape=lens.bank.shape[first],
+        half_drop=lens.bank.half_drop[first],
+    )
+
+
+def _weigh_tile(
+    rows: Singles, tables: _SingleTemplates, space: Singles, index: npt.NDArray[np.intp], width: int
+) -> tuple[Singles, Singles]:
+    """Return log densities without the normal integral, and what that integral adds as a factor.
+
+    With z the depth in its own standard deviations over the root of 2, so that squares need not be
+    halved, and t its distance from the least depth, the log density is z^2 + log Phi(t root 2). For
+    t < 0 both terms are large and cancel, so -t^2 is taken into the first and what is left of the
+    integral comes from a table.
+    """
+    log, z, square = space
+    log[:] = tables.constant
+    for start in range(0, tables.offset.shape[1], width):
+        log[:, start : start + width][:, : tables.offset.shape[1] - start] += (
+            rows[:, :-1] @ tables.offset[:, start : start + width]
+        )
+    for start in range(0, z.shape[1], width):
+        np.matmul(rows, tables.depth[:, start : start + width], out=z[:, start : start + width])
+    np.multiply(z, z, out=square)
+    log += square
+    z -= tables.edge
+    np.minimum(z, 0, out=square)
+    square *= square
+    log -= square
+    z *= np.float32(PER_UNIT)
+    z += np.float32(0.5 - TABLE_LOW * PER_UNIT)
+    np.copyto(index, z, casting="unsafe")
+    _normal_table().take(index, out=z, mode="clip")
+    return log, z
+
+
+def _single_templates(lens: WhitenedTemplates) -> _SingleTemplates:
+    templates = lens.bank
+    order = np.lexsort((templates.half_drop, templates.shape))
+    group = templates.shape[order].astype(np.int64) * len(order) + templates.half_drop[order]
+    starts = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
+    root = np.sqrt(2 * lens.precision)[order]
+    depth = np.vstack([(lens.f[order] / root[:, None]).T, (lens.pull - lens.cross)[order] / root])
+    moved = np.flatnonzero(lens.square[order] > 0)
+    last = int(moved[-1]) + 1 if len(moved) else 0
+    return _SingleTemplates(
+        order=order,
+        starts=starts,
+        depth=depth.astype(np.float32),
+        offset=lens.offset[order[:last]].T.astype(np.float32),
+        constant=lens.constant[order].astype(np.float32),
+        edge=(lens.least[order] * root / 2).astype(np.float32),
+    )
+
+
+@lru_cache(maxsize=1)
+def _normal_table() -> Singles:
+    """Return Phi(t root 2) exp(min(t, 0)^2) on a grid; neighbours differ by .0014 at most."""
+    from scipy.special import erfcx
+
+    t = np.linspace(TABLE_LOW, TABLE_HIGH, TABLE_STEPS + 1)
+    below = erfcx(np.abs(t)) / 2
+    return np.asarray(np.where(t < 0, below, 1 - below * np.exp(-t * t)), np.float32)

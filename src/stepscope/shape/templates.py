@@ -1,0 +1,291 @@
+"""The templates that the classifier compares scores with, and the averages of long runs.
+
+A run of n steps is compared with K templates: 44 at n = 5, 296 at n = 10, 1,555 at n = 20. A break
+before the middle is an early collapse and one at or after it a late drift: a convention of ours, so
+that every break has one name. Collapses in two stages are a compound shape, which passes for a
+steady decline. Runs longer than `LONGEST` are cut into parts of neighbouring steps, each the
+average of its scores weighted by their precision. Refuses runs of fewer than four steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.errors import DataError
+from stepscope.shape.names import EARLY_COLLAPSE, HEALTHY, LATE_DRIFT, RECOVERY, STEADY_DEGRADATION
+from stepscope.shape.types import Bools, Floats
+
+SHORTEST = 4
+LONGEST = 40
+
+# Scores of healthy runs, and of runs before a late drift, may rise by this much.
+RISE = 0.2
+# Or start this much lower, stay there for the first quarter of what precedes the drop, and have
+# climbed by six tenths of it: a slow start.
+SLOW_START = (0.28, 0.25, 0.6)
+# Level, rise, slow start before a late drift: how often, to one another.
+STARTS = (3.0, 1.0, 1.0)
+# A steady decline may slow down or speed up.
+POWERS = (0.75, 1.0, 1.4)
+# Steps that a dip takes to fall and to return.
+DIPS = ((1, 1), (2, 1), (1, 2), (2, 2), (3, 3))
+# Share of the depth that a recovery wins back.
+RETURNS = (0.75, 0.95)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Templates:
+    """Templates of runs of n steps, K of them; `y = level + offset + depth * f + noise`.
+
+    Attributes:
+        shape: shape (K,), index into `SHAPES`, rising: the templates of a shape are together.
+        f: shape (K, n), the form: how the score moves when the depth is 1.
+        offset: shape (K, n), movement that does not depend on the depth.
+        log_weight: shape (K,), log prior weight; weights of a shape sum to 1.
+        half_drop: shape (K,), the step where half of the drop has happened; -1 without a break.
+        onset: shape (K,), first step below the level before; -1 without a break.
+        trough: shape (K,), steps spent below, of recoveries; 0 for others.
+    """
+
+    shape: npt.NDArray[np.int8]
+    f: Floats
+    offset: Floats
+    log_weight: Floats
+    half_drop: npt.NDArray[np.int16]
+    onset: npt.NDArray[np.int16]
+    trough: npt.NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Template:
+    shape: int
+    f: Floats
+    offset: Floats | None = None
+    weight: float = 1.0
+    half_drop: int = -1
+    onset: int = -1
+    trough: int = 0
+
+
+@lru_cache(maxsize=LONGEST)
+def make_templates(n: int, cap: int = LONGEST) -> Templates:
+    """Return the templates of runs of n steps.
+
+    Args:
+        n: steps, `SHORTEST` to `LONGEST`.
+        cap: at most this many places where a recovery may begin or end.
+
+    Raises:
+        DataError: n is out of range.
+
+    >>> len(make_templates(5).shape), len(make_templates(10).shape)
+    (44, 296)
+    """
+    if not SHORTEST <= n <= LONGEST:
+        raise DataError(f"a bank of {n} steps; expected {SHORTEST} to {LONGEST}")
+    parts = (_healthy(n), _early(n), _late(n), _steady(n), _recovery(n, cap))
+    built = Templates(
+        shape=np.concatenate([part.shape for part in parts]),
+        f=np.concatenate([part.f for part in parts]),
+        offset=np.concatenate([part.offset for part in parts]),
+        log_weight=np.concatenate([part.log_weight for part in parts]),
+        half_drop=np.concatenate([part.half_drop for part in parts]),
+        onset=np.concatenate([part.onset for part in parts]),
+        trough=np.concatenate([part.trough for part in parts]),
+    )
+    for array in (built.shape, built.half_drop, built.onset, built.trough):
+        array.setflags(write=False)
+    for numbers in (built.f, built.offset, built.log_weight):
+        numbers.setflags(write=False)
+    return built
+
+
+def ramp(n: int, start: npt.ArrayLike, width: npt.ArrayLike) -> Floats:
+    """Return 0 before step `start`, 1 from step `start + width - 1`, a straight line between.
+
+    Args:
+        n: steps.
+        start: shape (k,) or a number.
+        width: shape (k,) or a number, 1 or more.
+
+    Returns:
+        Shape (k, n).
+
+    >>> ramp(5, [2], [2]).tolist()
+    [[0.0, 0.0, 0.5, 1.0, 1.0]]
+    """
+    begins, takes = np.atleast_1d(start)[:, None], np.atleast_1d(width)[:, None]
+    return np.asarray(np.clip((np.arange(n) - begins + 1) / takes, 0.0, 1.0), np.float64)
+
+
+def _shape_templates(
+    shape: int,
+    f: Floats,
+    *,
+    offset: Floats | None = None,
+    weight: npt.ArrayLike = 1.0,
+    start: npt.ArrayLike = -1,
+    half_drop: npt.ArrayLike = -1,
+    trough: npt.ArrayLike = 0,
+) -> Templates:
+    """Return the templates of one shape; their weights are made to sum to 1."""
+    k = len(f)
+    weights = np.broadcast_to(np.asarray(weight, dtype=np.float64), k)
+    return Templates(
+        shape=np.full(k, shape, np.int8),
+        f=f,
+        offset=np.zeros_like(f) if offset is None else offset,
+        log_weight=np.log(weights / weights.sum()),
+        half_drop=np.broadcast_to(np.asarray(half_drop, np.int16), k).copy(),
+        onset=np.broadcast_to(np.asarray(start, np.int16), k).copy(),
+        trough=np.broadcast_to(np.asarray(trough, np.int16), k).copy(),
+    )
+
+
+def _healthy(n: int) -> Templates:
+    """Flat or rising, with a small slope of either sign."""
+    u = np.linspace(0.0, 1.0, n)
+    return _shape_templates(HEALTHY, np.stack([u, u]), offset=np.stack([0 * u, -RISE * (1 - u)]))
+
+
+def _steady(n: int) -> Templates:
+    """Falling from the first to the last step."""
+    u = np.linspace(0.0, 1.0, n)
+    return _shape_templates(STEADY_DEGRADATION, np.stack([-(u**power) for power in POWERS]))
+
+
+def _early(n: int) -> Templates:
+    """A drop that begins before the middle and stays; sharp drops weigh more.
+
+    Wide drops look like steady declines, and are rarer than those: weight 1 / width squared.
+    """
+    widths = (1, 2, *((3,) if n >= 10 else ()), *((5,) if n >= 20 else ()))
+    last_whole = n - max(1, n // 5)
+    drops = [(s, w) for s in range(1, -(-n // 2)) for w in widths if s + w - 1 <= last_whole]
+    start, width = np.array(drops).T
+    return _shape_templates(
+        EARLY_COLLAPSE,
+        -ramp(n, start, width),
+        weight=1 / width**2,
+        start=start,
+        half_drop=start + (width - 1) // 2,
+    )
+
+
+def _late(n: int) -> Templates:
+    """A drop that begins at or after the middle, over any part of what is left."""
+    drops = [
+        (s, w, before, often)
+        for s in range(-(-n // 2), n)
+        for w in sorted({1, max(1, (n - s) // 2), n - s})
+        for before, often in zip(_before(n, s), STARTS, strict=True)
+    ]
+    start, width = np.array([drop[0] for drop in drops]), np.array([drop[1] for drop in drops])
+    return _shape_templates(
+        LATE_DRIFT,
+        -ramp(n, start, width),
+        offset=np.array([drop[2] for drop in drops]),
+        weight=[drop[3] for drop in drops],
+        start=start,
+        half_drop=start + (width - 1) // 2,
+    )
+
+
+def _before(n: int, start: int) -> tuple[Floats, Floats, Floats]:
+    """Return what precedes a late drop: level, a rise, or a slow start."""
+    way = np.clip(np.arange(n) / max(start - 1, 1), 0.0, 1.0)
+    low, stays, climbed = SLOW_START
+    slow = np.clip((way - stays) / (climbed - stays), 0.0, 1.0)
+    return np.zeros(n), -RISE * (1 - way), -low * (1 - slow)
+
+
+def _recovery(n: int, cap: int) -> Templates:
+    """A drop and its return, in all places; sharp ones weigh more."""
+    places = np.unique(np.linspace(1, n - 1, min(cap, n - 1)).round().astype(np.int64))
+    dips = [
+        (start, end, down, up, share)
+        for down, up in DIPS
+        for start in places.tolist()
+        for end in places[(places >= start + down) & (places <= n - up)].tolist()
+        for share in RETURNS
+    ]
+    start, end, down, up = (np.array([dip[i] for dip in dips]) for i in range(4))
+    share = np.array([dip[4] for dip in dips])
+    return _shape_templates(
+        RECOVERY,
+        share[:, None] * ramp(n, end, up) - ramp(n, start, down),
+        weight=1 / (down * up),
+        start=start,
+        half_drop=start + (down - 1) // 2,
+        trough=end - start,
+    )
+
+
+# With fewer steps a second stage is one score, and noise makes those.
+SHORTEST_COMPOUND = 6
+# Share of the whole fall that comes first.
+STAGES = (0.35, 0.5, 0.65)
+
+
+@lru_cache(maxsize=LONGEST)
+def two_stage_templates(n: int) -> Templates:
+    """Return templates of n steps that fall, hold for two steps or more, and fall again.
+
+    >>> two_stage_templates(6).f[0].round(2).tolist()
+    [-0.0, -0.35, -0.35, -1.0, -1.0, -1.0]
+    """
+    first, second = np.array(
+        [(a, b) for a in range(1, n - 2) for b in range(a + 2, n) for _ in STAGES]
+    ).T
+    share = np.tile(STAGES, len(first) // len(STAGES))[:, None]
+    f = -(share * ramp(n, first, 1) + (1 - share) * ramp(n, second, 1))
+    k = len(f)
+    return Templates(
+        shape=np.full(k, EARLY_COLLAPSE, np.int8),
+        f=f,
+        offset=np.zeros_like(f),
+        log_weight=np.full(k, -np.log(k)),
+        half_drop=np.where(share[:, 0] < 0.5, second, first).astype(np.int16),
+        onset=first.astype(np.int16),
+        trough=np.zeros(k, np.int16),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pooling:
+    """How n scores become p averages.
+
+    Attributes:
+        weights: shape (p, n), rows sum to 1; what a missing score weighs is 0.
+        places: shape (p,), which step of the templates each average stands at, rising.
+        size: steps of the templates.
+        part: shape (n,), the step of the templates that each step of the run belongs to.
+    """
+
+    weights: Floats
+    places: npt.NDArray[np.int64]
+    size: int
+    part: npt.NDArray[np.int64]
+
+
+def pool_steps(observed: Bools, sigma: Floats) -> Pooling:
+    """Return which averages to compare.
+
+    Args:
+        observed: shape (n,), which steps have a score.
+        sigma: shape (n,), noise of each score; read where observed.
+    """
+    n = len(observed)
+    size = min(n, LONGEST)
+    # The same parts as `np.array_split`: the longer ones first.
+    part = np.repeat(np.arange(size), [len(steps) for steps in np.array_split(np.arange(n), size)])
+    precision = np.zeros(n)
+    precision[observed] = (sigma[observed].min() / sigma[observed]) ** 2
+    total = np.bincount(part, weights=precision, minlength=size)
+    places = np.flatnonzero(total > 0)
+    weights = np.where(part == places[:, None], precision, 0.0) / total[places, None]
+    return Pooling(weights, places, size, part)

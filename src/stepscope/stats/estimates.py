@@ -1,0 +1,544 @@
+"""Estimates of one group of runs: shares, ratios of sums, means, event rates, quantiles.
+
+Shares have Wilson's interval, at the effective number of runs where trials of one task repeat each
+other. Means have Student's over clusters. Quantiles have the exact order-statistic interval, with
+an effective size where runs are clustered. `weighted_proportion` speaks of all runs from a sample
+drawn with unequal chances (Hajek's estimator); it refuses a probability of 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.errors import DataError
+from stepscope.stats.intervals import (
+    effective_size,
+    mean_limits,
+    poisson_limits,
+    share_limits,
+    wilson,
+)
+from stepscope.stats.sample import (
+    EstimateFrame,
+    Floats,
+    Ints,
+    as_column,
+    cluster_index,
+    find_absence,
+    find_lack_of_spread,
+    make_estimate,
+    nothing_measured,
+    sum_by_cluster,
+)
+from stepscope.values import Estimate, Target, Unmeasured
+
+# An interval narrower than this share of its ends is rounding, not spread.
+ROUNDING = 1e-12
+
+
+def mean(
+    values: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+    *,
+    target: Target = "tasks like these",
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit: str = "",
+    unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:
+    """Mean with Student's interval over clusters; on the log scale where no value is negative.
+
+    Args:
+        values: shape (n,), any unit.
+        clusters: shape (n,), the task of each value; None when values are independent.
+        target: "these cases" takes every value as independent.
+        level: coverage of the interval, a share.
+        unmeasured: runs that have no value, by kind.
+        unit: unit of the values.
+        unit_of_n: what a row is.
+
+    Returns:
+        The mean in `unit`. `Unmeasured` without values, with one cluster, with values that are not
+        finite, and ("undefined") when all values are the same: then nothing is known of spread.
+
+    Raises:
+        DataError: shapes differ.
+
+    Source:
+        Cameron and Miller (2015), J. Human Resources 50:317-372: t with (clusters - 1).
+
+    >>> found = mean([-1.0, 0.0, 1.0])
+    >>> found.value, round(found.high, 3)
+    (0.0, 2.484)
+    """
+    numbers = as_column(values, "values")
+    frame = EstimateFrame(
+        target=target, level=level, unmeasured=unmeasured, unit=unit, unit_of_n=unit_of_n
+    )
+    absent = find_absence(numbers, frame)
+    if absent is not None:
+        return absent
+    if numbers.min() == numbers.max():
+        return Unmeasured("undefined", f"all {len(numbers)} values are {numbers[0]:g}: no spread")
+    return _mean(numbers, clusters, frame)
+
+
+def rate(
+    counts: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+    *,
+    target: Target = "tasks like these",
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit: str = "calls",
+    unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:
+    """Events a run (redundant calls, violations), with an upper limit even when none was seen.
+
+    Where all runs count the same, the clusters are taken as that many independent runs with a
+    Poisson count each: no event in 50 tasks leaves up to 3.69/50 = .074 a run.
+
+    Args:
+        counts: shape (n,), events of each run, 0 or more.
+        clusters: shape (n,), the task of each run; None when runs are independent.
+        target: "these cases" takes every run as independent.
+        level: coverage of the interval, a share.
+        unmeasured: runs that have no count, by kind.
+        unit: what is counted.
+        unit_of_n: what a row is.
+
+    Returns:
+        Events a run. `Unmeasured` without runs, with one cluster, with counts not finite.
+
+    Raises:
+        DataError: shapes differ, or a count is negative.
+
+    Source:
+        as `mean`; Garwood (1936), Biometrika 28:437-442, where all counts are the same.
+
+    >>> round(rate([0] * 50).high, 3)
+    0.074
+    """
+    numbers = as_column(counts, "counts")
+    frame = EstimateFrame(
+        target=target, level=level, unmeasured=unmeasured, unit=unit, unit_of_n=unit_of_n
+    )
+    absent = find_absence(numbers, frame)
+    if absent is not None:
+        return absent
+    if numbers.min() < 0:
+        raise DataError(f"rate takes counts of 0 or more; found {numbers.min():g}")
+    if numbers.min() < numbers.max():
+        return _mean(numbers, clusters, frame)
+    n_tasks = len(sum_by_cluster(numbers, clusters).sums)
+    frame = replace(frame, n_tasks=n_tasks)
+    absent = find_lack_of_spread(n_tasks, len(numbers), frame)
+    if absent is not None:
+        return absent
+    clustered = n_tasks if target == "tasks like these" else len(numbers)
+    value = float(numbers[0])
+    low, high = poisson_limits(value * clustered, clustered, level)
+    return make_estimate((value, low, high), method="poisson", n=len(numbers), frame=frame)
+
+
+def _mean(
+    numbers: Floats, clusters: npt.ArrayLike | None, frame: EstimateFrame
+) -> Estimate | Unmeasured:
+    """Student over clusters; the values are finite and not all the same."""
+    tasks = sum_by_cluster(numbers, clusters)
+    frame = replace(frame, n_tasks=len(tasks.sums))
+    absent = find_lack_of_spread(len(tasks.sums), len(numbers), frame)
+    if absent is not None:
+        return absent
+    if frame.target == "these cases":
+        tasks = sum_by_cluster(numbers, None)
+    positive = bool(numbers.min() >= 0)
+    with np.errstate(all="ignore"):
+        value, low, high = mean_limits(tasks.sums, tasks.sizes, frame.level, positive=positive)
+    if high - low <= ROUNDING * max(abs(low), abs(high)):
+        return Unmeasured("undefined", "all clusters have the same mean: no spread between them")
+    method = "t log" if positive else "t"
+    return make_estimate(
+        (float(value), float(low), float(high)), method=method, n=len(numbers), frame=frame
+    )
+
+
+def proportion(
+    successes: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+    *,
+    target: Target = "tasks like these",
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:
+    """Share of successes with Wilson's interval, at the effective size where runs are clustered.
+
+    Args:
+        successes: shape (n,), True or False (1 or 0), one a run.
+        clusters: shape (n,), the task of each run; None when runs are independent.
+        target: "these cases" takes every run as independent.
+        level: coverage of the interval, a share.
+        unmeasured: runs that have no answer, by kind.
+        unit_of_n: what a row is.
+
+    Returns:
+        A share. `Unmeasured` without runs, with one task when tasks are the target, or with values
+        that are not finite.
+
+    Raises:
+        DataError: shapes differ, or a value is neither 0 nor 1.
+
+    Source:
+        Wilson (1927), JASA 22:209-212; clustered as in `intervals.effective_size`.
+
+    >>> rate = proportion([True] * 84 + [False] * 116)
+    >>> round(rate.low, 3), round(rate.high, 3)
+    (0.354, 0.489)
+    """
+    values = as_column(successes, "successes")
+    frame = EstimateFrame(
+        target=target, level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0)
+    )
+    absent = find_absence(values, frame)
+    if absent is not None:
+        return absent
+    if not ((values == 0) | (values == 1)).all():
+        raise DataError("proportion takes successes 0 or 1; for part shares in [0, 1] use share")
+    ones = np.ones(len(values))
+    return _share(values, ones, cluster_index(clusters, len(values)), frame, whole=True)
+
+
+def mean_share(
+    values: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+    *,
+    target: Target = "tasks like these",
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:
+    """Mean of part shares (sub-goals reached) with Wilson's interval at the effective size.
+
+    Args:
+        values: shape (n,), each in [0, 1].
+        clusters: shape (n,), the task of each run; None when runs are independent.
+        target: "these cases" takes every run as independent.
+        level: coverage of the interval, a share.
+        unmeasured: runs that have no answer, by kind.
+        unit_of_n: what a row is.
+
+    Returns:
+        A share. `Unmeasured` as in `proportion`.
+
+    Raises:
+        DataError: shapes differ, or a value lies outside [0, 1].
+
+    Source:
+        as `proportion`; a yes or no has the largest variance of all values in [0, 1] with its mean.
+
+    >>> mean_share([1.0, 0.5, 0.5, 0.0]).value
+    0.5
+    """
+    numbers = as_column(values, "values")
+    frame = EstimateFrame(
+        target=target, level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0)
+    )
+    absent = find_absence(numbers, frame)
+    if absent is not None:
+        return absent
+    if numbers.min() < 0 or numbers.max() > 1:
+        raise DataError(f"share takes values in [0, 1]; found {numbers.min()!r}, {numbers.max()!r}")
+    ones = np.ones(len(numbers))
+    return _share(numbers, ones, cluster_index(clusters, len(numbers)), frame, whole=False)
+
+
+def ratio(
+    numerators: npt.ArrayLike,
+    denominators: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+    *,
+    target: Target = "tasks like these",
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit_of_n: str = "errors",
+) -> Estimate | Unmeasured:
+    """Sum over sum, where each numerator counts some of its denominator (recovered errors).
+
+    Args:
+        numerators: shape (n,), each between 0 and its denominator.
+        denominators: shape (n,), counts of one run; runs with 0 say nothing and drop out.
+        clusters: shape (n,), the task of each run; None when runs are independent.
+        target: "these cases" takes every run as independent.
+        level: coverage of the interval, a share.
+        unmeasured: units (errors) that have no answer, by kind.
+        unit_of_n: what the denominators count.
+
+    Returns:
+        A share of all counted units, n being their number. `Unmeasured` when nothing was counted,
+        when all of it lies in one task, or when a value is not finite.
+
+    Raises:
+        DataError: shapes differ, or a numerator is negative or above its denominator.
+
+    Source:
+        as `proportion`, the cluster of an error being its task.
+
+    >>> ratio([1, 0, 2], [2, 1, 2]).value
+    0.6
+    """
+    top, bottom = as_column(numerators, "numerators"), as_column(denominators, "denominators")
+    if top.shape != bottom.shape:
+        raise DataError(f"numerators have shape {top.shape}, denominators {bottom.shape}")
+    frame = EstimateFrame(
+        target=target, level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0)
+    )
+    dense = cluster_index(clusters, len(top))
+    absent = find_absence(np.concatenate([top, bottom]), frame)
+    if absent is not None:
+        return absent
+    if (top < 0).any() or (top > bottom).any():
+        raise DataError("ratio takes numerators between 0 and their denominators")
+    if not (bottom > 0).any():
+        return nothing_measured(unmeasured, unit_of_n)
+    counted = bottom > 0
+    return _share(top[counted], bottom[counted], dense[counted], frame, whole=True)
+
+
+def _share(
+    top: Floats, bottom: Floats, clusters: Ints, frame: EstimateFrame, *, whole: bool
+) -> Estimate | Unmeasured:
+    """Sum over sum; `whole` says that numerators count whole units, each a yes or a no."""
+    above, below = sum_by_cluster(top, clusters).sums, sum_by_cluster(bottom, clusters).sums
+    units = float(below.sum())
+    frame = replace(frame, n_tasks=len(below))
+    alone = frame.target == "these cases" or len(below) == units
+    absent = find_lack_of_spread(len(below), len(top) if not (whole and alone) else 2, frame)
+    if absent is not None:
+        return absent
+    if whole and alone:
+        value = float(above.sum()) / units
+        low, high = wilson(value, units, frame.level)
+        method = "wilson"
+    else:
+        sums, sizes = (top, bottom) if frame.target == "these cases" else (above, below)
+        found, low, high = share_limits(sums, sizes, frame.level, most=units if whole else np.inf)
+        value, method = float(found), "wilson clustered"
+    return make_estimate(
+        (value, float(low), float(high)), method=method, n=round(units), frame=frame
+    )
+
+
+# Half the pull that shares get (intervals.PRIOR_TASKS): order statistics are conservative already.
+QUANTILE_PRIOR_TASKS = 0.05
+
+
+def quantile(
+    values: npt.ArrayLike,
+    q: float,
+    clusters: npt.ArrayLike | None = None,
+    *,
+    target: Target = "tasks like these",
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit: str = "",
+    unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:
+    """Sample quantile (.5 the median, .95 p95) with an interval between two observed values.
+
+    Args:
+        values: shape (n,), any unit.
+        q: which quantile, a share strictly between 0 and 1.
+        clusters: shape (n,), the task of each value; None when values are independent.
+        target: "these cases" takes every value as independent.
+        level: coverage of the interval, a share.
+        unmeasured: runs that have no value, by kind.
+        unit: unit of the values.
+        unit_of_n: what a row is.
+
+    Returns:
+        The quantile in `unit`, interpolated between the two nearest values. A limit that so few
+        values cannot give is None, with a diagnostic (p95 has no upper limit below 72 independent
+        values). `Unmeasured` when neither limit exists, without values, with one cluster, with
+        values that are not finite or ("undefined") all the same.
+
+    Raises:
+        DataError: shapes differ, or q outside (0, 1).
+
+    Source:
+        David and Nagaraja (2003), Order Statistics, section 7.1; Woodruff (1952), JASA 47:635-646,
+        for the effective size at the quantile.
+
+    >>> found = quantile(list(range(1, 101)), 0.5)
+    >>> found.value, found.low, found.high
+    (50.5, 40.0, 61.0)
+    """
+    numbers = as_column(values, "values")
+    frame = EstimateFrame(
+        target=target, level=level, unmeasured=unmeasured, unit=unit, unit_of_n=unit_of_n
+    )
+    if not 0 < q < 1:
+        raise DataError(f"q is {q!r}; expected a share between 0 and 1, such as 0.95")
+    absent = find_absence(numbers, frame)
+    if absent is not None:
+        return absent
+    dense = cluster_index(clusters, len(numbers))
+    frame = replace(frame, n_tasks=int(np.count_nonzero(np.bincount(dense))))
+    absent = find_lack_of_spread(frame.n_tasks, len(numbers), frame)
+    if absent is not None:
+        return absent
+    ordered = np.sort(numbers)
+    if ordered[0] == ordered[-1]:
+        return Unmeasured("undefined", f"all {len(numbers)} values are {ordered[0]:g}: no spread")
+    return _between(numbers, ordered, dense, q, frame)
+
+
+def _between(
+    numbers: Floats, ordered: Floats, dense: Ints, q: float, frame: EstimateFrame
+) -> Estimate | Unmeasured:
+    """Find the two values that hold the quantile between them; the values are finite and vary."""
+    n = len(numbers)
+    size, method = float(n), "order statistics"
+    if frame.target == "tasks like these" and frame.n_tasks < n:
+        below = numbers <= ordered[nearest_rank(n, q) - 1]
+        tasks = sum_by_cluster(below.astype(np.float64), dense)
+        _, found = effective_size(tasks.sums, tasks.sizes, most=n, prior=QUANTILE_PRIOR_TASKS)
+        size, method = float(found), "order statistics clustered"
+    lower, upper = (int(x) for x in ranks(n, size, q, frame.level))
+    if lower < 1 and upper > n:
+        return Unmeasured(
+            "insufficient_data",
+            f"{n} values, worth {size:.0f} independent ones, are too few for limits of this"
+            " quantile",
+        )
+    low = float(ordered[lower - 1]) if lower >= 1 else None
+    high = float(ordered[upper - 1]) if upper <= n else None
+    open_ends = tuple(
+        f"no {side} limit: too few {frame.unit_of_n}"
+        for side, limit in (("lower", low), ("upper", high))
+        if limit is None
+    )
+    with np.errstate(all="ignore"):
+        value = float(np.quantile(ordered, q))
+    frame = replace(frame, diagnostics=open_ends)
+    return make_estimate((value, low, high), method=method, n=n, frame=frame)
+
+
+def nearest_rank(n: int, q: float) -> int:
+    """Rank from 1 of the smallest value with at least a share q of values at or below it."""
+    return max(1, min(n, int(np.ceil(q * n - 1e-9))))
+
+
+def ranks(n: int, size: npt.ArrayLike, q: float, level: float) -> tuple[Ints, Ints]:
+    """Ranks from 1 of the two order statistics that hold the q quantile between them.
+
+    Exact for `size` equal to n: the values below the quantile number Binomial(n, q). Else the
+    binomial of `size` values is stretched to n.
+
+    Args:
+        n: values.
+        size: shape (...,), effective number of values, at most n.
+        q: which quantile.
+        level: coverage, a share.
+
+    Returns:
+        Lower rank, 0 where there is no such value; upper rank, n + 1 where there is none.
+
+    >>> [int(x) for x in ranks(100, 100.0, 0.5, 0.95)]
+    [40, 61]
+    """
+    from scipy.special import bdtrik  # lazy: .25 s of import
+
+    effective = np.asarray(size, np.float64)
+    tail = (1 - level) / 2
+    stretch = n / effective
+    # P(X < x_(r)) <= tail wants r - 1 <= k where the binomial's lower tail is `tail` at k.
+    none_low, none_high = (1 - q) ** effective > tail, q**effective > tail
+    with np.errstate(all="ignore"):
+        below = np.where(none_low, 0.0, bdtrik(tail, effective, q) + 1) * stretch
+        above = np.where(none_high, np.inf, bdtrik(1 - tail, effective, q) + 1) * stretch
+    exact = effective >= n
+    lower = np.floor(np.where(exact, np.floor(below + 1e-9), below))
+    upper = np.ceil(np.minimum(np.where(exact, np.ceil(above - 1e-9), above), n + 1.0))
+    lower = np.where(none_low, 0.0, np.clip(lower, 0, n))
+    return lower.astype(np.int64), np.clip(upper, 1, n + 1).astype(np.int64)
+
+
+def weighted_proportion(
+    successes: npt.ArrayLike,
+    probabilities: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+    *,
+    lost: npt.ArrayLike = (),
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:
+    """Share of successes among all runs that could have been drawn, each weighed by 1/p.
+
+    Args:
+        successes: shape (n,), True or False (1 or 0), one a run drawn.
+        probabilities: shape (n,), in (0, 1]: with which each of them was drawn.
+        clusters: shape (n,), the task of each run; None when runs are independent.
+        lost: shape (m,), probabilities of drawn runs that should have an answer and have none; they
+            make the worst case, weighed like the others.
+        level: coverage of the interval, a share.
+        unmeasured: runs drawn that have no answer, by kind.
+        unit_of_n: what a row is.
+
+    Returns:
+        A share with Wilson's interval at the effective size p(1-p)/v, v being the linearised
+        variance of a ratio of weighted sums over clusters, and never above (sum w)^2/sum w^2; `n`
+        counts the runs drawn. `Unmeasured` as in `proportion`.
+
+    Raises:
+        DataError: shapes differ, a success is neither 0 nor 1, or a probability not in (0, 1].
+
+    Source:
+        Hajek (1971), in Foundations of Statistical Inference, 236; Sarndal, Swensson and Wretman
+        (1992), Model Assisted Survey Sampling, section 5.7, with the variance between clusters as
+        if drawn with replacement; Kish (1965) for the effective number; Korn and Graubard (1998)
+        for Wilson at it.
+
+    >>> found = weighted_proportion([1, 0, 0, 1], [0.1, 0.1, 1.0, 1.0])
+    >>> found.value, found.n
+    (0.5, 4)
+    """
+    values, drawn = as_column(successes, "successes"), as_column(probabilities, "probabilities")
+    outside = as_column(lost, "lost")
+    if values.shape != drawn.shape:
+        raise DataError(f"successes have shape {values.shape}, probabilities {drawn.shape}")
+    chances = np.concatenate([drawn, outside])
+    if not ((chances > 0) & (chances <= 1)).all():
+        raise DataError("weighted_proportion takes probabilities above 0 and up to 1")
+    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit_of_n=unit_of_n)
+    absent = find_absence(values, frame)
+    if absent is not None:
+        return absent
+    if not ((values == 0) | (values == 1)).all():
+        raise DataError("weighted_proportion takes successes 0 or 1")
+    return _weighted_limits(
+        values, 1 / drawn, cluster_index(clusters, len(values)), (1 / outside).sum(), frame
+    )
+
+
+def _weighted_limits(
+    values: Floats, weights: Floats, clusters: Ints, lost: float, frame: EstimateFrame
+) -> Estimate | Unmeasured:
+    above, below = (
+        sum_by_cluster(values * weights, clusters).sums,
+        sum_by_cluster(weights, clusters).sums,
+    )
+    frame = replace(frame, n_tasks=len(below))
+    absent = find_lack_of_spread(len(below), len(values), frame)
+    if absent is not None:
+        return absent
+    most = float(weights.sum() ** 2 / (weights**2).sum())
+    value, low, high = (float(x) for x in share_limits(above, below, frame.level, most=most))
+    part, whole = float(above.sum()), float(below.sum()) + lost
+    frame = replace(frame, bounds=(part / whole, (part + lost) / whole))
+    return make_estimate((value, low, high), method="hajek, wilson", n=len(values), frame=frame)

@@ -1,0 +1,608 @@
+"""Put runs in, take runs out: the trace as JSON, and beside it the few columns that reports read.
+
+Importing is idempotent: a known id changes nothing, except that a late outcome, label, score, tag,
+agent or case is taken over. A session that has grown, or a trace whose late spans change its
+steps, supersedes its shorter version; late spans that leave the steps as they were update the run.
+A run is prepared anywhere, also in another process; a figure too large for a column stays in the
+trace only. Media move into the blob folder, named by the sha256 of their bytes, at mode 0600. Data
+that is not base64, or would not come back letter for letter, stays where it is; a store in memory
+moves nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from stepscope.errors import EnvironmentFault, StoreError
+from stepscope.model import SCORES, Case, Label, Outcome, Part, Step, StepScore, Trajectory, figures
+from stepscope.safety.limits import MIB
+from stepscope.store import records
+from stepscope.store.records import RowIds, insert_records, label_records
+from stepscope.store.where import Where
+
+# How a part's data looks in the encoded steps. Inside a text the quotes would be escaped.
+DATA_KEY = b'"data":'
+
+
+class Blob(NamedTuple):
+    """The bytes of one part; `place` counts parts as `change_parts` meets them."""
+
+    place: int
+    sha256: str
+    content: bytes
+
+
+def change_parts(steps: tuple[Step, ...], change: Callable[[int, Part], Part]) -> tuple[Step, ...]:
+    """Return the steps with `change(place, part)` for every part, results' parts after a step's."""
+    place = -1
+
+    def changed(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        nonlocal place
+        found = []
+        for part in parts:
+            place += 1
+            found.append(change(place, part))
+        return tuple(found)
+
+    return tuple(
+        msgspec.structs.replace(
+            step,
+            parts=changed(step.parts),
+            results=tuple(
+                msgspec.structs.replace(result, parts=changed(result.parts))
+                for result in step.results
+            ),
+        )
+        for step in steps
+    )
+
+
+def move_media_out(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], list[Blob]]:
+    """Return the steps without their data, and the data as blobs."""
+    blobs: list[Blob] = []
+
+    def out(place: int, part: Part) -> Part:
+        content = None if part.data is None else _decode_base64(part.data)
+        if content is None:
+            return part
+        blobs.append(Blob(place, sha256(content).hexdigest(), content))
+        return msgspec.structs.replace(part, data=None)
+
+    return change_parts(steps, out), blobs
+
+
+def move_media_in(
+    steps: tuple[Step, ...], names: Mapping[int, str], folder: Path
+) -> tuple[Step, ...]:
+    """Return the steps with their data read back from the blob folder.
+
+    Args:
+        steps: as stored.
+        names: place of a part -> sha256 of its bytes.
+        folder: where the blobs lie.
+
+    Raises:
+        StoreError: a blob is missing or has been changed.
+    """
+
+    def back(place: int, part: Part) -> Part:
+        if place not in names:
+            return part
+        content = read_blob(folder, names[place])
+        return msgspec.structs.replace(part, data=base64.b64encode(content).decode())
+
+    return change_parts(steps, back)
+
+
+def write_blob(folder: Path, blob: Blob) -> None:
+    """Write a blob that is not there yet; it is on disk, whole, before it has its name.
+
+    Raises:
+        EnvironmentFault: the folder or the disk does not take it.
+    """
+    target = folder / blob.sha256
+    part = folder / f"{blob.sha256}.{os.getpid()}.part"
+    try:
+        if target.exists():
+            return
+        folder.mkdir(mode=0o700, exist_ok=True)
+        handle = os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(blob.content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    except OSError as e:
+        part.unlink(missing_ok=True)
+        raise EnvironmentFault(f"{target}: a blob cannot be written ({e.strerror})") from e
+
+
+def read_blob(folder: Path, name: str) -> bytes:
+    """Return the bytes of a blob.
+
+    Raises:
+        StoreError: it is missing or has been changed.
+    """
+    path = folder / name
+    try:
+        content = path.read_bytes()
+    except OSError as e:
+        raise StoreError(f"{path}: a blob of the store cannot be read ({e.strerror})") from e
+    if sha256(content).hexdigest() != name:
+        raise StoreError(f"{path}: a blob of the store has been changed; import its run again")
+    return content
+
+
+def _decode_base64(data: str) -> bytes | None:
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return content if base64.b64encode(content).decode() == data else None
+
+
+# Runs written in one transaction: a flush is shared by many, and a batch fits into memory.
+BATCH_RUNS = 256
+# Fewer of them where runs are long.
+BATCH_BYTES = 32 * MIB
+_MAX_INTEGER = 2**63 - 1  # SQLite's
+
+encode_json = msgspec.json.Encoder().encode
+
+
+class RunColumns(NamedTuple):
+    """The columns of `runs` that a trace fills, by their names in the schema."""
+
+    id: str
+    name: str
+    workflow: str
+    task: str | None
+    trial: str | None
+    agent: str | None
+    agent_version: str | None
+    outcome: str
+    steps: int
+    calls: int
+    tokens: int | None
+    cost_usd: float | None
+    seconds: float | None
+    format: str
+    run_id: str | None
+    uri: str
+    start_ns: int | None
+
+
+class PreparedRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A run encoded for the store.
+
+    Attributes:
+        row: its columns.
+        head: the trace as JSON without steps and case.
+        steps: its steps as JSON, media that go to blobs left out.
+        case: hash and JSON of what it is measured against.
+        tags: as in the trace.
+        labels: as in the trace.
+        blobs: media that go beside the store.
+        scores: as in the trace.
+    """
+
+    row: RunColumns
+    head: bytes
+    steps: bytes
+    case: tuple[str, bytes] | None = None
+    tags: dict[str, str] = {}
+    labels: tuple[Label, ...] = ()
+    blobs: tuple[Blob, ...] = ()
+    scores: tuple[StepScore, ...] = ()
+
+    @property
+    def held_bytes(self) -> int:
+        """How much memory the run holds, but for what is small."""
+        return len(self.steps) + sum([len(blob.content) for blob in self.blobs])
+
+
+def prepare_run(trajectory: Trajectory, *, move_media: bool) -> PreparedRun:
+    """Return a run encoded for a store; `move_media` where it has a folder for blobs."""
+    t = trajectory
+    steps = encode_json(t.steps)
+    blobs: list[Blob] = []
+    if move_media and DATA_KEY in steps:
+        kept, blobs = move_media_out(t.steps)
+        steps = encode_json(kept)
+    return PreparedRun(
+        _run_columns(t),
+        encode_json(msgspec.structs.replace(t, steps=(), case=None)),
+        steps,
+        None if t.case is None else (t.case.hash, encode_json(t.case)),
+        t.tags,
+        t.labels,
+        tuple(blobs),
+        t.scores,
+    )
+
+
+def batch_runs(runs: Iterable[PreparedRun]) -> Iterator[list[PreparedRun]]:
+    """Yield runs in batches; nothing is locked while the caller reads its files."""
+    batch: list[PreparedRun] = []
+    held = 0
+    for run in runs:
+        batch.append(run)
+        held += run.held_bytes
+        if len(batch) >= BATCH_RUNS or held >= BATCH_BYTES:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def _run_columns(t: Trajectory) -> RunColumns:
+    found = figures(t)
+    return RunColumns(
+        t.id,
+        t.name,
+        t.workflow,
+        t.task,
+        t.trial,
+        t.agent,
+        t.agent_version,
+        t.outcome.status,
+        found.steps,
+        found.calls,
+        _fits(found.tokens),
+        found.cost_usd,
+        found.seconds,
+        t.source.format,
+        t.source.run_id,
+        t.source.uri,
+        _fits(_start_ns(t)),
+    )
+
+
+def _fits(number: int | None) -> int | None:
+    return number if number is None or abs(number) <= _MAX_INTEGER else None
+
+
+def _start_ns(t: Trajectory) -> int | None:
+    if t.start is not None:
+        return t.start.ns
+    return next((step.start.ns for step in t.steps if step.start is not None), None)
+
+
+# What spans alone say of a run.
+_SPAN_FIELDS = (
+    "spans",
+    "tools",
+    "termination",
+    "usage",
+    "cost_usd",
+    "start",
+    "end",
+    "warnings",
+    "extra",
+)
+
+
+def merge_late_spans(old: Trajectory, now: Trajectory) -> Trajectory | None:
+    """Return the earlier reading with the spans of the later one; None where it has no more."""
+    if len(now.spans) <= len(old.spans):
+        return None
+    if not {span.id for span in old.spans} <= {span.id for span in now.spans}:
+        return None
+    return msgspec.structs.replace(old, **{name: getattr(now, name) for name in _SPAN_FIELDS})
+
+
+def update_span_columns(db: sqlite3.Connection, seq: int, row: RunColumns) -> None:
+    """Update the columns of a run that its spans can change."""
+    db.execute(
+        "UPDATE runs SET tokens = ?, cost_usd = ?, seconds = ?, start_ns = ? WHERE seq = ?",
+        (row.tokens, row.cost_usd, row.seconds, row.start_ns, seq),
+    )
+
+
+def latest_version(db: sqlite3.Connection, format: str, run_id: str) -> str | None:
+    """Return the id of the latest version of a recorder's run; None where there is none to read."""
+    row = db.execute(
+        "SELECT id FROM runs WHERE run_id = ? AND format = ? AND superseded_by IS NULL"
+        " AND purged_ns IS NULL ORDER BY seq DESC LIMIT 1",
+        (run_id, format),
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+# The columns of `RunRow` in its order, then what is known only here.
+_INSERT = (
+    "INSERT INTO runs (id, name, workflow, task, trial, agent, agent_version, outcome, steps,"
+    " calls, tokens, cost_usd, seconds, format, run_id, uri, start_ns, imported_ns, case_id)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_heads = msgspec.json.Decoder(Trajectory)
+_steps = msgspec.json.Decoder(tuple[Step, ...])
+_cases = msgspec.json.Decoder(Case)
+
+
+class PutCounts(NamedTuple):
+    """Runs that were new, runs that were known, versions of a session that were superseded.
+
+    `refused` counts step scores that contradict what is known of their run, now in quarantine.
+    """
+
+    new: int
+    known: int
+    superseded: int
+    refused: int = 0
+
+
+def write_runs(
+    db: sqlite3.Connection, names: RowIds, batch: list[PreparedRun], blobs: Path | None
+) -> PutCounts:
+    """Write one batch, its media into the folder `blobs`; call inside a transaction."""
+    new = known = superseded = refused = 0
+    now = time.time_ns()
+    for run in batch:
+        if run.row.format == SCORES and _is_of_others(db, run):
+            refused += _scores_of_others(db, names, run, now)
+            known += 1
+            continue
+        found = db.execute(
+            "SELECT runs.seq, traces.head FROM runs LEFT JOIN traces ON traces.run = runs.seq"
+            " WHERE id = ?",
+            (run.row.id,),
+        ).fetchone()
+        if found is None:
+            if blobs is not None:
+                for blob in run.blobs:
+                    write_blob(blobs, blob)
+            superseded += _insert_run(db, names, run, now)
+            new += 1
+            continue
+        known += 1
+        # Purged runs have no head and stay erased.
+        if found[1] is not None and found[1] != run.head:
+            _update_known_run(db, names, found[0], found[1], run)
+        elif found[1] is not None:
+            _set_case(db, names, found[0], run)
+        if run.scores:
+            refused += _attach(db, names, (found[0], run.row.id, run.row.steps), run, now)
+    return PutCounts(new, known, superseded, refused)
+
+
+def _insert_run(db: sqlite3.Connection, names: RowIds, run: PreparedRun, now: int) -> int:
+    """Insert a new run; return how many versions of its session were superseded."""
+    if run.case is not None:
+        records.fix_case_weights(db, run.row.workflow, run.row.task or run.row.name, run.case[1])
+    case_id = 0 if run.case is None else names.case(db, *run.case)
+    seq = db.execute(_INSERT, (*run.row, now, case_id)).lastrowid
+    assert seq is not None
+    db.execute("INSERT INTO traces (run, head, steps) VALUES (?, ?, ?)", (seq, run.head, run.steps))
+    if run.tags:
+        _set_tags(db, seq, run.tags)
+    if run.blobs:
+        db.executemany(
+            "INSERT INTO media (run, place, sha256) VALUES (?, ?, ?)",
+            [(seq, blob.place, blob.sha256) for blob in run.blobs],
+        )
+    if run.labels:
+        insert_records(db, names, label_records(run.row.id, run.labels, run.row.steps))
+    if run.scores:
+        insert_records(db, names, records.score_records(run.row.id, run.scores))
+    elif moved := records.move_earlier_scores(db, seq, run.row.name, run.row.steps):
+        _keep_scores(db, seq, run.head, moved)
+    return _supersede(db, seq, run) if run.row.run_id is not None else 0
+
+
+def _is_of_others(db: sqlite3.Connection, run: PreparedRun) -> bool:
+    """Tell whether what is known of a run by its scores alone is known as one run or several."""
+    name = run.row.name
+    return records.find_named_run(db, name) is not None or records.is_ambiguous(db, name)
+
+
+def _scores_of_others(db: sqlite3.Connection, names: RowIds, run: PreparedRun, now: int) -> int:
+    """Give scores to the run of their name; return how many cannot be given to one."""
+    its = records.find_named_run(db, run.row.name)
+    if its is not None:
+        return _attach(db, names, its, run, now)
+    why = "more than one run has this name; give the run's id"
+    refused = [(score, why) for score in run.scores]
+    records.quarantine_scores(db, refused, name=run.row.name, uri=run.row.uri, now=now)
+    return len(refused)
+
+
+def _attach(
+    db: sqlite3.Connection, names: RowIds, its: tuple[int, str, int], run: PreparedRun, now: int
+) -> int:
+    """Give the scores of a run to the run of row, id and steps `its`; return how many cannot be."""
+    if run.case is not None:
+        workflow, task = db.execute(
+            "SELECT workflow, coalesce(task, name) FROM runs WHERE seq = ?", (its[0],)
+        ).fetchone()
+        records.fix_case_weights(db, workflow, task, run.case[1])
+    fresh, refused = records.attach_scores(db, names, its, run.scores)
+    head = db.execute("SELECT head FROM traces WHERE run = ?", (its[0],)).fetchone()
+    if fresh and head is not None:
+        _keep_scores(db, its[0], head[0], fresh)
+    if refused:
+        records.quarantine_scores(db, refused, name=run.row.name, uri=run.row.uri, now=now)
+    return len(refused)
+
+
+def _keep_scores(db: sqlite3.Connection, seq: int, head: bytes, fresh: Sequence[StepScore]) -> None:
+    """Add scores to a run's own trace, so that an export has them."""
+    run = _heads.decode(head)
+    whole = msgspec.structs.replace(run, scores=(*run.scores, *fresh))
+    db.execute("UPDATE traces SET head = ? WHERE run = ?", (encode_json(whole), seq))
+
+
+def _set_tags(db: sqlite3.Connection, seq: int, tags: Mapping[str, str]) -> None:
+    db.executemany(
+        "INSERT INTO tags (run, key, value) VALUES (?, ?, ?)"
+        " ON CONFLICT (run, key) DO UPDATE SET value = excluded.value",
+        [(seq, key, value) for key, value in tags.items()],
+    )
+
+
+def _set_case(db: sqlite3.Connection, names: RowIds, seq: int, run: PreparedRun) -> None:
+    if run.case is None:
+        return
+    records.fix_case_weights(db, run.row.workflow, run.row.task or run.row.name, run.case[1])
+    case_id = names.case(db, *run.case)
+    db.execute(
+        "UPDATE runs SET case_id = ? WHERE seq = ? AND case_id <> ?", (case_id, seq, case_id)
+    )
+
+
+def _update_known_run(
+    db: sqlite3.Connection, names: RowIds, seq: int, head: bytes, run: PreparedRun
+) -> None:
+    """Take over what a later import knows about a run; what it does not know stays as it is."""
+    old, now = _heads.decode(head), _heads.decode(run.head)
+    fresh = tuple(label for label in now.labels if label not in old.labels)
+    grown = merge_late_spans(old, now)
+    merged = msgspec.structs.replace(
+        old if grown is None else grown,
+        outcome=now.outcome if now.outcome != Outcome() else old.outcome,
+        agent=now.agent if now.agent is not None else old.agent,
+        agent_version=now.agent_version or old.agent_version,
+        tags={**old.tags, **now.tags},
+        labels=old.labels + fresh,
+    )
+    _set_case(db, names, seq, run)
+    if merged == old:
+        return
+    db.execute("UPDATE traces SET head = ? WHERE run = ?", (encode_json(merged), seq))
+    db.execute(
+        "UPDATE runs SET outcome = ?, agent = ?, agent_version = ? WHERE seq = ?",
+        (merged.outcome.status, merged.agent, merged.agent_version, seq),
+    )
+    _set_tags(db, seq, merged.tags)
+    if fresh:
+        insert_records(db, names, label_records(run.row.id, merged.labels, run.row.steps))
+    if grown is not None:
+        update_span_columns(db, seq, run.row)
+    if merged.outcome != old.outcome or grown is not None:
+        # Outcome and spans are in no record's key; what was computed from the old ones is wrong.
+        db.execute(
+            "DELETE FROM records WHERE run = ? AND question IN"
+            " (SELECT id FROM questions WHERE family = 'rules')",
+            (seq,),
+        )
+
+
+def _supersede(db: sqlite3.Connection, seq: int, run: PreparedRun) -> int:
+    """Mark which versions of a session are shorter ones of another; return how many."""
+    others = db.execute(
+        "SELECT runs.seq, traces.steps FROM runs JOIN traces ON traces.run = runs.seq"
+        " WHERE run_id = ? AND format = ? AND superseded_by IS NULL AND runs.seq <> ?",
+        (run.row.run_id, run.row.format, seq),
+    ).fetchall()
+    count = 0
+    for other, steps in others:
+        if _is_grown(steps, run.steps):
+            _replace_version(db, other, seq)
+            count += 1
+        elif _is_grown(run.steps, steps):
+            _replace_version(db, seq, other)
+            return count + 1
+        elif has_more := _has_more_spans(db, other, run.head):
+            _replace_version(db, other, seq)
+            count += 1
+        elif has_more is False:
+            _replace_version(db, seq, other)
+            return count + 1
+    return count
+
+
+def _has_more_spans(db: sqlite3.Connection, other: int, head: bytes) -> bool | None:
+    """Tell whether a trace has all the spans of an earlier version of it: late spans come anywhere.
+
+    False where the earlier one has more; None where they are no versions of each other. Of two with
+    the same spans the later one is what became of them.
+    """
+    row = db.execute("SELECT head FROM traces WHERE run = ?", (other,)).fetchone()
+    before = {span.id for span in _heads.decode(row[0]).spans}
+    now = {span.id for span in _heads.decode(head).spans}
+    if not before or not now:
+        return None
+    return True if before <= now else False if now < before else None
+
+
+def _replace_version(db: sqlite3.Connection, short: int, long: int) -> None:
+    """Let a longer version take the place of a shorter one, and its step scores."""
+    db.execute("UPDATE runs SET superseded_by = ? WHERE seq = ?", (long, short))
+    moved = records.move_scores(db, short, long)
+    if moved:
+        head = db.execute("SELECT head FROM traces WHERE run = ?", (long,)).fetchone()[0]
+        _keep_scores(db, long, head, moved)
+
+
+def _is_grown(short: bytes, long: bytes) -> bool:
+    """Tell whether `long` is `short` with steps added; key order is not meaning."""
+    if len(long) <= len(short):
+        return False
+    if long.startswith(short[:-1] + b","):
+        return True
+    before, after = _steps.decode(short), _steps.decode(long)
+    return len(after) > len(before) and after[: len(before)] == before
+
+
+def select_keys(db: sqlite3.Connection, where: Where | None) -> list[int]:
+    """Return the runs that `where` chooses, superseded and purged ones left out, by name."""
+    chosen = Where("1") if where is None else where
+    query = (
+        "SELECT seq FROM runs WHERE superseded_by IS NULL AND purged_ns IS NULL AND ("
+        + chosen.sql
+        + ") ORDER BY name, id"
+    )
+    return [row[0] for row in db.execute(query, chosen.parameters)]
+
+
+class StoredRun(NamedTuple):
+    """A run read back: its row, the row of its case, and the run itself with its case."""
+
+    key: int
+    case_id: int
+    trajectory: Trajectory
+
+
+def read_runs_by_row(db: sqlite3.Connection, chosen: Sequence[int]) -> Iterator[StoredRun]:
+    """Yield runs by row, in the order asked for; one purged meanwhile is left out."""
+    cases: dict[int, Case | None] = {0: None}
+    for key in chosen:
+        row = db.execute(
+            "SELECT head, traces.steps, case_id FROM traces JOIN runs ON runs.seq = traces.run"
+            " WHERE traces.run = ?",
+            (key,),
+        ).fetchone()
+        if row is None:
+            continue
+        head, steps, case_id = row
+        if case_id not in cases:
+            body = db.execute("SELECT body FROM cases WHERE id = ?", (case_id,)).fetchone()[0]
+            cases[case_id] = None if body is None else _cases.decode(body)
+        trajectory = msgspec.structs.replace(
+            _heads.decode(head), steps=_steps.decode(steps), case=cases[case_id]
+        )
+        yield StoredRun(key, case_id, trajectory)
+
+
+def read_run_by_id(db: sqlite3.Connection, id_: str) -> StoredRun:
+    """Return the run of an id.
+
+    Raises:
+        StoreError: no such run, or its texts were purged.
+    """
+    row = db.execute("SELECT seq, purged_ns FROM runs WHERE id = ?", (id_,)).fetchone()
+    if row is None:
+        raise StoreError(f"no run {id_!r} in the store")
+    for found in read_runs_by_row(db, [row[0]]):
+        return found
+    raise StoreError(f"run {id_!r}: its texts were purged; only its numbers remain")

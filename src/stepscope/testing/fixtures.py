@@ -1,0 +1,257 @@
+"""What the fixtures of the pytest plugin give: recorded runs as tests, and gates as assertions.
+
+A trial that was asked for and never recorded is a test that fails, and so is a record that could
+not be read: what was not measured never looks like a pass. A gate passes on the interval, and
+skips or fails where it is not decided; one that could not be measured fails, whatever is said of
+undecided ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from stepscope.api import gating
+from stepscope.api.notebook import open
+from stepscope.errors import StepscopeError, UsageError
+from stepscope.formats.reading import read_files
+from stepscope.gates.baseline import case_order
+from stepscope.gates.types import FAILED, PASSED, GateReport, Severity
+from stepscope.measures.conduct import Breach, find_breaches
+from stepscope.measures.facts import DeclaredConduct, fit_facts
+from stepscope.measures.match import ArgumentMode, CallComparison, MatchMode, compare_calls
+from stepscope.model import Json, Quarantined, ReferenceCall, Trajectory
+from stepscope.safety.limits import Limits
+from stepscope.safety.text import visible_line
+from stepscope.settings import Settings
+
+__tracebackhide__ = True
+
+
+class GateCheck:
+    """The gates of one workflow, decided: the result of the fixture `stepscope_gate`."""
+
+    def __init__(self, report: GateReport, remarks: Sequence[str] = ()) -> None:
+        self.report = report
+        self.remarks = tuple(remarks)
+
+    def check(
+        self, *, undecided: Literal["skip", "fail"] = "fail", fail_on: Severity = "hard"
+    ) -> None:
+        """Fail the test where a gate failed or could not be measured.
+
+        Args:
+            undecided: what becomes of the test where more runs would decide a gate.
+            fail_on: the least severity that counts.
+        """
+        __tracebackhide__ = True
+        if undecided not in ("skip", "fail"):
+            raise UsageError(f"undecided = {undecided!r}; expected 'skip' or 'fail'")
+        strict = self._view(fail_on, None)
+        if strict.exit_code == PASSED:
+            return
+        lenient = self._view(fail_on, "pass")
+        if strict.exit_code != FAILED and undecided == "skip" and lenient.exit_code == PASSED:
+            pytest.skip(f"undecided: {strict.text()}")
+        pytest.fail(strict.text(), pytrace=False)
+
+    def _view(
+        self, fail_on: Severity, undecided: Literal["pass", "fail"] | None
+    ) -> gating.GateView:
+        return gating.GateView(
+            self.report, remarks=self.remarks, fail_on=fail_on, undecided=undecided
+        )
+
+
+def decide_workflow(
+    settings: Settings,
+    workflow: str,
+    *,
+    runs: str | Path | Sequence[str | Path] | None = None,
+    baseline: str | Path | None = None,
+    root: Path,
+) -> GateCheck:
+    """Decide the gates of a workflow, on the runs of the store or on files.
+
+    Args:
+        settings: where the gates are declared.
+        workflow: whose gates.
+        runs: files or folders of traces; the store of the settings when left out.
+        baseline: a file to compare with instead of the one that the settings name.
+        root: what paths are relative to.
+    """
+    __tracebackhide__ = True
+    try:
+        named = None if baseline is None else str(root / baseline)
+        policies = gating.choose_policies(settings, [workflow], baseline=named)
+        if runs is not None:
+            several = [runs] if isinstance(runs, str | Path) else list(runs)
+            paths = [str(root / path) for path in several]
+            return GateCheck(*gating.gate_files(paths, settings, policies))
+        if not Path(settings.store).exists():
+            raise UsageError(
+                f"no store at {settings.store!r}; make one with stepscope import, or say runs=..."
+            )
+        with open(settings.store, settings=settings) as notebook:
+            return GateCheck(gating.gate_store(notebook, policies))
+    except StepscopeError as e:
+        from stepscope.safety.text import visible_line
+
+        pytest.fail(visible_line(str(e)), pytrace=False)
+
+
+RECORDED = "recorded"
+
+
+@dataclass(frozen=True)
+class MatchResult:
+    """Whether calls match a reference: true or false, and both sides where a test shows it."""
+
+    comparison: CallComparison
+    called: tuple[str, ...]
+    wanted: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return self.comparison.matched
+
+    def __repr__(self) -> str:
+        missed = [self.wanted[at] for at in self.comparison.missed]
+        word = "match" if self else "no match"
+        return (
+            f"<{word} {self.comparison.mode}: called {' '.join(self.called) or 'nothing'}; "
+            f"wanted {' '.join(self.wanted)}; missed {' '.join(missed) or 'none'}>"
+        )
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run under test: the fixture `trajectory`.
+
+    Attributes:
+        run: the trajectory as it was read.
+        declared: what the settings say of tools and conduct.
+    """
+
+    run: Trajectory
+    declared: DeclaredConduct
+
+    def __repr__(self) -> str:
+        return f"<run {visible_line(self.run.name or self.run.id)}>"
+
+    def match(
+        self,
+        reference: Sequence[str] | Sequence[tuple[str, dict[str, Json]]],
+        *,
+        mode: MatchMode = "in_order",
+        arguments: ArgumentMode = "exact",
+    ) -> MatchResult:
+        """Tell whether the agent's calls match.
+
+        Args:
+            reference: names of tools, or pairs of name and arguments.
+            mode: the sense; see the measure `match`.
+            arguments: how arguments are compared; names alone compare none.
+
+        Raises:
+            UsageError: no reference, names and pairs mixed, or no such mode.
+        """
+        names = [item for item in reference if isinstance(item, str)]
+        pairs = [item for item in reference if not isinstance(item, str)]
+        if bool(names) == bool(pairs):
+            raise UsageError("match needs names of tools, or pairs of name and arguments")
+        wanted = [ReferenceCall(name=name) for name in names]
+        wanted += [ReferenceCall(name=name, arguments=given) for name, given in pairs]
+        calls = [x.call for x in self.run.exchanges if x.call.requestor == "agent"]
+        found = compare_calls(calls, wanted, mode=mode, arguments="ignore" if names else arguments)
+        return MatchResult(
+            comparison=found,
+            called=tuple(visible_line(call.name) for call in calls),
+            wanted=tuple(call.name for call in wanted),
+        )
+
+    def violations(self, rule: str | None = None) -> tuple[Breach, ...]:
+        """Return where the run breaks a declared rule of conduct; all rules when left out.
+
+        Raises:
+            UsageError: no such rule is declared: nothing could ever break it.
+        """
+        facts = fit_facts(self.run.workflow, (), declared=self.declared)
+        case = self.run.case
+        rules = facts.policy + (case.policy if case is not None else ())
+        chosen = [one for one in rules if rule is None or one.name == rule]
+        if not chosen:
+            known = ", ".join(repr(one.name) for one in rules) or "none"
+            raise UsageError(f"no rule of conduct {rule or 'at all'!r} is declared; known: {known}")
+        return tuple(sorted({b for one in chosen for b in find_breaches(self.run, one, facts)}))
+
+
+@dataclass(frozen=True)
+class MissingRecording:
+    """A test that cannot be run: why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What was read of some paths: the runs by case and trial, and how many records were lost."""
+
+    cases: tuple[tuple[str, tuple[Trajectory, ...]], ...]
+    lost: int
+
+
+def read_corpus(paths: Iterable[str | Path], limits: Limits) -> Corpus:
+    """Read recorded runs.
+
+    Raises:
+        TraceError: a path named is no trace.
+        UsageError: no such path, or no run at all.
+    """
+    runs: list[Trajectory] = []
+    lost = 0
+    named = [str(path) for path in paths]
+    for reading in read_files(named, limits=limits):
+        for item in reading:
+            if isinstance(item, Quarantined):
+                lost += 1
+            else:
+                runs.append(item)
+    if not runs:
+        raise UsageError(f"no run in {', '.join(named)}: nothing would be tested")
+    runs.sort(
+        key=lambda run: (case_order(_case(run)), case_order(run.trial or ""), run.name, run.id)
+    )
+    cases = tuple((case, tuple(group)) for case, group in groupby(runs, key=_case))
+    return Corpus(cases, lost)
+
+
+def list_tests(
+    corpus: Corpus, trials: int | None, declared: DeclaredConduct
+) -> list[tuple[str, RecordedRun | MissingRecording]]:
+    """Return one test a case and trial, each with its id.
+
+    Args:
+        corpus: the runs.
+        trials: how many of each case; all that were recorded when left out.
+        declared: what the settings say of tools and conduct.
+    """
+    found: list[tuple[str, RecordedRun | MissingRecording]] = []
+    for case, runs in corpus.cases:
+        taken = runs if trials is None else runs[:trials]
+        name = visible_line(case)
+        found += [(f"{name}-{at}", RecordedRun(run, declared)) for at, run in enumerate(taken)]
+        for at in range(len(taken), trials or 0):
+            said = f"case {name}: {len(runs)} of {trials} trials were recorded; record more runs"
+            found.append((f"{name}-{at}", MissingRecording(said)))
+    if corpus.lost:
+        found.append(("unreadable", MissingRecording(f"{corpus.lost} records could not be read")))
+    return found
+
+
+def _case(run: Trajectory) -> str:
+    return run.task or run.name or run.id

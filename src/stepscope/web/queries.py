@@ -1,0 +1,278 @@
+"""What pages are made of: parameters of an address, and answers of the store read once each.
+
+Requests wait for each other in one thread with one connection, so memory is that of one of them
+whatever a browser asks for. The file is looked at before every question: one that another process
+has written, replaced or migrated is opened again, and the answers kept of it are forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeVar, cast
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+
+from stepscope.errors import UsageError
+from stepscope.gates.looks import GateHistory, read_gate_history
+from stepscope.report.build import LOOK_FIRST, build_report_from, read_chosen_runs
+from stepscope.report.compare import compare_groups
+from stepscope.report.rows import combine_conditions
+from stepscope.report.types import ComparisonReport, Report
+from stepscope.report.views.runs import RunListRow, RunQuery, make_run_rows
+from stepscope.report.views.verdicts import RunData, read_run
+from stepscope.settings import Redaction, Settings
+from stepscope.store import Store
+from stepscope.store.where import Where, parse_where
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSelection:
+    """Which runs a page speaks of, and how they are grouped: the same words as on the command line.
+
+    Attributes:
+        where: a filter, "" for all.
+        since: a date or an age, "" for all.
+        by: the field that makes groups, "" for the agents of each workflow.
+    """
+
+    where: str = ""
+    since: str = ""
+    by: str = ""
+
+    @property
+    def condition(self) -> Where | None:
+        """The filter as the store reads it.
+
+        Raises:
+            UsageError: it makes no sense.
+        """
+        return parse_where(self.where) if self.where else None
+
+
+def parse_choice(query: QueryParams) -> RunSelection:
+    """Return what an address chooses."""
+    return RunSelection(
+        where=query.get("where", ""), since=query.get("since", ""), by=query.get("by", "")
+    )
+
+
+def kept_parameters(query: QueryParams) -> dict[str, str]:
+    """Return what every other address of the page keeps of this one."""
+    return {key: query[key] for key in ("where", "since", "by") if query.get(key)}
+
+
+def parse_run_query(query: QueryParams) -> RunQuery:
+    """Return which runs the table of an address shows, and how ordered."""
+    return RunQuery(
+        text=query.get("q", ""),
+        outcome=query.get("outcome", ""),
+        agent=query.get("agent", ""),
+        workflow=query.get("workflow", ""),
+        sort=query.get("sort", ""),
+        descending=query.get("desc") == "1",
+        page=parse_whole_number(query, "page") or 0,
+    )
+
+
+def parse_whole_number(query: QueryParams, name: str) -> int | None:
+    """Return a whole number from 0 of an address; None where it says none.
+
+    Raises:
+        UsageError: what it says is no such number.
+    """
+    text = query.get(name)
+    if text is None or text == "":
+        return None
+    # More digits than any step or page has; Python refuses thousands of them itself.
+    if not (text.isascii() and text.isdigit() and len(text) <= 12):
+        raise UsageError(f"{name}={text!r} in the address: expected a whole number from 0")
+    return int(text)
+
+
+T = TypeVar("T")
+
+# Answers kept until the store changes: the pages that one goes back and forth between. A run of
+# 100,000 steps is the largest of them, with some hundred megabytes.
+ANSWERS_KEPT = 4
+
+
+class StoreState(NamedTuple):
+    """How far the store is: `version` is another number after every change of it."""
+
+    version: int
+    runs: int
+    scored: int
+
+
+class StoreReader:
+    """One store, asked by the server; `close` it."""
+
+    def __init__(self, path: str | Path, redaction: Redaction | None = None) -> None:
+        """Read the store at `path`, which is opened when it is first asked."""
+        self.path = Path(path)
+        self._redaction = redaction or Redaction()
+        self.version = 0
+        self._thread = ThreadPoolExecutor(1, "stepscope-store")
+        self._store: Store | None = None
+        self._seen: tuple[int, int, int] | None = None
+        self._kept: OrderedDict[Hashable, object] = OrderedDict()
+
+    async def ask(self, question: Callable[[Store], T]) -> T:
+        """Return what the question finds in the store as it is now.
+
+        Raises:
+            UsageError: the store is gone.
+            StoreError: it is of another version, or no store any more.
+        """
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, lambda: question(self._fresh()))
+
+    async def ask_once(self, key: Hashable, question: Callable[[Store], T]) -> T:
+        """Return the same, kept under `key` until the store changes."""
+
+        def kept(store: Store) -> T:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return cast(T, self._kept[key])
+            # Room is made first: two of the largest at once would be one too many.
+            while len(self._kept) >= ANSWERS_KEPT:
+                self._kept.popitem(last=False)
+            found = self._kept[key] = question(store)
+            return found
+
+        return await self.ask(kept)
+
+    async def state(self) -> StoreState:
+        """Return how far the store is."""
+        return await self.ask(lambda store: StoreState(self.version, *store.scored()))
+
+    async def close(self) -> None:
+        """Close the store; what is being read is read to its end."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._shut)
+        self._thread.shutdown(wait=False)
+
+    def _fresh(self) -> Store:
+        try:
+            file = self.path.stat()
+        except FileNotFoundError:
+            self._shut()
+            raise UsageError(
+                f"no store at {str(self.path)!r} any more; import runs again"
+            ) from None
+        if self._store is not None:
+            if self._seen == (file.st_dev, file.st_ino, self._store.changes()):
+                return self._store
+            self._shut()
+        self._store = Store.open(self.path)
+        self._store.redact(self._redaction.forms, shown=self._redaction.shown)
+        self._seen = (file.st_dev, file.st_ino, self._store.changes())
+        self.version += 1
+        return self._store
+
+    def _shut(self) -> None:
+        self._kept.clear()
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+
+# Trials of one task that a run's page names.
+MOST_TRIALS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenRuns:
+    """The runs that an address chooses: the report over them, and a row for each."""
+
+    report: Report
+    runs: tuple[RunListRow, ...]
+
+
+def get_reader(request: Request) -> StoreReader:
+    """Return the one reader of the store."""
+    return cast(StoreReader, request.app.state.reader)
+
+
+def get_settings(request: Request) -> Settings:
+    """Return the settings that hold for the store."""
+    return cast(Settings, request.app.state.settings)
+
+
+async def load_chosen(request: Request) -> ChosenRuns:
+    """Return the report and the runs that an address chooses.
+
+    Raises:
+        UsageError: it chooses none, or its filter makes no sense.
+    """
+    asked = parse_choice(request.query_params)
+    seed = get_settings(request).seed
+
+    def made(store: Store) -> ChosenRuns:
+        return _build_chosen(store, asked, seed)
+
+    return await get_reader(request).ask_once(("chosen", asked), made)
+
+
+def _build_chosen(store: Store, asked: RunSelection, seed: int) -> ChosenRuns:
+    where, since = asked.condition, asked.since or None
+    by = asked.by or None
+    table = read_chosen_runs(store, where=where, since=since, by=by)
+    report = build_report_from(
+        store, table, where=where, since=since, by=by, seed=seed, look_first=LOOK_FIRST
+    )
+    return ChosenRuns(report, make_run_rows(table))
+
+
+async def load_comparison(request: Request, by: str, first: str, second: str) -> ComparisonReport:
+    """Return two groups compared, over the runs that an address chooses.
+
+    Raises:
+        UsageError: one of them has no run, or the filter makes no sense.
+    """
+    asked = parse_choice(request.query_params)
+    seed = get_settings(request).seed
+
+    def made(store: Store) -> ComparisonReport:
+        chosen_by = combine_conditions(asked.condition, asked.since or None)
+        return compare_groups(store, first, second, by=by, where=chosen_by, seed=seed)
+
+    return await get_reader(request).ask_once(("compare", asked, by, first, second), made)
+
+
+async def load_run_data(request: Request, run: str) -> RunData:
+    """Return a run with everything that is said of it.
+
+    Raises:
+        StoreError: its texts were purged.
+        UsageError: no such run, or several.
+    """
+    return await get_reader(request).ask_once(("run", run), lambda store: read_run(store, run))
+
+
+async def load_trials(request: Request, data: RunData) -> tuple[RunListRow, ...]:
+    """Return the trials of a run's task, itself among them, without their figures."""
+    run = data.trajectory
+    if run.task is None:
+        return ()
+    condition = Where("runs.workflow = ? AND runs.task = ?", (run.workflow, run.task))
+    found = await get_reader(request).ask(lambda store: store.runs(condition))
+    return tuple(RunListRow.of(found, at) for at in range(min(len(found), MOST_TRIALS)))
+
+
+async def load_gate_history(request: Request) -> tuple[GateHistory, ...]:
+    """Return baselines and looks by workflow, and what the chosen runs differ in from them."""
+    asked = parse_choice(request.query_params)
+    policies = get_settings(request).policies
+
+    def made(store: Store) -> tuple[GateHistory, ...]:
+        return read_gate_history(
+            store, policies, where=combine_conditions(asked.condition, asked.since or None)
+        )
+
+    return await get_reader(request).ask(made) if policies else ()
