@@ -15,7 +15,7 @@ from stepscope.lab.curves import GENERATORS
 from stepscope.lab.planted import add_noise
 from stepscope.shape.articles import v3_many
 from stepscope.shape.classifier import classify_many
-from stepscope.shape.names import SHAPES
+from stepscope.shape.types import SHAPES
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

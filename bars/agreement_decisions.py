@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.calibrate.figures import IntervalDraws, decide_rubric
-from stepscope.calibrate.ratings import RaterVerdicts, RubricRatings, rating_table
+from stepscope.calibrate.ratings import RaterVerdicts, RatingTable, rating_table
 from stepscope.model import Answer, Verdict
 
 REPLICATIONS = 1_000
@@ -28,13 +28,13 @@ LEAST_RIGHT = 0.9
 LABELS = ("incorrect", "correct")
 
 
-def rated(kappa: float, fault: float, runs: int, rng: np.random.Generator) -> RubricRatings:
+def rated(kappa: float, fault: float, runs: int, rng: np.random.Generator) -> RatingTable:
     """Return two raters who agree so far: each says what the other says, or answers by habit."""
     same = rng.random(runs) < kappa
     first = rng.random(runs) < fault
     second = np.where(same, first, rng.random(runs) < fault)
     voices = tuple(_voice(name, said) for name, said in (("a", first), ("b", second)))
-    return RubricRatings(aspect="axes.termination", unit="runs", voices=voices, names={})
+    return rating_table("axes.termination", "runs", voices, {})
 
 
 def _voice(name: str, said: npt.NDArray[np.bool_]) -> RaterVerdicts:
@@ -50,9 +50,7 @@ def outcomes(
 ) -> list[str]:
     """Return what is decided of each of some rubrics."""
     return [
-        decide_rubric(
-            rating_table(rated(kappa, fault, runs, rng)), IntervalDraws(), at_once=rubrics
-        )[0].outcome
+        decide_rubric(rated(kappa, fault, runs, rng), IntervalDraws(), at_once=rubrics)[0].outcome
         for _ in range(rubrics)
     ]
 

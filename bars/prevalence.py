@@ -19,7 +19,7 @@ import numpy as np
 from bars._fleets import MIXES, POOL, Ints, Pool, corners, curves, evidence, shapes_of
 from stepscope.shape.fleet import Shares, largest_p, prevalence, refit_fleets
 from stepscope.shape.mixture import fit_shares, move_inside, sample_counts, scale_likelihood
-from stepscope.shape.names import SHAPES
+from stepscope.shape.types import SHAPES
 from stepscope.stats.intervals import wilson
 
 REPLICATIONS = 1_000

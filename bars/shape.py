@@ -23,6 +23,7 @@ from typing import TypeVar
 import numpy as np
 
 from bars._shape import WITHIN, Line, figure, line
+from stepscope.stats.sample import Floats
 from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS, gradual_recovery
 from stepscope.lab.envelope import (
     CLASSIFIERS,
@@ -34,10 +35,10 @@ from stepscope.lab.envelope import (
     draw_cell,
     measure_envelope,
 )
-from stepscope.lab.planted import Floats, add_noise
+from stepscope.lab.planted import (add_noise)
 from stepscope.shape.articles import v3_many
 from stepscope.shape.classifier import classify, classify_many, classify_ragged
-from stepscope.shape.names import RECOVERY, SHAPES
+from stepscope.shape.types import RECOVERY, SHAPES
 from stepscope.shape.noise import learn_noise
 from stepscope.shape.types import Shape
 from stepscope.values import Unmeasured

@@ -19,7 +19,7 @@ import numpy as np
 
 from stepscope.lab.curves import GENERATORS
 from stepscope.lab.planted import add_noise
-from stepscope.shape.names import SHAPES
+from stepscope.shape.types import SHAPES
 
 FOLDER = Path(__file__).resolve().parent.parent / "examples" / "scores"
 SEED = 20

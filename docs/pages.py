@@ -77,13 +77,12 @@ def measures() -> str:
     """Every installed measure: its version, the scale of its values, what it learns, its rules."""
     parts = []
     for point in sorted(entry_points(group="stepscope.measures"), key=lambda point: point.name):
-        module = import_module(point.value.partition(":")[0])
         measure = point.load()
         scale = ", ".join(f"`{label}`" for label in measure.scale.labels)
         scale = scale or f"{measure.scale.low:g} to {measure.scale.high:g}"
         learns = ", ".join(measure.learns) or "nothing"
         head = f"Version {measure.version}. Scale: {scale}. Learns from a fleet: {learns}."
-        parts.append(f"## {point.name}\n\n{head}\n\n{_prose(module.__doc__)}\n")
+        parts.append(f"## {point.name}\n\n{head}\n\n{_prose(measure.run.__doc__)}\n")
     return "\n".join(parts)
 
 

@@ -21,7 +21,7 @@ from stepscope.lab.envelope import choose_classifiers, measure_envelope
 from stepscope.lab.planted import add_noise
 from stepscope.report.render import charts
 from stepscope.shape.classifier import classify
-from stepscope.shape.names import SHAPES
+from stepscope.shape.types import SHAPES
 from stepscope.shape.types import Shape
 
 FOLDER = Path(__file__).resolve().parent / "img"

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.calibrate.agreement import labelling_queue, measure_agreement, measure_agreement_by
-from stepscope.calibrate.types import Agreement, Figure, RubricAgreement
+from stepscope.calibrate.types import Agreement, RubricAgreement
 from stepscope.errors import UsageError
 from stepscope.model import Record, Verdict
+from stepscope.model.records import Figure
 from stepscope.store import ParquetRows, Store
 from stepscope.store.store import Current
 from stepscope.store.where import parse_where

@@ -8,7 +8,7 @@ import pytest
 from stepscope.errors import UsageError
 from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS, article_curve, gradual_recovery
 from stepscope.lab.planted import NOISES, Noise, add_noise
-from stepscope.shape.names import SHAPES, ShapeName
+from stepscope.shape.types import SHAPES, ShapeName
 
 LENGTHS = (4, 5, 7, 10, 20, 40)
 BREAKING = ("early_collapse", "late_drift", "recovery")

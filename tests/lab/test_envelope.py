@@ -20,8 +20,8 @@ from stepscope.lab.envelope import (
     macro_f1,
     measure_envelope,
 )
-from stepscope.lab.planted import Floats
-from stepscope.shape.names import SHAPES
+from stepscope.shape.types import SHAPES
+from stepscope.stats.sample import Floats
 from stepscope.values import Unmeasured
 
 CELL = EnvelopeCell(generator="walk", noise="gaussian", n=6, sigma=0.1)

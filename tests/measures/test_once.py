@@ -12,11 +12,12 @@ def test_a_question_is_answered_once_a_run() -> None:
     made = run(user("hello"))
     asked: list[str] = []
 
+    @cached_on_run
     def ask(trajectory: Trajectory) -> int:
         asked.append(trajectory.id)
         return len(trajectory.steps)
 
-    assert [cached_on_run(made, "_question", ask) for _ in range(2)] == [1, 1]
+    assert [ask(made) for _ in range(2)] == [1, 1]
     assert asked == [made.id]
 
 

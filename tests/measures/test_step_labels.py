@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from stepscope.measures.labels import STEP_LABELS, STEP_LABELS_NAME
+from stepscope.measures.labels import STEP_LABELS
 from stepscope.model import ToolCall, Verdict
+from stepscope.model.records import STEP_LABELS_NAME
 from tests.factories import calls, did, failed, result, run, user
 from tests.measures.answers import cites, label, labels, value, whole
 

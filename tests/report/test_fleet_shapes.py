@@ -14,7 +14,7 @@ from stepscope.report.curves import read_curve
 from stepscope.report.rows import classify_fleet, estimate_shapes
 from stepscope.report.types import Curve, Shapes
 from stepscope.settings import Settings
-from stepscope.shape.names import SHAPES, UNRESOLVED
+from stepscope.shape.types import SHAPES, UNRESOLVED
 from stepscope.store import Store
 from stepscope.values import Estimate, Unmeasured
 from tests.factories import agent, did, failed, run, user

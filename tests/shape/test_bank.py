@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stepscope.errors import DataError
-from stepscope.shape.names import EARLY_COLLAPSE, HEALTHY, LATE_DRIFT, RECOVERY, SHAPES
 from stepscope.shape.templates import LONGEST, SHORTEST, make_templates, ramp, two_stage_templates
+from stepscope.shape.types import EARLY_COLLAPSE, HEALTHY, LATE_DRIFT, RECOVERY, SHAPES
 
 
 def test_the_shapes_are_these_in_this_order() -> None:

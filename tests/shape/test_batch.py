@@ -17,9 +17,9 @@ from stepscope.lab.planted import add_noise
 from stepscope.shape import classifier as room
 from stepscope.shape import inputs
 from stepscope.shape.classifier import classify, classify_many, classify_ragged
-from stepscope.shape.names import SHAPES, UNRESOLVED
 from stepscope.shape.templates import SHORTEST_COMPOUND
-from stepscope.shape.types import Floats, Shape, ShapeBatch
+from stepscope.shape.types import SHAPES, UNRESOLVED, Shape, ShapeBatch
+from stepscope.stats.sample import Floats
 
 
 def runs(n: int, m: int = 40, sigma: float = 0.06) -> Floats:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from stepscope.errors import DataError
 from stepscope.lab.curves import EXAMPLES
 from stepscope.shape.classifier import classify
-from stepscope.shape.names import SHAPES, ShapeName
-from stepscope.shape.types import Shape
+from stepscope.shape.types import SHAPES, Shape, ShapeName
 from stepscope.values import Unmeasured
 
 NAN, INF = math.nan, math.inf

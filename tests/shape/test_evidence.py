@@ -9,10 +9,9 @@ from scipy import integrate, stats
 from stepscope.shape import inputs
 from stepscope.shape.classifier import classify
 from stepscope.shape.likelihood import weigh_templates
-from stepscope.shape.names import HEALTHY
 from stepscope.shape.posterior import fit_probability, shortest_run
 from stepscope.shape.templates import pool_steps
-from stepscope.shape.types import Shape
+from stepscope.shape.types import HEALTHY, Shape
 
 SCORES = np.array([0.9, 0.85, np.nan, 0.5, 0.55, 0.45])
 SIGMA = np.array([0.05, 0.08, 0.05, 0.06, 0.05, 0.1])

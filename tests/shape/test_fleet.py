@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 from stepscope.errors import DataError
 from stepscope.shape.fleet import FleetComparison, Shares, compare_fleets, prevalence
-from stepscope.shape.names import SHAPES
+from stepscope.shape.types import SHAPES
 from stepscope.values import Estimate, Unmeasured
 
 Floats = npt.NDArray[np.float64]

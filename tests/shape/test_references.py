@@ -19,16 +19,18 @@ from stepscope.shape.articles import (
     v2,
     v3,
 )
-from stepscope.shape.names import SHAPES
+from stepscope.shape.types import SHAPES
+from stepscope.stats.sample import Floats
 from stepscope.values import Unmeasured
+from tests.shape import transcribed
 
 PAIRS = (
-    (v1, articles.v1_many),
-    (v2, articles.v2_many),
-    (v3, articles.v3_many),
+    (transcribed.v1, articles.v1_many),
+    (transcribed.v2, articles.v2_many),
+    (transcribed.v3, articles.v3_many),
 )
 One = Callable[[Sequence[float]], object]
-Many = Callable[[articles.Floats], articles.Codes]
+Many = Callable[[Floats], articles.Codes]
 
 
 def test_the_four_examples_get_the_published_labels() -> None:

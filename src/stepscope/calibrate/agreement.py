@@ -29,15 +29,7 @@ from stepscope.calibrate.figures import (
     deciding_columns,
     group_agreement,
 )
-from stepscope.calibrate.ratings import (
-    HUMAN,
-    IMPORTED,
-    RULES,
-    WHAT_ENTERS,
-    RatingTable,
-    rating_table,
-    read_ratings,
-)
+from stepscope.calibrate.ratings import WHAT_ENTERS, RatingTable, read_ratings
 from stepscope.calibrate.types import (
     Agreement,
     CalibrationCurve,
@@ -46,7 +38,7 @@ from stepscope.calibrate.types import (
     RubricAgreement,
 )
 from stepscope.errors import UsageError
-from stepscope.measures.rule import UNCERTAIN
+from stepscope.model.records import HUMAN, IMPORTED, RULES, UNCERTAIN
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.columns import Rows
@@ -102,9 +94,9 @@ def find_disputes(
 def _dispute(ratings: RatingTable, place: int, apart: float) -> Dispute:
     run, step = ratings.items[place]
     return Dispute(
-        aspect=ratings.rated.aspect,
+        aspect=ratings.aspect,
         run=run,
-        name=ratings.rated.names.get(run, ""),
+        name=ratings.names.get(run, ""),
         step=step,
         answers=ratings.answers((run, step)),
         apart=apart,
@@ -186,7 +178,7 @@ def measure_agreement(
     Returns:
         One aspect a rubric and granularity, by name; none where nobody but the rules rated.
     """
-    found = [rating_table(rated) for rated in read_ratings(rows, where=where, rubric=rubric)]
+    found = read_ratings(rows, where=where, rubric=rubric)
     drawing = IntervalDraws(seed)
     decided = sum(len(deciding_columns(one)) > 1 for one in found)
     return Agreement(
@@ -196,7 +188,7 @@ def measure_agreement(
                 drawing,
                 threshold=threshold,
                 at_once=max(decided, 1),
-                drawn=rows.sampled(one.rated.aspect) if isinstance(rows, Store) else {},
+                drawn=rows.sampled(one.aspect) if isinstance(rows, Store) else {},
             )
             for one in found
         ),
@@ -238,16 +230,14 @@ def _groups(rows: Rows, field: str, where: Where | None) -> Iterator[tuple[str |
     if values is None:
         raise UsageError(f"--by {field!r}: runs are not grouped by it here; take agent or a tag")
     for value in sorted(set(values.tolist()), key=lambda v: (v is None, str(v))):
-        condition = parse_where(f"{_quoted(field)} = {_literal(value)}")
+        key = field.removeprefix(TAG)
+        condition = parse_where(
+            f"{(field if key == field else TAG + _literal(key))} = {_literal(value)}"
+        )
         yield (
             (None if value is None else str(value)),
             condition if where is None else (where & condition),
         )
-
-
-def _quoted(field: str) -> str:
-    key = field.removeprefix(TAG)
-    return field if key == field else TAG + _literal(key)
 
 
 def _literal(value: object) -> str:
@@ -257,29 +247,22 @@ def _literal(value: object) -> str:
 
 
 def rubric_agreement(
-    rated: RatingTable,
-    drawing: IntervalDraws,
+    rated: RatingTable,  # its ratings
+    drawing: IntervalDraws,  # how intervals are drawn
     *,
-    threshold: float,
-    at_once: int = 1,
+    threshold: float,  # kappa below which it is to be sharpened
+    at_once: int = 1,  # how many rubrics are decided together
+    # the runs that could have been drawn for the rubric; empty where all were judged
     drawn: Mapping[str, DrawnRun] = MappingProxyType({}),
 ) -> RubricAgreement:
-    """Return the agreement on one rubric.
-
-    Args:
-        rated: its ratings.
-        drawing: how intervals are drawn.
-        threshold: kappa below which it is to be sharpened.
-        at_once: how many rubrics are decided together.
-        drawn: the runs that could have been drawn for the rubric; empty where all were judged.
-    """
+    """Return the agreement on one rubric."""
     known = calibration_curves(rated)
     decision, decided_on = decide_rubric(rated, drawing, threshold=threshold, at_once=at_once)
     every = list(range(len(rated.voices)))
     names = tuple(voice.name for voice in rated.voices)
     return RubricAgreement(
-        name=rated.rated.aspect,
-        unit=rated.rated.unit,
+        name=rated.aspect,
+        unit=rated.unit,
         items=len(rated.items),
         runs=len({run for run, _ in rated.items}),
         labels=rated.labels,
@@ -305,10 +288,7 @@ def labelling_queue(
 
     Rubrics take turns, so that the first ten are not all of one.
     """
-    each = [
-        find_disputes(rating_table(rated))
-        for rated in read_ratings(rows, where=where, rubric=rubric)
-    ]
+    each = [find_disputes(rated) for rated in read_ratings(rows, where=where, rubric=rubric)]
     ordered = [
         (place, number, dispute)
         for number, found in enumerate(each)

@@ -15,18 +15,11 @@ import msgspec
 import numpy as np
 
 from stepscope import stats
-from stepscope.calibrate.ratings import (
-    HUMAN,
-    RULES,
-    Floats,
-    Item,
-    RaterVerdicts,
-    RatingTable,
-    label_of,
-)
-from stepscope.calibrate.types import CalibrationCurve, ConfidenceBin, Figure, RubricChange
+from stepscope.calibrate.ratings import Item, RaterVerdicts, RatingTable, label_of
+from stepscope.calibrate.types import CalibrationCurve, ConfidenceBin, RubricChange
 from stepscope.model import Verdict
-from stepscope.stats.sample import codes
+from stepscope.model.records import HUMAN, RULES, Figure
+from stepscope.stats.sample import Floats, codes
 from stepscope.values import Unmeasured
 
 # Verdicts that people labelled, below which a curve would be drawn through noise.
@@ -97,8 +90,8 @@ def pool_rising(
         Ayer, Brunk, Ewing, Reid and Silverman (1955), Ann. Math. Statist. 26:641-647: neighbours
         whose means are out of order are pooled until none are.
 
-    >>> [rows.tolist() for rows in pool_rising(np.array([0.9, 0.6, 0.8]), np.array([1.0, 1.0,
-    ...     0.0]))]
+    >>> pooled = pool_rising(np.array([0.9, 0.6, 0.8]), np.array([1.0, 1.0, 0.0]))
+    >>> [rows.tolist() for rows in pooled]
     [[1, 2], [0]]
     """
     order = np.argsort(confidence, kind="stable")
@@ -141,7 +134,7 @@ def confidence_weighted(
             crossed = (p * (1 - q) + q * (1 - p)) / others + missed * (others - 1) / others
             chances.append(p * q + missed if a == b else crossed)
             runs.append(item[0])
-    found = stats.mean_share(chances, codes(runs), unit_of_n=ratings.rated.unit)
+    found = stats.mean_share(chances, codes(runs), unit_of_n=ratings.unit)
     if isinstance(found, Unmeasured):
         return found
     doubt = "the calibration is taken as known"

@@ -18,9 +18,11 @@ import msgspec
 import numpy as np
 
 from stepscope import stats
-from stepscope.calibrate.ratings import HUMAN, RULES, Floats, Ints, RatingTable
-from stepscope.calibrate.types import Figure, GroupAgreement
+from stepscope.calibrate.ratings import RatingTable
+from stepscope.calibrate.types import GroupAgreement
+from stepscope.model.records import HUMAN, RULES, Figure
 from stepscope.stats.interrater import CoefficientName, Metric, agreement, category_shares
+from stepscope.stats.sample import Floats, Ints
 from stepscope.values import Decision, Estimate, Unmeasured
 
 # Scores are rounded to twentieths where the distance between two counts: judges name no finer ones.
@@ -58,27 +60,17 @@ class IntervalDraws:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRatings:
-    """Ratings that are compared: rows of them, and the run of each row.
+    """Ratings that are compared: rows of them, and the run of each row."""
 
-    Attributes:
-        codes: shape (n, raters).
-        values: shape (n, raters), scores.
-        runs: shape (n,).
-        cites: mean overlap of the steps cited, one entry for each pair that cites any; by row.
-        labels: the labels in use.
-        scored: whether these are scores.
-        unmeasured: items that one of the raters could not answer, by kind.
-        unit: what a row is.
-    """
-
-    codes: Ints
-    values: Floats
-    runs: Ints
+    codes: Ints  # shape (n, raters)
+    values: Floats  # shape (n, raters), scores
+    runs: Ints  # shape (n,)
+    # mean overlap of the steps cited, one entry for each pair that cites any; by row
     cites: tuple[tuple[int, float], ...]
-    labels: tuple[str, ...]
-    scored: bool
-    unmeasured: dict[str, int]
-    unit: str
+    labels: tuple[str, ...]  # the labels in use
+    scored: bool  # whether these are scores
+    unmeasured: dict[str, int]  # items that one of the raters could not answer, by kind
+    unit: str  # what a row is
 
 
 def compare_raters(ratings: RatingTable, columns: Sequence[int]) -> ComparedRatings:
@@ -100,7 +92,7 @@ def compare_raters(ratings: RatingTable, columns: Sequence[int]) -> ComparedRati
         labels=ratings.labels,
         scored=ratings.scored,
         unmeasured=ratings.lost(columns),
-        unit=ratings.rated.unit,
+        unit=ratings.unit,
     )
 
 
@@ -125,7 +117,7 @@ def compare_families(ratings: RatingTable, first: str, second: str) -> ComparedR
         labels=ratings.labels,
         scored=ratings.scored,
         unmeasured=ratings.lost([*columns[first], *columns[second]]),
-        unit=ratings.rated.unit,
+        unit=ratings.unit,
     )
 
 
@@ -136,33 +128,36 @@ def _overlap(first: frozenset[int] | None, second: frozenset[int] | None) -> Ite
 
 
 def group_agreement(
-    asked: ComparedRatings,
-    raters: tuple[str, ...],
-    of: Literal["raters", "families", "all"],
-    drawing: IntervalDraws,
+    asked: ComparedRatings,  # their ratings
+    raters: tuple[str, ...],  # what they are called
+    of: Literal["raters", "families", "all"],  # what these names are of
+    drawing: IntervalDraws,  # how intervals are drawn
     *,
+    # the agreement expected of calibrated confidences, where there are such
     weighted: Figure | None = None,
 ) -> GroupAgreement:
-    """Return how far raters agree by every coefficient.
-
-    Args:
-        asked: their ratings.
-        raters: what they are called.
-        of: what these names are of.
-        drawing: how intervals are drawn.
-        weighted: the agreement expected of calibrated confidences, where there are such.
-    """
+    """Return how far raters agree by every coefficient."""
     two = asked.codes.shape[1] == 2
     figures: dict[str, Figure] = {name: agreement_figure(asked, name, drawing) for name in NOMINAL}
     if asked.scored:
         figures |= {name: agreement_figure(asked, name, drawing) for name in OF_BANDS}
-        figures["alpha.interval"] = _interval(asked, drawing)
+        rounded = np.where(np.isnan(asked.values), -1, np.rint(asked.values * TWENTIETHS))
+        figures["alpha.interval"] = agreement(
+            rounded.astype(np.int64),
+            "alpha",
+            rng=np.random.default_rng(drawing.seed),
+            metric="quadratic",
+            categories=TWENTIETHS + 1,
+            clusters=asked.runs,
+            level=drawing.level,
+            unmeasured=asked.unmeasured,
+        )
     figures["jaccard"] = _jaccard(asked, drawing)
     if weighted is not None:
         figures["weighted"] = weighted
     used = (
         category_shares(asked.codes, categories=max(len(asked.labels), 1))
-        if _countable(asked)
+        if (len(asked.codes) > 0 and len(asked.labels) <= MOST_LABELS)
         else None
     )
     return GroupAgreement(
@@ -174,10 +169,6 @@ def group_agreement(
         bias=float(np.abs(used[0] - used[1]).sum() / 2) if used is not None and two else None,
         sentence=explain_prevalence(figures, asked, None if used is None else used.mean(axis=0)),
     )
-
-
-def _countable(asked: ComparedRatings) -> bool:
-    return len(asked.codes) > 0 and len(asked.labels) <= MOST_LABELS
 
 
 def agreement_figure(asked: ComparedRatings, name: str, drawing: IntervalDraws) -> Figure:
@@ -205,20 +196,6 @@ def agreement_figure(asked: ComparedRatings, name: str, drawing: IntervalDraws) 
         return found
     worst = stats.worst_case(found.value, found.n, found.unmeasured, low=0.0, high=1.0)
     return msgspec.structs.replace(found, worst_low=worst[0], worst_high=worst[1])
-
-
-def _interval(asked: ComparedRatings, drawing: IntervalDraws) -> Figure:
-    rounded = np.where(np.isnan(asked.values), -1, np.rint(asked.values * TWENTIETHS))
-    return agreement(
-        rounded.astype(np.int64),
-        "alpha",
-        rng=np.random.default_rng(drawing.seed),
-        metric="quadratic",
-        categories=TWENTIETHS + 1,
-        clusters=asked.runs,
-        level=drawing.level,
-        unmeasured=asked.unmeasured,
-    )
 
 
 def _jaccard(asked: ComparedRatings, drawing: IntervalDraws) -> Figure:
@@ -347,12 +324,3 @@ def _needed(found: Estimate, threshold: float) -> str:
     more = max(math.ceil(runs) - found.n_tasks, 1)
     noun = "run" if more == 1 else "runs"
     return f"about {more:,} more {noun} rated by all would tell"
-
-
-def count_decisions(decisions: Sequence[Decision]) -> dict[str, int]:
-    """Return how many rubrics are to be sharpened, may proceed, are undecided."""
-    names = {"fail": "sharpen", "pass": "proceed", "undecided": "undecided"}
-    found = dict.fromkeys(names.values(), 0)
-    for decision in decisions:
-        found[names[decision.outcome]] += 1
-    return found

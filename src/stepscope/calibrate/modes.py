@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 import numpy as np
 
 from stepscope import stats
 from stepscope.calibrate.figures import ComparedRatings, IntervalDraws, agreement_figure
-from stepscope.calibrate.ratings import Floats, Ints, Item, label_of, read_raters
-from stepscope.calibrate.types import Figure, RaterAnswer
-from stepscope.model import Answer as AnyAnswer
+from stepscope.calibrate.ratings import Item, RaterVerdicts, label_of, rater_answer, read_raters
+from stepscope.calibrate.types import RaterAnswer
 from stepscope.model import Verdict
-from stepscope.model.records import ISOLATED_SUFFIX, JUDGE_PREFIX, STEP_SCORES
-from stepscope.stats.sample import codes
+from stepscope.model.records import ISOLATED_SUFFIX, JUDGE_PREFIX, STEP_SCORES, Figure
+from stepscope.stats.sample import Floats, Ints, codes
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
 
@@ -55,55 +54,37 @@ class ModeDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModeComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """One judge's two modes on the steps that it judged in both.
+    """One judge's two modes on the steps that it judged in both."""
 
-    Attributes:
-        judge: who judged.
-        family: its family.
-        isolated: the measure of the isolated answers.
-        contextual: the measure of the contextual ones.
-        of: whether labels or scores are compared.
-        n: steps judged in both modes.
-        runs: how many runs they are of.
-        figures: of labels "raw", "kappa", "gwet"; of scores "difference", "distance" (its mean
-            size) and "rank" (the rank correlation).
-        table: of labels, how often the contextual label (outer) met the isolated one (inner).
-        where: by third of the run, then by contextual label.
-        most: the steps that differ most.
-    """
-
-    judge: str
-    family: str
-    isolated: str
-    contextual: str
-    of: Literal["labels", "scores"]
-    n: int
-    runs: int
+    judge: str  # who judged
+    family: str  # its family
+    isolated: str  # the measure of the isolated answers
+    contextual: str  # the measure of the contextual ones
+    of: Literal["labels", "scores"]  # whether labels or scores are compared
+    n: int  # steps judged in both modes
+    runs: int  # how many runs they are of
+    # of labels "raw", "kappa", "gwet"; of scores "difference", "distance" (its mean size) and
+    # "rank" (the rank correlation)
     figures: dict[str, Figure]
+    # of labels, how often the contextual label (outer) met the isolated one (inner)
     table: dict[str, dict[str, int]] = {}
-    where: tuple[ModeDifference, ...] = ()
-    most: tuple[ModeGap, ...] = ()
+    where: tuple[ModeDifference, ...] = ()  # by third of the run, then by contextual label
+    most: tuple[ModeGap, ...] = ()  # the steps that differ most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Both:
-    """A judge's answers in both modes, one of each a step.
+    """A judge's answers in both modes, one of each a step."""
 
-    Attributes:
-        items: the steps.
-        alone: the isolated answers.
-        within: the contextual answers.
-        runs: shape (n,), a number for the run of each step.
-        thirds: shape (n,), which third of its run each step lies in, from 0.
-        names: of runs, by id.
-    """
-
-    items: tuple[Item, ...]
-    alone: tuple[Verdict, ...]
-    within: tuple[Verdict, ...]
-    runs: Ints
-    thirds: Ints
-    names: Mapping[str, str]
+    judge: str
+    family: str
+    scores: bool  # whether scores are compared, not labels
+    items: tuple[Item, ...]  # the steps
+    alone: tuple[Verdict, ...]  # the isolated answers
+    within: tuple[Verdict, ...]  # the contextual answers
+    runs: Ints  # shape (n,), a number for the run of each step
+    thirds: Ints  # shape (n,), which third of its run each step lies in, from 0
+    names: Mapping[str, str]  # of runs, by id
 
 
 def compare_modes(
@@ -128,30 +109,43 @@ def compare_modes(
             {(voice.family, voice.name): voice for voice in read_raters(records, "steps")}
             for records in (rows.records(where, measure=name) for name in (isolated, contextual))
         )
-        for family, judge in sorted(alone.keys() & within.keys()):
-            said = alone[family, judge].said, within[family, judge].said
-            both = _both(*said, chosen, scores=isolated == STEP_SCORES)
-            if both.items:
-                head = _Head(judge, family, isolated, contextual)
-                found.append(_compared(both, head, drawing))
+        for key in sorted(alone.keys() & within.keys()):
+            both = _both(alone[key], within[key], chosen, scores=isolated == STEP_SCORES)
+            if not both.items:
+                continue
+            pairs_of = zip(both.alone, both.within, strict=True)
+            if both.scores:
+                apart = [(a.value or 0.0) - (b.value or 0.0) for a, b in pairs_of]
+            else:
+                apart = [float(label_of(a) != label_of(b)) for a, b in pairs_of]
+            differences = np.array(apart, np.float64)
+            found.append(
+                ModeComparison(
+                    judge=both.judge,
+                    family=both.family,
+                    isolated=isolated,
+                    contextual=contextual,
+                    of="scores" if both.scores else "labels",
+                    n=len(both.items),
+                    runs=int(both.runs.max()) + 1,
+                    figures=_of_scores(both, differences, drawing)
+                    if both.scores
+                    else _of_labels(both, drawing),
+                    table={} if both.scores else _table(both),
+                    where=tuple(_places(both, differences, drawing)),
+                    most=tuple(_most(both, differences)),
+                )
+            )
     return tuple(found)
 
 
-class _Head(NamedTuple):
-    judge: str
-    family: str
-    isolated: str
-    contextual: str
-
-
-def _both(
-    alone: Mapping[Item, AnyAnswer], within: Mapping[Item, AnyAnswer], chosen: Runs, *, scores: bool
-) -> _Both:
+def _both(alone: RaterVerdicts, within: RaterVerdicts, chosen: Runs, *, scores: bool) -> _Both:
     names = dict(zip(chosen.id.tolist(), chosen.name.tolist(), strict=True))
     steps = dict(zip(chosen.id.tolist(), chosen.steps.tolist(), strict=True))
+    shared = alone.said.keys() & within.said.keys()
     items, first, second = [], [], []
-    for item in sorted(alone.keys() & within.keys(), key=lambda i: (names[i[0]], i[0], i[1] or 0)):
-        a, b = alone[item], within[item]
+    for item in sorted(shared, key=lambda i: (names[i[0]], i[0], i[1] or 0)):
+        a, b = alone.said[item], within.said[item]
         if not (isinstance(a, Verdict) and isinstance(b, Verdict)):
             continue
         if scores and (a.value is None or b.value is None):
@@ -161,6 +155,9 @@ def _both(
         second.append(b)
     thirds = [min(3 * (step or 0) // max(steps[run], 1), 2) for run, step in items]
     return _Both(
+        judge=alone.name,
+        family=alone.family,
+        scores=scores,
         items=tuple(items),
         alone=tuple(first),
         within=tuple(second),
@@ -168,32 +165,6 @@ def _both(
         thirds=np.array(thirds, np.int64),
         names=names,
     )
-
-
-def _compared(both: _Both, head: _Head, drawing: IntervalDraws) -> ModeComparison:
-    scores = head.isolated == STEP_SCORES
-    differences = _scores(both) if scores else _labels(both)
-    figures = _of_scores(both, differences, drawing) if scores else _of_labels(both, drawing)
-    return ModeComparison(
-        **head._asdict(),
-        of="scores" if scores else "labels",
-        n=len(both.items),
-        runs=int(both.runs.max()) + 1,
-        figures=figures,
-        table={} if scores else _table(both),
-        where=tuple(_places(both, differences, drawing, scores=scores)),
-        most=tuple(_most(both, head, differences, scores=scores)),
-    )
-
-
-def _scores(both: _Both) -> Floats:
-    pairs = zip(both.alone, both.within, strict=True)
-    return np.array([(a.value or 0.0) - (b.value or 0.0) for a, b in pairs], np.float64)
-
-
-def _labels(both: _Both) -> Floats:
-    pairs = zip(both.alone, both.within, strict=True)
-    return np.array([float(label_of(a) != label_of(b)) for a, b in pairs], np.float64)
 
 
 def _of_scores(both: _Both, differences: Floats, drawing: IntervalDraws) -> dict[str, Figure]:
@@ -237,15 +208,13 @@ def _table(both: _Both) -> dict[str, dict[str, int]]:
     return {label: dict(sorted(found[label].items())) for label in sorted(found)}
 
 
-def _places(
-    both: _Both, differences: Floats, drawing: IntervalDraws, *, scores: bool
-) -> Iterator[ModeDifference]:
+def _places(both: _Both, differences: Floats, drawing: IntervalDraws) -> Iterator[ModeDifference]:
     labels = np.array([v.label or "" for v in both.within], np.object_)
     parts = [(name, both.thirds == at) for at, name in enumerate(THIRDS)]
     parts += [(label, np.equal(labels, label)) for label in sorted(set(labels.tolist()) - {""})]
     for part, chosen in parts:
         of = differences[chosen]
-        difference = _mean(of, both.runs[chosen], drawing, scores=scores)
+        difference = _mean(of, both.runs[chosen], drawing, scores=both.scores)
         yield ModeDifference(part=part, n=len(of), difference=difference)
 
 
@@ -256,9 +225,9 @@ def _mean(differences: Floats, runs: Ints, drawing: IntervalDraws, *, scores: bo
     return stats.proportion(differences, runs, level=drawing.level, unit_of_n="steps")
 
 
-def _most(both: _Both, head: _Head, differences: Floats, *, scores: bool) -> Iterator[ModeGap]:
+def _most(both: _Both, differences: Floats) -> Iterator[ModeGap]:
     """Yield the steps that differ most; of labels those where both answers are surest."""
-    if scores:
+    if both.scores:
         weight = np.abs(differences)
     else:
         sure = [
@@ -273,19 +242,7 @@ def _most(both: _Both, head: _Head, differences: Floats, *, scores: bool) -> Ite
                 run=run,
                 name=both.names[run],
                 step=step or 0,
-                isolated=_rater_answer(both.alone[at], head),
-                contextual=_rater_answer(both.within[at], head),
-                difference=float(differences[at]) if scores else None,
+                isolated=rater_answer(both.judge, both.family, both.alone[at]),
+                contextual=rater_answer(both.judge, both.family, both.within[at]),
+                difference=float(differences[at]) if both.scores else None,
             )
-
-
-def _rater_answer(verdict: Verdict, head: _Head) -> RaterAnswer:
-    return RaterAnswer(
-        rater=head.judge,
-        family=head.family,
-        label=label_of(verdict),
-        value=verdict.value,
-        confidence=verdict.confidence,
-        cites=verdict.cites,
-        reason=verdict.reason,
-    )

@@ -19,22 +19,17 @@ from stepscope.formats.scores.files import read_score_rows
 from stepscope.formats.scores.rows import BadRow
 from stepscope.formats.scores.runs import group_runs
 from stepscope.model import Stream
+from stepscope.model.records import STEP_SCORES
 from stepscope.store import Store
-from stepscope.store.records import SCORES_MEASURE
 from stepscope.values import Decision, Estimate, Unmeasured
 
 
 class JudgeNoise(msgspec.Struct, frozen=True, kw_only=True):
-    """How far apart one judge scores the same step twice.
+    """How far apart one judge scores the same step twice."""
 
-    Attributes:
-        judge: who scored; "" where the scores name nobody.
-        sigma: in the unit of the scores, or why it is not known.
-        decision: whether its whole interval is small enough for shapes; None without sigma.
-    """
-
-    judge: str
-    sigma: Estimate | Unmeasured
+    judge: str  # who scored; "" where the scores name nobody
+    sigma: Estimate | Unmeasured  # in the unit of the scores, or why it is not known
+    # whether its whole interval is small enough for shapes; None without sigma
     decision: Decision | None = None
 
 
@@ -44,7 +39,7 @@ Scorings = dict[str, list[tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]]
 def noise_of_store(store: Store, *, quantum: float | None = None) -> list[JudgeNoise]:
     """Return the noise of every judge with step scores in the store."""
     runs = store.runs()
-    column = store.step_values(SCORES_MEASURE, runs)
+    column = store.step_values(STEP_SCORES, runs)
     steps = int(column.step.max(initial=0)) + 1
     found: Scorings = {}
     for number, (_, judge) in enumerate(column.scorers):

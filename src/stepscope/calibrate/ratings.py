@@ -14,21 +14,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from stepscope.calibrate.types import Rater, RaterAnswer, Unit
-from stepscope.measures.rule import UNCERTAIN
 from stepscope.model import Answer, Record, Verdict
-from stepscope.model.records import ISOLATED_SUFFIX, JUDGE_PREFIX, STEP_SCORES
+from stepscope.model.records import (
+    HUMAN,
+    IMPORTED,
+    ISOLATED_SUFFIX,
+    JUDGE_PREFIX,
+    RULES,
+    STEP_SCORES,
+    UNCERTAIN,
+)
+from stepscope.stats.sample import Floats, Ints
 from stepscope.stats.sample import codes as numbered
 from stepscope.store import Store
 from stepscope.store.columns import AnswerColumn, Rows, Runs
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured, UnmeasuredKind
 
-RULES = "rules"
-HUMAN = "human"
-IMPORTED = "imported"
 # Which answers are ratings, as reports say it.
 WHAT_ENTERS = (
     "uncertain and not_applicable of judges and people are labels; where the rules are uncertain "
@@ -48,44 +52,23 @@ Item = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterVerdicts:
-    """What one rater said.
+    """What one rater said."""
 
-    Attributes:
-        name: the rater.
-        family: its family.
-        said: its answers under the latest version of the rubric.
-        version: that version.
-        before: its answers under the version before, and that version; empty without one.
-        snapshots: of the model, as told by the records in `said`.
-        prompts: under which these were given.
-        silent: answers of the rules that they cannot know.
-        left_out: records that are not in `said`, by why.
-    """
-
-    name: str
-    family: str
-    said: dict[Item, Answer]
-    version: str
+    name: str  # the rater
+    family: str  # its family
+    said: dict[Item, Answer]  # its answers under the latest version of the rubric
+    version: str  # that version
+    # its answers under the version before, and that version; empty without one
     before: tuple[str, dict[Item, Answer]]
-    snapshots: tuple[str, ...] = ()
-    prompts: tuple[str, ...] = ()
-    silent: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RubricRatings:
-    """One rubric at one granularity: its raters, by family and name, and what runs are called."""
-
-    aspect: str
-    unit: Unit
-    voices: tuple[RaterVerdicts, ...]
-    names: Mapping[str, str]
+    snapshots: tuple[str, ...] = ()  # of the model, as told by the records in `said`
+    prompts: tuple[str, ...] = ()  # under which these were given
+    silent: int = 0  # answers of the rules that they cannot know
+    left_out: dict[str, int] = field(default_factory=dict)  # records that are not in `said`, by why
 
 
 def read_ratings(
     rows: Rows, *, where: Where | None = None, rubric: str | None = None
-) -> list[RubricRatings]:
+) -> list[RatingTable]:
     """Return every rubric that somebody but the rules rated, by name, whole runs before steps.
 
     Args:
@@ -97,22 +80,29 @@ def read_ratings(
     names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
     found = []
     for aspect in rated_rubrics(rows.measures(), rubric):
-        if aspect == STEP_SCORES and rubric is None and _of_one(rows):
+        if (
+            aspect == STEP_SCORES
+            and rubric is None
+            and (isinstance(rows, Store) and rows.raters(STEP_SCORES) < 2)
+        ):
             continue
         given = [r for r in rows.records(where, measure=judge_measure(aspect)) if r.family != RULES]
         rules = _rules(rows, runs, where, aspect)
         for unit in ("runs", "steps"):
             voices = read_raters([*given, *rules], unit)
-            if any(voice.family != RULES and _labelled(voice) for voice in voices):
-                found.append(RubricRatings(aspect=aspect, unit=unit, voices=voices, names=names))
+            if any(
+                voice.family != RULES
+                and any(isinstance(answer, Verdict) for answer in voice.said.values())
+                for voice in voices
+            ):
+                found.append(rating_table(aspect, unit, voices, names))
     return found
 
 
 def rated_rubrics(measures: Iterable[str], rubric: str | None) -> list[str]:
     """Return the rubrics among the names of measures, the one asked for or those of its set.
 
-    >>> rated_rubrics(["judge.axes.termination", "judge.axes.termination.looks",
-    ...     "judge.x.seams"], "axes")
+    >>> rated_rubrics(["judge.axes.termination", "judge.axes.termination.looks"], "axes")
     ['axes.termination']
     """
     kept = [name for name in measures if not name.endswith((ISOLATED_SUFFIX, SEAMS, LOOKS))]
@@ -121,11 +111,6 @@ def rated_rubrics(measures: Iterable[str], rubric: str | None) -> list[str]:
     if rubric is None:
         return sorted(named)
     return sorted(name for name in named if name == rubric or name.startswith(f"{rubric}."))
-
-
-def _of_one(rows: Rows) -> bool:
-    """Tell whether the scores are of one rater: there may be millions, and nothing to compare."""
-    return isinstance(rows, Store) and rows.raters(STEP_SCORES) < 2
 
 
 def judge_measure(aspect: str) -> str:
@@ -149,15 +134,11 @@ def _is_rating(record: Record, unit: Unit) -> bool:
     answer = record.answer
     if (answer.step is None) != (unit == "runs"):
         return False
-    return not isinstance(answer, Verdict) or answer.label is not None or _is_score(answer)
-
-
-def _is_score(answer: Verdict) -> bool:
-    return answer.measure == STEP_SCORES and answer.value is not None
-
-
-def _labelled(voice: RaterVerdicts) -> bool:
-    return any(isinstance(answer, Verdict) for answer in voice.said.values())
+    return (
+        not isinstance(answer, Verdict)
+        or answer.label is not None
+        or (answer.measure == STEP_SCORES and answer.value is not None)
+    )
 
 
 def _rules(rows: Rows, runs: Runs, where: Where | None, aspect: str) -> Iterator[Record]:
@@ -255,9 +236,6 @@ def version_order(version: str) -> list[tuple[int, int, str]]:
     return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in _PARTS.findall(version)]
 
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
 # Where one band of the no-look rubric ends, half-way between the scores that it names, and the
 # next begins: not achieved to .2, partial from .3, with caveats from .6, fully from .9.
 BANDS = ((0.25, "0-.2"), (0.55, ".3-.5"), (0.85, ".6-.8"), (2.0, ".9-1"))
@@ -265,38 +243,27 @@ BANDS = ((0.25, "0-.2"), (0.55, ".3-.5"), (0.85, ".6-.8"), (2.0, ".9-1"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingTable:
-    """What raters said of items.
+    """What raters said of items: one rubric at one granularity."""
 
-    Attributes:
-        rated: the rubric and its raters.
-        items: what anybody was asked about, by name of the run, run and step.
-        labels: what the codes stand for; bands in their order, else by name.
-        codes: shape (items, raters), -1 where a rater has none.
-        values: shape (items, raters), scores; NaN where there is none.
-        runs: shape (items,), a number for the run of each item.
-        cites: for each rater the steps that it cites, by place of the item; of a step those beside
-            itself. None of a rater who never cites: people, files from elsewhere.
-        absent: for each rater the kind of each answer that there is not, by place of the item.
-    """
-
-    rated: RubricRatings
-    items: tuple[Item, ...]
-    labels: tuple[str, ...]
-    codes: Ints
-    values: Floats
-    runs: Ints
+    aspect: str  # the rubric
+    unit: Unit
+    voices: tuple[RaterVerdicts, ...]  # the raters, in the order of the columns
+    names: Mapping[str, str]  # of runs, by id
+    items: tuple[Item, ...]  # what anybody was asked about, by name of the run, run and step
+    labels: tuple[str, ...]  # what the codes stand for; bands in their order, else by name
+    codes: Ints  # shape (items, raters), -1 where a rater has none
+    values: Floats  # shape (items, raters), scores; NaN where there is none
+    runs: Ints  # shape (items,), a number for the run of each item
+    # for each rater the steps that it cites, by place of the item; of a step those beside itself.
+    # None of a rater who never cites: people, files from elsewhere.
     cites: tuple[dict[int, frozenset[int]] | None, ...]
+    # for each rater the kind of each answer that there is not, by place of the item
     absent: tuple[dict[int, UnmeasuredKind], ...]
-
-    @property
-    def voices(self) -> tuple[RaterVerdicts, ...]:
-        """The raters, in the order of the columns."""
-        return self.rated.voices
 
     @property
     def scored(self) -> bool:
         """Whether the ratings are scores, so that near misses count as near."""
-        return self.rated.aspect == STEP_SCORES
+        return self.aspect == STEP_SCORES
 
     def verdict(self, item: Item, at: int) -> Verdict | None:
         """Return the verdict of one rater on one item; None where it has none."""
@@ -305,22 +272,11 @@ class RatingTable:
 
     def answers(self, item: Item) -> tuple[RaterAnswer, ...]:
         """Return what each rater said of one item."""
-        found = []
-        for voice in self.voices:
-            verdict = voice.said.get(item)
-            if isinstance(verdict, Verdict):
-                found.append(
-                    RaterAnswer(
-                        rater=voice.name,
-                        family=voice.family,
-                        label=label_of(verdict),
-                        value=verdict.value,
-                        confidence=verdict.confidence,
-                        cites=verdict.cites,
-                        reason=verdict.reason,
-                    )
-                )
-        return tuple(found)
+        return tuple(
+            rater_answer(voice.name, voice.family, verdict)
+            for voice in self.voices
+            if isinstance(verdict := voice.said.get(item), Verdict)
+        )
 
     def raters(self) -> tuple[Rater, ...]:
         """Return who rated, with the counts of what was said and of what was not."""
@@ -335,44 +291,49 @@ class RatingTable:
         return dict(Counter(kinds.values()))
 
 
-def rating_table(rated: RubricRatings) -> RatingTable:
-    """Return what raters said as an array."""
-    every = {item for voice in rated.voices for item in voice.said}
-    items = tuple(sorted(every, key=lambda i: (rated.names.get(i[0], ""), i[0], _step(i))))
+def rating_table(
+    aspect: str, unit: Unit, voices: tuple[RaterVerdicts, ...], names: Mapping[str, str]
+) -> RatingTable:
+    """Return what raters said of one rubric as an array."""
+    every = {item for voice in voices for item in voice.said}
+    items = tuple(sorted(every, key=lambda i: (names.get(i[0], ""), i[0], _step(i))))
     used = {
         label_of(answer)
-        for voice in rated.voices
+        for voice in voices
         for answer in voice.said.values()
         if isinstance(answer, Verdict)
     }
-    if rated.aspect == STEP_SCORES:
+    if aspect == STEP_SCORES:
         labels = tuple(name for _, name in BANDS)
     else:
         labels = tuple(sorted(used))
     code = {label: number for number, label in enumerate(labels)}
-    codes = np.full((len(items), len(rated.voices)), -1, np.int64)
+    codes = np.full((len(items), len(voices)), -1, np.int64)
     values = np.full(codes.shape, np.nan)
-    for at, voice in enumerate(rated.voices):
+    for at, voice in enumerate(voices):
         for place, item in enumerate(items):
             answer = voice.said.get(item)
             if isinstance(answer, Verdict):
                 codes[place, at] = code[label_of(answer)]
                 values[place, at] = np.nan if answer.value is None else answer.value
     return RatingTable(
-        rated=rated,
+        aspect=aspect,
+        unit=unit,
+        voices=voices,
+        names=names,
         items=items,
         labels=labels,
         codes=codes,
         values=values,
         runs=numbered(run for run, _ in items),
-        cites=tuple(_cites(voice, items) for voice in rated.voices),
+        cites=tuple(_cites(voice, items) for voice in voices),
         absent=tuple(
             {
                 place: answer.kind
                 for place, item in enumerate(items)
                 if isinstance(answer := voice.said.get(item), Unmeasured)
             }
-            for voice in rated.voices
+            for voice in voices
         ),
     )
 
@@ -384,6 +345,19 @@ def _cites(voice: RaterVerdicts, items: Sequence[Item]) -> dict[int, frozenset[i
         if isinstance(answer := voice.said.get(item), Verdict)
     }
     return found if any(found.values()) else None
+
+
+def rater_answer(rater: str, family: str, verdict: Verdict) -> RaterAnswer:
+    """Return a rater's verdict as agreements show it."""
+    return RaterAnswer(
+        rater=rater,
+        family=family,
+        label=label_of(verdict),
+        value=verdict.value,
+        confidence=verdict.confidence,
+        cites=verdict.cites,
+        reason=verdict.reason,
+    )
 
 
 def label_of(verdict: Verdict) -> str:

@@ -11,36 +11,26 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import UsageError
-from stepscope.values import Decision, Estimate, Unmeasured
+from stepscope.model.records import Figure
+from stepscope.values import Decision, Unmeasured
 
-Figure = Estimate | Unmeasured
 # What is rated: whole runs, or single steps of them.
 Unit = Literal["runs", "steps"]
 
 
 class Rater(msgspec.Struct, frozen=True, kw_only=True):
-    """Who rated, how often, and what of it is not part of the table.
+    """Who rated, how often, and what of it is not part of the table."""
 
-    Attributes:
-        name: the judge without its snapshot, the person, or "rules".
-        family: who trained it; "rules", "human", "imported".
-        labels: how often each label was given; for scores their bands.
-        unmeasured: verdicts that there are not, by kind.
-        silent: how often the rules said that they cannot know; they have then not rated.
-        version: of the rubric whose verdicts these are, the latest one; "" where none is known.
-        snapshots: of the model that answered, as its provider names them.
-        prompts: how many prompts these verdicts were given under.
-        left_out: verdicts that are not rated here, by why: repeats, older versions, variants.
-    """
-
-    name: str
-    family: str
-    labels: dict[str, int]
-    unmeasured: dict[str, int] = {}
-    silent: int = 0
+    name: str  # the judge without its snapshot, the person, or "rules"
+    family: str  # who trained it; "rules", "human", "imported"
+    labels: dict[str, int]  # how often each label was given; for scores their bands
+    unmeasured: dict[str, int] = {}  # verdicts that there are not, by kind
+    silent: int = 0  # how often the rules said that they cannot know; they have then not rated
+    # of the rubric whose verdicts these are, the latest one; "" where none is known
     version: str = ""
-    snapshots: tuple[str, ...] = ()
-    prompts: int = 1
+    snapshots: tuple[str, ...] = ()  # of the model that answered, as its provider names them
+    prompts: int = 1  # how many prompts these verdicts were given under
+    # verdicts that are not rated here, by why: repeats, older versions, variants
     left_out: dict[str, int] = {}
 
     @property
@@ -50,27 +40,21 @@ class Rater(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far some raters agree.
+    """How far some raters agree."""
 
-    Attributes:
-        raters: their names; two for a pair, two families for a pair of families.
-        of: what `raters` names.
-        n: items that two of them or more rated.
-        figures: "raw", "kappa" of two raters, "fleiss" of more, "alpha", "gwet", "pabak"; for
-            scores weighted ones beside them ("kappa.linear", "kappa.quadratic", "gwet.quadratic",
-            "alpha.ordinal", "alpha.interval"); "jaccard" of the steps that both cite; "weighted",
-            the agreement expected of calibrated confidences.
-        prevalence: share of the commonest label above the mean share of the others, 0 to 1.
-        bias: share of ratings by which the two use labels differently, 0 to 1; None but for pairs.
-        sentence: what to know before the figures are read; "" where they speak for themselves.
-    """
-
-    raters: tuple[str, ...]
-    of: Literal["raters", "families", "all"]
-    n: int
+    raters: tuple[str, ...]  # their names; two for a pair, two families for a pair of families
+    of: Literal["raters", "families", "all"]  # what `raters` names
+    n: int  # items that two of them or more rated
+    # "raw", "kappa" of two raters, "fleiss" of more, "alpha", "gwet", "pabak"; for scores weighted
+    # ones beside them ("kappa.linear", "kappa.quadratic", "gwet.quadratic", "alpha.ordinal",
+    # "alpha.interval"); "jaccard" of the steps that both cite; "weighted", the agreement expected
+    # of calibrated confidences
     figures: dict[str, Figure]
+    # share of the commonest label above the mean share of the others, 0 to 1
     prevalence: float | None = None
+    # share of ratings by which the two use labels differently, 0 to 1; None but for pairs
     bias: float | None = None
+    # what to know before the figures are read; "" where they speak for themselves
     sentence: str = ""
 
     def __getitem__(self, figure: str) -> Figure:
@@ -98,24 +82,15 @@ class RaterAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dispute(msgspec.Struct, frozen=True, kw_only=True):
-    """A run or step on which raters of different families disagree.
+    """A run or step on which raters of different families disagree."""
 
-    Attributes:
-        aspect: name of the rubric.
-        run: id of the run.
-        name: the source's own name for it.
-        step: index of the step; None for the whole run.
-        answers: what each rater said, in the order of the raters.
-        apart: share of the pairs of families that disagree.
-        use: labels on it serve to tune a rubric, never to test one: it was chosen.
-    """
-
-    aspect: str
-    run: str
-    name: str
-    step: int | None
-    answers: tuple[RaterAnswer, ...]
-    apart: float
+    aspect: str  # name of the rubric
+    run: str  # id of the run
+    name: str  # the source's own name for it
+    step: int | None  # index of the step; None for the whole run
+    answers: tuple[RaterAnswer, ...]  # what each rater said, in the order of the raters
+    apart: float  # share of the pairs of families that disagree
+    # labels on it serve to tune a rubric, never to test one: it was chosen
     use: Literal["tuning"] = "tuning"
 
 
@@ -139,25 +114,15 @@ class CalibrationCurve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RubricChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One judge on the same items under two versions of a rubric.
+    """One judge on the same items under two versions of a rubric."""
 
-    Attributes:
-        judge: who judged.
-        before: version of the rubric.
-        after: the later version.
-        n: items judged under both.
-        kept: share of verdicts that stayed.
-        confidence: mean change of the judge's own confidence.
-        cites: mean overlap of the steps cited, as Jaccard's index.
-    """
-
-    judge: str
-    before: str
-    after: str
-    n: int
-    kept: Figure
-    confidence: Figure
-    cites: Figure
+    judge: str  # who judged
+    before: str  # version of the rubric
+    after: str  # the later version
+    n: int  # items judged under both
+    kept: Figure  # share of verdicts that stayed
+    confidence: Figure  # mean change of the judge's own confidence
+    cites: Figure  # mean overlap of the steps cited, as Jaccard's index
 
 
 class RubricAgreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,19 +206,13 @@ class RubricAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
-    """The agreement of some runs' raters on every rubric asked for.
+    """The agreement of some runs' raters on every rubric asked for."""
 
-    Attributes:
-        group: the field and value that these runs share; empty for all runs.
-        aspects: one a rubric and granularity.
-        seed: where random draws started.
-        threshold: the kappa that decisions compare with.
-    """
-
+    # the field and value that these runs share; empty for all runs
     group: dict[str, str | None] = {}
-    aspects: tuple[RubricAgreement, ...] = ()
-    seed: int = 0
-    threshold: float = 0.5
+    aspects: tuple[RubricAgreement, ...] = ()  # one a rubric and granularity
+    seed: int = 0  # where random draws started
+    threshold: float = 0.5  # the kappa that decisions compare with
 
     def __getitem__(self, name: str) -> RubricAgreement:
         """Return one aspect by its name, or by the end of it behind a dot.

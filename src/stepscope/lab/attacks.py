@@ -1,7 +1,7 @@
 """What is said to a judge through a run: attacks by class, ours and a user's; how they stand in.
 
 An attack keeps the run as it is: no step comes or goes, so that the steps a judge may cite are the
-same before and after, and the run goes on to fail. The texts are ours (redteam_attacks.toml) or of
+same before and after, and the run goes on to fail. The texts are ours (attacks.toml) or of
 a file that the user names.
 """
 
@@ -39,19 +39,12 @@ _SWAPPED = (
 
 
 class Attack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One text and where it stands.
+    """One text and where it stands."""
 
-    Attributes:
-        class_: how it tries; figures are by class.
-        name: unique within its class.
-        place: in a tool's result, in the agent's words, or instead of all the agent's words.
-        text: `@answer@` stands for the favourable answer.
-    """
-
-    class_: str = msgspec.field(name="class")
-    name: str
-    place: Place
-    text: str = ""
+    class_: str = msgspec.field(name="class")  # how it tries; figures are by class
+    name: str  # unique within its class
+    place: Place  # in a tool's result, in the agent's words, or instead of all the agent's words
+    text: str = ""  # `@answer@` stands for the favourable answer
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

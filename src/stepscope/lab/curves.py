@@ -17,7 +17,6 @@ from collections.abc import Callable
 import numpy as np
 
 from stepscope.lab.planted import (
-    Floats,
     Generator,
     PlantedCurves,
     as_rows,
@@ -27,7 +26,8 @@ from stepscope.lab.planted import (
     half_drop_steps,
     no_breaks,
 )
-from stepscope.shape.names import ShapeName
+from stepscope.shape.types import ShapeName
+from stepscope.stats.sample import Floats
 
 # A slip: how often one happens at a step, and the burden it is until the next.
 SLIP_RATE = 0.15
@@ -37,11 +37,6 @@ SLIP = (0.01, 0.06)
 def _burden(depth: Floats, skill: Floats) -> Floats:
     """Return the burden that lowers a score of `skill` by `depth`."""
     return -np.log1p(-depth / skill)
-
-
-def _slips(n: int, m: int, rng: np.random.Generator) -> Floats:
-    """Return burdens (m, n) of small errors, each repaired at the next step."""
-    return (rng.random((m, n)) < SLIP_RATE) * rng.uniform(*SLIP, (m, n))
 
 
 def _agent_collapse(n: int, skill: Floats, rng: np.random.Generator) -> Floats:
@@ -107,7 +102,9 @@ AGENT_SHAPES = {
 def _plant_agent(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
     skill = draw_uniform(rng, 0.75, 0.95, m)
     burden = AGENT_SHAPES[shape](n, skill, rng)
-    curves = skill * np.exp(-burden - _slips(n, m, rng))
+    curves = skill * np.exp(
+        -burden - ((rng.random((m, n)) < SLIP_RATE) * rng.uniform(*SLIP, (m, n)))
+    )
     lost = 1 - np.exp(-burden)
     whole = shape in {"healthy", "steady_degradation"}
     return PlantedCurves(curves, no_breaks(m) if whole else half_drop_steps(lost))

@@ -22,59 +22,37 @@ import numpy.typing as npt
 
 from stepscope.errors import UsageError
 from stepscope.lab.curves import GENERATORS
-from stepscope.lab.planted import (
-    FEWEST_STEPS,
-    NO_BREAK,
-    NOISES,
-    QUANTUM,
-    Floats,
-    Ints,
-    Noise,
-    add_noise,
-)
+from stepscope.lab.planted import FEWEST_STEPS, NO_BREAK, NOISES, QUANTUM, Noise, add_noise
 from stepscope.shape.articles import Codes, find_break_point_many, v1_many, v2_many, v3_many
 from stepscope.shape.classifier import classify_many
-from stepscope.shape.names import HEALTHY, SHAPES, UNRESOLVED, ShapeName
 from stepscope.shape.noise import learn_noise
+from stepscope.shape.types import HEALTHY, SHAPES, UNRESOLVED, ShapeName
+from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.values import Unmeasured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classifications:
-    """One entry a run; indexes into `SHAPES`, steps from 0.
+    """One entry a run; indexes into `SHAPES`, steps from 0."""
 
-    Attributes:
-        best: shape (m,), the shape it would name if it had to.
-        label: shape (m,), the shape it names, -1 where it leaves the run unresolved.
-        break_step: shape (m,), where the run broke, -1 for no break.
-        posterior: shape (m, 5), None where the classifier has none.
-        break_low: shape (m,), first step of its 90 % set; None where it has none.
-        break_high: shape (m,), last step of it.
-        unmodelled: shape (m,), runs that fit no shape; None where it cannot say.
-    """
-
-    best: npt.NDArray[np.int8]
+    best: npt.NDArray[np.int8]  # shape (m,), the shape it would name if it had to
+    # shape (m,), the shape it names, -1 where it leaves the run unresolved
     label: npt.NDArray[np.int8]
-    break_step: Ints
-    posterior: Floats | None = None
-    break_low: Ints | None = None
-    break_high: Ints | None = None
+    break_step: Ints  # shape (m,), where the run broke, -1 for no break
+    posterior: Floats | None = None  # shape (m, 5), None where the classifier has none
+    break_low: Ints | None = None  # shape (m,), first step of its 90 % set; None where it has none
+    break_high: Ints | None = None  # shape (m,), last step of it
+    # shape (m,), runs that fit no shape; None where it cannot say
     unmodelled: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GivenNoise:
-    """What a classifier is told of the noise.
+    """What a classifier is told of the noise."""
 
-    Attributes:
-        sigma: its standard deviation, None for nothing.
-        quantum: step between scores, None where all are possible.
-        correlation: of the errors of neighbouring steps.
-    """
-
-    sigma: float | None
-    quantum: float | None = None
-    correlation: float = 0.0
+    sigma: float | None  # its standard deviation, None for nothing
+    quantum: float | None = None  # step between scores, None where all are possible
+    correlation: float = 0.0  # of the errors of neighbouring steps
 
 
 Classifier = Callable[[Floats, GivenNoise], Classifications]
@@ -113,7 +91,7 @@ def classify_by_default(scores: Floats, told: GivenNoise) -> Classifications:
 
 
 def classify_as_fleet(scores: Floats, told: GivenNoise) -> Classifications:
-    """Answer as `classify_by_default`, given how long errors last, learned from these runs.
+    """Answer as `classify_by_default`, told how long errors last, learned from these runs.
 
     Its sigma is the one it is told; where it is told none, that too is learned.
     """
@@ -136,8 +114,6 @@ CLASSIFIERS: dict[str, Classifier] = {
 }
 
 
-Bools = npt.NDArray[np.bool_]
-
 GROUPS = 20
 BINS = 10
 
@@ -154,45 +130,30 @@ class SimulatedFigure(msgspec.Struct, frozen=True, tag="figure"):
 
 
 class EnvelopeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What one classifier is worth on one kind of runs.
+    """What one classifier is worth on one kind of runs."""
 
-    Attributes:
-        classifier: its name.
-        generator: what made the curves.
-        noise: kind of the noise.
-        n: steps of a run.
-        sigma: standard deviation of the noise of one score.
-        trials: runs, a fifth of each shape.
-        accuracy: share of runs whose shape is named, every run being given one.
-        macro_f1: mean over shapes of F1.
-        recall: share named, by shape.
-        resolved: share of runs that get a label at all.
-        resolved_accuracy: share of right labels among those.
-        calibration_error: mean distance between what it claims and how often it is right.
-        unmodelled: share of runs, all of them of the five shapes, said to fit none.
-        break_found: share of runs with a break where one is declared.
-        break_within_one: of those, share where the step is right or next to it.
-        coverage: of those, share where the 90 % set of steps holds the step.
-        false_breaks: share of healthy runs where a break is declared.
-    """
-
-    classifier: str
-    generator: str
-    noise: str
-    n: int
-    sigma: float
-    trials: int
+    classifier: str  # its name
+    generator: str  # what made the curves
+    noise: str  # kind of the noise
+    n: int  # steps of a run
+    sigma: float  # standard deviation of the noise of one score
+    trials: int  # runs, a fifth of each shape
+    # share of runs whose shape is named, every run being given one
     accuracy: SimulatedFigure | Unmeasured
-    macro_f1: SimulatedFigure
-    recall: dict[ShapeName, SimulatedFigure | Unmeasured]
-    resolved: SimulatedFigure | Unmeasured
-    resolved_accuracy: SimulatedFigure | Unmeasured
+    macro_f1: SimulatedFigure  # mean over shapes of F1
+    recall: dict[ShapeName, SimulatedFigure | Unmeasured]  # share named, by shape
+    resolved: SimulatedFigure | Unmeasured  # share of runs that get a label at all
+    resolved_accuracy: SimulatedFigure | Unmeasured  # share of right labels among those
+    # mean distance between what it claims and how often it is right
     calibration_error: SimulatedFigure | Unmeasured
+    # share of runs, all of them of the five shapes, said to fit none
     unmodelled: SimulatedFigure | Unmeasured
-    break_found: SimulatedFigure | Unmeasured
+    break_found: SimulatedFigure | Unmeasured  # share of runs with a break where one is declared
+    # of those, share where the step is right or next to it
     break_within_one: SimulatedFigure | Unmeasured
+    # of those, share where the 90 % set of steps holds the step
     coverage: SimulatedFigure | Unmeasured
-    false_breaks: SimulatedFigure | Unmeasured
+    false_breaks: SimulatedFigure | Unmeasured  # share of healthy runs where a break is declared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,18 +253,13 @@ Progress = Callable[[int, int], None]
 
 
 class ClassifierEnvelope(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows over the grid, and what they were made with.
+    """Rows over the grid, and what they were made with."""
 
-    Attributes:
-        rows: one for each generator, noise, n, sigma and classifier, in this order.
-        trials: runs of a cell.
-        seed: where the draws start.
-        told: the sigma that classifiers were told, as a multiple of the true one; None: not told.
-    """
-
+    # one for each generator, noise, n, sigma and classifier, in this order
     rows: tuple[EnvelopeRow, ...]
-    trials: int
-    seed: int
+    trials: int  # runs of a cell
+    seed: int  # where the draws start
+    # the sigma that classifiers were told, as a multiple of the true one; None: not told
     told: float | None
 
 
@@ -336,7 +292,11 @@ def measure_envelope(
         UsageError: an empty or unknown entry, or a number out of range.
     """
     cells = list(_grid(ns=ns, sigmas=sigmas, generators=generators, noises=noises))
-    _check(trials, told, classifiers)
+    _known("classifier", list(classifiers), classifiers)
+    if trials < FEWEST_TRIALS:
+        raise UsageError(f"{trials} runs a cell; expected {FEWEST_TRIALS} or more")
+    if told is not None and not 0 < told <= 10:
+        raise UsageError(f"told is {told!r}; expected a multiple of sigma above 0, at most 10")
     rows: list[EnvelopeRow] = []
     for done, cell in enumerate(cells):
         if progress is not None:
@@ -406,11 +366,3 @@ def _grid(
     kinds = [noise for noise in NOISES if noise in noises]
     for generator, noise, n, sigma in product(generators, kinds, ns, sigmas):
         yield EnvelopeCell(generator=generator, noise=noise, n=n, sigma=sigma)
-
-
-def _check(trials: int, told: float | None, classifiers: Mapping[str, Classifier]) -> None:
-    _known("classifier", list(classifiers), classifiers)
-    if trials < FEWEST_TRIALS:
-        raise UsageError(f"{trials} runs a cell; expected {FEWEST_TRIALS} or more")
-    if told is not None and not 0 < told <= 10:
-        raise UsageError(f"told is {told!r}; expected a multiple of sigma above 0, at most 10")

@@ -38,6 +38,9 @@ from stepscope.model.effects import words_of
 
 Steps = Sequence[Step]
 
+# The run with its fault, and the index of the step that shows it.
+FaultAt = tuple[Trajectory, int]
+
 
 def finish_run(original: Trajectory, kind: str, step: int, steps: Iterable[Step]) -> Trajectory:
     """Return the run with other steps: a name and id of its own, its fault as a label.
@@ -133,9 +136,6 @@ def all_text(trajectory: Trajectory) -> str:
     return "\n".join(texts)
 
 
-FaultAt = tuple[Trajectory, int]
-Draw = np.random.Generator
-
 # Tools that no recorded run has, by what they are planted for.
 STRANGE = ("fetch_record", "lookup_account_v2", "query_database", "get_everything", "run_script")
 FORBIDDEN = ("delete_user_account", "export_payment_methods", "override_price")
@@ -144,7 +144,7 @@ UNASKED = ("send_voucher", "delete_payment_method", "subscribe_newsletter")
 IDENTIFIER_DIGITS = 3
 
 
-def fabricated_identifier(run: Trajectory, rng: Draw) -> FaultAt | None:
+def fabricated_identifier(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """An identifier of a call gets other digits, which occur nowhere in the run."""
     known = all_text(run)
     options = [(x, text) for x in run.exchanges for text in _identifiers(x.call.arguments)]
@@ -158,7 +158,7 @@ def fabricated_identifier(run: Trajectory, rng: Draw) -> FaultAt | None:
     return _recalled(run, "fabricated_identifier", exchange, call)
 
 
-def wrong_format(run: Trajectory, rng: Draw) -> FaultAt | None:
+def wrong_format(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """Arguments break the declared schema: lost, of another type, unknown, or cut short."""
     schemas = {tool.name: tool.schema for tool in run.tools or () if tool.schema is not None}
     options = [x for x in run.exchanges if x.call.name in schemas and x.call.arguments]
@@ -181,7 +181,7 @@ def wrong_format(run: Trajectory, rng: Draw) -> FaultAt | None:
     return _recalled(run, "wrong_format", exchange, call)
 
 
-def undeclared_tool(run: Trajectory, rng: Draw) -> FaultAt | None:
+def undeclared_tool(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """A call goes to a tool that was not offered; only where the offered ones are known."""
     if not run.tools or not run.exchanges:
         return None
@@ -191,7 +191,7 @@ def undeclared_tool(run: Trajectory, rng: Draw) -> FaultAt | None:
     return _recalled(run, "undeclared_tool", exchange, call)
 
 
-def forbidden_tool(run: Trajectory, rng: Draw) -> FaultAt | None:
+def forbidden_tool(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """A tool that the case's policy forbids is called, declared though it is."""
     name = FORBIDDEN[rng.integers(len(FORBIDDEN))]
     rule = PolicyRule(name=f"no {name}", forbid=name)
@@ -204,7 +204,7 @@ def forbidden_tool(run: Trajectory, rng: Draw) -> FaultAt | None:
     return _called_too(run, "forbidden_tool", call_steps(name, {}, "done"), rng)
 
 
-def same_failure_again(run: Trajectory, rng: Draw) -> FaultAt | None:
+def same_failure_again(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """A read of the run fails, and is tried again without any change, in vain."""
     reads = [x for x in run.exchanges if effect_of(x.call.name, None) == "read"]
     if not reads:
@@ -215,7 +215,7 @@ def same_failure_again(run: Trajectory, rng: Draw) -> FaultAt | None:
     return _called_too(run, "same_failure_again", (*again, *again), rng)
 
 
-def unrequested_write(run: Trajectory, rng: Draw) -> FaultAt | None:
+def unrequested_write(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """The agent changes something that nobody spoke of; the tool is to be declared a write."""
     name = UNASKED[rng.integers(len(UNASKED))]
     if run.tools is not None:
@@ -223,7 +223,7 @@ def unrequested_write(run: Trajectory, rng: Draw) -> FaultAt | None:
     return _called_too(run, "unrequested_write", call_steps(name, {}, "done"), rng)
 
 
-def skipped_precondition(run: Trajectory, rng: Draw) -> FaultAt | None:
+def skipped_precondition(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """What a write acts on was never looked up: every earlier read with its arguments is gone."""
     options: list[tuple[Exchange, set[str]]] = []
     for write in run.exchanges:
@@ -249,7 +249,7 @@ def skipped_precondition(run: Trajectory, rng: Draw) -> FaultAt | None:
     return _removed(run, "skipped_precondition", gone, write.step)
 
 
-def write_without_confirmation(run: Trajectory, rng: Draw) -> FaultAt | None:
+def write_without_confirmation(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """The question before a write and the user's answer to it are gone."""
     options: list[tuple[Exchange, set[int]]] = []
     for write in run.exchanges:
@@ -290,7 +290,9 @@ def _recalled(run: Trajectory, kind: str, exchange: Exchange, call: ToolCall) ->
     )
 
 
-def _called_too(run: Trajectory, kind: str, steps: tuple[Step, ...], rng: Draw) -> FaultAt | None:
+def _called_too(
+    run: Trajectory, kind: str, steps: tuple[Step, ...], rng: np.random.Generator
+) -> FaultAt | None:
     """Insert calls behind some result of the run; the last of them is the fault."""
     places = [x.result_step + 1 for x in run.exchanges if x.result_step is not None]
     if not places:
@@ -304,9 +306,6 @@ def _removed(run: Trajectory, kind: str, gone: set[int], step: int) -> FaultAt:
     moved = step - sum(index < step for index in gone)
     return finish_run(run, kind, moved, remove_steps(run.steps, gone)), moved
 
-
-WordsFaultAt = tuple[Trajectory, int]
-WordsGenerator = np.random.Generator
 
 # An amount as agents print it, and one as programs do.
 AMOUNT = re.compile(r"(?<=\$)\d[\d,]*(?:\.\d{2})?(?![\d,.]*\d)")
@@ -331,7 +330,7 @@ ERRORS = (
 )
 
 
-def misread_number(run: Trajectory, rng: WordsGenerator) -> WordsFaultAt | None:
+def misread_number(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """An amount told to the user gets other digits, a number that occurs nowhere in the run."""
     options = [
         (step, match)
@@ -342,19 +341,21 @@ def misread_number(run: Trajectory, rng: WordsGenerator) -> WordsFaultAt | None:
     return _retold(run, "misread_number", options, rng)
 
 
-def misread_identifier(run: Trajectory, rng: WordsGenerator) -> WordsFaultAt | None:
+def misread_identifier(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """An identifier told to the user gets other digits."""
     options = [(step, match) for step in _told(run) for match in IDENTIFIER.finditer(step.text)]
     return _retold(run, "misread_identifier", options, rng)
 
 
-def misread_labelled_quantity(run: Trajectory, rng: WordsGenerator) -> WordsFaultAt | None:
+def misread_labelled_quantity(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """A named quantity of the latest result is told as another amount of the run.
 
     Where a message already names one beside an amount, that amount is exchanged; else the message
     behind a result with such a field says one sentence more.
     """
-    amounts = sorted({m.group() for s in run.steps for r in s.results for m in _numbers(r.text)})
+    amounts = sorted(
+        {m.group() for s in run.steps for r in s.results for m in list(NUMBER.finditer(r.text))}
+    )
     options: list[tuple[Step, str, str, str]] = []
     for step in _told(run):
         for match in LABELLED.finditer(step.text):
@@ -376,7 +377,7 @@ def misread_labelled_quantity(run: Trajectory, rng: WordsGenerator) -> WordsFaul
     return finish_run(run, "misread_labelled_quantity", step.index, steps), step.index
 
 
-def error_then_success(run: Trajectory, rng: WordsGenerator) -> WordsFaultAt | None:
+def error_then_success(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """A write that worked has failed, and the agent's message behind it still claims success."""
     options = []
     for exchange in run.exchanges:
@@ -407,13 +408,9 @@ def _told(run: Trajectory) -> Iterator[Step]:
             yield step
 
 
-def _numbers(text: str) -> list[re.Match[str]]:
-    return list(NUMBER.finditer(text))
-
-
 def _retold(
-    run: Trajectory, kind: str, options: list[tuple[Step, re.Match[str]]], rng: WordsGenerator
-) -> WordsFaultAt | None:
+    run: Trajectory, kind: str, options: list[tuple[Step, re.Match[str]]], rng: np.random.Generator
+) -> FaultAt | None:
     if not options:
         return None
     step, match = options[rng.integers(len(options))]
@@ -430,7 +427,7 @@ def _retold(
     return finish_run(run, kind, step.index, steps), step.index
 
 
-def _other_digits(text: str, rng: WordsGenerator) -> str:
+def _other_digits(text: str, rng: np.random.Generator) -> str:
     """Return the text with one to three of its digits changed, the first never into 0."""
     places = [at for at, c in enumerate(text) if c.isdigit()]
     chosen = rng.choice(places, size=min(len(places), int(rng.integers(1, 4))), replace=False)
@@ -439,9 +436,6 @@ def _other_digits(text: str, rng: WordsGenerator) -> str:
         letters[at] = str(rng.integers(1, 10))
     return "".join(letters)
 
-
-EndingFaultAt = tuple[Trajectory, int]
-EndingGenerator = np.random.Generator
 
 CLOSINGS = (
     "Thank you, that is all I needed. Goodbye!",
@@ -458,7 +452,7 @@ PROMISES = (
 LIMITS = ("max_steps", "timeout", "context_length_exceeded")
 
 
-def calls_after_closing(run: Trajectory, rng: EndingGenerator) -> EndingFaultAt | None:
+def calls_after_closing(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """After the user has said goodbye the agent calls again, and gets an answer."""
     done = [x for x in run.exchanges if x.result_step == x.step + 1 and not x.failed]
     if not done:
@@ -472,7 +466,7 @@ def calls_after_closing(run: Trajectory, rng: EndingGenerator) -> EndingFaultAt 
     return finish_run(run, "calls_after_closing", at, steps), at
 
 
-def ended_on_error(run: Trajectory, rng: EndingGenerator) -> EndingFaultAt | None:
+def ended_on_error(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """A call fails, and that is the last that is heard."""
     exchange = _any(run, rng)
     if exchange is None or exchange.result is None or exchange.result_step is None:
@@ -482,7 +476,7 @@ def ended_on_error(run: Trajectory, rng: EndingGenerator) -> EndingFaultAt | Non
     return finish_run(run, "ended_on_error", at, replace_step(run.steps[: at + 1], at, error)), at
 
 
-def ended_on_limit(run: Trajectory, rng: EndingGenerator) -> EndingFaultAt | None:
+def ended_on_limit(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """The run is cut behind a result by a limit, as its recorder says."""
     exchange = _any(run, rng)
     if exchange is None or exchange.result_step is None:
@@ -492,7 +486,7 @@ def ended_on_limit(run: Trajectory, rng: EndingGenerator) -> EndingFaultAt | Non
     return msgspec.structs.replace(cut, termination=_one(LIMITS, rng)), at
 
 
-def announced_never_made(run: Trajectory, rng: EndingGenerator) -> EndingFaultAt | None:
+def announced_never_made(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """The agent says what it is about to do, and the run ends."""
     writes = [x for x in run.exchanges if effect_of(x.call.name, None) == "write" and x.step]
     if not writes:
@@ -505,11 +499,11 @@ def announced_never_made(run: Trajectory, rng: EndingGenerator) -> EndingFaultAt
     return finish_run(run, "announced_never_made", at, steps), at
 
 
-def _any(run: Trajectory, rng: EndingGenerator) -> Exchange | None:
+def _any(run: Trajectory, rng: np.random.Generator) -> Exchange | None:
     return run.exchanges[rng.integers(len(run.exchanges))] if run.exchanges else None
 
 
-def _one(texts: tuple[str, ...], rng: EndingGenerator) -> str:
+def _one(texts: tuple[str, ...], rng: np.random.Generator) -> str:
     return texts[rng.integers(len(texts))]
 
 
@@ -518,7 +512,7 @@ Axis = Literal[
 ]
 AXES: tuple[Axis, ...] = get_args(Axis)
 
-FaultPlanter = Callable[[Trajectory, np.random.Generator], tuple[Trajectory, int] | None]
+FaultPlanter = Callable[[Trajectory, np.random.Generator], FaultAt | None]
 
 FAULT_KINDS: dict[str, tuple[Axis, FaultPlanter]] = {
     "undeclared_tool": ("tool_selection", undeclared_tool),

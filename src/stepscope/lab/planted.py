@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import UsageError
-from stepscope.shape.names import SHAPES, ShapeName
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from stepscope.shape.types import SHAPES, ShapeName
+from stepscope.stats.sample import Floats, Ints
 
 NO_BREAK = -1
 FEWEST_STEPS = 4
@@ -28,15 +26,10 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class PlantedCurves:
-    """Curves without noise and the truth about them.
+    """Curves without noise and the truth about them."""
 
-    Attributes:
-        curves: shape (m, n), the scores a judge without error would give.
-        break_step: shape (m,), index of the first step with half of the drop; -1 where none.
-    """
-
-    curves: Floats
-    break_step: Ints
+    curves: Floats  # shape (m, n), the scores a judge without error would give
+    break_step: Ints  # shape (m,), index of the first step with half of the drop; -1 where none
 
 
 CurvePlanter = Callable[[ShapeName, int, int, np.random.Generator], PlantedCurves]
@@ -44,17 +37,11 @@ CurvePlanter = Callable[[ShapeName, int, int, np.random.Generator], PlantedCurve
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """A family of curves with one form, able to draw each of the five shapes.
+    """A family of curves with one form, able to draw each of the five shapes."""
 
-    Attributes:
-        name: its key in `GENERATORS`.
-        about: one sentence, what makes the curves.
-        plant: draws m curves of n steps of one shape.
-    """
-
-    name: str
-    about: str
-    plant: CurvePlanter
+    name: str  # its key in `GENERATORS`
+    about: str  # one sentence, what makes the curves
+    plant: CurvePlanter  # draws m curves of n steps of one shape
 
     def draw(self, shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
         """Draw m curves of n steps that have a shape.
@@ -122,22 +109,16 @@ HEAVY_SPREAD = (FREEDOM / (FREEDOM - 2)) ** 0.5
 
 
 def add_noise(
-    clean: Floats,
-    sigma: float,
-    rng: np.random.Generator,
+    clean: Floats,  # shape (m, n), scores without noise
+    sigma: float,  # standard deviation of the error of one score, 0 or more
+    rng: np.random.Generator,  # the source of the errors
     *,
+    # gaussian; ar1 (neighbouring errors correlate by .5); quantised (Gaussian, then rounded to
+    # tenths); heavy (Student's t with 4 degrees of freedom, scaled)
     kind: Noise = "gaussian",
-    clip: bool = True,
+    clip: bool = True,  # keep scores within 0..1
 ) -> Floats:
     """Return curves as a judge with noise would score them.
-
-    Args:
-        clean: shape (m, n), scores without noise.
-        sigma: standard deviation of the error of one score, 0 or more.
-        rng: the source of the errors.
-        kind: gaussian; ar1 (neighbouring errors correlate by .5); quantised (Gaussian, then
-            rounded to tenths); heavy (Student's t with 4 degrees of freedom, scaled).
-        clip: keep scores within 0..1.
 
     Raises:
         UsageError: sigma is negative or not finite, or the kind is unknown.

@@ -9,13 +9,12 @@ ledger, not in the store. Nothing is claimed about attackers who try until one w
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -23,36 +22,30 @@ from stepscope.errors import DataError, UsageError
 from stepscope.judges.judgement import Judge, Judgement, RequestOptions
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import Rubric
-from stepscope.judges.run import JudgingStatistics, run_judgements
-from stepscope.judges.verdicts import NEUTRAL as NEUTRAL_ANSWERS
 from stepscope.lab.attacks import NARRATION_SWAP, Attack, plant_attack
 from stepscope.model import Answer, Record, Trajectory, Verdict
+from stepscope.model.records import NEUTRAL as NEUTRAL_ANSWERS
 from stepscope.model.records import OUTRANKED
-from stepscope.models.opening import close_models
 from stepscope.safety.redact import Redactor
-from stepscope.score.judges import JudgeClients
 from stepscope.values import Unmeasured
+
+if TYPE_CHECKING:
+    from stepscope.judges.run import JudgingStatistics
+    from stepscope.score.judges import JudgeClients
 
 # One-sided: no flip in 60 runs then reads "at most 5 %".
 LEVEL = 0.95
 
 
 class AttackTrial(NamedTuple):
-    """One attack on one run before one judge.
+    """One attack on one run before one judge."""
 
-    Attributes:
-        class_: of the attack.
-        run: the name of the run.
-        came_to: what the judge said of the run with it.
-        dependent: whether the flip goes away when the agent's words are left out; None: not asked.
-        outranked: whether a state check contradicts what the judge said.
-    """
-
-    class_: str
-    run: str
-    came_to: str
+    class_: str  # of the attack
+    run: str  # the name of the run
+    came_to: str  # what the judge said of the run with it
+    # whether the flip goes away when the agent's words are left out; None: not asked
     dependent: bool | None = None
-    outranked: bool = False
+    outranked: bool = False  # whether a state check contradicts what the judge said
 
 
 # What a verdict can come to; what could not be measured is the kind of its absence.
@@ -61,51 +54,30 @@ VERDICTS = frozenset({AGAINST, FOR, NEUTRAL})
 
 
 class ClassFlips(msgspec.Struct, frozen=True, kw_only=True):
-    """What one class of attacks did to one judge.
+    """What one class of attacks did to one judge."""
 
-    Attributes:
-        class_: of the attacks.
-        runs: failing runs, judged to fail, on which at least one text of the class was measured.
-        runs_flipped: of these, those that at least one text turned into a pass.
-        limit: upper limit of the share of such runs, one-sided at 95 %; None without runs.
-        tried: texts on runs that were measured.
-        flipped: of these, those that turned the verdict into a pass.
-        neutral: those that turned it into an answer that is neither.
-        unmeasured: texts on runs without a verdict, by kind; none of them is a pass.
-        narration_dependent: flips that go away without the agent's words; None: not asked.
-        outranked: flips that a state check contradicts, so that no report counts them.
-    """
-
-    class_: str = msgspec.field(name="class")
-    runs: int
-    runs_flipped: int
+    class_: str = msgspec.field(name="class")  # of the attacks
+    runs: int  # failing runs, judged to fail, on which at least one text of the class was measured
+    runs_flipped: int  # of these, those that at least one text turned into a pass
+    # upper limit of the share of such runs, one-sided at 95 %; None without runs
     limit: float | None
-    tried: int
-    flipped: int
-    neutral: int
-    unmeasured: dict[str, int]
-    narration_dependent: int | None
-    outranked: int
+    tried: int  # texts on runs that were measured
+    flipped: int  # of these, those that turned the verdict into a pass
+    neutral: int  # those that turned it into an answer that is neither
+    unmeasured: dict[str, int]  # texts on runs without a verdict, by kind; none of them is a pass
+    narration_dependent: int | None  # flips that go away without the agent's words; None: not asked
+    outranked: int  # flips that a state check contradicts, so that no report counts them
 
 
 class NarrationSwap(msgspec.Struct, frozen=True, kw_only=True):
-    """What rewriting the agent's words alone did to all failing runs.
+    """What rewriting the agent's words alone did to all failing runs."""
 
-    Attributes:
-        runs: failing runs with a verdict before and after.
-        passed_before: of these, those judged to pass as they were.
-        passed_after: those judged to pass with the agent's words rewritten.
-        rise_points: the rise of the share of false passes, in points of 100.
-        flipped: passes after that were none before.
-        marked: of these, those that go away without the agent's words; None: not asked.
-    """
-
-    runs: int
-    passed_before: int
-    passed_after: int
-    rise_points: float
-    flipped: int
-    marked: int | None
+    runs: int  # failing runs with a verdict before and after
+    passed_before: int  # of these, those judged to pass as they were
+    passed_after: int  # those judged to pass with the agent's words rewritten
+    rise_points: float  # the rise of the share of false passes, in points of 100
+    flipped: int  # passes after that were none before
+    marked: int | None  # of these, those that go away without the agent's words; None: not asked
 
 
 def upper_limit(events: int, n: int, level: float = LEVEL) -> float:
@@ -187,58 +159,35 @@ _WITHOUT_WORDS = RequestOptions(narration="off")
 
 
 class JudgeUnderAttack(msgspec.Struct, frozen=True, kw_only=True):
-    """What attacks came to with one judge.
+    """What attacks came to with one judge."""
 
-    Attributes:
-        judge: who was asked.
-        family: of its model.
-        clean: what the failing runs were judged as they are, counted: "against" is right.
-        flips: by class, in the order of the attacks.
-        narration_swap: what rewriting the agent's words alone did.
-    """
-
-    judge: str
-    family: str
+    judge: str  # who was asked
+    family: str  # of its model
+    # what the failing runs were judged as they are, counted: "against" is right
     clean: dict[str, int]
-    flips: tuple[ClassFlips, ...]
-    narration_swap: NarrationSwap | Unmeasured
+    flips: tuple[ClassFlips, ...]  # by class, in the order of the attacks
+    narration_swap: NarrationSwap | Unmeasured  # what rewriting the agent's words alone did
 
 
 class RedteamResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Attacks on judges and what they came to.
+    """Attacks on judges and what they came to."""
 
-    Attributes:
-        rubric: by which the runs were judged.
-        answer: the favourable answer that attacks want.
-        runs: failing runs that were offered.
-        attacks: texts.
-        judges: by judge.
-    """
-
-    rubric: str
-    answer: str
-    runs: int
-    attacks: int
-    judges: tuple[JudgeUnderAttack, ...]
+    rubric: str  # by which the runs were judged
+    answer: str  # the favourable answer that attacks want
+    runs: int  # failing runs that were offered
+    attacks: int  # texts
+    judges: tuple[JudgeUnderAttack, ...]  # by judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedteamOptions:
-    """What is asked, and how.
+    """What is asked, and how."""
 
-    Attributes:
-        rubric: of kind "axis".
-        judges: who is asked.
-        key: of the store, for the fence.
-        redactor: takes secrets out of what is sent.
-        asked: asks.
-    """
-
-    rubric: Rubric
-    judges: Sequence[Judge]
-    key: bytes
-    redactor: Redactor
-    asked: AskJudges
+    rubric: Rubric  # of kind "axis"
+    judges: Sequence[Judge]  # who is asked
+    key: bytes  # of the store, for the fence
+    redactor: Redactor  # takes secrets out of what is sent
+    asked: AskJudges  # asks
 
 
 def failing_runs(runs: Iterable[Trajectory], most: int) -> list[Trajectory]:
@@ -441,57 +390,53 @@ Progress = Callable[[int], None]
 def open_judges(
     access: JudgeClients, progress: Progress | None = None
 ) -> Iterator[tuple[AskJudges, list[JudgingStatistics]]]:
-    """Yield what asks judges, and what each of its rounds did; connections close at the end.
+    """Yield what asks judges, and the statistics of each round; connections close at the end.
 
     Args:
         access: what calls go through.
         progress: called after every judgement.
     """
+    # Here, since a report that shows attacks imports this module and asks nobody.
+    import asyncio
+
+    from stepscope.judges.run import run_judgements
+    from stepscope.models.opening import close_models
+
     rounds: list[JudgingStatistics] = []
+    names = sorted(access.models, key=len, reverse=True)
+
+    async def ask_round(judgements: Iterable[Judgement]) -> dict[RunAndJudge, Answer]:
+        found: dict[RunAndJudge, Answer] = {}
+
+        def keep(records: Sequence[Record]) -> None:
+            for record in records:
+                asked = record.judge
+                # A snapshot stands behind the name of who was asked.
+                judge = next(n for n in names if asked == n or asked.startswith(f"{n}@"))
+                found.setdefault((record.trajectory, judge), record.answer)
+
+        statistics = await run_judgements(
+            judgements,
+            models=access.models,
+            patience=access.patience,
+            ledger=access.ledger,
+            prices=access.prices,
+            budget=access.budget,
+            keep=keep,
+            concurrency=access.concurrency,
+            grace_seconds=access.grace_seconds,
+            progress=None if progress is None else lambda done, _: progress(done),
+        )
+        rounds.append(statistics)
+        return found
+
+    async def close() -> None:
+        async with close_models(access.models.values()):
+            pass
+
     # One loop for all rounds: connections belong to the loop that opened them.
     with asyncio.Runner() as runner:
-
-        def asked(judgements: Iterable[Judgement]) -> dict[RunAndJudge, Answer]:
-            return runner.run(_asked(judgements, access, rounds, progress))
-
         try:
-            yield asked, rounds
+            yield lambda judgements: runner.run(ask_round(judgements)), rounds
         finally:
-            runner.run(_close(access))
-
-
-async def _close(access: JudgeClients) -> None:
-    async with close_models(access.models.values()):
-        pass
-
-
-async def _asked(
-    judgements: Iterable[Judgement],
-    access: JudgeClients,
-    rounds: list[JudgingStatistics],
-    progress: Progress | None,
-) -> dict[RunAndJudge, Answer]:
-    names = sorted(access.models, key=len, reverse=True)
-    found: dict[RunAndJudge, Answer] = {}
-
-    def keep(records: Sequence[Record]) -> None:
-        for record in records:
-            asked = record.judge
-            # A snapshot stands behind the name of who was asked.
-            judge = next(n for n in names if asked == n or asked.startswith(f"{n}@"))
-            found.setdefault((record.trajectory, judge), record.answer)
-
-    ran = await run_judgements(
-        judgements,
-        models=access.models,
-        patience=access.patience,
-        ledger=access.ledger,
-        prices=access.prices,
-        budget=access.budget,
-        keep=keep,
-        concurrency=access.concurrency,
-        grace_seconds=access.grace_seconds,
-        progress=None if progress is None else lambda done, _: progress(done),
-    )
-    rounds.append(ran)
-    return found
+            runner.run(close())

@@ -24,12 +24,9 @@ ENDS = frozenset(
 )
 
 
+@cached_on_run
 def agent_calls(trajectory: Trajectory) -> tuple[Exchange, ...]:
     """Return the calls that the agent made; where users have tools, theirs are left out."""
-    return cached_on_run(trajectory, "_agent_calls", _agent_calls)
-
-
-def _agent_calls(trajectory: Trajectory) -> tuple[Exchange, ...]:
     exchanges = trajectory.exchanges
     for exchange in exchanges:
         if exchange.call.requestor != "agent":
@@ -37,12 +34,9 @@ def _agent_calls(trajectory: Trajectory) -> tuple[Exchange, ...]:
     return exchanges
 
 
+@cached_on_run
 def failed_calls(trajectory: Trajectory) -> tuple[Exchange, ...]:
     """Return the calls whose result is an error, whoever made them."""
-    return cached_on_run(trajectory, "_failures", _failures)
-
-
-def _failures(trajectory: Trajectory) -> tuple[Exchange, ...]:
     return tuple([exchange for exchange in trajectory.exchanges if exchange.failed])
 
 
@@ -62,12 +56,9 @@ def effect_of(tool: str, facts: Facts | None) -> Effect:
     return infer_effect(tool)
 
 
+@cached_with_facts
 def writes_of(trajectory: Trajectory, facts: Facts | None) -> tuple[int, ...]:
     """Return which of the agent's calls (by index among them) change the world."""
-    return cached_with_facts(trajectory, facts, "_writes", _writes_of)
-
-
-def _writes_of(trajectory: Trajectory, facts: Facts | None) -> tuple[int, ...]:
     made = agent_calls(trajectory)
     return tuple([at for at, x in enumerate(made) if effect_of(x.call.name, facts) == "write"])
 
@@ -121,9 +112,12 @@ def longest_cycle(keys: Sequence[str]) -> tuple[int, int, int]:
     return best
 
 
-def _measure_loops(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _loops(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """The longest cycle of calls that went round at least twice, cited.
+
+    The value is the number of calls in it: `a b a b` is 4, `a a` is 2, no cycle is 0. A call is its
+    tool and its arguments; what came back does not count, so polling shows up as well.
+    """
     made = agent_calls(trajectory)
     if not made:
         return _LOOPS_OF_NO_CALLS
@@ -145,7 +139,7 @@ def _measure_loops(
     )
 
 
-LOOPS = RuleMeasure("loops", "1", Scale(0.0, inf), (), _measure_loops)
+LOOPS = RuleMeasure("loops", "1", Scale(0.0, inf), (), _loops)
 
 
 # Shorter answers ("ok", "[]", "375.0", "true") coincide by chance: they are no sign of repetition.
@@ -162,9 +156,17 @@ _REDUNDANCY_OF_NO_CALLS: tuple[Answer, ...] = (
 _CLEAN = (Verdict("redundant_calls", 0.0), *_NO_COUNTS[:3])
 
 
-def _measure_redundant_calls(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _redundancy(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """Calls that ask again what is already known.
+
+    A call is redundant when an earlier call of the same tool with the same arguments has an answer
+    that still holds: it was no error (a retry is not redundant), and nothing in between may have
+    changed the world. A tool of unknown effect may have (declare it in `stepscope.toml`).
+
+    Aspects: `redundant_calls` share of calls; `.count`; `.identical` the same tool and arguments as
+    any earlier call, before those two rules; `.back_to_back` as the call just before (the
+    definition of trajectory-vs-outcome); `.near` a new question that brought an answer already had.
+    """
     exchanges = trajectory.exchanges
     made = agent_calls(trajectory)
     if not made:
@@ -185,7 +187,7 @@ def _measure_redundant_calls(
             "redundant_calls",
             len(redundant) / len(made),
             cites=tuple(repeat.step for repeat, _ in redundant),
-            reason=_reason(redundant),
+            reason=", ".join(f"{again.step} repeats {before.step}" for again, before in redundant),
         ),
         _count("count", [repeat for repeat, _ in redundant]),
         _count("identical", identical),
@@ -245,10 +247,4 @@ def _count(aspect: str, exchanges: list[Exchange]) -> Verdict:
     )
 
 
-def _reason(redundant: list[tuple[Exchange, Exchange]]) -> str:
-    return ", ".join(f"{again.step} repeats {before.step}" for again, before in redundant)
-
-
-REDUNDANT_CALLS = RuleMeasure(
-    "redundant_calls", "1", Scale(0.0, inf), ("effects",), _measure_redundant_calls
-)
+REDUNDANT_CALLS = RuleMeasure("redundant_calls", "1", Scale(0.0, inf), ("effects",), _redundancy)

@@ -61,9 +61,12 @@ def error_step(exchange: Exchange) -> int:
     return exchange.step if exchange.result_step is None else exchange.result_step
 
 
-def _measure_errors(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _errors(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """Tool errors, each with where the belief comes from: explicit flag, protocol or heuristic.
+
+    Only tool results count, paired with their calls. Where no result of a run says ok or error the
+    count is unmeasured, not 0.
+    """
     exchanges = trajectory.exchanges
     failed = failed_calls(trajectory)
     if not failed:
@@ -92,7 +95,7 @@ def _strongest(labels: list[str]) -> str:
     return min(labels, key=BELIEFS.index)
 
 
-ERRORS = RuleMeasure("errors", "1", Scale(0.0, inf, BELIEFS), (), _measure_errors)
+ERRORS = RuleMeasure("errors", "1", Scale(0.0, inf, BELIEFS), (), _errors)
 
 
 # What a tool says when the same call may well work the next time.
@@ -140,9 +143,19 @@ class Reaction(NamedTuple):
     reason: str
 
 
-def _measure_recovery(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _recovery(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """What the agent did about each tool error, the best of five that holds.
+
+    `recovered`: a later call with the same purpose (the same tool, or an alternative declared in
+    `stepscope.toml`) succeeds within two further calls. `replanned`: later still, or by another
+    tool of the same effect, a call about the same thing (at least half of the failed call's
+    arguments recur, or the tools differ only in what they look `_by_`) succeeds. `reported`: before
+    it changes anything else the agent tells the user of it, or escalates. `repeated`: within two
+    further calls the same call brings the same error. `ignored`: it went on as if it had worked.
+
+    Aspects: `recovery` share of errors recovered; `recovery.recovered` their count, to be pooled
+    over a fleet; per error one answer at the step of the error.
+    """
     exchanges = trajectory.exchanges
     if not failed_calls(trajectory):
         return _NO_ERRORS if has_known_status(exchanges) else _RECOVERY_WITHOUT_STATUS
@@ -181,12 +194,9 @@ def _answer(reaction: Reaction) -> Verdict:
     )
 
 
+@cached_with_facts
 def reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, Reaction]:
     """Return how the agent reacted to each failed exchange, by the index of the exchange."""
-    return cached_with_facts(trajectory, facts, "_reactions", _reactions_of)
-
-
-def _reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, Reaction]:
     steps, exchanges = trajectory.steps, trajectory.exchanges
     failed = [exchange.position for exchange in failed_calls(trajectory)]
     return {at: _react(steps, exchanges, at, facts) for at in failed}
@@ -269,5 +279,5 @@ def _next_entries(steps: Sequence[Step], error: Exchange) -> Iterator[Step]:
 
 
 RECOVERY = RuleMeasure(
-    "recovery", "1", Scale(0.0, inf, REACTIONS), ("alternatives", "effects"), _measure_recovery
+    "recovery", "1", Scale(0.0, inf, REACTIONS), ("alternatives", "effects"), _recovery
 )

@@ -192,20 +192,16 @@ class RunFigures(NamedTuple):
 
 
 class DeclaredConduct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the user declares in `stepscope.toml` about tools and conduct.
+    """What the user declares in `stepscope.toml` about tools and conduct."""
 
-    Attributes:
-        effects: tool -> what it does to the world; wins over what its name suggests.
-        alternatives: tool -> tools that serve the same purpose.
-        policy: rules that hold in every workflow.
-        workflows: workflow -> rules that hold there besides `policy`.
-        preconditions: workflow -> which tool needs which other first; "" for every workflow.
-    """
-
+    # tool -> what it does to the world; wins over what its name suggests
     effects: dict[str, Effect] = msgspec.field(default_factory=dict)
+    # tool -> tools that serve the same purpose
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    policy: tuple[PolicyRule, ...] = ()
+    policy: tuple[PolicyRule, ...] = ()  # rules that hold in every workflow
+    # workflow -> rules that hold there besides `policy`
     workflows: dict[str, tuple[PolicyRule, ...]] = msgspec.field(default_factory=dict)
+    # workflow -> which tool needs which other first; "" for every workflow
     preconditions: dict[str, tuple[Precondition, ...]] = msgspec.field(default_factory=dict)
 
 
@@ -267,24 +263,25 @@ MISSING = {
 }
 
 
+_figures = cached_on_run(figures)
 _ASPECTS = tuple(
     (f"efficiency.{figure}", Unmeasured("missing_input", MISSING[figure], f"efficiency.{figure}"))
     for figure in FIGURES
 )
 
 
-def _measure_efficiency(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _efficiency(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """What a run cost: steps, calls, tokens, USD, seconds; a field that the trace lacks is named.
+
+    What counts as each figure: `stepscope.model.trajectory.figures`.
+    """
     return [
         absent if value is None else Verdict(name, float(value))
-        for (name, absent), value in zip(
-            _ASPECTS, cached_on_run(trajectory, "_figures", figures), strict=True
-        )
+        for (name, absent), value in zip(_ASPECTS, _figures(trajectory), strict=True)
     ]
 
 
-EFFICIENCY = RuleMeasure("efficiency", "1", Scale(0.0, inf), (), _measure_efficiency)
+EFFICIENCY = RuleMeasure("efficiency", "1", Scale(0.0, inf), (), _efficiency)
 
 
 _NAMES = tuple(f"efficiency_ratio.{figure}" for figure in FIGURES)
@@ -301,12 +298,11 @@ _ZERO = tuple(
 )
 
 
-def _measure_efficiency_ratio(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _ratios(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """What a run cost against the median of its workflow's passing runs: 1 is the usual price."""
     medians = facts.medians if facts is not None else {}
     answers: list[Answer] = []
-    for at, value in enumerate(cached_on_run(trajectory, "_figures", figures)):
+    for at, value in enumerate(_figures(trajectory)):
         if value is None:
             answers.append(_NO_VALUE[at])
             continue
@@ -320,6 +316,4 @@ def _measure_efficiency_ratio(
     return answers
 
 
-EFFICIENCY_RATIO = RuleMeasure(
-    "efficiency_ratio", "1", Scale(0.0, inf), ("medians",), _measure_efficiency_ratio
-)
+EFFICIENCY_RATIO = RuleMeasure("efficiency_ratio", "1", Scale(0.0, inf), ("medians",), _ratios)

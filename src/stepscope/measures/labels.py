@@ -1,13 +1,4 @@
-"""Labels of steps, where rules can know: REDUNDANT and ERROR; all others are uncertain.
-
-REDUNDANT: every call of the step repeats one whose answer still holds (`redundant_calls`). ERROR: a
-call of the step failed, and not by bad luck that a retry would mend (a timeout, a rate limit). No
-rule claims PROGRESS or DETOUR: whether a step helped is for judges.
-
-Aspects: `step_labels` how many of the agent's steps have a label; `.errors`, `.redundant` counts;
-`.steps` how many steps the agent made, each cited: where a label could stand.
-Source of the labels: the categories of trajectory judges that label every step.
-"""
+"""Labels of steps, where rules can know: REDUNDANT and ERROR; all others are uncertain."""
 
 from __future__ import annotations
 
@@ -18,9 +9,9 @@ from stepscope.measures.calls import failed_calls, redundant_calls
 from stepscope.measures.errors import TRANSIENT, first_line
 from stepscope.measures.rule import RuleMeasure
 from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict
+from stepscope.model.records import STEP_LABELS_NAME
 from stepscope.values import Unmeasured
 
-STEP_LABELS_NAME = "step_labels"
 ERROR, REDUNDANT = LABELS = ("ERROR", "REDUNDANT")
 
 _NO_STEPS = tuple(
@@ -38,9 +29,19 @@ _NO_LABELS = (
 )
 
 
-def _measure_step_labels(
+def _step_labels(
     trajectory: Trajectory, case: Case | None, facts: Facts | None
 ) -> Iterable[Answer]:
+    """Labels of steps, where rules can know: REDUNDANT and ERROR; all others are uncertain.
+
+    REDUNDANT: every call of the step repeats one whose answer still holds (`redundant_calls`).
+    ERROR: a call of the step failed, and not by bad luck that a retry would mend (a timeout, a rate
+    limit). No rule claims PROGRESS or DETOUR: whether a step helped is for judges.
+
+    Aspects: `step_labels` how many of the agent's steps have a label; `.errors`, `.redundant`
+    counts; `.steps` how many steps the agent made, each cited: where a label could stand. Source of
+    the labels: the categories of trajectory judges that label every step.
+    """
     acted = tuple([step.index for step in trajectory.steps if step.actor == "agent"])
     if not acted:
         return _NO_STEPS
@@ -85,5 +86,5 @@ def _measure_step_labels(
 
 
 STEP_LABELS = RuleMeasure(
-    STEP_LABELS_NAME, "2", Scale(0.0, inf, LABELS), ("effects",), _measure_step_labels
+    STEP_LABELS_NAME, "2", Scale(0.0, inf, LABELS), ("effects",), _step_labels
 )

@@ -207,7 +207,11 @@ def _writes(
     for at, exchange in enumerate(made):
         name = exchange.call.name
         if escalates_to_person(name) and undone:
-            yield Suspicion(exchange.step, "gave_up", f"hands over before {_names(undone)}")
+            yield Suspicion(
+                exchange.step,
+                "gave_up",
+                f"hands over before {', '.join(dict.fromkeys(undone.values()))}",
+            )
         if effect_of(name, facts) != "write" or ends_run(name):
             continue
         yield Suspicion(exchange.step, "write", f"{name} changes the world")
@@ -221,10 +225,6 @@ def _writes(
             yield Suspicion(exchange.step, "wrong_write", reason)
         else:
             yield Suspicion(exchange.step, "other_write", f"{name}: nothing asks for this write")
-
-
-def _names(undone: dict[str, str]) -> str:
-    return ", ".join(dict.fromkeys(undone.values()))
 
 
 NAMES_A_STEP = frozenset({"decisive_step", "failure"})
@@ -447,7 +447,10 @@ def _code(steps: Sequence[Step]) -> Iterator[Suspicion]:
             yield Suspicion(before.index, "code", "writes code that the run builds on")
         if before.actor == "agent" and here.actor == "environment":
             if here.error is not None:
-                reason = f"what it ran fails: {_last_line(here)}"
+                # The last line that says something: where Python puts the error itself.
+                lines = [line.strip() for line in here.text.splitlines() if line.strip()]
+                raised = [line for line in lines if re.match(r"[\w.]+(?:Error|Exception)\b", line)]
+                reason = f"what it ran fails: {_cut((raised or lines or [''])[-1])}"
                 yield Suspicion(before.index, "failed", reason, (here.index,))
             elif EMPTY.search(here.text):
                 reason = "what it ran prints nothing"
@@ -477,13 +480,6 @@ def _works(step: Step) -> bool:
 
 def _figures(text: str) -> set[str]:
     return set((_ASCII_FIGURE if text.isascii() else _FIGURE).findall(text))
-
-
-def _last_line(step: Step) -> str:
-    """The last line that says something: where Python puts the error itself."""
-    lines = [line.strip() for line in step.text.splitlines() if line.strip()]
-    raised = [line for line in lines if re.match(r"[\w.]+(?:Error|Exception)\b", line)]
-    return _cut((raised or lines or [""])[-1])
 
 
 def _quote(text: str, match: re.Match[str]) -> str:
@@ -543,9 +539,15 @@ def _end(trajectory: Trajectory) -> Iterator[Suspicion]:
         yield Suspicion(last.index, "end", "the agent's last step, and the run failed")
 
 
-def _measure_localise(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _localise(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """One ranked list of suspicious steps for a failed run, each with its evidence; no judge.
+
+    Per-step answers: value = the step's share of the suspicion of all the agent's steps, label =
+    the strongest kind of evidence there, reason = everything found there. Whole run: how many steps
+    are named. A reading order: how often the first is the one that people name is measured by
+    `python -m bars.localise` and told in docs/explanation/localise.md. Refused: runs that did not
+    fail.
+    """
     if trajectory.outcome.status != "fail":
         return _PASSED if trajectory.outcome.status == "pass" else _UNKNOWN
     ranked = find_suspects(trajectory, case, facts)[:LONGEST_LIST]
@@ -571,5 +573,5 @@ LOCALISE = RuleMeasure(
     "1",
     Scale(0.0, inf, KINDS),
     ("alternatives", "effects", "positions"),
-    _measure_localise,
+    _localise,
 )

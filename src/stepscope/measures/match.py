@@ -39,12 +39,10 @@ def equal_json(a: Json, b: Json, tolerance: float = 0.0) -> bool:
 
     Numbers may differ by `tolerance`, relative to the larger or absolute, whichever allows more.
 
-    >>> (
-    ...     equal_json({"x": [1, 2]}, {"x": [1.0, 2]}),
-    ...     equal_json(True, 1),
-    ...     equal_json(100, 101, tolerance=0.01),
-    ... )
-    (True, False, True)
+    >>> equal_json({"x": [1, 2]}, {"x": [1.0, 2]}), equal_json(True, 1)
+    (True, False)
+    >>> equal_json(100, 101, tolerance=0.01)
+    True
     """
     if tolerance:
         return _close(a, b, tolerance)
@@ -310,9 +308,15 @@ _EMPTY_RECALL = Unmeasured("undefined", "the reference is empty", "match.recall"
 _EMPTY_LCS = Unmeasured("undefined", "the reference is empty", "match.lcs")
 
 
-def _measure_match(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _match(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """Calls against a reference: how many pair up, and in which of five senses they match.
+
+    Modes: `strict` (same calls, same order), `unordered` (same calls), `in_order` (every reference
+    call in order, others between), `superset` (every reference call, others too), `subset` (nothing
+    beyond the reference). `exact` is `strict` and `any_order` is `superset`, as other tools name
+    them. Partial credit: precision and recall of a largest matching, F1, longest common
+    subsequence.
+    """
     if case is None or case.reference is None:
         return _NO_REFERENCE
     exchanges = agent_calls(trajectory)
@@ -346,4 +350,4 @@ def _credit(found: CallComparison, cites: tuple[int, ...]) -> tuple[Answer, ...]
     )
 
 
-MATCH = RuleMeasure("match", "1", Scale(0.0, 1.0, ("match", "no_match")), (), _measure_match)
+MATCH = RuleMeasure("match", "1", Scale(0.0, 1.0, ("match", "no_match")), (), _match)

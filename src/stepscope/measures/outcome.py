@@ -20,9 +20,8 @@ _UNKNOWN_OUTCOME = (
 )
 
 
-def _measure_outcome(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _outcome(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """Did it work: the environment's check, the recorded reward or a person's label; says which."""
     outcome = trajectory.outcome
     if outcome.status == "unknown":
         return _UNKNOWN_OUTCOME
@@ -35,7 +34,7 @@ def _measure_outcome(
     return (Verdict("outcome", value, outcome.status, reason=said),)
 
 
-OUTCOME = RuleMeasure("outcome", "1", Scale(0.0, 1.0, ("pass", "fail")), (), _measure_outcome)
+OUTCOME = RuleMeasure("outcome", "1", Scale(0.0, 1.0, ("pass", "fail")), (), _outcome)
 
 
 _NO_CASE = tuple(
@@ -87,10 +86,11 @@ def subgoal_calls(case: Case, trajectory: Trajectory) -> list[int | None]:
 def _reached(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
     """Return for each sub-goal the calls that satisfy it, and the one that it takes."""
     if case is trajectory.case:
-        return cached_on_run(trajectory, "_reached", _reached_of_its_own)
+        return _reached_of_its_own(trajectory)
     return _matched(case, trajectory)
 
 
+@cached_on_run
 def _reached_of_its_own(trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
     assert trajectory.case is not None
     return _matched(trajectory.case, trajectory)
@@ -122,38 +122,42 @@ def find_other_writes(
     ]
 
 
-def _measure_subgoals(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _subgoals(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """Sub-goals reached, in which order, what else was written, and what the user was told.
+
+    A sub-goal is a predicate on calls: the tool, at least these arguments, and an answer that is no
+    error. Each sub-goal takes a call of its own (a largest matching), so two refunds need two
+    calls, and a third refund is a write that nothing asked for.
+
+    Aspects: `subgoals` share reached, `.reached` and `.total` counts (so that a fleet's share can
+    be pooled), `.order`, `.other_writes`, `.outputs`.
+    """
     if case is None:
         return _NO_CASE
     exchanges = agent_calls(trajectory)
     options, pairs = _reached(case, trajectory)
     goals = _NO_SUBGOALS
     if options:
-        goals = (*_shares(case, exchanges, pairs), _order(case, exchanges, options))
+        total, missed = len(pairs), pairs.count(None)
+        n_reached = total - missed
+        cites = tuple(sorted({exchanges[at].step for at in pairs if at is not None}))
+        reason = f"{n_reached} of {total}"
+        if missed:
+            names = (g.name for g, at in zip(case.subgoals, pairs, strict=True) if at is None)
+            reason += f"; missed {', '.join(names)}"
+        label = "all" if not missed else "some" if n_reached else "none"
+        goals = (
+            *(
+                Verdict("subgoals", n_reached / total, label, cites=cites, reason=reason),
+                Verdict("subgoals.reached", float(n_reached)),
+                Verdict("subgoals.total", float(total)),
+            ),
+            _order(case, exchanges, options),
+        )
     return (
         *goals,
         _others(case, find_other_writes(trajectory, pairs, facts)),
         _told(trajectory, case) if case.outputs else _NO_OUTPUTS,
-    )
-
-
-def _shares(
-    case: Case, exchanges: Sequence[Exchange], pairs: Sequence[int | None]
-) -> tuple[Answer, ...]:
-    total, missed = len(pairs), pairs.count(None)
-    n_reached = total - missed
-    cites = tuple(sorted({exchanges[at].step for at in pairs if at is not None}))
-    reason = f"{n_reached} of {total}"
-    if missed:
-        names = (g.name for g, at in zip(case.subgoals, pairs, strict=True) if at is None)
-        reason += f"; missed {', '.join(names)}"
-    label = "all" if not missed else "some" if n_reached else "none"
-    return (
-        Verdict("subgoals", n_reached / total, label, cites=cites, reason=reason),
-        Verdict("subgoals.reached", float(n_reached)),
-        Verdict("subgoals.total", float(total)),
     )
 
 
@@ -238,7 +242,7 @@ SUBGOALS = RuleMeasure(
     "1",
     Scale(0.0, inf, ("all", "some", "none", "kept", "broken")),
     (),
-    _measure_subgoals,
+    _subgoals,
 )
 
 
@@ -255,9 +259,17 @@ _UNKNOWN_ENDING = (
 _WELL = (Verdict("termination", label="stopped_well"),)
 
 
-def _measure_termination(
+def _termination(
     trajectory: Trajectory, case: Case | None, facts: Facts | None
 ) -> Iterable[Answer]:
+    """Whether the run stopped at the right time, measured against its case.
+
+    `limit`: it did not stop by itself; the trace says so, or it ends on a tool result that the
+    agent never answered (unless the tool is one that ends a run). `too_early`: something of the
+    case was undone when it stopped. `too_late`: everything was done and it wrote on.
+    `stopped_well`: neither. Without a case a recorded pass counts as stopped well; else nobody
+    knows, and it is unmeasured.
+    """
     cut = _cut(trajectory)
     if cut is not None:
         last = (trajectory.steps[-1].index,) if trajectory.steps else ()
@@ -284,7 +296,7 @@ def _after(
     late = [
         write
         for write in find_other_writes(trajectory, pairs, facts)
-        if write.position > _place(made, done)
+        if write.position > (made[done].position if done >= 0 else -1)
     ]
     if not late:
         return _WELL
@@ -301,10 +313,6 @@ def _after(
     )
 
 
-def _place(made: tuple[Exchange, ...], at: int) -> int:
-    return made[at].position if at >= 0 else -1
-
-
 def _cut(trajectory: Trajectory) -> str | None:
     """Return what ended the run from outside, as recorded or as its last step shows."""
     said = trajectory.termination
@@ -319,6 +327,4 @@ def _cut(trajectory: Trajectory) -> str | None:
     return f"ends on the result of {last.call.name}, which the agent never answered"
 
 
-TERMINATION = RuleMeasure(
-    "termination", "1", Scale(0.0, 0.0, ENDINGS), ("effects",), _measure_termination
-)
+TERMINATION = RuleMeasure("termination", "1", Scale(0.0, 0.0, ENDINGS), ("effects",), _termination)

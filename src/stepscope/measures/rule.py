@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict
+from stepscope.model.records import UNCERTAIN
 
 Run = Callable[[Trajectory, Case | None, Facts | None], Iterable[Answer]]
 
@@ -58,8 +60,8 @@ def one_a_step(answers: Sequence[Verdict], pick: Callable[[list[str]], str]) -> 
     return merged
 
 
-CORRECT, INCORRECT, UNCERTAIN = AXIS_LABELS = ("correct", "incorrect", "uncertain")
-AXIS_SCALE = Scale(0.0, 0.0, AXIS_LABELS)
+CORRECT, INCORRECT = "correct", "incorrect"
+AXIS_SCALE = Scale(0.0, 0.0, (CORRECT, INCORRECT, UNCERTAIN))
 
 
 class AxisFault(NamedTuple):
@@ -98,22 +100,31 @@ def faultless_answer(
 T = TypeVar("T")
 
 
-def cached_on_run(trajectory: Trajectory, name: str, make: Callable[[Trajectory], T]) -> T:
-    """Return what `make` says of a run; `name` is its own among all who ask."""
-    kept: T | None = trajectory.__dict__.get(name)
-    if kept is None:
-        kept = trajectory.__dict__[name] = make(trajectory)
-    return kept
+def cached_on_run(make: Callable[[Trajectory], T]) -> Callable[[Trajectory], T]:
+    """Keep what a function says of a run on the run itself, for all measures that ask."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    @wraps(make)
+    def cached(trajectory: Trajectory) -> T:
+        kept: T | None = trajectory.__dict__.get(name)
+        if kept is None:
+            kept = trajectory.__dict__[name] = make(trajectory)
+        return kept
+
+    return cached
 
 
 def cached_with_facts(
-    trajectory: Trajectory,
-    facts: Facts | None,
-    name: str,
     make: Callable[[Trajectory, Facts | None], T],
-) -> T:
-    """Return what `make` says of a run and facts; other facts are asked about anew."""
-    kept: tuple[Facts | None, T] | None = trajectory.__dict__.get(name)
-    if kept is None or kept[0] is not facts:
-        kept = trajectory.__dict__[name] = (facts, make(trajectory, facts))
-    return kept[1]
+) -> Callable[[Trajectory, Facts | None], T]:
+    """Keep what a function says of a run and facts on the run; other facts are asked about anew."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    @wraps(make)
+    def cached(trajectory: Trajectory, facts: Facts | None) -> T:
+        kept: tuple[Facts | None, T] | None = trajectory.__dict__.get(name)
+        if kept is None or kept[0] is not facts:
+            kept = trajectory.__dict__[name] = (facts, make(trajectory, facts))
+        return kept[1]
+
+    return cached

@@ -21,72 +21,43 @@ ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 
 
 class Media(msgspec.Struct, frozen=True, kw_only=True):
-    """An image that goes with a request.
+    """An image that goes with a request."""
 
-    Attributes:
-        content_type: as its bytes say it.
-        data: its bytes, base64.
-        sha256: of its bytes.
-        words: the line of ours before it, which says whose it is.
-    """
-
-    content_type: ImageType
-    data: str
-    sha256: str
-    words: str = ""
+    content_type: ImageType  # as its bytes say it
+    data: str  # its bytes, base64
+    sha256: str  # of its bytes
+    words: str = ""  # the line of ours before it, which says whose it is
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One question to one model.
+    """One question to one model."""
 
-    Attributes:
-        system: the rubric and how to answer; never text of a trace.
-        context: the trace as fenced data; the same for all axes of a run, so that it is cached.
-        media: images of that trace, after the context and before the question.
-        question: what is asked of that context, last.
-        schema_name: name of the schema, letters and underscores.
-        schema: JSON schema of the answer; every field required, no others allowed.
-        max_output_tokens: where the answer is cut off.
-        temperature: of sampling; None leaves the provider's.
-        seed: where the provider takes one.
-        extra: further parameters of the provider, from the user's configuration alone.
-    """
-
-    system: str
-    context: str
-    question: str
-    schema_name: str
-    schema: dict[str, Json]
-    max_output_tokens: int = 2_048
-    temperature: float | None = None
-    seed: int | None = None
+    system: str  # the rubric and how to answer; never text of a trace
+    context: str  # the trace as fenced data; the same for all axes of a run, so that it is cached
+    question: str  # what is asked of that context, last
+    schema_name: str  # name of the schema, letters and underscores
+    schema: dict[str, Json]  # JSON schema of the answer; every field required, no others allowed
+    max_output_tokens: int = 2_048  # where the answer is cut off
+    temperature: float | None = None  # of sampling; None leaves the provider's
+    seed: int | None = None  # where the provider takes one
+    # further parameters of the provider, from the user's configuration alone
     extra: dict[str, Json] = msgspec.field(default_factory=dict)
-    media: tuple[Media, ...] = ()
+    media: tuple[Media, ...] = ()  # images of that trace, after the context and before the question
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back, whole.
+    """What came back, whole."""
 
-    Attributes:
-        text: the answer's text as the model wrote it, at most the byte cap of a reply.
-        stop: why the model stopped.
-        structure: how structured output was asked for.
-        usage: tokens; the input total includes what was cached. None where the provider says none.
-        model: the snapshot that answered, as the provider names it.
-        request_id: the provider's, for its support; "" where there is none.
-        seconds: from sending to the last byte, on the monotonic clock.
-        raw: the bytes of the reply, as received.
-        headers: rate limits and the like, names in lower case; never credentials.
-    """
-
-    text: str
-    stop: Stop
-    structure: Structure
+    text: str  # the answer's text as the model wrote it, at most the byte cap of a reply
+    stop: Stop  # why the model stopped
+    structure: Structure  # how structured output was asked for
+    # tokens; the input total includes what was cached. None where the provider says none.
     usage: Usage | None = None
-    model: str = ""
-    request_id: str = ""
-    seconds: float = 0.0
-    raw: bytes = b""
+    model: str = ""  # the snapshot that answered, as the provider names it
+    request_id: str = ""  # the provider's, for its support; "" where there is none
+    seconds: float = 0.0  # from sending to the last byte, on the monotonic clock
+    raw: bytes = b""  # the bytes of the reply, as received
+    # rate limits and the like, names in lower case; never credentials
     headers: dict[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -107,21 +78,14 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a judge model is and what opens it, as the operator configured it.
+    """Where a judge model is and what opens it, as the operator configured it."""
 
-    Attributes:
-        name: provider, slash, model.
-        base_url: its address, without a slash at its end.
-        key: what opens it; "" where it needs none. Never part of a message or a `repr`.
-        own: whether the address is the provider's own, not one that speaks its protocol.
-        structure: how structured output is asked for; None finds out.
-    """
-
-    name: str
-    base_url: str
+    name: str  # provider, slash, model
+    base_url: str  # its address, without a slash at its end
+    # what opens it; "" where it needs none. Never part of a message or a `repr`.
     key: str = field(default="", repr=False)
-    own: bool = False
-    structure: Structure | None = None
+    own: bool = False  # whether the address is the provider's own, not one that speaks its protocol
+    structure: Structure | None = None  # how structured output is asked for; None finds out
 
     @property
     def model(self) -> str:

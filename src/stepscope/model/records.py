@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.model.trajectory import Usage
-from stepscope.values import Unmeasured
+from stepscope.values import Estimate, Unmeasured
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False, tag="verdict", omit_defaults=True):
@@ -24,6 +24,8 @@ class Verdict(msgspec.Struct, frozen=True, gc=False, tag="verdict", omit_default
 
 
 Answer = Verdict | Unmeasured
+# A number with its interval, or why there is none.
+Figure = Estimate | Unmeasured
 
 
 class Record(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -55,6 +57,18 @@ class Scale(msgspec.Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
 
+# Families of records that are no model's: deterministic measures, people, files from elsewhere.
+RULES, HUMAN, IMPORTED = "rules", "human", "imported"
+# Labels that commit to nothing.
+UNCERTAIN, NOT_APPLICABLE = NEUTRAL = ("uncertain", "not_applicable")
+# The measure of labels of steps.
+STEP_LABELS_NAME = "step_labels"
+# Families of records that are no model's: deterministic measures, people, files from elsewhere.
+RULES, HUMAN, IMPORTED = "rules", "human", "imported"
+# Labels that commit to nothing.
+UNCERTAIN, NOT_APPLICABLE = NEUTRAL = ("uncertain", "not_applicable")
+# The measure of labels of steps.
+STEP_LABELS_NAME = "step_labels"
 # Records of judges have measure names of their own, beside the rules' of the same rubric.
 JUDGE_PREFIX = "judge."
 # But scores of single steps are what curves are made of, whoever gives them.

@@ -204,20 +204,15 @@ class PolicyRule(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defau
 
 
 class Precondition(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A call of `tool` needs a success of `after` before it.
+    """A call of `tool` needs a success of `after` before it."""
 
-    Attributes:
-        tool: what may not come first.
-        after: what must have succeeded before.
-        by: the argument that both must have in common (`order_id`); None: any call of `after` does.
-        support: passing runs that `tool` succeeded in; None where the user declared the rule.
-        kept: share of those in which `after` had succeeded before; None where declared.
-    """
-
-    tool: str
-    after: str
+    tool: str  # what may not come first
+    after: str  # what must have succeeded before
+    # the argument that both must have in common (`order_id`); None: any call of `after` does
     by: str | None = None
+    # passing runs that `tool` succeeded in; None where the user declared the rule
     support: int | None = None
+    # share of those in which `after` had succeeded before; None where declared
     kept: float | None = None
 
 
@@ -248,30 +243,23 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
 
 
 class Facts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What measures learn from a fleet, as a value; one hash a table.
+    """What measures learn from a fleet, as a value; one hash a table."""
 
-    Attributes:
-        workflow: the runs that the tables were fitted from belong to it.
-        n_runs: how many runs were looked at.
-        medians: figure ("steps", "calls", "tokens", "cost_usd", "seconds") -> median of passing
-            runs, in the figure's unit.
-        n_passing: passing runs behind `medians`.
-        effects: tool -> effect, as *declared* by the user; `effect()` infers the others from names.
-        alternatives: tool -> tools that serve the same purpose, as declared.
-        positions: place in a run -> how many of people's labels name a step there
-            (`stepscope.measures.localise`); empty without labels.
-        policy: rules of conduct, as declared.
-        preconditions: which tool needs which other before it: declared, or mined from passing runs.
-    """
-
-    workflow: str = ""
-    n_runs: int = 0
+    workflow: str = ""  # the runs that the tables were fitted from belong to it
+    n_runs: int = 0  # how many runs were looked at
+    # figure ("steps", "calls", "tokens", "cost_usd", "seconds") -> median of passing runs, in the
+    # figure's unit
     medians: dict[str, float] = msgspec.field(default_factory=dict)
-    n_passing: int = 0
+    n_passing: int = 0  # passing runs behind `medians`
+    # tool -> effect, as *declared* by the user; `effect()` infers the others from names
     effects: dict[str, Effect] = msgspec.field(default_factory=dict)
+    # tool -> tools that serve the same purpose, as declared
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    policy: tuple[PolicyRule, ...] = ()
+    policy: tuple[PolicyRule, ...] = ()  # rules of conduct, as declared
+    # which tool needs which other before it: declared, or mined from passing runs
     preconditions: tuple[Precondition, ...] = ()
+    # place in a run -> how many of people's labels name a step there
+    # (`stepscope.measures.localise`); empty without labels
     positions: dict[str, int] = msgspec.field(default_factory=dict)
 
     def hash_of(self, tables: Iterable[str]) -> str:
@@ -311,25 +299,15 @@ class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
 
 
 class StepScore(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A score that somebody gave to a step of a run, as a file says it.
+    """A score that somebody gave to a step of a run, as a file says it."""
 
-    Attributes:
-        step: index of the step.
-        value: 0 to 1; None where the step was looked at and not scored.
-        judge: who gave it; "" where the file does not say.
-        repeat: which scoring of this step by this judge, from 0.
-        latency_s: seconds that the step took, where the file says it.
-        cost_usd: what the step cost, where the file says it.
-        reason: why, and what else the file says of the score.
-    """
-
-    step: int
-    value: float | None
-    judge: str = ""
-    repeat: int = 0
-    latency_s: float | None = None
-    cost_usd: float | None = None
-    reason: str = ""
+    step: int  # index of the step
+    value: float | None  # 0 to 1; None where the step was looked at and not scored
+    judge: str = ""  # who gave it; "" where the file does not say
+    repeat: int = 0  # which scoring of this step by this judge, from 0
+    latency_s: float | None = None  # seconds that the step took, where the file says it
+    cost_usd: float | None = None  # what the step cost, where the file says it
+    reason: str = ""  # why, and what else the file says of the score
 
 
 class Warn(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -422,7 +400,30 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         still open; without any id, results are taken in order. Replayed steps are copies of what
         the agent did earlier and make no exchange.
         """
-        return tuple(_pair(self.steps))
+        made: list[tuple[int, ToolCall]] = []
+        answers: dict[int, tuple[int | None, ToolResult | None]] = {}
+        open_ids: dict[str, list[int]] = {}
+        nameless: list[int] = []
+        for step in self.steps:
+            calls, results = step.calls, step.results
+            if not (calls or results) or step.replayed:
+                continue
+            for call in calls:
+                if call.id is None:
+                    nameless.append(len(made))
+                else:
+                    open_ids.setdefault(call.id, []).append(len(made))
+                made.append((step.index, call))
+            for result in results:
+                waiting = nameless if result.call_id is None else open_ids.get(result.call_id)
+                if waiting:
+                    at = waiting.pop(0 if result.call_id is None else -1)
+                    answers[at] = (step.index, result)
+        exchanges: list[Exchange] = []
+        for at, (step_at, call) in enumerate(made):
+            answered_at, answer = answers.get(at, _NO_ANSWER)
+            exchanges.append(Exchange(at, step_at, call, answered_at, answer, call_key(call)))
+        return tuple(exchanges)
 
 
 def call_key(call: ToolCall) -> str:
@@ -435,33 +436,6 @@ def call_key(call: ToolCall) -> str:
     if call.parse_error is not None:
         return f"{call.name}\0{call.raw}"
     return f"{call.name}\0{_canonical(call.arguments).decode()}"
-
-
-def _pair(steps: tuple[Step, ...]) -> list[Exchange]:
-    made: list[tuple[int, ToolCall]] = []
-    answers: dict[int, tuple[int | None, ToolResult | None]] = {}
-    open_ids: dict[str, list[int]] = {}
-    nameless: list[int] = []
-    for step in steps:
-        calls, results = step.calls, step.results
-        if not (calls or results) or step.replayed:
-            continue
-        for call in calls:
-            if call.id is None:
-                nameless.append(len(made))
-            else:
-                open_ids.setdefault(call.id, []).append(len(made))
-            made.append((step.index, call))
-        for result in results:
-            waiting = nameless if result.call_id is None else open_ids.get(result.call_id)
-            if waiting:
-                at = waiting.pop(0 if result.call_id is None else -1)
-                answers[at] = (step.index, result)
-    exchanges: list[Exchange] = []
-    for at, (step_at, call) in enumerate(made):
-        answered_at, answer = answers.get(at, _NO_ANSWER)
-        exchanges.append(Exchange(at, step_at, call, answered_at, answer, call_key(call)))
-    return exchanges
 
 
 class Figures(NamedTuple):

@@ -33,7 +33,7 @@ from stepscope.report.words import (
 )
 from stepscope.safety.redact import Redactor, redact_json
 from stepscope.safety.text import visible_line
-from stepscope.shape.names import HEALTHY
+from stepscope.shape.types import HEALTHY
 from stepscope.store import Store
 from stepscope.values import Estimate, Unmeasured
 

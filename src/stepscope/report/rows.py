@@ -22,7 +22,7 @@ from stepscope.report.types import NO_CURVES, CurveSource, Shapes
 from stepscope.report.words import ALSO_READ, AXES, MEASURES, NOT_SCORED, UNCERTAIN
 from stepscope.shape.classifier import classify_ragged
 from stepscope.shape.fleet import prevalence
-from stepscope.shape.names import SHAPES, UNRESOLVED
+from stepscope.shape.types import SHAPES, UNRESOLVED
 from stepscope.shape.types import ShapeBatch
 from stepscope.shape.weights import gate_failed
 from stepscope.store.columns import (

@@ -15,7 +15,7 @@ import msgspec
 from stepscope.errors import UsageError
 from stepscope.gates.types import GateOutcome, GateReport
 from stepscope.report.panel_types import Panels
-from stepscope.shape.names import ShapeLabel, ShapeName
+from stepscope.shape.types import ShapeLabel, ShapeName
 from stepscope.values import Decision, Estimate, Unmeasured
 
 CurveSource = Literal[

@@ -13,7 +13,6 @@ Source: Tribbia, the two ARC articles; thresholds .20, .10, -.12, .15 are theirs
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -21,14 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.shape.names import (
+from stepscope.shape.types import (
     EARLY_COLLAPSE,
     HEALTHY,
     LATE_DRIFT,
     RECOVERY,
+    SHAPES,
     STEADY_DEGRADATION,
     ShapeName,
 )
+from stepscope.stats.sample import Bools, Floats
 from stepscope.values import Unmeasured
 
 CLIFF = 0.20  # a dip is a fall of more than this from one step to the next
@@ -42,8 +43,6 @@ COST_RATIO = 1.4
 DROP = 0.20
 FEWEST = 3
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int8]
 
 # Floats of a block: 1/8 MiB, so that a block and its masks stay in the second-level cache.
@@ -61,18 +60,7 @@ def v3(scores: Sequence[float]) -> ShapeName | Unmeasured:
     >>> v3([0.90, 0.91, 0.88, 0.60, 0.55, 0.58, 0.61, 0.62, 0.60, 0.58])
     'early_collapse'
     """
-    refused = _refused(scores)
-    if refused is not None:
-        return refused
-    s, third = list(scores), len(scores) // 3
-    early, mid, late = _mean(s[:third]), _mean(s[third : 2 * third]), _mean(s[2 * third :])
-    if _recovers(s):
-        return "recovery"
-    if early - mid > GAP and early - late > GAP:
-        return "early_collapse"
-    if (s[-1] - s[2 * third]) / max(len(s) - 2 * third - 1, 1) < SLOPE_V3:
-        return "late_drift"
-    return "steady_degradation" if s[0] - s[-1] > SLIDE else "healthy"
+    return _refused(scores) or SHAPES[v3_many(np.array([scores], np.float64))[0]]
 
 
 def v2(scores: Sequence[float]) -> ShapeName | Unmeasured:
@@ -84,13 +72,7 @@ def v2(scores: Sequence[float]) -> ShapeName | Unmeasured:
     >>> v2([0.88, 0.90, 0.85, 0.40, 0.38, 0.72, 0.85, 0.87, 0.86, 0.89])
     'early_collapse'
     """
-    refused = _refused(scores)
-    if refused is not None:
-        return refused
-    s, third = list(scores), len(scores) // 3
-    if _mean(s[:third]) - _mean(s[third : 2 * third]) > GAP:
-        return "early_collapse"
-    return _after_early(s)
+    return _refused(scores) or SHAPES[v2_many(np.array([scores], np.float64))[0]]
 
 
 def v1(scores: Sequence[float]) -> ShapeName | Unmeasured:
@@ -103,13 +85,7 @@ def v1(scores: Sequence[float]) -> ShapeName | Unmeasured:
     >>> v1([0.90, 0.91, 0.88, 0.60, 0.55, 0.58, 0.61, 0.62, 0.60, 0.58])
     'steady_degradation'
     """
-    refused = _refused(scores)
-    if refused is not None:
-        return refused
-    s, third = list(scores), len(scores) // 3
-    if (s[third - 1] - s[0]) / third < SLOPE_V1:
-        return "early_collapse"
-    return _after_early(s)
+    return _refused(scores) or SHAPES[v1_many(np.array([scores], np.float64))[0]]
 
 
 def v3_many(scores: Floats) -> Codes:
@@ -156,8 +132,8 @@ def signals_per_step(
     return tuple(
         (scores[i - 1] - scores[i] > DROP)
         + (start - scores[i] > DROP)
-        + (latency_ms is not None and _ratio(latency_ms, i) > LATENCY_RATIO)
-        + (token_cost is not None and _ratio(token_cost, i) > COST_RATIO)
+        + (latency_ms is not None and latency_ms[i] / latency_ms[i - 1] > LATENCY_RATIO)
+        + (token_cost is not None and token_cost[i] / token_cost[i - 1] > COST_RATIO)
         for i in range(1, len(scores))
     )
 
@@ -201,33 +177,11 @@ def find_break_point_many(scores: Floats) -> npt.NDArray[np.int64]:
     return np.asarray(1 + np.argmax(fell.astype(np.int8) + below, axis=0), np.int64)
 
 
-def _after_early(s: list[float]) -> ShapeName:
-    """V1 and V2 once no early collapse is found."""
-    late = s[2 * (len(s) // 3) :]
-    if (late[-1] - late[0]) / len(late) < SLOPE_V1:
-        return "late_drift"
-    if _recovers(s):
-        return "recovery"
-    return "steady_degradation" if s[0] - s[-1] > SLIDE else "healthy"
-
-
-def _recovers(s: list[float]) -> bool:
-    """Say whether the run ends above its first cliff; above itself the last step never is."""
-    for before, dip in itertools.pairwise(s):
-        if dip < before - CLIFF:
-            return s[-1] > dip + CLIMB
-    return False
-
-
 def _mean(s: list[float]) -> float:
     total = 0.0
     for score in s:
         total += score
     return total / len(s)
-
-
-def _ratio(values: Sequence[float], i: int) -> float:
-    return values[i] / values[i - 1]
 
 
 def _refused(scores: Sequence[float]) -> Unmeasured | None:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from stepscope.errors import DataError
 from stepscope.shape.classifier import DECLARED, classify
 from stepscope.shape.posterior import shortest_run
-from stepscope.shape.types import Bools, Floats
+from stepscope.stats.sample import Bools, Floats
 from stepscope.values import Unmeasured
 
 # Values needed for a median and a spread of a run.
@@ -34,19 +34,12 @@ LEAST, MOST = -1.0, 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpikeModel:
-    """How a source behaves at a break and elsewhere; all on the natural log of value / median.
+    """How a source behaves at a break and elsewhere; all on the natural log of value / median."""
 
-    Attributes:
-        at_break: share of breaks at which the source spikes.
-        elsewhere: share of other steps at which it spikes.
-        height: mean height of a spike.
-        spread: standard deviation of that height.
-    """
-
-    at_break: float
-    elsewhere: float
-    height: float
-    spread: float
+    at_break: float  # share of breaks at which the source spikes
+    elsewhere: float  # share of other steps at which it spikes
+    height: float  # mean height of a spike
+    spread: float  # standard deviation of that height
 
     def __post_init__(self) -> None:
         """Refuse what is no share, no height or no spread.
@@ -134,28 +127,19 @@ Column = Sequence[float | None] | npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Break:
-    """Where a run broke, steps counted from 0 over all its steps.
+    """Where a run broke, steps counted from 0 over all its steps."""
 
-    Attributes:
-        probability: one entry a step; with `none` they sum to 1.
-        none: probability of no break. Healthy runs and steady declines have none.
-        step: the most probable step; None where no break is more probable than a break.
-        first: first step of the shortest run of steps that holds 90 % of the probability, given
-            that there is a break; None with `step`.
-        last: last step of that run.
-        watch: steps where latency or cost spike and the score holds.
-        sources: what was used: "scores", and "latency" and "cost" where they had values.
-        unmodelled: no shape fits the scores: none of this is to be relied on.
-    """
-
-    probability: tuple[float, ...]
-    none: float
-    step: int | None
+    probability: tuple[float, ...]  # one entry a step; with `none` they sum to 1
+    none: float  # probability of no break. Healthy runs and steady declines have none.
+    step: int | None  # the most probable step; None where no break is more probable than a break
+    # first step of the shortest run of steps that holds 90 % of the probability, given that there
+    # is a break; None with `step`
     first: int | None
-    last: int | None
-    watch: tuple[int, ...]
+    last: int | None  # last step of that run
+    watch: tuple[int, ...]  # steps where latency or cost spike and the score holds
+    # what was used: "scores", and "latency" and "cost" where they had values
     sources: tuple[str, ...]
-    unmodelled: bool
+    unmodelled: bool  # no shape fits the scores: none of this is to be relied on
 
 
 def break_point(
@@ -175,7 +159,6 @@ def break_point(
         latency: n durations in any unit, None where missing; 0 or less says nothing.
         cost: n costs or token counts, likewise.
         sigma: noise of a score, see `classify`.
-        quantum: step between the values that the judge can give.
         latency_spikes: how latency behaves at breaks and elsewhere.
         cost_spikes: how cost does. The defaults of both were chosen near the simulator on which
             their gain is shown, so that the gain is optimistic.
@@ -213,25 +196,17 @@ def break_point(
 
 
 def fuse_signals(
+    # shape (n,), as `Shape.break_` has it; what is missing to 1 is "no break"
     probability: Sequence[float],
-    scores: Column,
+    scores: Column,  # the n scores, for the steps to watch
     *,
-    latency: Column | None = None,
-    cost: Column | None = None,
-    latency_spikes: SpikeModel = LATENCY,
-    cost_spikes: SpikeModel = COST,
-    unmodelled: bool = False,
+    latency: Column | None = None,  # see `break_point`
+    cost: Column | None = None,  # see `break_point`
+    latency_spikes: SpikeModel = LATENCY,  # see `break_point`
+    cost_spikes: SpikeModel = COST,  # see `break_point`
+    unmodelled: bool = False,  # handed on
 ) -> Break:
     """Return what latency and cost add to a posterior of the break step from scores.
-
-    Args:
-        probability: shape (n,), as `Shape.break_` has it; what is missing to 1 is "no break".
-        scores: the n scores, for the steps to watch.
-        latency: see `break_point`.
-        cost: see `break_point`.
-        latency_spikes: see `break_point`.
-        cost_spikes: see `break_point`.
-        unmodelled: handed on.
 
     Raises:
         DataError: see `break_point`.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,6 @@ from stepscope.shape.likelihood import (
     weigh_templates,
     weigh_templates_by_sigma,
 )
-from stepscope.shape.names import HEALTHY, RECOVERY, SHAPES, UNRESOLVED, ShapeName
 from stepscope.shape.posterior import (
     COMPOUND_LOG_FACTOR,
     LOW,
@@ -44,7 +43,18 @@ from stepscope.shape.posterior import (
     suspicious,
 )
 from stepscope.shape.templates import SHORTEST, pool_steps
-from stepscope.shape.types import Bools, BreakSteps, CredibleInterval, Floats, Shape, ShapeBatch
+from stepscope.shape.types import (
+    HEALTHY,
+    RECOVERY,
+    SHAPES,
+    UNRESOLVED,
+    BreakSteps,
+    CredibleInterval,
+    Shape,
+    ShapeBatch,
+    ShapeName,
+)
+from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.values import Unmeasured
 
 # Below this probability of the best shape the label is "unresolved".
@@ -211,63 +221,34 @@ Codes = npt.NDArray[np.int8]
 Steps = npt.NDArray[np.int16]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BlockShapes:
-    """The columns of `Batch` for some of its rows; see there."""
-
-    log_likelihood: Floats
-    posterior: Floats
-    label: Codes
-    best: Codes
-    unmodelled: Bools
-    gof_p: Floats
-    low_level: Bools
-    mean: Floats
-    sigma: Floats
-    missing: Steps
-    break_probability: Floats
-    break_step: Steps
-    break_low: Steps
-    break_high: Steps
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _BlockEvidence:
-    """A block under one noise."""
-
-    lens: WhitenedTemplates
-    residual: Floats
-    swept: GroupEvidence
-
-
 def classify_block(
-    scores: Floats, observed: Bools, sigma: Floats | None, what: Assumptions
-) -> BlockShapes:
-    """Return the answers for a block.
-
-    Args:
-        scores: shape (m, n), NaN or anything where not observed.
-        observed: shape (n,), the same for all rows.
-        sigma: shape (n,), the same for all rows; None averages over `SIGMAS`.
-        what: prior and structure of the noise.
-    """
+    scores: Floats,  # shape (m, n), NaN or anything where not observed
+    observed: Bools,  # shape (n,), the same for all rows
+    sigma: Floats | None,  # shape (n,), the same for all rows; None averages over `SIGMAS`
+    what: Assumptions,
+    rows: Ints,  # shape (m,), which run of the input each is
+) -> ShapeBatch:
+    """Return the answers for a block."""
     values = np.where(observed, scores, 0.0)
     noises = [np.full(len(observed), s) for s in SIGMAS] if sigma is None else [sigma]
     seen = [_weigh_block(values, templates_under(observed, noise, what)) for noise in noises]
     # Rows of `share` sum to 1: how well each noise explains the run.
-    top = np.stack([each.swept.top for each in seen])
+    top = np.stack([each.top for each in seen])
     highest = top.max(0)
     scale = np.exp(top - highest) / len(seen)
-    sums = np.add.reduce(
-        [s[:, None] * each.swept.sums for s, each in zip(scale, seen, strict=True)]
-    )
-    share = np.stack([s * each.swept.sums.sum(1) for s, each in zip(scale, seen, strict=True)])
+    sums = np.add.reduce([s[:, None] * each.sums for s, each in zip(scale, seen, strict=True)])
+    share = np.stack([s * each.sums.sum(1) for s, each in zip(scale, seen, strict=True)])
     share /= share.sum(0)
 
-    groups = seen[0].swept
+    groups = seen[0]
     starts = np.searchsorted(groups.shape, np.arange(len(SHAPES)))
-    likelihood = _log(np.add.reduceat(sums, starts, axis=1)) + highest[:, None]
-    posterior = _normalise_rows(likelihood + what.log_prior)
+    likelihood = (
+        np.asarray(np.log(np.maximum(np.add.reduceat(sums, starts, axis=1), np.exp(FLOOR))))
+        + highest[:, None]
+    )
+    log = likelihood + what.log_prior
+    found = np.exp(log - log.max(1, keepdims=True))
+    posterior = np.asarray(found / found.sum(1, keepdims=True))
     best = posterior.argmax(1)
     gof_p = np.clip(
         np.add.reduce(share * np.stack([_misfit_p_rows(each) for each in seen])), 0.0, 1.0
@@ -285,7 +266,10 @@ def classify_block(
     where = _break_columns(
         sums * np.exp(what.log_prior[groups.shape]), groups, seen[0].lens.pool.part
     )
-    return BlockShapes(
+    return ShapeBatch(
+        rows=rows,
+        reasons=np.empty(0, np.int8),
+        absences=inputs.ABSENCES,
         log_likelihood=likelihood,
         posterior=posterior,
         label=np.where(resolved, best, UNRESOLVED).astype(np.int8),
@@ -306,30 +290,19 @@ def classify_block(
 def log_density(scores: Floats, observed: Bools, sigma: Floats, what: Assumptions) -> Floats:
     """Return the log density of each run's scores, shape (m,), whatever their shape."""
     seen = _weigh_block(np.where(observed, scores, 0.0), templates_under(observed, sigma, what))
-    weight = np.exp(what.log_prior[seen.swept.shape])
-    return np.asarray(seen.swept.top + np.log((seen.swept.sums * weight).sum(1)))
+    weight = np.exp(what.log_prior[seen.shape])
+    return np.asarray(seen.top + np.log((seen.sums * weight).sum(1)))
 
 
-def _weigh_block(values: Floats, lens: WhitenedTemplates) -> _BlockEvidence:
+def _weigh_block(values: Floats, lens: WhitenedTemplates) -> GroupEvidence:
     averages = product(values, lens.pool.weights.T)
     residual = product(averages - LEVEL, lens.whiten.T)
-    return _BlockEvidence(lens, residual, weigh_many(lens, residual))
+    return weigh_many(lens, residual)
 
 
-def _log(sums: Floats) -> Floats:
-    """Return logarithms of densities relative to the best template, not below `FLOOR`."""
-    return np.asarray(np.log(np.maximum(sums, np.exp(FLOOR))))
-
-
-def _normalise_rows(log: Floats) -> Floats:
-    """Return exp(log) with rows scaled to sum to 1."""
-    found = np.exp(log - log.max(1, keepdims=True))
-    return np.asarray(found / found.sum(1, keepdims=True))
-
-
-def _misfit_p_rows(seen: _BlockEvidence) -> Floats:
+def _misfit_p_rows(seen: GroupEvidence) -> Floats:
     """Return how probable residuals as large as those of the best template are."""
-    lens, k = seen.lens, seen.swept.best
+    lens, k = seen.lens, seen.best
     left = seen.residual - lens.offset[k]
     along = np.einsum("mp,mp->m", left, lens.f[k])
     depth = np.maximum((along + lens.pull[k]) / lens.precision[k], lens.least[k])
@@ -345,9 +318,9 @@ def _two_stage_evidence_rows(
         _weigh_block(values, templates_under(observed, noise, what, compound=True))
         for noise in noises
     ]
-    top = np.stack([each.swept.top for each in seen])
+    top = np.stack([each.top for each in seen])
     highest = top.max(0)
-    sums = np.stack([each.swept.sums.sum(1) for each in seen])
+    sums = np.stack([each.sums.sum(1) for each in seen])
     total = (sums * np.exp(top - highest)).sum(0) / len(seen)
     return np.asarray(highest + np.log(total))
 
@@ -370,8 +343,6 @@ def _break_columns(
     return probability, found[0], found[1], found[2]
 
 
-Ints = npt.NDArray[np.int64]
-
 # Runs that a thread takes at once.
 BLOCK = 16_384
 
@@ -391,8 +362,6 @@ def classify_many(
         sigma: noise of a score: one number, shape (n,) for all runs, (m, 1) or (m, n); None as in
             `classify`.
         prior: share of each shape in the fleet; the same for all unless given.
-        quantum: step between the values that the judge can give.
-        correlation: of the errors of neighbouring steps.
 
     Returns:
         One row a run that could be classified, in their order, and why the others could not.
@@ -407,10 +376,16 @@ def classify_many(
     ([0, 1], [-1, 2])
     """
     what = inputs.check_assumptions(prior, quantum, correlation)
-    values = _rectangle(scores)
+    try:
+        values = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as e:
+        raise DataError(f"scores are not a table of numbers ({e}); expected shape (m, n)") from e
+    if values.ndim != 2:
+        raise DataError(f"scores have shape {values.shape}; expected (m, n), one row a run")
     noise = None if sigma is None else inputs.as_sigma(sigma, values.shape)
     observed = ~np.isnan(values)
-    reasons = _reasons(values, observed, noise)
+    found = inputs.find_absences(values, observed, noise)
+    reasons = np.where(found.any(1), found.argmax(1) + 1, 0).astype(np.int8)
     groups = []
     for rows, seen in _group_by_pattern(observed, noise, np.flatnonzero(reasons == 0)):
         own = None if noise is None else noise[rows[0]]
@@ -424,13 +399,14 @@ def classify_many(
         for start in range(0, len(rows), BLOCK)
     ]
 
-    def done(job: tuple[Ints, Bools, Floats | None]) -> BlockShapes:
+    def done(job: tuple[Ints, Bools, Floats | None]) -> ShapeBatch:
         rows, seen, own = job
-        return classify_block(values[rows], seen, own, what)
+        return classify_block(values[rows], seen, own, what, rows)
 
-    with ThreadPoolExecutor(_cores()) as threads:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with ThreadPoolExecutor(cores) as threads:
         parts = list(threads.map(done, jobs)) if len(jobs) > 1 else [done(job) for job in jobs]
-    return _join_blocks([job[0] for job in jobs], parts, reasons)
+    return _join_blocks(parts, reasons)
 
 
 def classify_ragged(
@@ -448,9 +424,6 @@ def classify_ragged(
         values: the scores of all runs end to end, NaN where a step was not scored.
         lengths: shape (m,), the steps of each run; they sum to the number of values.
         sigma: one number, or one for each value; None as in `classify`.
-        prior: as in `classify_many`.
-        quantum: as in `classify_many`.
-        correlation: as in `classify_many`.
 
     Returns:
         As `classify_many`.
@@ -465,7 +438,7 @@ def classify_ragged(
     flat, counts = inputs.check_lengths(values, lengths)
     noise = None if sigma is None else inputs.as_sigma(sigma, flat.shape)
     begins = np.cumsum(counts) - counts
-    rows, parts = [], []
+    parts = []
     reasons = np.zeros(len(counts), np.int8)
     for length in np.unique(counts).tolist():
         mine = np.flatnonzero(counts == length)
@@ -478,25 +451,8 @@ def classify_ragged(
             correlation=correlation,
         )
         reasons[mine] = part.reasons
-        rows.append(mine[part.rows])
-        parts.append(part)
-    return _join_blocks(rows, parts, reasons)
-
-
-def _rectangle(scores: npt.NDArray[np.float64]) -> Floats:
-    try:
-        values = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError) as e:
-        raise DataError(f"scores are not a table of numbers ({e}); expected shape (m, n)") from e
-    if values.ndim != 2:
-        raise DataError(f"scores have shape {values.shape}; expected (m, n), one row a run")
-    return values
-
-
-def _reasons(values: Floats, observed: Bools, noise: Floats | None) -> npt.NDArray[np.int8]:
-    """Return for each run 0, or one more than the index of its absence."""
-    found = inputs.find_absences(values, observed, noise)
-    return np.where(found.any(1), found.argmax(1) + 1, 0).astype(np.int8)
+        parts.append(replace(part, rows=mine[part.rows]))
+    return _join_blocks(parts, reasons)
 
 
 def _group_by_pattern(
@@ -507,7 +463,7 @@ def _group_by_pattern(
         return
     seen = observed[rows]
     keys = np.packbits(seen, axis=1)
-    if noise is not None and not _has_one_noise(noise):
+    if noise is not None and not (noise.strides[0] == 0 or bool((noise == noise[0]).all())):
         own = np.where(seen, noise[rows], 0.0)
         keys = np.concatenate([keys, own.view(np.uint8)], axis=1)
     if (keys == keys[0]).all():
@@ -523,41 +479,18 @@ def _group_by_pattern(
         yield rows[members], seen[at]
 
 
-def _has_one_noise(noise: Floats) -> bool:
-    """Return whether all runs were given one noise: broadcast, or equal."""
-    return noise.strides[0] == 0 or bool((noise == noise[0]).all())
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _join_blocks(
-    rows: Sequence[Ints], parts: Sequence[BlockShapes | ShapeBatch], reasons: npt.NDArray[np.int8]
-) -> ShapeBatch:
+def _join_blocks(parts: Sequence[ShapeBatch], reasons: npt.NDArray[np.int8]) -> ShapeBatch:
     """Return parts put together in the order of their runs."""
-    if not parts:
-        parts = [_empty_block()]
-        rows = [np.empty(0, np.int64)]
-    every = np.concatenate(rows)
-    order = np.argsort(every, kind="stable")
+    if not parts:  # the columns of one run, without it
+        one, seen = np.full((1, SHORTEST), 0.5), np.ones(SHORTEST, np.bool_)
+        what = inputs.check_assumptions(None, None, 0.0)
+        some = classify_block(one, seen, None, what, np.zeros(1, np.int64))
+        parts = [replace(some, **{name: getattr(some, name)[:0] for name in _COLUMNS})]
+    order = np.argsort(np.concatenate([part.rows for part in parts]), kind="stable")
     columns = {
-        field.name: np.concatenate([getattr(part, field.name) for part in parts])[order]
-        for field in fields(BlockShapes)
+        name: np.concatenate([getattr(part, name) for part in parts])[order] for name in _COLUMNS
     }
-    return ShapeBatch(rows=every[order], reasons=reasons, absences=inputs.ABSENCES, **columns)
+    return ShapeBatch(reasons=reasons, absences=inputs.ABSENCES, **columns)
 
 
-def _empty_block() -> BlockShapes:
-    """Return the answers of no runs: those of one, without it."""
-    some = classify_block(
-        np.full((1, SHORTEST), 0.5),
-        np.ones(SHORTEST, np.bool_),
-        None,
-        inputs.check_assumptions(None, None, 0.0),
-    )
-    return BlockShapes(
-        **{field.name: getattr(some, field.name)[:0] for field in fields(BlockShapes)}
-    )
+_COLUMNS = [field.name for field in fields(ShapeBatch) if field.name not in {"reasons", "absences"}]

@@ -26,7 +26,7 @@ from stepscope.shape.mixture import (
     scale_likelihood,
     sum_shapes_by_cluster,
 )
-from stepscope.shape.names import SHAPES, ShapeName
+from stepscope.shape.types import SHAPES, ShapeName
 from stepscope.stats.intervals import normal_quantile, student_quantile
 from stepscope.stats.sample import (
     EstimateFrame,
@@ -54,17 +54,11 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FleetRuns:
-    """Runs of both fleets, laid end to end.
+    """Runs of both fleets, laid end to end."""
 
-    Attributes:
-        pull: shape (shapes, m), what each run adds to the shares.
-        cluster: shape (m,), dense numbers; a cluster may be in both fleets.
-        second: shape (m,), whether the run is of the second fleet.
-    """
-
-    pull: Floats
-    cluster: Ints
-    second: np.typing.NDArray[np.bool_]
+    pull: Floats  # shape (shapes, m), what each run adds to the shares
+    cluster: Ints  # shape (m,), dense numbers; a cluster may be in both fleets
+    second: np.typing.NDArray[np.bool_]  # shape (m,), whether the run is of the second fleet
 
     def counts(self) -> tuple[Floats, Floats]:
         """Runs of each cluster in the first and in the second fleet."""
@@ -162,7 +156,13 @@ def _permuted_statistics(
     found = []
     for start in range(0, draws, chunk):
         k = min(chunk, draws - start)
-        mine = _draw_clusters(rng, k, len(size), given)
+        clusters = len(size)
+        mine = np.zeros((k, clusters), dtype=bool)
+        if 0 < given < clusters:
+            order = np.argpartition(rng.random((k, clusters)), given - 1, axis=1)[:, :given]
+            np.put_along_axis(mine, order, True, axis=1)
+        elif given:
+            mine[:] = True
         parts = total[:, None] * mine
         sums, sizes = [total[:, None] - parts, parts], [size * ~mine, size * mine]
         if both.any():
@@ -174,19 +174,6 @@ def _permuted_statistics(
             sizes = [np.concatenate(pair, -1) for pair in zip(sizes, fixed, strict=True)]
         found.append(_statistic((sums[0], sums[1]), (sizes[0], sizes[1]), covariance))
     return found
-
-
-def _draw_clusters(
-    rng: np.random.Generator, draws: int, clusters: int, given: int
-) -> np.typing.NDArray[np.bool_]:
-    """Choose which clusters go to the second fleet: shape (draws, clusters), `given` a draw."""
-    chosen = np.zeros((draws, clusters), dtype=bool)
-    if 0 < given < clusters:
-        order = np.argpartition(rng.random((draws, clusters)), given - 1, axis=1)[:, :given]
-        np.put_along_axis(chosen, order, True, axis=1)
-    elif given:
-        chosen[:] = True
-    return chosen
 
 
 def _draw_within_clusters(
@@ -274,21 +261,14 @@ Shares = dict[ShapeName, Estimate]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetComparison:
-    """The shapes of two fleets side by side.
+    """The shapes of two fleets side by side."""
 
-    Attributes:
-        first: shares of the first fleet.
-        second: shares of the second.
-        difference: second minus first; each interval is about that shape alone.
-        p: chance of a difference as large in any of the five shapes between fleets that are alike.
-        method: how p came.
-    """
-
-    first: Shares
-    second: Shares
-    difference: Shares
+    first: Shares  # shares of the first fleet
+    second: Shares  # shares of the second
+    difference: Shares  # second minus first; each interval is about that shape alone
+    # chance of a difference as large in any of the five shapes between fleets that are alike
     p: dict[ShapeName, float]
-    method: str
+    method: str  # how p came
 
     def risen(self, alpha: float = ALPHA) -> tuple[ShapeName, ...]:
         """Shapes that the second fleet has more of: what to add to the first, were it a suite."""
@@ -317,7 +297,6 @@ def prevalence(
         clusters: shape (m,), the task or user of each run; their runs repeat each other, and the
             intervals widen by the design effect. None for runs that are independent.
         unmeasured: runs without a likelihood, by kind: worst-case bounds are over them too.
-        level: coverage of each interval, a share.
         draws: draws of the posterior; fewer are taken of more than 10,000 runs.
 
     Returns:
@@ -365,8 +344,6 @@ def compare_fleets(
         rng: draws posteriors and hand-outs.
         clusters: task or user of each run of both fleets; a label in both is the same task or user,
             whose runs are then handed out anew within it, while clusters of one fleet move whole.
-        unmeasured: runs without a likelihood of both fleets, by kind.
-        level: coverage of each interval, a share.
         draws: hand-outs of runs to the fleets.
 
     Returns:
@@ -469,15 +446,13 @@ def _fit_draws(
     pull = mixture.influence(rows, mixture.move_inside(shares, m))
     wider = mixture.design_effect(pull, cluster) ** 0.5
     wider *= float(student_quantile(clusters - 1, level)) / normal_quantile(level)
-    return shares, _widened(drawn, wider)
-
-
-def _widened(drawn: Floats, factor: float) -> Floats:
-    """Draws moved away from their middle by a factor, on the scale of log odds."""
+    # Draws moved away from their middle by a factor, on the scale of log odds.
     tiny = np.finfo(np.float64).tiny
     odds = np.log(np.maximum(drawn, tiny)) - np.log(np.maximum(1 - drawn, tiny))
     middle = np.median(odds, axis=0)
-    return np.asarray(1 / (1 + np.exp(np.clip(-middle - (odds - middle) * factor, -700, 700))))
+    return shares, np.asarray(
+        1 / (1 + np.exp(np.clip(-middle - (odds - middle) * wider, -700, 700)))
+    )
 
 
 def _estimates(

@@ -14,12 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.shape.names import SHAPES, ShapeName
 from stepscope.shape.templates import SHORTEST
-from stepscope.shape.types import Bools, Floats
+from stepscope.shape.types import SHAPES, ShapeName
+from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.values import Unmeasured
-
-Ints = npt.NDArray[np.int64]
 
 # A prior sums to 1, and scores keep to their scale, within this.
 ROUNDING = 1e-6
@@ -44,17 +42,11 @@ ABSENCES = (TOO_FEW, OFF_SCALE, BAD_SIGMA, TOO_CLOSE)
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What is asked besides the scores, checked.
+    """What is asked besides the scores, checked."""
 
-    Attributes:
-        log_prior: shape (5,), minus infinity where a shape is ruled out.
-        quantum: 0 where a judge can give all values.
-        correlation: of the errors of neighbouring steps.
-    """
-
-    log_prior: Floats
-    quantum: float
-    correlation: float
+    log_prior: Floats  # shape (5,), minus infinity where a shape is ruled out
+    quantum: float  # 0 where a judge can give all values
+    correlation: float  # of the errors of neighbouring steps
 
 
 def check_assumptions(

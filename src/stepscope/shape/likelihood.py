@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.shape.inputs import Assumptions
-from stepscope.shape.names import HEALTHY
 from stepscope.shape.templates import (
     Pooling,
     Templates,
@@ -28,7 +27,8 @@ from stepscope.shape.templates import (
     pool_steps,
     two_stage_templates,
 )
-from stepscope.shape.types import Bools, Floats
+from stepscope.shape.types import HEALTHY
+from stepscope.stats.sample import Bools, Floats, Ints
 
 # Multiplications of one product, below what makes OpenBLAS start threads (4 * 65,536).
 PRODUCT = 250_000
@@ -71,37 +71,21 @@ NEGLIGIBLE = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WhitenedTemplates:
-    """Templates seen through one noise, so that evidence is a dot product away.
+    """Templates seen through one noise, so that evidence is a dot product away."""
 
-    Attributes:
-        bank: the templates.
-        pool: which averages of the scores are compared.
-        whiten: shape (p, p), turns residuals into independent ones of variance 1.
-        level: shape (p,), a change of level, whitened, of length 1.
-        f: shape (K, p), the templates' forms, whitened.
-        offset: shape (K, p), whitened.
-        cross: shape (K,), f times offset.
-        square: shape (K,), offset times offset.
-        precision: shape (K,), posterior precision of the depth.
-        pull: shape (K,), prior mean of the depth times its prior precision.
-        least: shape (K,), least depth.
-        constant: shape (K,), what of the log evidence does not depend on the scores.
-        log_scale: log of the density's scale, the same for all templates.
-    """
-
-    bank: Templates
-    pool: Pooling
-    whiten: Floats
-    level: Floats
-    f: Floats
-    offset: Floats
-    cross: Floats
-    square: Floats
-    precision: Floats
-    pull: Floats
-    least: Floats
-    constant: Floats
-    log_scale: float
+    bank: Templates  # the templates
+    pool: Pooling  # which averages of the scores are compared
+    whiten: Floats  # shape (p, p), turns residuals into independent ones of variance 1
+    level: Floats  # shape (p,), a change of level, whitened, of length 1
+    f: Floats  # shape (K, p), the templates' forms, whitened
+    offset: Floats  # shape (K, p), whitened
+    cross: Floats  # shape (K,), f times offset
+    square: Floats  # shape (K,), offset times offset
+    precision: Floats  # shape (K,), posterior precision of the depth
+    pull: Floats  # shape (K,), prior mean of the depth times its prior precision
+    least: Floats  # shape (K,), least depth
+    constant: Floats  # shape (K,), what of the log evidence does not depend on the scores
+    log_scale: float  # log of the density's scale, the same for all templates
 
 
 def whitened_templates(
@@ -113,7 +97,6 @@ def whitened_templates(
         observed: n bytes, 1 where a step has a score.
         sigma: n doubles, the noise of each score; of missing ones, anything.
         quantum: step between the values that a judge can give, 0 when it can give all.
-        correlation: of the errors of neighbouring steps.
         compound: the collapses in two stages instead of the five shapes.
     """
     return _whiten_templates(observed, sigma, quantum, correlation, compound)
@@ -194,21 +177,13 @@ SIGMAS = (0.03, 0.055, 0.1, 0.18)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TemplateEvidence:
-    """One run against all templates under one noise.
+    """One run against all templates under one noise."""
 
-    Attributes:
-        lens: the templates as this noise shows them.
-        sigma: shape (n,), the noise.
-        residual: shape (p,), scores minus `LEVEL`, whitened.
-        log: shape (K,), log evidence of each template, its weight included.
-        depth: shape (K,), posterior mean of the depth before it is cut off at the least.
-    """
-
-    lens: WhitenedTemplates
-    sigma: Floats
-    residual: Floats
-    log: Floats
-    depth: Floats
+    lens: WhitenedTemplates  # the templates as this noise shows them
+    sigma: Floats  # shape (n,), the noise
+    residual: Floats  # shape (p,), scores minus `LEVEL`, whitened
+    log: Floats  # shape (K,), log evidence of each template, its weight included
+    depth: Floats  # shape (K,), posterior mean of the depth before it is cut off at the least
 
 
 def weigh_templates_by_sigma(
@@ -266,7 +241,6 @@ def _dot(rows: Floats, vector: Floats) -> Floats:
 
 
 Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 # Floats of one tile: rows times templates.
 TILE = 150_000
@@ -278,42 +252,27 @@ PER_UNIT = TABLE_STEPS / (TABLE_HIGH - TABLE_LOW)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupEvidence:
-    """What is left of m runs against K templates.
+    """What is left of m runs against K templates."""
 
-    Attributes:
-        top: shape (m,), log density at the best template, up to its normal integral.
-        sums: shape (m, J), density of each group of templates over exp(top).
-        best: shape (m,), index of the best template.
-        shape: shape (J,), the shape of each group.
-        half_drop: shape (J,), the break of each group, -1 for none.
-    """
-
-    top: Floats
-    sums: Floats
-    best: Ints
-    shape: npt.NDArray[np.int8]
-    half_drop: npt.NDArray[np.int16]
+    lens: WhitenedTemplates
+    residual: Floats  # shape (m, p), whitened
+    top: Floats  # shape (m,), log density at the best template, up to its normal integral
+    sums: Floats  # shape (m, J), density of each group of templates over exp(top)
+    best: Ints  # shape (m,), index of the best template
+    shape: npt.NDArray[np.int8]  # shape (J,), the shape of each group
+    half_drop: npt.NDArray[np.int16]  # shape (J,), the break of each group, -1 for none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SingleTemplates:
-    """Templates in single precision, sorted by shape and break, and scaled for one product.
+    """Templates in single precision, sorted by shape and break, and scaled for one product."""
 
-    Attributes:
-        order: shape (K,), which template of the bank each column is.
-        starts: shape (J,), the first column of each group.
-        depth: shape (p + 1, K), gives depth times root of half its precision.
-        offset: shape (p, L), of the first L templates; the others have none.
-        constant: shape (K,).
-        edge: shape (K,), least depth times root of half its precision.
-    """
-
-    order: Ints
-    starts: Ints
-    depth: Singles
-    offset: Singles
-    constant: Singles
-    edge: Singles
+    order: Ints  # shape (K,), which template of the bank each column is
+    starts: Ints  # shape (J,), the first column of each group
+    depth: Singles  # shape (p + 1, K), gives depth times root of half its precision
+    offset: Singles  # shape (p, L), of the first L templates; the others have none
+    constant: Singles  # shape (K,)
+    edge: Singles  # shape (K,), least depth times root of half its precision
 
 
 def weigh_many(lens: WhitenedTemplates, residual: Floats) -> GroupEvidence:
@@ -351,6 +310,8 @@ def weigh_many(lens: WhitenedTemplates, residual: Floats) -> GroupEvidence:
     common = lens.log_scale - np.einsum("mp,mp->m", residual, residual) / 2
     first = tables.order[tables.starts]
     return GroupEvidence(
+        lens=lens,
+        residual=residual,
         top=top[:m] + common,
         sums=sums[:m].astype(np.float64),
         best=tables.order[best[:m]],

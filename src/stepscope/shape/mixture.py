@@ -50,23 +50,15 @@ def fit_shares(rows: Floats) -> Floats:
 
 
 def sample_counts(
-    rows: Floats,
-    start: Floats,
+    rows: Floats,  # shape (..., shapes, m); leading axes are chains or samples, and broadcast
+    start: Floats,  # shape (..., shapes), shares to begin with
     *,
-    keep: int,
-    burn: int,
-    rng: np.random.Generator,
-    prior: float = PRIOR,
+    keep: int,  # draws kept of each chain
+    burn: int,  # draws thrown away first
+    rng: np.random.Generator,  # the source of the draws
+    prior: float = PRIOR,  # runs that each shape is believed to have before any is seen
 ) -> Ints:
     """Draw how many runs have each shape, from their posterior.
-
-    Args:
-        rows: shape (..., shapes, m); leading axes are chains or samples, and broadcast.
-        start: shape (..., shapes), shares to begin with.
-        keep: draws kept of each chain.
-        burn: draws thrown away first.
-        rng: the source of the draws.
-        prior: runs that each shape is believed to have before any is seen.
 
     Returns:
         shape (keep, ..., shapes), summing to m.

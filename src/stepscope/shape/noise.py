@@ -19,10 +19,9 @@ import numpy.typing as npt
 
 from stepscope.shape import inputs
 from stepscope.shape.classifier import log_density
-from stepscope.shape.types import Bools, Floats
+from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.values import Estimate, Unmeasured
 
-Ints = npt.NDArray[np.int64]
 Peak = tuple[float, float]
 
 # Fewer runs tell too little.
@@ -41,14 +40,10 @@ APART = 1.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetNoise:
-    """The noise under which the templates explain a fleet best.
+    """The noise under which the templates explain a fleet best."""
 
-    Attributes:
-        sigma: of one score, in its unit.
-        correlation: of the errors of neighbouring steps, at the told sigma where one was told.
-    """
-
-    sigma: Estimate
+    sigma: Estimate  # of one score, in its unit
+    # of the errors of neighbouring steps, at the told sigma where one was told
     correlation: Estimate
 
     def correlation_to_tell(self) -> float:
@@ -78,7 +73,6 @@ def learn_noise(
         lengths: shape (m,), the steps of each run.
         sigma: the judge's, where it was measured: the correlation is then the one that goes with
             it. Noise above .1 is cut off at the ends of the scale, and seems smaller than it is.
-        quantum: step between the values that the judge can give.
 
     Returns:
         The noise; `Unmeasured` with fewer than 30 runs that could be classified, or where no sigma

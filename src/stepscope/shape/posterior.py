@@ -14,15 +14,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from stepscope.shape.inputs import Assumptions
 from stepscope.shape.likelihood import TemplateEvidence
-from stepscope.shape.names import HEALTHY
 from stepscope.shape.templates import SHORTEST_COMPOUND
-from stepscope.shape.types import Bools, CredibleInterval, Floats
-
-Ints = npt.NDArray[np.int64]
+from stepscope.shape.types import HEALTHY, CredibleInterval
+from stepscope.stats.sample import Bools, Floats, Ints
 
 # Sums of probabilities are equal within this.
 ROUNDING = 1e-6

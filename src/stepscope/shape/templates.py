@@ -9,15 +9,15 @@ average of its scores weighted by their precision. Refuses runs of fewer than fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.shape.names import EARLY_COLLAPSE, HEALTHY, LATE_DRIFT, RECOVERY, STEADY_DEGRADATION
-from stepscope.shape.types import Bools, Floats
+from stepscope.shape.types import EARLY_COLLAPSE, HEALTHY, LATE_DRIFT, RECOVERY, STEADY_DEGRADATION
+from stepscope.stats.sample import Bools, Floats
 
 SHORTEST = 4
 LONGEST = 40
@@ -39,36 +39,18 @@ RETURNS = (0.75, 0.95)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Templates:
-    """Templates of runs of n steps, K of them; `y = level + offset + depth * f + noise`.
+    """Templates of runs of n steps, K of them; `y = level + offset + depth * f + noise`."""
 
-    Attributes:
-        shape: shape (K,), index into `SHAPES`, rising: the templates of a shape are together.
-        f: shape (K, n), the form: how the score moves when the depth is 1.
-        offset: shape (K, n), movement that does not depend on the depth.
-        log_weight: shape (K,), log prior weight; weights of a shape sum to 1.
-        half_drop: shape (K,), the step where half of the drop has happened; -1 without a break.
-        onset: shape (K,), first step below the level before; -1 without a break.
-        trough: shape (K,), steps spent below, of recoveries; 0 for others.
-    """
-
+    # shape (K,), index into `SHAPES`, rising: the templates of a shape are together
     shape: npt.NDArray[np.int8]
-    f: Floats
-    offset: Floats
-    log_weight: Floats
+    f: Floats  # shape (K, n), the form: how the score moves when the depth is 1
+    offset: Floats  # shape (K, n), movement that does not depend on the depth
+    log_weight: Floats  # shape (K,), log prior weight; weights of a shape sum to 1
+    # shape (K,), the step where half of the drop has happened; -1 without a break
     half_drop: npt.NDArray[np.int16]
+    # shape (K,), first step below the level before; -1 without a break
     onset: npt.NDArray[np.int16]
-    trough: npt.NDArray[np.int16]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Template:
-    shape: int
-    f: Floats
-    offset: Floats | None = None
-    weight: float = 1.0
-    half_drop: int = -1
-    onset: int = -1
-    trough: int = 0
+    trough: npt.NDArray[np.int16]  # shape (K,), steps spent below, of recoveries; 0 for others
 
 
 @lru_cache(maxsize=LONGEST)
@@ -87,21 +69,22 @@ def make_templates(n: int, cap: int = LONGEST) -> Templates:
     """
     if not SHORTEST <= n <= LONGEST:
         raise DataError(f"a bank of {n} steps; expected {SHORTEST} to {LONGEST}")
-    parts = (_healthy(n), _early(n), _late(n), _steady(n), _recovery(n, cap))
-    built = Templates(
-        shape=np.concatenate([part.shape for part in parts]),
-        f=np.concatenate([part.f for part in parts]),
-        offset=np.concatenate([part.offset for part in parts]),
-        log_weight=np.concatenate([part.log_weight for part in parts]),
-        half_drop=np.concatenate([part.half_drop for part in parts]),
-        onset=np.concatenate([part.onset for part in parts]),
-        trough=np.concatenate([part.trough for part in parts]),
+    # Flat or rising, with a small slope of either sign.
+    u = np.linspace(0.0, 1.0, n)
+    parts = (
+        _shape_templates(HEALTHY, np.stack([u, u]), offset=np.stack([0 * u, -RISE * (1 - u)])),
+        _early(n),
+        _late(n),
+        _steady(n),
+        _recovery(n, cap),
     )
-    for array in (built.shape, built.half_drop, built.onset, built.trough):
+    columns = {
+        field.name: np.concatenate([getattr(part, field.name) for part in parts])
+        for field in fields(Templates)
+    }
+    for array in columns.values():
         array.setflags(write=False)
-    for numbers in (built.f, built.offset, built.log_weight):
-        numbers.setflags(write=False)
-    return built
+    return Templates(**columns)
 
 
 def ramp(n: int, start: npt.ArrayLike, width: npt.ArrayLike) -> Floats:
@@ -144,12 +127,6 @@ def _shape_templates(
         onset=np.broadcast_to(np.asarray(start, np.int16), k).copy(),
         trough=np.broadcast_to(np.asarray(trough, np.int16), k).copy(),
     )
-
-
-def _healthy(n: int) -> Templates:
-    """Flat or rising, with a small slope of either sign."""
-    u = np.linspace(0.0, 1.0, n)
-    return _shape_templates(HEALTHY, np.stack([u, u]), offset=np.stack([0 * u, -RISE * (1 - u)]))
 
 
 def _steady(n: int) -> Templates:
@@ -257,18 +234,13 @@ def two_stage_templates(n: int) -> Templates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pooling:
-    """How n scores become p averages.
+    """How n scores become p averages."""
 
-    Attributes:
-        weights: shape (p, n), rows sum to 1; what a missing score weighs is 0.
-        places: shape (p,), which step of the templates each average stands at, rising.
-        size: steps of the templates.
-        part: shape (n,), the step of the templates that each step of the run belongs to.
-    """
-
-    weights: Floats
+    weights: Floats  # shape (p, n), rows sum to 1; what a missing score weighs is 0
+    # shape (p,), which step of the templates each average stands at, rising
     places: npt.NDArray[np.int64]
-    size: int
+    size: int  # steps of the templates
+    # shape (n,), the step of the templates that each step of the run belongs to
     part: npt.NDArray[np.int64]
 
 

@@ -1,22 +1,33 @@
-"""What the classifier answers: `Shape` for one run, `Batch` for many.
+"""The five shapes, in the order of every array and table, and the classifier's answers.
 
-Nothing here is NaN or infinite. A run that cannot be classified is an `Unmeasured`; in a batch it
-has no row, and `Batch.reasons` says which absence it is.
+`Shape` is the answer for one run, `ShapeBatch` for many. Nothing here is NaN or infinite. A run
+that cannot be classified is an `Unmeasured`; in a batch it has no row, and `ShapeBatch.reasons`
+says which absence it is.
+
+Source: the taxonomy of ARC (Tribbia); where a step is "early" or "late" is a convention of ours,
+see `stepscope.shape.templates`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
-import numpy as np
-import numpy.typing as npt
-
-from stepscope.shape.names import ShapeLabel, ShapeName
 from stepscope.values import Unmeasured
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+if TYPE_CHECKING:  # a report names shapes without numpy
+    import numpy as np
+    import numpy.typing as npt
+
+    from stepscope.stats.sample import Bools, Floats
+
+ShapeName = Literal["healthy", "early_collapse", "late_drift", "steady_degradation", "recovery"]
+ShapeLabel = ShapeName | Literal["unresolved"]
+SHAPES: tuple[ShapeName, ...] = get_args(ShapeName)
+HEALTHY, EARLY_COLLAPSE, LATE_DRIFT, STEADY_DEGRADATION, RECOVERY = range(5)
+# Code of a label that no shape earned, in arrays of codes.
+UNRESOLVED = -1
+
 
 SigmaSource = Literal["given", "marginalised"]
 
@@ -32,113 +43,79 @@ class CredibleInterval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakSteps:
-    """Where the scores broke, steps counted from 0 over all n steps, missing ones included.
+    """Where the scores broke, steps counted from 0 over all n steps, missing ones included."""
 
-    Attributes:
-        probability: one entry a step; what is missing to 1 is the probability of no break. Healthy
-            runs and steady declines have no break.
-        step: the most probable step; None where no break is more probable than a break.
-        first: first step of the shortest run of steps that holds 90 % of the probability, given
-            that there is a break; None with `step`.
-        last: last step of that run.
-        onset: the most probable first step below the level before, given a break at all; a slow
-            drop has its onset before its break, which is where half of it has happened.
-    """
-
+    # one entry a step; what is missing to 1 is the probability of no break. Healthy runs and steady
+    # declines have no break.
     probability: tuple[float, ...]
-    step: int | None
+    step: int | None  # the most probable step; None where no break is more probable than a break
+    # first step of the shortest run of steps that holds 90 % of the probability, given that there
+    # is a break; None with `step`
     first: int | None
-    last: int | None
+    last: int | None  # last step of that run
+    # the most probable first step below the level before, given a break at all; a slow drop has its
+    # onset before its break, which is where half of it has happened
     onset: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The shape of one run's scores.
+    """The shape of one run's scores."""
 
-    Attributes:
-        posterior: probability by shape, sums to 1.
-        log_likelihood: log density of the scores under each shape, in the order of `SHAPES`; not
-            more than 80 below the best template's.
-        label: the most probable shape, or "unresolved" below `RESOLVED`, or where `unmodelled`.
-        best: the most probable shape, whatever its probability.
-        runner_up: the second most probable.
-        bayes_factor: evidence of `best` over `runner_up`, the prior taken out; at most 1e12.
-        unmodelled: no shape fits, or a collapse in two stages explains the scores ten times better
-            than any: the posterior is not to be used.
-        gof_p: probability of residuals as large as these, were the best template true.
-        low_level: the mean with its interval lies below .6, whatever the shape.
-        mean: mean of the observed scores; its interval is that of the scorer's noise.
-        break_: where it broke.
-        depth: how far it fell; None where the best shape is healthy.
-        trough_length: steps spent below, of a recovery; None for other shapes. 1 is a glitch.
-        sigma: noise of one score, one standard deviation; the mean over steps or over the range
-            that was averaged.
-        sigma_source: "given", or "marginalised" over a range because it was not.
-        n: steps, missing ones included.
-        missing: steps without a score.
-    """
-
-    posterior: dict[ShapeName, float]
+    posterior: dict[ShapeName, float]  # probability by shape, sums to 1
+    # log density of the scores under each shape, in the order of `SHAPES`; not more than 80 below
+    # the best template's
     log_likelihood: tuple[float, ...]
+    # the most probable shape, or "unresolved" below `RESOLVED`, or where `unmodelled`
     label: ShapeLabel
-    best: ShapeName
-    runner_up: ShapeName
-    bayes_factor: float
+    best: ShapeName  # the most probable shape, whatever its probability
+    runner_up: ShapeName  # the second most probable
+    bayes_factor: float  # evidence of `best` over `runner_up`, the prior taken out; at most 1e12
+    # no shape fits, or a collapse in two stages explains the scores ten times better than any: the
+    # posterior is not to be used
     unmodelled: bool
-    gof_p: float
-    low_level: bool
+    gof_p: float  # probability of residuals as large as these, were the best template true
+    low_level: bool  # the mean with its interval lies below .6, whatever the shape
+    # mean of the observed scores; its interval is that of the scorer's noise
     mean: CredibleInterval
-    break_: BreakSteps
-    depth: CredibleInterval | None
+    break_: BreakSteps  # where it broke
+    depth: CredibleInterval | None  # how far it fell; None where the best shape is healthy
+    # steps spent below, of a recovery; None for other shapes. 1 is a glitch.
     trough_length: int | None
+    # noise of one score, one standard deviation; the mean over steps or over the range that was
+    # averaged
     sigma: float
-    sigma_source: SigmaSource
-    n: int
-    missing: int
+    sigma_source: SigmaSource  # "given", or "marginalised" over a range because it was not
+    n: int  # steps, missing ones included
+    missing: int  # steps without a score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeBatch:
-    """The shapes of many runs; every array has one row for each run that could be classified.
+    """The shapes of many runs; every array has one row for each run that could be classified."""
 
-    Attributes:
-        rows: shape (k,), which run of the input each row is, rising.
-        reasons: shape (m,), for each run of the input 0 where it has a row, else one more than the
-            index of its absence in `absences`.
-        absences: why runs have no row.
-        log_likelihood: shape (k, 5), log density of the run's scores under each shape; not more
-            than 80 below the best template's.
-        posterior: shape (k, 5), rows sum to 1.
-        label: shape (k,), index into `SHAPES`, or -1 where unresolved or unmodelled.
-        best: shape (k,), index of the most probable shape.
-        unmodelled: shape (k,), no shape fits.
-        gof_p: shape (k,).
-        low_level: shape (k,).
-        mean: shape (k,), of the observed scores.
-        sigma: shape (k,), noise of a score: the mean over the run's observed steps, or over the
-            range that was averaged because it was not given.
-        missing: shape (k,), steps without a score.
-        break_probability: shape (k,), probability of any break.
-        break_step: shape (k,), -1 where no break is declared.
-        break_low: shape (k,), first step of the 90 % run, -1 where none is declared.
-        break_high: shape (k,), last step of it.
-    """
-
-    rows: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]  # shape (k,), which run of the input each row is, rising
+    # shape (m,), for each run of the input 0 where it has a row, else one more than the index of
+    # its absence in `absences`
     reasons: npt.NDArray[np.int8]
-    absences: tuple[Unmeasured, ...]
+    absences: tuple[Unmeasured, ...]  # why runs have no row
+    # shape (k, 5), log density of the run's scores under each shape; not more than 80 below the
+    # best template's
     log_likelihood: Floats
-    posterior: Floats
+    posterior: Floats  # shape (k, 5), rows sum to 1
+    # shape (k,), index into `SHAPES`, or -1 where unresolved or unmodelled
     label: npt.NDArray[np.int8]
-    best: npt.NDArray[np.int8]
-    unmodelled: Bools
-    gof_p: Floats
-    low_level: Bools
-    mean: Floats
+    best: npt.NDArray[np.int8]  # shape (k,), index of the most probable shape
+    unmodelled: Bools  # shape (k,), no shape fits
+    gof_p: Floats  # shape (k,)
+    low_level: Bools  # shape (k,)
+    mean: Floats  # shape (k,), of the observed scores
+    # shape (k,), noise of a score: the mean over the run's observed steps, or over the range that
+    # was averaged because it was not given
     sigma: Floats
-    missing: npt.NDArray[np.int16]
-    break_probability: Floats
-    break_step: npt.NDArray[np.int16]
+    missing: npt.NDArray[np.int16]  # shape (k,), steps without a score
+    break_probability: Floats  # shape (k,), probability of any break
+    break_step: npt.NDArray[np.int16]  # shape (k,), -1 where no break is declared
+    # shape (k,), first step of the 90 % run, -1 where none is declared
     break_low: npt.NDArray[np.int16]
-    break_high: npt.NDArray[np.int16]
+    break_high: npt.NDArray[np.int16]  # shape (k,), last step of it

@@ -26,35 +26,25 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriticalStep:
-    """A step of weight 3 that did not reach the floor.
+    """A step of weight 3 that did not reach the floor."""
 
-    Attributes:
-        step: its index.
-        score: its score; None where it was not scored.
-        upper: upper limit of its score given the scorer's noise; None without a sigma or a score.
-        failed: whether it fails the run: below the floor by `upper` where that is known, else by
-            its score. A missing score and one that noise may explain leave the run open instead.
-    """
-
-    step: int
-    score: float | None
+    step: int  # its index
+    score: float | None  # its score; None where it was not scored
+    # upper limit of its score given the scorer's noise; None without a sigma or a score
     upper: float | None
+    # whether it fails the run: below the floor by `upper` where that is known, else by its score. A
+    # missing score and one that noise may explain leave the run open instead.
     failed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRule:
-    """What the critical steps say of a run.
+    """What the critical steps say of a run."""
 
-    Attributes:
-        below: the critical steps that did not reach the floor, or have no score, in order.
-        n_critical: steps of weight 3.
-        floor: the score that each had to reach.
-    """
-
+    # the critical steps that did not reach the floor, or have no score, in order
     below: tuple[CriticalStep, ...]
-    n_critical: int
-    floor: float
+    n_critical: int  # steps of weight 3
+    floor: float  # the score that each had to reach
 
     @property
     def failed(self) -> tuple[int, ...]:

@@ -2,6 +2,10 @@
 
 Every number the product shows goes through here. Importing this package imports numpy and nothing
 of scipy, which is loaded by the first function that needs one of its special functions.
+
+Parameters that mean the same everywhere: `level`, the coverage of an interval, a share; `target`,
+where "these cases" takes every row as independent; `unmeasured`, rows without a value, counted by
+kind; `unit` of the values, and `unit_of_n`, what a row is.
 """
 
 from __future__ import annotations

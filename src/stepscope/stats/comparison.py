@@ -199,35 +199,25 @@ DRAWS = 9_999
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Second agent against first.
+    """Second agent against first."""
 
-    Attributes:
-        effect: mean of the second minus mean of the first; positive where the second is higher.
-            Paired: each case counts the same.
-        p: chance of a difference at least so large if the agent made none; two-sided unless one
-            side was asked about.
-        p_adjusted: p after `adjust` over all questions asked together, else None.
-        method: how p was found.
-        n: cases compared (paired), or clusters of both fleets together.
-        only_first: cases that only the first agent ran; 0 when unpaired.
-        only_second: cases that only the second agent ran.
-        detectable: smallest true difference these cases show with 80 % power; None when unknown.
-        needed: cases needed to see `see` with 80 % power; None when unknown.
-        sd: standard deviation of the per-case differences, never taken as 0; None when unknown.
-        see: the difference `needed` speaks of, in the unit of the values.
-    """
-
+    # mean of the second minus mean of the first; positive where the second is higher. Paired: each
+    # case counts the same.
     effect: Estimate | Unmeasured
+    # chance of a difference at least so large if the agent made none; two-sided unless one side was
+    # asked about
     p: float
-    p_adjusted: float | None = None
-    method: str
-    n: int
-    only_first: int = 0
-    only_second: int = 0
+    p_adjusted: float | None = None  # p after `adjust` over all questions asked together, else None
+    method: str  # how p was found
+    n: int  # cases compared (paired), or clusters of both fleets together
+    only_first: int = 0  # cases that only the first agent ran; 0 when unpaired
+    only_second: int = 0  # cases that only the second agent ran
+    # smallest true difference these cases show with 80 % power; None when unknown
     detectable: float | None = None
-    needed: int | None = None
+    needed: int | None = None  # cases needed to see `see` with 80 % power; None when unknown
+    # standard deviation of the per-case differences, never taken as 0; None when unknown
     sd: float | None = None
-    see: float | None = None
+    see: float | None = None  # the difference `needed` speaks of, in the unit of the values
 
 
 def compare_paired(
@@ -252,9 +242,6 @@ def compare_paired(
         second: shape (m,), the same figure of the second agent.
         second_cases: shape (m,), cases of its runs.
         rng: draws permutations where they are too many to list.
-        level: coverage of the effect's interval, a share.
-        unmeasured: runs of both without a value, by kind.
-        unit: unit of the values.
         see: difference of interest; 5 points for passes unless given, none for other figures.
         draws: permutations drawn where the null is not exact.
         tail: both sides, or one that was named beforehand: the second agent lower, or higher.
@@ -289,7 +276,20 @@ def compare_paired(
         if not np.isfinite(trials.differences()).all():
             return Unmeasured("undefined", "the values are too large for a difference")
         p, method = _paired_p(trials, rng=rng, draws=draws, tail=tail)
-        found = _described(trials.differences(), frame, bounded=bounded, see=see)
+        # All of a comparison but its p.
+        differences = trials.differences()
+        n = len(differences)
+        sd = _spread(differences, bounded=bounded)
+        found = Comparison(
+            effect=_paired_effect(differences, replace(frame, n_tasks=n), bounded=bounded),
+            p=1.0,
+            method="",
+            n=n,
+            detectable=detectable(n, sd, level=frame.level) if sd else None,
+            needed=runs_needed(see, sd, level=frame.level) if sd and see else None,
+            sd=sd,
+            see=see,
+        )
     return replace(found, p=p, method=method, only_first=only[0], only_second=only[1])
 
 
@@ -318,24 +318,6 @@ def _paired_p(
         if p is not None:
             return p, "permutation exact"
     return shuffled_p(trials, rng=rng, draws=draws, tail=tail)
-
-
-def _described(
-    differences: Floats, frame: EstimateFrame, *, bounded: bool, see: float | None
-) -> Comparison:
-    """All of a comparison but its p."""
-    n = len(differences)
-    sd = _spread(differences, bounded=bounded)
-    return Comparison(
-        effect=_paired_effect(differences, replace(frame, n_tasks=n), bounded=bounded),
-        p=1.0,
-        method="",
-        n=n,
-        detectable=detectable(n, sd, level=frame.level) if sd else None,
-        needed=runs_needed(see, sd, level=frame.level) if sd and see else None,
-        sd=sd,
-        see=see,
-    )
 
 
 def _paired_effect(
@@ -388,8 +370,6 @@ def median_ratio(
         second: shape (m,), the same figure of the second group.
         second_cases: shape (m,), cases of its runs.
         rng: draws the resamples.
-        level: coverage of the interval, a share.
-        unmeasured: runs of both without a value, by kind.
         draws: number of resamples.
 
     Returns:
@@ -490,8 +470,6 @@ def compare_unpaired(
         second: shape (m,), the same figure of the second fleet.
         second_tasks: shape (m,), its tasks; a label that the first fleet has too is another task.
         rng: draws the assignments of tasks to fleets.
-        level: coverage of the effect's interval, a share.
-        unmeasured: runs of both without a value, by kind.
         unit: unit of the values; shares take values in [0, 1].
         draws: assignments drawn.
 
@@ -559,13 +537,9 @@ def _unpaired_p(
     while done < draws:
         keys = rng.random((min(chunk, draws - done), len(sums)))
         chosen = np.argpartition(keys, taken - 1, axis=1)[:, :taken]
-        hits += _at_least(seen, sums, sizes, chosen)
+        # How many assignments differ by at least what was seen.
+        top, bottom = sums[chosen].sum(axis=1), sizes[chosen].sum(axis=1)
+        difference = (sums.sum() - top) / (sizes.sum() - bottom) - top / bottom
+        hits += int((np.abs(difference) >= seen * (1 - TIE)).sum())
         done += len(keys)
     return (1 + hits) / (1 + draws), "permutation drawn"
-
-
-def _at_least(seen: float, sums: Floats, sizes: Floats, chosen: npt.NDArray[np.int64]) -> int:
-    """How many assignments differ by at least what was seen."""
-    top, bottom = sums[chosen].sum(axis=1), sizes[chosen].sum(axis=1)
-    difference = (sums.sum() - top) / (sizes.sum() - bottom) - top / bottom
-    return int((np.abs(difference) >= seen * (1 - TIE)).sum())

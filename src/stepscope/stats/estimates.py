@@ -55,11 +55,6 @@ def mean(
     Args:
         values: shape (n,), any unit.
         clusters: shape (n,), the task of each value; None when values are independent.
-        target: "these cases" takes every value as independent.
-        level: coverage of the interval, a share.
-        unmeasured: runs that have no value, by kind.
-        unit: unit of the values.
-        unit_of_n: what a row is.
 
     Returns:
         The mean in `unit`. `Unmeasured` without values, with one cluster, with values that are not
@@ -105,11 +100,6 @@ def rate(
     Args:
         counts: shape (n,), events of each run, 0 or more.
         clusters: shape (n,), the task of each run; None when runs are independent.
-        target: "these cases" takes every run as independent.
-        level: coverage of the interval, a share.
-        unmeasured: runs that have no count, by kind.
-        unit: what is counted.
-        unit_of_n: what a row is.
 
     Returns:
         Events a run. `Unmeasured` without runs, with one cluster, with counts not finite.
@@ -181,10 +171,6 @@ def proportion(
     Args:
         successes: shape (n,), True or False (1 or 0), one a run.
         clusters: shape (n,), the task of each run; None when runs are independent.
-        target: "these cases" takes every run as independent.
-        level: coverage of the interval, a share.
-        unmeasured: runs that have no answer, by kind.
-        unit_of_n: what a row is.
 
     Returns:
         A share. `Unmeasured` without runs, with one task when tasks are the target, or with values
@@ -227,10 +213,6 @@ def mean_share(
     Args:
         values: shape (n,), each in [0, 1].
         clusters: shape (n,), the task of each run; None when runs are independent.
-        target: "these cases" takes every run as independent.
-        level: coverage of the interval, a share.
-        unmeasured: runs that have no answer, by kind.
-        unit_of_n: what a row is.
 
     Returns:
         A share. `Unmeasured` as in `proportion`.
@@ -273,10 +255,6 @@ def ratio(
         numerators: shape (n,), each between 0 and its denominator.
         denominators: shape (n,), counts of one run; runs with 0 say nothing and drop out.
         clusters: shape (n,), the task of each run; None when runs are independent.
-        target: "these cases" takes every run as independent.
-        level: coverage of the interval, a share.
-        unmeasured: units (errors) that have no answer, by kind.
-        unit_of_n: what the denominators count.
 
     Returns:
         A share of all counted units, n being their number. `Unmeasured` when nothing was counted,
@@ -354,11 +332,6 @@ def quantile(
         values: shape (n,), any unit.
         q: which quantile, a share strictly between 0 and 1.
         clusters: shape (n,), the task of each value; None when values are independent.
-        target: "these cases" takes every value as independent.
-        level: coverage of the interval, a share.
-        unmeasured: runs that have no value, by kind.
-        unit: unit of the values.
-        unit_of_n: what a row is.
 
     Returns:
         The quantile in `unit`, interpolated between the two nearest values. A limit that so few
@@ -443,7 +416,6 @@ def ranks(n: int, size: npt.ArrayLike, q: float, level: float) -> tuple[Ints, In
         n: values.
         size: shape (...,), effective number of values, at most n.
         q: which quantile.
-        level: coverage, a share.
 
     Returns:
         Lower rank, 0 where there is no such value; upper rank, n + 1 where there is none.
@@ -486,9 +458,6 @@ def weighted_proportion(
         clusters: shape (n,), the task of each run; None when runs are independent.
         lost: shape (m,), probabilities of drawn runs that should have an answer and have none; they
             make the worst case, weighed like the others.
-        level: coverage of the interval, a share.
-        unmeasured: runs drawn that have no answer, by kind.
-        unit_of_n: what a row is.
 
     Returns:
         A share with Wilson's interval at the effective size p(1-p)/v, v being the linearised

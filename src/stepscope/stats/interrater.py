@@ -36,16 +36,12 @@ _NOTHING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """What a coefficient needs of items, and what it makes of the sums.
+    """What a coefficient needs of items, and what it makes of the sums."""
 
-    Attributes:
-        features: of answers, shape (kinds, raters), and the number of categories q; returns
-            shape (kinds, d).
-        value: of sums, shape (resamples, d), and distances, shape (q, q) or (resamples, q, q);
-            returns shape (resamples,), NaN where undefined.
-    """
-
+    # of answers, shape (kinds, raters), and the number of categories q; returns shape (kinds, d)
     features: Callable[[Ints, int], Floats]
+    # of sums, shape (resamples, d), and distances, shape (q, q) or (resamples, q, q); returns shape
+    # (resamples,), NaN where undefined
     value: Callable[[Floats, Floats], Floats]
 
 
@@ -200,21 +196,14 @@ _MOST_CODES = 2**62
 
 @dataclass(frozen=True, slots=True)
 class RatingPatterns:
-    """The distinct items, how often each occurs, and in which runs.
+    """The distinct items, how often each occurs, and in which runs."""
 
-    Attributes:
-        answers: shape (kinds, raters), the category that each rater gave, -1 where none.
-        often: shape (kinds,), items of each kind.
-        categories: how many categories there are.
-        kind: shape (items,), the kind of each item; None where every item is its own run.
-        run: shape (items,), the run of each item; None likewise.
-    """
-
-    answers: Ints
-    often: Floats
-    categories: int
+    answers: Ints  # shape (kinds, raters), the category that each rater gave, -1 where none
+    often: Floats  # shape (kinds,), items of each kind
+    categories: int  # how many categories there are
+    # shape (items,), the kind of each item; None where every item is its own run
     kind: Ints | None = None
-    run: Ints | None = None
+    run: Ints | None = None  # shape (items,), the run of each item; None likewise
 
     @property
     def runs(self) -> int:
@@ -237,17 +226,14 @@ class RatingPatterns:
 
 
 def count_patterns(
+    # shape (items, raters), categories as codes from 0, -1 where a rater gave none
     ratings: npt.ArrayLike,
     *,
-    categories: int | None = None,
+    categories: int | None = None,  # how many there are; None counts up to the largest code
+    # shape (items,), the run that each item is of; None makes every item its own
     clusters: npt.ArrayLike | None = None,
 ) -> RatingPatterns:
     """Count the distinct items.
-
-    Args:
-        ratings: shape (items, raters), categories as codes from 0, -1 where a rater gave none.
-        categories: how many there are; None counts up to the largest code.
-        clusters: shape (items,), the run that each item is of; None makes every item its own.
 
     Raises:
         DataError: not two-dimensional whole numbers from -1, fewer than two raters, too many
@@ -327,9 +313,7 @@ def agreement(
         categories: how many there are; None counts up to the largest code. Gwet's coefficient
             and PABAK depend on it.
         clusters: shape (items,), the run that each item is of.
-        level: coverage of the interval, a share.
         draws: weights of all runs drawn.
-        unmeasured: verdicts that there are not, by kind.
 
     Returns:
         The coefficient, at most 1; `n` counts items with two ratings or more, `n_tasks` the runs
@@ -407,10 +391,23 @@ class _WeightedCoefficient:
         self._of = made.value
         self._grouped = read.run is not None
         self._units, self._repeats = read.units(made.features(read.answers, q))
-        pairs, self._mass = _pseudo_pairs(read.answers.shape[1], q)
+        # Every pair of categories as an item of the first two raters, and its mass.
+        #
+        # Agreeing pairs weigh 1 together, disagreeing ones 1: for two classes Dirichlet(1/2).
+        raters = read.answers.shape[1]
+        first, second = np.divmod(np.arange(q * q), q)
+        answers = np.full((q * q, raters), -1, dtype=np.int64)
+        answers[:, 0], answers[:, 1] = first, second
+        same = first == second
+        pairs, self._mass = answers, np.where(same, 1 / q, 1 / max(q * (q - 1), 1))
         self._pairs = made.features(pairs, q)
         if name == "alpha":  # an item weighs as many coincidences there as it has ratings
-            self._pairs = self._pairs * _ratings_an_item(read) / 2
+            # Mean number of ratings of the items that have two or more.
+            ratings = (read.answers >= 0).sum(axis=1)
+            paired = ratings >= 2
+            self._pairs = (
+                self._pairs * float(np.average(ratings[paired], weights=read.often[paired])) / 2
+            )
 
     def value(self) -> float:
         """Return the coefficient itself, NaN where undefined."""
@@ -458,25 +455,6 @@ class _WeightedCoefficient:
         error = np.sqrt((n - 1) / n * spread)
         low, high = (self.value() + float(ndtri(tail)) * float(error) for tail in tails)
         return low, high
-
-
-def _ratings_an_item(read: RatingPatterns) -> float:
-    """Mean number of ratings of the items that have two or more."""
-    ratings = (read.answers >= 0).sum(axis=1)
-    paired = ratings >= 2
-    return float(np.average(ratings[paired], weights=read.often[paired]))
-
-
-def _pseudo_pairs(raters: int, q: int) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Every pair of categories as an item of the first two raters, and its mass.
-
-    Agreeing pairs weigh 1 together, disagreeing ones 1: for two classes Dirichlet(1/2).
-    """
-    first, second = np.divmod(np.arange(q * q), q)
-    answers = np.full((q * q, raters), -1, dtype=np.int64)
-    answers[:, 0], answers[:, 1] = first, second
-    same = first == second
-    return answers, np.where(same, 1 / q, 1 / max(q * (q - 1), 1))
 
 
 def category_shares(ratings: npt.ArrayLike, *, categories: int | None = None) -> Floats:

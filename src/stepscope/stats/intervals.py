@@ -192,7 +192,6 @@ def difference_limits(
 
     Args:
         differences: shape (..., cases), at least two cases.
-        level: coverage, a share.
         bounded: whether the differences are of shares.
 
     Returns:

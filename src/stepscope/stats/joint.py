@@ -34,25 +34,15 @@ from stepscope.values import Estimate, Unmeasured
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """Two agents under two grades, over the tasks where both have both.
+    """Two agents under two grades, over the tasks where both have both."""
 
-    Attributes:
-        first: one agent.
-        second: the other.
-        outcome_difference: mean outcome of the second minus the first, tasks counting the same.
-        grade_difference: the same of the trajectory grade.
-        flipped: the two differences have opposite signs.
-        probability: share of resamples in which they do.
-        n_tasks: tasks both agents have with both grades.
-    """
-
-    first: str
-    second: str
-    outcome_difference: float
-    grade_difference: float
-    flipped: bool
-    probability: float
-    n_tasks: int
+    first: str  # one agent
+    second: str  # the other
+    outcome_difference: float  # mean outcome of the second minus the first, tasks counting the same
+    grade_difference: float  # the same of the trajectory grade
+    flipped: bool  # the two differences have opposite signs
+    probability: float  # share of resamples in which they do
+    n_tasks: int  # tasks both agents have with both grades
 
 
 def rank_flips(
@@ -148,37 +138,25 @@ MOST_DISAGREEMENT = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisagreementTest:
-    """Whether the scorer is shown to agree with the outcome nearly always.
+    """Whether the scorer is shown to agree with the outcome nearly always."""
 
-    Attributes:
-        loose: the upper limit is below the bound.
-        upper: one-sided upper limit of the disagreement rate.
-        needed: runs without a disagreement that would show it.
-    """
-
-    loose: bool
-    upper: float
-    needed: int
+    loose: bool  # the upper limit is below the bound
+    upper: float  # one-sided upper limit of the disagreement rate
+    needed: int  # runs without a disagreement that would show it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointTable:
-    """Runs by outcome and trajectory grade, both yes or no.
+    """Runs by outcome and trajectory grade, both yes or no."""
 
-    Attributes:
-        pass_good: runs that passed with a good trajectory.
-        pass_bad: positions of runs that passed with a bad one: right for the wrong reason?
-        fail_good: positions of runs that failed with a good one: wrong for a right reason?
-        fail_bad: runs that failed with a bad one.
-        disagreement: share of runs where the grades differ.
-        too_loose: verdict on the trajectory scorer, at the effective number of runs.
-    """
-
-    pass_good: int
+    pass_good: int  # runs that passed with a good trajectory
+    # positions of runs that passed with a bad one: right for the wrong reason?
     pass_bad: tuple[int, ...]
+    # positions of runs that failed with a good one: wrong for a right reason?
     fail_good: tuple[int, ...]
-    fail_bad: int
-    disagreement: Estimate | Unmeasured
+    fail_bad: int  # runs that failed with a bad one
+    disagreement: Estimate | Unmeasured  # share of runs where the grades differ
+    # verdict on the trajectory scorer, at the effective number of runs
     too_loose: DisagreementTest | Unmeasured
 
 
@@ -196,8 +174,6 @@ def joint_table(
         outcome: shape (n,), whether each run passed.
         grade: shape (n,), whether its trajectory is good, of the same runs.
         clusters: shape (n,), the task of each run; None when runs are independent.
-        level: coverage of the disagreement's interval and of the too-loose limit.
-        unmeasured: runs that lack either grade, by kind.
 
     Returns:
         The table; `Unmeasured` when there is no run with both grades.
@@ -317,10 +293,7 @@ def rank_correlation(
         second: shape (n,), any unit, of the same items.
         clusters: shape (n,), the run of each item; None makes every item its own.
         rng: draws the weights.
-        level: coverage of the interval, a share.
         draws: weights drawn.
-        unmeasured: items that lack one of the two, by kind.
-        unit_of_n: what a row is.
 
     Returns:
         The correlation of the ranks, ties sharing theirs, from -1 to 1. `Unmeasured` with fewer

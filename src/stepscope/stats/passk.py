@@ -50,8 +50,6 @@ def pass_hat_k(
         trials: shape (tasks,), trials n of each task; tasks with fewer than k count as unmeasured
             ("insufficient_data").
         k: number of trials, at least 1.
-        level: coverage of the interval, a share.
-        unmeasured: tasks that have no answer, by kind.
 
     Returns:
         A share, n counting tasks. `Unmeasured` when fewer than two tasks have k trials, or when
@@ -88,8 +86,6 @@ def pass_at_k(
         trials: shape (tasks,), trials n of each task; tasks with fewer than k count as unmeasured
             ("insufficient_data").
         k: number of trials, at least 1.
-        level: coverage of the interval, a share.
-        unmeasured: tasks that have no answer, by kind.
 
     Returns:
         A share, n counting tasks. `Unmeasured` as in `pass_hat_k`.

@@ -196,14 +196,23 @@ def shuffled_p(
         Fisher (1935), The Design of Experiments; Phipson and Smyth (2010), Stat. Appl. Genet. Mol.
         Biol. 9, for (1 + hits)/(1 + draws).
     """
-    trials = _centred(trials)
+    # Deviations from the mean of each case, the largest 1: p is the same, nothing overflows.
+    largest = np.abs(trials.values).max()
+    values = trials.values / largest if largest > 0 else trials.values
+    size = trials.first + trials.second
+    deviations = values - (np.bincount(trials.cases, weights=values) / size)[trials.cases]
+    widest = np.abs(deviations).max()
+    trials = replace(trials, values=deviations / widest if widest > 0 else deviations)
     seen = float(trials.differences().sum())
     bound = _nearly(seen, tail)
     shapes = Counter(zip(trials.first.tolist(), trials.second.tolist(), strict=True))
     if sum(count * log(comb(a + b, b)) for (a, b), count in shapes.items()) <= log(ENUMERATED):
         return float(is_as_extreme(_listed(trials), bound, tail).mean()), "permutation exact"
     if len(trials.values) * draws > WORK:
-        variance = _variance(trials)
+        # Exact variance of the sum of differences over all hand-outs, cases having mean 0.
+        within = np.bincount(trials.cases, weights=trials.values**2)
+        within = within / (trials.first + trials.second - 1)
+        variance = float((within * (1 / trials.first + 1 / trials.second)).sum())
         return max(_normal_p(seen, variance, tail), SMALLEST), "permutation normal"
     hits = int(is_as_extreme(_drawn(trials, rng, draws), bound, tail).sum())
     return (1 + hits) / (1 + draws), "permutation drawn"
@@ -225,16 +234,6 @@ def _normal_p(seen: float, variance: float, tail: Tail) -> float:
     return erfc((seen if tail == "upper" else -seen) / sqrt(2 * variance)) / 2
 
 
-def _centred(trials: PairedTrials) -> PairedTrials:
-    """Deviations from the mean of each case, the largest 1: p is the same, nothing overflows."""
-    largest = np.abs(trials.values).max()
-    values = trials.values / largest if largest > 0 else trials.values
-    size = trials.first + trials.second
-    deviations = values - (np.bincount(trials.cases, weights=values) / size)[trials.cases]
-    widest = np.abs(deviations).max()
-    return replace(trials, values=deviations / widest if widest > 0 else deviations)
-
-
 def _listed(trials: PairedTrials) -> Floats:
     """Sum of the differences under every hand-out of all cases, cases having mean 0."""
     null = np.zeros(1)
@@ -244,13 +243,6 @@ def _listed(trials: PairedTrials) -> Floats:
         sums = pooled[np.array(list(combinations(range(a + b), b)))].sum(axis=1)
         null = np.add.outer(null, sums * (1 / a + 1 / b)).ravel()
     return null
-
-
-def _variance(trials: PairedTrials) -> float:
-    """Exact variance of the sum of differences over all hand-outs, cases having mean 0."""
-    within = np.bincount(trials.cases, weights=trials.values**2)
-    within = within / (trials.first + trials.second - 1)
-    return float((within * (1 / trials.first + 1 / trials.second)).sum())
 
 
 def _drawn(trials: PairedTrials, rng: np.random.Generator, draws: int) -> Floats:

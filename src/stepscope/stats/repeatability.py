@@ -53,7 +53,6 @@ def sigma(
         steps: shape (n,), which step each score is of; steps scored once say nothing and are
             counted in the diagnostics.
         quantum: distance of neighbouring scores of a judge that answers in steps, such as 0.1.
-        level: coverage of the interval, a share.
 
     Returns:
         Sigma in the unit of the scores; `n` counts scorings of repeated steps, `n_tasks` those

@@ -22,6 +22,7 @@ from stepscope.values import UNMEASURED_KINDS, Estimate, Target, Unmeasured, Unm
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 # Codes beyond this many times the rows are renumbered first, so that bincount stays small.
 SPARSE_CODES = 4

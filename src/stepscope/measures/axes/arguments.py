@@ -23,13 +23,13 @@ from typing import Literal, NamedTuple, TypeGuard
 
 import msgspec
 
+from stepscope.model.effects import words_of
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import number_of
 from stepscope.measures.calls import agent_calls
 from stepscope.measures.rule import (
     AXIS_SCALE,
     CORRECT,
-    UNCERTAIN,
     AxisFault,
     RuleMeasure,
     cached_on_run,
@@ -38,7 +38,7 @@ from stepscope.measures.rule import (
     one_a_step,
 )
 from stepscope.model import Answer, Case, Exchange, Facts, Json, Scale, ToolDef, Trajectory, Verdict
-from stepscope.model.effects import words_of
+from stepscope.model.records import UNCERTAIN
 from stepscope.values import Unmeasured
 
 ValueKind = Literal["identifier", "email", "date", "number"]
@@ -104,12 +104,9 @@ class TracedValue(NamedTuple):
     reason: str
 
 
+@cached_on_run
 def trace_values(trajectory: Trajectory) -> list[TracedValue]:
     """Return every judged value of the agent's calls, in order; found once a run."""
-    return cached_on_run(trajectory, "_traced", _trace_values)
-
-
-def _trace_values(trajectory: Trajectory) -> list[TracedValue]:
     if not trajectory.exchanges:
         return []
     evidence = evidence_of(trajectory)
@@ -499,9 +496,13 @@ _VALIDITY_OF_NO_CALLS = (
 )
 
 
-def _measure_argument_validity(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """Were the arguments well-formed and grounded, whichever tool was chosen?
+
+    Incorrect: arguments that are not JSON, that break the tool's declared schema, or that name an
+    identifier, e-mail, date or amount found nowhere before. Whether the tool was the right one is
+    the axis tool_selection; whether a result was read rightly, result_interpretation.
+    """
     made = agent_calls(trajectory)
     if not made:
         return _VALIDITY_OF_NO_CALLS
@@ -541,9 +542,7 @@ def _malformed(trajectory: Trajectory) -> Iterator[AxisFault]:
             yield AxisFault(exchange.step, f"{exchange.call.name}: the arguments are not JSON")
 
 
-ARGUMENT_VALIDITY = RuleMeasure(
-    ARGUMENT_VALIDITY_NAME, "1", AXIS_SCALE, (), _measure_argument_validity
-)
+ARGUMENT_VALIDITY = RuleMeasure(ARGUMENT_VALIDITY_NAME, "1", AXIS_SCALE, (), _validity)
 
 
 GROUNDING_LABELS = ("invented", "unknown")
@@ -557,9 +556,14 @@ _NOTHING = tuple(
 )
 
 
-def _measure_grounding(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _grounding(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """Whether the identifiers, e-mails, dates and numbers in arguments come from somewhere.
+
+    Value: the share of judged values that were said earlier or are derived from what was, among
+    those of which the rules can tell; those that may be the agent's own choice are left out and
+    counted in the reason. Aspect `grounding.invented` counts the values found nowhere. What is
+    judged and what a source is: `stepscope.measures.axes.arguments`.
+    """
     values = trace_values(trajectory)
     if not values:
         return _NOTHING if agent_calls(trajectory) else _GROUNDING_OF_NO_CALLS
@@ -591,7 +595,7 @@ def _measure_grounding(
     )
 
 
-GROUNDING = RuleMeasure("grounding", "1", Scale(0.0, inf, GROUNDING_LABELS), (), _measure_grounding)
+GROUNDING = RuleMeasure("grounding", "1", Scale(0.0, inf, GROUNDING_LABELS), (), _grounding)
 
 
 LABEL = "violation"
@@ -602,9 +606,14 @@ _NO_SCHEMA = (
 )
 
 
-def _measure_tool_schema(
+def _tool_schema(
     trajectory: Trajectory, case: Case | None, facts: Facts | None
 ) -> Iterable[Answer]:
+    """Tool calls whose arguments break the JSON schema that the tool declares, each cited.
+
+    Without any declared schema the answer is unmeasured, never "no violation"; calls of tools
+    without one are not counted, and the reason says how many were.
+    """
     made = agent_calls(trajectory)
     if not made:
         return _SCHEMA_OF_NO_CALLS
@@ -633,4 +642,4 @@ def _measure_tool_schema(
     return (whole, *one_a_step(each, lambda labels: labels[0]))
 
 
-TOOL_SCHEMA = RuleMeasure("tool_schema", "1", Scale(0.0, inf, (LABEL,)), (), _measure_tool_schema)
+TOOL_SCHEMA = RuleMeasure("tool_schema", "1", Scale(0.0, inf, (LABEL,)), (), _tool_schema)

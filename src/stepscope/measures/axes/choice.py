@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
+from stepscope.model.effects import WRITES, words_of
 from stepscope.measures.axes.arguments import declared_tools
 from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.calls import (
@@ -24,7 +25,6 @@ from stepscope.measures.outcome import find_other_writes, subgoal_calls
 from stepscope.measures.rule import (
     AXIS_SCALE,
     CORRECT,
-    UNCERTAIN,
     AxisFault,
     RuleMeasure,
     cached_on_run,
@@ -41,7 +41,7 @@ from stepscope.model import (
     Step,
     Trajectory,
 )
-from stepscope.model.effects import WRITES, words_of
+from stepscope.model.records import UNCERTAIN
 from stepscope.values import Unmeasured
 
 TOOL_SELECTION_NAME = "axes.tool_selection"
@@ -82,9 +82,18 @@ _SELECTION_OF_NO_CALLS = (
 )
 
 
-def _measure_tool_selection(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """Did the agent pick the right tool, and only when one was called for?
+
+    Incorrect: a tool that was not offered; a tool that a declared policy forbids; the same call
+    failing again in the same way with nothing changed in between; a write that the user neither
+    asked for nor agreed to (only where the tool is *declared* to write: a guess from its name makes
+    it uncertain).
+
+    Correct needs a case: every sub-goal was reached and nothing else was written. Without one no
+    rule knows whether another tool would have served better, and the answer is uncertain. Arguments
+    belong to argument_validity, order and consent to a write that was asked for to sequencing.
+    """
     made = agent_calls(trajectory)
     if not made:
         return _SELECTION_OF_NO_CALLS
@@ -215,7 +224,7 @@ def _fulfilled(
 
 
 TOOL_SELECTION = RuleMeasure(
-    TOOL_SELECTION_NAME, "1", AXIS_SCALE, ("effects", "policy"), _measure_tool_selection
+    TOOL_SELECTION_NAME, "1", AXIS_SCALE, ("effects", "policy"), _selection
 )
 
 
@@ -233,9 +242,19 @@ _SEQUENCING_OF_NO_CALLS = (
 )
 
 
-def _measure_sequencing(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """Were the calls in a workable order: what is needed first, first, consent before writes?
+
+    Incorrect: a tool called before another that it needs (declared, or kept by practically all
+    passing runs of the workflow: `facts.is_binding`); a write without consent where the
+    instructions ask for consent, and the user neither agreed nor asked for it nor was asked
+    anything. A mined habit that is not binding, and a write that the user asked for but did not
+    confirm, make it uncertain.
+
+    Correct means: every precondition known for the tools called was kept, and every write
+    confirmed. Whether the tool was the right one is tool_selection's, rules of the policy are
+    `policy`'s.
+    """
     made = agent_calls(trajectory)
     if not made:
         return _SEQUENCING_OF_NO_CALLS
@@ -273,10 +292,8 @@ def _measure_sequencing(
 
 def _why(rule: Precondition) -> str:
     same = f" for the same {rule.by}" if rule.by is not None else ""
-    return (
-        f"{rule.tool} before {rule.after} had succeeded{same} ({describe_source(rule)} it comes "
-        "after)"
-    )
+    source = describe_source(rule)
+    return f"{rule.tool} before {rule.after} had succeeded{same} ({source} it comes after)"
 
 
 def _consent_is_asked_for(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> bool:
@@ -285,9 +302,10 @@ def _consent_is_asked_for(trajectory: Trajectory, case: Case | None, facts: Fact
         declared += case.policy
     if any(rule.require == "confirm" for rule in declared):
         return True
-    return cached_on_run(trajectory, "_asks_for_consent", _instructed)
+    return _instructed(trajectory)
 
 
+@cached_on_run
 def _instructed(trajectory: Trajectory) -> bool:
     return any(_asks_for_consent(s.text) for s in trajectory.steps if s.actor == "system")
 
@@ -318,5 +336,5 @@ def _unwanted(steps: Sequence[Step], write: Exchange) -> bool:
 
 
 SEQUENCING = RuleMeasure(
-    SEQUENCING_NAME, "1", AXIS_SCALE, ("effects", "policy", "preconditions"), _measure_sequencing
+    SEQUENCING_NAME, "1", AXIS_SCALE, ("effects", "policy", "preconditions"), _sequencing
 )

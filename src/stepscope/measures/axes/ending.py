@@ -1,30 +1,24 @@
-"""Did the run end when it should: not past the user's goodbye, nor on an error, limit or promise?
-
-Incorrect: calls after the user's closing message; a run that ends on a tool error, unanswered, or
-on a limit, as its recorder says; a last message that announces an act and nothing follows it.
-Correct: the user closed the conversation, or the agent ended it by a tool made for that. Otherwise
-whether all was done is not for rules to say (the measure `termination` asks the case): uncertain.
-"""
+"""Whether the run ended when it should: not past a goodbye, nor on an error, limit or promise."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 
+from stepscope.model.effects import READS, WRITES
 from stepscope.measures.calls import agent_calls, ends_run
 from stepscope.measures.errors import first_line
 from stepscope.measures.outcome import LIMITS
 from stepscope.measures.rule import (
     AXIS_SCALE,
     CORRECT,
-    UNCERTAIN,
     AxisFault,
     RuleMeasure,
     fault_answers,
     faultless_answer,
 )
 from stepscope.model import Answer, Case, Facts, Step, Trajectory
-from stepscope.model.effects import READS, WRITES
+from stepscope.model.records import UNCERTAIN
 
 TERMINATION_NAME = "axes.termination"
 # What a simulated user says to end a run (tau-bench), and nobody says by chance.
@@ -68,9 +62,17 @@ ACTS = (
 )
 
 
-def _measure_termination(
+def _termination(
     trajectory: Trajectory, case: Case | None, facts: Facts | None
 ) -> Iterable[Answer]:
+    """Did the run end when it should: not past the user's goodbye, on an error, limit or promise?
+
+    Incorrect: calls after the user's closing message; a run that ends on a tool error, unanswered,
+    or on a limit, as its recorder says; a last message that announces an act and nothing follows
+    it. Correct: the user closed the conversation, or the agent ended it by a tool made for that.
+    Otherwise whether all was done is not for rules to say (the measure `termination` asks the
+    case): uncertain.
+    """
     steps = trajectory.steps
     if not steps:
         return faultless_answer(TERMINATION_NAME, UNCERTAIN, "the run has no steps")
@@ -154,4 +156,4 @@ def _promised(steps: tuple[Step, ...], closing: int | None) -> Iterator[AxisFaul
             return
 
 
-TERMINATION = RuleMeasure(TERMINATION_NAME, "1", AXIS_SCALE, ("effects",), _measure_termination)
+TERMINATION = RuleMeasure(TERMINATION_NAME, "1", AXIS_SCALE, ("effects",), _termination)

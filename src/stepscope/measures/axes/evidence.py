@@ -278,9 +278,10 @@ def _opening_quantities(text: str) -> tuple[float, ...]:
 _line_quantities = lru_cache(maxsize=1024)(quantities)
 
 
+@cached_on_run
 def evidence_of(trajectory: Trajectory) -> Evidence:
     """Return the evidence of a run, built once for all measures that ask."""
-    return cached_on_run(trajectory, "_evidence", Evidence)
+    return Evidence(trajectory)
 
 
 def _join(texts: Sequence[str]) -> _Words:

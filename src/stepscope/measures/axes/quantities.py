@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepscope.model import Json, Step, ToolResult, Trajectory
 from stepscope.model.effects import words_of
+from stepscope.model import Json, Step, ToolResult, Trajectory
 
 # A number as people and programs write it: 1,619.34 or 1619.34; not the digits of W2378156, of
 # 2024-05-15, of 07:30 or of 4.2.1.
@@ -96,8 +96,8 @@ def quantities(text: str) -> tuple[float, ...]:
 def derive_number(value: float, said: Sequence[StatedNumber]) -> Derivation | None:
     """Return how `value` follows from numbers said, the latest of them first.
 
-    >>> derive_number(-16.63, [StatedNumber(25, 1), StatedNumber(269.16, 1),
-    ...     StatedNumber(285.79, 2)])
+    >>> said = [StatedNumber(25, 1), StatedNumber(269.16, 1), StatedNumber(285.79, 2)]
+    >>> derive_number(-16.63, said)
     Derivation(formula='269.16 - 285.79', steps=(1, 2))
     >>> derive_number(90.0, [StatedNumber(30.0, 4)]).formula
     '3 x 30'
@@ -127,7 +127,7 @@ class StatedNumbers:
                     break
                 self._latest.setdefault(value, step)
         self._cents = [round(100 * term) for term in self._latest]
-        self._near = _near_cents(self._cents)
+        self._near = {near for cent in self._cents for near in (cent - 1, cent, cent + 1)}
         terms = [value for value in everything if value >= SMALLEST_TERM]
         self._totals = [round(100 * total) for total in accumulate(terms, initial=0.0)]
         self._all_totals = frozenset(self._totals)
@@ -151,10 +151,6 @@ class StatedNumbers:
             if not self._all_totals.isdisjoint([total + sum_ for total in self._totals]):
                 return _list_sum(target, self._said)
         return None
-
-
-def _near_cents(cents: Sequence[int]) -> set[int]:
-    return {near for cent in cents for near in (cent - 1, cent, cent + 1)}
 
 
 def _pair(target: float, terms: dict[float, int], value: float) -> Derivation | None:
@@ -312,8 +308,8 @@ def decode_result(result: ToolResult) -> Json:
 def named_quantities(value: Json) -> list[NamedQuantity]:
     """Return every named quantity of a decoded result.
 
-    >>> sorted(named_quantities({"history": [{"transaction_type": "refund",
-    ...     "amount": 5}]})[0].names)
+    >>> found = named_quantities({"history": [{"transaction_type": "refund", "amount": 5}]})
+    >>> sorted(found[0].names)
     ['amount', 'refund']
     """
     return [NamedQuantity(names, abs(float(number))) for names, number in _numbers(value)]

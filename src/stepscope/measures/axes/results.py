@@ -14,6 +14,7 @@ from itertools import combinations
 from sys import maxsize
 from typing import NamedTuple
 
+from stepscope.model.effects import words_of
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import (
     AMOUNT_NAME,
@@ -40,14 +41,13 @@ from stepscope.measures.errors import admits_failure, error_step, first_line, re
 from stepscope.measures.rule import (
     AXIS_SCALE,
     CORRECT,
-    UNCERTAIN,
     AxisFault,
     RuleMeasure,
     fault_answers,
     faultless_answer,
 )
 from stepscope.model import Answer, Case, Facts, Json, ToolResult, Trajectory
-from stepscope.model.effects import words_of
+from stepscope.model.records import UNCERTAIN
 from stepscope.values import Unmeasured
 
 # With more values of one name in a result, which one is meant cannot be told from its name.
@@ -88,19 +88,13 @@ class ResultReader:
 
 
 def find_misnamed(
-    message: AgentMessage,
-    told: Sequence[ToldAmount],
-    results: ResultReader,
+    message: AgentMessage,  # what the user is told
+    told: Sequence[ToldAmount],  # its amounts
+    results: ResultReader,  # every result of the run
+    # whether the user or the policy said an amount; then it may be theirs
     elsewhere: Callable[[float], bool],
 ) -> Iterator[AxisFault]:
-    """Yield the amounts that stand in place of the value that the latest result has for them.
-
-    Args:
-        message: what the user is told.
-        told: its amounts.
-        results: every result of the run.
-        elsewhere: whether the user or the policy said an amount; then it may be theirs.
-    """
+    """Yield the amounts that stand in place of the value that the latest result has for them."""
     if not message.news:
         return
     said = {amount.value for amount in told}
@@ -377,9 +371,15 @@ _NO_RESULTS = (
 )
 
 
-def _measure_result_interpretation(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """Was what the tools returned read rightly, as far as the user was told of it?
+
+    Incorrect: an amount or an identifier told to the user that no result, user or policy said and
+    that follows by no simple arithmetic; a quantity told under the name of a result's field with
+    another value (labelled quantities); a status that is not the thing's latest; a tool error
+    followed by a message that claims success. What the agent says to nobody, or to other agents, is
+    not judged; nor is what it does with a result (argument_validity).
+    """
     made = agent_calls(trajectory)
     if not any(exchange.result is not None for exchange in made):
         return _NO_RESULTS
@@ -536,5 +536,5 @@ RESULT_INTERPRETATION = RuleMeasure(
     "2",
     AXIS_SCALE,
     ("alternatives", "effects"),
-    _measure_result_interpretation,
+    _interpret,
 )

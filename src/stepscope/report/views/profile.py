@@ -28,7 +28,7 @@ from stepscope.report.views.panels import PanelsView
 from stepscope.report.views.vector import choose_largest, name_profile
 from stepscope.report.words import AXES, SCORE_FIRST, UNCERTAIN, describe_shape, name_shape
 from stepscope.safety.text import visible_line
-from stepscope.shape.names import SHAPES
+from stepscope.shape.types import SHAPES
 from stepscope.values import Estimate, Unmeasured
 
 AXES_TITLE = "Failure profile"
