@@ -25,8 +25,7 @@ from stepscope.lab.planted import add_noise
 from stepscope.shape.articles import find_break_point
 from stepscope.shape.breaks import fuse_signals
 from stepscope.shape.classifier import classify
-from stepscope.shape.types import ShapeName
-from stepscope.shape.types import Shape
+from stepscope.shape.types import Shape, ShapeName
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

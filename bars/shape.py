@@ -23,7 +23,6 @@ from typing import TypeVar
 import numpy as np
 
 from bars._shape import WITHIN, Line, figure, line
-from stepscope.stats.sample import Floats
 from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS, gradual_recovery
 from stepscope.lab.envelope import (
     CLASSIFIERS,
@@ -35,12 +34,12 @@ from stepscope.lab.envelope import (
     draw_cell,
     measure_envelope,
 )
-from stepscope.lab.planted import (add_noise)
+from stepscope.lab.planted import add_noise
 from stepscope.shape.articles import v3_many
 from stepscope.shape.classifier import classify, classify_many, classify_ragged
-from stepscope.shape.types import RECOVERY, SHAPES
 from stepscope.shape.noise import learn_noise
-from stepscope.shape.types import Shape
+from stepscope.shape.types import RECOVERY, SHAPES, Shape
+from stepscope.stats.sample import Floats
 from stepscope.values import Unmeasured
 
 Answer = TypeVar("Answer")

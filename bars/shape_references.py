@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepscope.stats.sample import Floats
 from stepscope.lab.curves import EXAMPLES, GENERATORS
 from stepscope.lab.planted import add_noise
 from stepscope.shape import articles
-from stepscope.shape.articles import (Codes, v1_many, v3_many)
+from stepscope.shape.articles import Codes, v1_many, v3_many
 from stepscope.shape.types import SHAPES, ShapeName
+from stepscope.stats.sample import Floats
 
 TRIALS = 200_000
 SEEDS = 200

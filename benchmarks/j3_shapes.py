@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.rounds import Row, Samples, table
-from stepscope.stats.sample import Floats
 from stepscope.lab.curves import GENERATORS
 from stepscope.lab.planted import add_noise
-from stepscope.shape.articles import (CLIFF, CLIMB, GAP, SLIDE, SLOPE_V3, v3_many)
+from stepscope.shape.articles import CLIFF, CLIMB, GAP, SLIDE, SLOPE_V3, v3_many
 from stepscope.shape.classifier import classify_many
 from stepscope.shape.types import SHAPES
+from stepscope.stats.sample import Floats
 
 RUNS = 1_000_000
 LOOPED = RUNS // 10

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stepscope.lab.curves import GENERATORS
-from stepscope.lab.planted import add_noise
-from stepscope.shape.types import SHAPES
+from stepscope.lab import GENERATORS, add_noise
+from stepscope.shape import SHAPES
 
 FOLDER = Path(__file__).resolve().parent.parent / "examples" / "scores"
 SEED = 20

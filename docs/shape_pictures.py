@@ -16,13 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from stepscope.lab.curves import EXAMPLES
-from stepscope.lab.envelope import choose_classifiers, measure_envelope
-from stepscope.lab.planted import add_noise
+from stepscope.lab import EXAMPLES, add_noise, choose_classifiers, measure_envelope
 from stepscope.report.render import charts
-from stepscope.shape.classifier import classify
-from stepscope.shape.types import SHAPES
-from stepscope.shape.types import Shape
+from stepscope.shape import SHAPES, Shape, classify
 
 FOLDER = Path(__file__).resolve().parent / "img"
 BLUE, RED, GREY, INK = "#0072B2", "#D55E00", "#b9bec6", "#24292f"

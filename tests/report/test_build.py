@@ -8,10 +8,11 @@ import pytest
 from stepscope.errors import StoreError, UsageError
 from stepscope.formats.reading import read_files
 from stepscope.model import Trajectory
+from stepscope.model.records import Figure
 from stepscope.report.build import build_report
 from stepscope.report.render import data
 from stepscope.report.rows import read_table
-from stepscope.report.types import Figure, RankFlip
+from stepscope.report.types import RankFlip
 from stepscope.score import score_runs
 from stepscope.store import Store
 from stepscope.store.where import parse_where

@@ -37,8 +37,7 @@ from stepscope.settings import Settings, load_settings
 from stepscope.shape.breaks import break_point
 from stepscope.shape.classifier import classify_ragged
 from stepscope.shape.fleet import prevalence
-from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeLabel
-from stepscope.shape.types import ShapeBatch
+from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeBatch, ShapeLabel
 from stepscope.shape.weights import gate_failed, weighted_score
 from stepscope.stats import codes
 from stepscope.store import Store

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from stepscope.errors import UsageError
+from stepscope.model.records import Figure
 from stepscope.report import words
 from stepscope.report.render import data, markdown, text
 from stepscope.report.types import (
     ComparisonReport,
     Curve,
-    Figure,
     LookFirst,
     Profile,
     Report,

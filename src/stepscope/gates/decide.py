@@ -34,15 +34,10 @@ from stepscope.gates.baseline import (
 from stepscope.gates.looks import Looks, look_key, pool_looks, replace_entry
 from stepscope.gates.rates import GateAnswer, GateTest, LookAlpha, say_count
 from stepscope.gates.sample import Arm, Sample, SampleRun, build_arm, read_samples, say_no_runs
-from stepscope.gates.settings import (
-    RULES,
-    GatePolicy,
-    WorkflowPolicy,
-    policies_hash,
-    rescore_command,
-)
+from stepscope.gates.settings import GatePolicy, WorkflowPolicy, policies_hash, rescore_command
 from stepscope.gates.types import CaseFailure, GateDecision, GateReport, WorkflowDecision
 from stepscope.model import Verdict
+from stepscope.model.records import RULES
 from stepscope.safety.redact import scrub_message
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where

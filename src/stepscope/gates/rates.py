@@ -19,8 +19,9 @@ import numpy as np
 
 from stepscope import stats
 from stepscope.gates.sample import Arm
-from stepscope.gates.settings import RULES, GatePolicy
+from stepscope.gates.settings import GatePolicy
 from stepscope.gates.types import Cause, GateOutcome
+from stepscope.model.records import RULES
 from stepscope.stats.intervals import effective_size
 from stepscope.stats.sample import sum_by_cluster
 from stepscope.values import Estimate, Unmeasured

@@ -25,6 +25,7 @@ from stepscope.gates.settings import (
     suggest_name,
 )
 from stepscope.model import digest
+from stepscope.model.records import NOT_APPLICABLE, UNCERTAIN
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, unmeasured_kind
 from stepscope.store.where import Where
@@ -32,7 +33,6 @@ from stepscope.values import UNMEASURED_KINDS
 
 # Not a kind of Unmeasured: the run has no record of the measure at all.
 NOT_SCORED = "not_scored"
-NOT_APPLICABLE = "not_applicable"
 # Nor this: the run itself is missing or could not be read, and counts at its worst everywhere.
 ABSENT = "absent"
 # What a measure learns because the user declared it; fitted tables change with every run.
@@ -233,7 +233,6 @@ def _agent(name: str | None, version: str | None) -> str:
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-UNCERTAIN = "uncertain"
 # Shares are counted in whole sub-goals and errors: bad by less than this is rounding.
 ROUNDING = 1e-9
 

@@ -19,6 +19,7 @@ from stepscope import registry
 from stepscope.errors import ConfigError
 from stepscope.gates.types import Rule, Severity
 from stepscope.model import PolicyRule, digest
+from stepscope.model.records import RULES, STEP_LABELS_NAME
 
 Kind = Literal[
     "share",  # a value in [0, 1]
@@ -84,7 +85,6 @@ _UNITS = {
     "seconds": "seconds",
 }
 _VECTOR = ("steps", "tokens", "cost_usd", "seconds")
-JUDGED_STEPS = "step_labels"
 
 # Measures and aspects as they are; a test holds the names against what measures answer.
 MEASURES: Mapping[str, Quantity] = {
@@ -125,7 +125,7 @@ MEASURES: Mapping[str, Quantity] = {
 # The gates of the articles, and the figures of the report vector.
 NAMES: Mapping[str, Quantity] = {
     "no_redundant_calls": MEASURES["redundant_calls.count"],
-    "no_detours": _count("step_labels.detours", JUDGED_STEPS),
+    "no_detours": _count("step_labels.detours", STEP_LABELS_NAME),
     "no_errors": MEASURES["errors"],
     "step_efficiency": MEASURES["efficiency.steps"],
     "outcome.pass": MEASURES["outcome"],
@@ -159,7 +159,7 @@ def find_quantity(name: str, *, source: str, label: str | None, where: str) -> Q
     Raises:
         ConfigError: nothing is called so, or its source cannot know it.
     """
-    if source == JUDGED_STEPS and name in _JUDGED:
+    if source == STEP_LABELS_NAME and name in _JUDGED:
         return _count(_JUDGED[name])
     found = NAMES.get(name) or MEASURES.get(name) or _installed(name, label)
     if found is None:
@@ -213,7 +213,6 @@ def suggest_name(word: str, known: Iterable[str]) -> str:
 
 
 RECORDED = "recorded"
-RULES = "rules"
 
 About = Literal["rate", "drop", "ratio"]
 

@@ -20,6 +20,7 @@ import msgspec
 
 from stepscope.errors import ConfigError
 from stepscope.model import Json
+from stepscope.model.records import NEUTRAL
 
 # What a rubric sees and in what form it answers.
 #   axis: the whole run; one answer, cited, with a rationale and a confidence
@@ -185,7 +186,6 @@ ANSWER_MENUS: dict[RubricKind, tuple[str, ...]] = {
     "attribution": ("plan", "tool_selection", "argument", "recovery"),
     "score": (),
 }
-OPTIONAL = ("uncertain", "not_applicable")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}(?:\.[a-z][a-z0-9_]{0,39})?")
 _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+){0,2}")
@@ -396,7 +396,7 @@ def _off_menu(front: FrontMatter) -> Iterable[str]:
     unknown = [answer for answer in answers if menu and answer not in menu]
     if unknown:
         yield f"answers have {unknown[0]!r}; kind {front.kind!r} answers {', '.join(menu)}"
-    missing = [answer for answer in menu if answer not in answers and answer not in OPTIONAL]
+    missing = [answer for answer in menu if answer not in answers and answer not in NEUTRAL]
     if missing:
         yield f"answers lack {missing[0]!r}; kind {front.kind!r} answers {', '.join(menu)}"
     if len(answers) < 2 or not all(answer.strip() for answer in answers):

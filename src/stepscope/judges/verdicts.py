@@ -29,12 +29,11 @@ from stepscope.judges.replies import (
 from stepscope.judges.rubrics import FAULT_OWNERS
 from stepscope.judges.transcript import Window, describe_windows
 from stepscope.model import Answer, Json, Outcome, Reply, Verdict
-from stepscope.model.records import OUTRANKED
+from stepscope.model.records import NEUTRAL, OUTRANKED
 from stepscope.models.dialect import Ask, reply_key
 from stepscope.values import Unmeasured
 
 # Answers that neither speak for the agent nor against it.
-NEUTRAL = ("uncertain", "not_applicable")
 
 _AXIS_FIELDS = ("evidence", "cited_step_indices", "rationale", "label", "confidence")
 _PART_FIELDS = ("evidence", "rationale", "part", "step", "whose", "confidence")

@@ -1,4 +1,7 @@
-"""What is said about a run: a verdict or a typed absence, and its record in the store."""
+"""What is said about a run: a verdict or its typed absence, its record, and the words of records.
+
+Families, prefixes, modes and labels that stand in stored data are defined here and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -63,26 +66,15 @@ RULES, HUMAN, IMPORTED = "rules", "human", "imported"
 UNCERTAIN, NOT_APPLICABLE = NEUTRAL = ("uncertain", "not_applicable")
 # The measure of labels of steps.
 STEP_LABELS_NAME = "step_labels"
-# Families of records that are no model's: deterministic measures, people, files from elsewhere.
-RULES, HUMAN, IMPORTED = "rules", "human", "imported"
-# Labels that commit to nothing.
-UNCERTAIN, NOT_APPLICABLE = NEUTRAL = ("uncertain", "not_applicable")
-# The measure of labels of steps.
-STEP_LABELS_NAME = "step_labels"
 # Records of judges have measure names of their own, beside the rules' of the same rubric.
 JUDGE_PREFIX = "judge."
 # But scores of single steps are what curves are made of, whoever gives them.
 STEP_SCORES = "scores"
 # Behind the name where each step was judged without its run: both modes stand side by side.
 ISOLATED_SUFFIX = ".isolated"
-
-
-# The measure of the record that says what was looked at: the judgement's own, and this.
+# Behind the name of the record that says what a judge looked at.
 LOOKS_SUFFIX = ".looks"
-
-
 # How the reason of a verdict begins that a state check contradicts.
 OUTRANKED = "outranked: "
-
-
+# Behind the version of a rubric that was asked without the agent's words.
 NARRATION_OFF = "+narration-off"

@@ -20,6 +20,7 @@ from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.model import Answer
+from stepscope.model.records import UNCERTAIN, Figure
 from stepscope.report.evidence import read_look_first as choose
 from stepscope.report.panel_types import Panels
 from stepscope.report.panels import build_panels
@@ -35,7 +36,6 @@ from stepscope.report.rows import (
     split_groups,
 )
 from stepscope.report.types import (
-    Figure,
     LookFirst,
     OutcomeTable,
     Profile,
@@ -47,7 +47,7 @@ from stepscope.report.types import (
     TrialCounts,
 )
 from stepscope.report.votes import RunGroup
-from stepscope.report.words import AXES, INCORRECT, MEASURES, NOT_SCORED, UNCERTAIN, give_reason
+from stepscope.report.words import AXES, INCORRECT, MEASURES, NOT_SCORED, give_reason
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
 from stepscope.store.where import Where

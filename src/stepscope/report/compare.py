@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from stepscope import stats
 from stepscope.errors import UsageError
+from stepscope.model.records import Figure
 from stepscope.report.build import build_profile, read_axis_faults
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
@@ -29,7 +30,6 @@ from stepscope.report.types import (
     NO_CURVES,
     ComparisonReport,
     Difference,
-    Figure,
     Provenance,
     ShapesDifference,
 )

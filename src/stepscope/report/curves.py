@@ -16,6 +16,7 @@ import msgspec
 
 from stepscope.errors import StoreError
 from stepscope.model import Record, Step, Trajectory, Verdict
+from stepscope.model.records import IMPORTED, STEP_SCORES
 from stepscope.report.rows import LABEL_SCORES, LABEL_SIGMA, sort_findings
 from stepscope.report.types import (
     Curve,
@@ -31,7 +32,7 @@ from stepscope.shape.types import CredibleInterval as Range
 from stepscope.shape.types import Shape
 from stepscope.shape.weights import FLOOR, gate_failed, weighted_score
 from stepscope.store import Store
-from stepscope.store.records import COST, EVERY_TASK, LATENCY, SCORES_FAMILY, SCORES_MEASURE
+from stepscope.store.records import COST, EVERY_TASK, LATENCY
 from stepscope.values import Estimate, Unmeasured
 
 NO_LABELS = Unmeasured(
@@ -82,7 +83,7 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> CurvePo
     by_scorer: dict[tuple[str, str], dict[int, list[float | None]]] = {}
     for record in records:
         answer = record.answer
-        if answer.measure == SCORES_MEASURE and answer.step is not None:
+        if answer.measure == STEP_SCORES and answer.step is not None:
             value = answer.value if isinstance(answer, Verdict) else None
             steps = by_scorer.setdefault((record.family, record.judge), {})
             steps.setdefault(answer.step, []).append(value)
@@ -97,7 +98,7 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> CurvePo
     return CurvePoints(
         steps=tuple(sorted(steps)),
         scores=tuple([_mean(steps[step]) for step in sorted(steps)]),
-        source="imported" if family == SCORES_FAMILY else "judge",
+        source="imported" if family == IMPORTED else "judge",
         judge=judge,
         repeats=repeats,
         sigma=sigma,

@@ -11,9 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from stepscope.values import Estimate, Unmeasured
-
-Figure = Estimate | Unmeasured
+from stepscope.model.records import Figure
 
 VerdictFlagKind = Literal[
     "self_family",  # a judge of the family that the agent is of

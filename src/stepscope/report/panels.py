@@ -22,8 +22,10 @@ from stepscope.judges.patterns import (
     PatternSteps,
     find_label_patterns,
 )
-from stepscope.measures.labels import STEP_LABELS_NAME as STEP_LABELS
 from stepscope.model import Record, Step, Trajectory, Verdict
+from stepscope.model.records import RULES
+from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
+from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.models.configured import JudgesTable
 from stepscope.models.opening import agent_family
 from stepscope.models.prices import Prices
@@ -45,7 +47,6 @@ from stepscope.report.panel_types import (
 )
 from stepscope.report.rows import RunTable, sort_findings
 from stepscope.report.votes import (
-    RULES,
     Acted,
     AspectSample,
     Flags,
@@ -73,7 +74,6 @@ from stepscope.store.judged import (
     name_and_snapshot,
     read_judge_answers,
 )
-from stepscope.store.records import SCORES_MEASURE as SCORES
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured
 

@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from stepscope.errors import StoreError, UsageError
 from stepscope.model import Record, Verdict
+from stepscope.model.records import IMPORTED, STEP_SCORES, UNCERTAIN
 from stepscope.report.types import NO_CURVES, CurveSource, Shapes
-from stepscope.report.words import ALSO_READ, AXES, MEASURES, NOT_SCORED, UNCERTAIN
+from stepscope.report.words import ALSO_READ, AXES, MEASURES, NOT_SCORED
 from stepscope.shape.classifier import classify_ragged
 from stepscope.shape.fleet import prevalence
-from stepscope.shape.types import SHAPES, UNRESOLVED
-from stepscope.shape.types import ShapeBatch
+from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeBatch
 from stepscope.shape.weights import gate_failed
 from stepscope.store.columns import (
     ANSWERED,
@@ -36,7 +36,7 @@ from stepscope.store.columns import (
     cell_state,
     unmeasured_kind,
 )
-from stepscope.store.records import EVERY_TASK, SCORES_FAMILY, SCORES_MEASURE
+from stepscope.store.records import EVERY_TASK
 from stepscope.store.where import Where
 from stepscope.store.where import started_since as starting
 from stepscope.values import Estimate, Unmeasured
@@ -130,7 +130,7 @@ class FleetCurves:
 
 def read_fleet_curves(rows: Rows, runs: Runs) -> FleetCurves | None:
     """Return the curves of the runs; None where there are none."""
-    column = rows.step_values(SCORES_MEASURE, runs)
+    column = rows.step_values(STEP_SCORES, runs)
     if len(column):
         return _scored(column, rows.noise())
     return _labelled(rows, runs) if len(runs) <= LABELLED_RUNS else None
@@ -163,7 +163,7 @@ def _scored(column: StepColumn, noise: Mapping[str, Estimate]) -> FleetCurves:
         steps=step[first],
         scores=scores,
         sigma=sigma,
-        source="imported" if family == SCORES_FAMILY else "judge",
+        source="imported" if family == IMPORTED else "judge",
         judge=judge,
         repeats=(int(some.min(initial=1)), int(some.max(initial=1))),
         others=tuple(sorted(column.scorers[i][1] or "unnamed" for i in order[1:])),

@@ -14,6 +14,7 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.gates.types import GateOutcome, GateReport
+from stepscope.model.records import Figure
 from stepscope.report.panel_types import Panels
 from stepscope.shape.types import ShapeLabel, ShapeName
 from stepscope.values import Decision, Estimate, Unmeasured
@@ -206,8 +207,6 @@ class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
     report: GateReport
 
-
-Figure = Estimate | Unmeasured
 
 SuspectKind = Literal[
     "break",  # the step scores fall here

@@ -20,11 +20,11 @@ from msgspec.structs import replace
 
 from stepscope import stats
 from stepscope.judges.patterns import PATTERN_NAMES, LabelPattern, PatternName, find_label_patterns
-from stepscope.measures.labels import STEP_LABELS_NAME as STEP_LABELS
 from stepscope.model import Record, Trajectory, Verdict
+from stepscope.model.records import NOT_APPLICABLE, RULES, UNCERTAIN, Figure
+from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
 from stepscope.report.panel_types import (
     BehaviourOnset,
-    Figure,
     JudgeShare,
     PanelClaim,
     PanelGroup,
@@ -32,7 +32,7 @@ from stepscope.report.panel_types import (
     PanelVote,
 )
 from stepscope.report.rows import RunTable
-from stepscope.report.words import AXES, INCORRECT, UNCERTAIN
+from stepscope.report.words import AXES, INCORRECT
 from stepscope.store.columns import ANSWERED, NO_RECORD, Texts, unmeasured_kind
 from stepscope.store.judged import (
     JudgeAnswers,
@@ -44,8 +44,6 @@ from stepscope.store.judged import (
 )
 from stepscope.values import Unmeasured
 
-RULES = "rules"
-NOT_APPLICABLE = "not_applicable"
 OUTRANKED = "outranked"
 PRESENT = "present"
 # The answers of an axis; a rubric with other answers is counted, not put before a panel.

@@ -15,15 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.model import Json, ToolCall, ToolResult
-from stepscope.report.types import (
-    Figure,
-    LookFirst,
-    OutcomeTable,
-    Profile,
-    RankFlip,
-    Report,
-    RunLine,
-)
+from stepscope.model.records import Figure
+from stepscope.report.types import LookFirst, OutcomeTable, Profile, RankFlip, Report, RunLine
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 
@@ -52,7 +45,6 @@ AXES: dict[str, str] = {
     "axes.termination": "termination",
 }
 # Not a kind of Unmeasured: an axis looked, and could not tell.
-UNCERTAIN = "uncertain"
 
 LABELS: dict[str, str] = {
     "outcome.pass": "outcome: pass",

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from stepscope.model import Record
+from stepscope.model.records import JUDGE_PREFIX
+from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.store.columns import Rows, Runs
-from stepscope.store.records import SCORES_MEASURE as SCORES
 from stepscope.store.where import Where
 
 # Before the name of a measure that a judge answered; the rules call theirs by the name alone.
-PREFIX = "judge."
 # Between the name of a judge and the snapshot that answered in its place.
 SNAPSHOT = "@"
 # Between the version of a rubric and the mode in which it was asked.
@@ -125,8 +125,8 @@ def name_and_snapshot(record: Record) -> tuple[str, str]:
 def question_of_record(record: Record) -> JudgedQuestion | None:
     """Return who was asked what; None for a record that no judge made."""
     measure = record.answer.measure
-    if measure.startswith(PREFIX):
-        measure = measure.removeprefix(PREFIX)
+    if measure.startswith(JUDGE_PREFIX):
+        measure = measure.removeprefix(JUDGE_PREFIX)
     elif measure != SCORES or record.family in _NAMED:
         return None
     mode = record.version.partition(MODE)[2]
@@ -168,7 +168,7 @@ def _by_judges(rows: Rows, measure: str) -> bool:
     """Tell whether judges may have answered a measure; the many scores of files are no judge's."""
     if measure == SCORES:
         return not isinstance(rows, RatedRows) or not set(rows.families(measure)) <= set(_NAMED)
-    return measure.startswith(PREFIX)
+    return measure.startswith(JUDGE_PREFIX)
 
 
 def current_records(records: Iterable[Record]) -> Iterator[Record]:

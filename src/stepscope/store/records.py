@@ -33,6 +33,7 @@ from stepscope.model import (
     Verdict,
     digest,
 )
+from stepscope.model.records import IMPORTED, STEP_SCORES
 from stepscope.safety.text import visible_line
 from stepscope.shape.weights import SCALE
 from stepscope.store.where import Where
@@ -366,9 +367,7 @@ def _labelled(label: Label, steps: int) -> Answer:
     )
 
 
-SCORES_MEASURE = "scores"
-LATENCY, COST = f"{SCORES_MEASURE}.latency_s", f"{SCORES_MEASURE}.cost_usd"
-SCORES_FAMILY = "imported"
+LATENCY, COST = f"{STEP_SCORES}.latency_s", f"{STEP_SCORES}.cost_usd"
 SCORES_VERSION = "1"
 
 _encode = msgspec.json.Encoder().encode
@@ -435,7 +434,7 @@ def _known_scores(db: sqlite3.Connection, seq: int) -> dict[tuple[str, int, int]
     rows = db.execute(
         "SELECT q.judge, r.repeat, r.step, r.value FROM questions AS q CROSS JOIN records AS r"
         " ON r.question = q.id AND r.run = ? WHERE q.measure = ? AND q.family = ?",
-        (seq, SCORES_MEASURE, SCORES_FAMILY),
+        (seq, STEP_SCORES, IMPORTED),
     )
     return {(judge, repeat, step): value for judge, repeat, step, value in rows}
 
@@ -452,17 +451,17 @@ def score_records(trajectory: str, scores: Iterable[StepScore]) -> Iterator[Reco
         step = score.step
         yield Record(
             trajectory=trajectory,
-            answer=Unmeasured("missing_input", score.reason or _NOT_SCORED, SCORES_MEASURE, step)
+            answer=Unmeasured("missing_input", score.reason or _NOT_SCORED, STEP_SCORES, step)
             if score.value is None
             else Verdict(
-                measure=SCORES_MEASURE,
+                measure=STEP_SCORES,
                 value=score.value,
                 step=step,
                 cites=(step,),
                 reason=score.reason,
             ),
             version=SCORES_VERSION,
-            family=SCORES_FAMILY,
+            family=IMPORTED,
             judge=score.judge,
             repeat=score.repeat,
         )
@@ -472,7 +471,7 @@ def score_records(trajectory: str, scores: Iterable[StepScore]) -> Iterator[Reco
                     trajectory=trajectory,
                     answer=Verdict(measure=name, value=value, step=step),
                     version=SCORES_VERSION,
-                    family=SCORES_FAMILY,
+                    family=IMPORTED,
                 )
 
 
@@ -522,7 +521,7 @@ def move_scores(db: sqlite3.Connection, old: int, new: int) -> tuple[StepScore, 
     db.execute(
         "UPDATE OR IGNORE records SET run = ? WHERE run = ? AND question IN"
         " (SELECT id FROM questions WHERE family = ?)",
-        (new, old, SCORES_FAMILY),
+        (new, old, IMPORTED),
     )
     row = db.execute("SELECT head FROM traces WHERE run = ?", (old,)).fetchone()
     return () if row is None else _heads.decode(row[0]).scores

@@ -34,11 +34,12 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
+from stepscope.model.records import Figure
 from stepscope.report.document import EmptyNotice, Page, ServerLinks
 from stepscope.report.render import charts
 from stepscope.report.render.data import read_gate_reports
 from stepscope.report.render.pages import NAVIGATION, PageShell, open_environment, render_document
-from stepscope.report.types import Figure, Report
+from stepscope.report.types import Report
 from stepscope.report.views.compare import make_choice_page, make_groups_page, make_runs_page
 from stepscope.report.views.gates import make_gates_page
 from stepscope.report.views.overview import make_overview_page

@@ -23,7 +23,6 @@ from typing import Literal, NamedTuple, TypeGuard
 
 import msgspec
 
-from stepscope.model.effects import words_of
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import number_of
 from stepscope.measures.calls import agent_calls
@@ -38,6 +37,7 @@ from stepscope.measures.rule import (
     one_a_step,
 )
 from stepscope.model import Answer, Case, Exchange, Facts, Json, Scale, ToolDef, Trajectory, Verdict
+from stepscope.model.effects import words_of
 from stepscope.model.records import UNCERTAIN
 from stepscope.values import Unmeasured
 

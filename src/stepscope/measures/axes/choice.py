@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from stepscope.model.effects import WRITES, words_of
 from stepscope.measures.axes.arguments import declared_tools
 from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.calls import (
@@ -41,6 +40,7 @@ from stepscope.model import (
     Step,
     Trajectory,
 )
+from stepscope.model.effects import WRITES, words_of
 from stepscope.model.records import UNCERTAIN
 from stepscope.values import Unmeasured
 

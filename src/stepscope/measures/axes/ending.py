@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from stepscope.model.effects import READS, WRITES
 from stepscope.measures.calls import agent_calls, ends_run
 from stepscope.measures.errors import first_line
 from stepscope.measures.outcome import LIMITS
@@ -18,6 +17,7 @@ from stepscope.measures.rule import (
     faultless_answer,
 )
 from stepscope.model import Answer, Case, Facts, Step, Trajectory
+from stepscope.model.effects import READS, WRITES
 from stepscope.model.records import UNCERTAIN
 
 TERMINATION_NAME = "axes.termination"

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepscope.model.effects import words_of
 from stepscope.model import Json, Step, ToolResult, Trajectory
+from stepscope.model.effects import words_of
 
 # A number as people and programs write it: 1,619.34 or 1619.34; not the digits of W2378156, of
 # 2024-05-15, of 07:30 or of 4.2.1.

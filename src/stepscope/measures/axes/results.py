@@ -14,7 +14,6 @@ from itertools import combinations
 from sys import maxsize
 from typing import NamedTuple
 
-from stepscope.model.effects import words_of
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import (
     AMOUNT_NAME,
@@ -47,6 +46,7 @@ from stepscope.measures.rule import (
     faultless_answer,
 )
 from stepscope.model import Answer, Case, Facts, Json, ToolResult, Trajectory
+from stepscope.model.effects import words_of
 from stepscope.model.records import UNCERTAIN
 from stepscope.values import Unmeasured
 

@@ -13,13 +13,13 @@ from stepscope.calibrate.types import (
     Agreement,
     CalibrationCurve,
     Dispute,
-    Figure,
     GroupAgreement,
     Rater,
     RaterAnswer,
     RubricAgreement,
     RubricChange,
 )
+from stepscope.model.records import Figure
 from stepscope.report import words
 from stepscope.report.words import clip, fold
 from stepscope.safety.text import visible_line

@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from stepscope.model import Exchange, Trajectory
+from stepscope.model.records import Figure
 from stepscope.report import words
 from stepscope.report.document import (
     Chart,
@@ -26,7 +27,7 @@ from stepscope.report.document import (
     Tone,
     pair_anchor,
 )
-from stepscope.report.types import ComparisonReport, Difference, Figure, ShapesDifference
+from stepscope.report.types import ComparisonReport, Difference, ShapesDifference
 from stepscope.report.views.profile import tabulate_shape_differences
 from stepscope.report.views.runs import TONES
 from stepscope.report.views.vector import make_figure_cell, name_profile

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from stepscope.model.records import Figure
 from stepscope.report import words
 from stepscope.report.document import (
     Chart,
@@ -21,7 +22,6 @@ from stepscope.report.document import (
 )
 from stepscope.report.panel_types import (
     BehaviourOnset,
-    Figure,
     PairAgreement,
     Panel,
     PanelGroup,

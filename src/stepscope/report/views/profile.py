@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from stepscope.model.records import UNCERTAIN, Figure
 from stepscope.report import words
 from stepscope.report.document import (
     Chart,
@@ -22,11 +23,11 @@ from stepscope.report.document import (
     TableColumn,
     TableRow,
 )
-from stepscope.report.types import Figure, Profile, Report, Shapes, ShapesDifference
+from stepscope.report.types import Profile, Report, Shapes, ShapesDifference
 from stepscope.report.views import panels
 from stepscope.report.views.panels import PanelsView
 from stepscope.report.views.vector import choose_largest, name_profile
-from stepscope.report.words import AXES, SCORE_FIRST, UNCERTAIN, describe_shape, name_shape
+from stepscope.report.words import AXES, SCORE_FIRST, describe_shape, name_shape
 from stepscope.safety.text import visible_line
 from stepscope.shape.types import SHAPES
 from stepscope.values import Estimate, Unmeasured

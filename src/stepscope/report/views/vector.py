@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from stepscope.model.records import Figure
 from stepscope.report import words
 from stepscope.report.document import Chart, DrawnInterval, Table, TableCell, TableColumn, TableRow
-from stepscope.report.types import Figure, Profile
+from stepscope.report.types import Profile
 from stepscope.report.words import AXES, LABELS
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured

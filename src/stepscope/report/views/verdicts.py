@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from stepscope.judges.patterns import PATTERN_ADVICE
 from stepscope.model import Case, Record, Trajectory, Verdict
+from stepscope.model.records import HUMAN
+from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.report import votes, words
 from stepscope.report.curves import make_curve
 from stepscope.report.document import StepAddress, Tone, verdict_anchor
@@ -31,7 +33,6 @@ from stepscope.report.words import AXES, INCORRECT, cut_words, fold, keep_first_
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.judged import current_records, question_of_record
-from stepscope.store.records import SCORES_MEASURE as SCORES
 from stepscope.values import Unmeasured
 
 # Lines that the evidence of one verdict may take, and steps named of it.
@@ -328,7 +329,6 @@ _LABELS = {
     INCORRECT: "fault",
     PRESENT: "fault",
 }
-PEOPLE = "human"
 ABSENT_LABEL = "absent"
 
 
@@ -458,7 +458,7 @@ def _answered(records: Sequence[Record]) -> Iterator[ShownVerdict]:
     for record in records:
         answer, key = record.answer, question_of_record(record)
         # A number about a step is a point of a curve, not a remark.
-        if not isinstance(answer, Verdict) or (record.family == PEOPLE and key is None):
+        if not isinstance(answer, Verdict) or (record.family == HUMAN and key is None):
             continue
         if answer.step is not None and answer.label is None:
             continue
