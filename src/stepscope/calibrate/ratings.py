@@ -22,6 +22,7 @@ from stepscope.model.records import (
     IMPORTED,
     ISOLATED_SUFFIX,
     JUDGE_PREFIX,
+    LOOKS_SUFFIX,
     RULES,
     STEP_SCORES,
     UNCERTAIN,
@@ -39,7 +40,7 @@ WHAT_ENTERS = (
     "they have not rated; unmeasured verdicts are counted and are no labels"
 )
 # Behind measures that rate nothing: how windows fit together, and what a judge looked up.
-SEAMS, LOOKS = ".seams", ".looks"
+SEAMS = ".seams"
 # Between the version of a rubric and the mode that it was asked in, where that is another one.
 MODE = "+"
 # Families whose names are nobody's snapshot: an e-mail address keeps its sign.
@@ -105,7 +106,7 @@ def rated_rubrics(measures: Iterable[str], rubric: str | None) -> list[str]:
     >>> rated_rubrics(["judge.axes.termination", "judge.axes.termination.looks"], "axes")
     ['axes.termination']
     """
-    kept = [name for name in measures if not name.endswith((ISOLATED_SUFFIX, SEAMS, LOOKS))]
+    kept = [name for name in measures if not name.endswith((ISOLATED_SUFFIX, SEAMS, LOOKS_SUFFIX))]
     named = [name.removeprefix(JUDGE_PREFIX) for name in kept if name.startswith(JUDGE_PREFIX)]
     named += [STEP_SCORES] if STEP_SCORES in kept else []
     if rubric is None:
