@@ -1,7 +1,8 @@
 """Run every bar, or the ones named, each in its own process, and print what held.
 
-`python -m bars.run [NAME ...]`. A bar is a module of this folder with `main() -> int`: 0 it holds,
-4 it could not be measured here (the real runs are absent), anything else it is missed.
+`python -m bars.run [NAME ...]`. A bar is a module of this folder, or of one of its rooms, with
+`main() -> int`: 0 it holds, 4 it could not be measured here (the real runs are absent), anything
+else it is missed. Names of bars are those of their modules, without the room.
 """
 
 from __future__ import annotations
@@ -14,23 +15,29 @@ from pathlib import Path
 VERDICTS = {0: "holds", 4: "not measured"}
 
 
-def names() -> list[str]:
-    """Return the bars of this folder, sorted."""
+def find_bars() -> dict[str, str]:
+    """Return the module of each bar by its name, sorted."""
     here = Path(__file__).parent
-    return sorted(p.stem for p in here.glob("[a-z]*.py") if p.stem != "run")
+    modules = {
+        path.stem: ".".join(("bars", *path.relative_to(here).with_suffix("").parts))
+        for path in here.rglob("[a-z]*.py")
+    }
+    del modules["run"]
+    return dict(sorted(modules.items()))
 
 
 def main(chosen: list[str]) -> int:
     """Run the chosen bars (all when none is named); return 0 only when every one holds."""
-    unknown = sorted(set(chosen) - set(names()))
+    bars = find_bars()
+    unknown = sorted(set(chosen) - set(bars))
     if unknown:
-        print(f"error: no bar called {unknown[0]!r}; there are: {', '.join(names())}")
+        print(f"error: no bar called {unknown[0]!r}; there are: {', '.join(bars)}")
         return 2
     results: list[tuple[str, str, float]] = []
-    for name in chosen or names():
+    for name in chosen or bars:
         print(f"== {name}", flush=True)
         start = time.monotonic()
-        code = subprocess.run([sys.executable, "-m", f"bars.{name}"], check=False).returncode
+        code = subprocess.run([sys.executable, "-m", bars[name]], check=False).returncode
         results.append((name, VERDICTS.get(code, f"MISSED ({code})"), time.monotonic() - start))
     print()
     for name, verdict, seconds in results:

@@ -1,4 +1,4 @@
-"""Spoilt traces of every format, some of the million that `bars.fuzz` reads, and what it found."""
+"""Spoilt traces of every format, some of the million of `bars.formats.fuzz`, and what it found."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bars import fuzz
-from bars._traces import traces
+from bars.formats import fuzz
+from bars.formats._traces import traces
 from stepscope import registry
 from stepscope.errors import TraceError
 from stepscope.formats import ours

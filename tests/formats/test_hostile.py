@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bars import json_cases, truncation
-from bars.memory import LIMIT_BYTES, long_line, peak
+from bars.formats import json_cases, truncation
+from bars.formats.memory import LIMIT_BYTES, long_line, peak
 from stepscope import registry
 from stepscope.errors import StepscopeError
 from stepscope.formats.opening import detect

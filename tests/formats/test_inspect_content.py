@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bars.inspect_content import FOLDERS, differences, theirs
+from bars.formats.inspect_content import FOLDERS, differences, theirs
 from benchmarks.peers import ENVIRONMENTS, Absent, peer
 from tests.formats.inspect_made import assistant, call, log, model, ran, sample, tool, user
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bars.formats_table import expectations, rows
+from bars.formats.formats_table import expectations, rows
 
 
 @pytest.mark.shared_data

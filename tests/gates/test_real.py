@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from bars import gate_errors, gate_speed
+from bars.gates import gate_errors, gate_speed
 from stepscope import settings
 from stepscope.errors import ConfigError
 from stepscope.formats.reading import read_files

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bars import judge_fence, judge_replies, no_look_wire
-from bars._injections import DELIMITERS, corpus
+from bars.judges import judge_fence, judge_replies, no_look_wire
+from bars.judges._injections import DELIMITERS, corpus
 from stepscope.safety.redact import Redactor
 from tests.factories import agent, did, run, user
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bars.batch_kills import rounds
+from bars.judges.batch_kills import rounds
 from tests.judges.batched import PROTOCOLS, Protocol
 
 # Every commit is killed after under `make bars BAR=batch_kills`.

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bars.evidence_judge import declared_tools, judge, read
+from bars.judges.evidence_judge import declared_tools, judge, read
 from stepscope.lab.faults import plant_faults
 from tests.factories import did, run
 

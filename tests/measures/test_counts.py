@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bars import counts
+from bars.measures import counts
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "airline"
 

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from bars.localise import RULES, Example, best, examples_of, hits_of, mcnemar, out_of_fold, verdict
+from bars.measures.localise import (
+    RULES,
+    Example,
+    best,
+    examples_of,
+    hits_of,
+    mcnemar,
+    out_of_fold,
+    verdict,
+)
 from tests.factories import agent, run
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bars.receiver import LIMIT_BYTES, Outcome, kept, measured
+from bars.store.receiver import LIMIT_BYTES, Outcome, kept, measured
 from stepscope.store import Store
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from bars.html_size import sizes
+from bars.report.html_size import sizes
 from stepscope.errors import StoreError
 from stepscope.formats.reading import read_files
 from stepscope.model import Trajectory

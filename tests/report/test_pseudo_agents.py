@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bars import pseudo_agents
+from bars.measures import pseudo_agents
 
 
 @pytest.mark.shared_data

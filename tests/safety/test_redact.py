@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bars._secrets import ENCODINGS, SHAPES, SURROUNDINGS, ids, samples, shows
+from bars.safety._secrets import ENCODINGS, SHAPES, SURROUNDINGS, ids, samples, shows
 from stepscope.errors import ConfigError
 from stepscope.safety.redact import (
     CONTEXT_SECRETS,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bars._secrets import ENCODINGS, samples
-from bars.secrets import real, recall
+from bars.safety._secrets import ENCODINGS, samples
+from bars.safety.secrets import real, recall
 from stepscope.api.notebook import Notebook
 from stepscope.backends.client import read_access
 from stepscope.cli import terminal

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bars import kills
+from bars.store import kills
 from stepscope.score import measures
 from stepscope.store import runs
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bars import shape
-from bars._shape import WITHIN, Line
+from bars.shape import shape
+from bars.shape._shape import WITHIN, Line
 from stepscope.lab.curves import GENERATORS
 
 # Standard errors that a figure of a small simulation may miss its bar by.

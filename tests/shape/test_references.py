@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from bars.shape_references import LABELS, labels, sweep, twelve
+from bars.shape.shape_references import LABELS, labels, sweep, twelve
 from stepscope.errors import DataError
 from stepscope.lab.curves import EXAMPLES
 from stepscope.shape import articles

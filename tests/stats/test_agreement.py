@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bars import agreement as bar
+from bars.stats import agreement as bar
 from stepscope.errors import DataError
 from stepscope.stats.interrater import CoefficientName, Metric, agreement, category_shares
 from stepscope.values import Estimate, Unmeasured

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from bars import coverage, false_alarms
+from bars.stats import coverage, false_alarms
 from stepscope import stats
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bars import web
+from bars.report import web
 
 
 @pytest.mark.slow

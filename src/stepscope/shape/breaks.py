@@ -59,7 +59,7 @@ class SpikeModel:
 
 # Near to the simulator they were tried on, so that gains shown with them are optimistic: up to 18
 # points on the exact step there, and up to 3 lost where spikes are lower, rarer at breaks and three
-# times as common elsewhere (bars/breaks). A fleet with labelled breaks should bring its own.
+# times as common elsewhere (bars/shape/breaks). A fleet with labelled breaks should bring its own.
 LATENCY = SpikeModel(at_break=0.70, elsewhere=0.05, height=0.85, spread=0.35)
 COST = SpikeModel(at_break=0.60, elsewhere=0.05, height=0.55, spread=0.25)
 

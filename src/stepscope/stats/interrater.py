@@ -435,7 +435,7 @@ class _WeightedCoefficient:
 
         Gamma(1) spreads a mean over C runs by C / (C + 1) of what it should, and as z, not t.
         Items that are their own runs are left at 1: with the pseudo-pairs they cover by
-        themselves (`bars.agreement`).
+        themselves (`bars.stats.agreement`).
         """
         if not self._grouped:
             return 1.0

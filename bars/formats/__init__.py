@@ -1,0 +1,1 @@
+"""Reading: every format, every byte, bounded memory."""

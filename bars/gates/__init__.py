@@ -1,0 +1,1 @@
+"""Gates: false alarms, power, speed."""

@@ -1,0 +1,1 @@
+"""Judging: the fence, replies, money through kills and stops, attacks."""

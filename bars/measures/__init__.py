@@ -1,0 +1,1 @@
+"""Measures: real figures, planted agents, localisation."""

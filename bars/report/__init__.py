@@ -1,0 +1,1 @@
+"""Reports: the size of pages and the speed of the server."""

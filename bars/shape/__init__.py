@@ -1,0 +1,1 @@
+"""Shapes: classifier, breaks, fleets."""

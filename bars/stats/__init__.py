@@ -1,0 +1,1 @@
+"""Statistics: intervals hold, tests keep their errors."""

@@ -1,0 +1,1 @@
+"""The store and the receiver through kills."""
