@@ -16,7 +16,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from stepscope.formats.spans import RawSpan, assemble
+from stepscope.formats.spans.assemble import assemble
+from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Source
 from stepscope.safety.limits import Limits
 

@@ -5,7 +5,7 @@ import pytest
 from stepscope.backends.client import Client, read_access
 from stepscope.backends.types import PullNotes, PullQuery, assemble_runs, list_objects, next_cursor
 from stepscope.errors import EnvironmentFault
-from stepscope.formats.spans import RawSpan
+from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Json, Trajectory
 from stepscope.safety.json import Decoded
 from stepscope.safety.limits import Limits

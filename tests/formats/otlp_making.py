@@ -9,10 +9,10 @@ import msgspec
 
 from stepscope.formats import tau_bench
 from stepscope.formats.otlp import request as request_otlp
+from stepscope.formats.otlp.messages import Verdicts
 from stepscope.formats.otlp.request import decode_request
-from stepscope.formats.otlp.restore import Verdicts
 from stepscope.formats.otlp.write import ExportRequest, iter_requests
-from stepscope.formats.spans import RawSpan
+from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Instant, Json, Record, Source, Step, Stream, Trajectory, Verdict
 from stepscope.model import Span as Node
 from stepscope.values import Unmeasured

@@ -14,7 +14,7 @@ from stepscope.errors import LimitError, TraceError
 from stepscope.formats.otlp.protobuf import MAX_VALUES, ProtobufReader
 from stepscope.formats.otlp.request import JSON, PROTOBUF, ReceivedSpan, RefusedSpan, read_request
 from stepscope.formats.otlp.values import decode_span, iter_request_spans
-from stepscope.formats.spans import RawSpan
+from stepscope.formats.spans.span import RawSpan
 from stepscope.safety.limits import Limits
 
 LIMITS = Limits()

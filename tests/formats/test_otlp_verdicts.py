@@ -4,13 +4,22 @@ import json
 
 import pytest
 
+from stepscope.formats.finish import Ordinals, finish
 from stepscope.formats.otlp import request as request_otlp
-from stepscope.formats.otlp.restore import Verdicts
+from stepscope.formats.otlp.messages import Verdicts
 from stepscope.formats.otlp.write import iter_requests
 from stepscope.model import Span as Node
 from stepscope.model import Step, Verdict
 from stepscope.values import Unmeasured
-from tests.formats.otlp_making import RECORDED, SHOP, exported, judged, record, recorded_run
+from tests.formats.otlp_making import (
+    RECORDED,
+    SHOP,
+    exported,
+    judged,
+    record,
+    recorded_run,
+    there_and_back,
+)
 from tests.formats.reading import run_of
 
 
@@ -85,7 +94,12 @@ def test_openinference_gets_indexed_evaluations_behind_those_that_are_there() ->
 @pytest.mark.parametrize("how", ["gen_ai", "openinference"])
 @pytest.mark.parametrize("of", ["recorded", "made"])
 def test_verdicts_are_not_taken_for_what_people_said_of_the_run(how: Verdicts, of: str) -> None:
-    told = SHOP if of == "made" else run_of(request_otlp.FORMAT, exported(RECORDED))
+    told = (
+        finish(SHOP, Ordinals())
+        if of == "made"
+        else run_of(request_otlp.FORMAT, exported(RECORDED))
+    )
+    plain = there_and_back(told)
     (request,) = iter_requests(
         [(told, [record(Verdict("m", 0.5)), record(Verdict("n", 1.0))])],
         verdicts=how,
@@ -94,7 +108,7 @@ def test_verdicts_are_not_taken_for_what_people_said_of_the_run(how: Verdicts, o
     back = run_of(request_otlp.FORMAT, request.body)
     (warning,) = [w for w in back.warnings if w.code == "verdicts_not_read"]
     assert warning.reason.startswith("2 verdicts")
-    assert (back.labels, back.steps) == (told.labels, told.steps)
+    assert (back.id, back.labels, back.steps, back.spans) == (told.id, (), plain.steps, plain.spans)
 
 
 def test_no_verdicts_means_none() -> None:

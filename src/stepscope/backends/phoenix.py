@@ -30,9 +30,9 @@ from stepscope.backends.types import (
 )
 from stepscope.errors import TraceError, UsageError
 from stepscope.formats.otlp.protobuf import encode_protobuf
-from stepscope.formats.spans import RawSpan
 from stepscope.formats.spans.attributes import unflatten
 from stepscope.formats.spans.lists import read_flat_span
+from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Json
 from stepscope.safety.json import Repair
 

@@ -18,8 +18,8 @@ from stepscope.backends.client import BackendName, Client
 from stepscope.errors import EnvironmentFault
 from stepscope.formats.otlp.values import SPAN_DIGITS, TRACE_DIGITS, make_id
 from stepscope.formats.otlp.write import restore_spans, synthesise_spans
-from stepscope.formats.spans import RawSpan
 from stepscope.formats.spans.assemble import group_by_trace, read_traces
+from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Json, Quarantined, Record, Source, Trajectory, Verdict
 from stepscope.safety.json import Decoded, Repair
 from stepscope.safety.limits import Limits
@@ -172,11 +172,8 @@ def locate_run(run: Trajectory, backend: BackendName) -> TraceAddress:
     """Return where a run is: under the ids of its recorder, or those that it is written under."""
     if run.source.format == backend and run.spans:
         return _locate_native(run, backend)
-    if run.spans:
-        spans, root, homes = restore_spans(run)
-    else:
-        spans, homes = synthesise_spans(run, {}, None)
-        root = 0
+    made = restore_spans(run) if run.spans else synthesise_spans(run, {}, None)
+    spans, homes, root = made
     return TraceAddress(spans[root].trace_id, spans[root].span_id, homes, _run_time(run))
 
 

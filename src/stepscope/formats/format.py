@@ -19,7 +19,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.opening import Opening, read_opening
 from stepscope.formats.records import RawRecord, split_records
-from stepscope.model import Json, Quarantined, Step, Stream, Trajectory, Warn
+from stepscope.model import Json, Quarantined, Source, Step, Stream, Trajectory, Warn
 from stepscope.safety.json import Repair, decode
 from stepscope.safety.limits import Limits
 
@@ -135,6 +135,13 @@ def attempt(
 def quarantine_record(record: DecodedRecord, reason: Exception) -> Quarantined:
     """Return a record as quarantined, with the reason's text and its bytes."""
     return _quarantine_bytes(str(reason), record.offset, record.raw, record.uri)
+
+
+def quarantine_value(source: Source, value: Json, reason: Exception | str) -> Quarantined:
+    """Return what was decoded of a source as quarantined, written as JSON again."""
+    return _quarantine_bytes(
+        str(reason), source.offset or 0, msgspec.json.encode(value), source.uri
+    )
 
 
 def _quarantine_bytes(reason: str, offset: int, raw: bytes, uri: str) -> Quarantined:

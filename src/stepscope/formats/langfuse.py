@@ -28,7 +28,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.fields import parse_time, rest, text_at
 from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, read_outcome
-from stepscope.formats.format import FileFormat, decode_records, quarantine_record
+from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
 from stepscope.formats.opening import Opening
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.attributes import decode_object, label_evaluation
@@ -206,7 +206,11 @@ def add_scores(run: Trajectory, scores: Sequence[Record]) -> Trajectory:
         if step.span is not None:
             first.setdefault(step.span, step.index)
     labels = [_label(score, first) for score in scores]
-    opinions = [_opinion(score) for score in scores if _is_whole(score)]
+    opinions = [
+        _opinion(score)
+        for score in scores
+        if (text_at(score, "observationId") is None and text_at(score, "traceId") is not None)
+    ]
     outcome = read_outcome(opinions)
     return msgspec.structs.replace(
         run,
@@ -240,10 +244,6 @@ def _value(score: Record) -> Json:
     if score.get("dataType") == "BOOLEAN" and value in (0, 1):
         return bool(value)
     return said if isinstance(said, str) and said else value
-
-
-def _is_whole(score: Record) -> bool:
-    return text_at(score, "observationId") is None and text_at(score, "traceId") is not None
 
 
 def _opinion(score: Record) -> Opinion:
@@ -445,9 +445,7 @@ def read_langfuse_runs(
                 if (aside := gathered.add(entry, 0)) is not None:
                     yield aside
         except TraceError as e:
-            yield Quarantined(
-                reason=str(e), offset=0, raw=msgspec.json.encode(value), uri=source.uri
-            )
+            yield quarantine_value(source, value, e)
     yield from gathered.runs()
 
 

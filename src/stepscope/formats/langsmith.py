@@ -23,8 +23,9 @@ Bulk export and Run data format.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -40,7 +41,7 @@ from stepscope.formats.files import (
     read_batches,
 )
 from stepscope.formats.finish import Ordinals
-from stepscope.formats.format import DecodedRecord, FileFormat, decode_records, quarantine_record
+from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
 from stepscope.formats.opening import Opening
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.attributes import find_text
@@ -100,7 +101,11 @@ def find_start_ns(run_id: str, record: dict[str, Json]) -> int | None:
     told = parse_time(record.get("start_time"))
     place = parse_time(way[-1][0]) if way else None
     if told is None and place is None:
-        return _by_id(run_id)
+        try:
+            own = UUID(run_id)
+        except ValueError:
+            return None
+        return (own.int >> 80) * _MILLISECOND if own.version == _BY_TIME else None
     if told is None or (place is not None and 0 <= place.ns - told.ns < _MILLISECOND):
         return None if place is None else place.ns
     return told.ns
@@ -134,23 +139,12 @@ def extend_parents(spans: Sequence[RawSpan]) -> list[RawSpan]:
     return found
 
 
-def _by_id(run_id: str) -> int | None:
-    try:
-        own = UUID(run_id)
-    except ValueError:
-        return None
-    return (own.int >> 80) * _MILLISECOND if own.version == _BY_TIME else None
-
-
 def make_langsmith_span(
-    run_id: str, trace: str, record: dict[str, Json], extra: dict[str, Json] | None
+    run_id: str, trace: str, record: dict[str, Json], replaced: dict[str, Json] | None
 ) -> RawSpan:
-    """Return a run as a span."""
-    failed, start, end = (
-        record.get("error"),
-        find_start_ns(run_id, record),
-        find_end_ns(run_id, record),
-    )
+    """Return a run as a span; `replaced` is what was told of it before and is no more true."""
+    failed, start = record.get("error"), find_start_ns(run_id, record)
+    end = find_end_ns(run_id, record)
     return RawSpan(
         trace_id=trace,
         span_id=run_id,
@@ -163,7 +157,7 @@ def make_langsmith_span(
         status_message=None if failed is None else str(failed),
         attributes=_attributes(record, {"start_time": start, "end_time": end}),
         events=_events(record.get("events")),
-        extra=extra,
+        extra={"replaced": replaced} if replaced else None,
     )
 
 
@@ -245,13 +239,6 @@ class RunFault(NamedTuple):
     reason: str
 
 
-class LangSmithTrace(NamedTuple):
-    """Spans of one trace by their place in it, and what is odd about the runs that they were."""
-
-    spans: tuple[RawSpan, ...]
-    faults: tuple[RunFault, ...]
-
-
 class LangSmithRuns:
     """Collects what a file tells of runs."""
 
@@ -295,32 +282,33 @@ class LangSmithRuns:
         for key, new in told.items():
             old = before.get(key)
             if key == "extra" and isinstance(old, dict) and isinstance(new, dict):
-                new = _deeper(old, new)
+                metadata = [held for held in (old.get("metadata"), new.get("metadata")) if held]
+                both = {**old, **new}
+                if len(metadata) == 2 and all(isinstance(held, dict) for held in metadata):
+                    both["metadata"] = {**metadata[0], **metadata[1]}
+                new = both
             elif old and (not new or (key == "status" and str(new).lower() == "pending")):
                 continue  # nothing is news that says less
             elif old not in (None, new) and old != [] and old != {}:
                 lost[key] = old
             before[key] = new
 
-    def traces(self) -> Iterator[LangSmithTrace]:
-        """Yield every trace, in the order of their first runs."""
+    def traces(self) -> Iterator[tuple[list[RawSpan], list[RunFault]]]:
+        """Yield the spans of every trace, in the order of their first runs, and their faults."""
         members: dict[str, list[str]] = {}
         for run_id, trace in _traces(self._told).items():
             members.setdefault(trace, []).append(run_id)
         for trace, ids in members.items():
             ids.sort(key=self._when)
-            spans = extend_parents([self._span(run_id, trace) for run_id in ids])
-            yield LangSmithTrace(tuple(spans), tuple(self._faults(ids)))
+            spans = [
+                make_langsmith_span(run_id, trace, self._told[run_id], self._replaced.get(run_id))
+                for run_id in ids
+            ]
+            yield extend_parents(spans), list(self._faults(ids))
 
     def _when(self, run_id: str) -> tuple[int, str]:
         told = self._told[run_id]
         return find_start_ns(run_id, told) or 0, text_at(told, "dotted_order") or ""
-
-    def _span(self, run_id: str, trace: str) -> RawSpan:
-        lost = self._replaced.get(run_id)
-        return make_langsmith_span(
-            run_id, trace, self._told[run_id], {"replaced": lost} if lost else None
-        )
 
     def _faults(self, ids: list[str]) -> Iterator[RunFault]:
         if len(ids) > 1 and all(
@@ -332,15 +320,12 @@ class LangSmithRuns:
             if run_id in self._again:
                 reason = f"run {run_id!r} is listed {self._again[run_id] + 1} times"
                 yield RunFault(run_id, "duplicate_run_id", f"{reason}; what is said last counts")
-            if _is_pending(self._told[run_id]):
+            record = self._told[run_id]
+            status = (text_at(record, "status") or "").lower()
+            told = "start_time" not in record or "end_time" in record or "error" in record
+            if status == "pending" or not (status or told):
                 reason = f"run {run_id!r} has no end: it was still pending"
                 yield RunFault(run_id, "run_without_end", reason)
-
-
-def _is_pending(record: dict[str, Json]) -> bool:
-    status = (text_at(record, "status") or "").lower()
-    told = "start_time" not in record or "end_time" in record or "error" in record
-    return status == "pending" or not (status or told)
 
 
 def is_langsmith_run(record: Json) -> bool:
@@ -405,68 +390,66 @@ def _usual(record: dict[str, Json]) -> dict[str, Json]:
     return {**found, **{new: record[old] for old, new in _RENAMED.items() if old in record}}
 
 
-def _deeper(old: dict[str, Json], new: dict[str, Json]) -> dict[str, Json]:
-    metadata = [held for held in (old.get("metadata"), new.get("metadata")) if held]
-    both = {**old, **new}
-    if len(metadata) == 2 and all(isinstance(held, dict) for held in metadata):
-        both["metadata"] = {**metadata[0], **metadata[1]}
-    return both
-
-
 # What LangGraph calls a graph that nobody named.
 _UNNAMED = "LangGraph"
 
 
 def split_subagents(
-    trace: LangSmithTrace,
+    spans: list[RawSpan],
+    faults: list[RunFault],
+    read_group: Callable[..., Iterator[Trajectory]],
     *,
-    source: Source,
-    ordinals: Ordinals,
-    limits: Limits,
     extra: Mapping[str, Json] | None,
     repairs: Iterable[Repair],
 ) -> Iterator[Trajectory]:
     """Yield the run of a trace, then those of its subagents, each after the one that it is of.
 
     Raises:
-        TraceError: a run cannot be written as JSON, or has more steps than `limits` allows.
+        TraceError: a run cannot be written as JSON, or has more steps than the limits allow.
     """
-    groups, above = _groups(trace.spans)
+    groups, above = _groups(spans)
     heads = {group[0].span_id: group[0].parent_id for group in groups[1:]}
     runs: list[Trajectory] = []
-    for number, group in enumerate(groups):
-        if number:
-            group = _apart(group)
-        (run,) = assemble(
-            group,
-            source=source,
-            ordinals=ordinals,
-            limits=limits,
-            extra=None if number else extra,
-            repairs=() if number else repairs,
+    for group, parent in zip(groups, above, strict=True):
+        if parent is not None:
+            head, *others = group
+            name = head.span_id
+            group = [
+                msgspec.structs.replace(head, trace_id=name, parent_id=None),
+                *[msgspec.structs.replace(span, trace_id=name) for span in others],
+            ]
+        (run,) = (
+            read_group(group, extra=extra, repairs=repairs) if parent is None else read_group(group)
         )
-        parent = above[number]
+        nodes = [
+            msgspec.structs.replace(node, parent=heads[node.id]) if node.id in heads else node
+            for node in run.spans
+        ]
         runs.append(
             msgspec.structs.replace(
                 run,
-                task=_task(group),
+                # The example that a run was made for, where it was an experiment's.
+                task=find_text(group[0].attributes, "langsmith.reference_example_id"),
                 parent=None if parent is None else runs[parent].id,
-                spans=tuple(
-                    [
-                        msgspec.structs.replace(node, parent=heads[node.id])
-                        if node.id in heads
-                        else node
-                        for node in run.spans
-                    ]
-                ),
+                spans=tuple(nodes),
             )
         )
     for number, run in enumerate(runs):
         children = [child.id for child, parent in zip(runs, above, strict=True) if parent == number]
-        yield _told(run, trace.faults, tuple(children))
+        here = {node.id for node in run.spans}
+        # What a model was given stands before what it said.
+        last = {step.span: step.index for step in run.steps}
+        warnings = [
+            Warn(fault.code, fault.reason, last.get(fault.run_id))
+            for fault in faults
+            if fault.run_id in here
+        ]
+        yield msgspec.structs.replace(
+            run, children=tuple(children), warnings=(*run.warnings, *warnings)
+        )
 
 
-def _groups(spans: tuple[RawSpan, ...]) -> tuple[list[list[RawSpan]], list[int | None]]:
+def _groups(spans: list[RawSpan]) -> tuple[list[list[RawSpan]], list[int | None]]:
     """Return the spans of each run, the trace's own first, and which run each of them is below."""
     tree = build_tree(spans)
     inside: list[Literal["tool", "agent"] | None] = [None] * len(spans)
@@ -485,38 +468,8 @@ def _groups(spans: tuple[RawSpan, ...]) -> tuple[list[list[RawSpan]], list[int |
     for at in tree.order:
         groups[member[at]].append(spans[at])
     if len(groups) == 1:
-        groups = [list(spans)]
+        groups = [spans]
     return groups, above
-
-
-def _apart(group: list[RawSpan]) -> list[RawSpan]:
-    """Return the spans of a subagent as a trace of their own, under the id of the first."""
-    head, *others = group
-    name = head.span_id
-    return [
-        msgspec.structs.replace(head, trace_id=name, parent_id=None),
-        *[msgspec.structs.replace(span, trace_id=name) for span in others],
-    ]
-
-
-def _task(group: list[RawSpan]) -> str | None:
-    """Return the example that a run was made for, where it was an experiment's."""
-    return find_text(group[0].attributes, "langsmith.reference_example_id")
-
-
-def _told(run: Trajectory, faults: tuple[RunFault, ...], children: tuple[str, ...]) -> Trajectory:
-    """Return a run with its children, and a warning for each fault of a run in it."""
-    if not faults and not children:
-        return run
-    here = {node.id for node in run.spans}
-    # What a model was given stands before what it said.
-    last = {step.span: step.index for step in run.steps}
-    warnings = [
-        Warn(fault.code, fault.reason, last.get(fault.run_id))
-        for fault in faults
-        if fault.run_id in here
-    ]
-    return msgspec.structs.replace(run, children=children, warnings=(*run.warnings, *warnings))
 
 
 NAME = "langsmith"
@@ -561,7 +514,8 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             try:
                 runs.add(entry, patch=patch)
             except (TraceError, msgspec.ValidationError) as e:
-                yield _quarantined(record, entry, e, whole=len(entries) == 1)
+                raw = record.raw if len(entries) == 1 else msgspec.json.encode(entry)
+                yield quarantine_record(record._replace(raw=raw), e)
             else:
                 first = record.offset if first is None else first
     source = Source(format=NAME, uri=stream.uri, offset=first)
@@ -578,29 +532,13 @@ def emit_traces(
     extra: dict[str, Json] | None = None,
     repairs: tuple[Repair, ...] = (),
 ) -> Iterator[Trajectory | Quarantined]:
-    """Yield what was gathered, trace by trace; one that makes no run is quarantined whole.
-
-    Args:
-        runs: what a file, or several answers of the API, told.
-        source: where that was read.
-        limits: of what is decoded within runs.
-        extra: what is told beside the runs.
-        repairs: what the door repaired while decoding.
-    """
-    ordinals = Ordinals()
-    for trace in runs.traces():
+    """Yield what was gathered, trace by trace; one that makes no run is quarantined whole."""
+    read_group = partial(assemble, source=source, ordinals=Ordinals(), limits=limits)
+    for spans, faults in runs.traces():
         try:
-            yield from split_subagents(
-                trace,
-                source=source,
-                ordinals=ordinals,
-                limits=limits,
-                extra=extra,
-                repairs=repairs,
-            )
+            yield from split_subagents(spans, faults, read_group, extra=extra, repairs=repairs)
         except TraceError as e:
-            raw = msgspec.json.encode(trace.spans)
-            yield Quarantined(reason=str(e), offset=source.offset or 0, raw=raw, uri=source.uri)
+            yield quarantine_value(source, spans, e)
 
 
 def _entries(value: Json) -> tuple[list[tuple[Json, bool]], dict[str, Json] | None]:
@@ -615,14 +553,6 @@ def _entries(value: Json) -> tuple[list[tuple[Json, bool]], dict[str, Json] | No
     if isinstance(value, list):
         return [(entry, False) for entry in value], None
     return [(value, False)], None
-
-
-def _quarantined(
-    record: DecodedRecord, entry: Json, reason: Exception, *, whole: bool
-) -> Quarantined:
-    if not whole:
-        record = record._replace(raw=msgspec.json.encode(entry))
-    return quarantine_record(record, reason)
 
 
 FORMAT = FileFormat(NAME, _likeness, _read)
@@ -668,7 +598,23 @@ class _LangSmithParquet:
             number = 0
             for batch in read_batches(file, stream, _BATCH_ROWS):
                 for row in _plain(batch):
-                    yield from _add(runs, row, number, stream, repairs)
+                    record: dict[str, Json] = {}
+                    try:
+                        record = {
+                            key: (
+                                held
+                                if isinstance(held, str)
+                                else msgspec.to_builtins(held, enc_hook=str)
+                            )
+                            for key, held in row.items()
+                            if held is not None
+                        }
+                        for key in _OBJECTS & record.keys():
+                            record[key] = _decoded(record[key], stream.limits, repairs)
+                        runs.add(record)
+                    except TraceError as e:
+                        raw = msgspec.json.encode(record)
+                        yield Quarantined(reason=str(e), offset=number, raw=raw, uri=stream.uri)
                     number += 1
         source = Source(format=PARQUET_NAME, uri=stream.uri, offset=0)
         yield from emit_traces(runs, source=source, limits=stream.limits, repairs=tuple(repairs))
@@ -686,24 +632,6 @@ def _plain(batch: Any) -> list[dict[str, Any]]:
     ]
     rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
     return [dict(row) for row in rows]
-
-
-def _add(
-    runs: LangSmithRuns, row: dict[str, Any], number: int, stream: Stream, repairs: list[Repair]
-) -> Iterator[Quarantined]:
-    record: dict[str, Json] = {}
-    try:
-        record = {key: _json(held) for key, held in row.items() if held is not None}
-        for key in _OBJECTS & record.keys():
-            record[key] = _decoded(record[key], stream.limits, repairs)
-        runs.add(record)
-    except TraceError as e:
-        raw = msgspec.json.encode(record)
-        yield Quarantined(reason=str(e), offset=number, raw=raw, uri=stream.uri)
-
-
-def _json(held: object) -> Json:
-    return held if isinstance(held, str) else msgspec.to_builtins(held, enc_hook=str)
 
 
 def _decoded(held: Json, limits: Limits, repairs: list[Repair]) -> Json:

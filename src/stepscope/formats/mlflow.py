@@ -27,11 +27,11 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.fields import rest, text_at
 from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, read_outcome
-from stepscope.formats.format import FileFormat, decode_records, quarantine_record
+from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
 from stepscope.formats.opening import Opening
-from stepscope.formats.otlp.values import decode_attributes
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.attributes import (
+    decode_attributes,
     decode_object,
     decode_value,
     find_number,
@@ -135,7 +135,7 @@ def _trace(value: Record, limits: Limits) -> MlflowTrace:
             beside.update(rest(value["data"], frozenset({"spans"})) or {})
         return MlflowTrace(info, _listed(spans), beside or None)
     if _named(value):
-        told = {key: decode_object(value[key], limits) for key in _COLUMNS & value.keys()}
+        told = {key: decode_object(value[key], limits) for key in value if key in _COLUMNS}
         spans = decode_object(value.get("spans"), limits)
         about = {key: held for key, held in told.items() if held is not None}
         beside = rest(value, _COLUMNS | {"spans"}) or {}
@@ -302,7 +302,17 @@ def add_assessments(run: Trajectory, assessments: Sequence[Json], limits: Limits
     records = [entry for entry in assessments if isinstance(entry, dict)]
     others: list[Json] = [entry for entry in assessments if not isinstance(entry, dict)]
     labels = [_label(record, first, limits) for record in records]
-    outcome = read_outcome([_opinion(record, limits) for record in records if _decides(record)])
+    outcome = read_outcome(
+        [
+            _opinion(record, limits)
+            for record in records
+            if (
+                isinstance(record.get("feedback"), dict)
+                and not record.get("span_id")
+                and record.get("valid") is not False
+            )
+        ]
+    )
     known = outcome.status != "unknown" or outcome.reason
     return msgspec.structs.replace(
         run,
@@ -359,14 +369,6 @@ def _source(record: Record) -> str:
     return text_at(source, "source_type") or "" if isinstance(source, dict) else ""
 
 
-def _decides(record: Record) -> bool:
-    return (
-        isinstance(record.get("feedback"), dict)
-        and not record.get("span_id")
-        and record.get("valid") is not False
-    )
-
-
 def _opinion(record: Record, limits: Limits) -> Opinion:
     who = _WHO.get(_source(record), "model")
     reason = text_at(record, "rationale") or ""
@@ -397,14 +399,14 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             for trace in iter_mlflow_traces(record.value, stream.limits):
                 came += 1
                 yield from _runs(trace, source, ordinals, stream.limits, record.repairs)
-            if not came and isinstance(record.value, dict) and not _is_empty_page(record.value):
+            if (
+                not came
+                and isinstance(record.value, dict)
+                and not (record.value.get("traces") == [])
+            ):
                 raise TraceError("columns of traces without a row")
         except TraceError as e:
             yield quarantine_record(record, e)
-
-
-def _is_empty_page(value: Record) -> bool:
-    return value.get("traces") == []
 
 
 def read_mlflow_runs(
@@ -423,8 +425,7 @@ def read_mlflow_runs(
             for trace in iter_mlflow_traces(value, limits):
                 yield from _runs(trace, source, ordinals, limits, ())
         except TraceError as e:
-            raw = msgspec.json.encode(value)
-            yield Quarantined(reason=str(e), offset=source.offset or 0, raw=raw, uri=source.uri)
+            yield quarantine_value(source, value, e)
 
 
 def _runs(
@@ -441,7 +442,7 @@ def _runs(
         try:
             spans.append(make_mlflow_span(record, named))
         except TraceError as e:
-            yield _aside(str(e), record, source)
+            yield quarantine_value(source, record, e)
     metadata = _metadata(info, limits)
     version = metadata.get(_SCHEMA)
     told = msgspec.structs.replace(source, format_version=str(version) if version else None)
@@ -455,7 +456,7 @@ def _runs(
             repairs=repairs,
         )
     except TraceError as e:
-        yield _aside(str(e), {"info": info, "data": {"spans": trace.spans}}, source)
+        yield quarantine_value(source, {"info": info, "data": {"spans": trace.spans}}, e)
         return
     yield add_assessments(_known(run, info, metadata, spans, limits), _assessments(info), limits)
 
@@ -471,11 +472,6 @@ def _trace_id(trace: MlflowTrace) -> str:
             if isinstance(record, dict) and (held := find_span_trace(record)) is not None:
                 return held
     return to_otel_id(told) or ""
-
-
-def _aside(reason: str, value: Json, source: Source) -> Quarantined:
-    raw = msgspec.json.encode(value)
-    return Quarantined(reason=reason, offset=source.offset or 0, raw=raw, uri=source.uri)
 
 
 def _metadata(info: Record, limits: Limits) -> Record:

@@ -24,11 +24,18 @@ from stepscope.formats.chat.messages import MessageOptions
 from stepscope.formats.chat.response_items import item_step, join_turns, number_steps
 from stepscope.formats.fields import openai_usage, parse_time, rest, text_at, total_usage
 from stepscope.formats.finish import Ordinals, finish
-from stepscope.formats.format import DecodedRecord, FileFormat, attempt, decode_records
+from stepscope.formats.format import (
+    DecodedRecord,
+    FileFormat,
+    attempt,
+    decode_records,
+    quarantine_record,
+    quarantine_value,
+)
 from stepscope.formats.opening import Opening
-from stepscope.formats.spans import RawSpan, assemble
-from stepscope.formats.spans.assemble import group_by_trace
+from stepscope.formats.spans.assemble import assemble, group_by_trace
 from stepscope.formats.spans.dialects.openai_agents import PREFIX
+from stepscope.formats.spans.span import RawSpan
 from stepscope.formats.tool_status import infer_text_status
 from stepscope.model import Json, Part, Quarantined, Source, Step, Stream, Trajectory, Usage, Warn
 from stepscope.safety.json import Repair
@@ -79,7 +86,8 @@ def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Traje
         workflow=text_at(about, "workflow_name") or name,
         agent=_agent(run_steps, state.get("current_agent")),
         termination=_pending(state.get("current_step")),
-        usage=_usage(context) or total_usage(run_steps),
+        usage=(_told(context.get("usage")) if isinstance(context, dict) else None)
+        or total_usage(run_steps),
         extra={**(rest(state, _STATE) or {}), **_beside(state, answers)} or None,
     )
     return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
@@ -149,15 +157,13 @@ class _Answers:
         at = places.popleft()
         self._left[at] -= 1
         usage = None if self._left[at] else self._usages[at]
-        return msgspec.structs.replace(step, model=_provider(raw, "model"), usage=usage)
+        data = raw.get("provider_data")
+        return msgspec.structs.replace(
+            step, model=(text_at(data, "model") if isinstance(data, dict) else None), usage=usage
+        )
 
 
 _encoded = msgspec.json.Encoder(order="deterministic").encode
-
-
-def _provider(item: dict[str, Json], key: str) -> str | None:
-    data = item.get("provider_data")
-    return text_at(data, key) if isinstance(data, dict) else None
 
 
 def _told(usage: Json) -> Usage | None:
@@ -169,10 +175,6 @@ def _told(usage: Json) -> Usage | None:
         held = plain.get(key)
         plain[key] = held[0] if isinstance(held, list) and held else held
     return openai_usage(plain)
-
-
-def _usage(context: Json) -> Usage | None:
-    return _told(context.get("usage")) if isinstance(context, dict) else None
 
 
 def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
@@ -194,26 +196,21 @@ def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
             about[key] = more
     source, target = _name(item, "source_agent"), _name(item, "target_agent")
     if target is not None:
-        step = _handed(step, target)
+        results = tuple(
+            [
+                msgspec.structs.replace(result, status="ok", source="protocol")
+                if result.status == "unknown"
+                else result
+                for result in step.results
+            ]
+        )
+        step = msgspec.structs.replace(
+            step, actor="agent", kind="handoff", results=results, extra={"to": target}
+        )
     if step.actor == "agent":
         step = msgspec.structs.replace(step, agent=source or _name(item, "agent"))
         step = answers.of(step, raw)
     return _with(step, about) if about else step
-
-
-def _handed(step: Step, target: str) -> Step:
-    """Return the answer to a handoff's call as the handoff, which came about."""
-    results = tuple(
-        [
-            msgspec.structs.replace(result, status="ok", source="protocol")
-            if result.status == "unknown"
-            else result
-            for result in step.results
-        ]
-    )
-    return msgspec.structs.replace(
-        step, actor="agent", kind="handoff", results=results, extra={"to": target}
-    )
 
 
 def _name(item: dict[str, Json], key: str) -> str | None:
@@ -324,7 +321,8 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             try:
                 seen.take(entry)
             except TraceError as e:
-                yield _aside(record, entry, str(e))
+                raw = record.raw if entry is record.value else msgspec.json.encode(entry)
+                yield quarantine_record(record._replace(raw=raw), e)
             else:
                 seen.first = record.offset if seen.first is None else seen.first
     yield from _runs(seen, stream, ordinals)
@@ -341,11 +339,6 @@ def _members(value: Json, seen: _Seen) -> Iterable[Json]:
     if isinstance(value, dict) and value.get("object") == "trace" and isinstance(inner, list):
         return [{key: held for key, held in value.items() if key != "spans"}, *inner]
     return [value]
-
-
-def _aside(record: DecodedRecord, entry: Json, reason: str) -> Quarantined:
-    raw = record.raw if entry is record.value else msgspec.json.encode(entry)
-    return Quarantined(reason=reason, offset=record.offset, raw=raw, uri=record.uri)
 
 
 def make_agents_span(record: Json) -> RawSpan:
@@ -415,46 +408,45 @@ def _runs(seen: _Seen, stream: Stream, ordinals: Ordinals) -> Iterator[Trajector
                     repairs=seen.repairs,
                 )
             else:
-                run = finish(_empty(trace_id, source, extra), ordinals, limits=stream.limits)
+                run = finish(
+                    Trajectory(
+                        id="",
+                        name=trace_id,
+                        steps=(),
+                        source=msgspec.structs.replace(source, run_id=trace_id),
+                        warnings=(Warn("no_agent_span", "a trace without spans"),),
+                        extra=extra,
+                    ),
+                    ordinals,
+                    limits=stream.limits,
+                )
         except TraceError as e:
-            raw = msgspec.json.encode([about, *spans])
-            yield Quarantined(reason=str(e), offset=source.offset or 0, raw=raw, uri=source.uri)
+            yield quarantine_value(source, [about, *spans], e)
         else:
-            yield _named(run, spans, about)
-
-
-def _empty(trace_id: str, source: Source, extra: dict[str, Json] | None) -> Trajectory:
-    return Trajectory(
-        id="",
-        name=trace_id,
-        steps=(),
-        source=msgspec.structs.replace(source, run_id=trace_id),
-        warnings=(Warn("no_agent_span", "a trace without spans"),),
-        extra=extra,
-    )
-
-
-def _named(run: Trajectory, spans: list[RawSpan], about: dict[str, Json]) -> Trajectory:
-    """Return a run with what its trace says of it, how it ended, and what it lacks."""
-    group = text_at(about, "group_id")
-    bodiless = {
-        span.span_id
-        for span in spans
-        if span.kind == "response" and not span.attributes.keys() & _BODIES
-    }
-    missing = [
-        Warn("response_without_body", f"response {step.id!r} came without its messages", step.index)
-        for step in run.steps
-        if step.span in bodiless and not step.calls and not step.results and not step.parts
-    ]
-    return msgspec.structs.replace(
-        run,
-        workflow=text_at(about, "workflow_name") or run.workflow or NAME,
-        agent=run.agent or next((span.name for span in spans if span.kind == "agent"), None),
-        tags=run.tags if group is None else {**run.tags, "session": group},
-        termination=run.termination or _ending(spans),
-        warnings=(*run.warnings, *missing),
-    )
+            group = text_at(about, "group_id")
+            bodiless = {
+                span.span_id
+                for span in spans
+                if span.kind == "response" and not span.attributes.keys() & _BODIES
+            }
+            missing = [
+                Warn(
+                    "response_without_body",
+                    f"response {step.id!r} came without its messages",
+                    step.index,
+                )
+                for step in run.steps
+                if step.span in bodiless and not step.calls and not step.results and not step.parts
+            ]
+            yield msgspec.structs.replace(
+                run,
+                workflow=text_at(about, "workflow_name") or run.workflow or NAME,
+                agent=run.agent
+                or next((span.name for span in spans if span.kind == "agent"), None),
+                tags=run.tags if group is None else {**run.tags, "session": group},
+                termination=run.termination or _ending(spans),
+                warnings=(*run.warnings, *missing),
+            )
 
 
 def _ending(spans: list[RawSpan]) -> str | None:

@@ -19,7 +19,8 @@ from stepscope.api import Notebook
 from stepscope.errors import StepscopeError, TraceError
 from stepscope.formats.account import Account, FileTally
 from stepscope.formats.otlp.write import list_recorded_spans
-from stepscope.formats.spans import RawSpan, assemble
+from stepscope.formats.spans.assemble import assemble
+from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Quarantined, Source, Trajectory, Warn
 from stepscope.receive.journal import CACHE_KIBIBYTES, DueTrace, Journal, JournalSpan, span_key
 from stepscope.runtime.database import open_database

@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from stepscope.errors import StoreError
-from stepscope.formats.spans import RawSpan
+from stepscope.formats.spans.span import RawSpan
 from stepscope.runtime.database import open_database, transaction, translate_faults
 from stepscope.safety.json import Repair
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from stepscope.formats.spans import RawSpan, SpanEvent, SpanStatus, assemble
+from stepscope.formats.spans.assemble import assemble
+from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
 from stepscope.model import Source, Trajectory
 
 SECOND = 1_000_000_000

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from stepscope.errors import LimitError
-from stepscope.formats.spans import RawSpan, SpanEvent, assemble
+from stepscope.formats.spans.assemble import assemble
+from stepscope.formats.spans.span import RawSpan, SpanEvent
 from stepscope.model import Label, Source, Usage
 from stepscope.safety.limits import Limits
 from tests.formats.reading import codes

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.formats.spans import SpanEvent
+from stepscope.formats.spans.span import SpanEvent
 from stepscope.model import Label, Usage
 from tests.formats.spans.making import run_of, span, told
 

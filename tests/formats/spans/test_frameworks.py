@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stepscope.formats.spans import RawSpan
 from stepscope.formats.spans.attributes import make_tool_call
+from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Json
 from stepscope.safety.limits import Limits
 from tests.formats.spans.making import asks, chat, run_of, said, span, told, tool

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bars.formats.span_graphs import CODES, outcome
-from stepscope.formats.spans import RawSpan
+from stepscope.formats.spans.span import RawSpan
 from tests.formats.reading import codes
 from tests.formats.spans.making import run_of, span, tool
 

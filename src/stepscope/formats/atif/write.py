@@ -108,18 +108,7 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
         record["final_metrics"] = metrics
     if extra:
         record["extra"] = extra
-    kept = _residue(run, record) | fold_steps(gone)
-    if kept:
-        record["extra"] = join_extra(extra, kept)
-    if run.id in inside:
-        record["subagent_trajectories"] = [
-            write_atif_run(child, inside) for child in inside[run.id]
-        ]
-    return record
-
-
-def _residue(run: Trajectory, record: dict[str, Json]) -> dict[str, Json]:
-    """What reading the record back would get wrong of the run, its steps apart."""
+    # What reading the record back would get wrong of the run, its steps apart.
     bare = {**record, "steps": []}
     source = Source(format=NAME, format_version=SCHEMA, run_id=record["trajectory_id"])
     back, _ = draft_atif_run(bare, msgspec.convert(bare, AtifRun), source)
@@ -127,15 +116,22 @@ def _residue(run: Trajectory, record: dict[str, Json]) -> dict[str, Json]:
     back = msgspec.structs.replace(back, start=start, end=end)
     # Where a run was read is this machine's business: paths are not written.
     at = msgspec.structs.replace(run.source, uri="", offset=None)
-    told = msgspec.structs.replace(run, warnings=_own_warnings(run), source=at)
-    residue: dict[str, Json] = find_atif_residue(told, back, skip=("id", "steps"))
-    return residue
-
-
-def _own_warnings(run: Trajectory) -> tuple[Json, ...]:
-    """The warnings that reading the steps again would not give by itself."""
+    # The warnings that reading the steps again would not give by itself.
     again = find_oddities(run.steps)
-    return tuple([warning for warning in run.warnings if warning not in again])
+    told = msgspec.structs.replace(
+        run,
+        warnings=tuple([warning for warning in run.warnings if warning not in again]),
+        source=at,
+    )
+    residue: dict[str, Json] = find_atif_residue(told, back, skip=("id", "steps"))
+    kept = residue | fold_steps(gone)
+    if kept:
+        record["extra"] = join_extra(extra, kept)
+    if run.id in inside:
+        record["subagent_trajectories"] = [
+            write_atif_run(child, inside) for child in inside[run.id]
+        ]
+    return record
 
 
 def _agent(run: Trajectory, more: Json) -> dict[str, Json]:

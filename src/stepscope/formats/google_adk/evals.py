@@ -27,7 +27,7 @@ from stepscope.formats.google_adk.events import (
     read_function_response,
     to_snake_keys,
 )
-from stepscope.model import Case, Json, Outcome, ReferenceCall, Step, ToolCall, ToolDef, ToolResult
+from stepscope.model import Case, Json, Outcome, ReferenceCall, Step, ToolDef, ToolResult
 
 _CASE = frozenset({"eval_id", "conversation", "session_input"})
 _BETWEEN = frozenset({"invocation_events", "tool_uses", "tool_responses", "intermediate_responses"})
@@ -190,13 +190,15 @@ def make_case(about: dict[str, Json], workflow: str, expected: Conversation) -> 
         task=text_at(about, "eval_id") or "",
         request=requests[0] if requests else None,
         setup=setup,
-        reference=tuple([_reference(made) for step in expected.steps for made in step.calls]),
+        reference=tuple(
+            [
+                ReferenceCall(made.name, made.arguments if isinstance(made.arguments, dict) else {})
+                for step in expected.steps
+                for made in step.calls
+            ]
+        ),
         extra=extra or None,
     )
-
-
-def _reference(made: ToolCall) -> ReferenceCall:
-    return ReferenceCall(made.name, made.arguments if isinstance(made.arguments, dict) else {})
 
 
 def read_adk_outcome(about: dict[str, Json]) -> Outcome:

@@ -18,12 +18,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.fields import rest, text_at, time_bounds, total_usage
 from stepscope.formats.finish import Ordinals, finish
 from stepscope.formats.format import DecodedRecord, FileFormat, attempt, join_messages
-from stepscope.formats.google_adk.evals import (
-    Conversation,
-    make_case,
-    read_adk_outcome,
-    read_conversation,
-)
+from stepscope.formats.google_adk.evals import make_case, read_adk_outcome, read_conversation
 from stepscope.formats.google_adk.events import (
     add_model_logs,
     is_adk_event,
@@ -32,7 +27,7 @@ from stepscope.formats.google_adk.events import (
     to_snake_keys,
 )
 from stepscope.formats.opening import Opening
-from stepscope.model import Case, Json, Quarantined, Source, Step, Stream, Trajectory
+from stepscope.model import Json, Quarantined, Source, Step, Stream, Trajectory
 
 NAME = "google_adk"
 _SESSION = frozenset({"id", "app_name", "events"})
@@ -85,7 +80,21 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Qua
     about = to_snake_keys(found.value) if isinstance(found.value, dict) else {}
     sort = _sort(about)
     if sort == "session":
-        yield _finished(_session(about, found), found, ordinals)
+        steps = _events(about)
+        run_id = text_at(about, "id")
+        draft = _draft(steps, found)
+        yield _finished(
+            msgspec.structs.replace(
+                draft,
+                name=run_id or "",
+                source=msgspec.structs.replace(draft.source, run_id=run_id),
+                workflow=text_at(about, "app_name") or NAME,
+                tools=list_offered_tools(about.get("event_logs")) or None,
+                extra=rest(about, _SESSION),
+            ),
+            found,
+            ordinals,
+        )
     elif sort in {"case", "result"}:
         run = _case if sort == "case" else _result
         yield _finished(run(about, {}, found), found, ordinals)
@@ -148,20 +157,6 @@ def _draft(steps: Sequence[Step], found: DecodedRecord) -> Trajectory:
     )
 
 
-def _session(about: dict[str, Json], found: DecodedRecord) -> Trajectory:
-    steps = _events(about)
-    run_id = text_at(about, "id")
-    draft = _draft(steps, found)
-    return msgspec.structs.replace(
-        draft,
-        name=run_id or "",
-        source=msgspec.structs.replace(draft.source, run_id=run_id),
-        workflow=text_at(about, "app_name") or NAME,
-        tools=list_offered_tools(about.get("event_logs")) or None,
-        extra=rest(about, _SESSION),
-    )
-
-
 def _events(about: dict[str, Json]) -> list[Step]:
     """Return the steps of a session.
 
@@ -182,12 +177,7 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
     told = read_conversation(about["conversation"], timed=False)
     workflow = text_at(around, "eval_set_id") or NAME
     case = make_case(about, workflow, told)
-    return _of_talk(told, case, {**around, "invocations": told.turns}, found)
-
-
-def _of_talk(
-    told: Conversation, case: Case, extra: dict[str, Json], found: DecodedRecord
-) -> Trajectory:
+    extra = {**around, "invocations": told.turns}
     draft = _draft(told.steps, found)
     name = f"{case.workflow}/{case.task}"
     return msgspec.structs.replace(

@@ -294,7 +294,7 @@ class _Tool(msgspec.Struct, gc=False):
 
 
 class EventReader:
-    """Plays events into a script and a tree.
+    """Reads events into steps and a tree of spans.
 
     Attributes:
         calls: what went over the wire, by the place of its step; kept beside the steps.
@@ -304,22 +304,22 @@ class EventReader:
         stopped: why the last reply ended.
     """
 
-    def __init__(self, script: SampleSteps, tree: SampleTree, texts: Attachments) -> None:
+    def __init__(self, steps: SampleSteps, tree: SampleTree, texts: Attachments) -> None:
         self.calls: list[tuple[int, Json]] = []
         self.clock: list[tuple[int, Json]] = []
         self.graded: list[ModelUsage] = []
         self.models = 0
         self.stopped: str | None = None
         self.warnings: list[tuple[str, str, int]] = []
-        self._script = script
+        self._steps = steps
         self._tree = tree
         self._texts = texts
         self._late: dict[str, list[tuple[dict[str, Json], _Tool]]] = {}
         self._tools: dict[tuple[str, str | None], ToolDef] = {}
         self._offered: dict[str | None, list[Any]] = {}
 
-    def play(self, events: list[Any]) -> None:
-        """Play events in order.
+    def read(self, events: list[Any]) -> None:
+        """Read events in order.
 
         Raises:
             TraceError: one is no event.
@@ -328,9 +328,9 @@ class EventReader:
         for event in events:
             if not isinstance(event, dict):
                 raise TraceError(f"an event is {str(event)[:60]!r}; expected an object")
-            self._play(event)
+            self._read_event(event)
 
-    def ending(self) -> None:
+    def answer_late(self) -> None:
         """Answer the tools whose agents never ended."""
         for waiting in list(self._late.values()):
             for event, tool in waiting:
@@ -341,7 +341,7 @@ class EventReader:
         """Return every tool offered, once for each agent that it was offered to."""
         return tuple(self._tools.values())
 
-    def _play(self, event: dict[str, Json]) -> None:
+    def _read_event(self, event: dict[str, Json]) -> None:
         match event.get("event"):
             case "span_begin":
                 self._begin(event)
@@ -360,13 +360,13 @@ class EventReader:
             case str(kind) if kind in _STEPS:
                 self._other(event, kind)
             case _:
-                self._tree.keep(self._texts.within(event))
+                self._tree.keep(self._texts.resolve_in_place(event))
 
     def _begin(self, event: dict[str, Json]) -> None:
         node = self._tree.begin(event)
         if node.kind == "agent" and node.outer is not None and not node.scores:
             extra: dict[str, Json] = {"to": node.name}
-            self._script.add(
+            self._steps.add(
                 Step(
                     index=0,
                     actor="agent",
@@ -389,8 +389,8 @@ class EventReader:
         node = self._tree.open(event, "subtask", text_at(event, "name") or "")
         nested = event.get("events")
         told = rest(event, frozenset({"event", "name", "events", "timestamp", "span_id"}))
-        node.attributes = self._texts.within(told) or {}
-        self.play(nested if isinstance(nested, list) else [])
+        node.attributes = self._texts.resolve_in_place(told) or {}
+        self.read(nested if isinstance(nested, list) else [])
         self._tree.close(event, at="completed")
 
     def _model(self, event: dict[str, Json]) -> None:
@@ -400,10 +400,10 @@ class EventReader:
         if node is not None and node.scores:
             if output.usage is not None:
                 self.graded.append(output.usage)
-            self._tree.keep(self._texts.within(event))
+            self._tree.keep(self._texts.resolve_in_place(event))
             return
         self._offer(asked.tools, node)
-        self._script.given(asked.input, asked.input_refs or (), text_at(event, "span_id"))
+        self._steps.add_input(asked.input, asked.input_refs or (), text_at(event, "span_id"))
         self._reply(event, asked, output, node)
 
     def _reply(
@@ -429,7 +429,7 @@ class EventReader:
             sidechain=node is not None and node.inner,
             extra=self._beside(event, asked, spoken.step),
         )
-        place = self._script.speak(spoken, step)
+        place = self._steps.speak(spoken, step)
         self._time(event, place)
         self.models += 1
         self.stopped = reason
@@ -444,20 +444,20 @@ class EventReader:
 
     def _beside(self, event: dict[str, Json], asked: _Model, step: Step) -> dict[str, Json] | None:
         """Return what a model's event says beyond its step."""
-        extra = {**(step.extra or {}), **(self._texts.within(rest(event, _MODEL)) or {})}
+        extra = {**(step.extra or {}), **(self._texts.resolve_in_place(rest(event, _MODEL)) or {})}
         output = event.get("output")
         if isinstance(output, dict):
             told = rest(output, _OUTPUT)
             if told:
-                extra["output"] = self._texts.within(told)
+                extra["output"] = self._texts.resolve_in_place(told)
             if output.get("model") and output["model"] != asked.model:
                 extra["requested_model"] = asked.model
             match output.get("choices"):
                 case [dict(first), *others]:
                     if more := rest(first, _CHOICE):
-                        extra["choice"] = self._texts.within(more)
+                        extra["choice"] = self._texts.resolve_in_place(more)
                     if others:
-                        extra["choices"] = self._texts.within(others)
+                        extra["choices"] = self._texts.resolve_in_place(others)
         return extra or None
 
     def _offer(self, tools: list[Any], node: SampleSpan | None) -> None:
@@ -470,7 +470,7 @@ class EventReader:
                 raise TraceError(f"a tool offered is {str(value)[:60]!r}; expected one by `name`")
             if (value["name"], agent) in self._tools:
                 continue
-            told = self._texts.copied(value)
+            told = self._texts.resolve_copy(value)
             schema = told.get("parameters")
             self._tools[value["name"], agent] = ToolDef(
                 value["name"],
@@ -484,11 +484,11 @@ class EventReader:
         tool = msgspec.convert(event, _Tool)
         node = self._tree.at(event)
         if node is not None and node.scores:
-            self._tree.keep(self._texts.within(event))
+            self._tree.keep(self._texts.resolve_in_place(event))
             return
         if tool.events:
             self._tree.open(event, "agent" if tool.agent else "tool", tool.agent or tool.function)
-            self.play(tool.events)
+            self.read(tool.events)
             self._tree.close(event, at="completed")
         if tool.agent_span_id is not None and not self._tree.ended(tool.agent_span_id):
             self._late.setdefault(tool.agent_span_id, []).append((event, tool))
@@ -500,13 +500,11 @@ class EventReader:
         result = make_result(tool.id, tool.function, parts, tool.error)
         if tool.truncated:
             result = msgspec.structs.replace(
-                result,
-                truncated=True,
-                extra={**(result.extra or {}), "truncated": tool.truncated},
+                result, truncated=True, extra={**(result.extra or {}), "truncated": tool.truncated}
             )
         end = parse_time(event.get("completed"))
         node = self._tree.at(event)
-        place = self._script.answer(
+        place = self._steps.answer(
             Step(
                 index=0,
                 actor="environment",
@@ -517,7 +515,7 @@ class EventReader:
                 span=text_at(event, "span_id"),
                 sidechain=node is not None and node.inner,
                 id=tool.message_id,
-                extra=self._texts.within(rest(event, _TOOL)),
+                extra=self._texts.resolve_in_place(rest(event, _TOOL)),
             )
         )
         self._time(event, place)
@@ -527,10 +525,10 @@ class EventReader:
     def _other(self, event: dict[str, Json], kind: str) -> None:
         """Add an event of the environment's: an approval, a compaction, a limit, an error."""
         sort, keys = _STEPS[kind]
-        told = self._texts.within(event)
+        told = self._texts.resolve_in_place(event)
         words = [text for key in keys if (text := text_at(told, key))]
         failure = told.get("error")
-        place = self._script.add(
+        place = self._steps.add(
             Step(
                 index=0,
                 actor="environment",
@@ -552,6 +550,6 @@ class EventReader:
     def _warn(self, code: str, reason: str, place: int) -> None:
         self.warnings.append((code, reason, place))
 
-    def told(self, places: list[int]) -> list[Warn]:
+    def list_warnings(self, places: list[int]) -> list[Warn]:
         """Return the warnings at the steps that places became."""
         return [Warn(code, reason, places[place]) for code, reason, place in self.warnings]

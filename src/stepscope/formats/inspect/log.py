@@ -47,29 +47,17 @@ _SIZE_BYTES = 4
 
 
 class LogHeader(msgspec.Struct, frozen=True):
-    """The header of a log, as far as runs have fields for it; `told` is all of it that is kept.
+    """The header of a log, as far as runs have fields for it; `told` is all of it that is kept."""
 
-    Attributes:
-        workflow: the task that was evaluated.
-        agent: the solver, where it was named; else the model.
-        agent_version: the commit of the code.
-        eval_id: the evaluation's own id, "" where it has none.
-        version: of the format.
-        tags: what runs are told apart by.
-        scorers: names of the scorers, in their order.
-        complete: whether the evaluation came to its end.
-        told: the header, without what grows.
-    """
-
-    workflow: str
-    agent: str | None
-    agent_version: str | None
-    eval_id: str
-    version: str | None
-    tags: dict[str, str]
-    scorers: tuple[str, ...]
-    complete: bool
-    told: dict[str, Json]
+    workflow: str  # the task that was evaluated
+    agent: str | None  # the solver, where it was named; else the model
+    agent_version: str | None  # the commit of the code
+    eval_id: str  # the evaluation's own id, "" where it has none
+    version: str | None  # of the format
+    tags: dict[str, str]  # what runs are told apart by
+    scorers: tuple[str, ...]  # names of the scorers, in their order
+    complete: bool  # whether the evaluation came to its end
+    told: dict[str, Json]  # the header, without what grows
 
 
 def strip_header(raw: bytes, limits: Limits) -> bytes:
@@ -82,17 +70,13 @@ def strip_header(raw: bytes, limits: Limits) -> bytes:
     if not isinstance(value, dict):
         raise TraceError(f"the header of an Inspect log is {str(value)[:60]!r}; expected an object")
     for way in _GROWING:
-        _forget(value, way)
+        *path, last = way
+        holder: Json = value
+        for key in path:
+            holder = holder.get(key) if isinstance(holder, dict) else None
+        if isinstance(holder, dict):
+            holder.pop(last, None)
     return msgspec.json.encode(value)
-
-
-def _forget(value: dict[str, Json], way: tuple[str, ...]) -> None:
-    *path, last = way
-    holder: Json = value
-    for key in path:
-        holder = holder.get(key) if isinstance(holder, dict) else None
-    if isinstance(holder, dict):
-        holder.pop(last, None)
 
 
 def frame_sample(header: bytes, sample: bytes) -> bytes:

@@ -40,7 +40,7 @@ class Attachments:
         self.missing = 0
         self._attachments = attachments
 
-    def of(self, text: str) -> str:
+    def resolve(self, text: str) -> str:
         """Return a text, or the attachment that it points at."""
         if not text.startswith(_PROTOCOLS):
             return text
@@ -50,18 +50,18 @@ class Attachments:
             return text
         return found
 
-    def copied(self, value: Json) -> Json:
+    def resolve_copy(self, value: Json) -> Json:
         """Return a value with every pointer in it replaced; the value itself stays as it is."""
         if type(value) is str:
-            return self.of(value)
+            return self.resolve(value)
         if type(value) is dict:
-            return {key: self.copied(item) for key, item in value.items()}
-        return [self.copied(item) for item in value] if type(value) is list else value
+            return {key: self.resolve_copy(item) for key, item in value.items()}
+        return [self.resolve_copy(item) for item in value] if type(value) is list else value
 
-    def within(self, value: Json) -> Json:
+    def resolve_in_place(self, value: Json) -> Json:
         """Return a value with every pointer in it replaced, in place where it is no text itself."""
         if type(value) is str:
-            return self.of(value)
+            return self.resolve(value)
         if type(value) is dict or type(value) is list:
             self._replace(value)
         return value
@@ -76,11 +76,11 @@ class Attachments:
                 kind = type(item)
                 if kind is str:
                     if item.startswith(_PROTOCOLS):
-                        holder[key] = self.of(item)  # no key comes or goes: the loop may go on
+                        holder[key] = self.resolve(item)  # no key comes or goes: the loop may go on
                 elif kind is dict or kind is list:
                     waiting.append(item)
 
-    def named(self, text: bytes) -> dict[str, str]:
+    def find_needed(self, text: bytes) -> dict[str, str]:
         """Return the attachments that a JSON text, kept with its pointers, needs."""
         names = {found.decode() for found in _POINTER.findall(text)}
         return {name: self._attachments[name] for name in sorted(names & self._attachments.keys())}
@@ -230,7 +230,7 @@ def read_inspect_call(value: Json, texts: Attachments) -> ToolCall:
     extra = rest(value, _CALL)
     if call.type not in {None, "function"}:
         extra = {"type": call.type, **(extra or {})}
-    arguments = texts.copied(call.arguments)
+    arguments = texts.resolve_copy(call.arguments)
     if call.parse_error is None:
         return ToolCall(call.function, arguments, call.id, extra=extra)
     raw = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
@@ -240,7 +240,7 @@ def read_inspect_call(value: Json, texts: Attachments) -> ToolCall:
 def read_inspect_content(content: Json, texts: Attachments) -> _Content:
     """Return content, text or blocks, sorted by what it is; anything else is data."""
     if isinstance(content, str):
-        return _Content((Part("text", texts.of(content)),) if content else ())
+        return _Content((Part("text", texts.resolve(content)),) if content else ())
     if content is None:
         return _Content(())
     blocks = content if isinstance(content, list) else [content]
@@ -248,7 +248,7 @@ def read_inspect_content(content: Json, texts: Attachments) -> _Content:
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
     for block in blocks:
-        value = texts.copied(block)
+        value = texts.resolve_copy(block)
         if isinstance(value, dict) and value.get("type") == "tool_use" and text_at(value, "name"):
             call, result = _served(value, texts.limits)
             calls.append(call)
@@ -305,7 +305,7 @@ class _Given(NamedTuple):
 
 
 class SampleSteps:
-    """Collects the steps of one sample."""
+    """The steps of one sample, collected in order."""
 
     def __init__(self, texts: Attachments, pool: Sequence[Json]) -> None:
         self.steps: list[Step] = []
@@ -354,7 +354,7 @@ class SampleSteps:
             self._keys.setdefault(step.id, ("tool", call_id or ""))
         return place
 
-    def given(self, messages: Sequence[Json], refs: Sequence[Range], span: str | None) -> None:
+    def add_input(self, messages: Sequence[Json], refs: Sequence[Range], span: str | None) -> None:
         """Add what is new in what a model was given, in place or as ranges of the pool."""
         before = self._given.get(span, _NOTHING)
         grown = _grown(refs, before.refs) if refs else None
@@ -371,7 +371,7 @@ class SampleSteps:
                 self._hear(item, seen, span, pooled=False)
         self._given[span] = _Given(refs, messages, seen)
 
-    def ending(self, messages: Sequence[Json], *, context: bool) -> None:
+    def add_rest(self, messages: Sequence[Json], *, context: bool) -> None:
         """Add what the sample's own list of messages has beyond what was said so far.
 
         Args:
@@ -406,7 +406,7 @@ class SampleSteps:
         first = step.results[0] if step.kind == "result" else step
         calls = item.get("tool_calls")
         same = (len(calls) if type(calls) is list else 0) == len(step.calls)
-        if same and type(content) is str and self._texts.of(content) == first.text:
+        if same and type(content) is str and self._texts.resolve(content) == first.text:
             return
         told = read_message_step(item, self._texts).step
         heard = told.results[0].parts if told.kind == "result" else told.parts
@@ -445,7 +445,7 @@ class SampleSteps:
         self._note(message, added)
         return added
 
-    def numbered(self) -> tuple[tuple[Step, ...], list[int]]:
+    def number(self) -> tuple[tuple[Step, ...], list[int]]:
         """Return the steps with their indexes, and the index of each place."""
         steps: list[Step] = []
         places: list[int] = []

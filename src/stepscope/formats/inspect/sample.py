@@ -162,12 +162,12 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
     transcript = sample.transcript or _Transcript()
     pools = sample.events_data or _Pools(sample.message_pool, sample.call_pool)
     texts = Attachments(_attachments(sample, transcript), found.limits)
-    script, tree = SampleSteps(texts, pools.messages), SampleTree()
-    player = EventReader(script, tree, texts)
-    player.play(sample.events if sample.events is not None else transcript.events)
-    player.ending()
-    script.ending(_messages(sample, pools), context=player.models > 0)
-    steps, places = script.numbered()
+    collected, tree = SampleSteps(texts, pools.messages), SampleTree()
+    reader = EventReader(collected, tree, texts)
+    reader.read(sample.events if sample.events is not None else transcript.events)
+    reader.answer_late()
+    collected.add_rest(_messages(sample, pools), context=reader.models > 0)
+    steps, places = collected.number()
     used = (sample.model_usage or {}).values()
     scores = _scores(sample)
     task, trial = str(sample.id), str(sample.epoch)
@@ -189,18 +189,18 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
         agent=log.agent,
         agent_version=log.agent_version,
         tags=log.tags,
-        tools=player.tools() or None,
+        tools=reader.tools() or None,
         spans=tree.spans(),
         outcome=first_score_outcome(scores, log.scorers),
-        termination=_termination(sample, value, player.stopped),
+        termination=_termination(sample, value, reader.stopped),
         labels=label_scores(scores),
         case=_case(sample, value, log, texts),
-        usage=sum_model_usage(used, less=player.graded) or total_of_steps(steps),
-        cost_usd=sum_model_cost(used, less=player.graded),
+        usage=sum_model_usage(used, less=reader.graded) or total_of_steps(steps),
+        cost_usd=sum_model_cost(used, less=reader.graded),
         start=parse_time(value.get("started_at")) or first,
         end=parse_time(value.get("completed_at")) or last,
-        warnings=_warnings(sample, log, texts, [*tree.warnings, *player.told(places)]),
-        extra=_extra(value, log, player, tree, places, pools, texts),
+        warnings=_warnings(sample, log, texts, [*tree.warnings, *reader.list_warnings(places)]),
+        extra=_extra(value, log, reader, tree, places, pools, texts),
     )
     return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
 
@@ -244,7 +244,7 @@ def _termination(sample: _Sample, value: dict[str, Json], stopped: str | None) -
 
 
 def _case(sample: _Sample, value: dict[str, Json], log: LogHeader, texts: Attachments) -> Case:
-    asked = texts.within(sample.input)
+    asked = texts.resolve_in_place(sample.input)
     extra: dict[str, Json] = {"target": sample.target, "choices": value.get("choices")}
     if not isinstance(asked, str):
         extra["input"] = asked
@@ -273,24 +273,27 @@ def _warnings(
 def _extra(
     value: dict[str, Json],
     log: LogHeader,
-    player: EventReader,
+    reader: EventReader,
     tree: SampleTree,
     places: list[int],
     pools: _Pools,
     texts: Attachments,
 ) -> dict[str, Json] | None:
-    extra: dict[str, Json] = {"log": log.told, **(texts.within(rest(value, _SAMPLE)) or {})}
+    extra: dict[str, Json] = {
+        "log": log.told,
+        **(texts.resolve_in_place(rest(value, _SAMPLE)) or {}),
+    }
     if output := _output(value):
-        extra["output"] = texts.within(output)
+        extra["output"] = texts.resolve_in_place(output)
     if tree.loose:
         extra["events"] = tree.loose
-    extra["clock"] = [{"step": places[place], **_object(told)} for place, told in player.clock]
-    if player.calls:
-        calls = [{"step": places[place], **_object(call)} for place, call in player.calls]
+    extra["clock"] = [{"step": places[place], **_object(told)} for place, told in reader.clock]
+    if reader.calls:
+        calls = [{"step": places[place], **_object(call)} for place, call in reader.calls]
         extra["calls"] = calls
         if pools.calls:
             extra["call_pool"] = pools.calls
-        named = texts.named(msgspec.json.encode([calls, pools.calls]))
+        named = texts.find_needed(msgspec.json.encode([calls, pools.calls]))
         if named:
             extra["attachments"] = named
     return {key: told for key, told in extra.items() if told not in ({}, [])} or None

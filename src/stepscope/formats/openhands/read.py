@@ -189,31 +189,26 @@ def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
         run.take(event, record)
     draft = run.draft(record)
     if "instance_id" in about:
-        draft = _evaluated(draft, about)
+        task, attempt_at = str(about["instance_id"]), about.get("attempt")
+        held = about.get("metadata")
+        metadata = held if isinstance(held, dict) else {}
+        workflow = text_at(metadata, "dataset") or NAME
+        trial = str(attempt_at) if isinstance(attempt_at, int) else None
+        draft = msgspec.structs.replace(
+            draft,
+            name="/".join([part for part in (workflow, task, trial) if part is not None]),
+            workflow=workflow,
+            task=task,
+            trial=trial,
+            agent=draft.agent or text_at(metadata, "agent_class"),
+            outcome=_outcome(about),
+            termination=text_at(about, "error") or draft.termination,
+            extra={**(draft.extra or {}), **(rest(about, _OUTPUT) or {})} or None,
+        )
     else:
         extra = {**(draft.extra or {}), **(rest(about, frozenset({"trajectory", "events"})) or {})}
         draft = msgspec.structs.replace(draft, extra=extra or None)
     return finish(draft, ordinals, limits=record.limits, repairs=record.repairs)
-
-
-def _evaluated(draft: Trajectory, about: dict[str, Json]) -> Trajectory:
-    """Return a run with what the evaluation says of it."""
-    task, attempt_at = str(about["instance_id"]), about.get("attempt")
-    held = about.get("metadata")
-    metadata = held if isinstance(held, dict) else {}
-    workflow = text_at(metadata, "dataset") or NAME
-    trial = str(attempt_at) if isinstance(attempt_at, int) else None
-    return msgspec.structs.replace(
-        draft,
-        name="/".join([part for part in (workflow, task, trial) if part is not None]),
-        workflow=workflow,
-        task=task,
-        trial=trial,
-        agent=draft.agent or text_at(metadata, "agent_class"),
-        outcome=_outcome(about),
-        termination=text_at(about, "error") or draft.termination,
-        extra={**(draft.extra or {}), **(rest(about, _OUTPUT) or {})} or None,
-    )
 
 
 def _outcome(about: dict[str, Json]) -> Outcome:

@@ -1,51 +1,33 @@
-"""A step as a message of the GenAI conventions, the step that such a message is, and our own keys.
+"""Write steps as messages of the GenAI conventions, and verdicts on spans.
 
-`read_span_steps` reads back what is written here and nothing else: messages of other recorders are
-read by `spans.messages`. Attributes of ours stand under `stepscope.*`.
-Source: gen-ai-input-messages.json and gen-ai-output-messages.json of the GenAI conventions;
-OpenTelemetry's naming rules for attributes of a vendor.
+A verdict is an event `gen_ai.evaluation.result` of the span that it is about, or OpenInference's
+attributes `evaluations.{i}.evaluation.*` of it. What could not be measured has no score: an event
+carries `error.type`, an attribute the kind in its metadata. Provenance stands under `stepscope.*`.
+Messages are read by `spans.messages`, whoever wrote them.
+Source: gen-ai-input-messages.json, gen-ai-output-messages.json and `gen-ai-events.md` of the GenAI
+conventions; openinference-semantic-conventions 0.1.42, `EvaluationAttributes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 import msgspec
 
-from stepscope.errors import TraceError
-from stepscope.formats.fields import data_part
-from stepscope.formats.spans.attributes import decode_object
-from stepscope.formats.spans.span import RawSpan
+from stepscope.formats.spans.span import EVALUATION_EVENT, RawSpan, SpanEvent
 from stepscope.model import (
     Actor,
-    Instant,
     Json,
     Part,
     PartKind,
+    Record,
     Step,
-    StepKind,
     ToolCall,
     ToolResult,
     Usage,
+    Verdict,
 )
-from stepscope.safety.limits import Limits
-
-# On a trace's root: what spans cannot say of the run, and the version of all that is kept so.
-RUN_KEY = "stepscope.run"
-SCHEMA_KEY = "stepscope.schema"
-SCHEMA = 1
-# On the root of recorded spans: the ids of all of them, in the order in which they were first read.
-SPANS_KEY = "stepscope.spans"
-# On a span that was recorded: what OTLP cannot say of it.
-SPAN_KEY = "stepscope.span"
-# On spans that we made: how many steps there are; what messages cannot say of the steps they tell;
-# messages that no later answer was given.
-COUNT_KEY = "stepscope.steps.count"
-STEPS_KEY = "stepscope.steps"
-MESSAGES_KEY = "stepscope.messages"
-
-# The instrumentation that our own spans name.
-SCOPE = "stepscope"
 
 # Text of one attribute that readers keep whole; what is longer is written as a structure.
 _TEXT_MOST = 1_000_000
@@ -63,11 +45,7 @@ ROLES: dict[Actor, str] = {
     "agent": "assistant",
     "environment": "tool",
 }
-_ACTORS: dict[Json, Actor] = {role: actor for actor, role in ROLES.items()}
 _MODALITIES: dict[PartKind, str] = {"image": "image", "audio": "audio", "file": "document"}
-_KINDS: dict[Json, PartKind] = {modality: kind for kind, modality in _MODALITIES.items()}
-_CALLS = frozenset({"tool_call", "server_tool_call"})
-_ANSWER = "tool_call_response"
 _USAGE = {
     "input_tokens": "input_total",
     "output_tokens": "output_total",
@@ -120,7 +98,7 @@ def _call(call: ToolCall) -> Json:
 
 
 def _result(result: ToolResult) -> Json:
-    found: dict[str, Json] = {"type": _ANSWER, "id": result.call_id}
+    found: dict[str, Json] = {"type": "tool_call_response", "id": result.call_id}
     if result.name is not None:
         found["name"] = result.name
     return {**found, "response": write_response(result)}
@@ -142,117 +120,95 @@ def write_usage(usage: Usage | None) -> dict[str, Json]:
     return {f"gen_ai.usage.{key}": count for key, count in counts.items() if count is not None}
 
 
-def read_span_steps(span: RawSpan, limits: Limits) -> list[Step]:
-    """Return the steps that a span of ours tells, each as its message alone says it.
+Verdicts = Literal["gen_ai", "openinference", "none"]
 
-    Raises:
-        TraceError: what stands where messages stand is none of ours.
-    """
-    about = span.attributes
-    heard = about.get("gen_ai.input.messages", about.get(MESSAGES_KEY))
-    told = [_step(message) for message in _listed(heard, limits)]
-    for message in _listed(about.get("gen_ai.output.messages"), limits):
-        told.append(_answered(_step(message), span))
-    return told
+_ANNOTATORS = {"rules": "CODE", "human": "HUMAN"}
+_PREFIX = "evaluations."
 
 
-def _listed(found: Json, limits: Limits) -> list[Json]:
-    listed = decode_object(found, limits)
-    if listed is None or isinstance(listed, list):
-        return listed or []
-    raise TraceError(f"messages are {str(listed)[:60]!r}; expected a list")
+def attach_verdicts(
+    spans: list[RawSpan], records: Mapping[int, Iterable[Record]], how: Verdicts
+) -> list[RawSpan]:
+    """Return spans with the records about each of them, by position."""
+    return [
+        _with(span, list(records[at]), how) if at in records else span
+        for at, span in enumerate(spans)
+    ]
 
 
-def _step(message: Json) -> Step:
-    if not isinstance(message, dict) or not isinstance(message.get("parts"), list):
-        raise TraceError(f"a message is {str(message)[:60]!r}; expected one with parts")
-    listed = [entry for entry in message["parts"] if isinstance(entry, dict)]
-    calls = tuple([_call_in(entry) for entry in listed if entry.get("type") in _CALLS])
-    results = tuple([_result_in(entry) for entry in listed if entry.get("type") == _ANSWER])
-    others = [entry for entry in listed if entry.get("type") not in {*_CALLS, _ANSWER}]
-    kind: StepKind = "call" if calls else "result" if results else "message"
-    return Step(
-        index=0,
-        actor=_ACTORS.get(message.get("role"), "environment"),
-        kind=kind,
-        parts=tuple([_part_in(entry) for entry in others]),
-        calls=calls,
-        results=results,
-        agent=_text_field(message, "name"),
-    )
+def _with(span: RawSpan, records: list[Record], how: Verdicts) -> RawSpan:
+    if how == "gen_ai":
+        events = [_event(record, span) for record in records]
+        return msgspec.structs.replace(span, events=(*span.events, *events))
+    first = _next(span.attributes)
+    added: dict[str, Json] = {}
+    for at, record in enumerate(records, first):
+        added |= {f"{_PREFIX}{at}.evaluation.{key}": found for key, found in _fields(record)}
+    return msgspec.structs.replace(span, attributes={**span.attributes, **added})
 
 
-def _call_in(entry: dict[str, Json]) -> ToolCall:
-    name, asked, call_id = (
-        _text_field(entry, "name"),
-        entry.get("arguments"),
-        _text_field(entry, "id"),
-    )
-    call = ToolCall(name or "", asked, call_id)
-    served = entry["type"] == "server_tool_call"
-    return msgspec.structs.replace(call, kind="server") if served else call
+def _event(record: Record, span: RawSpan) -> SpanEvent:
+    answer = record.answer
+    prefix = "gen_ai.evaluation."
+    about: dict[str, Json] = {f"{prefix}name": answer.measure}
+    if isinstance(answer, Verdict):
+        about |= {f"{prefix}score.value": answer.value, f"{prefix}score.label": answer.label}
+    else:
+        about["error.type"] = answer.kind
+    about[f"{prefix}explanation"] = answer.reason or None
+    about["gen_ai.response.id"] = span.attributes.get("gen_ai.response.id")
+    about |= {f"stepscope.{key}": value for key, value in _provenance(record).items()}
+    told = {key: value for key, value in about.items() if value is not None}
+    return SpanEvent(name=EVALUATION_EVENT, time_ns=span.end_ns or span.start_ns, attributes=told)
 
 
-def _result_in(entry: dict[str, Json]) -> ToolResult:
-    held = entry.get("response")
-    parts: tuple[Part, ...] = ()
-    if isinstance(held, str):
-        parts = (Part("text", held),) if held else ()
-    elif isinstance(held, list):
-        parts = tuple([_part_in(block) for block in held if isinstance(block, dict)])
-    structured = held if isinstance(held, dict) else None
-    return ToolResult(_text_field(entry, "id"), _text_field(entry, "name"), parts, structured)
+def _provenance(record: Record) -> dict[str, Json]:
+    """Return what the conventions have no name for; the version marks a verdict of ours."""
+    answer = record.answer
+    about: dict[str, Json] = {
+        "version": record.version,
+        "family": record.family,
+        "step": answer.step,
+        "case": record.case,
+        "facts": record.facts,
+        "judge": record.judge,
+        "rubric": record.rubric,
+        "prompt": record.prompt,
+        "repeat": record.repeat or None,
+        "cost_usd": record.cost_usd,
+        "seconds": record.seconds,
+    }
+    if isinstance(answer, Verdict):
+        about |= {"cites": list(answer.cites) or None, "confidence": answer.confidence}
+    if record.usage is not None:
+        about["usage"] = pack_attribute(msgspec.to_builtins(record.usage))
+    return {key: value for key, value in about.items() if value is not None and value != ""}
 
 
-def _part_in(entry: dict[str, Json]) -> Part:
-    beside = dict(entry)
-    kind = beside.pop("type", None)
-    if kind in {"text", "reasoning", "refusal"}:
-        said = beside.pop("refusal" if kind == "refusal" else "content", None)
-        return Part(kind, said if isinstance(said, str) else None, extra=beside or None)
-    modality, media_type = beside.pop("modality", None), beside.pop("mime_type", None)
-    sort = _KINDS.get(modality)
-    if sort is None:
-        return Part("data", extra=beside or None)
-    held = beside.pop("content" if kind == "blob" else "uri", None)
-    told = media_type if isinstance(media_type, str) else None
-    if kind == "blob" and isinstance(held, str):
-        return data_part(sort, told, held, extra=beside or None)
-    uri = held if isinstance(held, str) else None
-    return Part(sort, media_type=told, uri=uri, extra=beside or None)
+def _fields(record: Record) -> list[tuple[str, Json]]:
+    answer = record.answer
+    beside = {f"stepscope.{key}": value for key, value in _provenance(record).items()}
+    about: dict[str, Json] = {"name": answer.measure}
+    if isinstance(answer, Verdict):
+        about |= {"score": answer.value, "label": answer.label}
+    else:
+        beside["stepscope.unmeasured"] = answer.kind
+    about |= {
+        "explanation": answer.reason or None,
+        "annotator_kind": _ANNOTATORS.get(record.family, "LLM"),
+        "identifier": record.judge or f"stepscope {answer.measure} {record.version}",
+        "metadata": pack_attribute(beside),
+    }
+    return [(key, value) for key, value in about.items() if value is not None]
 
 
-def _answered(step: Step, span: RawSpan) -> Step:
-    """Return a step with what the span around its message says of it."""
-    about = span.attributes
-    reasons = about.get("gen_ai.response.finish_reasons")
-    first = about.get("gen_ai.response.time_to_first_chunk")
-    reason = reasons[0] if isinstance(reasons, list) and reasons else None
-    return msgspec.structs.replace(
-        step,
-        agent=_text_field(about, "gen_ai.agent.name"),
-        model=_text_field(about, "gen_ai.response.model"),
-        usage=read_span_usage(about),
-        finish_reason=reason if isinstance(reason, str) else None,
-        first_token_seconds=float(first) if isinstance(first, int | float) else None,
-        error=span.status_message if span.status == "error" else None,
-        start=span_instant(span.start_ns),
-        end=span_instant(span.end_ns),
-    )
-
-
-def read_span_usage(about: Mapping[str, Json]) -> Usage | None:
-    """Return the token counts that attributes of ours hold, None where they hold none."""
-    counts = {field: about.get(f"gen_ai.usage.{key}") for key, field in _USAGE.items()}
-    told = {k: v for k, v in counts.items() if isinstance(v, int) and not isinstance(v, bool)}
-    return msgspec.convert(told, Usage) if told else None
-
-
-def span_instant(ns: int | None) -> Instant | None:
-    """Return a time of a span as a time of ours, None where the span has none."""
-    return None if ns is None else Instant(ns, str(ns))
-
-
-def _text_field(about: Mapping[str, Json], key: str) -> str | None:
-    value = about.get(key)
-    return value if isinstance(value, str) else None
+def _next(about: Mapping[str, Json]) -> int:
+    """Return the first place behind the evaluations that a span has already."""
+    taken = [
+        int(place)
+        for key in about
+        if key.startswith(_PREFIX)
+        and (place := key.removeprefix(_PREFIX).split(".")[0]).isdecimal()
+        and len(place) < 7
+    ]
+    return max(taken, default=-1) + 1

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.errors import LimitError, TraceError
-from stepscope.formats.otlp.values import KINDS
-from stepscope.formats.spans import RawSpan, SpanEvent, SpanStatus
+from stepscope.formats.otlp.values import KINDS, RequestSpan, attributes_json, name_extras
+from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
 from stepscope.model import Json
 from stepscope.safety.json import Repair, list_repairs, truncate_text
 from stepscope.safety.limits import Limits
@@ -48,10 +48,12 @@ def read_fields(raw: bytes, at: int, end: int) -> Iterator[ProtobufField]:
         TraceError: a field reaches beyond the message, or is of a kind that is no more in use.
     """
     while at < end:
-        key, at = _read_varint(raw, at, end)
+        key, at = (raw[at], at + 1) if raw[at] < 0x80 else _read_varint(raw, at, end)
         kind = key & 7
         if kind == BYTES:
-            size, at = _read_varint(raw, at, end)
+            # Most lengths are one byte, and are read without a call.
+            short = at < end and raw[at] < 0x80
+            size, at = (raw[at], at + 1) if short else _read_varint(raw, at, end)
             after = at + size
         elif kind == VARINT:
             value, at = _read_varint(raw, at, end)
@@ -91,10 +93,19 @@ def to_signed(value: int) -> int:
 # The fields of each message by their name in JSON: number, and scalar or message that they hold.
 _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "Request": {"resourceSpans": (1, "ResourceSpans")},
-    "ResourceSpans": {"resource": (1, "Resource"), "scopeSpans": (2, "ScopeSpans")},
-    "Resource": {"attributes": (1, "KeyValue")},
-    "ScopeSpans": {"scope": (1, "Scope"), "spans": (2, "Span")},
-    "Scope": {"name": (1, "text"), "version": (2, "text")},
+    "ResourceSpans": {
+        "resource": (1, "Resource"),
+        "scopeSpans": (2, "ScopeSpans"),
+        "schemaUrl": (3, "text"),
+    },
+    "Resource": {"attributes": (1, "KeyValue"), "droppedAttributesCount": (2, "number")},
+    "ScopeSpans": {"scope": (1, "Scope"), "spans": (2, "Span"), "schemaUrl": (3, "text")},
+    "Scope": {
+        "name": (1, "text"),
+        "version": (2, "text"),
+        "attributes": (3, "KeyValue"),
+        "droppedAttributesCount": (4, "number"),
+    },
     "Span": {
         "traceId": (1, "hex"),
         "spanId": (2, "hex"),
@@ -117,8 +128,16 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "timeUnixNano": (1, "fixed64"),
         "name": (2, "text"),
         "attributes": (3, "KeyValue"),
+        "droppedAttributesCount": (4, "number"),
     },
-    "Link": {"traceId": (1, "hex"), "spanId": (2, "hex"), "attributes": (4, "KeyValue")},
+    "Link": {
+        "traceId": (1, "hex"),
+        "spanId": (2, "hex"),
+        "traceState": (3, "text"),
+        "attributes": (4, "KeyValue"),
+        "droppedAttributesCount": (5, "number"),
+        "flags": (6, "fixed32"),
+    },
     "Status": {"message": (2, "text"), "code": (3, "number")},
     "KeyValue": {"key": (1, "text"), "value": (2, "AnyValue")},
     "AnyValue": {
@@ -132,10 +151,17 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "ArrayValue": {"values": (1, "AnyValue")},
     "KeyValueList": {"values": (1, "KeyValue")},
 }
+# How each scalar is written; a text or a message is bytes.
+_WIRE = {"number": VARINT, "fixed64": FIXED64, "double": FIXED64, "fixed32": FIXED32}
+# The names of each message's fields by number and how they are written, to read them.
+_NAMES = {
+    kind: {(number, _WIRE.get(holds, BYTES)): (name, holds) for name, (number, holds) in of.items()}
+    for kind, of in _MESSAGES.items()
+}
 
 
 def encode_protobuf(body: bytes) -> bytes:
-    """Return a request that `otlp_write` made as protobuf."""
+    """Return a request that `otlp.write` made as protobuf."""
     return _encode_message("Request", msgspec.json.decode(body))
 
 
@@ -150,27 +176,25 @@ def _encode_message(kind: str, found: dict[str, Json]) -> bytes:
 
 
 def _encode_field(number: int, holds: str, value: Json) -> bytes:
+    wire = _WIRE.get(holds, BYTES)
+    key = _encode_varint(number << 3 | wire)
     held: bytes
     match holds:
         case "number":
-            return _encode_key(number, VARINT) + _encode_varint(int(value) & (2**64 - 1))
+            return key + _encode_varint(int(value) & (2**64 - 1))
         case "fixed64":
-            return _encode_key(number, FIXED64) + struct.pack("<Q", int(value))
+            return key + struct.pack("<Q", int(value))
         case "fixed32":
-            return _encode_key(number, FIXED32) + struct.pack("<I", int(value))
+            return key + struct.pack("<I", int(value))
         case "double":
-            return _encode_key(number, FIXED64) + struct.pack("<d", value)
+            return key + struct.pack("<d", value)
         case "text":
             held = value.encode()
         case "hex":
             held = bytes.fromhex(value)
         case _:
             held = _encode_message(holds, value)
-    return _encode_key(number, BYTES) + _encode_varint(len(held)) + held
-
-
-def _encode_key(number: int, kind: int) -> bytes:
-    return _encode_varint(number << 3 | kind)
+    return key + _encode_varint(len(held)) + held
 
 
 def _encode_varint(value: int) -> bytes:
@@ -186,11 +210,14 @@ def _encode_varint(value: int) -> bytes:
 MAX_VALUES = 500_000
 
 
-class ProtobufValues:
-    """The values of one request: its bytes, its limits, and what was repaired since last asked."""
+_STATUSES: tuple[SpanStatus, ...] = ("unset", "ok", "error")
 
-    def __init__(self, raw: bytes, limits: Limits, values: int) -> None:
-        """Read values of `raw`, so many `values` at most."""
+
+class ProtobufReader:
+    """One request being read: its bytes, its limits, and what was repaired since last asked."""
+
+    def __init__(self, raw: bytes, limits: Limits, *, values: int = MAX_VALUES) -> None:
+        """Read `raw`, which may hold so many `values`; nothing is looked at yet."""
         self._raw = raw
         self._limits = limits
         self._most = self._left = values
@@ -204,29 +231,126 @@ class ProtobufValues:
         self._repairs.clear()
         return found
 
-    def attribute(self, found: dict[str, Json], pair: ProtobufField, depth: int) -> None:
-        """Put one key and its value into `found`; of a key given twice the last counts.
+    def places(self) -> Iterator[RequestSpan]:
+        """Yield where each span stands, as a field, and what the groups around it say.
 
         Raises:
-            TraceError: a text is not UTF-8, or the bytes are no message.
-            LimitError: the value nests too deep.
+            TraceError: the groups around the spans are no protobuf of an export request.
+            LimitError: there are more values than a request may hold.
         """
-        self.spend()
+        for field in read_fields(self._raw, 0, len(self._raw)):
+            if field.number != 1 or field.kind != BYTES:
+                continue
+            group = self._message("ResourceSpans", field)
+            resource = group.pop("resource", {})
+            attributes = resource.pop("attributes", {})
+            for scoped in group.pop("scopeSpans", ()):
+                inner = self._message("ScopeSpans", scoped)
+                scope, spans = inner.pop("scope", {}), inner.pop("spans", ())
+                name, version = scope.pop("name", ""), scope.pop("version", "")
+                if "attributes" in scope:
+                    scope["attributes"] = attributes_json(scope["attributes"])
+                beside = name_extras(resource=resource, group=group, scope=scope, scope_group=inner)
+                named = f"{name}@{version}" if name and version else name or None
+                for span in spans:
+                    yield RequestSpan(span, attributes, named, beside)
+
+    def span(self, place: RequestSpan) -> RawSpan:
+        """Return one span.
+
+        Raises:
+            TraceError: its bytes are no span, or it has no id.
+            LimitError: it nests deeper than `limits.depth`, or holds too many values.
+        """
+        found = self._message("Span", place.span)
+        if not found.get("spanId"):
+            raise TraceError("a span needs a `spanId`; found none")
+        take = found.pop
+        kind, status = take("kind", 0), take("status", {})
+        code, message = status.pop("code", 0), status.pop("message", "") or None
+        if code >= len(_STATUSES):
+            found["status"] = {"code": code} | ({"message": message} if message else {})
+            code = 0
+        return RawSpan(
+            trace_id=take("traceId", ""),
+            span_id=take("spanId"),
+            parent_id=take("parentSpanId", "") or None,
+            name=take("name", ""),
+            kind=KINDS[kind] if kind < len(KINDS) else str(kind),
+            start_ns=_time(take("startTimeUnixNano", 0)),
+            end_ns=_time(take("endTimeUnixNano", 0)),
+            status=_STATUSES[code],
+            status_message=message,
+            attributes=take("attributes", {}),
+            events=tuple(
+                [
+                    SpanEvent(
+                        name=event.pop("name", ""),
+                        time_ns=_time(event.pop("timeUnixNano", 0)),
+                        attributes=event.pop("attributes", {}),
+                        extra=event or None,
+                    )
+                    for event in take("events", ())
+                ]
+            ),
+            resource=place.resource,
+            scope=place.scope,
+            links=tuple([{"attributes": {}, **link} for link in take("links", ())]),
+            extra={**place.beside, **found, **name_extras(status=status)} or None,
+        )
+
+    def _message(self, kind: str, message: ProtobufField) -> dict[str, Json]:
+        """Return a message under the names of JSON; scopes and spans in it are left as fields."""
+        known = _NAMES[kind]
+        found: dict[str, Json] = {}
+        for field in read_fields(self._raw, message.at, message.end):
+            name, holds = known.get(field[:2], ("", ""))
+            match holds:
+                case "KeyValue":
+                    self._attribute(found.setdefault(name, {}), field, 0)
+                case "text":
+                    found[name] = self._text(field)
+                case "hex":
+                    found[name] = self._raw[field.at : field.end].hex()
+                case "number":
+                    found[name] = field.at
+                case "fixed64" | "fixed32":
+                    found[name] = int.from_bytes(self._raw[field.at : field.end], "little")
+                case "Event" | "Link":
+                    self._spend()
+                    found.setdefault(name, []).append(self._message(holds, field))
+                case "ScopeSpans":
+                    found.setdefault(name, []).append(field)
+                case "":
+                    self._unknown(found, field)
+                case "Span":
+                    self._spend()
+                    listed = found.setdefault(name, [])
+                    listed.append(field)
+                    if len(listed) > self._limits.spans:
+                        raise LimitError(f"more than {self._limits.spans:,} spans (limits.spans)")
+                case _:
+                    found[name] = self._message(holds, field)
+        return found
+
+    def _attribute(self, found: dict[str, Json], pair: ProtobufField, depth: int) -> None:
+        """Put one key and its value into `found`; of a key given twice the last counts."""
+        self._spend()
         key, value = "", None
         for field in read_fields(self._raw, pair.at, pair.end):
             if field.number == 1 and field.kind == BYTES:
-                key = self.text(field)
+                key = self._text(field)
             elif field.number == 2 and field.kind == BYTES:
                 value = self._value(field.at, field.end, depth)
         found[key] = value
 
     def _value(self, at: int, end: int, depth: int) -> Json:
-        self.spend()
+        self._spend()
         value: Json = None
         for field in read_fields(self._raw, at, end):
             number, kind = field.number, field.kind
             if number == 1 and kind == BYTES:
-                value = self.text(field)
+                value = self._text(field)
             elif number == 2 and kind == VARINT:
                 value = bool(field.at)
             elif number == 3 and kind == VARINT:
@@ -248,7 +372,7 @@ class ProtobufValues:
         found: dict[str, Json] = {}
         for entry in entries:
             if entry.kind == BYTES:
-                self.attribute(found, entry, depth)
+                self._attribute(found, entry, depth)
         return found
 
     def _number(self, field: ProtobufField) -> Json:
@@ -258,12 +382,8 @@ class ProtobufValues:
         self._repairs["non_finite"] += 1
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
-    def text(self, field: ProtobufField) -> str:
-        """Return a text, fit to be stored.
-
-        Raises:
-            TraceError: it is not UTF-8.
-        """
+    def _text(self, field: ProtobufField) -> str:
+        """Return a text, fit to be stored."""
         try:
             text = self._raw[field.at : field.end].decode()
         except UnicodeDecodeError as e:
@@ -276,20 +396,16 @@ class ProtobufValues:
             return truncate_text(text, self._limits.text_bytes)
         return text
 
-    def unknown(self, extra: dict[str, Json], field: ProtobufField) -> None:
+    def _unknown(self, extra: dict[str, Json], field: ProtobufField) -> None:
         """Keep a field that the protocol did not have, by its number."""
-        self.spend()
+        self._spend()
         held: Json = field.at
         if field.kind != VARINT:
             held = base64.b64encode(self._raw[field.at : field.end]).decode()
         extra.setdefault("unknown_fields", {})[str(field.number)] = held
 
-    def spend(self) -> None:
-        """Count one more value.
-
-        Raises:
-            LimitError: there are more than a request may hold.
-        """
+    def _spend(self) -> None:
+        """Count one more value."""
         self._left -= 1
         if self._left < 0:
             raise LimitError(
@@ -298,283 +414,6 @@ class ProtobufValues:
             )
 
 
-def encode_any_value(value: Json) -> dict[str, Json]:
-    """Return a value as OTLP's JSON has it."""
-    match value:
-        case bool():
-            return {"boolValue": value}
-        case int():
-            return {"intValue": str(value)}
-        case float():
-            return {"doubleValue": value}
-        case list():
-            return {"arrayValue": {"values": [encode_any_value(entry) for entry in value]}}
-        case dict():
-            pairs = [{"key": key, "value": encode_any_value(entry)} for key, entry in value.items()]
-            return {"kvlistValue": {"values": pairs}}
-        case None:
-            return {}
-    return {"stringValue": value}
-
-
-_STATUSES: tuple[SpanStatus, ...] = ("unset", "ok", "error")
-_COUNTS = {10: "droppedAttributesCount", 12: "droppedEventsCount", 14: "droppedLinksCount"}
-
-
-class SpanGroup(NamedTuple):
-    """What the groups around a span say of it; as `otlp_values.Member` has it."""
-
-    resource: dict[str, Json]
-    scope: str | None
-    beside: dict[str, Json]
-
-
-class SpanPlace(NamedTuple):
-    """A span's bytes in a request, and its frame."""
-
-    frame: SpanGroup
-    at: int
-    end: int
-
-
-class _Read:
-    """What was read of a span so far; ids and times by the numbers of their fields."""
-
-    def __init__(self, extra: dict[str, Json]) -> None:
-        self.ids: dict[int, str] = {}
-        self.times: dict[int, int] = {}
-        self.attributes: dict[str, Json] = {}
-        self.events: list[SpanEvent] = []
-        self.links: list[Json] = []
-        self.extra = extra
-        self.name, self.kind = "", ""
-        self.status: SpanStatus = "unset"
-        self.said: str | None = None
-
-
-class ProtobufReader:
-    """One request being read."""
-
-    def __init__(self, raw: bytes, limits: Limits, *, values: int = MAX_VALUES) -> None:
-        """Read `raw`, which may hold so many `values`; nothing is looked at yet."""
-        self._raw = raw
-        self._limits = limits
-        self._values = ProtobufValues(raw, limits, values)
-
-    def repairs(self) -> tuple[Repair, ...]:
-        """Return what was repaired since this was last asked."""
-        return self._values.repairs()
-
-    def places(self) -> Iterator[SpanPlace]:
-        """Yield where each span stands.
-
-        Raises:
-            TraceError: the groups around the spans are no protobuf of an export request.
-            LimitError: there are more values than a request may hold.
-        """
-        for field in read_fields(self._raw, 0, len(self._raw)):
-            if field.number == 1 and field.kind == BYTES:
-                yield from self._group(field.at, field.end)
-
-    def _group(self, at: int, end: int) -> Iterator[SpanPlace]:
-        resource: dict[str, Json] = {}
-        beside: dict[str, Json] = {}
-        scoped: list[ProtobufField] = []
-        group: dict[str, Json] = {}
-        for field in read_fields(self._raw, at, end):
-            if field.number == 1 and field.kind == BYTES:
-                resource, more = self._resource(field.at, field.end)
-                beside.update({"resource_more": more} if more else {})
-            elif field.number == 2 and field.kind == BYTES:
-                scoped.append(field)
-            elif field.number == 3 and field.kind == BYTES:
-                group["schemaUrl"] = self._values.text(field)
-            else:
-                self._values.unknown(group, field)
-        beside.update({"group_more": group} if group else {})
-        for field in scoped:
-            yield from self._scoped(field, resource, beside)
-
-    def _resource(self, at: int, end: int) -> tuple[dict[str, Json], dict[str, Json]]:
-        found: dict[str, Json] = {}
-        more: dict[str, Json] = {}
-        for field in read_fields(self._raw, at, end):
-            if field.number == 1 and field.kind == BYTES:
-                self._values.attribute(found, field, 0)
-            elif field.number == 2 and field.kind == VARINT:
-                more["droppedAttributesCount"] = field.at
-            else:
-                self._values.unknown(more, field)
-        return found, more
-
-    def _scoped(
-        self, scoped: ProtobufField, resource: dict[str, Json], outer: dict[str, Json]
-    ) -> Iterator[SpanPlace]:
-        scope: str | None = None
-        beside, group = dict(outer), dict[str, Json]()
-        spans: list[ProtobufField] = []
-        for field in read_fields(self._raw, scoped.at, scoped.end):
-            if field.number == 2 and field.kind == BYTES:
-                self._values.spend()
-                spans.append(field)
-                if len(spans) > self._limits.spans:
-                    raise LimitError(f"more than {self._limits.spans:,} spans (limits.spans)")
-            elif field.number == 1 and field.kind == BYTES:
-                scope, more = self._scope(field.at, field.end)
-                beside.update({"scope_more": more} if more else {})
-            elif field.number == 3 and field.kind == BYTES:
-                group["schemaUrl"] = self._values.text(field)
-            else:
-                self._values.unknown(group, field)
-        beside.update({"scope_group_more": group} if group else {})
-        frame = SpanGroup(resource, scope, beside)
-        for field in spans:
-            yield SpanPlace(frame, field.at, field.end)
-
-    def _scope(self, at: int, end: int) -> tuple[str | None, dict[str, Json]]:
-        name = version = ""
-        about: dict[str, Json] = {}
-        more: dict[str, Json] = {}
-        for field in read_fields(self._raw, at, end):
-            if field.number == 1 and field.kind == BYTES:
-                name = self._values.text(field)
-            elif field.number == 2 and field.kind == BYTES:
-                version = self._values.text(field)
-            elif field.number == 3 and field.kind == BYTES:
-                self._values.attribute(about, field, 0)
-            elif field.number == 4 and field.kind == VARINT:
-                more["droppedAttributesCount"] = field.at
-            else:
-                self._values.unknown(more, field)
-        if about:
-            more["attributes"] = [
-                {"key": key, "value": encode_any_value(value)} for key, value in about.items()
-            ]
-        return (f"{name}@{version}" if version else name) if name else None, more
-
-    def span(self, place: SpanPlace) -> RawSpan:
-        """Return one span.
-
-        Raises:
-            TraceError: its bytes are no span, or it has no id.
-            LimitError: it nests deeper than `limits.depth`, or holds too many values.
-        """
-        frame, read = place.frame, _Read(dict(place.frame.beside))
-        for field in read_fields(self._raw, place.at, place.end):
-            if field.kind == BYTES:
-                self._part(read, field)
-            elif field.kind == FIXED64 and field.number in {7, 8}:
-                read.times[field.number] = self._fixed(field)
-            elif field.kind == VARINT and field.number == 6:
-                read.kind = KINDS[field.at] if field.at < len(KINDS) else str(field.at)
-            else:
-                self._beside(read.extra, field)
-        if not read.ids.get(2):
-            raise TraceError("a span needs a `spanId`; found none")
-        return RawSpan(
-            trace_id=read.ids.get(1, ""),
-            span_id=read.ids[2],
-            parent_id=read.ids.get(4) or None,
-            name=read.name,
-            kind=read.kind,
-            start_ns=_time(read.times.get(7)),
-            end_ns=_time(read.times.get(8)),
-            status=read.status,
-            status_message=read.said,
-            attributes=read.attributes,
-            events=tuple(read.events),
-            resource=frame.resource,
-            scope=frame.scope,
-            links=tuple(read.links),
-            extra=read.extra or None,
-        )
-
-    def _part(self, read: _Read, field: ProtobufField) -> None:
-        """Read one text, id or message of a span."""
-        match field.number:
-            case 9:
-                self._values.attribute(read.attributes, field, 0)
-            case 1 | 2 | 4:
-                read.ids[field.number] = self._raw[field.at : field.end].hex()
-            case 5:
-                read.name = self._values.text(field)
-            case 11:
-                read.events.append(self._event(field))
-            case 13:
-                read.links.append(self._link(field))
-            case 15:
-                read.status, read.said = self._status(field, read.extra)
-            case _:
-                self._beside(read.extra, field)
-
-    def _fixed(self, field: ProtobufField) -> int:
-        return int.from_bytes(self._raw[field.at : field.end], "little")
-
-    def _beside(self, extra: dict[str, Json], field: ProtobufField) -> None:
-        if field.number == 3 and field.kind == BYTES:
-            extra["traceState"] = self._values.text(field)
-        elif field.number in _COUNTS and field.kind == VARINT:
-            extra[_COUNTS[field.number]] = field.at
-        elif field.number == 16 and field.kind == FIXED32:
-            extra["flags"] = self._fixed(field)
-        else:
-            self._values.unknown(extra, field)
-
-    def _status(
-        self, status: ProtobufField, extra: dict[str, Json]
-    ) -> tuple[SpanStatus, str | None]:
-        message, code = "", 0
-        for field in read_fields(self._raw, status.at, status.end):
-            if field.number == 2 and field.kind == BYTES:
-                message = self._values.text(field)
-            elif field.number == 3 and field.kind == VARINT:
-                code = field.at
-            else:
-                self._values.unknown(extra, field)
-        if code >= len(_STATUSES):
-            extra["status"] = {"code": code} | ({"message": message} if message else {})
-            code = 0
-        return _STATUSES[code], message or None
-
-    def _event(self, event: ProtobufField) -> SpanEvent:
-        self._values.spend()
-        name, time = "", None
-        about: dict[str, Json] = {}
-        more: dict[str, Json] = {}
-        for field in read_fields(self._raw, event.at, event.end):
-            if field.number == 1 and field.kind == FIXED64:
-                time = self._fixed(field)
-            elif field.number == 2 and field.kind == BYTES:
-                name = self._values.text(field)
-            elif field.number == 3 and field.kind == BYTES:
-                self._values.attribute(about, field, 0)
-            elif field.number == 4 and field.kind == VARINT:
-                more["droppedAttributesCount"] = field.at
-            else:
-                self._values.unknown(more, field)
-        return SpanEvent(name=name, time_ns=_time(time), attributes=about, extra=more or None)
-
-    def _link(self, link: ProtobufField) -> dict[str, Json]:
-        self._values.spend()
-        about: dict[str, Json] = {}
-        found: dict[str, Json] = {}
-        for field in read_fields(self._raw, link.at, link.end):
-            if field.number in {1, 2} and field.kind == BYTES:
-                key = "traceId" if field.number == 1 else "spanId"
-                found[key] = self._raw[field.at : field.end].hex()
-            elif field.number == 3 and field.kind == BYTES:
-                found["traceState"] = self._values.text(field)
-            elif field.number == 4 and field.kind == BYTES:
-                self._values.attribute(about, field, 0)
-            elif field.number == 5 and field.kind == VARINT:
-                found["droppedAttributesCount"] = field.at
-            elif field.number == 6 and field.kind == FIXED32:
-                found["flags"] = self._fixed(field)
-            else:
-                self._values.unknown(found, field)
-        return {**found, "attributes": about}
-
-
-def _time(value: int | None) -> int | None:
+def _time(value: int) -> int | None:
     """Return nanoseconds; 0 is the protocol's absence."""
-    return value if value is not None and 0 < value < 2**63 else None
+    return value if 0 < value < 2**63 else None

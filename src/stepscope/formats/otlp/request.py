@@ -20,9 +20,8 @@ from stepscope.formats.format import DecodedRecord, FileFormat, decode_records
 from stepscope.formats.opening import Opening
 from stepscope.formats.otlp.protobuf import MAX_VALUES, ProtobufReader
 from stepscope.formats.otlp.values import RequestSpan, decode_span, iter_request_spans
-from stepscope.formats.spans import RawSpan
 from stepscope.formats.spans.assemble import read_traces
-from stepscope.formats.spans.span import limit_attributes
+from stepscope.formats.spans.span import RawSpan, limit_attributes
 from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
 from stepscope.safety.json import Repair, decode, list_repairs
 from stepscope.safety.limits import Limits

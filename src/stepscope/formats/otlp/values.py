@@ -3,7 +3,7 @@
 Read: keys are lowerCamelCase; snake_case, numbers for texts and names for enumerations, which some
 writers give, are understood. What a span says beyond the protocol stays in `extra`. Written: ids
 are 16 and 8 bytes in hex, whole numbers text, enumerations numbers; what the protocol cannot say of
-a span stays under the span's own attribute `stepscope.span`.
+a span is left out.
 Source: opentelemetry-proto 1.45.2, `trace/v1/trace.proto`, `common/v1/common.proto`; OTLP
 specification 1.9, "JSON Protobuf Encoding".
 """
@@ -15,16 +15,10 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
-import msgspec
-
 from stepscope.errors import TraceError
 from stepscope.formats.fields import rest
-from stepscope.formats.otlp.messages import SPAN_KEY, pack_attribute
-from stepscope.formats.otlp.restore import find_residue
-from stepscope.formats.spans import RawSpan as span_RawSpan
-from stepscope.formats.spans import SpanEvent as span_SpanEvent
-from stepscope.formats.spans import SpanStatus
-from stepscope.formats.spans.span import RawSpan, SpanEvent
+from stepscope.formats.spans.attributes import decode_attributes, parse_whole, to_camel_case
+from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
 from stepscope.model import Json
 
 KINDS = ("", "internal", "server", "client", "producer", "consumer")
@@ -45,67 +39,6 @@ _ATTRIBUTES = frozenset({"attributes"})
 _GROUP = frozenset({"resource", "scopeSpans", "instrumentationLibrarySpans"})
 _SCOPED = frozenset({"scope", "instrumentationLibrary", "spans"})
 _SCOPE = frozenset({"name", "version"})
-# The values of one kind or another that an AnyValue may hold.
-_PLAIN = ("stringValue", "boolValue", "doubleValue", "bytesValue")
-
-
-def decode_any_value(value: Json) -> Json:
-    """Return what an AnyValue holds; bytes stay base64, a whole number becomes one.
-
-    >>> (
-    ...     decode_any_value({"intValue": "12"}),
-    ...     decode_any_value({"arrayValue": {"values": [{"stringValue": "a"}]}}),
-    ... )
-    (12, ['a'])
-    """
-    if not isinstance(value, dict):
-        return value
-    for key in _PLAIN:
-        if key in value:
-            return value[key]
-    if "intValue" in value:
-        return _whole(value["intValue"])
-    if "arrayValue" in value:
-        return [decode_any_value(entry) for entry in _listed(value["arrayValue"])]
-    if "kvlistValue" in value:
-        return decode_attributes(_listed(value["kvlistValue"]))
-    return _camel_value(value) if value else None
-
-
-def _camel_value(value: dict[str, Json]) -> Json:
-    camel = {to_camel_case(key): found for key, found in value.items()}
-    return value if camel.keys() == value.keys() else decode_any_value(camel)
-
-
-def _whole(value: Json) -> Json:
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        return value
-
-
-def _listed(held: Json) -> list[Json]:
-    listed = held.get("values") if isinstance(held, dict) else held
-    return listed if isinstance(listed, list) else []
-
-
-def decode_attributes(listed: Json) -> dict[str, Json]:
-    """Return a list of keys and values as an object; of a key given twice the last counts."""
-    found: dict[str, Json] = {}
-    for entry in listed if isinstance(listed, list) else []:
-        if isinstance(entry, dict) and isinstance(entry.get("key"), str):
-            found[entry["key"]] = decode_any_value(entry.get("value"))
-    return found
-
-
-def to_camel_case(key: str) -> str:
-    """Return a snake_case key as the protocol's JSON has it.
-
-    >>> to_camel_case("start_time_unix_nano")
-    'startTimeUnixNano'
-    """
-    first, *others = key.split("_")
-    return first + "".join([word.capitalize() for word in others])
 
 
 def _camel(record: dict[str, Json]) -> dict[str, Json]:
@@ -136,19 +69,20 @@ def iter_request_spans(body: dict[str, Json]) -> Iterator[RequestSpan]:
         resource = group.get("resource")
         about = resource if isinstance(resource, dict) else {}
         attributes = decode_attributes(about.get("attributes"))
-        of_group = _beside(resource=rest(about, _ATTRIBUTES), group=rest(group, _GROUP))
+        of_group = name_extras(resource=rest(about, _ATTRIBUTES), group=rest(group, _GROUP))
         for scoped in [*_each(group, "scopeSpans"), *_each(group, "instrumentationLibrarySpans")]:
             scope = scoped.get("scope", scoped.get("instrumentationLibrary"))
             spans = scoped.get("spans")
             if spans is not None and not isinstance(spans, list):
                 raise TraceError(f"`spans` needs a list; found {str(spans)[:60]!r}")
             known = rest(scope, _SCOPE) if isinstance(scope, dict) else None
-            beside = {**of_group, **_beside(scope=known, scope_group=rest(scoped, _SCOPED))}
+            beside = {**of_group, **name_extras(scope=known, scope_group=rest(scoped, _SCOPED))}
             for span in spans or []:
                 yield RequestSpan(span, attributes, _scope(scope), beside)
 
 
-def _beside(**found: dict[str, Json] | None) -> dict[str, Json]:
+def name_extras(**found: dict[str, Json] | None) -> dict[str, Json]:
+    """Return what parts of a request say beyond their known fields, as `NAME_more`."""
     return {f"{name}_more": more for name, more in found.items() if more}
 
 
@@ -168,7 +102,7 @@ def _scope(scope: Json) -> str | None:
     return f"{scope['name']}@{version}" if version else str(scope["name"])
 
 
-def decode_span(member: RequestSpan) -> span_RawSpan:
+def decode_span(member: RequestSpan) -> RawSpan:
     """Return one span of a request.
 
     Raises:
@@ -184,7 +118,7 @@ def decode_span(member: RequestSpan) -> span_RawSpan:
     extra = {**member.beside, **(rest(span, _SPAN) or {})}
     if not isinstance(code, int | str) or code not in _STATUSES:
         code, extra["status"] = 0, status
-    return span_RawSpan(
+    return RawSpan(
         trace_id=_hex(span, "traceId") or "",
         span_id=_needed(_hex(span, "spanId"), span),
         parent_id=_hex(span, "parentSpanId"),
@@ -195,10 +129,25 @@ def decode_span(member: RequestSpan) -> span_RawSpan:
         status=_STATUSES[code],
         status_message=_text(told, "message"),
         attributes=decode_attributes(span.get("attributes")),
-        events=tuple([_decode_event(event) for event in _each(span, "events")]),
+        events=tuple(
+            [
+                SpanEvent(
+                    name=_text(event, "name") or "",
+                    time_ns=_time(event, "timeUnixNano"),
+                    attributes=decode_attributes(event.get("attributes")),
+                    extra=rest(event, _EVENT),
+                )
+                for event in _each(span, "events")
+            ]
+        ),
         resource=member.resource,
         scope=member.scope,
-        links=tuple([_decode_link(link) for link in _each(span, "links")]),
+        links=tuple(
+            [
+                {**link, "attributes": decode_attributes(link.get("attributes"))}
+                for link in _each(span, "links")
+            ]
+        ),
         extra=extra or None,
     )
 
@@ -235,25 +184,16 @@ def _kind(kind: Json) -> str:
 def _time(record: dict[str, Json], key: str) -> int | None:
     """Return nanoseconds; 0 is the protocol's absence."""
     value = record.get(key)
-    whole = _whole(value) if isinstance(value, str | int) and not isinstance(value, bool) else value
+    whole = (
+        parse_whole(value)
+        if isinstance(value, str | int) and not isinstance(value, bool)
+        else value
+    )
     if whole is None or (whole == 0 and whole is not False):
         return None
     if not isinstance(whole, int) or isinstance(whole, bool):
         raise TraceError(f"a span needs nanoseconds under `{key}`; found {str(value)[:60]!r}")
     return whole if 0 < whole < 2**63 else None
-
-
-def _decode_event(event: dict[str, Json]) -> span_SpanEvent:
-    return span_SpanEvent(
-        name=_text(event, "name") or "",
-        time_ns=_time(event, "timeUnixNano"),
-        attributes=decode_attributes(event.get("attributes")),
-        extra=rest(event, _EVENT),
-    )
-
-
-def _decode_link(link: dict[str, Json]) -> dict[str, Json]:
-    return {**link, "attributes": decode_attributes(link.get("attributes"))}
 
 
 TRACE_DIGITS, SPAN_DIGITS = 32, 16
@@ -299,28 +239,6 @@ def make_id(text: str, digits: int) -> str:
     if len(text) == digits and _HEX(text) and text.strip("0"):
         return text
     return sha256(text.encode()).hexdigest()[:digits]
-
-
-def seal_span(span: RawSpan, trace_id: str) -> RawSpan:
-    """Return a span with ids that OTLP can hold, and what that changes of it kept beside."""
-    parent = None if span.parent_id is None else make_id(span.parent_id, SPAN_DIGITS)
-    told = msgspec.structs.replace(
-        span, trace_id=trace_id, span_id=make_id(span.span_id, SPAN_DIGITS), parent_id=parent
-    )
-    lost = find_residue(span, reread_span(told))
-    if not lost:
-        return told
-    about = {**told.attributes, SPAN_KEY: pack_attribute(lost)}
-    return msgspec.structs.replace(told, attributes=about)
-
-
-def reread_span(span: RawSpan) -> RawSpan:
-    """Return a span as reading it again gives it."""
-    inside = {**scope_json(span), "spans": [span_json(span)]}
-    (member,) = iter_request_spans(
-        {"resourceSpans": [{**resource_json(span), "scopeSpans": [inside]}]}
-    )
-    return decode_span(member)
 
 
 def resource_json(span: RawSpan) -> dict[str, Json]:

@@ -11,61 +11,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from stepscope.formats.finish import find_oddities
 from stepscope.formats.otlp.messages import (
-    COUNT_KEY,
-    MESSAGES_KEY,
-    RUN_KEY,
-    SCHEMA,
-    SCHEMA_KEY,
-    SCOPE,
-    SPANS_KEY,
-    STEPS_KEY,
+    Verdicts,
+    attach_verdicts,
     pack_attribute,
-    read_span_steps,
     write_answer,
     write_message,
     write_response,
     write_usage,
 )
-from stepscope.formats.otlp.restore import (
-    Verdicts,
-    attach_verdicts,
-    draft_without_residue,
-    find_residue,
-)
 from stepscope.formats.otlp.values import (
     SPAN_DIGITS,
     TRACE_DIGITS,
     make_id,
-    reread_span,
     resource_json,
     scope_json,
-    seal_span,
     span_json,
 )
-from stepscope.formats.spans.assemble import draft_trace
-from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
+from stepscope.formats.spans.span import RUN_KEY, RawSpan, SpanEvent, SpanStatus
 from stepscope.model import (
     Exchange,
     Instant,
     Json,
     Record,
     ResultStatus,
-    Source,
     Step,
     StepKind,
     ToolDef,
     Trajectory,
-    Warn,
 )
 from stepscope.model import Span as Node
-from stepscope.safety.limits import Limits
 
+# The instrumentation that our own spans name.
+_SCOPE = "stepscope"
+# On the root of our own spans: messages that no later answer was given.
+_MESSAGES_KEY = "stepscope.messages"
 _OPERATIONS: dict[StepKind, str] = {
     "plan": "plan",
     "handoff": "agent_handoff",
@@ -74,30 +58,28 @@ _OPERATIONS: dict[StepKind, str] = {
 }
 # Steps that are spans of their own whoever makes them.
 _OWN = frozenset({"retrieval", "guardrail"})
-_SYNTHESIS_LIMITS = Limits()
 _INT = 2**63
 _MILLISECOND = 1_000_000
 # What may stand as the name of a kind of error.
 _NAME_MOST = 64
 
 
-class SyntheticSpans(NamedTuple):
-    """The spans of a run, its root first, and by position the span that tells each step."""
+class RunSpans(NamedTuple):
+    """The spans of a run, the id of the span of each step, and the position of the root."""
 
     spans: list[RawSpan]
     homes: list[str]
+    root: int = 0
 
 
-def synthesise_spans(
-    run: Trajectory, resource: dict[str, Json], placed_at: int | None
-) -> SyntheticSpans:
+def synthesise_spans(run: Trajectory, resource: dict[str, Json], placed_at: int | None) -> RunSpans:
     """Return the spans of a run; one without any time begins at `placed_at`, a millisecond each."""
     trace_id = make_id(run.id, TRACE_DIGITS)
     root_id = _span_id(trace_id, "run", 0)
     template = RawSpan(
-        trace_id=trace_id, span_id=root_id, resource=resource, scope=SCOPE, kind="internal"
+        trace_id=trace_id, span_id=root_id, resource=resource, scope=_SCOPE, kind="internal"
     )
-    telling: list[_StepSpans] = []
+    made: list[RawSpan] = []
     homes = [root_id] * len(run.steps)
     tools = _tools(run)
     heard: list[int] = []
@@ -105,42 +87,18 @@ def synthesise_spans(
         if step.actor == "agent" or step.kind in _OWN:
             own = _chat(template, at, step, [run.steps[told] for told in heard])
             for told in (*heard, at):
-                homes[told] = own.span.span_id
-            telling.append(own)
+                homes[told] = own.span_id
+            made.append(own)
             heard = []
         else:
             heard.append(at)
-        telling += [_StepSpans(_tool(template, exchange, run)) for exchange in tools.get(at, ())]
+        made += [_tool(template, exchange, run) for exchange in tools.get(at, ())]
     for exchange in run.exchanges:
         if exchange.result_step is not None and exchange.result_step != exchange.step:
             answered = _place(run, exchange.result_step)
             homes[answered] = _span_id(trace_id, "call", exchange.position)
-    telling.insert(0, _root(template, run, [run.steps[told] for told in heard]))
-    timed = _timed([each.span for each in telling], placed_at)
-    spans = [_marked(each._replace(span=span)) for each, span in zip(telling, timed, strict=True)]
-    return SyntheticSpans(spans, homes)
-
-
-class _StepSpans(NamedTuple):
-    """A span, the steps that its input tells, and the one that its answer is."""
-
-    span: RawSpan
-    heard: tuple[Step, ...] = ()
-    own: tuple[Step, ...] = ()
-
-
-def _marked(told: _StepSpans) -> RawSpan:
-    """Return a span with what reading its messages back would get wrong of its steps."""
-    steps = (*told.heard, *told.own)
-    if not steps:
-        return told.span
-    back = reread_span(told.span)
-    kept = [
-        find_residue(step, again)
-        for step, again in zip(steps, read_span_steps(back, _SYNTHESIS_LIMITS), strict=True)
-    ]
-    about = {**told.span.attributes, STEPS_KEY: pack_attribute(kept)}
-    return msgspec.structs.replace(told.span, attributes=about)
+    made.insert(0, _root(template, run, [run.steps[told] for told in heard]))
+    return RunSpans(_timed(made, placed_at), homes)
 
 
 def _span_id(trace_id: str, what: str, at: int) -> str:
@@ -162,7 +120,7 @@ def _place(run: Trajectory, index: int) -> int:
     return next(at for at, step in enumerate(run.steps) if step.index == index)
 
 
-def _root(template: RawSpan, run: Trajectory, trailing: list[Step]) -> _StepSpans:
+def _root(template: RawSpan, run: Trajectory, trailing: list[Step]) -> RawSpan:
     about: dict[str, Json] = {"gen_ai.operation.name": "invoke_agent"}
     for key, value in (
         ("gen_ai.agent.name", run.agent),
@@ -176,16 +134,14 @@ def _root(template: RawSpan, run: Trajectory, trailing: list[Step]) -> _StepSpan
     if run.tools:
         about["gen_ai.tool.definitions"] = pack_attribute([_definition(tool) for tool in run.tools])
     if trailing:
-        about[MESSAGES_KEY] = pack_attribute([write_message(step) for step in trailing])
-    about[COUNT_KEY] = len(run.steps)
-    root = msgspec.structs.replace(
+        about[_MESSAGES_KEY] = pack_attribute([write_message(step) for step in trailing])
+    return msgspec.structs.replace(
         template,
         name=f"invoke_agent {run.agent}" if run.agent else "invoke_agent",
         start_ns=_ns(run.start),
         end_ns=_ns(run.end),
         attributes=about,
     )
-    return _StepSpans(root, tuple(trailing))
 
 
 def _definition(tool: ToolDef) -> Json:
@@ -195,7 +151,7 @@ def _definition(tool: ToolDef) -> Json:
     return found if tool.schema is None else {**found, "parameters": tool.schema}
 
 
-def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> _StepSpans:
+def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> RawSpan:
     """Return the span of a step, with what was said since the last one as its input."""
     operation = _OPERATIONS.get(step.kind, "chat")
     name = step.agent if operation != "chat" else step.model
@@ -215,7 +171,7 @@ def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> _StepSpa
     if heard:
         about["gen_ai.input.messages"] = pack_attribute([write_message(said) for said in heard])
     about["gen_ai.output.messages"] = pack_attribute([write_answer(step)])
-    span = msgspec.structs.replace(
+    return msgspec.structs.replace(
         template,
         span_id=_span_id(template.trace_id, "step", at),
         parent_id=template.span_id,
@@ -227,7 +183,6 @@ def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> _StepSpa
         status_message=step.error,
         attributes=about,
     )
-    return _StepSpans(span, tuple(heard), (step,))
 
 
 def classify_error(error: str) -> str:
@@ -315,25 +270,25 @@ def _timed(spans: list[RawSpan], placed_at: int | None) -> list[RawSpan]:
 _STATUSES: dict[ResultStatus, SpanStatus] = {"ok": "ok", "error": "error", "unknown": "unset"}
 
 
-class RecordedSpans(NamedTuple):
-    """The spans of a run, the position of its root, and the span of each step."""
-
-    spans: list[RawSpan]
-    root: int
-    homes: list[str]
-
-
-def restore_spans(run: Trajectory, trace_id: str | None = None) -> RecordedSpans:
+def restore_spans(run: Trajectory, trace_id: str | None = None) -> RunSpans:
     """Return the spans of a run; under another trace's id where one is given."""
     own = run.source.run_id or ""
     written = trace_id or make_id(own or run.id, TRACE_DIGITS)
     originals = list_recorded_spans(run)
-    spans = [seal_span(span, written) for span in originals]
+    spans = [
+        msgspec.structs.replace(
+            span,
+            trace_id=written,
+            span_id=make_id(span.span_id, SPAN_DIGITS),
+            parent_id=None if span.parent_id is None else make_id(span.parent_id, SPAN_DIGITS),
+        )
+        for span in originals
+    ]
     ids = {span.span_id for span in originals}
     root = next((at for at, span in enumerate(originals) if span.parent_id not in ids), 0)
     places = {span.span_id: at for at, span in enumerate(originals)}
     homes = [spans[places.get(step.span or "", root)].span_id for step in run.steps]
-    return RecordedSpans(spans, root, homes)
+    return RunSpans(spans, homes, root)
 
 
 def list_recorded_spans(run: Trajectory) -> list[RawSpan]:
@@ -350,7 +305,11 @@ def list_recorded_spans(run: Trajectory) -> list[RawSpan]:
 def _span(node: Node, trace_id: str, facts: Json, resources: Json) -> RawSpan:
     about = dict(facts) if isinstance(facts, dict) else {}
     at, scope, message = (about.pop(key, None) for key in ("resource", "scope", "status_message"))
-    resource = resources[at] if isinstance(resources, list) and _is_place(at, resources) else {}
+    resource = (
+        resources[at]
+        if isinstance(resources, list) and (isinstance(at, int) and 0 <= at < len(resources))
+        else {}
+    )
     return RawSpan(
         trace_id=trace_id,
         span_id=node.id,
@@ -370,10 +329,6 @@ def _span(node: Node, trace_id: str, facts: Json, resources: Json) -> RawSpan:
     )
 
 
-def _is_place(at: Any, resources: list[Json]) -> bool:
-    return isinstance(at, int) and 0 <= at < len(resources)
-
-
 def _event(event: Json) -> SpanEvent:
     try:
         return msgspec.convert(event, SpanEvent)
@@ -387,24 +342,15 @@ Scored = Iterable[tuple[Trajectory, Sequence[Record]]]
 # Receivers refuse bodies over some 20 MiB, readers lines over 16: a long run is several requests.
 _BODY_BYTES = 4 * 1024 * 1024
 _SERVICE = {"service.name": "stepscope"}
-_LIMITS = Limits()
-_NAME = "otlp"
 
 
 class ExportRequest(NamedTuple):
-    """One ExportTraceServiceRequest as JSON, and what of which run is in it.
+    """One ExportTraceServiceRequest as JSON, and what of which run is in it."""
 
-    Attributes:
-        body: what is POSTed as `application/json`, or written as a line; no line break in it.
-        run: the id of the run.
-        spans: how many of its spans are in this request.
-        verdicts: how many verdicts stand on them.
-    """
-
-    body: bytes
-    run: str
-    spans: int
-    verdicts: int
+    body: bytes  # what is POSTed as `application/json`, or written as a line; no line break in it
+    run: str  # the id of the run
+    spans: int  # how many of its spans are in this request
+    verdicts: int  # how many verdicts stand on them
 
 
 class ExportCount(NamedTuple):
@@ -433,10 +379,10 @@ def iter_requests(
     """
     given: set[str] = set()
     for run, records in scored:
-        spans, homes, root = _spans(run, given, dict(resource or {}), placed_at)
-        told = _by_span(spans, homes, root, () if verdicts == "none" else records)
-        counts = [len(told.get(at, ())) for at in range(len(spans))]
-        yield from _bodies(run.id, attach_verdicts(spans, told, verdicts), counts)
+        made = _mark_spans(run, given, dict(resource or {}), placed_at)
+        told = _by_span(made, () if verdicts == "none" else records)
+        counts = [len(told.get(at, ())) for at in range(len(made.spans))]
+        yield from _bodies(run.id, attach_verdicts(made.spans, told, verdicts), counts)
 
 
 def write(scored: Scored, file: BinaryIO, *, verdicts: Verdicts = "gen_ai") -> ExportCount:
@@ -450,61 +396,31 @@ def write(scored: Scored, file: BinaryIO, *, verdicts: Verdicts = "gen_ai") -> E
     return ExportCount(len(runs), spans, count)
 
 
-def _spans(
+def _mark_spans(
     run: Trajectory, given: set[str], resource: dict[str, Json], placed_at: int | None
-) -> tuple[list[RawSpan], list[str], int]:
-    """Return the spans of a run, the span of each step, and the position of the root, marked."""
+) -> RunSpans:
+    """Return the spans of a run under a trace's id that was not given yet, the root marked."""
     if run.spans:
         wanted = make_id(run.source.run_id or run.id, TRACE_DIGITS)
         # Another run may have been read from the same trace: two runs are never one trace.
         trace_id = make_id(run.id, TRACE_DIGITS) if wanted in given else wanted
         given.add(trace_id)
-        spans, root, homes = restore_spans(run, trace_id)
-        order = {
-            **spans[root].attributes,
-            SPANS_KEY: pack_attribute([span.span_id for span in spans]),
-        }
-        spans[root] = msgspec.structs.replace(spans[root], attributes=order)
+        spans, homes, root = restore_spans(run, trace_id)
     else:
-        spans, homes = synthesise_spans(run, {**_SERVICE, **resource}, placed_at)
-        root, resource = 0, {}
-        trace_id = spans[0].trace_id
-    about = {
-        **spans[root].attributes,
-        SCHEMA_KEY: SCHEMA,
-        RUN_KEY: pack_attribute(_residue(run, spans)),
-    }
+        spans, homes, root = synthesise_spans(run, {**_SERVICE, **resource}, placed_at)
+        resource = {}
+    about = {**spans[root].attributes, RUN_KEY: run.id}
     spans[root] = msgspec.structs.replace(spans[root], attributes=about)
     if resource:
         spans = [
             msgspec.structs.replace(span, resource={**span.resource, **resource}) for span in spans
         ]
-    return spans, homes, root
+    return RunSpans(spans, homes, root)
 
 
-def _residue(run: Trajectory, spans: list[RawSpan]) -> dict[str, Json]:
-    """Return what reading the spans back would get wrong of the run."""
-    back = [reread_span(span) for span in spans]
-    source = Source(format=_NAME, run_id=back[0].trace_id)
-    base = draft_without_residue(
-        back, source, _LIMITS, lambda found: draft_trace(found, source, _LIMITS, None)
-    )
-    # Where a run was read is this machine's business: paths are not written.
-    here = msgspec.structs.replace(run.source, uri=base.source.uri, offset=base.source.offset)
-    told = msgspec.structs.replace(run, source=here, warnings=_own_warnings(run))
-    return find_residue(told, base, skip="id")
-
-
-def _own_warnings(run: Trajectory) -> tuple[Warn, ...]:
-    """Return the warnings that reading the steps again would not give by itself."""
-    again = find_oddities(run.steps)
-    return tuple([warning for warning in run.warnings if warning not in again])
-
-
-def _by_span(
-    spans: list[RawSpan], homes: list[str], root: int, records: Sequence[Record]
-) -> dict[int, list[Record]]:
+def _by_span(made: RunSpans, records: Sequence[Record]) -> dict[int, list[Record]]:
     """Return records by the position of the span that they are about."""
+    spans, homes, root = made
     places = {span.span_id: at for at, span in enumerate(spans)}
     found: dict[int, list[Record]] = {}
     for told in records:

@@ -2,11 +2,13 @@
 
 Several dialects may speak in one span: the first to say anything of a field holds. Every span stays
 in the run as recorded (`Trajectory.spans`), whether it made a step or not; what our spans have no
-field for stands beside them in `extra`, in the same order.
+field for stands beside them in `extra`, in the same order. A trace that stepscope exported names
+its run, and is read under that run's id, so that a run that comes back is not counted twice.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -14,8 +16,8 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.fields import total_usage
 from stepscope.formats.finish import Ordinals, finish
-from stepscope.formats.otlp.restore import restore_run
-from stepscope.formats.spans.attributes import find_text, label_evaluation
+from stepscope.formats.format import quarantine_value
+from stepscope.formats.spans.attributes import decode_object, find_text, label_evaluation
 from stepscope.formats.spans.dialects import (
     gen_ai,
     langfuse,
@@ -26,6 +28,9 @@ from stepscope.formats.spans.dialects import (
     vercel,
 )
 from stepscope.formats.spans.span import (
+    EVALUATION_EVENT,
+    RUN_KEY,
+    VERSION_KEY,
     RawSpan,
     SpanContent,
     SpanStatus,
@@ -63,14 +68,15 @@ _DIALECTS = (
     gen_ai.read_pydantic_ai,
 )
 _NO_CONTENT = SpanContent()
-_EVALUATION = "gen_ai.evaluation.result"
+# Ids of runs are 32 hex digits.
+_RUN_ID = re.compile(r"[0-9a-f]{32}").fullmatch
 
 
 def read_content(span: RawSpan, limits: Limits) -> SpanContent:
     """Return what a span says; nothing at all where no dialect is spoken."""
     sayings = [said for dialect in _DIALECTS if (said := dialect(span, limits)) is not None]
     found = merge_contents(sayings) if sayings else _NO_CONTENT
-    labels = [_label(event.attributes) for event in span.events if event.name == _EVALUATION]
+    labels = [_label(event.attributes) for event in span.events if event.name == EVALUATION_EVENT]
     session = None if found.session is not None else find_text(span.attributes, "session.id")
     failed = found.failed
     if failed is None and span.status == "error":
@@ -129,8 +135,50 @@ def assemble(
     told = tuple(repairs)
     for members in group_by_trace(spans).values():
         kept, cut = limit_trace(members, limits)
-        draft = _draft_or_restore(kept, source, limits, extra)
-        yield finish(draft, counts, limits=limits, repairs=(*told, *cut))
+        run_id = _exported_id(kept)
+        if run_id is not None:
+            kept, warnings = _strip_export(kept, limits)
+        draft = _draft_trace(kept, source, limits, extra)
+        if run_id is not None:
+            draft = msgspec.structs.replace(draft, warnings=(*draft.warnings, *warnings))
+        run = finish(draft, counts, limits=limits, repairs=(*told, *cut))
+        yield run if run_id is None else msgspec.structs.replace(run, id=run_id)
+
+
+def _exported_id(spans: Sequence[RawSpan]) -> str | None:
+    """Return the id of the run that stepscope exported as this trace, None where it did not."""
+    for span in spans:
+        found = span.attributes.get(RUN_KEY)
+        if isinstance(found, str) and _RUN_ID(found):
+            return found
+    return None
+
+
+def _strip_export(spans: Sequence[RawSpan], limits: Limits) -> tuple[list[RawSpan], list[Warn]]:
+    """Return spans without the run's id and the verdicts of the export, counted in a warning."""
+    bare: list[RawSpan] = []
+    verdicts = 0
+    for span in spans:
+        ours = [RUN_KEY]
+        for key, value in span.attributes.items():
+            if key.startswith("evaluations.") and key.endswith(".evaluation.metadata"):
+                about = decode_object(value, limits)
+                if isinstance(about, dict) and VERSION_KEY in about:
+                    ours.append(key.removesuffix("metadata"))
+        events = tuple(
+            [
+                event
+                for event in span.events
+                if event.name != EVALUATION_EVENT or VERSION_KEY not in event.attributes
+            ]
+        )
+        verdicts += len(ours) - 1 + len(span.events) - len(events)
+        kept = {k: v for k, v in span.attributes.items() if not k.startswith(tuple(ours))}
+        bare.append(msgspec.structs.replace(span, events=events, attributes=kept))
+    if not verdicts:
+        return bare, []
+    reason = f"{verdicts} verdicts of stepscope on its spans are left out"
+    return bare, [Warn("verdicts_not_read", reason)]
 
 
 def group_by_trace(spans: Iterable[RawSpan]) -> dict[str, list[RawSpan]]:
@@ -157,21 +205,10 @@ def read_traces(
                 members, source=source, ordinals=counts, limits=limits, extra=extra, repairs=told
             )
         except TraceError as e:
-            raw = msgspec.json.encode(members)
-            yield Quarantined(reason=str(e), offset=source.offset or 0, raw=raw, uri=source.uri)
+            yield quarantine_value(source, members, e)
 
 
-def _draft_or_restore(
-    spans: list[RawSpan], source: Source, limits: Limits, extra: Mapping[str, Json] | None
-) -> Trajectory:
-    """Return the run of a trace without its id; a trace that we wrote gives the run it was."""
-    ours = restore_run(
-        spans, source, limits, lambda found: draft_trace(found, source, limits, extra)
-    )
-    return draft_trace(spans, source, limits, extra) if ours is None else ours
-
-
-def draft_trace(
+def _draft_trace(
     spans: list[RawSpan], source: Source, limits: Limits, extra: Mapping[str, Json] | None
 ) -> Trajectory:
     """Return the run that spans of one trace make, without its id, whoever wrote them."""
@@ -179,9 +216,9 @@ def draft_trace(
     tree = build_tree(spans)
     read = [read_content(span, limits) for span in spans]
     told = assign_roles(read, tree)
-    script = SpanSteps(spans, told, tree.parents)
-    steps = script.play(order_turns(spans, tree, told))
-    warnings = _warnings(tree, script.first)
+    collected = SpanSteps(spans, told, tree.parents)
+    steps = collected.build(order_turns(spans, tree, told))
+    warnings = _warnings(tree, collected.first)
     if not steps:
         reason = f"none of {len(spans)} spans is of a model, a tool or an agent that speaks"
         warnings.append(Warn("no_agent_span", reason))
@@ -197,9 +234,25 @@ def draft_trace(
         agent=next((s.agent for s in steps if s.actor == "agent" and not s.replayed), None),
         tags=_tags(read),
         tools=tools or None,
-        spans=tuple([_model_span(span) for span in spans]),
+        spans=tuple(
+            [
+                Node(
+                    id=span.span_id,
+                    parent=span.parent_id,
+                    name=span.name,
+                    kind=span.kind,
+                    start_ns=span.start_ns,
+                    end_ns=span.end_ns,
+                    status=_STATUSES[span.status],
+                    attributes=span.attributes,
+                    events=tuple([msgspec.to_builtins(event) for event in span.events]),
+                    links=span.links,
+                )
+                for span in spans
+            ]
+        ),
         termination=next((read[at].failed for at in roots if read[at].failed is not None), None),
-        labels=_labels(read, script.first),
+        labels=_labels(read, collected.first),
         usage=_usage(steps, read, tree),
         cost_usd=_cost(steps, read, tree),
         start=start,
@@ -241,7 +294,7 @@ def _tags(read: Sequence[SpanContent]) -> dict[str, str]:
 def _tools(told: SpanRoles) -> tuple[ToolDef, ...]:
     """Return every tool offered, once for each agent that it was offered to."""
     found: dict[tuple[str, str | None], ToolDef] = {}
-    for said, agent in zip(told.sayings, told.agents, strict=True):
+    for said, agent in zip(told.contents, told.agents, strict=True):
         for tool in said.tools:
             owner = agent or said.agent
             found.setdefault((tool.name, owner), msgspec.structs.replace(tool, agent=owner))
@@ -290,21 +343,6 @@ def _cost(steps: Sequence[Step], read: Sequence[SpanContent], tree: SpanTree) ->
     frames = [said.cost_usd for said in _outermost(read, tree, "cost_usd")]
     costs = [cost for cost in frames if cost is not None]
     return sum(costs) if costs else None
-
-
-def _model_span(span: RawSpan) -> Node:
-    return Node(
-        id=span.span_id,
-        parent=span.parent_id,
-        name=span.name,
-        kind=span.kind,
-        start_ns=span.start_ns,
-        end_ns=span.end_ns,
-        status=_STATUSES[span.status],
-        attributes=span.attributes,
-        events=tuple([msgspec.to_builtins(event) for event in span.events]),
-        links=span.links,
-    )
 
 
 def _trace_extra(

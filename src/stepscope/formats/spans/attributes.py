@@ -175,21 +175,18 @@ def make_tool_call(name: str, made: Json, call_id: str | None, limits: Limits) -
 def parse_python_object(said: str) -> dict[str, Json] | None:
     """Return an object that Python printed, None where the text is none.
 
-    >>> (
-    ...     parse_python_object("{'query': 'x', 'n': None}"),
-    ...     parse_python_object('{"query": "x"}'),
-    ...     parse_python_object("{query}"),
-    ... )
-    ({'query': 'x', 'n': None}, None, None)
+    >>> parse_python_object("{'query': 'x', 'n': None}"), parse_python_object("{query}")
+    ({'query': 'x', 'n': None}, None)
     """
-    if not said.startswith("{'") or len(said) > _MAX_PYTHON_CHARS:
+    if not said.startswith("{") or len(said) > _MAX_PYTHON_CHARS:
         return None
     try:
-        value = ast.literal_eval(said)
-        msgspec.json.encode(value)
+        value = msgspec.json.decode(msgspec.json.encode(ast.literal_eval(said)))
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        return None
-    return value if isinstance(value, dict) and all(isinstance(key, str) for key in value) else None
+        return None  # not printed by Python
+    except (OverflowError, msgspec.MsgspecError):
+        return None  # not to be said in JSON
+    return value if isinstance(value, dict) else None
 
 
 def unwrap_arguments(made: Json, limits: Limits) -> Json:
@@ -270,3 +267,64 @@ def _sum_details(told: Mapping[str, Json], *words: str) -> int:
     plain = {f"{word}{end}" for word in words for end in ("", "_tokens", "Tokens")}
     named = [key for key in told if any(word in key for word in words) and key not in plain]
     return sum([find_count(told, key) or 0 for key in named])
+
+
+# The values of one kind or another that an AnyValue may hold.
+_ANY_VALUE_KEYS = ("stringValue", "boolValue", "doubleValue", "bytesValue")
+
+
+def decode_any_value(value: Json) -> Json:
+    """Return what an AnyValue holds; bytes stay base64, a whole number becomes one.
+
+    >>> decode_any_value({"arrayValue": {"values": [{"intValue": "12"}, {"stringValue": "a"}]}})
+    [12, 'a']
+    """
+    if not isinstance(value, dict):
+        return value
+    for key in _ANY_VALUE_KEYS:
+        if key in value:
+            return value[key]
+    if "intValue" in value:
+        return parse_whole(value["intValue"])
+    if "arrayValue" in value:
+        return [decode_any_value(entry) for entry in _any_values(value["arrayValue"])]
+    if "kvlistValue" in value:
+        return decode_attributes(_any_values(value["kvlistValue"]))
+    return _camel_value(value) if value else None
+
+
+def _camel_value(value: dict[str, Json]) -> Json:
+    camel = {to_camel_case(key): found for key, found in value.items()}
+    return value if camel.keys() == value.keys() else decode_any_value(camel)
+
+
+def parse_whole(value: Json) -> Json:
+    """Return a whole number out of text or a float, anything else as it is."""
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return value
+
+
+def _any_values(held: Json) -> list[Json]:
+    listed = held.get("values") if isinstance(held, dict) else held
+    return listed if isinstance(listed, list) else []
+
+
+def decode_attributes(listed: Json) -> dict[str, Json]:
+    """Return a list of keys and values as an object; of a key given twice the last counts."""
+    found: dict[str, Json] = {}
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, dict) and isinstance(entry.get("key"), str):
+            found[entry["key"]] = decode_any_value(entry.get("value"))
+    return found
+
+
+def to_camel_case(key: str) -> str:
+    """Return a snake_case key as the protocol's JSON has it.
+
+    >>> to_camel_case("start_time_unix_nano")
+    'startTimeUnixNano'
+    """
+    first, *others = key.split("_")
+    return first + "".join([word.capitalize() for word in others])

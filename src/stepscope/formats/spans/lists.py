@@ -14,7 +14,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import parse_time, rest, text_at
-from stepscope.formats.format import DecodedRecord, FileFormat, decode_records
+from stepscope.formats.format import FileFormat, decode_records, quarantine_record
 from stepscope.formats.opening import Opening
 from stepscope.formats.spans.assemble import read_traces
 from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
@@ -95,18 +95,14 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             try:
                 spans.append(read_flat_span(entry))
             except (TraceError, msgspec.ValidationError) as e:
-                yield _quarantined(record, entry, str(e), whole=len(listed) == 1)
+                raw = record.raw if len(listed) == 1 else msgspec.json.encode(entry)
+                yield quarantine_record(record._replace(raw=raw), e)
             else:
                 first = record.offset if first is None else first
     source = Source(format=_NAME, uri=stream.uri, offset=first)
     yield from read_traces(
         spans, source=source, limits=stream.limits, extra=beside or None, repairs=repairs
     )
-
-
-def _quarantined(record: DecodedRecord, entry: Json, reason: str, *, whole: bool) -> Quarantined:
-    raw = record.raw if whole else msgspec.json.encode(entry)
-    return Quarantined(reason=reason, offset=record.offset, raw=raw, uri=record.uri)
 
 
 def read_flat_span(record: Json) -> RawSpan:

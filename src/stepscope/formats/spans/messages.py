@@ -276,12 +276,13 @@ def read_result(entry: dict[str, Json]) -> ToolResult | None:
         judged = ToolStatus("error" if flag else "ok", "explicit", said[:200] if flag else None)
     name = text_at(entry, "name") or text_at(entry, "toolName")
     return ToolResult(
-        call_id, name, parts, _structure_part(held), *judged, extra=rest(entry, known)
+        call_id,
+        name,
+        parts,
+        held if isinstance(held, dict) else None,
+        *judged,
+        extra=rest(entry, known),
     )
-
-
-def _structure_part(held: Json) -> Json:
-    return held if isinstance(held, dict) else None
 
 
 # Beginnings of answers that frameworks wrap in JSON of their own, and where the answer stands:
@@ -308,15 +309,15 @@ def read_result_parts(held: Json) -> tuple[Part, ...]:
     if isinstance(held, str):
         inner = _unwrap_result(held)
         return (Part("text", held),) if inner is held else read_result_parts(inner)
-    if isinstance(held, list) and held and all(_is_block(entry) for entry in held):
+    if (
+        isinstance(held, list)
+        and held
+        and all((isinstance(entry, dict) and isinstance(entry.get("type"), str)) for entry in held)
+    ):
         return tuple([read_block(entry) for entry in held])
     if isinstance(held, dict) and held.keys() <= {"type", "value"} and "value" in held:
         return read_result_parts(held["value"])
     return (Part("text", msgspec.json.encode(held, order="deterministic").decode()),)
-
-
-def _is_block(entry: Json) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("type"), str)
 
 
 def read_block(entry: dict[str, Json]) -> Part:

@@ -23,6 +23,12 @@ from stepscope.safety.limits import Limits
 
 SpanStatus = Literal["ok", "error", "unset"]
 
+# On a span of a trace that stepscope exported: the id of the run that it is.
+RUN_KEY = "stepscope.run.id"
+# The event of a verdict in the GenAI conventions; on a verdict of ours, the measure's version.
+EVALUATION_EVENT = "gen_ai.evaluation.result"
+VERSION_KEY = "stepscope.version"
+
 
 class SpanEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Something that happened within a span; `time_ns` is nanoseconds UTC since 1970."""
@@ -34,35 +40,24 @@ class SpanEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaul
 
 
 class RawSpan(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A node of a trace.
+    """A node of a trace."""
 
-    Attributes:
-        trace_id: "" where the source names no trace.
-        parent_id: as recorded; nothing says that such a span exists.
-        kind: internal, server, client, producer, consumer, or what the source calls it.
-        start_ns: nanoseconds UTC since 1970.
-        end_ns: the same.
-        resource: attributes of what sent the span.
-        scope: name of the instrumentation, and its version behind an `@`.
-        links: as they came.
-        extra: what else the source says of the span.
-    """
-
-    trace_id: str
+    trace_id: str  # "" where the source names no trace
     span_id: str
-    parent_id: str | None = None
+    parent_id: str | None = None  # as recorded; nothing says that such a span exists
     name: str = ""
-    kind: str = ""
-    start_ns: int | None = None
-    end_ns: int | None = None
+    kind: str = ""  # internal, server, client, producer, consumer, or what the source calls it
+    start_ns: int | None = None  # nanoseconds UTC since 1970
+    end_ns: int | None = None  # the same
     status: SpanStatus = "unset"
     status_message: str | None = None
     attributes: dict[str, Json] = msgspec.field(default_factory=dict)
     events: tuple[SpanEvent, ...] = ()
+    # attributes of what sent the span
     resource: dict[str, Json] = msgspec.field(default_factory=dict)
-    scope: str | None = None
-    links: tuple[Json, ...] = ()
-    extra: dict[str, Json] | None = None
+    scope: str | None = None  # name of the instrumentation, and its version behind an `@`
+    links: tuple[Json, ...] = ()  # as they came
+    extra: dict[str, Json] | None = None  # what else the source says of the span
 
 
 ATTRIBUTES_LEFT_OUT = "attributes_left_out"
@@ -132,35 +127,27 @@ class SpanMessage(NamedTuple):
 
 
 class SpanContent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What a span says; None and () where it says nothing.
+    """What a span says; None and () where it says nothing."""
 
-    Attributes:
-        given: its input as one value, where that is no list of messages.
-        made: its output, likewise.
-        call: the call that a tool's span carries out.
-        parts: what a tool or a retrieval gave back.
-        belief: what a tool says of its own result.
-        momentary: whether the span marks a moment, and its end is none.
-        target: the agent that a handoff goes to, a tool's too.
-    """
-
-    sort: Operation | None = None
+    operation: Operation | None = None
     inputs: tuple[SpanMessage, ...] = ()
     outputs: tuple[SpanMessage, ...] = ()
-    given: tuple[SpanMessage, ...] = ()
-    made: tuple[SpanMessage, ...] = ()
+    input_value: tuple[
+        SpanMessage, ...
+    ] = ()  # its input as one value, where that is no list of messages
+    output_value: tuple[SpanMessage, ...] = ()  # its output, likewise
     agent: str | None = None
-    target: str | None = None
+    target: str | None = None  # the agent that a handoff goes to, a tool's too
     model: str | None = None
     finish_reason: str | None = None
     response_id: str | None = None
     usage: Usage | None = None
     cost_usd: float | None = None
     first_token_seconds: float | None = None
-    call: ToolCall | None = None
-    parts: tuple[Part, ...] = ()
-    belief: ToolStatus | None = None
-    momentary: bool | None = None
+    call: ToolCall | None = None  # the call that a tool's span carries out
+    parts: tuple[Part, ...] = ()  # what a tool or a retrieval gave back
+    status: ToolStatus | None = None  # what a tool says of its own result
+    momentary: bool | None = None  # whether the span marks a moment, and its end is none
     tools: tuple[ToolDef, ...] = ()
     session: str | None = None
     workflow: str | None = None

@@ -86,25 +86,31 @@ class SpanSteps:
         self._open = PendingCalls()
         self._asked: dict[int, ToolCall] = {}
         self._blank = False
-        self._given = _results(told.sayings)
+        self._given = {
+            result.call_id: result
+            for said in told.contents
+            for message in said.inputs or said.input_value
+            for result in message.results
+            if result.call_id is not None
+        }
         self._handed_to: dict[str, str] = {}
 
-    def play(self, turns: Sequence[SpanTurn]) -> tuple[Step, ...]:
+    def build(self, turns: Sequence[SpanTurn]) -> tuple[Step, ...]:
         """Return the steps that turns make."""
         for turn in turns:
             at = turn.span
-            match turn.what:
-                case "given":
-                    self._context(at, self._told.sayings[at])
+            match turn.kind:
+                case "input":
+                    self._context(at, self._told.contents[at])
                 case "spoken":
-                    self._spoken(at, self._told.sayings[at])
+                    self._spoken(at, self._told.contents[at])
                 case "call":
-                    self._call(at, self._told.sayings[at])
+                    self._call(at, self._told.contents[at])
                 case "answer":
-                    self._answer(at, self._told.sayings[at], late=turn.late)
-                case "made":
-                    said = self._told.sayings[at]
-                    self._made(at, (said.outputs or said.made)[turn.message])
+                    self._answer(at, self._told.contents[at], late=turn.late)
+                case "output":
+                    said = self._told.contents[at]
+                    self._made(at, (said.outputs or said.output_value)[turn.message])
         return tuple(map(self._marked, self.steps)) if self._handed_to else tuple(self.steps)
 
     def _marked(self, step: Step) -> Step:
@@ -122,7 +128,7 @@ class SpanSteps:
     def _step(self, at: int, actor: Actor, kind: StepKind, message: SpanMessage) -> Step:
         """Return a message as the next step; times are the business of who adds it."""
         agent = self._told.agents[at]
-        own = self._told.sayings[at].agent
+        own = self._told.contents[at].agent
         return Step(
             index=len(self.steps),
             actor=actor,
@@ -142,7 +148,7 @@ class SpanSteps:
         for message in said.inputs or self._handed(at, said):
             if not self._known(message, seen):
                 old = not self._blank and (
-                    (message.actor == "agent" and said.sort == "model")
+                    (message.actor == "agent" and said.operation == "model")
                     or any(result.call_id in self._old for result in message.results)
                 )
                 self._tell(at, message, old=old)
@@ -154,8 +160,8 @@ class SpanSteps:
         """
         parent = self._parents[at]
         while parent is not None:
-            if self._told.sayings[parent].sort not in {None, "other"}:
-                for message in said.given:
+            if self._told.contents[parent].operation not in {None, "other"}:
+                for message in said.input_value:
                     key = ("handoff", _text(message))
                     if not self._said[key]:
                         self._said[key] += 1
@@ -163,7 +169,7 @@ class SpanSteps:
                         self._add(at, msgspec.structs.replace(step, start=_start(self._spans[at])))
                 return ()
             parent = self._parents[parent]
-        return said.given
+        return said.input_value
 
     def _known(self, message: SpanMessage, seen: Counter[tuple[str, str]]) -> bool:
         if message.calls:
@@ -210,11 +216,15 @@ class SpanSteps:
 
     def _spoken(self, at: int, said: SpanContent) -> None:
         """Add what a model answered, a handoff, or what was retrieved or checked."""
-        if said.sort == "model":
-            self._context(at, said if said.inputs else _as_inputs(said))
+        if said.operation == "model":
+            self._context(
+                at, said if said.inputs else msgspec.structs.replace(said, inputs=said.input_value)
+            )
         message, actor, kind = _utterance(said)
-        self._blank = self._blank or (said.sort == "model" and not (said.outputs or said.made))
-        if said.sort == "model":
+        self._blank = self._blank or (
+            said.operation == "model" and not (said.outputs or said.output_value)
+        )
+        if said.operation == "model":
             self._note(message)
         span = self._spans[at]
         step = self._step(at, actor, kind, message)
@@ -262,9 +272,9 @@ class SpanSteps:
         span, asked = self._spans[at], self._asked[at]
         given = self._given.get(asked.id or "")
         parts = said.parts or (given.parts if given is not None else ())
-        if said.belief is None and given is not None and given.source == "explicit":
+        if said.status is None and given is not None and given.source == "explicit":
             belief = ToolStatus(given.status, given.source, given.error)
-            said = msgspec.structs.replace(said, belief=belief)
+            said = msgspec.structs.replace(said, status=belief)
         if said.target is not None and asked.id is not None:
             self._handed_to[asked.id] = said.target
         result = _result(span, said, asked, parts)
@@ -283,8 +293,8 @@ def _result(
     result = ToolResult(asked.id, asked.name, parts)
     if said.failed is not None:
         return msgspec.structs.replace(result, status="error", source="explicit", error=said.failed)
-    if said.belief is not None:
-        status, source, error = said.belief
+    if said.status is not None:
+        status, source, error = said.status
         return msgspec.structs.replace(result, status=status, source=source, error=error)
     status, source, error = infer_text_status(text)
     if status == "unknown" and span.status == "ok":
@@ -295,18 +305,20 @@ def _result(
 def _utterance(said: SpanContent) -> tuple[SpanMessage, Actor, StepKind]:
     """Return what a span says as one message, who speaks, and the kind of step."""
     extra: dict[str, Json] | None = None
-    if said.sort == "model":
-        made = _merged(said.outputs or said.made)
+    if said.operation == "model":
+        made = _merged(said.outputs or said.output_value)
         return made, "agent", "call" if made.calls else "message"
-    asked = [part.text for message in (said.given or said.inputs) for part in message.parts]
-    if said.sort == "handoff":
+    asked = [part.text for message in (said.input_value or said.inputs) for part in message.parts]
+    if said.operation == "handoff":
         extra = None if said.target is None else {"to": said.target}
         return SpanMessage("agent", name=said.agent, extra=extra), "agent", "handoff"
-    if said.sort == "embedding":
-        parts = tuple([part for message in said.inputs or said.given for part in message.parts])
+    if said.operation == "embedding":
+        parts = tuple(
+            [part for message in said.inputs or said.input_value for part in message.parts]
+        )
         return SpanMessage("agent", parts), "agent", "other"
     extra = {"asked": asked[0] if len(asked) == 1 else asked} if asked else None
-    kind: StepKind = "retrieval" if said.sort == "retrieval" else "guardrail"
+    kind: StepKind = "retrieval" if said.operation == "retrieval" else "guardrail"
     return SpanMessage("environment", said.parts, extra=extra), "environment", kind
 
 
@@ -326,21 +338,6 @@ def _merged(messages: tuple[SpanMessage, ...]) -> SpanMessage:
         next((message.finish for message in messages if message.finish is not None), None),
         extra or None,
     )
-
-
-def _as_inputs(said: SpanContent) -> SpanContent:
-    return msgspec.structs.replace(said, inputs=said.given)
-
-
-def _results(sayings: Sequence[SpanContent]) -> dict[str, ToolResult]:
-    """Return the results that models were told of, by the id of their call."""
-    return {
-        result.call_id: result
-        for said in sayings
-        for message in said.inputs or said.given
-        for result in message.results
-        if result.call_id is not None
-    }
 
 
 def _call_id(call: ToolCall) -> str:

@@ -33,23 +33,15 @@ class TreeFault(NamedTuple):
 
 
 class SpanTree(NamedTuple):
-    """Spans by position.
+    """Spans by position."""
 
-    Attributes:
-        parents: the parent's position; None for a root, an orphan, and where a circle is cut.
-        order: every span, parents before their children.
-        start: when a span began, by itself or, without a time, by its parent.
-        depth: how many ancestors a span has.
-        superseded: spans that were sent again later, more complete.
-        faults: in the order of the spans.
-    """
-
+    # the parent's position; None for a root, an orphan, and where a circle is cut
     parents: tuple[int | None, ...]
-    order: tuple[int, ...]
-    start: tuple[int, ...]
-    depth: tuple[int, ...]
-    superseded: frozenset[int]
-    faults: tuple[TreeFault, ...]
+    order: tuple[int, ...]  # every span, parents before their children
+    start: tuple[int, ...]  # when a span began, by itself or, without a time, by its parent
+    depth: tuple[int, ...]  # how many ancestors a span has
+    superseded: frozenset[int]  # spans that were sent again later, more complete
+    faults: tuple[TreeFault, ...]  # in the order of the spans
 
 
 def build_tree(spans: Sequence[RawSpan]) -> SpanTree:
@@ -80,12 +72,7 @@ def build_tree(spans: Sequence[RawSpan]) -> SpanTree:
         order.extend(children[at])
         faults.extend(_find_time_faults(spans, at, parent))
     return SpanTree(
-        tuple(parents),
-        tuple(order),
-        tuple(start),
-        tuple(depth),
-        superseded,
-        tuple(sorted(faults)),
+        tuple(parents), tuple(order), tuple(start), tuple(depth), superseded, tuple(sorted(faults))
     )
 
 
@@ -161,8 +148,8 @@ _FOLDABLE = frozenset({"model", "embedding", "retrieval"})
 _FRAME_FIELDS = (
     "inputs",
     "outputs",
-    "given",
-    "made",
+    "input_value",
+    "output_value",
     "usage",
     "cost_usd",
     "model",
@@ -173,17 +160,11 @@ _FRAME_FIELDS = (
 
 
 class SpanRoles(NamedTuple):
-    """By position of the span.
+    """By position of the span."""
 
-    Attributes:
-        sayings: what each span says, frames folded into what they frame.
-        agents: the agent that a span belongs to, by the nearest agent's span.
-        speaks: spans that make steps.
-    """
-
-    sayings: list[SpanContent]
-    agents: list[str | None]
-    speaks: list[bool]
+    contents: list[SpanContent]  # what each span says, frames folded into what they frame
+    agents: list[str | None]  # the agent that a span belongs to, by the nearest agent's span
+    speaks: list[bool]  # spans that make steps
 
 
 def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanRoles:
@@ -196,27 +177,25 @@ def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanRoles:
     for at in tree.order:
         said, parent = found[at], tree.parents[at]
         above = None if parent is None else outer[parent]
-        own = said.agent if said.sort == "agent" else None
+        own = said.agent if said.operation == "agent" else None
         agents[at] = own or (None if parent is None else agents[parent])
-        if said.sort in _NEW_ROUND:
+        if said.operation in _NEW_ROUND:
             continue
         outer[at] = above
-        if said.sort in _FOLDABLE:
-            frame[at] = above if above is not None and _same_operation(found[above], said) else None
+        if said.operation in _FOLDABLE:
+            frame[at] = (
+                above if above is not None and (found[above].operation == said.operation) else None
+            )
             outer[at] = at
     frames = {at for at in frame if at is not None}
     _fold_frames(found, frame, frames, tree)
     _pass_instructions(found, tree)
     below = _find_better_below(found, tree)
-    chains = not any(said.sort == "model" for said in found)
+    chains = not any(said.operation == "model" for said in found)
     speaks = [_makes_steps(found, at, tree, below=below[at], chains=chains) for at in range(count)]
     for at in frames | set(tree.superseded):
         speaks[at] = False
     return SpanRoles(found, agents, speaks)
-
-
-def _same_operation(outer: SpanContent, inner: SpanContent) -> bool:
-    return outer.sort == inner.sort
 
 
 def _fold_frames(
@@ -242,7 +221,7 @@ def _fold_frames(
             frame_said = msgspec.structs.replace(frame_said, cost_usd=None)
         if first == last and _has_calls(frame_said) and not _has_calls(found[last]):
             # A client that wrote its answer as text lost the calls in it.
-            found[last] = msgspec.structs.replace(found[last], outputs=(), made=())
+            found[last] = msgspec.structs.replace(found[last], outputs=(), output_value=())
         found[last] = merge_contents(
             [found[last], _select_fields(frame_said, _FRAME_FIELDS[1:], first == last)]
         )
@@ -251,7 +230,7 @@ def _fold_frames(
 
 
 def _has_calls(said: SpanContent) -> bool:
-    return any(message.calls for message in said.outputs or said.made)
+    return any(message.calls for message in said.outputs or said.output_value)
 
 
 def _pass_instructions(found: list[SpanContent], tree: SpanTree) -> None:
@@ -259,30 +238,36 @@ def _pass_instructions(found: list[SpanContent], tree: SpanTree) -> None:
 
     Not where a model of that agent was told anything by the system itself.
     """
-    told = {at: _system_messages(said) for at, said in enumerate(found) if said.sort == "agent"}
+    told = {
+        at: _system_messages(said) for at, said in enumerate(found) if said.operation == "agent"
+    }
     owner: list[int | None] = [None] * len(found)
     for at in tree.order:
         parent = tree.parents[at]
         owner[at] = at if told.get(at) else None if parent is None else owner[parent]
     models: dict[int, list[int]] = {}
     for at, agent in enumerate(owner):
-        if agent is not None and found[at].sort == "model":
+        if agent is not None and found[at].operation == "model":
             models.setdefault(agent, []).append(at)
     for agent, members in models.items():
         if not any(_system_messages(found[at]) for at in members):
             first = min(members, key=lambda at: (tree.start[at], at))
             said = found[first]
-            inputs = (*told[agent], *(said.inputs or said.given))
+            inputs = (*told[agent], *(said.inputs or said.input_value))
             found[first] = msgspec.structs.replace(said, inputs=inputs)
 
 
 def _system_messages(said: SpanContent) -> tuple[SpanMessage, ...]:
-    return tuple([message for message in said.inputs or said.given if message.actor == "system"])
+    return tuple(
+        [message for message in said.inputs or said.input_value if message.actor == "system"]
+    )
 
 
 def _select_fields(said: SpanContent, names: tuple[str, ...], alone: bool) -> SpanContent:
     """Return these fields of what was said; what is given goes to a span that stands alone."""
-    return SpanContent(**{name: getattr(said, name) for name in names if alone or name != "given"})
+    return SpanContent(
+        **{name: getattr(said, name) for name in names if alone or name != "input_value"}
+    )
 
 
 def _find_better_below(found: list[SpanContent], tree: SpanTree) -> list[bool]:
@@ -292,7 +277,7 @@ def _find_better_below(found: list[SpanContent], tree: SpanTree) -> list[bool]:
         parent = tree.parents[at]
         if parent is not None:
             said = found[at]
-            more = said.sort == "model" or (said.sort == "agent" and bool(said.outputs))
+            more = said.operation == "model" or (said.operation == "agent" and bool(said.outputs))
             below[parent] = below[parent] or below[at] or more
     return below
 
@@ -301,19 +286,19 @@ def _makes_steps(
     found: list[SpanContent], at: int, tree: SpanTree, *, below: bool, chains: bool
 ) -> bool:
     said, parent = found[at], tree.parents[at]
-    if said.sort not in {"agent", "chain"}:
-        return said.sort not in {None, "other", "evaluation"}
-    if below or not (said.inputs or said.outputs or said.given or said.made):
+    if said.operation not in {"agent", "chain"}:
+        return said.operation not in {None, "other", "evaluation"}
+    if below or not (said.inputs or said.outputs or said.input_value or said.output_value):
         return False
-    if said.sort == "agent":
+    if said.operation == "agent":
         return True
-    return chains and (parent is None or found[parent].sort in {None, "other"})
+    return chains and (parent is None or found[parent].operation in {None, "other"})
 
 
-TurnKind = Literal["given", "spoken", "call", "answer", "made"]
+TurnKind = Literal["input", "spoken", "call", "answer", "output"]
 
 # Among what begins at one time: the question, the model, its calls, their answers.
-_RANKS: dict[TurnKind, int] = {"given": 0, "spoken": 1, "made": 1, "call": 2, "answer": 3}
+_RANKS: dict[TurnKind, int] = {"input": 0, "spoken": 1, "output": 1, "call": 2, "answer": 3}
 # What ends at a time stands before what begins then.
 _ENDING = -1
 
@@ -322,7 +307,7 @@ class SpanTurn(NamedTuple):
     """One thing to be said: of the span at `span`; `message` counts an agent's messages."""
 
     key: tuple[int, int, int, int]
-    what: TurnKind
+    kind: TurnKind
     span: int
     message: int = 0
     late: bool = False
@@ -335,16 +320,16 @@ def order_turns(spans: Sequence[RawSpan], tree: SpanTree, told: SpanRoles) -> li
     others = sorted(
         tree.start[at]
         for at in tree.order
-        if told.speaks[at] and told.sayings[at].sort not in {"tool", "chain"}
+        if told.speaks[at] and told.contents[at].operation not in {"tool", "chain"}
     )
     tools = _tool_starts(tree, told)
     for at in tree.order:
         if not told.speaks[at]:
             continue
-        said, start = told.sayings[at], tree.start[at]
+        said, start = told.contents[at], tree.start[at]
         ended = spans[at].end_ns
         end = start if ended is None else max(start, ended)
-        if said.sort == "tool":
+        if said.operation == "tool":
             found.append(_turn_at_start(tree, "call", at))
             within = bisect_left(others, end) > bisect_right(others, start)
             late = (inside[at] or within) and end > start and not said.momentary
@@ -354,8 +339,8 @@ def order_turns(spans: Sequence[RawSpan], tree: SpanTree, told: SpanRoles) -> li
                 if late
                 else _turn_at_start(tree, "answer", at)
             )
-        elif said.sort in {"agent", "chain"}:
-            found.append(_turn_at_start(tree, "given", at))
+        elif said.operation in {"agent", "chain"}:
+            found.append(_turn_at_start(tree, "input", at))
             found.extend(_listed_turns(said, at, end, tree, tools))
         else:
             found.append(_turn_at_start(tree, "spoken", at))
@@ -379,8 +364,8 @@ def _find_speaking_below(tree: SpanTree, told: SpanRoles) -> list[bool]:
 def _tool_starts(tree: SpanTree, told: SpanRoles) -> dict[str, int]:
     """Return when the tool of each call began, by the call's id."""
     began: dict[str, int] = {}
-    for at, said in enumerate(told.sayings):
-        if said.sort == "tool" and said.call is not None and said.call.id is not None:
+    for at, said in enumerate(told.contents):
+        if said.operation == "tool" and said.call is not None and said.call.id is not None:
             began[said.call.id] = min(tree.start[at], began.get(said.call.id, tree.start[at]))
     return began
 
@@ -392,13 +377,13 @@ def _listed_turns(
 
     Messages behind the last known call stand at the agent's end.
     """
-    messages = said.outputs or said.made
+    messages = said.outputs or said.output_value
     found: list[SpanTurn] = []
     lasts = end > tree.start[at]
-    key = (end, _ENDING if lasts else _RANKS["made"], -tree.depth[at], 0)
+    key = (end, _ENDING if lasts else _RANKS["output"], -tree.depth[at], 0)
     for count in reversed(range(len(messages))):
         times = [tools[c.id] for c in messages[count].calls if c.id is not None and c.id in tools]
         if times:
-            key = min(key, (min(times), _RANKS["made"], tree.depth[at], 0))
-        found.append(SpanTurn((*key[:3], count), "made", at, count))
+            key = min(key, (min(times), _RANKS["output"], tree.depth[at], 0))
+        found.append(SpanTurn((*key[:3], count), "output", at, count))
     return found[::-1]

@@ -75,13 +75,13 @@ def read_gen_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
     kind = find_operation(about)
     if kind == "other" and "gen_ai.output.messages" not in about:
         # A frame that names itself and nothing else: half the spans of some traces.
-        return SpanContent(sort=kind, session=find_text(about, *_SESSIONS))
+        return SpanContent(operation=kind, session=find_text(about, *_SESSIONS))
     return SpanContent(
-        sort=kind,
+        operation=kind,
         inputs=() if kind == "tool" else _inputs(span, limits),
         outputs=() if kind == "tool" else _outputs(span, limits),
-        given=_entity(about, "traceloop.entity.input", limits) if kind != "tool" else (),
-        made=_entity(about, "traceloop.entity.output", limits) if kind != "tool" else (),
+        input_value=_entity(about, "traceloop.entity.input", limits) if kind != "tool" else (),
+        output_value=_entity(about, "traceloop.entity.output", limits) if kind != "tool" else (),
         agent=find_text(about, "gen_ai.agent.name", "agent_name", "gen_ai.handoff.from_agent"),
         target=find_text(about, "gen_ai.handoff.to_agent", "gen_ai.transfer.target.name"),
         model=find_text(about, "gen_ai.response.model", "gen_ai.request.model"),
@@ -194,11 +194,11 @@ def _bodies(bodies: list[dict[str, Json]], limits: Limits) -> SpanContent | None
         name, call_id, parts = answer
         inputs = [part.text for message in given for part in message.parts]
         call = parse_call(name, inputs[0] if inputs else None, call_id, limits=limits)
-        return SpanContent(sort="tool", call=call, parts=parts)
+        return SpanContent(operation="tool", call=call, parts=parts)
     model = "generations" in str(body.get("output"))
     if model:
-        return SpanContent(sort="model", inputs=given, outputs=made)
-    return SpanContent(sort="chain", given=given, made=made)
+        return SpanContent(operation="model", inputs=given, outputs=made)
+    return SpanContent(operation="chain", input_value=given, output_value=made)
 
 
 def _messages(side: Json, actor: Actor, limits: Limits) -> tuple[SpanMessage, ...]:
@@ -300,23 +300,21 @@ def read_pydantic_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
     choices = [event for event in events if _is_choice(event)]
     asked = [event for event in events if not _is_choice(event)]
     return SpanContent(
-        sort="agent" if find_operation(about) == "agent" else None,
+        operation="agent" if find_operation(about) == "agent" else None,
         agent=find_text(about, "agent_name"),
         inputs=read_messages([_read_plain_event(event) for event in asked], "user", limits),
         outputs=read_messages(
             [_read_plain_event(event) for event in choices or whole], "agent", limits
         ),
-        made=read_messages(about.get("final_result"), "agent", limits),
+        output_value=read_messages(about.get("final_result"), "agent", limits),
         tools=_read_pydantic_tools(about, limits),
     )
 
 
 def _events(listed: Json) -> list[dict[str, Json]]:
-    return [event for event in listed if isinstance(event, dict)] if _is_list(listed) else []
-
-
-def _is_list(value: Json) -> bool:
-    return isinstance(value, list)
+    return (
+        [event for event in listed if isinstance(event, dict)] if isinstance(listed, list) else []
+    )
 
 
 def _is_choice(event: dict[str, Json]) -> bool:

@@ -50,9 +50,9 @@ def read_langfuse(span: RawSpan, limits: Limits) -> SpanContent | None:
     cost = decode_object(about.get(f"{_OWN}cost_details"), limits)
     failed = find_text(about, f"{_OWN}level") == "ERROR"
     return SpanContent(
-        sort=sort,
-        given=found.given,
-        made=found.made,
+        operation=sort,
+        input_value=found.input_value,
+        output_value=found.output_value,
         agent=find_text(about, "gen_ai.agent.name", "agent_name", "gen_ai.agent.id") or span.name
         if sort == "agent"
         else None,
@@ -69,7 +69,7 @@ def read_langfuse(span: RawSpan, limits: Limits) -> SpanContent | None:
         if sort == "tool"
         else None,
         parts=found.parts,
-        belief=found.belief,
+        status=found.status,
         tools=_defined(about, limits) or tools,
         session=find_text(about, "langfuse.session.id", "session.id"),
         workflow=find_text(about, "langfuse.trace.name"),

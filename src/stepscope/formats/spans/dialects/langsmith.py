@@ -13,10 +13,8 @@ metadata; langchain-core 1.7.2, `tracers/core.py`.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import NamedTuple
 
 import msgspec
 
@@ -36,22 +34,12 @@ from stepscope.formats.spans.attributes import (
     find_text,
     find_value,
     normalise_usage,
+    parse_python_object,
 )
 from stepscope.formats.spans.messages import read_messages, read_result_parts
 from stepscope.formats.spans.span import Operation, RawSpan, SpanContent, SpanMessage
-from stepscope.formats.tool_status import ToolStatus
 from stepscope.model import Json, Label, Part, ToolDef, Usage
 from stepscope.safety.limits import Limits
-
-# Arguments printed by Python are read up to this many characters.
-_MAX_PRINTED_CHARS = 100_000
-
-
-class _Answer(NamedTuple):
-    parts: tuple[Part, ...]
-    call_id: str | None = None
-    belief: ToolStatus | None = None
-    target: str | None = None
 
 
 def read_tool_run(
@@ -61,12 +49,20 @@ def read_tool_run(
     about, beside = span.attributes, span.attributes.get("langsmith.extra")
     call_id = find_text(beside, "tool_call_id") if isinstance(beside, dict) else None
     call_id = call_id or find_text(about, "langsmith.metadata.tool_call_id", "gen_ai.tool.call.id")
-    answer = _answer(unwrap_single(made), call_id)
-    call = parse_call(
-        span.name, _arguments(given, limits), call_id or answer.call_id, limits=limits
-    )
+    held = unwrap_single(made)
+    answer = next(_told(held, call_id), None)
+    goto = held.get("goto") if isinstance(held, dict) and "update" in held else None
+    parts, status = read_result_parts(held if answer is None else answer.get("content")), None
+    if answer is not None:
+        said = "\n".join([part.text for part in parts if part.text is not None])
+        status = messages.judge_tool_status(answer, said)
+        call_id = call_id or find_text(answer, "tool_call_id")
     return msgspec.structs.replace(
-        base, call=call, parts=answer.parts, belief=answer.belief, target=answer.target
+        base,
+        call=parse_call(span.name, _arguments(given, limits), call_id, limits=limits),
+        parts=parts,
+        status=status,
+        target=goto if isinstance(goto, str) and goto else None,
     )
 
 
@@ -92,33 +88,9 @@ def _arguments(given: Json, limits: Limits) -> Json:
     if not isinstance(held, str):
         return {} if given is None else given
     found = decode_value(held, limits)
-    if isinstance(found, str) and held.startswith("{") and len(held) <= _MAX_PRINTED_CHARS:
-        try:
-            found = ast.literal_eval(held)
-        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-            return given
-        found = _plain(found)
+    if isinstance(found, str):
+        found = parse_python_object(held)
     return found if isinstance(found, dict) else given
-
-
-def _plain(found: object) -> Json:
-    """Return what Python printed as JSON has it, None where JSON cannot say it."""
-    try:
-        return msgspec.json.decode(msgspec.json.encode(found))
-    except (TypeError, msgspec.MsgspecError, OverflowError, RecursionError, UnicodeError):
-        return None
-
-
-def _answer(held: Json, call_id: str | None) -> _Answer:
-    found = next(_told(held, call_id), None)
-    goto = held.get("goto") if isinstance(held, dict) and "update" in held else None
-    target = goto if isinstance(goto, str) and goto else None
-    if found is None:
-        return _Answer(read_result_parts(held), target=target)
-    parts = read_result_parts(found.get("content"))
-    said = "\n".join([part.text for part in parts if part.text is not None])
-    belief = messages.judge_tool_status(found, said)
-    return _Answer(parts, find_text(found, "tool_call_id"), belief, target)
 
 
 def _told(held: Json, call_id: str | None) -> Iterator[dict[str, Json]]:
@@ -145,7 +117,14 @@ def read_model_run(
 ) -> SpanContent:
     """Return what a model's run says."""
     about = span.attributes
-    message, body = _first(made), made if isinstance(made, dict) else {}
+    listed = made.get("generations") if isinstance(made, dict) else None
+    flat = _flat(listed) if isinstance(listed, list) else []
+    held = flat[0].get("message") if flat and isinstance(flat[0], dict) else unwrap_single(made)
+    inner = held.get("kwargs", held) if isinstance(held, dict) else {}
+    message, body = (
+        (inner if isinstance(inner, dict) else {}),
+        made if isinstance(made, dict) else {},
+    )
     counted, told = _client_usage(span, body, message), body.get("usage_metadata")
     if base.cost_usd is None and isinstance(told, dict):
         base = msgspec.structs.replace(base, cost_usd=find_number(told, "total_cost"))
@@ -200,15 +179,6 @@ def _spoken(entry: Json) -> Json:
         if isinstance(entry.get("text"), str):
             return {"role": "assistant", "content": entry["text"]}
     return entry
-
-
-def _first(made: Json) -> dict[str, Json]:
-    """Return the first message of LangChain that a model answered; empty where there is none."""
-    listed = made.get("generations") if isinstance(made, dict) else None
-    flat = _flat(listed) if isinstance(listed, list) else []
-    held = flat[0].get("message") if flat and isinstance(flat[0], dict) else unwrap_single(made)
-    inner = held.get("kwargs", held) if isinstance(held, dict) else {}
-    return inner if isinstance(inner, dict) else {}
 
 
 def _client_usage(span: RawSpan, body: dict[str, Json], message: dict[str, Json]) -> Usage | None:
@@ -287,31 +257,41 @@ def read_langsmith(span: RawSpan, limits: Limits) -> SpanContent | None:
         return None
     given = decode_object(find_value(about, "langsmith.inputs", "gen_ai.prompt"), limits)
     made = decode_object(find_value(about, "langsmith.outputs", "gen_ai.completion"), limits)
-    base = _common(span, _find_operation(span, kind))
-    match base.sort:
+    sort = _OPERATIONS.get(kind.lower(), "other")
+    base = _common(span, ("agent" if sort == "chain" and is_agent_run(span) else sort))
+    match base.operation:
         case "model":
             return read_model_run(span, base, given, made, limits)
         case "tool":
             return read_tool_run(span, base, given, made, limits)
         case "retrieval":
             asked = read_messages(unwrap_single(given), "user", limits)
-            return msgspec.structs.replace(base, given=asked, parts=_documents(made))
+            listed = made.get("documents") if isinstance(made, dict) else made
+            listed = unwrap_single(made) if listed is None else listed
+            parts: list[Part] = []
+            for entry in listed if isinstance(listed, list) else ():
+                inner = entry.get("kwargs", entry) if isinstance(entry, dict) else None
+                if isinstance(inner, dict) and isinstance(inner.get("page_content"), str):
+                    extra = {key: found for key, found in inner.items() if key != "page_content"}
+                    parts.append(Part("text", inner["page_content"], extra=extra or None))
+                else:
+                    parts.extend(read_result_parts(entry))
+            return msgspec.structs.replace(
+                base,
+                input_value=asked,
+                parts=(tuple(parts) if isinstance(listed, list) else read_result_parts(listed)),
+            )
         case "embedding":
             return msgspec.structs.replace(
-                base, given=read_messages(unwrap_single(given), "user", limits)
+                base, input_value=read_messages(unwrap_single(given), "user", limits)
             )
         case "chain" | "agent":
             asked, answer = (
                 read_messages(unwrap_single(given), "user", limits),
                 read_messages(unwrap_single(made), "agent", limits),
             )
-            return msgspec.structs.replace(base, given=asked, made=answer)
+            return msgspec.structs.replace(base, input_value=asked, output_value=answer)
     return base
-
-
-def _find_operation(span: RawSpan, kind: str) -> Operation:
-    sort = _OPERATIONS.get(kind.lower(), "other")
-    return "agent" if sort == "chain" and is_agent_run(span) else sort
 
 
 def is_agent_run(span: RawSpan) -> bool:
@@ -324,7 +304,7 @@ def _common(span: RawSpan, sort: Operation) -> SpanContent:
     about, whole = span.attributes, span.parent_id is None
     project = find_text(about, "langsmith.session_name", "langsmith.trace.session_name")
     return SpanContent(
-        sort=sort,
+        operation=sort,
         agent=find_agent(about),
         usage=_counted_usage(about),
         cost_usd=_money(about.get("langsmith.total_cost")),
@@ -410,17 +390,3 @@ def _sources(listed: Json) -> list[str]:
         if isinstance(name, str) and name not in found:
             found.append(name)
     return found
-
-
-def _documents(made: Json) -> tuple[Part, ...]:
-    listed = made.get("documents") if isinstance(made, dict) else made
-    listed = unwrap_single(made) if listed is None else listed
-    parts: list[Part] = []
-    for entry in listed if isinstance(listed, list) else ():
-        inner = entry.get("kwargs", entry) if isinstance(entry, dict) else None
-        if isinstance(inner, dict) and isinstance(inner.get("page_content"), str):
-            extra = {key: found for key, found in inner.items() if key != "page_content"}
-            parts.append(Part("text", inner["page_content"], extra=extra or None))
-        else:
-            parts.extend(read_result_parts(entry))
-    return tuple(parts) if isinstance(listed, list) else read_result_parts(listed)

@@ -34,9 +34,9 @@ def read_mlflow(span: RawSpan, limits: Limits) -> SpanContent | None:
     found = read_input_output(about, "mlflow.spanInputs", "mlflow.spanOutputs", sort, limits)
     cost, tools = about.get("mlflow.llm.cost"), about.get("mlflow.chat.tools")
     return SpanContent(
-        sort=sort,
-        given=found.given,
-        made=found.made,
+        operation=sort,
+        input_value=found.input_value,
+        output_value=found.output_value,
         agent=span.name if sort == "agent" else None,
         model=find_text(about, "mlflow.llm.model"),
         usage=read_usage_details(about.get("mlflow.chat.tokenUsage"), limits),
@@ -51,7 +51,7 @@ def read_mlflow(span: RawSpan, limits: Limits) -> SpanContent | None:
         if sort == "tool"
         else None,
         parts=found.parts,
-        belief=found.belief,
+        status=found.status,
         tools=tool_defs(tools) or () if isinstance(tools, list) else (),
         session=find_text(about, "mlflow.trace.session"),
     )

@@ -33,12 +33,12 @@ def read_openai_agents(span: RawSpan, limits: Limits) -> SpanContent | None:
         if key.startswith(PREFIX)
     }
     reading = _READERS.get(kind)
-    return SpanContent(sort="other") if reading is None else reading(about, limits)
+    return SpanContent(operation="other") if reading is None else reading(about, limits)
 
 
 def _agent(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     return SpanContent(
-        sort="agent", agent=find_text(about, "name"), tools=_named(about.get("tools"))
+        operation="agent", agent=find_text(about, "name"), tools=_named(about.get("tools"))
     )
 
 
@@ -55,12 +55,12 @@ def _function(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     call = parse_call(name, {} if given is None else given, None, limits=limits, extra=extra)
     if data is not None:
         call = msgspec.structs.replace(call, kind="mcp")
-    return SpanContent(sort="tool", call=call, parts=read_result_parts(about.get("output")))
+    return SpanContent(operation="tool", call=call, parts=read_result_parts(about.get("output")))
 
 
 def _generation(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     return SpanContent(
-        sort="model",
+        operation="model",
         inputs=read_messages(about.get("input"), "user", limits),
         outputs=read_messages(about.get("output"), "agent", limits),
         model=find_text(about, "model"),
@@ -73,7 +73,7 @@ def _response(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     body = about.get("response")
     held = body if isinstance(body, dict) else {}
     return SpanContent(
-        sort="model",
+        operation="model",
         inputs=read_messages(about.get("input"), "user", limits),
         outputs=read_messages(held.get("output", about.get("output")), "agent", limits),
         model=find_text(held, "model"),
@@ -84,7 +84,7 @@ def _response(about: Mapping[str, Json], limits: Limits) -> SpanContent:
 
 def _handoff(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     return SpanContent(
-        sort="handoff",
+        operation="handoff",
         agent=find_text(about, "from_agent"),
         target=find_text(about, "to_agent") or None,
     )
@@ -92,14 +92,14 @@ def _handoff(about: Mapping[str, Json], limits: Limits) -> SpanContent:
 
 def _guardrail(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     checked = {key: about[key] for key in ("name", "triggered") if key in about}
-    return SpanContent(sort="guardrail", parts=(Part("data", extra=checked),))
+    return SpanContent(operation="guardrail", parts=(Part("data", extra=checked),))
 
 
 def _custom(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     data = about.get("data")
     if not isinstance(data, dict) or "sdk_span_type" not in data:
-        return SpanContent(sort="other")
-    return SpanContent(sort="chain", usage=_frame_usage(data.get("usage")))
+        return SpanContent(operation="other")
+    return SpanContent(operation="chain", usage=_frame_usage(data.get("usage")))
 
 
 def _frame_usage(told: Json) -> Usage | None:
@@ -115,7 +115,7 @@ def _frame_usage(told: Json) -> Usage | None:
 
 
 def _mcp_tools(about: Mapping[str, Json], limits: Limits) -> SpanContent:
-    return SpanContent(sort="other", tools=_named(about.get("result")))
+    return SpanContent(operation="other", tools=_named(about.get("result")))
 
 
 _READERS: dict[str, Callable[[Mapping[str, Json], Limits], SpanContent]] = {

@@ -35,7 +35,7 @@ from stepscope.safety.limits import Limits
 _BEEAI_SCOPE = "openinference.instrumentation.beeai"
 # `agent.react.update-14`: what it is of, and the event.
 _match_beeai_event = re.compile(r"(agent|backend|tool)\.(?:.*\.)?(\w+)-\d+\Z").match
-_NO_STEP = SpanContent(sort="other")
+_NO_STEP = SpanContent(operation="other")
 
 
 def correct_beeai(span: RawSpan, said: SpanContent, limits: Limits) -> SpanContent:
@@ -45,7 +45,7 @@ def correct_beeai(span: RawSpan, said: SpanContent, limits: Limits) -> SpanConte
     about = span.attributes
     event = _match_beeai_event(span.name)
     if event is None:
-        name = find_text(about, "source") if said.sort == "agent" else None
+        name = find_text(about, "source") if said.operation == "agent" else None
         return msgspec.structs.replace(said, agent=said.agent or name)
     match event[1], event[2]:
         case "backend", "start":
@@ -53,13 +53,13 @@ def correct_beeai(span: RawSpan, said: SpanContent, limits: Limits) -> SpanConte
         case "agent", "update" if find_text(about, "tool.name") and "output.value" in about:
             name, made = find_text(about, "tool.name") or "", find_value(about, "tool.parameters")
             return SpanContent(
-                sort="tool",
+                operation="tool",
                 call=make_tool_call(name, made, None, limits),
                 parts=read_result_parts(about["output.value"]),
                 momentary=True,
             )
         case "agent", "success":
-            return msgspec.structs.replace(said, given=(), inputs=())
+            return msgspec.structs.replace(said, input_value=(), inputs=())
     return _NO_STEP
 
 
@@ -101,13 +101,13 @@ def read_openinference(span: RawSpan, limits: Limits) -> SpanContent | None:
     arguments = find_value(about, "input.value", "tool.parameters")
     told = "llm.token_count."
     whole = SpanContent(
-        sort=sort,
+        operation=sort,
         inputs=read_messages(
             _unwrap_messages(unflatten_list(about, "llm.input_messages.")), "user", limits
         ),
         outputs=outputs,
-        given=said.given,
-        made=said.made,
+        input_value=said.input_value,
+        output_value=said.output_value,
         agent=find_text(about, "agent.name", "graph.node.name", "graph.node.id")
         if sort == "agent"
         else None,
@@ -145,15 +145,15 @@ def read_input_output(
         parts = read_result_parts(held.get("content"))
         plain = "\n".join([part.text for part in parts if part.text is not None])
         belief = messages.judge_tool_status(held, plain)
-        return SpanContent(parts=parts, response_id=find_text(held, "tool_call_id"), belief=belief)
+        return SpanContent(parts=parts, response_id=find_text(held, "tool_call_id"), status=belief)
     if sort in {"retrieval", "embedding", "guardrail"}:
         return SpanContent(
-            given=read_messages(about.get(given), "user", limits),
+            input_value=read_messages(about.get(given), "user", limits),
             parts=read_result_parts(about.get(made)),
         )
     return SpanContent(
-        given=read_messages(about.get(given), "user", limits),
-        made=read_messages(about.get(made), "agent", limits),
+        input_value=read_messages(about.get(given), "user", limits),
+        output_value=read_messages(about.get(made), "agent", limits),
     )
 
 

@@ -37,7 +37,7 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
             about, "ai.toolCall.args", "ai.toolCall.input", "langfuse.observation.input"
         )
         return SpanContent(
-            sort="tool",
+            operation="tool",
             call=parse_call(
                 find_text(about, "ai.toolCall.name") or "",
                 {} if made is None else made,
@@ -50,7 +50,7 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
     milliseconds = find_number(about, "ai.response.msToFirstChunk", "ai.stream.msToFirstChunk")
     embedded = sort == "embedding"
     return SpanContent(
-        sort=sort,
+        operation=sort,
         inputs=_inputs(about, limits),
         outputs=() if embedded else _outputs(about, limits),
         model=find_text(about, "ai.response.model", "ai.model.id"),
