@@ -1,0 +1,57 @@
+"""What the version before the redesign wrote opens, and says the same.
+
+`tests/data/before-house.zip` holds a store, the ledger of its judges, a receiver's journal, a
+baseline and settings, written by commit 3d99c86, and what that version then printed as JSON. The
+runs are airline runs of tau-bench; their licence is in the archive.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from stepscope.cli.main import main
+from stepscope.receive.journal import Journal
+
+DATA = Path(__file__).parents[1] / "data" / "before-house.zip"
+
+
+@pytest.fixture(autouse=True)
+def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    with zipfile.ZipFile(DATA) as archive:
+        archive.extractall(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "said"), [("report", "report.json"), ("show 798150564b902c76", "show.json")]
+)
+def test_an_older_store_gives_the_same_bytes(
+    before: Path, capsys: pytest.CaptureFixture[str], command: str, said: str
+) -> None:
+    assert main([*command.split(), "--json"]) == 0
+    assert capsys.readouterr().out == (before / said).read_text("utf-8")
+
+
+def test_replies_of_an_older_ledger_are_not_bought_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    judges = ["--judge", "quick.py:MINE", "--judge", "quick.py:YOURS"]
+    runs = ["--rubric", "axes.termination", "--where", "agent = 'gpt-4o'"]
+    assert main(["judge", *judges, *runs]) == 0
+    assert re.search(r"replies: 0 bought, 12 from the ledger", capsys.readouterr().out)
+
+
+def test_an_older_baseline_is_compared_with(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gate", "--where", "agent = 'gpt-4o'"]) in {0, 3, 4}
+    assert "baseline.json" not in capsys.readouterr().err
+
+
+def test_an_older_journal_gives_its_spans(before: Path) -> None:
+    with Journal(str(before / "stepscope.db.journal")) as journal:
+        (due,) = journal.due(quiet=0, idle=1e9, most=10, room=1_000_000)
+        assert len(list(journal.spans(due.trace, due.upto))) == 2
