@@ -99,21 +99,14 @@ _SECRET_CHARACTERS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendAccess:
-    """A host, and the headers that open it.
+    """A host, and the headers that open it."""
 
-    Attributes:
-        base: address, without a slash at its end.
-        host_variable: the variable that says so, for messages.
-        key_variable: the variable that holds the key, for messages.
-        headers: sent with every request to this host, and to no other.
-        secrets: what no message may hold.
-    """
-
-    base: str
-    host_variable: str
-    key_variable: str
+    base: str  # address, without a slash at its end
+    host_variable: str  # the variable that says so, for messages
+    key_variable: str  # the variable that holds the key, for messages
+    # sent with every request to this host, and to no other
     headers: Mapping[str, str] = field(repr=False)
-    secrets: tuple[str, ...] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)  # what no message may hold
 
     @property
     def host(self) -> str:
@@ -297,25 +290,17 @@ _JSON = "application/json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """How long to wait for a server, in seconds, and how much to take from it.
+    """How long to wait for a server, in seconds, and how much to take from it."""
 
-    Attributes:
-        connect: for a connection.
-        read: for the next bytes of a reply.
-        whole: for one reply from its request to its end: a sender of single bytes is no server.
-        tries: how often a request is made that a server puts off.
-        tries_broken: how often where the connection breaks, or there is none.
-        wait: the longest pause between two tries; a server that asks for more is left for later.
-        reply_bytes: one reply after decompression.
-    """
-
-    connect: float = 10.0
-    read: float = 60.0
+    connect: float = 10.0  # for a connection
+    read: float = 60.0  # for the next bytes of a reply
+    # for one reply from its request to its end: a sender of single bytes is no server
     whole: float = 300.0
-    tries: int = 6
-    tries_broken: int = 3
+    tries: int = 6  # how often a request is made that a server puts off
+    tries_broken: int = 3  # how often where the connection breaks, or there is none
+    # the longest pause between two tries; a server that asks for more is left for later
     wait: float = 120.0
-    reply_bytes: int = 64 * MIB
+    reply_bytes: int = 64 * MIB  # one reply after decompression
 
 
 class Rejected(EnvironmentFault):

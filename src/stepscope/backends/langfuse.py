@@ -51,7 +51,23 @@ def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
     first = newest - _LOOK_BACK_NS if isinstance(newest, int) else asked.since_ns
     began = [newest] if isinstance(newest, int) else []
     for batch in in_batches(_traces(first, began, asked), _TRACES):
-        yield from _read(batch, asked)
+        values: list[Json] = []
+        for trace_id in batch:
+            query: dict[str, QueryValue] = {"traceId": trace_id, "fields": _FIELDS}
+            found = _whole(query, asked)
+            if not found:
+                asked.told.withheld["traces listed and not returned"] += 1
+            values += found
+        told = {observation.get("id") for observation in values}
+        named = {observation.get("parentObservationId") for observation in values} - {None, ""}
+        if missing := len(named - told):
+            asked.told.withheld["spans referenced and not returned"] += missing
+        bare = sum(_is_bare(observation) for observation in values)
+        if bare:
+            asked.told.withheld["observations without input and output"] += bare
+        values += _scores(batch, asked)
+        source = Source(format=FORMAT, uri=asked.uri)
+        yield from read_langfuse_runs(values, source=source, limits=asked.limits)
     asked.told.mark = {_NEWEST: max(began, default=None)}
 
 
@@ -94,27 +110,6 @@ def _pages(
         if following is None:
             return
         query["cursor"] = following
-
-
-def _read(batch: list[str], asked: PullQuery) -> Iterator[PulledItem]:
-    """Yield the runs of whole traces, with what was said about them."""
-    values: list[Json] = []
-    for trace_id in batch:
-        query: dict[str, QueryValue] = {"traceId": trace_id, "fields": _FIELDS}
-        found = _whole(query, asked)
-        if not found:
-            asked.told.withheld["traces listed and not returned"] += 1
-        values += found
-    told = {observation.get("id") for observation in values}
-    named = {observation.get("parentObservationId") for observation in values} - {None, ""}
-    if missing := len(named - told):
-        asked.told.withheld["spans referenced and not returned"] += missing
-    bare = sum(_is_bare(observation) for observation in values)
-    if bare:
-        asked.told.withheld["observations without input and output"] += bare
-    values += _scores(batch, asked)
-    source = Source(format=FORMAT, uri=asked.uri)
-    yield from read_langfuse_runs(values, source=source, limits=asked.limits)
 
 
 def _whole(query: dict[str, QueryValue], asked: PullQuery) -> list[dict[str, Json]]:

@@ -61,7 +61,9 @@ def fetch_langsmith(asked: PullQuery) -> Iterator[PulledItem]:
         UsageError: no such project.
         EnvironmentFault: the server cannot be reached, or gives up half way.
     """
-    project = _project(asked)
+    project = find_project(asked.client, asked.place)
+    if project is None:
+        raise UsageError(f"{asked.client.access.host} has no project {asked.place!r}")
     mark = asked.mark or {}
     newest = mark.get(_NEWEST)
     first = newest - _LOOK_BACK_NS if isinstance(newest, int) else asked.since_ns
@@ -84,13 +86,6 @@ def fetch_langsmith(asked: PullQuery) -> Iterator[PulledItem]:
     if (dropped := len(unfinished) - _OPEN_MOST) > 0:
         asked.told.withheld["traces in progress that `last` will not look at again"] += dropped
     asked.told.mark = {_NEWEST: began, _OPEN: unfinished[-_OPEN_MOST:]}
-
-
-def _project(asked: PullQuery) -> str:
-    found = find_project(asked.client, asked.place)
-    if found is None:
-        raise UsageError(f"{asked.client.access.host} has no project {asked.place!r}")
-    return found
 
 
 def find_project(client: Client, name: str) -> str | None:

@@ -120,10 +120,7 @@ def find_experiment(client: Client, name: str) -> str | None:
 
 def _listed(experiment_id: str, first: int | None, asked: PullQuery) -> Iterator[dict[str, Json]]:
     """Yield what is known of each trace that began at `first` or later, the earliest first."""
-    place = {
-        "type": "MLFLOW_EXPERIMENT",
-        "mlflow_experiment": {"experiment_id": experiment_id},
-    }
+    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
     body: dict[str, Json] = {
         "locations": [place],
         "max_results": _PAGE,
@@ -296,10 +293,7 @@ class MlflowSender:
     def _change(self, path: str, held: dict[str, Json], wanted: dict[str, Json]) -> None:
         named = str(held.get("assessment_id"))
         fields = [key for key in ("feedback", "rationale", "metadata") if key in wanted]
-        body = {
-            "assessment": {**wanted, "assessment_id": named},
-            "update_mask": ",".join(fields),
-        }
+        body = {"assessment": {**wanted, "assessment_id": named}, "update_mask": ",".join(fields)}
         self._client.post(f"{path}/{quote(named, safe='')}", body, method="PATCH")
 
 

@@ -59,18 +59,6 @@ def fetch_phoenix(asked: PullQuery) -> Iterator[PulledItem]:
             f"{asked.place!r}: Phoenix finds no project by a name with / ? or #; name it by "
             "its id, as the address of its page shows it"
         )
-    newest = _newest(asked)
-    for batch in in_batches(_traces(asked), _TRACES):
-        yield from _read(batch, asked)
-    asked.told.mark = {_MARK: newest}
-
-
-def _path(asked: PullQuery, what: str) -> str:
-    return f"/v1/projects/{quote(asked.place, safe='')}/{what}"
-
-
-def _newest(asked: PullQuery) -> Json:
-    """Return the number of the span that came in last, None in an empty project."""
     try:
         found = list_objects(asked.client.get(_path(asked, "spans"), {"limit": 1}), "data", asked)
     except Rejected as e:
@@ -80,7 +68,14 @@ def _newest(asked: PullQuery) -> Json:
                 f"names are as its page of projects shows them ({e})"
             ) from e
         raise
-    return found[0].get("id") if found else None
+    newest = found[0].get("id") if found else None
+    for batch in in_batches(_traces(asked), _TRACES):
+        yield from _read(batch, asked)
+    asked.told.mark = {_MARK: newest}
+
+
+def _path(asked: PullQuery, what: str) -> str:
+    return f"/v1/projects/{quote(asked.place, safe='')}/{what}"
 
 
 def _traces(asked: PullQuery) -> Iterator[str]:
@@ -173,22 +168,17 @@ def phoenix_span(record: dict[str, Json]) -> RawSpan:
     code, message = told.pop("status_code", None), told.pop("status_message", None)
     told["status"] = {"code": code, **({"message": message} if message else {})}
     span = read_flat_span(told)
-    attributes = _rejoined(span.attributes)
-    if kind not in {None, "", "UNKNOWN"}:
-        attributes["openinference.span.kind"] = kind
-    return msgspec.structs.replace(span, attributes=attributes)
-
-
-def _rejoined(attributes: dict[str, Json]) -> dict[str, Json]:
-    """Return attributes with the JSON texts that Phoenix spread over many keys, as texts again."""
     kept: dict[str, Json] = {}
-    for key, value in attributes.items():
+    for key, value in span.attributes.items():
         base = next((name for name in _SPREAD if key.startswith(f"{name}.")), None)
         if base is None:
             kept[key] = value
         elif base not in kept:
-            kept[base] = msgspec.json.encode(unflatten(attributes, f"{base}.")).decode()
-    return kept
+            kept[base] = msgspec.json.encode(unflatten(span.attributes, f"{base}.")).decode()
+    attributes = kept
+    if kind not in {None, "", "UNKNOWN"}:
+        attributes["openinference.span.kind"] = kind
+    return msgspec.structs.replace(span, attributes=attributes)
 
 
 # Annotations of one request.

@@ -105,27 +105,16 @@ class Sender(Protocol):
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """What was sent.
+    """What was sent."""
 
-    Attributes:
-        target: where to.
-        runs: runs whose spans were sent.
-        spans: how many those are.
-        verdicts: verdicts that were sent.
-        runs_there: runs whose spans were there: sent before, or pulled from there.
-        verdicts_there: verdicts that were sent before, and are the same.
-        unmeasured: answers without a value or a label, which no backend has a place for.
-        absent: verdicts about spans that the backend does not have.
-    """
-
-    target: str
-    runs: int = 0
-    spans: int = 0
-    verdicts: int = 0
-    runs_there: int = 0
-    verdicts_there: int = 0
-    unmeasured: int = 0
-    absent: int = 0
+    target: str  # where to
+    runs: int = 0  # runs whose spans were sent
+    spans: int = 0  # how many those are
+    verdicts: int = 0  # verdicts that were sent
+    runs_there: int = 0  # runs whose spans were there: sent before, or pulled from there
+    verdicts_there: int = 0  # verdicts that were sent before, and are the same
+    unmeasured: int = 0  # answers without a value or a label, which no backend has a place for
+    absent: int = 0  # verdicts about spans that the backend does not have
 
     def __str__(self) -> str:
         """One line: how much of what, where, and what was not sent and why."""

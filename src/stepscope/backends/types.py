@@ -42,25 +42,17 @@ class PullNotes:
 
 
 class PullQuery(NamedTuple):
-    """One pull.
+    """One pull."""
 
-    Attributes:
-        client: the host.
-        place: the project or experiment.
-        uri: what the runs say of where they are from.
-        since_ns: only traces that began then or later, nanoseconds since 1970; None for all.
-        mark: where the previous pull ended; None where there was none, or it does not matter.
-        limits: of what is decoded.
-        told: where to put what is told.
-    """
-
-    client: Client
-    place: str
-    uri: str
+    client: Client  # the host
+    place: str  # the project or experiment
+    uri: str  # what the runs say of where they are from
+    # only traces that began then or later, nanoseconds since 1970; None for all
     since_ns: int | None
+    # where the previous pull ended; None where there was none, or it does not matter
     mark: PullMark | None
-    limits: Limits
-    told: PullNotes
+    limits: Limits  # of what is decoded
+    told: PullNotes  # where to put what is told
 
 
 def in_batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -139,33 +131,19 @@ class TraceAddress(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """One verdict for one place.
+    """One verdict for one place."""
 
-    Attributes:
-        key: tells this verdict from every other on the same run; the same whenever it is sent.
-        name: the measure.
-        trace: the trace's id.
-        span: the span's id; None where it is about the whole run.
-        root: the span that stands for the whole run, where a backend knows no traces.
-        value: finite, or None where there is a label only.
-        label: or None.
-        reason: in words; may be "".
-        annotator: who said it.
-        at_ns: when the run ended, nanoseconds since 1970; None where that is not known.
-        about: provenance, for people and for us.
-    """
-
-    key: str
-    name: str
-    trace: str
-    span: str | None
-    root: str
-    value: float | None
-    label: str | None
-    reason: str
-    annotator: Annotator
-    at_ns: int | None
-    about: dict[str, Json]
+    key: str  # tells this verdict from every other on the same run; the same whenever it is sent
+    name: str  # the measure
+    trace: str  # the trace's id
+    span: str | None  # the span's id; None where it is about the whole run
+    root: str  # the span that stands for the whole run, where a backend knows no traces
+    value: float | None  # finite, or None where there is a label only
+    label: str | None  # or None
+    reason: str  # in words; may be ""
+    annotator: Annotator  # who said it
+    at_ns: int | None  # when the run ended, nanoseconds since 1970; None where that is not known
+    about: dict[str, Json]  # provenance, for people and for us
 
 
 def locate_run(run: Trajectory, backend: BackendName) -> TraceAddress:
