@@ -7,13 +7,10 @@ input and output. A score whose trace is nowhere in the file is set aside. Keys 
 API's spelling and in that of tables and of the Python SDK (`trace_id`). Of two forms of one record,
 what either says is kept, and the later one holds where they differ.
 
-An observation becomes a span in the words that the SDK sends over OpenTelemetry; attributes that it
-was sent with stand in its metadata and are attributes again. What only the API says (project,
-prices, times of storing) stays in the span's `extra`.
-
-A score of a trace is of the whole run, one of an observation is at the step that it made; one of a
-session is at every run of the session. A score of source EVAL is a model's opinion: a label, no
-outcome.
+Attributes that an observation was sent with stand in its metadata and are attributes again. What
+only the API says (project, prices, times of storing) stays in the span's `extra`. A score of a
+trace is of the whole run, one of an observation is at the step that it made; one of a session is at
+every run of the session. A score of source EVAL is a model's opinion: a label, no outcome.
 Source: langfuse 5.0.4, `api/resources`, `_client/attributes.py`, the API's `ObservationV2`, and
 real exports of ten frameworks.
 """
@@ -431,13 +428,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
 def read_langfuse_runs(
     values: Iterable[Json], *, source: Source, limits: Limits = _LIMITS
 ) -> Iterator[Trajectory | Quarantined]:
-    """Yield the runs that decoded answers of the API hold, whatever they are of, in any order.
-
-    Args:
-        values: traces with or without their observations, pages, single observations and scores.
-        source: where they came from; `run_id` becomes the trace's id.
-        limits: of what is decoded within observations.
-    """
+    """Yield the runs that decoded answers of the API hold, whatever they are of, in any order."""
     gathered = LangfuseRecords(source, limits)
     for value in values:
         try:

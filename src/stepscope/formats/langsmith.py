@@ -2,15 +2,11 @@
 
 Runs of one trace are one trajectory, wherever they stand in the file. A run that is told of several
 times (posted, then patched; listed twice) is one: what is said later counts, null says nothing, and
-what was replaced is kept in the span's `replaced`. A run that is nested in another has it for its
-parent. A parent, a trace or a beginning that a run does not name is taken from its `dotted_order`,
-which in JavaScript also orders runs of one millisecond.
-
-Ids, parent, trace and times of a run are a span's own; everything else becomes an attribute:
-`langsmith.inputs`, `langsmith.metadata.KEY`, and so on, which `spans.dialects.langsmith` reads.
-
-An agent at work within a tool's run is a subagent: it is a run of its own, linked both ways. An
-agent that is a node of a graph speaks in the graph's own run.
+what was replaced is kept in the span's `replaced`. A parent, a trace or a beginning that a run does
+not name is taken from its `dotted_order`. What has no field in a span becomes an attribute:
+`langsmith.inputs`, `langsmith.metadata.KEY`, and so on. An agent at work within a tool's run is a
+subagent: it is a run of its own, linked both ways; an agent that is a node of a graph speaks in the
+graph's own run.
 
 Bulk exports are Parquet, one run of a trace a row; fields that hold objects may be JSON text. Spans
 of one trace that an export wrote to several files are one run a file: give the export days that

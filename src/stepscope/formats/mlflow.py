@@ -1,15 +1,11 @@
 """Read MLflow traces: what `Trace.to_json` and `mlflow.search_traces` give, and its server answers.
 
 A file is one trace, lines or a list of them, a table of traces as JSON (by records or by columns),
-or a page of the server. A trace is `info` beside `data.spans`, `trace_info` beside `spans`, or a
-row with the whole trace as JSON in the column `trace`, or its parts in columns. Every trace is one
-run; one that comes without its spans is read by its own input and output.
-
-Ids become hex as OpenTelemetry writes them: version 3 of the schema has base64 of their bytes, 3.5
-text, the versions before hex behind `0x`. Attributes stay as they came, each JSON in text.
-
-Feedback says what a run or a span was worth, an expectation what it should have given; both are
-labels and keep their source. What was overridden later (`valid` is false) decides no outcome.
+or a page of the server. Every trace is one run; one that comes without its spans is read by its own
+input and output. Ids become hex as OpenTelemetry writes them: version 3 of the schema has base64 of
+their bytes, 3.5 text, the versions before hex behind `0x`. Feedback says what a run or a span was
+worth, an expectation what it should have given; both are labels and keep their source. What was
+overridden later (`valid` is false) decides no outcome.
 Source: mlflow-skinny 3.17.2, `entities/trace.py`, `entities/span.py`, `entities/assessment.py`,
 `tracing/utils/search.py`, and traces recorded with it; 2.22 for the schema before version 3.
 """
@@ -412,13 +408,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
 def read_mlflow_runs(
     values: Iterable[Json], *, source: Source, limits: Limits = _LIMITS
 ) -> Iterator[Trajectory | Quarantined]:
-    """Yield the runs that decoded answers of the server, or traces, hold.
-
-    Args:
-        values: traces, pages of them (`traces`), rows of `search_traces`; with or without spans.
-        source: where they came from; `run_id` becomes the trace's id, in hex.
-        limits: of what is decoded within attributes.
-    """
+    """Yield the runs that decoded answers of the server, or traces, hold."""
     ordinals = Ordinals()
     for value in values:
         try:

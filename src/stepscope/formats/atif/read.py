@@ -1,10 +1,7 @@
 """Read an ATIF record as runs: the run itself, then those of its subagents as children.
 
-ATIF has no error flag, no end times and no outcome: a result's status is guessed from its text and
-marked so. Input tokens include cached ones. What ATIF has no field for is kept by `atif.write`
-under `extra.stepscope` and put back here. That residue is whatever reading the ATIF form back would
-get wrong: fields that ATIF carries faithfully are not written twice.
-Format: Agent Trajectory Interchange Format RFC, schema "ATIF-v1.8" (harbor 0.25.0).
+What ATIF has no field for is kept by `atif.write` under `extra.stepscope` and put back here. That
+residue is whatever reading the ATIF form back would get wrong.
 """
 
 from __future__ import annotations

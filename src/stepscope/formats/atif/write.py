@@ -1,9 +1,10 @@
-"""The format ATIF, v1.0 to v1.8, and its writer: valid by its rules, whole when read again.
+"""Read and write the Agent Trajectory Interchange Format (ATIF), v1.0 to v1.8.
 
-ATIF wants step ids from 1, results in the step of their call, agent-only fields on agent steps
-alone, and no field of its own invention; what it has no field for goes to `extra.stepscope`
-(docs/formats/atif.md has the table). Several runs are written as JSON lines, subagents' runs inside
-their parents'.
+One record is one run, with its subagents' runs inside it; they come out as children. ATIF has no
+error flag, no end times and no outcome: a result's status is guessed from its text and marked so.
+What was written by us carries the rest under `extra.stepscope` and comes back whole
+(docs/formats/atif.md has the table). Input tokens include cached ones. Several runs are written as
+JSON lines, subagents' runs inside their parents'.
 Format: Agent Trajectory Interchange Format RFC, schema "ATIF-v1.8" (harbor 0.25.0).
 """
 

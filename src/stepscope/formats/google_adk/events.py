@@ -1,10 +1,9 @@
 """Events of a Google ADK session as steps, and contents of the Gemini API, which events hold.
 
 One event is one step. A transfer to another agent is a handoff. An event that a later one repeats
-whole (`partial`) is marked as replayed. What an event says beyond a step's fields stays in `extra`,
-empty defaults left out. Keys are in snake case or camel case, by how the record was saved. A part
-says what it is by the one key that is not null. Whether a function's response is an error is
-guessed from what it says; what code gave is told by its outcome.
+whole (`partial`) is marked as replayed. Keys are in snake case or camel case, by how the record was
+saved. Whether a function's response is an error is guessed from what it says; what code gave is
+told by its outcome.
 Format: google-adk 2.13.0, `events/event.py`, `sessions/session.py` (sessions of versions before 1.0
 keep what the model was asked and answered in `event_logs`); google-genai 2.34.0, `types.py`.
 """
@@ -42,6 +41,11 @@ _CONTENT = frozenset({"parts", "role"})
 _COUNTED = frozenset(
     "prompt_token_count tool_use_prompt_token_count candidates_token_count thoughts_token_count "
     "cached_content_token_count total_token_count".split()
+)
+# Keys of which a part that is no text has one.
+_ONE_OF = (
+    "function_call function_response tool_call tool_response executable_code "
+    "code_execution_result inline_data file_data".split()
 )
 # JSON of the API's own library has base64 in the alphabet that is safe in URLs.
 _URL_SAFE = str.maketrans("-_", "+/")
@@ -111,45 +115,45 @@ def read_adk_parts(listed: list[Json], where: str) -> AdkContent:
 
 def _piece(entry: dict[str, Json]) -> Part | ToolCall | ToolResult | None:
     """Return what one part is, None where it says nothing."""
-    match entry:
-        case {"function_call": dict(inner)}:
-            return read_function_call(inner, rest(entry, frozenset({"function_call"})))
-        case {"function_response": dict(inner)}:
-            return read_function_response(inner, rest(entry, frozenset({"function_response"})))
-        case {"tool_call": dict(inner)}:
-            return _served(to_snake_keys(inner), rest(entry, frozenset({"tool_call"})))
-        case {"tool_response": dict(inner)}:
-            return read_function_response(inner, rest(entry, frozenset({"tool_response"})))
-        case {"executable_code": dict(inner)}:
-            beside = rest(entry, frozenset({"executable_code"}))
-            return ToolCall("code_execution", to_snake_keys(inner), kind="builtin", extra=beside)
-        case {"code_execution_result": dict(inner)}:
-            return _ran(to_snake_keys(inner), rest(entry, frozenset({"code_execution_result"})))
-        case {"inline_data": dict(inner)}:
-            return _medium(to_snake_keys(inner), rest(entry, frozenset({"inline_data"})))
-        case {"file_data": dict(inner)}:
-            return _linked(to_snake_keys(inner), rest(entry, frozenset({"file_data"})))
-        case {"text": str(text)}:
-            thought = entry.get("thought") is True
-            extra = rest(entry, frozenset({"text", "thought"} if thought else {"text"}))
-            return Part("reasoning" if thought else "text", text, extra=extra)
-    return Part("data", extra=entry) if entry else None
+    key = next((key for key in _ONE_OF if isinstance(entry.get(key), dict)), None)
+    if key is None and isinstance(text := entry.get("text"), str):
+        thought = entry.get("thought") is True
+        extra = rest(entry, frozenset({"text", "thought"} if thought else {"text"}))
+        return Part("reasoning" if thought else "text", text, extra=extra)
+    if key is None:
+        return Part("data", extra=entry) if entry else None
+    about, beside = to_snake_keys(entry[key]), rest(entry, frozenset({key}))
+    match key:
+        case "function_call" | "tool_call":
+            return read_function_call(about, beside, served=key == "tool_call")
+        case "function_response" | "tool_response":
+            return read_function_response(about, beside)
+        case "executable_code":
+            return ToolCall("code_execution", about, kind="builtin", extra=beside)
+        case "code_execution_result":
+            return _ran(about, beside)
+    return _medium(about, "data" if key == "inline_data" else "file_uri", beside)
 
 
-def read_function_call(record: dict[str, Json], beside: dict[str, Json] | None = None) -> ToolCall:
-    """Return a function's call; `beside` is what its part says of it."""
+def _join_extra(
+    about: dict[str, Json], known: frozenset[str], beside: dict[str, Json] | None
+) -> dict[str, Json] | None:
+    return {**(rest(about, known) or {}), **(beside or {})} or None
+
+
+def read_function_call(
+    record: dict[str, Json], beside: dict[str, Json] | None = None, *, served: bool = False
+) -> ToolCall:
+    """Return a call of a function, or of a tool that the provider runs.
+
+    `beside` is what its part says of it.
+    """
     about = to_snake_keys(record)
-    extra = {**(rest(about, _CALL) or {}), **(beside or {})} or None
-    name, own, args = text_at(about, "name") or "", text_at(about, "id"), about.get("args")
-    return ToolCall(name, {} if args is None else args, own, extra=extra)
-
-
-def _served(about: dict[str, Json], beside: dict[str, Json] | None) -> ToolCall:
-    """Return a call of a tool that the provider runs."""
-    extra = {**(rest(about, _SERVED) or {}), **(beside or {})} or None
-    name, args = text_at(about, "tool_type") or "", about.get("args")
+    name = text_at(about, "tool_type" if served else "name") or ""
+    own, args = text_at(about, "id"), about.get("args")
     arguments = {} if args is None else args
-    return ToolCall(name, arguments, text_at(about, "id"), kind="server", extra=extra)
+    extra = _join_extra(about, _SERVED if served else _CALL, beside)
+    return ToolCall(name, arguments, own, kind="server" if served else "function", extra=extra)
 
 
 def read_function_response(
@@ -162,9 +166,9 @@ def read_function_response(
     parts = () if bare == {} else read_result_parts(bare)
     said = "\n".join([part.text for part in parts if part.text is not None])
     judged = infer_object_status(bare, said) if isinstance(bare, dict) else infer_text_status(said)
-    extra = {**(rest(about, _RESPONSE) or {}), **(beside or {})} or None
     structured = held if isinstance(held, dict) else None
     name, own = text_at(about, "name"), text_at(about, "id")
+    extra = _join_extra(about, _RESPONSE, beside)
     return ToolResult(own, name, parts, structured, *judged, extra=extra)
 
 
@@ -175,29 +179,19 @@ def _ran(about: dict[str, Json], beside: dict[str, Json] | None) -> ToolResult:
         judged = ToolStatus("ok", "explicit", None)
     elif outcome is not None and outcome != "OUTCOME_UNSPECIFIED":
         judged = ToolStatus("error", "explicit", outcome)
-    extra = {**(rest(about, frozenset({"outcome", "output"})) or {}), **(beside or {})} or None
+    extra = _join_extra(about, frozenset({"outcome", "output"}), beside)
     return ToolResult(None, "code_execution", read_result_parts(output), None, *judged, extra=extra)
 
 
-def _find_part_kind(media_type: str | None) -> PartKind:
+def _medium(about: dict[str, Json], key: str, beside: dict[str, Json] | None) -> Part:
+    """Return a medium that is given as data, or as the place of a file."""
+    media_type, held = text_at(about, "mime_type"), text_at(about, key)
     sort = (media_type or "").partition("/")[0]
-    return "image" if sort == "image" else "audio" if sort == "audio" else "file"
-
-
-def _medium(about: dict[str, Json], beside: dict[str, Json] | None) -> Part:
-    media_type, data = text_at(about, "mime_type"), text_at(about, "data")
-    extra = {**(rest(about, frozenset({"mime_type", "data"})) or {}), **(beside or {})} or None
-    if data is None:
-        return Part(_find_part_kind(media_type), media_type=media_type, extra=extra)
-    return data_part(
-        _find_part_kind(media_type), media_type, data.translate(_URL_SAFE), extra=extra
-    )
-
-
-def _linked(about: dict[str, Json], beside: dict[str, Json] | None) -> Part:
-    media_type, uri = text_at(about, "mime_type"), text_at(about, "file_uri")
-    extra = {**(rest(about, frozenset({"mime_type", "file_uri"})) or {}), **(beside or {})} or None
-    return Part(_find_part_kind(media_type), media_type=media_type, uri=uri, extra=extra)
+    kind: PartKind = "image" if sort == "image" else "audio" if sort == "audio" else "file"
+    extra = _join_extra(about, frozenset({"mime_type", key}), beside)
+    if key == "data" and held is not None:
+        return data_part(kind, media_type, held.translate(_URL_SAFE), extra=extra)
+    return Part(kind, media_type=media_type, uri=held, extra=extra)
 
 
 def read_adk_usage(metadata: Json) -> Usage | None:
@@ -209,14 +203,10 @@ def read_adk_usage(metadata: Json) -> Usage | None:
     if not isinstance(metadata, dict):
         return None
     about = to_snake_keys(metadata)
-    prompt, served = (
-        find_count(about, "prompt_token_count"),
-        find_count(about, "tool_use_prompt_token_count"),
-    )
-    made, thought = (
-        find_count(about, "candidates_token_count"),
-        find_count(about, "thoughts_token_count"),
-    )
+    prompt = find_count(about, "prompt_token_count")
+    served = find_count(about, "tool_use_prompt_token_count")
+    made = find_count(about, "candidates_token_count")
+    thought = find_count(about, "thoughts_token_count")
     known = [tokens for tokens in (made, thought) if tokens is not None]
     usage = Usage(
         input_total=None if prompt is None else prompt + (served or 0),

@@ -2,14 +2,11 @@
 
 Models and tools within a scorer's span are not the agent's: they make no steps and stay in that
 span. An agent that begins within another one is a handoff. A tool that an agent carried out answers
-when that agent's span ends. Every other event is kept whole in its span.
+when that agent's span ends. Every other event is kept whole in its span. Where older logs have
+steps, or events within an event, these stand for spans; what carries no span is of the innermost.
 
-A span knows its parent when it begins. Where older logs have steps, or events within a tool's or a
-subtask's event, these stand for spans: what carries no span is of the innermost one open.
-
-Tokens: today `input_tokens` leaves the cache out, whoever the provider; older logs have what the
-provider said, cache included for OpenAI. The recorded total tells which: where input and output
-alone make it up, the cache is in there already.
+Today `input_tokens` leaves the cache out; older logs have what the provider said, cache included
+for OpenAI. Where input and output alone make up the recorded total, the cache is in there already.
 Format: UKGovernmentBEIS/inspect_ai 0.3.285, `event/`; `model/_model_output.py`, `ModelUsage`.
 """
 

@@ -1,16 +1,11 @@
 """Split Inspect logs into samples, in bounded memory, and read the header that all samples share.
 
-The header is kept in every run as `extra["log"]`, but for the lists that grow with the number of
-samples, which stay in the file.
-
 An `.eval` log is a zip: the header is `header.json`; a log that was not finished has only the one
 it was begun with. A sample is one member or, in newer logs, a folder of them, put together here; a
-sample that was not logged comes out as its summary. A member that is no part of a log, that is
-damaged, or larger than `limits.line_bytes` is quarantined alone.
-
-A `.json` log is one object: the elements of its list `samples` come out one by one, all else is its
-header. Where the header stands behind the samples, the file is read twice. A log that was cut off
-gives the samples that are whole; what is left of the last one is quarantined.
+sample that was not logged comes out as its summary. A member that is damaged, no part of a log, or
+too large is quarantined alone. A `.json` log is one object: the elements of its list `samples` come
+out one by one, all else is its header; where that stands behind the samples, the file is read
+twice. A log that was cut off gives the samples that are whole.
 Format: UKGovernmentBEIS/inspect_ai 0.3.285, `log/_log.py`, `EvalLog`; `log/_recorders`.
 """
 

@@ -1,15 +1,13 @@
 """Messages of an Inspect sample as steps, each message once.
 
-A tool's message says whether its call failed, so its status is explicit. A tool that the model's
-provider ran is call and result in one message. A text that is nothing but a pointer
-(`attachment://`, `tc://` in the oldest logs) stands for the attachment of that name; one whose
-attachment is missing stays as it is, and is counted.
+A tool's message says whether its call failed, so its status is explicit. A text that is nothing but
+a pointer (`attachment://`, `tc://` in the oldest logs) stands for the attachment of that name.
 
-A model's event has what the model was given, which repeats what was said before: only what is new
-in it makes a step. A tool's event and the message that tells the model of it are one step. A
-message with an agent's words that no model said in this sample is context, marked as replayed.
-Words that were put otherwise later, under the same id, stand beside the first, as `retold`. What
-the sample's own list of messages has beyond that stands behind the message it follows there.
+A model's event has what the model was given: only what is new in it makes a step. A tool's event
+and the message that tells the model of it are one step. A message with an agent's words that no
+model said in this sample is context, marked as replayed. Words that were put otherwise later, under
+the same id, stand beside the first, as `retold`. What the sample's own list of messages has beyond
+that stands behind the message it follows there.
 Format: UKGovernmentBEIS/inspect_ai 0.3.285, `model/_chat_message.py`, `_util/content.py`,
 `log/_condense.py`.
 """
@@ -374,9 +372,7 @@ class SampleSteps:
     def add_rest(self, messages: Sequence[Json], *, context: bool) -> None:
         """Add what the sample's own list of messages has beyond what was said so far.
 
-        Args:
-            messages: the list.
-            context: whether models were asked, so that tools' results without a call are context.
+        With `context`, models were asked: tools' results without a call are context.
         """
         known = [self._by_id(item) for item in messages]
         taken = {place for place in known if place is not None}

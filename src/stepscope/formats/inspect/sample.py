@@ -1,13 +1,11 @@
 """One epoch of one sample of an Inspect log as a run, with its outcome and labels.
 
-What went over the wire beside the messages is in `extra["calls"]`, by step, with the attachments
-and the pool that it points into; ids and working times of the steps' events are in
-`extra["clock"]`. The target and the request make the run's case: whether a target is a text to be
-told or something to be judged by, only the scorer knows, so it names no post-condition.
-
-The outcome is that of the first scorer; each scorer gives a label. C and I, true and false, 1 and 0
-say pass and fail. Any other number is a reward whose threshold the log does not know: the outcome
-is unknown and carries it.
+What went over the wire beside the messages is in `extra["calls"]`, by step; ids and working times
+of the steps' events are in `extra["clock"]`. The target and the request make the run's case;
+whether a target is a text to be told or something to be judged by, only the scorer knows, so it
+names no post-condition. The outcome is that of the first scorer; each scorer gives a label. C and
+I, true and false, 1 and 0 say pass and fail; of any other number the log does not know the
+threshold, and the outcome is unknown.
 Format: UKGovernmentBEIS/inspect_ai 0.3.285, `log/_log.py`, `EvalSample`; `log/_recorders/chunked`;
 `scorer/_metric.py`, `Score` and `value_to_float`.
 """

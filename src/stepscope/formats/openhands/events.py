@@ -1,11 +1,10 @@
-"""Events of OpenHands up to 0.x as steps: actions, observations, metrics.
+"""Events of OpenHands up to 0.x as steps: an action, or the observation it caused; its metrics.
 
 An action of the agent is a call, with the arguments that the model wrote where its response is
 recorded; the observation names its cause. What others ran is not the agent's call. Exit codes,
-`success` and error events are explicit. Every event repeats the response it is of and the metrics
-so far: the response stays with its first event, and of the metrics what is new. `message` renders
-what an event says otherwise, and is not kept. Prompt tokens include what was read from and written
-to the cache.
+`success` and error events are explicit. The response stays with its first event; of the metrics,
+which every event repeats as they grow, what is new. `message` renders what an event says otherwise,
+and is not kept. Prompt tokens include what was read from and written to the cache.
 Format: All-Hands-AI/OpenHands 0.59, `openhands/events/serialization`, `openhands/llm/metrics.py`.
 """
 

@@ -1,11 +1,9 @@
 """Read and write OTLP's spans as protobuf, without a library.
 
-A span is read alone: one that is broken is refused alone, and no more is held in memory than the
-request and one span. Lengths are checked before anything is sliced; groups, which Protocol Buffers
-gave up before OTLP was written, are refused. A text that is too long is cut with a mark, NUL is
-escaped, a number that is none becomes text; each is counted as a repair. A request may hold no more
-values than memory has room for. Fields that the protocol did not have when this was written stay,
-as base64 by field number, in `extra`. Of messages, only what `otlp.values` writes is encoded.
+A span is read alone: one that is broken is refused alone. Lengths are checked before anything is
+sliced; groups, which Protocol Buffers gave up, are refused. A text that is too long is cut, NUL is
+escaped, a number that is none becomes text; each is counted as a repair. Fields that the protocol
+did not have when this was written stay, as base64 by field number, in `extra`.
 Source: Protocol Buffers documentation, "Encoding"; opentelemetry-proto 1.45.2,
 `collector/trace/v1`, `trace/v1/trace.proto`, `common/v1/common.proto`,
 `resource/v1/resource.proto`.

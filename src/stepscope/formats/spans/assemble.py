@@ -120,13 +120,8 @@ def assemble(
 
     A trace in which no span speaks of an agent is a run without steps, and says so in a warning.
 
-    Args:
-        spans: of any number of traces, in any order.
-        source: where they were read; `run_id` becomes the trace's id.
-        ordinals: the file's, for spans that name no trace.
-        limits: of what is decoded within attributes.
-        extra: what the source says of the trace beyond its spans.
-        repairs: what the door repaired while decoding.
+    `extra` is what the source says of the trace beyond its spans, `ordinals` are the file's, for
+    spans that name no trace; the source's `run_id` becomes the trace's id.
 
     Raises:
         TraceError: a run cannot be written as JSON, or has more steps or spans than allowed.

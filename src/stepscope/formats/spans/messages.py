@@ -3,13 +3,8 @@
 One reader for the OpenTelemetry conventions, OpenAI's chat and Responses items, Anthropic's blocks,
 Gemini's contents, LangChain's messages and generations, and the Vercel AI SDK's content: they
 differ in names, not in what they say. A value that is no message at all is one message of text.
-Nothing is refused.
-
-A call: `tool_call` (OpenTelemetry), `tool-call` (Vercel AI SDK), `tool_use` (Anthropic),
-`function_call` (OpenAI Responses, Gemini), `tool_call.function` (OpenInference). The conventions'
-schema names a response `response`, the example in their registry `result`. LangChain keeps a call
-whose arguments were no JSON in `invalid_tool_calls`; its tool messages have a `status`, and an
-`artifact` that the model was not shown; its input tokens include the cache.
+Nothing is refused. LangChain keeps a call whose arguments were no JSON in `invalid_tool_calls`; its
+tool messages have a `status`, and an `artifact` that the model was not shown.
 Format of LangChain's messages: langchain-core 1.7.2, `langchain_core/messages`.
 """
 

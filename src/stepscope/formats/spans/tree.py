@@ -1,16 +1,13 @@
 """The tree of the spans of a trace, which spans make steps, and the order in which they speak.
 
-Missing parents, circles, ids given twice and children outside of their parent's time are kept as
-recorded and reported as faults. For the order of steps an orphan is a root and a circle is cut at
-the span that begins first. Linear in the number of spans.
+Missing parents, circles, ids given twice and times outside of the parent's are kept as recorded and
+reported. For the order alone, an orphan is a root and a circle is cut at the span that begins
+first. Linear in the number of spans.
 
-A model's span around another model's span (a framework's around its client's) makes no step; what
-only the outer one says, the inner one takes over. An agent or a chain is read by its own input and
-output only where no model's span below it says more; a chain only in a trace without a model.
-
-The order is that of the recorded clock. A tool's answer stands where the tool began or, where other
-spans speak within it, where it ended. Messages that an agent lists only at its end stand before the
-tools that they call.
+A model's span around another model's span makes no step; what only the outer one says, the inner
+one takes over. An agent or a chain is read by its own input and output only where no model's span
+below it says more; a chain only in a trace without a model. The order is that of the recorded
+clock: a tool's answer stands where the tool began or, where others speak within it, where it ended.
 """
 
 from __future__ import annotations

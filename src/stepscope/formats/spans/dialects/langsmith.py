@@ -2,11 +2,9 @@
 
 LangSmith adds up tokens and cost of all that is below a run; the assembler counts them once. Spans
 that its SDK sends as OpenTelemetry say the same under `langsmith.span.kind`, `gen_ai.prompt` and
-`gen_ai.completion`. A model's inputs are LangChain's messages (a list of lists), prompts, or the
-request of a wrapped client (OpenAI's chat and Responses, Anthropic's messages); its outputs are
-LangChain's generations, or the client's response. A tool's output may be wrapped in a message with
-the call's id and a status, or stand in a command of LangGraph. Older tracers print arguments as
-Python does.
+`gen_ai.completion`. Inputs and outputs are LangChain's (a list of lists, generations) or those of a
+wrapped client. A tool's output may be wrapped in a message with the call's id and a status, or
+stand in a command of LangGraph.
 Source: langsmith 0.15.0, `schemas.py`, `wrappers` and `_internal/otel`; langgraph 1.2.22 for its
 metadata; langchain-core 1.7.2, `tracers/core.py`.
 """
