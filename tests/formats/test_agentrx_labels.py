@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from stepscope.formats import tau_bench
-from stepscope.formats.agentrx import FORMAT, RunLabels, load_labels, parse_labels
-from stepscope.formats.reading import read_files
+from stepscope.formats.agentrx import FORMAT, parse_labels
+from stepscope.formats.format import RunLabels
+from stepscope.formats.reading import load_labels_beside, read_files
 from stepscope.model import Json, Quarantined, Stream, Trajectory
 from stepscope.safety.limits import Limits
 from tests.formats.reading import read, written
@@ -87,13 +88,13 @@ def test_labels_are_found_beside_the_runs_and_nowhere_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "failure_labels.json").write_bytes(written([LABELLED, 3]))
-    found = load_labels(str(tmp_path / "runs.json"), LIMITS)
+    found = load_labels_beside(str(tmp_path / "runs.json"), LIMITS)
     assert found is not None
     assert list(found.by_task) == ["11"]
-    assert load_labels(str(tmp_path / "failure_labels.json"), LIMITS) is None
-    assert load_labels(str(tmp_path / "deeper" / "runs.json"), LIMITS) is None
+    assert load_labels_beside(str(tmp_path / "failure_labels.json"), LIMITS) is None
+    assert load_labels_beside(str(tmp_path / "deeper" / "runs.json"), LIMITS) is None
     monkeypatch.chdir(tmp_path)
-    assert load_labels("-", LIMITS) is None
+    assert load_labels_beside("-", LIMITS) is None
 
 
 def test_importing_a_folder_joins_labels_and_runs_and_counts_those_without_a_run(
@@ -128,7 +129,7 @@ def test_fourteen_of_fifteen_labelled_runs_are_there_and_seventeen_failures_with
     shared: Path,
 ) -> None:
     path = shared / "agentrx-retail" / "runs.json"
-    labels = load_labels(str(path), LIMITS)
+    labels = load_labels_beside(str(path), LIMITS)
     assert labels is not None
     with path.open("rb") as file:
         runs = [

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from subprocess import run
 
 import pytest
 
 from stepscope import registry
 from stepscope.errors import TraceError
-from stepscope.formats.opening import choose_format
+from stepscope.formats import opening
+from stepscope.formats.opening import HEAD_BYTES, MARGIN, SURE, choose_format, likely_formats
 from stepscope.model import Quarantined, Stream, Trajectory
 
 
@@ -50,7 +54,34 @@ def test_the_surest_format_is_taken_and_near_ties_name_both(
         assert str(refused.value) == expected
 
 
-def test_every_installed_format_is_asked() -> None:
-    assert {"ours", "ours_parquet", "tau_bench"} <= {
-        each.name for each in registry.installed_formats()
-    }
+ROOT = Path(__file__).parents[2]
+TRACES = sorted(
+    path
+    for folder in ("examples", "tests/data", "tests/formats/data")
+    for path in (ROOT / folder).rglob("*")
+    if path.is_file()
+)
+
+
+@pytest.mark.parametrize("path", TRACES, ids=[str(path.relative_to(ROOT)) for path in TRACES])
+def test_the_table_of_signatures_hides_no_format_that_is_sure(path: Path) -> None:
+    whole = path.read_bytes()[:HEAD_BYTES]
+    for head in (whole, whole[:3000], whole[:700]):
+        near = {f.name for f in registry.installed_formats() if f.sniff(head) >= SURE - MARGIN}
+        assert near <= {each.name for each in likely_formats(head)}
+
+
+def test_a_format_without_a_signature_is_always_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(opening._SIGNATURES, "otlp")
+    assert [each.name for each in likely_formats(b'{"spam": 1}')] == ["otlp"]
+
+
+def test_only_the_readers_that_may_be_sure_are_loaded() -> None:
+    head = '[{"task_id": 1, "reward": 1, "traj": []}]'
+    script = (
+        "import sys; from stepscope.formats.opening import likely_formats; "
+        f"print([each.name for each in likely_formats({head!r}.encode())], "
+        "'stepscope.formats.chat.responses' in sys.modules)"
+    )
+    said = run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert said == "['tau_bench'] False\n"

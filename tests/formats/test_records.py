@@ -16,7 +16,6 @@ from stepscope.formats.records import (
     RawRecord,
     split_plain_array,
     split_records,
-    whole_record,
 )
 from stepscope.model import Quarantined, Stream
 from stepscope.safety.limits import Limits
@@ -138,14 +137,6 @@ def test_what_is_beyond_the_limit_is_not_taken_for_blank() -> None:
 
 def test_arrays_on_lines_are_told_however_far_the_second_is() -> None:
     assert good(b"[[1]]\n" + b" " * 2_000_000 + b"\n[[2]]\n") == [b"[[1]]", b"[[2]]"]
-
-
-def test_a_whole_file_is_one_record_whatever_its_brackets() -> None:
-    data = b'[{"a": 1}]\n[2]'
-    assert whole_record(Stream(io.BytesIO(data), "f")) == (0, data)
-    large = whole_record(Stream(io.BytesIO(b"[" * 500_000), "f", Limits(line_bytes=100)))
-    assert isinstance(large, Quarantined)
-    assert len(large.raw) == 100
 
 
 class Endless(io.RawIOBase):

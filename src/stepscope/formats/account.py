@@ -6,42 +6,31 @@ from collections.abc import Iterable
 
 import msgspec
 
-from stepscope.model import Quarantined, Step, Trajectory
+from stepscope.model import Quarantined, Trajectory
 from stepscope.safety.json import REPAIR_CODES
 from stepscope.safety.redact import scrub_message
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came out of one file.
+    """What came out of one file."""
 
-    Attributes:
-        uri: the file, or archive and member.
-        format: the format that read it; None where none did.
-        runs: trajectories read.
-        steps: steps in them.
-        calls: tool calls in them.
-        scores: step scores in them.
-        repaired: code of a repair -> records or runs that it was made in.
-        flagged: code of any other warning -> how often it was given.
-        quarantined: records that could not be read.
-        kept_in_extra: key that has no field of its own -> how often it was kept in `extra`; keys of
-            steps, calls and results are prefixed `step.`, `call.`, `result.`.
-        withheld: what the source itself kept back, by what it is -> how often.
-        problem: why nothing, or not all, was read.
-    """
-
-    uri: str
-    format: str | None = None
-    runs: int = 0
-    steps: int = 0
-    calls: int = 0
-    scores: int = 0
+    uri: str  # the file, or archive and member
+    format: str | None = None  # the format that read it; None where none did
+    runs: int = 0  # trajectories read
+    steps: int = 0  # steps in them
+    calls: int = 0  # tool calls in them
+    scores: int = 0  # step scores in them
+    # code of a repair -> records or runs that it was made in
     repaired: dict[str, int] = msgspec.field(default_factory=dict)
+    # code of any other warning -> how often it was given
     flagged: dict[str, int] = msgspec.field(default_factory=dict)
-    quarantined: int = 0
+    quarantined: int = 0  # records that could not be read
+    # key that has no field of its own -> how often it was kept in `extra`; keys of steps, calls and
+    # results are prefixed `step.`, `call.`, `result.`
     kept_in_extra: dict[str, int] = msgspec.field(default_factory=dict)
+    # what the source itself kept back, by what it is -> how often
     withheld: dict[str, int] = msgspec.field(default_factory=dict)
-    problem: str | None = None
+    problem: str | None = None  # why nothing, or not all, was read
 
     @property
     def unread(self) -> int:
@@ -112,25 +101,18 @@ class Counts(msgspec.Struct, array_like=True):
         for step in found.steps:
             if step.extra is not None:
                 _count_each(self.extra, step.extra, "step.")
-            if step.calls or step.results:
-                self._add_exchanges(step)
-
-    def _add_exchanges(self, step: Step) -> None:
-        self.calls += len(step.calls)
-        for call in step.calls:
-            if call.extra is not None:
-                _count_each(self.extra, call.extra, "call.")
-        for result in step.results:
-            if result.extra is not None:
-                _count_each(self.extra, result.extra, "result.")
+            self.calls += len(step.calls)
+            for call in step.calls:
+                if call.extra is not None:
+                    _count_each(self.extra, call.extra, "call.")
+            for result in step.results:
+                if result.extra is not None:
+                    _count_each(self.extra, result.extra, "result.")
 
     def merge(self, other: Counts) -> None:
         """Add what came out of another part."""
-        self.runs += other.runs
-        self.steps += other.steps
-        self.calls += other.calls
-        self.scores += other.scores
-        self.quarantined += other.quarantined
+        for name in ("runs", "steps", "calls", "scores", "quarantined"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         for mine, theirs in ((self.warned, other.warned), (self.extra, other.extra)):
             for key, n in theirs.items():
                 _count(mine, key, n)

@@ -22,35 +22,27 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.chat.anthropic import blocks_actor, blocks_kind, message_extra, parse_blocks
+from stepscope.formats.chat.anthropic import blocks_actor, message_extra, parse_blocks
 from stepscope.formats.fields import (
     anthropic_usage,
     parse_time,
     rest,
+    step_kind,
     text_at,
     time_bounds,
     total_usage,
 )
 from stepscope.formats.finish import Ordinals, finish
-from stepscope.formats.format import (
-    DecodedRecord,
-    FileFormat,
-    attempt,
-    decode_records,
-    quarantine_record,
-)
+from stepscope.formats.format import DecodedRecord, FileFormat, attempt, parse_records
 from stepscope.formats.opening import Opening
 from stepscope.model import (
     Actor,
     Json,
-    Part,
     Quarantined,
     Source,
     Step,
     Stream,
-    ToolResult,
     Trajectory,
-    Usage,
     Warn,
 )
 from stepscope.safety.json import Repair
@@ -169,15 +161,8 @@ def find_abandoned(lines: list[ClaudeLine]) -> set[int]:
         beside = line.message_id in messages or bool(answered and answered <= calls)
         if line.uuid is None or beside or line.is_compaction:
             lived.add(at)
-    return {at for at in spoken if at not in lived and not _before_path(lines, at, path)}
-
-
-def _before_path(lines: list[ClaudeLine], at: int, path: list[int]) -> bool:
-    """Whether a line is older than a path that starts with no parent to be found.
-
-    A compaction or a cut file begins a new root; what came before it was lived through.
-    """
-    return at < path[-1]
+    # A compaction or a cut file begins a new root; what came before it was lived through.
+    return {at for at in spoken if at not in lived and at >= path[-1]}
 
 
 def _path_to_root(lines: list[ClaudeLine], last: int) -> list[int]:
@@ -205,37 +190,28 @@ def graph_warnings(
     lines: list[ClaudeLine], step_of_line: list[int], off_path: set[int]
 ) -> list[Warn]:
     """Return a warning for every rewound line, missing parent and cycle."""
-    uuids = {line.uuid for line in lines if line.uuid is not None}
+    at_uuid = _first_of_uuid(lines)
     warnings = []
     for at, line in enumerate(lines):
         step = step_of_line[at]
         if at in off_path:
             warnings.append(Warn("rewound", "the user went back before this step", step))
-        if line.speaks and line.parent is not None and line.parent not in uuids:
+        if line.speaks and line.parent is not None and line.parent not in at_uuid:
             reason = f"its parent {line.parent!r} is not in the file"
             warnings.append(Warn("orphan_parent", reason, step))
-    warnings += [
-        Warn("parent_cycle", "its parents lead back to itself", step_of_line[at])
-        for at in _cycle_lines(lines)
-    ]
-    return warnings
-
-
-def _cycle_lines(lines: list[ClaudeLine]) -> list[int]:
-    """Return one line of every cycle, in linear time."""
-    at_uuid = _first_of_uuid(lines)
+    # In linear time: no line is walked through twice.
     done: set[int] = set()
-    closing = []
     for start in range(len(lines)):
         walked: set[int] = set()
-        at: int | None = start
-        while at is not None and at not in done and at not in walked:
-            walked.add(at)
-            at = at_uuid.get(lines[at].parent or "")
-        if at is not None and at in walked:
-            closing.append(at)
+        above: int | None = start
+        while above is not None and above not in done and above not in walked:
+            walked.add(above)
+            above = at_uuid.get(lines[above].parent or "")
+        if above is not None and above in walked:
+            reason = "its parents lead back to itself"
+            warnings.append(Warn("parent_cycle", reason, step_of_line[above]))
         done |= walked
-    return closing
+    return warnings
 
 
 _ACTORS: dict[str, Actor] = {"system": "system", "assistant": "agent", "user": "user"}
@@ -324,7 +300,6 @@ def _line_step(line: ClaudeLine, index: int, constants: dict[str, Json], limits:
     message = line.message or {}
     content = message.get("content", line.content)
     blocks = parse_blocks(content, index, limits)
-    model, reason = message.get("model"), message.get("stop_reason")
     start = parse_time(line.timestamp)
     extra = {**line.extra(), **(message_extra(message) or {})}
     extra |= {k: v for k, v in line.raw.items() if k in CONSTANT_KEYS and v != constants[k]}
@@ -332,43 +307,37 @@ def _line_step(line: ClaudeLine, index: int, constants: dict[str, Json], limits:
         extra["message_id"] = line.message_id
     if line.timestamp is not None and start is None:
         extra["timestamp"] = line.timestamp
-    results = _add_structured(blocks.results, line)
-    if line.toolUseResult is not None and len(results) != 1:
+    results = blocks.results
+    if line.toolUseResult is not None and len(results) == 1:
+        # What the tool told Claude Code itself: stdout, stderr, patches.
+        results = (msgspec.structs.replace(results[0], structured=line.toolUseResult),)
+    elif line.toolUseResult is not None:
         extra["toolUseResult"] = line.toolUseResult
     return Step(
         index=index,
         actor=blocks_actor(_ACTORS.get(line.type, "user"), blocks),
-        kind="compaction" if line.is_compaction else blocks_kind(blocks),
+        kind="compaction" if line.is_compaction else step_kind(blocks.calls, results),
         parts=blocks.parts,
         calls=blocks.calls,
         results=results,
-        model=model if isinstance(model, str) else None,
+        model=text_at(message, "model"),
         usage=anthropic_usage(message.get("usage")),
         start=start,
-        finish_reason=reason if isinstance(reason, str) else None,
+        finish_reason=text_at(message, "stop_reason"),
         id=line.uuid,
         sidechain=line.side,
         extra=extra or None,
     )
 
 
-def _add_structured(results: tuple[ToolResult, ...], line: ClaudeLine) -> tuple[ToolResult, ...]:
-    """Return the results with what the tool told Claude Code itself (stdout, stderr, patches)."""
-    if line.toolUseResult is None or len(results) != 1:
-        return results
-    return (msgspec.structs.replace(results[0], structured=line.toolUseResult),)
-
-
 def _merge_lines(step: Step, more: Step) -> Step:
     """Return two lines of one API message as one step; the first line names it."""
-    parts: tuple[Part, ...] = (*step.parts, *more.parts)
     calls = (*step.calls, *more.calls)
-    told = more.extra or {}
-    extra = {**told, **(step.extra or {})}
+    extra = {**(more.extra or {}), **(step.extra or {})}
     extra["more_lines"] = [*extra.get("more_lines", []), more.id]
     return msgspec.structs.replace(
         step,
-        parts=parts,
+        parts=(*step.parts, *more.parts),
         calls=calls,
         results=(*step.results, *more.results),
         kind="call" if calls else step.kind,
@@ -393,16 +362,19 @@ class ClaudeThread(NamedTuple):
 
 
 class ClaudeSession:
-    """Collects the lines of one session in file order."""
+    """Collects the lines of one session in file order; `first` is the record of its first line."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, first: DecodedRecord) -> None:
         self.name = name
+        self.first = first
+        self.repairs: list[Repair] = []
         self._lines: list[ClaudeLine] = []
         self._lost: list[int] = []
 
-    def add(self, line: ClaudeLine) -> None:
+    def add(self, line: ClaudeLine, record: DecodedRecord) -> None:
         """Take the next line."""
         self._lines.append(line)
+        self.repairs += record.repairs
 
     @property
     def is_quiet(self) -> bool:
@@ -447,45 +419,54 @@ class ClaudeSession:
 
 def draft_thread(session: ClaudeSession, thread: ClaudeThread, at: DecodedRecord) -> Trajectory:
     """Return one thread as a run without its id."""
-    off_path = find_abandoned(thread.lines) - find_replays(thread.lines)
-    told = thread_steps(thread.lines, _find_constants(thread.lines), off_path, at.limits)
-    start, end = time_bounds(told.steps)
+    lines = thread.lines
+    off_path = find_abandoned(lines) - find_replays(lines)
+    constants = _find_constants(lines)
+    steps, step_of_line = thread_steps(lines, constants, off_path, at.limits)
+    start, end = time_bounds(steps)
     run_id = session.name or None
     if thread.agent is not None:
         run_id = f"{session.name}/{thread.agent}"
-    result = _find_result_line(thread.lines)
-    versions = [line.raw["version"] for line in thread.lines if _is_text(line, "version")]
+    # The closing line that `--output-format stream-json` writes.
+    result = next((line.raw for line in reversed(lines) if line.type == "result"), {})
+    cost = result.get("total_cost_usd")
+    version = next(
+        (v for line in reversed(lines) if (v := text_at(line.raw, "version")) is not None), None
+    )
+    told = [line.toolUseResult for line in lines if isinstance(line.toolUseResult, dict)]
+    agents = dict.fromkeys([text_at(result, "agentId") for result in told])
+    last = (step_of_line or [0])[-1]
+    reason = "a line that stood here could not be read"
+    lost = [step_of_line[gap] if gap < len(step_of_line) else last for gap in thread.lost]
+    unspoken = [
+        {"at": step, "line": line.raw}
+        for line, step in zip(lines, step_of_line, strict=True)
+        if not line.speaks
+    ]
+    extra = {**constants, **({"lines": unspoken} if unspoken else {})}
     return Trajectory(
         id="",
         name="" if run_id is None else f"{NAME}/{run_id}",
-        steps=told.steps,
+        steps=steps,
         source=Source(
-            format=NAME,
-            format_version=versions[-1] if versions else None,
-            uri=at.uri,
-            offset=at.offset,
-            run_id=run_id,
+            format=NAME, format_version=version, uri=at.uri, offset=at.offset, run_id=run_id
         ),
         workflow=NAME,
         agent=AGENT,
-        agent_version=versions[-1] if versions else None,
-        termination=result.get("subtype") if isinstance(result.get("subtype"), str) else None,
-        usage=_session_usage(result, told.steps),
-        cost_usd=_session_cost(result),
+        agent_version=version,
+        termination=text_at(result, "subtype"),
+        usage=anthropic_usage(result.get("usage")) or total_usage(steps),
+        cost_usd=float(cost) if type(cost) is int or type(cost) is float else None,
         start=start,
         end=end,
         parent=None if thread.agent is None else f"{NAME}:{session.name}",
-        children=_subagent_links(session, thread),
+        children=tuple([f"{NAME}:{session.name}/{agent}" for agent in agents if agent is not None]),
         warnings=(
-            *graph_warnings(thread.lines, told.step_of_line, off_path),
-            *_lost_warnings(thread, told.step_of_line),
+            *graph_warnings(lines, step_of_line, off_path),
+            *[Warn("record_quarantined", reason, step) for step in lost],
         ),
-        extra=_session_extra(thread.lines, told.step_of_line),
+        extra=extra or None,
     )
-
-
-def _is_text(line: ClaudeLine, key: str) -> bool:
-    return isinstance(line.raw.get(key), str)
 
 
 def _find_constants(lines: list[ClaudeLine]) -> dict[str, Json]:
@@ -498,54 +479,6 @@ def _find_constants(lines: list[ClaudeLine]) -> dict[str, Json]:
     return found
 
 
-def _find_result_line(lines: list[ClaudeLine]) -> dict[str, Json]:
-    """Return the closing line that `--output-format stream-json` writes, empty without one."""
-    return next((line.raw for line in reversed(lines) if line.type == "result"), {})
-
-
-def _session_usage(result: dict[str, Json], steps: tuple[Step, ...]) -> Usage | None:
-    return anthropic_usage(result.get("usage")) or total_usage(steps)
-
-
-def _session_cost(result: dict[str, Json]) -> float | None:
-    cost = result.get("total_cost_usd")
-    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None
-
-
-def _subagent_links(session: ClaudeSession, thread: ClaudeThread) -> tuple[str, ...]:
-    """Return links to the subagents that results of this thread name."""
-    links: dict[str, None] = {}
-    for line in thread.lines:
-        told = line.toolUseResult
-        if isinstance(told, dict) and isinstance(told.get("agentId"), str):
-            links[f"{NAME}:{session.name}/{told['agentId']}"] = None
-    return tuple(links)
-
-
-def _lost_warnings(thread: ClaudeThread, step_of_line: list[int]) -> list[Warn]:
-    reason = "a line that stood here could not be read"
-    return [
-        Warn("record_quarantined", reason, _step_at(step_of_line, lost)) for lost in thread.lost
-    ]
-
-
-def _step_at(step_of_line: list[int], line: int) -> int:
-    return step_of_line[line] if line < len(step_of_line) else (step_of_line or [0])[-1]
-
-
-def _session_extra(lines: list[ClaudeLine], step_of_line: list[int]) -> dict[str, Json] | None:
-    """Return what the run's lines say once, and the lines that are no steps, where they stood."""
-    extra = _find_constants(lines)
-    raw = [
-        {"at": step, "line": line.raw}
-        for line, step in zip(lines, step_of_line, strict=True)
-        if not line.speaks
-    ]
-    if raw:
-        extra["lines"] = raw
-    return extra or None
-
-
 def _likeness(opening: Opening) -> float:
     scores = [_line_likeness(record) for record in opening.records if isinstance(record, dict)]
     return max(scores, default=0.0)
@@ -554,66 +487,34 @@ def _likeness(opening: Opening) -> float:
 def _line_likeness(record: dict[str, Json]) -> float:
     kind, message = text_at(record, "type"), record.get("message")
     session = isinstance(record.get("sessionId", record.get("session_id")), str)
-    if kind in {"user", "assistant"} and isinstance(message, dict) and "role" in message:
+    if kind in SPOKEN_TYPES and isinstance(message, dict) and "role" in message:
         return 1.0 if session else 0.6
-    known = {"system", "summary", "file-history-snapshot", "permission-mode", "queue-operation"}
-    if kind in known and (session or "leafUuid" in record or "snapshot" in record):
-        return 0.7
-    return 0.0
+    known = session or "leafUuid" in record or "snapshot" in record
+    return 0.7 if known and (kind in _NOTE_TYPES or kind == "system") else 0.0
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     """Read a file, which may hold the lines of several sessions; each is a run."""
     sessions: dict[str, ClaudeSession] = {}
-    first: dict[str, DecodedRecord] = {}
-    repairs: dict[str, list[Repair]] = {}
-    latest: str | None = None
-    lost = 0
-    for record in decode_records(stream):
-        if isinstance(record, Quarantined):
-            lost += 1
-            _note_lost_line(sessions, latest)
-            yield record
+    latest = ""
+    for item in parse_records(stream, parse_line):
+        if isinstance(item, Quarantined):
+            if latest in sessions:
+                sessions[latest].lose()
+            yield item
             continue
-        try:
-            line = parse_line(record.value)
-        except (TraceError, msgspec.ValidationError) as e:
-            _note_lost_line(sessions, latest)
-            yield quarantine_record(record, e)
-            continue
+        record, line = item
         # Lines without a session of their own (summaries) belong to the one around them.
-        latest = line.session or latest or ""
-        if latest not in sessions:
-            sessions[latest] = ClaudeSession(latest)
-            first[latest] = record
-        sessions[latest].add(line)
-        repairs.setdefault(latest, []).extend(record.repairs)
-    yield from _finish_sessions(_join_early_lines(sessions), first, repairs)
-
-
-def _note_lost_line(sessions: dict[str, ClaudeSession], latest: str | None) -> None:
-    if latest is not None and latest in sessions:
-        sessions[latest].lose()
-
-
-def _join_early_lines(sessions: dict[str, ClaudeSession]) -> dict[str, ClaudeSession]:
-    """Give lines that stood before the first session's to that session."""
+        latest = line.session or latest
+        sessions.setdefault(latest, ClaudeSession(latest, record)).add(line, record)
     early = sessions.get("")
-    if early is None or len(sessions) == 1:
-        return sessions
-    following = next(session for name, session in sessions.items() if name)
-    following.prepend(early)
-    return {name: session for name, session in sessions.items() if name}
-
-
-def _finish_sessions(
-    sessions: dict[str, ClaudeSession],
-    first: dict[str, DecodedRecord],
-    repairs: dict[str, list[Repair]],
-) -> Iterator[Trajectory | Quarantined]:
+    if early is not None and len(sessions) > 1:
+        # Lines that stood before the first session's belong to it.
+        del sessions[""]
+        next(iter(sessions.values())).prepend(early)
     ordinals = Ordinals()
-    for name, session in sessions.items():
-        start = first[name]._replace(repairs=tuple(repairs.get(name, ())))
+    for session in sessions.values():
+        start = session.first._replace(repairs=tuple(session.repairs))
         yield from attempt(start, partial(_read_session, session, ordinals))
 
 
@@ -626,13 +527,13 @@ def _read_session(
         TraceError: nothing in it is of Claude Code.
     """
     main, *others = session.threads()
-    run = _finish_thread(draft_thread(session, main, at), at, ordinals)
-    at = at._replace(repairs=()) if run is not None else at
-    drafts = [draft_thread(session, other, at) for other in others]
+    draft = draft_thread(session, main, at)
+    run = finish(draft, ordinals, limits=at.limits, repairs=at.repairs) if draft.steps else None
+    drafts = [draft for other in others if (draft := draft_thread(session, other, at)).steps]
     if run is not None:
+        at = at._replace(repairs=())
         drafts = [msgspec.structs.replace(draft, parent=run.id) for draft in drafts]
-    finished = [_finish_thread(draft, at, ordinals) for draft in drafts]
-    children = [child for child in finished if child is not None]
+    children = [finish(d, ordinals, limits=at.limits, repairs=at.repairs) for d in drafts]
     if run is None and not children and not session.is_quiet:
         raise TraceError("no line of it is a message, and some are no notes beside a session")
     if run is None:
@@ -641,13 +542,6 @@ def _read_session(
     away = [link for link in run.children if link.partition(":")[2] not in here]
     run = msgspec.structs.replace(run, children=(*[child.id for child in children], *away))
     return (run, *children)
-
-
-def _finish_thread(draft: Trajectory, at: DecodedRecord, ordinals: Ordinals) -> Trajectory | None:
-    """Return the run, None where the session says nothing at all."""
-    if not draft.steps:
-        return None
-    return finish(draft, ordinals, limits=at.limits, repairs=at.repairs)
 
 
 FORMAT = FileFormat(NAME, _likeness, _read)

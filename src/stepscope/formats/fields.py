@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -20,7 +21,20 @@ from typing import Annotated
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.model import Instant, Json, Part, PartKind, Step, ToolCall, ToolDef, Usage
+from stepscope.model import (
+    Instant,
+    Json,
+    Part,
+    PartKind,
+    Step,
+    StepKind,
+    SubGoal,
+    ToolCall,
+    ToolDef,
+    ToolResult,
+    Usage,
+)
+from stepscope.model.effects import infer_effect
 from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits
 
@@ -69,10 +83,48 @@ def parse_call(
     return ToolCall(name, value, call_id, arguments, extra=extra)
 
 
+def object_at(record: Json, key: str) -> dict[str, Json]:
+    """Return the object under a key of an object, an empty one where there is none."""
+    value = record.get(key) if isinstance(record, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def parts_text(parts: Iterable[Part]) -> str:
+    """Return the texts of parts, a line each."""
+    return "\n".join([part.text for part in parts if part.text is not None])
+
+
+def step_kind(calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> StepKind:
+    """Return what kind of step makes these calls or holds these results."""
+    return "call" if calls else "result" if results else "message"
+
+
+def merge_extra(*extras: dict[str, Json] | None) -> dict[str, Json] | None:
+    """Return what several extras say, of a key the last; None where they say nothing."""
+    return {key: value for extra in extras for key, value in (extra or {}).items()} or None
+
+
 def text_at(record: dict[str, Json], key: str) -> str | None:
     """Return the text under a key, None where there is none, or something else than text."""
     value = record.get(key)
     return value if isinstance(value, str) else None
+
+
+def sub_goals(actions: Iterable[tuple[str, dict[str, Json]]]) -> tuple[SubGoal, ...]:
+    """Return a sub-goal for every action that writes; one of a name used before bears its number.
+
+    Args:
+        actions: the tool of each, and the arguments that are compared.
+    """
+    used: Counter[str] = Counter()
+    goals = []
+    for name, arguments in actions:
+        if infer_effect(name) == "write":
+            used[name] += 1
+            goals.append(
+                SubGoal(name if used[name] == 1 else f"{name} {used[name]}", name, arguments)
+            )
+    return tuple(goals)
 
 
 def rest(record: dict[str, Json], known: frozenset[str]) -> dict[str, Json] | None:

@@ -48,7 +48,7 @@ ZSTD_METHOD = 93
 ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, ZSTD_METHOD}
 ZSTD_MISSING = "packed by zstd; reading it needs a package: pip install 'stepscope[zstd]'"
 
-_MEMBER_HEADER_BYTES = 30
+_LOCAL_HEADER_BYTES = 30
 _LENGTHS_AT = 26
 
 
@@ -86,34 +86,45 @@ def open_member(archive: zipfile.ZipFile, file: BinaryIO, entry: zipfile.ZipInfo
     return cast(BinaryIO, io.BufferedReader(_UnpackedMember(packed, entry, library)))
 
 
-class _PackedMember(io.RawIOBase):
-    """The bytes of a member as they stand in the archive."""
+class _Reader(io.RawIOBase):
+    """A file whose next bytes `following` gives: at most so many, none at its end."""
 
-    def __init__(self, file: BinaryIO, entry: zipfile.ZipInfo) -> None:
-        super().__init__()
-        file.seek(entry.header_offset)
-        head = file.read(_MEMBER_HEADER_BYTES)
-        if len(head) < _MEMBER_HEADER_BYTES:
-            raise zipfile.BadZipFile("a member without its header")
-        name, extra = struct.unpack_from("<HH", head, _LENGTHS_AT)
-        self._file = file
-        self._at = entry.header_offset + _MEMBER_HEADER_BYTES + name + extra
-        self._left = entry.compress_size
+    def following(self, size: int) -> bytes:
+        raise NotImplementedError
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: object) -> int:
         room = memoryview(cast(bytearray, buffer)).cast("B")
-        self._file.seek(self._at)
-        part = self._file.read(min(len(room), self._left))
-        self._at += len(part)
-        self._left -= len(part)
+        part = self.following(len(room))
         room[: len(part)] = part
         return len(part)
 
 
-class _UnpackedMember(io.RawIOBase):
+class _PackedMember(_Reader):
+    """The bytes of a member as they stand in the archive."""
+
+    def __init__(self, file: BinaryIO, entry: zipfile.ZipInfo) -> None:
+        super().__init__()
+        file.seek(entry.header_offset)
+        head = file.read(_LOCAL_HEADER_BYTES)
+        if len(head) < _LOCAL_HEADER_BYTES:
+            raise zipfile.BadZipFile("a member without its header")
+        name, extra = struct.unpack_from("<HH", head, _LENGTHS_AT)
+        self._file = file
+        self._at = entry.header_offset + _LOCAL_HEADER_BYTES + name + extra
+        self._left = entry.compress_size
+
+    def following(self, size: int) -> bytes:
+        self._file.seek(self._at)
+        part = self._file.read(min(size, self._left))
+        self._at += len(part)
+        self._left -= len(part)
+        return part
+
+
+class _UnpackedMember(_Reader):
     """A member being unpacked: as many bytes as it declares, then its checksum is compared."""
 
     def __init__(self, packed: BinaryIO, entry: zipfile.ZipInfo, library: _Zstd) -> None:
@@ -124,23 +135,18 @@ class _UnpackedMember(io.RawIOBase):
         self._expected = entry.CRC
         self._crc = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        room = memoryview(cast(bytearray, buffer)).cast("B")
+    def following(self, size: int) -> bytes:
         if not self._left:
-            return 0
+            return b""
         try:
-            part = self._frames.read(min(len(room), self._left))
+            part = self._frames.read(min(size, self._left))
         except (self._error, EOFError) as e:
             raise zipfile.BadZipFile(f"its zstd data is damaged: {e}") from e
         self._left -= len(part)
         self._crc = zlib.crc32(part, self._crc)
         if not part or (not self._left and self._crc != self._expected):
             raise zipfile.BadZipFile("unpacks to something else than it declares")
-        room[: len(part)] = part
-        return len(part)
+        return part
 
 
 # Present on POSIX only; elsewhere there are no FIFOs to wait for.
@@ -191,7 +197,10 @@ def open_paths(paths: Sequence[str]) -> Iterator[OpenedFile | RefusedFile]:
         if glob.has_magic(path) and not os.path.lexists(path):
             yield from _open_each(_match_glob(path), named=False)
         elif os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises on a name that is too long
-            yield from _open_folder(path)
+            files = _walk_folder(path)
+            if not files:
+                raise UsageError(f"{visible_line(path)}: a folder without files")
+            yield from _open_each(files, named=False)
         else:
             yield from _open_each([path], named=True)
 
@@ -209,13 +218,6 @@ def _match_glob(pattern: str) -> list[str]:
         elif "**" not in pattern:
             files += _walk_folder(path)
     return list(dict.fromkeys(files))
-
-
-def _open_folder(path: str) -> Iterator[OpenedFile | RefusedFile]:
-    files = _walk_folder(path)
-    if not files:
-        raise UsageError(f"{visible_line(path)}: a folder without files")
-    yield from _open_each(files, named=False)
 
 
 def _walk_folder(top: str) -> list[str]:
@@ -236,7 +238,8 @@ def _open_each(paths: list[str], *, named: bool) -> Iterator[OpenedFile | Refuse
         try:
             mode = Path(path).stat().st_mode
             if not stat.S_ISREG(mode):
-                yield RefusedFile(uri, f"not a file but {_file_kind(mode)}", named)
+                kind = next((kind for test, kind in _FILE_KINDS if test(mode)), "something else")
+                yield RefusedFile(uri, f"not a file but {kind}", named)
                 continue
             handle = os.open(path, _OPEN_FLAGS)
         except OSError as e:
@@ -250,18 +253,10 @@ def _open_each(paths: list[str], *, named: bool) -> Iterator[OpenedFile | Refuse
                 yield RefusedFile(uri, "changed while it was opened", named)
 
 
-def _file_kind(mode: int) -> str:
-    for test, kind in _FILE_KINDS:
-        if test(mode):
-            return kind
-    return "something else"
-
-
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 # What reading a damaged member raises, in zlib, in zipfile and below them.
 DAMAGE_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError)
 
-_LOCAL_HEADER_BYTES = 30
 _CENTRAL_SIGNATURE = b"PK\x01\x02"
 _END_SIGNATURE, _END64_SIGNATURE = b"PK\x05\x06", b"PK\x06\x06"
 _END_BYTES, _LOCATOR64_BYTES, _END64_BYTES = 22, 20, 56
@@ -323,7 +318,18 @@ def open_archive(file: BinaryIO, uri: str, limits: Limits) -> Iterator[Archive]:
         raise TraceError(f"{uri}: a zip that cannot be read: {e}") from e
     with archive:
         found = Archive(file, uri, archive)
-        _refuse_bomb(found.entries, uri, limits)
+        total = sum(entry.file_size for entry in found.entries)
+        packed = sum(entry.compress_size for entry in found.entries)
+        if total > limits.zip_total_bytes:
+            raise LimitError(
+                f"{uri}: {total} bytes when unpacked; limits.zip_total_bytes is "
+                f"{limits.zip_total_bytes}"
+            )
+        if total > limits.zip_ratio_floor_bytes and total > packed * limits.zip_ratio:
+            raise LimitError(
+                f"{uri}: unpacks to {total / max(1, packed):.0f} times its size; limits.zip_ratio "
+                f"is {limits.zip_ratio:g}"
+            )
         _refuse_ambiguous(found.entries, uri, archive.start_dir)
         yield found
 
@@ -353,21 +359,6 @@ def _refuse_many(file: BinaryIO, uri: str, limits: Limits) -> None:
             f"{uri}: {found} members or more; limits.zip_members is {limits.zip_members}"
         )
     file.seek(0)
-
-
-def _refuse_bomb(entries: list[zipfile.ZipInfo], uri: str, limits: Limits) -> None:
-    total = sum(entry.file_size for entry in entries)
-    packed = sum(entry.compress_size for entry in entries)
-    if total > limits.zip_total_bytes:
-        raise LimitError(
-            f"{uri}: {total} bytes when unpacked; limits.zip_total_bytes is "
-            f"{limits.zip_total_bytes}"
-        )
-    if total > limits.zip_ratio_floor_bytes and total > packed * limits.zip_ratio:
-        raise LimitError(
-            f"{uri}: unpacks to {total / max(1, packed):.0f} times its size; limits.zip_ratio is "
-            f"{limits.zip_ratio:g}"
-        )
 
 
 def _refuse_ambiguous(entries: list[zipfile.ZipInfo], uri: str, directory_at: int) -> None:
@@ -443,11 +434,8 @@ def parquet_footer(head: bytes) -> bytes:
     b'foot'
     """
     end = head[-len(PARQUET_MAGIC) - _LENGTH_BYTES :]
-    if not (
-        head.startswith(PARQUET_MAGIC)
-        and end.endswith(PARQUET_MAGIC)
-        and len(head) > len(PARQUET_MAGIC) + len(end)
-    ):
+    whole = len(head) > len(PARQUET_MAGIC) + len(end) and end.endswith(PARQUET_MAGIC)
+    if not whole or not head.startswith(PARQUET_MAGIC):
         return b""
     start = len(head) - len(end) - int.from_bytes(end[:_LENGTH_BYTES], "little")
     return head[start : -len(end)] if start >= len(PARQUET_MAGIC) else b""
@@ -511,20 +499,14 @@ def rewind(file: BinaryIO, head: bytes) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(_RejoinedFile(head, file)))
 
 
-class _RejoinedFile(io.RawIOBase):
+class _RejoinedFile(_Reader):
     """A file that cannot be wound back, with what was already read of it in front."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         super().__init__()
-        self._head = memoryview(head)
+        self._head = head
         self._rest = rest
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        room = memoryview(cast(bytearray, buffer)).cast("B")
-        part = self._head[: len(room)] or self._rest.read(len(room))
-        self._head = self._head[len(part) :]
-        room[: len(part)] = part
-        return len(part)
+    def following(self, size: int) -> bytes:
+        part, self._head = self._head[:size], self._head[size:]
+        return part or self._rest.read(size)

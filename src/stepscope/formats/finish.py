@@ -63,7 +63,10 @@ def finish(
             f"{draft.source.uri}: a run of {len(steps)} steps; the limit is {limits.steps} "
             "(`limits.steps` in stepscope.toml)"
         )
-    content = sha256(_encode_steps(draft))
+    try:
+        content = sha256(_canonical(steps))
+    except (UnicodeEncodeError, RecursionError, OverflowError) as e:
+        raise TraceError(f"{draft.source.uri}: the steps cannot be written as JSON ({e})") from e
     source = draft.source
     if source.run_id is not None:
         content.update(_canonical(("run", source.run_id)))
@@ -76,18 +79,9 @@ def finish(
         if ordinal:
             source = msgspec.structs.replace(source, ordinal=ordinal)
     warnings = (*draft.warnings, *(Warn(*repair) for repair in repairs), *find_oddities(steps))
-    name = draft.name
     identity = content.hexdigest()[:_ID_DIGITS]
-    return msgspec.structs.replace(
-        draft, id=identity, name=name or identity[:12], source=source, warnings=warnings
-    )
-
-
-def _encode_steps(draft: Trajectory) -> bytes:
-    try:
-        return _canonical(draft.steps)
-    except (UnicodeEncodeError, RecursionError, OverflowError) as e:
-        raise TraceError(f"{draft.source.uri}: the steps cannot be written as JSON ({e})") from e
+    name = draft.name or identity[:12]
+    return msgspec.structs.replace(draft, id=identity, name=name, source=source, warnings=warnings)
 
 
 def find_oddities(steps: tuple[Step, ...]) -> list[Warn]:
@@ -161,6 +155,14 @@ class Opinion(NamedTuple):
     value: Json
     who: OpinionSource
     reason: str = ""
+
+
+def reward_outcome(reward: float | None) -> Outcome:
+    """Return the outcome that a reward means, by the tolerance of tau-bench."""
+    if reward is None:
+        return Outcome()
+    status: Literal["pass", "fail"] = "pass" if reward >= PASSING_REWARD else "fail"
+    return Outcome(status, "reward", reward, f"reward {reward:g}")
 
 
 def read_outcome(opinions: Sequence[Opinion]) -> Outcome:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,9 +20,11 @@ from stepscope.errors import TraceError
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.opening import Opening, read_opening
 from stepscope.formats.records import RawRecord, split_records
-from stepscope.model import Json, Quarantined, Source, Step, Stream, Trajectory, Warn
+from stepscope.model import Json, Label, Quarantined, Source, Step, Stream, Trajectory, Warn
 from stepscope.safety.json import Repair, decode
 from stepscope.safety.limits import Limits
+
+T = TypeVar("T")
 
 
 class DecodedRecord(NamedTuple):
@@ -52,6 +55,50 @@ class FileFormat:
         return self.reading(stream)
 
 
+class RunLabels:
+    """The labels of one file by task, and which of them found their run."""
+
+    def __init__(self, by_task: dict[str, tuple[Label, ...]]) -> None:
+        self.by_task = by_task
+        self._found: set[str] = set()
+
+    def attach(self, run: Trajectory) -> Trajectory:
+        """Return the run with the labels of its task added; without any, the run itself.
+
+        Steps were labelled in one run of the task: the first that comes.
+        """
+        labels = self.by_task.get(run.task or "", ())
+        if not labels or run.task in self._found:
+            return run
+        self._found.add(run.task or "")
+        n = len(run.steps)
+        beyond = [label for label in labels if label.step is not None and label.step >= n]
+        fitting = [label for label in labels if label not in beyond]
+        warnings = [
+            Warn("label_beyond_run", f"a label names step {label.step}; the run has {n} steps")
+            for label in beyond
+        ]
+        loose = [
+            msgspec.structs.replace(x, step=None, extra={**(x.extra or {}), "step": x.step})
+            for x in beyond
+        ]
+        told = (*run.labels, *fitting, *loose)
+        return msgspec.structs.replace(run, labels=told, warnings=(*run.warnings, *warnings))
+
+    @property
+    def without_run(self) -> tuple[str, ...]:
+        """Tasks whose run has not come, once any other has: the file is of these runs."""
+        missing = [task for task in self.by_task if task not in self._found]
+        return tuple(missing) if self._found else ()
+
+
+@dataclass(frozen=True, slots=True)
+class LabelFormat(FileFormat):
+    """A format of files without runs, which hold labels of the runs in their folder."""
+
+    load: Callable[[Path, Limits], RunLabels | None]
+
+
 class ReadContext(NamedTuple):
     """What a record is read with: the file that it is from, fit to be printed, and the limits."""
 
@@ -65,18 +112,13 @@ RecordReader = Callable[[RawRecord, ReadContext, Ordinals], Iterable[Trajectory 
 
 @dataclass(frozen=True, slots=True)
 class RecordFormat:
-    """A format whose records are read each by itself; satisfies `stepscope.model.Format`.
+    """A format whose records are read each by itself; satisfies `stepscope.model.Format`."""
 
-    Attributes:
-        name: what `--format` takes.
-        likeness: how sure the opening of a file makes it.
-        one: reads one record; of others it knows only how often their content came, in `Ordinals`.
-        split: gives the records of a file.
-    """
-
-    name: str
-    likeness: Callable[[Opening], float]
+    name: str  # what `--format` takes
+    likeness: Callable[[Opening], float]  # how sure the opening of a file makes it
+    # reads one record; of others it knows only how often their content came, in `Ordinals`
     one: RecordReader
+    # gives the records of a file
     split: Callable[[Stream], Iterator[RawRecord | Quarantined]] = split_records
 
     def sniff(self, head: bytes) -> float:
@@ -100,11 +142,27 @@ def decode_records(stream: Stream) -> Iterator[DecodedRecord | Quarantined]:
         yield record if isinstance(record, Quarantined) else _decode_record(record, place)
 
 
+def parse_records(
+    stream: Stream, parse: Callable[[Json], T]
+) -> Iterator[tuple[DecodedRecord, T] | Quarantined]:
+    """Yield every record with what `parse` makes of its value; one refused is quarantined."""
+    for record in decode_records(stream):
+        if isinstance(record, Quarantined):
+            yield record
+            continue
+        try:
+            parsed = parse(record.value)
+        except (TraceError, msgspec.ValidationError) as e:
+            yield quarantine_record(record, e)
+        else:
+            yield record, parsed
+
+
 def _decode_record(record: RawRecord, place: ReadContext) -> DecodedRecord | Quarantined:
     try:
         value, repairs = decode(record.raw, limits=place.limits)
     except TraceError as e:
-        return _quarantine_bytes(str(e), record.offset, record.raw, place.uri)
+        return Quarantined(reason=str(e), offset=record.offset, raw=record.raw, uri=place.uri)
     return DecodedRecord(value, record.offset, place.uri, repairs, place.limits, record.raw)
 
 
@@ -134,61 +192,13 @@ def attempt(
 
 def quarantine_record(record: DecodedRecord, reason: Exception) -> Quarantined:
     """Return a record as quarantined, with the reason's text and its bytes."""
-    return _quarantine_bytes(str(reason), record.offset, record.raw, record.uri)
+    return Quarantined(reason=str(reason), offset=record.offset, raw=record.raw, uri=record.uri)
 
 
 def quarantine_value(source: Source, value: Json, reason: Exception | str) -> Quarantined:
     """Return what was decoded of a source as quarantined, written as JSON again."""
-    return _quarantine_bytes(
-        str(reason), source.offset or 0, msgspec.json.encode(value), source.uri
-    )
-
-
-def _quarantine_bytes(reason: str, offset: int, raw: bytes, uri: str) -> Quarantined:
-    return Quarantined(reason=reason, offset=offset, raw=raw, uri=uri)
-
-
-def join_messages(
-    stream: Stream,
-    *,
-    is_part: Callable[[Json], bool],
-    step: Callable[[DecodedRecord, int], Step],
-    whole: Callable[[DecodedRecord], Iterable[Trajectory | Quarantined]],
-    run: Callable[[tuple[Step, ...], DecodedRecord], Trajectory],
-) -> Iterator[Trajectory | Quarantined]:
-    """Yield the runs of whole records as they come, then the run that the parts make together."""
-    steps: list[Step] = []
-    missing: list[int] = []
-    repairs: list[Repair] = []
-    first: DecodedRecord | None = None
-    for record in decode_records(stream):
-        if isinstance(record, Quarantined):
-            missing.append(len(steps))
-            yield record
-        elif is_part(record.value):
-            try:
-                steps.append(step(record, len(steps)))
-            except (TraceError, msgspec.ValidationError) as e:
-                missing.append(len(steps))
-                yield quarantine_record(record, e)
-                continue
-            repairs += record.repairs
-            first = first or record
-        else:
-            yield from attempt(record, whole)
-    if first is not None:
-        first = first._replace(repairs=tuple(repairs))
-        yield from attempt(first, lambda start: (_warn_of_gaps(run(tuple(steps), start), missing),))
-
-
-def _warn_of_gaps(trajectory: Trajectory, missing: list[int]) -> Trajectory:
-    if not missing:
-        return trajectory
-    lost = [
-        Warn("record_quarantined", "a record that stood here could not be read", at)
-        for at in missing
-    ]
-    return msgspec.structs.replace(trajectory, warnings=(*trajectory.warnings, *lost))
+    raw = msgspec.json.encode(value)
+    return Quarantined(reason=str(reason), offset=source.offset or 0, raw=raw, uri=source.uri)
 
 
 class StepCollector:
@@ -220,3 +230,64 @@ class StepCollector:
             reason = "a record that stood here could not be read"
             gaps.append(Warn("record_quarantined", reason, len(steps)))
         return steps, gaps[:-1]
+
+
+def join_messages(
+    stream: Stream,
+    *,
+    is_part: Callable[[Json], bool],
+    step: Callable[[DecodedRecord, int], Step],
+    whole: Callable[[DecodedRecord], Iterable[Trajectory | Quarantined]],
+    run: Callable[[tuple[Step, ...], DecodedRecord], Trajectory],
+) -> Iterator[Trajectory | Quarantined]:
+    """Yield the runs of whole records as they come, then the run that the parts make together."""
+    parts = StepCollector()
+    for record in decode_records(stream):
+        if isinstance(record, Quarantined):
+            parts.lost()
+            yield record
+        elif is_part(record.value):
+            try:
+                parts.add(step(record, parts.count), record)
+            except (TraceError, msgspec.ValidationError) as e:
+                parts.lost()
+                yield quarantine_record(record, e)
+        else:
+            yield from attempt(record, whole)
+    if parts.first is not None:
+        steps, gaps = parts.joined(list)
+
+        def finished(start: DecodedRecord) -> tuple[Trajectory]:
+            made = run(tuple(steps), start)
+            return (msgspec.structs.replace(made, warnings=(*made.warnings, *gaps)),)
+
+        yield from attempt(parts.first._replace(repairs=tuple(parts.repairs)), finished)
+
+
+def message_format(
+    name: str,  # what `--format` takes
+    likeness: Callable[[Opening], float],  # how sure the opening of a file makes it
+    *,
+    is_part: Callable[[Json], bool],  # whether a record is one message rather than a run
+    step: Callable[[Json, int, Limits], Step],  # reads a message as the step at an index
+    whole: Callable[[DecodedRecord, Ordinals], Trajectory],  # reads a record that is a run
+    # makes the run of the steps that the messages of a file are
+    run: Callable[[tuple[Step, ...], DecodedRecord, Ordinals], Trajectory],
+) -> FileFormat:
+    """Return a format of which a record is a run, or one message of the file's only run.
+
+    `step` reads a message as the step at an index, `whole` a record that is a run; `run` makes the
+    run of the steps that the messages of a file are.
+    """
+
+    def reading(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+        ordinals = Ordinals()
+        return join_messages(
+            stream,
+            is_part=is_part,
+            step=lambda found, index: step(found.value, index, found.limits),
+            whole=lambda found: (whole(found, ordinals),),
+            run=lambda steps, first: run(steps, first, ordinals),
+        )
+
+    return FileFormat(name, likeness, reading)

@@ -11,7 +11,6 @@ Format: SWE-agent/mini-swe-agent, `agents/default.py`, `models/utils/actions_*.p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -28,6 +27,8 @@ from stepscope.formats.chat.messages import (
 from stepscope.formats.chat.response_items import OUTPUT_TYPES, item_step
 from stepscope.formats.fields import (
     ModelStats,
+    merge_extra,
+    object_at,
     openai_usage,
     parse_time,
     rest,
@@ -35,19 +36,18 @@ from stepscope.formats.fields import (
     total_usage,
 )
 from stepscope.formats.finish import Ordinals, finish
-from stepscope.formats.format import DecodedRecord, FileFormat, join_messages
+from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
 from stepscope.formats.tool_status import ToolStatus, error_status, infer_text_status
 from stepscope.model import (
     Json,
-    Quarantined,
     Source,
     Step,
-    Stream,
     ToolCall,
     ToolResult,
     Trajectory,
 )
+from stepscope.safety.limits import Limits
 
 SHELL = "bash"
 EXIT = "exit"
@@ -55,7 +55,6 @@ EXIT = "exit"
 SUBMITTED = "Submitted"
 # Beyond this no cost in USD is one, and no whole number is safe as a float.
 _MAX_USD = 1e12
-_EXTRA_KEYS = frozenset({"extra"})
 _RESPONSE_KEYS = frozenset({"object", "output", "extra", "role"})
 
 
@@ -67,7 +66,7 @@ def infer_observation_status(text: str) -> ToolStatus:
     return error_status(text) if int(code[1]) else ToolStatus("ok", "heuristic", None)
 
 
-def mini_step(message: Json, index: int, reading: MessageOptions) -> Step:
+def mini_step(message: Json, index: int, limits: Limits) -> Step:
     """Return one message as the step at `index`; results without a call id are paired later.
 
     Raises:
@@ -75,10 +74,11 @@ def mini_step(message: Json, index: int, reading: MessageOptions) -> Step:
     """
     if type(message) is not dict:
         raise TraceError(f"message {index} is {str(message)[:60]!r}; expected an object")
+    reading = MessageOptions(infer_observation_status, limits)
     more = message.get("extra")
     if more is not None and type(more) is not dict:
         raise TraceError(f"message {index}: `extra` is {str(more)[:60]!r}; expected an object")
-    bare = {key: value for key, value in message.items() if key not in _EXTRA_KEYS}
+    bare = {key: value for key, value in message.items() if key != "extra"}
     if bare.get("object") == "response" and isinstance(bare.get("output"), list):
         step = _response_step(bare, index, reading)
     elif bare.get("role") == EXIT:
@@ -89,11 +89,8 @@ def mini_step(message: Json, index: int, reading: MessageOptions) -> Step:
         step = item_step(bare, index, reading)
     else:
         step = chat_step(bare, index, reading)
-    return (
-        _complete_agent_step(step, more or {})
-        if step.actor == "agent"
-        else _complete_other_step(step, more or {})
-    )
+    complete = _complete_agent_step if step.actor == "agent" else _complete_other_step
+    return complete(step, more or {})
 
 
 def pair_answers(steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -106,8 +103,14 @@ def pair_answers(steps: tuple[Step, ...]) -> tuple[Step, ...]:
         elif step.results:
             waiting = [call for call in waiting if call.id != step.results[0].call_id]
         elif waiting and _answers(step, waiting[0]):
-            call = waiting.pop(0)
-            step = _as_result(step, call)
+            call, extra = waiting.pop(0), step.extra or {}
+            said = infer_observation_status("\n".join([p.text for p in step.parts if p.text]))
+            ended = extra.get("role") == EXIT
+            judged = ToolStatus("ok", "protocol", None) if ended else _harness_status(extra) or said
+            result = ToolResult(call.id, call.name, step.parts, None, *judged)
+            step = msgspec.structs.replace(
+                step, actor="environment", kind="result", parts=(), results=(result,)
+            )
         made.append(step)
     return tuple(made)
 
@@ -118,18 +121,6 @@ def _answers(step: Step, call: ToolCall) -> bool:
         # A complaint about an answer, beside a call that was understood, would name its kind.
         return call.id is None and "interrupt_type" not in extra
     return extra.get("role") == EXIT and extra.get("exit_status") == SUBMITTED
-
-
-def _as_result(step: Step, call: ToolCall) -> Step:
-    text = "\n".join([part.text for part in step.parts if part.text])
-    extra = step.extra or {}
-    judged = _harness_status(extra) or infer_observation_status(text)
-    if extra.get("role") == EXIT:
-        judged = ToolStatus("ok", "protocol", None)
-    result = ToolResult(call.id, call.name, step.parts, None, *judged)
-    return msgspec.structs.replace(
-        step, actor="environment", kind="result", parts=(), results=(result,)
-    )
 
 
 def _response_step(message: dict[str, Json], index: int, reading: MessageOptions) -> Step:
@@ -149,24 +140,30 @@ def _response_step(message: dict[str, Json], index: int, reading: MessageOptions
 
 
 def _complete_agent_step(step: Step, more: dict[str, Json]) -> Step:
-    response = more.get("response")
+    response, actions, cost = more.get("response"), more.get("actions"), more.get("cost")
     if not isinstance(response, dict):
         response = step.extra or {}
-    calls = step.calls or _command_calls(step, more.get("actions"))
-    start, cost = parse_time(more.get("timestamp")), _cost_usd(more.get("cost"))
-    known = {"timestamp"} if start is not None else set()
-    known |= {"cost"} if cost is not None else set()
-    if _calls_say_all(calls, more.get("actions")):
-        known.add("actions")
+    calls = step.calls or _command_calls(step, actions)
+    start = parse_time(more.get("timestamp"))
+    number = isinstance(cost, int | float) and not isinstance(cost, bool)
+    if cost is None or not number or abs(cost) >= _MAX_USD:
+        cost = None
+    said = [
+        {**call.arguments, **({} if call.id is None else {"tool_call_id": call.id})}
+        for call in calls
+        if isinstance(call.arguments, dict)
+    ]
+    told = {"timestamp": start is not None, "cost": cost is not None, "actions": said == actions}
+    known = frozenset([key for key, is_told in told.items() if is_told])
     return msgspec.structs.replace(
         step,
         kind="call" if calls else step.kind,
         calls=calls,
         model=text_at(response, "model"),
         usage=openai_usage(response.get("usage")),
-        cost_usd=cost,
+        cost_usd=None if cost is None else float(cost),
         start=start,
-        extra=_join_extra(step.extra, rest(more, frozenset(known))),
+        extra=merge_extra(step.extra, rest(more, known)),
     )
 
 
@@ -179,9 +176,8 @@ def _complete_other_step(step: Step, more: dict[str, Json]) -> Step:
         status, source, told = judged
         first = msgspec.structs.replace(results[0], status=status, source=source, error=told)
         results = (first, *results[1:])
-    return msgspec.structs.replace(
-        step, results=results, start=start, extra=_join_extra(step.extra, extra)
-    )
+    extra = merge_extra(step.extra, extra)
+    return msgspec.structs.replace(step, results=results, start=start, extra=extra)
 
 
 def _harness_status(more: dict[str, Json]) -> ToolStatus | None:
@@ -195,34 +191,14 @@ def _harness_status(more: dict[str, Json]) -> ToolStatus | None:
     return None
 
 
-def _cost_usd(value: Json) -> float | None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if number and abs(value) < _MAX_USD else None
-
-
 def _command_calls(step: Step, actions: Json) -> tuple[ToolCall, ...]:
     if isinstance(actions, list):
-        lines = [
-            action.get("command") if isinstance(action, dict) else action for action in actions
-        ]
+        lines = [each.get("command") if isinstance(each, dict) else each for each in actions]
     else:
         found = FENCE.findall(step.text)
         # Two commands, or none, were answered by a complaint and never ran.
         lines = [found[0].strip()] if len(found) == 1 else []
     return tuple([ToolCall(SHELL, {"command": line}) for line in lines if isinstance(line, str)])
-
-
-def _calls_say_all(calls: tuple[ToolCall, ...], actions: Json) -> bool:
-    """Say whether the calls hold all that `actions` says."""
-    return isinstance(actions, list) and actions == [
-        {**call.arguments, **({} if call.id is None else {"tool_call_id": call.id})}
-        for call in calls
-        if isinstance(call.arguments, dict)
-    ]
-
-
-def _join_extra(one: dict[str, Json] | None, two: dict[str, Json] | None) -> dict[str, Json] | None:
-    return {**(one or {}), **(two or {})} or None
 
 
 NAME = "mini_swe_agent"
@@ -254,30 +230,15 @@ def _likeness(opening: Opening) -> float:
         return 0.0
     if "role" in first:
         return 0.9 if has_run_fences(opening.records) else 0.0
-    info = first.get("info")
-    told = text_at(first, "trajectory_format") or ""
-    if told.startswith("mini-swe-agent") and "messages" in first:
+    if "messages" not in first:
+        return 0.0
+    if (text_at(first, "trajectory_format") or "").startswith("mini-swe-agent"):
         return 1.0
-    return 0.95 if isinstance(info, dict) and "mini_version" in info and "messages" in first else 0
+    return 0.95 if "mini_version" in object_at(first, "info") else 0.0
 
 
 def _is_part(record: Json) -> bool:
     return not isinstance(record, list) and not (isinstance(record, dict) and "messages" in record)
-
-
-def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    ordinals = Ordinals()
-    yield from join_messages(
-        stream,
-        is_part=_is_part,
-        step=lambda found, index: mini_step(found.value, index, _message_options(found)),
-        whole=lambda found: (_read_record(found, ordinals),),
-        run=lambda steps, first: _finish_run(steps, first, _Run([]), None, ordinals=ordinals),
-    )
-
-
-def _message_options(found: DecodedRecord) -> MessageOptions:
-    return MessageOptions(infer_observation_status, found.limits)
 
 
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
@@ -288,27 +249,23 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     else:
         run = msgspec.convert(record, _Run)
         told = None if run.info is None else rest(record["info"], _INFO_KEYS)
-        extra = {
-            **({} if told is None else {"info": told}),
-            **(rest(record, _RUN_KEYS) or {}),
-        } or None
-    reading = _message_options(found)
-    steps = tuple([mini_step(message, at, reading) for at, message in enumerate(run.messages)])
-    return _finish_run(steps, found, run, extra, ordinals=ordinals)
+        extra = merge_extra(None if told is None else {"info": told}, rest(record, _RUN_KEYS))
+    steps = tuple([mini_step(message, at, found.limits) for at, message in enumerate(run.messages)])
+    return _finish_run(steps, found, ordinals, run, extra)
 
 
 def _finish_run(
     steps: tuple[Step, ...],
     found: DecodedRecord,
-    run: _Run,
-    extra: dict[str, Json] | None,
-    *,
     ordinals: Ordinals,
+    run: _Run | None = None,
+    extra: dict[str, Json] | None = None,
 ) -> Trajectory:
+    run = run or _Run([])
     if not steps and run.info is None:
         raise TraceError("a run of mini-swe-agent has messages; found none")
     info = run.info or _Info()
-    model = _configured_model(info.config)
+    model = text_at(object_at(info.config, "model"), "model_name")
     steps = tuple(
         [
             msgspec.structs.replace(step, model=model)
@@ -317,6 +274,8 @@ def _finish_run(
             for step in pair_answers(steps)
         ]
     )
+    last = (steps[-1].extra if steps else None) or {}
+    ending = text_at(last, "exit_status") if last.get("role") == EXIT else None
     draft = Trajectory(
         id="",
         name=run.instance_id or "",
@@ -331,7 +290,7 @@ def _finish_run(
         task=run.instance_id,
         agent="mini-swe-agent",
         agent_version=info.mini_version,
-        termination=info.exit_status or _exit_status(steps),
+        termination=info.exit_status or ending,
         usage=total_usage(steps),
         cost_usd=(info.model_stats or ModelStats()).cost_usd,
         extra=extra,
@@ -339,14 +298,6 @@ def _finish_run(
     return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
 
 
-def _configured_model(config: Json) -> str | None:
-    settings = config.get("model") if isinstance(config, dict) else None
-    return text_at(settings, "model_name") if isinstance(settings, dict) else None
-
-
-def _exit_status(steps: tuple[Step, ...]) -> str | None:
-    extra = steps[-1].extra if steps else None
-    return text_at(extra, "exit_status") if extra and extra.get("role") == EXIT else None
-
-
-FORMAT = FileFormat(NAME, _likeness, _read)
+FORMAT = message_format(
+    NAME, _likeness, is_part=_is_part, step=mini_step, whole=_read_record, run=_finish_run
+)

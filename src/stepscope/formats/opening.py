@@ -3,8 +3,9 @@
 Formats look at keys and types, not at substrings, so that a run *about* a format is not taken for
 one *in* it. The head of a large file ends anywhere; everything up to the last whole value is read.
 The installed format most sure of the head is taken; names and extensions of files are never looked
-at. Refused: a head of which no format is sure, and one of which two are nearly as sure as each
-other.
+at. A table of signatures says which of the built-in formats are asked at all, so that the readers
+of the others are not loaded. Refused: a head of which no format is sure, and one of which two are
+nearly as sure as each other.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal, NamedTuple
 
 from stepscope import registry
@@ -133,6 +134,46 @@ _SHOWN_KEYS = 6
 _SHOWN_CHARACTERS = 40
 
 
+# The keys that some record has in whatever a built-in format is sure of: `_NO_JSON`, or the keys of
+# one record, those of one text all together. Spelling is that of `_plain_key`. Formats without an
+# entry, such as plugins, are always asked.
+_NO_JSON = ""
+_SIGNATURES: dict[str, tuple[str, ...]] = {
+    "agentrx_labels": ("trajectoryid failures",),
+    "anthropic_messages": ("role", "messages", "request", "response", "body status"),
+    "atif": ("schemaversion",),
+    "claude_code": ("type message", "type sessionid", "type leafuuid", "type snapshot"),
+    "google_adk": ("author", "evalid", "evalcases", "evalcaseresults", "events id"),
+    "graph_trajectory": ("steps results", "outputs"),
+    "inspect_ai": ("eval", _NO_JSON),
+    "langchain_messages": ("content", "toolcalls", "data", "kwargs", "messages", "values"),
+    "langfuse": (
+        *("data meta", "trace observations", "id observations", "timestamp tags"),
+        *("traceid", "observationid", "sessionid id", "sessionid name value"),
+    ),
+    "langsmith": ("runtype", "dottedorder", "runs", "items", "post", "patch"),
+    "langsmith_parquet": (_NO_JSON,),
+    "mini_swe_agent": ("role", "info messages", "trajectoryformat messages"),
+    "mlflow": ("traces", "trace", "info data", "traceinfo", "tracemetadata", "requestmetadata"),
+    "openai_agents": ("object", "$schemaversion", "data"),
+    "openai_messages": ("role", "messages", "request", "response", "body status", "object"),
+    "openai_responses": (
+        *("type", "role", "object", "request", "response", "body"),
+        *("input", "output", "messages"),
+    ),
+    "openhands": ("source", "trajectory", "events", "history instanceid"),
+    "otlp": ("resourcespans",),
+    "ours": ("stepscope schema",),
+    "ours_parquet": (_NO_JSON,),
+    "spans": ("name context", "name spancontext", "name spanid", "spans"),
+    "step_scores": ("score", _NO_JSON),
+    "swe_agent": ("trajectory",),
+    "tau2": ("tasks", "taskid terminationreason"),
+    "tau_bench": ("taskid", "traj"),
+    "whowhen": ("history",),
+}
+
+
 def detect(head: bytes, uri: str) -> Format:
     """Return the installed format of a file that begins with `head`.
 
@@ -140,7 +181,36 @@ def detect(head: bytes, uri: str) -> Format:
         TraceError: no format is sure, or two are nearly as sure as each other.
         ConfigError: a format fails to import.
     """
-    return choose_format(head, uri, registry.installed_formats())
+    return choose_format(head, uri, likely_formats(head))
+
+
+def likely_formats(head: bytes) -> list[Format]:
+    """Return the installed formats that may be sure of a file that begins with `head`.
+
+    Raises:
+        ConfigError: one of them fails to import.
+    """
+    opening = read_opening(head)
+    members = chain.from_iterable(
+        record if isinstance(record, list) else (record,) for record in opening.records
+    )
+    keys = [set(map(_plain_key, record)) for record in members if isinstance(record, dict)]
+    return [
+        registry.format(name)
+        for name in registry.names("formats")
+        if name not in _SIGNATURES
+        or any(
+            any(held.issuperset(signature.split()) for held in keys)
+            if signature
+            else opening.shape == "none"
+            for signature in _SIGNATURES[name]
+        )
+    ]
+
+
+def _plain_key(key: str) -> str:
+    """Return a key as all ways to write it have it: `trace_id`, `traceId` and ` Trace_ID` alike."""
+    return key.strip().replace("_", "").lower()
 
 
 def choose_format(head: bytes, uri: str, formats: Sequence[Format]) -> Format:
@@ -149,7 +219,10 @@ def choose_format(head: bytes, uri: str, formats: Sequence[Format]) -> Format:
     Raises:
         TraceError: none is sure, or two are nearly as sure as each other.
     """
-    sure = sorted(((each.sniff(head), each) for each in formats), key=_by_confidence)
+    sure = sorted(
+        [(each.sniff(head), each) for each in formats],
+        key=lambda found: (-found[0], found[1].name),
+    )
     if not sure or sure[0][0] < SURE:
         raise TraceError(
             f"{visible_line(uri)}: no known trace; it looks like {describe_head(head)}"
@@ -161,10 +234,6 @@ def choose_format(head: bytes, uri: str, formats: Sequence[Format]) -> Format:
             f"{visible_line(uri)}: may be {first.name} or {second.name}; say which with --format"
         )
     return first
-
-
-def _by_confidence(found: tuple[float, Format]) -> tuple[float, str]:
-    return -found[0], found[1].name
 
 
 def describe_head(head: bytes) -> str:

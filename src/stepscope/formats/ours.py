@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, BinaryIO
 
 import msgspec
@@ -32,7 +32,6 @@ from stepscope.formats.files import (
     pyarrow_module,
     read_batches,
 )
-from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import ReadContext, RecordFormat
 from stepscope.formats.opening import Opening
 from stepscope.formats.records import RawRecord, split_records
@@ -166,17 +165,23 @@ def _split_runs(stream: Stream) -> Iterator[RawRecord | Quarantined]:
             yield Quarantined(reason=str(e), offset=record.offset, raw=record.raw, uri=stream.uri)
 
 
-def _read_line(
-    record: RawRecord, place: ReadContext, _: Ordinals
-) -> Iterable[Trajectory | Quarantined]:
+def _read_run(raw: object, offset: int, place: ReadContext) -> Trajectory | Quarantined:
+    if not isinstance(raw, bytes):
+        return Quarantined(reason="a row without a run", offset=offset, raw=b"", uri=place.uri)
     try:
-        return (decode_run(record.raw, place.limits),)
+        if len(raw) > place.limits.line_bytes:
+            raise LimitError(f"{len(raw)} bytes; raise limits.line_bytes")
+        return decode_run(raw, place.limits)
     except TraceError as e:
-        offset, uri = record.offset, place.uri
-        return (Quarantined(reason=str(e), offset=offset, raw=record.raw, uri=uri),)
+        return Quarantined(reason=str(e), offset=offset, raw=raw, uri=place.uri)
 
 
-FORMAT = RecordFormat(NAME, _likeness, _read_line, _split_runs)
+FORMAT = RecordFormat(
+    NAME,
+    _likeness,
+    lambda record, place, _: (_read_run(record.raw, record.offset, place),),
+    _split_runs,
+)
 
 
 PARQUET_NAME = "ours_parquet"
@@ -199,37 +204,28 @@ def write_runs_parquet(trajectories: Iterable[Trajectory], file: BinaryIO) -> in
         TraceError: a run would not come back equal.
     """
     pa, parquet = pyarrow_module("pyarrow"), pyarrow_module("pyarrow.parquet")
-    schema = _parquet_schema(pa)
+    columns = {name: pa.string() for name in _TEXT_COLUMNS}
+    columns |= {"outcome": pa.string(), "reward": pa.float64(), "steps": pa.int64()}
+    columns |= {"calls": pa.int64(), "format": pa.string(), "run": pa.large_binary()}
+    schema = pa.schema(list(columns.items()), metadata={_SCHEMA_KEY: str(SCHEMA)})
     runs, count = iter(trajectories), 0
     with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        while group := [_parquet_row(trajectory) for trajectory in islice(runs, _GROUP_RUNS)]:
-            writer.write_table(pa.Table.from_pylist(group, schema=schema))
-            count += len(group)
+        while group := list(islice(runs, _GROUP_RUNS)):
+            rows = [
+                {
+                    **{name: getattr(run, name) for name in _TEXT_COLUMNS},
+                    "outcome": run.outcome.status,
+                    "reward": run.outcome.reward,
+                    "steps": len(run.steps),
+                    "calls": sum(len(step.calls) for step in run.steps),
+                    "format": run.source.format,
+                    "run": encode_run(run),
+                }
+                for run in group
+            ]
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+            count += len(rows)
     return count
-
-
-def _parquet_schema(pa: Any) -> Any:
-    columns = [(name, pa.string()) for name in _TEXT_COLUMNS]
-    columns += [
-        ("outcome", pa.string()),
-        ("reward", pa.float64()),
-        ("steps", pa.int64()),
-        ("calls", pa.int64()),
-        ("format", pa.string()),
-        ("run", pa.large_binary()),
-    ]
-    return pa.schema(columns, metadata={_SCHEMA_KEY: str(SCHEMA)})
-
-
-def _parquet_row(trajectory: Trajectory) -> dict[str, object]:
-    row: dict[str, object] = {name: getattr(trajectory, name) for name in _TEXT_COLUMNS}
-    row["outcome"] = trajectory.outcome.status
-    row["reward"] = trajectory.outcome.reward
-    row["steps"] = len(trajectory.steps)
-    row["calls"] = sum(len(step.calls) for step in trajectory.steps)
-    row["format"] = trajectory.source.format
-    row["run"] = encode_run(trajectory)
-    return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,32 +248,17 @@ class _ParquetFormat:
             ConfigError: pyarrow is not installed.
         """
         with open_parquet(stream) as file:
-            _refuse_foreign(file, stream)
+            metadata = file.schema_arrow.metadata or {}
+            if _SCHEMA_KEY not in metadata or "run" not in file.schema_arrow.names:
+                raise TraceError(f"{stream.uri}: Parquet, but not written by stepscope")
+            text = metadata[_SCHEMA_KEY].decode("ascii", "replace")
+            check_schema(int(text) if text.isdecimal() else text)
             check_parquet_sizes(file, stream)
-            number = 0
-            for batch in read_batches(file, stream, _BATCH_RUNS, ["run"]):
-                for raw in batch.column(0).to_pylist():
-                    yield _decode_parquet_run(raw, number, stream)
-                    number += 1
-
-
-def _refuse_foreign(file: Any, stream: Stream) -> None:
-    metadata = file.schema_arrow.metadata or {}
-    if _SCHEMA_KEY not in metadata or "run" not in file.schema_arrow.names:
-        raise TraceError(f"{stream.uri}: Parquet, but not written by stepscope")
-    text = metadata[_SCHEMA_KEY].decode("ascii", "replace")
-    check_schema(int(text) if text.isdecimal() else text)
-
-
-def _decode_parquet_run(raw: object, number: int, stream: Stream) -> Trajectory | Quarantined:
-    if not isinstance(raw, bytes):
-        return Quarantined(reason="a row without a run", offset=number, raw=b"", uri=stream.uri)
-    try:
-        if len(raw) > stream.limits.line_bytes:
-            raise LimitError(f"{len(raw)} bytes; raise limits.line_bytes")
-        return decode_run(raw, stream.limits)
-    except TraceError as e:
-        return Quarantined(reason=str(e), offset=number, raw=raw, uri=stream.uri)
+            batches = read_batches(file, stream, _BATCH_RUNS, ["run"])
+            rows = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
+            place = ReadContext(stream.uri, stream.limits)
+            for number, raw in enumerate(rows):
+                yield _read_run(raw, number, place)
 
 
 PARQUET_FORMAT = _ParquetFormat()

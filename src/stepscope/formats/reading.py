@@ -17,13 +17,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 
 from stepscope import errors, registry
 from stepscope.errors import TraceError, UsageError
 from stepscope.formats.account import Account, Counts, FileTally
-from stepscope.formats.agentrx import find_label_file, load_labels
 from stepscope.formats.files import (
     DAMAGE_ERRORS,
     ZIP_MAGIC,
@@ -35,14 +35,16 @@ from stepscope.formats.files import (
     sniffable_bytes,
 )
 from stepscope.formats.finish import Ordinals
-from stepscope.formats.format import ReadContext, RecordFormat
-from stepscope.formats.opening import HEAD_BYTES, SURE, detect
+from stepscope.formats.format import LabelFormat, ReadContext, RecordFormat, RunLabels
+from stepscope.formats.opening import HEAD_BYTES, SURE, detect, likely_formats
 from stepscope.formats.records import RawRecord
 from stepscope.model import Format, Quarantined, Stream, Trajectory
 from stepscope.safety.json import BOM
 from stepscope.safety.limits import MIB, Limits
 
 _LIMITS = Limits()
+# Files that hold labels of the runs in their folder, and the format of each.
+_LABEL_FILES = {"failure_labels.json": "agentrx_labels"}
 
 
 class FileReading:
@@ -87,7 +89,7 @@ class FileReading:
             return
         if stream.file.closed:
             raise UsageError(f"{self.uri}: closed; read each file before asking for the next")
-        labels = load_labels(stream.uri, stream.limits)
+        labels = load_labels_beside(stream.uri, stream.limits)
         with self.telling():
             for found in reader.read(stream):
                 if labels is not None and isinstance(found, Trajectory):
@@ -161,8 +163,21 @@ def _read_source(
 
 def _is_one_trace(head: bytes, chosen: Format | None) -> bool:
     """Say whether a zip is a trace as a whole, rather than an archive of traces."""
-    asked = registry.installed_formats() if chosen is None else (chosen,)
+    asked = likely_formats(head) if chosen is None else [chosen]
     return any(format.sniff(head) >= SURE for format in asked)
+
+
+def _find_label_file(uri: str) -> Path | None:
+    """Return where labels lie beside a file of runs, None where there are none."""
+    paths = [Path(uri).parent / name for name in _LABEL_FILES] if uri != "-" else []
+    return next((path for path in paths if path != Path(uri) and path.is_file()), None)
+
+
+def load_labels_beside(uri: str, limits: Limits) -> RunLabels | None:
+    """Return the labels that lie in the folder of a file of runs, None where none do."""
+    path = _find_label_file(uri)
+    form = None if path is None else registry.format(_LABEL_FILES[path.name])
+    return form.load(path, limits) if path and isinstance(form, LabelFormat) else None
 
 
 # A file of at most this size travels as a whole.
@@ -179,16 +194,11 @@ class FileChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class ChunkRuns(msgspec.Struct, frozen=True):
-    """What came of a portion.
+    """What came of a portion."""
 
-    Attributes:
-        items: runs and quarantined records, in order.
-        counts: the same, for the account.
-        fault: class and message of what ended the reading of a whole file.
-    """
-
-    items: list[Trajectory | Quarantined]
-    counts: Counts
+    items: list[Trajectory | Quarantined]  # runs and quarantined records, in order
+    counts: Counts  # the same, for the account
+    # class and message of what ended the reading of a whole file
     fault: tuple[str, str] | None = None
 
 
@@ -198,10 +208,18 @@ def split_file(reading: FileReading) -> Iterator[FileChunk | Quarantined] | None
     if stream is None or reader is None:
         return iter(())
     name = registry.loaded_name("formats", reader)
-    if isinstance(reader, RecordFormat) and find_label_file(stream.uri) is None:
+    if isinstance(reader, RecordFormat) and _find_label_file(stream.uri) is None:
         return _record_chunks(reading, stream, reader, name)
-    raw = _read_small_file(stream)
-    return None if raw is None else iter((FileChunk(name, stream.uri, None, raw),))
+    if not stream.file.seekable():
+        return None
+    try:
+        raw = stream.file.read(SMALL_FILE_BYTES + 1)
+    except DAMAGE_ERRORS:
+        raw = None  # met again, and told, when the file is read in place
+    if raw is not None and len(raw) <= SMALL_FILE_BYTES:
+        return iter((FileChunk(name, stream.uri, None, raw),))
+    stream.file.seek(0)
+    return None
 
 
 def _record_chunks(
@@ -213,20 +231,6 @@ def _record_chunks(
                 yield record
             else:
                 yield FileChunk(name, stream.uri, record.offset, record.raw)
-
-
-def _read_small_file(stream: Stream) -> bytes | None:
-    """Return a small file that can be wound back if need be."""
-    if not stream.file.seekable():
-        return None
-    try:
-        raw = stream.file.read(SMALL_FILE_BYTES + 1)
-    except DAMAGE_ERRORS:
-        raw = None  # met again, and told, when the file is read in place
-    if raw is not None and len(raw) <= SMALL_FILE_BYTES:
-        return raw
-    stream.file.seek(0)
-    return None
 
 
 def read_chunk(portion: FileChunk, limits: Limits, ordinals: Ordinals) -> ChunkRuns:

@@ -11,6 +11,8 @@ whitespace and the commas and brackets that hold the records.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Generator, Iterable, Iterator
 from itertools import chain
@@ -248,14 +250,6 @@ def split_records(stream: Stream) -> Iterator[RawRecord | Quarantined]:
             )
 
 
-def whole_record(stream: Stream) -> RawRecord | Quarantined:
-    """Return a file as one record, for formats whose file is one run whatever its brackets."""
-    piece = RecordBuffer(stream, 0)
-    for chunk in read_chunks(stream):
-        piece.add(chunk)
-    return piece.record()
-
-
 def _chunks_after(head: bytes, stream: Stream) -> Iterator[bytes]:
     for start in range(0, len(head), CHUNK_BYTES):
         yield head[start : start + CHUNK_BYTES]
@@ -346,3 +340,32 @@ def read_line_blocks(stream: Stream) -> Iterator[bytes]:
         held += more
     if held:
         yield held
+
+
+def read_text_blocks(stream: Stream) -> Iterator[str]:
+    """Yield a file of text in blocks of whole lines, the byte order mark left out.
+
+    Raises:
+        TraceError: a line is over the limit, or the file is no UTF-8.
+    """
+    for block in read_line_blocks(stream):
+        try:
+            yield block.decode()
+        except UnicodeDecodeError as e:
+            raise TraceError(f"{stream.uri}: no text in UTF-8 ({e.reason})") from e
+
+
+def read_csv(blocks: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """Yield the rows of blocks of CSV, which are split no further.
+
+    Raises:
+        csv.Error: quotes that do not close, or text behind a closing one.
+    """
+    # Unlike `splitlines`, StringIO ends a line at a line feed and nowhere else.
+    lines = (line for block in blocks for line in io.StringIO(block, newline="\n"))
+    return csv.reader(lines, delimiter=delimiter, strict=True)
+
+
+def is_json(head: bytes) -> bool:
+    """Say whether a file that begins with `head` begins as an object or an array does."""
+    return head.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")

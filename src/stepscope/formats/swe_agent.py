@@ -16,7 +16,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions, chat_step
-from stepscope.formats.fields import ModelStats, rest, text_at
+from stepscope.formats.fields import ModelStats, merge_extra, object_at, rest, text_at
 from stepscope.formats.finish import Ordinals, finish
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
@@ -34,19 +34,6 @@ def parse_settings(value: Json, limits: Limits) -> dict[str, Json]:
         except TraceError:
             return {}
     return value if isinstance(value, dict) else {}
-
-
-def settings_task(settings: dict[str, Json]) -> str | None:
-    """Return the id of the problem that the settings name."""
-    problem = settings.get("problem_statement")
-    return text_at(problem, "id") if isinstance(problem, dict) else None
-
-
-def settings_model(settings: dict[str, Json]) -> str | None:
-    """Return the model that the settings name, where they name one."""
-    agent = settings.get("agent")
-    model = agent.get("model") if isinstance(agent, dict) else None
-    return text_at(model, "name") if isinstance(model, dict) else None
 
 
 NAME = "swe_agent"
@@ -106,16 +93,15 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     info = record.get("info")
     typed = _Info() if info is None else msgspec.convert(info, _Info)
     settings = parse_settings(record.get("replay_config"), found.limits)
-    task = settings_task(settings)
+    task = text_at(object_at(settings, "problem_statement"), "id")
+    model = text_at(object_at(object_at(settings, "agent"), "model"), "name")
     stats = typed.model_stats or ModelStats()
-    extra = rest(record, _RUN_KEYS | {"info"}) or {}
-    told = None if info is None else rest(info, frozenset({"exit_status", "swe_agent_version"}))
-    if told is not None:
-        extra = {"info": told, **extra}
+    told = rest(info or {}, frozenset({"exit_status", "swe_agent_version"}))
+    more = rest(record, _RUN_KEYS | {"info"})
     draft = Trajectory(
         id="",
         name=task or "",
-        steps=_Conversation(record, found, settings_model(settings)).steps(),
+        steps=_Conversation(record, found, model).steps(),
         source=Source(format=NAME, uri=found.uri, offset=found.offset),
         workflow=NAME,
         task=task,
@@ -124,7 +110,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         termination=typed.exit_status,
         usage=stats.usage,
         cost_usd=stats.cost_usd,
-        extra=extra or None,
+        extra=merge_extra(None if told is None else {"info": told}, more),
     )
     return (finish(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
@@ -144,47 +130,32 @@ class _Conversation:
     def steps(self) -> tuple[Step, ...]:
         for place, entry in enumerate(self.moves):
             move = msgspec.convert(entry, _Move)
-            asked = self._asked(move)
-            if asked is None:
+            asked = self._find_answer(self.at, move)
+            if asked == len(self.history):
                 # The messages before the first answer come before the first move.
-                self._tell(self.at if place else self._answer(self.at))
+                self._tell(self.at if place else self._find_answer(self.at, None))
                 self._move(entry, move, None, None)
                 continue
             self._tell(asked)
             self.at = asked + 1
-            told = self.at if self._is_observation(self.at) else None
+            told = None
+            if self.at < len(self.typed):
+                after = self.typed[self.at]
+                shown = after.role in {"user", "tool"} and not after.is_demo
+                told = self.at if shown and after.message_type in {None, "observation"} else None
             self.at += told is not None
             self._move(entry, move, asked, told)
         self._tell(len(self.history))
         return tuple(self.made)
 
-    def _asked(self, move: _Move) -> int | None:
-        for at in range(self.at, len(self.history)):
+    def _find_answer(self, start: int, move: _Move | None) -> int:
+        """Return where the agent next speaks, of a move if given; where it does not, the end."""
+        for at in range(start, len(self.typed)):
             message = self.typed[at]
-            if (
-                message.role == "assistant"
-                and not message.is_demo
-                and _is_message_of(message, move)
-            ):
-                return at
-        return None
-
-    def _answer(self, at: int) -> int:
-        while at < len(self.typed) and (
-            self.typed[at].role != "assistant" or self.typed[at].is_demo
-        ):
-            at += 1
-        return at
-
-    def _is_observation(self, at: int) -> bool:
-        if at >= len(self.typed):
-            return False
-        message = self.typed[at]
-        return (
-            message.role in {"user", "tool"}
-            and not message.is_demo
-            and message.message_type in {None, "observation"}
-        )
+            if message.role == "assistant" and not message.is_demo:
+                if move is None or _is_message_of(message, move):
+                    return at
+        return len(self.typed)
 
     def _tell(self, end: int) -> None:
         """Add the messages up to `end`, which are of no move, as steps of their own."""
@@ -200,7 +171,7 @@ class _Conversation:
                     step,
                     agent=typed.agent,
                     replayed=bool(typed.is_demo),
-                    extra={**(step.extra or {}), **dict(sorted(hidden.items()))} or None,
+                    extra=merge_extra(step.extra, dict(sorted(hidden.items()))),
                 )
             )
         self.at = max(self.at, end)
@@ -213,12 +184,20 @@ class _Conversation:
         said = move.response or message.get("content")
         spoken = {"role": "assistant", "content": said, "tool_calls": message.get("tool_calls")}
         step = chat_step(spoken, len(self.made), self.reading)
-        extra = _move_extra(message, entry, said)
+        extra = rest(entry, _MOVE_KEYS) or {}
+        if entry.get("thought") and entry["thought"] != said:
+            extra["thought"] = entry["thought"]
+        for key, value in message.items():
+            held = said if key == "content" else entry.get(key)
+            if key not in {"role", "agent", "tool_calls"} and value is not None and value != held:
+                extra[f"history.{key}" if key in entry or key in extra else key] = value
         calls = step.calls
         if calls and move.action:
             extra["action"] = move.action
         elif move.action and move.action.strip():
-            calls = (_shell_call(move.action),)
+            # An action that is no call by name: SWE-agent's own end of a run, or the shell's.
+            name = SUBMIT if move.action.split(maxsplit=1)[0] == SUBMIT else SHELL
+            calls = (ToolCall(name, {"command": move.action}),)
         after = {k: entry[k] for k in ("execution_time", "state") if entry.get(k) is not None}
         answered = bool(calls or move.observation or told is not None)
         self.made.append(
@@ -260,24 +239,6 @@ def _is_message_of(message: _Message, move: _Move) -> bool:
     if message.action is not None and move.action is not None:
         return message.action == move.action
     return bool(move.response) and message.content == move.response
-
-
-def _move_extra(message: dict[str, Json], entry: dict[str, Json], said: Json) -> dict[str, Json]:
-    """Return what a move and its message say beyond the step that they become."""
-    extra = rest(entry, _MOVE_KEYS) or {}
-    if entry.get("thought") and entry["thought"] != said:
-        extra["thought"] = entry["thought"]
-    for key, value in message.items():
-        held = said if key == "content" else entry.get(key)
-        if key not in {"role", "agent", "tool_calls"} and value is not None and value != held:
-            extra[f"history.{key}" if key in entry or key in extra else key] = value
-    return extra
-
-
-def _shell_call(action: str) -> ToolCall:
-    """Return an action that is no call by name: SWE-agent's own end of a run, or the shell's."""
-    name = SUBMIT if action.split(maxsplit=1)[0] == SUBMIT else SHELL
-    return ToolCall(name, {"command": action})
 
 
 FORMAT = RecordFormat(NAME, _likeness, read_each(_runs))

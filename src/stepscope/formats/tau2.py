@@ -11,7 +11,6 @@ Format: sierra-research/tau2-bench 1.0.1, `src/tau2/data_model/`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
@@ -21,15 +20,17 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import (
+    object_at,
     openai_usage,
     parse_call,
     parse_time,
     rest,
+    sub_goals,
     text_at,
     total_usage,
     uncounted_usage,
 )
-from stepscope.formats.finish import PASSING_REWARD, Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish, reward_outcome
 from stepscope.formats.format import (
     DecodedRecord,
     FileFormat,
@@ -49,12 +50,10 @@ from stepscope.model import (
     Source,
     Step,
     Stream,
-    SubGoal,
     ToolCall,
     ToolResult,
     Trajectory,
 )
-from stepscope.model.effects import infer_effect
 from stepscope.safety.limits import Limits
 
 _QUOTE_LENGTH = 200
@@ -98,10 +97,9 @@ def tau2_step(message: Json, index: int, limits: Limits) -> Step:
         else _speech_step(message, said, index, limits)
     )
     if said.role == "assistant":
-        raw = message.get("raw_data")
         step = msgspec.structs.replace(
             step,
-            model=text_at(raw, "model") if isinstance(raw, dict) else None,
+            model=text_at(object_at(message, "raw_data"), "model"),
             usage=openai_usage(message.get("usage")),
             cost_usd=said.cost,
         )
@@ -119,11 +117,9 @@ def tau2_step(message: Json, index: int, limits: Limits) -> Step:
 
 def _speech_step(message: dict[str, Json], said: _Message, index: int, limits: Limits) -> Step:
     calls = tuple([_tool_call(call, limits) for call in said.tool_calls or ()])
-    ours = said.role == "assistant"
-    usage = message.get("usage")
-    known = _SPEECH_KEYS | (
-        _COST_KEYS if ours and (usage is None or openai_usage(usage)) else frozenset()
-    )
+    ours, usage, known = said.role == "assistant", message.get("usage"), _SPEECH_KEYS
+    if ours and (usage is None or openai_usage(usage)):
+        known |= _COST_KEYS
     return Step(
         index=index,
         actor="agent" if ours else "user" if said.role == "user" else "system",
@@ -138,9 +134,7 @@ def _tool_call(call: Json, limits: Limits) -> ToolCall:
     typed = msgspec.convert(call, _Call)
     extra = rest(call, _CALL_KEYS)
     made = parse_call(typed.name, typed.arguments, typed.id or None, limits=limits, extra=extra)
-    if typed.requestor == "user":
-        return msgspec.structs.replace(made, requestor="user")
-    return made
+    return made if typed.requestor != "user" else msgspec.structs.replace(made, requestor="user")
 
 
 def _result_step(message: dict[str, Json], index: int) -> Step:
@@ -159,16 +153,12 @@ def _result_step(message: dict[str, Json], index: int) -> Step:
 def _tool_result(message: Json) -> ToolResult:
     typed = msgspec.convert(message, _Message)
     text = typed.content or ""
-    judged = UNKNOWN_STATUS
-    if typed.error is not None:
-        failed = typed.error
-        judged = ToolStatus(
-            "error" if failed else "ok", "explicit", text[:_QUOTE_LENGTH] if failed else None
-        )
+    judged = UNKNOWN_STATUS if typed.error is None else ToolStatus("ok", "explicit", None)
+    if typed.error:
+        judged = ToolStatus("error", "explicit", text[:_QUOTE_LENGTH])
     parts = (Part("text", text),) if text else ()
-    return ToolResult(
-        typed.id or None, None, parts, None, *judged, extra=rest(message, _RESULT_KEYS)
-    )
+    extra = rest(message, _RESULT_KEYS)
+    return ToolResult(typed.id or None, None, parts, None, *judged, extra=extra)
 
 
 NAME = "tau2"
@@ -178,13 +168,7 @@ FOLDER = "simulations"
 NOT_EVALUABLE = frozenset({"infrastructure_error", "context_window_exceeded"})
 
 # What the user of a task is told, as tau2 lists it.
-_INSTRUCTIONS = (
-    "domain",
-    "reason_for_call",
-    "known_info",
-    "unknown_info",
-    "task_instructions",
-)
+_INSTRUCTIONS = "domain reason_for_call known_info unknown_info task_instructions".split()
 _SIMULATION_KEYS = frozenset(
     "id task_id trial start_time end_time termination_reason agent_cost messages".split()
 )
@@ -195,6 +179,12 @@ class _Action(msgspec.Struct, gc=False):
     arguments: dict[str, Any] = {}
     requestor: str = "assistant"
     compare_args: list[str] | None = None
+
+    @property
+    def compared(self) -> dict[str, Json]:
+        """The arguments that tau2 compares."""
+        known = self.arguments if self.compare_args is None else self.compare_args
+        return {key: value for key, value in self.arguments.items() if key in known}
 
 
 class _Criteria(msgspec.Struct, gc=False):
@@ -248,8 +238,7 @@ def _likeness(opening: Opening) -> float:
         return 0.0
     if "task_id" in record:
         return 0.95 if record.keys() & {"messages", "ticks", "reward_info", "duration"} else 0.0
-    info = record.get("info")
-    ours = isinstance(info, dict) and {"agent_info", "environment_info"} & info.keys()
+    ours = {"agent_info", "environment_info"} & object_at(record, "info").keys()
     listed = any(isinstance(record.get(key), list) for key in ("simulations", "simulation_index"))
     return 0.95 if ours or listed else 0.0
 
@@ -278,16 +267,14 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             yield from attempt(one, partial(_runs, around=around, ordinals=ordinals))
 
 
-def _parse_results(value: Json) -> _Results:
-    if not isinstance(value, dict):
-        return _NO_RESULTS
-    info, tasks = value.get("info"), value.get("tasks")
+def _parse_results(value: dict[str, Json]) -> _Results:
+    tasks = value.get("tasks")
     named = {
         str(task["id"]): task
         for task in (tasks if isinstance(tasks, list) else ())
         if isinstance(task, dict) and "id" in task
     }
-    return _Results(rest(value, _LIST_KEYS), info if isinstance(info, dict) else {}, named)
+    return _Results(rest(value, _LIST_KEYS), object_at(value, "info"), named)
 
 
 def _results_beside(uri: str, limits: Limits) -> _Results:
@@ -305,14 +292,11 @@ def _read_results(path: str, _changed: int, limits: Limits) -> _Results:
     # is imported itself.
     try:
         with Path(path).open("rb") as file:
-            records = list(decode_records(Stream(file, path, limits)))
+            first = next(decode_records(Stream(file, path, limits)), None)
     except OSError:
         return _NO_RESULTS
-    return (
-        _parse_results(records[0].value)
-        if records and isinstance(records[0], DecodedRecord)
-        else _NO_RESULTS
-    )
+    held = first.value if isinstance(first, DecodedRecord) else None
+    return _parse_results(held) if isinstance(held, dict) else _NO_RESULTS
 
 
 def _runs(record: DecodedRecord, *, around: _Results, ordinals: Ordinals) -> tuple[Trajectory]:
@@ -323,16 +307,16 @@ def _runs(record: DecodedRecord, *, around: _Results, ordinals: Ordinals) -> tup
     if run.messages is None:
         held = "only ticks of a voice run" if value.get("ticks") else "none"
         raise TraceError(f"tau2 simulation {run.id!r} needs `messages`; found {held}")
-    agent = around.info.get("agent_info")
-    agent = agent if isinstance(agent, dict) else {}
     # Nothing of the results file enters the steps: a run is the same run without it.
     steps = tuple([tau2_step(item, at, record.limits) for at, item in enumerate(run.messages)])
-    workflow, task = _domain(around.info), str(run.task_id)
+    workflow = text_at(object_at(around.info, "environment_info"), "domain_name") or NAME
+    task = str(run.task_id)
     trial = None if run.trial is None else str(run.trial)
     known = {key for key in ("start_time", "end_time") if parse_time(value.get(key)) is None}
     extra = rest(value, _SIMULATION_KEYS - known) or {}
     if around.told is not None:
         extra["results"] = around.told
+    reward = None if run.reward_info is None else run.reward_info.reward
     draft = Trajectory(
         id="",
         name="/".join([part for part in (workflow, task, trial) if part is not None]),
@@ -341,8 +325,8 @@ def _runs(record: DecodedRecord, *, around: _Results, ordinals: Ordinals) -> tup
         workflow=workflow,
         task=task,
         trial=trial,
-        agent=text_at(agent, "implementation"),
-        outcome=_outcome(run),
+        agent=text_at(object_at(around.info, "agent_info"), "implementation"),
+        outcome=Outcome() if run.termination_reason in NOT_EVALUABLE else reward_outcome(reward),
         termination=run.termination_reason,
         case=_case(around.tasks.get(task), workflow, task),
         usage=total_usage([step for step in steps if step.actor == "agent"]),
@@ -354,53 +338,25 @@ def _runs(record: DecodedRecord, *, around: _Results, ordinals: Ordinals) -> tup
     return (finish(draft, ordinals, limits=record.limits, repairs=record.repairs),)
 
 
-def _domain(info: dict[str, Json]) -> str:
-    environment = info.get("environment_info")
-    domain = text_at(environment, "domain_name") if isinstance(environment, dict) else None
-    return domain or NAME
-
-
-def _outcome(run: _Simulation) -> Outcome:
-    reward = None if run.reward_info is None else run.reward_info.reward
-    if reward is None or run.termination_reason in NOT_EVALUABLE:
-        return Outcome()
-    passed = reward >= PASSING_REWARD
-    return Outcome("pass" if passed else "fail", "reward", reward, f"reward {reward:g}")
-
-
 def _case(task: dict[str, Json] | None, workflow: str, name: str) -> Case | None:
     if task is None:
         return None
     typed = msgspec.convert(task, _Task)
     criteria = typed.evaluation_criteria or _Criteria()
     actions = [action for action in criteria.actions or () if action.requestor != "user"]
-    used: Counter[str] = Counter()
-    subgoals = []
-    for action in actions:
-        if infer_effect(action.name) == "write":
-            used[action.name] += 1
-            nth = used[action.name]
-            goal = action.name if nth == 1 else f"{action.name} {nth}"
-            subgoals.append(SubGoal(goal, action.name, _compared_arguments(action)))
-    reference = [ReferenceCall(action.name, action.arguments) for action in actions]
+    scenario = typed.user_scenario
     return Case(
         workflow=workflow,
         task=name,
-        request=None
-        if typed.user_scenario is None
-        else _instructions_text(typed.user_scenario.instructions),
+        request=None if scenario is None else _instructions_text(scenario.instructions),
         setup=typed.initial_state,
-        subgoals=tuple(subgoals),
+        subgoals=sub_goals((action.name, action.compared) for action in actions),
         outputs=tuple(criteria.communicate_info or ()),
-        reference=None if criteria.actions is None else tuple(reference),
+        reference=None
+        if criteria.actions is None
+        else tuple([ReferenceCall(action.name, action.arguments) for action in actions]),
         extra=rest(task, frozenset({"id", "initial_state"})),
     )
-
-
-def _compared_arguments(action: _Action) -> dict[str, Json]:
-    if action.compare_args is None:
-        return action.arguments
-    return {key: value for key, value in action.arguments.items() if key in action.compare_args}
 
 
 def _instructions_text(instructions: Json) -> str | None:

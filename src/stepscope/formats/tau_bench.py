@@ -10,20 +10,18 @@ Format: sierra-research/tau-bench, `tau_bench/types.py`, `EnvRunResult`.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import Any
 
 import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions, chat_steps
-from stepscope.formats.fields import rest
-from stepscope.formats.finish import PASSING_REWARD, Ordinals, finish
+from stepscope.formats.fields import object_at, rest, sub_goals
+from stepscope.formats.finish import Ordinals, finish, reward_outcome
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
 from stepscope.formats.tool_status import OK_STATUS, ToolStatus, error_status
-from stepscope.model import Case, Json, Outcome, ReferenceCall, Source, Step, SubGoal, Trajectory
-from stepscope.model.effects import infer_effect
+from stepscope.model import Case, Json, ReferenceCall, Source, Step, Trajectory
 
 NAME = "tau_bench"
 
@@ -63,8 +61,7 @@ def _likeness(opening: Opening) -> float:
     if record is None:
         return 0.0
     hits = sum(key in record for key in ("task_id", "reward", "info", "traj", "trial"))
-    task = record.get("info")
-    known = isinstance(task, dict) and isinstance(task.get("task"), dict)
+    known = isinstance(object_at(record, "info").get("task"), dict)
     if "simulations" in record or "messages" in record:
         return 0.0
     return min(1.0, 0.2 * hits if known or "traj" in record else 0.05 * hits)
@@ -82,6 +79,8 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     workflow = _workflow(steps)
     task = None if run.task_id is None else str(run.task_id)
     trial = None if run.trial is None else str(run.trial)
+    told = rest(info or {}, frozenset({"task"}))
+    extra = {**({} if told is None else {"info": told}), **(rest(record, _RUN_KEYS) or {})}
     draft = Trajectory(
         id="",
         name="/".join([part for part in (workflow, task, trial) if part is not None]),
@@ -90,9 +89,9 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         workflow=workflow,
         task=task,
         trial=trial,
-        outcome=_outcome(run.reward),
+        outcome=reward_outcome(run.reward),
         case=_case(info, workflow, task),
-        extra=_extra(record, info),
+        extra=extra or None,
     )
     return (finish(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
@@ -105,26 +104,11 @@ def _workflow(steps: tuple[Step, ...]) -> str:
     return NAME
 
 
-def _outcome(reward: float | None) -> Outcome:
-    if reward is None:
-        return Outcome()
-    passed = reward >= PASSING_REWARD
-    return Outcome("pass" if passed else "fail", "reward", reward, f"reward {reward:g}")
-
-
 def _case(info: dict[str, Json] | None, workflow: str, task_id: str | None) -> Case | None:
     if info is None or info.get("task") is None or task_id is None:
         return None
     task = msgspec.convert(info["task"], _Task)
     actions = task.actions or []
-    used: Counter[str] = Counter()
-    subgoals = []
-    for action in actions:
-        if infer_effect(action.name) == "write":
-            used[action.name] += 1
-            nth = used[action.name]
-            name = action.name if nth == 1 else f"{action.name} {nth}"
-            subgoals.append(SubGoal(name, action.name, action.kwargs))
     beside = [rest(action, _ACTION_KEYS) for action in info["task"].get("actions") or ()]
     extra = rest(info["task"], _TASK_KEYS) or {}
     if any(beside):
@@ -135,19 +119,11 @@ def _case(info: dict[str, Json] | None, workflow: str, task_id: str | None) -> C
         task=task_id,
         request=task.instruction,
         setup=None if task.user_id is None else {"user_id": task.user_id},
-        subgoals=tuple(subgoals),
+        subgoals=sub_goals((action.name, action.kwargs) for action in actions),
         outputs=tuple(task.outputs or ()),
         reference=None if task.actions is None else tuple(reference),
         extra=extra or None,
     )
-
-
-def _extra(record: dict[str, Json], info: dict[str, Json] | None) -> dict[str, Json] | None:
-    more = rest(record, _RUN_KEYS)
-    told = rest(info, frozenset({"task"})) if info is not None else None
-    if told is None:
-        return more
-    return {"info": told} if more is None else {"info": told, **more}
 
 
 FORMAT = RecordFormat(NAME, _likeness, read_each(_runs))

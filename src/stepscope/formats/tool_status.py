@@ -87,7 +87,11 @@ def infer_text_status(text: str) -> ToolStatus:
     if http is not None:
         return error_status(text) if http.group(1)[0] in "45" else OK_STATUS
     if text[:1] == "{" and len(text) <= _JSON_BYTES:
-        return _infer_json_status(text)
+        try:
+            value = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            return UNKNOWN_STATUS
+        return infer_object_status(value, text)
     return UNKNOWN_STATUS
 
 
@@ -96,26 +100,11 @@ def error_status(text: str) -> ToolStatus:
     return ToolStatus("error", "heuristic", text.strip()[:_QUOTE_LENGTH])
 
 
-def _infer_json_status(text: str) -> ToolStatus:
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return UNKNOWN_STATUS
-    return infer_object_status(value, text)
-
-
 def infer_object_status(value: Json, text: str) -> ToolStatus:
     """Return what a decoded JSON result says of itself; `text` is what an error quotes."""
     if not isinstance(value, dict) or _STATUS_KEYS.isdisjoint(value):
         return UNKNOWN_STATUS
-    flags = _flags(value)
-    if False in flags:
-        return error_status(text)
-    return OK_STATUS if flags else UNKNOWN_STATUS
-
-
-def _flags(value: dict[str, Json]) -> list[bool]:
-    """Every verdict that the object gives of itself: True for well."""
+    # Every verdict that the object gives of itself: True for well.
     flags: list[bool] = []
     if "error" in value:
         flags.append(not value["error"])
@@ -128,4 +117,6 @@ def _flags(value: dict[str, Json]) -> list[bool]:
         flags.append(False)
     elif isinstance(status, str) and status.lower() in {"success", "ok", "succeeded"}:
         flags.append(True)
-    return flags
+    if False in flags:
+        return error_status(text)
+    return OK_STATUS if flags else UNKNOWN_STATUS

@@ -8,8 +8,8 @@ that it begins at (JSON). Refused as a whole: bytes that are no UTF-8, a column 
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -23,9 +23,8 @@ from stepscope.formats.files import (
     rewind,
 )
 from stepscope.formats.format import decode_records
-from stepscope.formats.records import CHUNK_ROWS, read_line_blocks
+from stepscope.formats.records import CHUNK_ROWS, is_json, read_csv, read_text_blocks
 from stepscope.model import Json, Quarantined, Stream
-from stepscope.safety.json import BOM
 from stepscope.safety.text import visible_line
 
 DELIMITERS = ",;\t"
@@ -51,11 +50,17 @@ def read_verdict_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
     head = stream.file.read(_HEAD)
     if head.startswith(PARQUET_MAGIC) and stream.file.seekable():
         stream.file.seek(0)
-        yield from _read_parquet_rows(stream)
+        number = 1
+        with open_parquet(stream) as file:
+            check_parquet_sizes(file, stream)
+            for batch in read_batches(file, stream, CHUNK_ROWS):
+                for cells in batch.to_pylist():
+                    number += 1
+                    raw = msgspec.json.encode(cells, enc_hook=str)
+                    yield VerdictFileRow(number, cells, raw, tabular=True)
         return
     whole = Stream(rewind(stream.file, head), stream.uri, stream.limits)
-    start = head.removeprefix(BOM).lstrip()[:1]
-    yield from _read_json_rows(whole) if start in (b"{", b"[") else _read_csv_rows(whole)
+    yield from _read_json_rows(whole) if is_json(head) else _read_csv_rows(whole)
 
 
 def _read_json_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
@@ -73,34 +78,16 @@ def _read_json_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
             )
 
 
-def _read_parquet_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
-    number = 1
-    with open_parquet(stream) as file:
-        check_parquet_sizes(file, stream)
-        for batch in read_batches(file, stream, CHUNK_ROWS):
-            for cells in batch.to_pylist():
-                number += 1
-                yield VerdictFileRow(number, cells, _encode_cells(cells), tabular=True)
-
-
-def _encode_cells(cells: Mapping[str, Json]) -> bytes:
-    return msgspec.json.encode(cells, enc_hook=str)
-
-
 def _read_csv_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
-    # Unlike `splitlines`, StringIO ends a line at a line feed and nowhere else.
-    lines = (
-        line
-        for block in read_line_blocks(stream)
-        for line in io.StringIO(_decode_block(block, stream), newline="\n")
-    )
-    first = next(lines, "")
+    blocks = read_text_blocks(stream)
+    block = next(blocks, "")
+    first, _, rest = block.partition("\n")
     mark = max(DELIMITERS, key=first.count)
     names = [name.strip() for name in next(csv.reader([first], delimiter=mark), [])]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise TraceError(f"{stream.uri}, row 1: column {twice[0]!r} is named twice; rename one")
-    reader = csv.reader(lines, delimiter=mark, strict=True)
+    reader = read_csv(chain([rest], blocks), mark)
     number = 1
     try:
         for row in reader:
@@ -116,10 +103,3 @@ def _read_csv_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
     except csv.Error as e:
         where = visible_line(stream.uri)
         raise TraceError(f"{where}, row {number + 1} or later: {e}") from e
-
-
-def _decode_block(block: bytes, stream: Stream) -> str:
-    try:
-        return block.decode()
-    except UnicodeDecodeError as e:
-        raise TraceError(f"{stream.uri}: no text in UTF-8 ({e.reason})") from e

@@ -85,7 +85,20 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         raise TraceError(f"a Who&When run is an object; found {str(record)[:60]!r}")
     run = msgspec.convert(record, _Run)
     steps = tuple([_step(message, index) for index, message in enumerate(run.history)])
-    label = _label(run, len(steps))
+    n_steps = len(steps)
+    text = str(run.mistake_step)
+    if not text.isascii() or not text.isdigit():
+        raise TraceError(f"`mistake_step` is {text!r}; expected digits, counted from 0")
+    step = int(text)
+    if step >= n_steps:
+        raise TraceError(f"`mistake_step` is {step}; the history has {n_steps} steps, from 0")
+    label = Label(
+        kind="decisive_step",
+        step=step,
+        agent=run.mistake_agent,
+        reason=run.mistake_reason,
+        annotator=ANNOTATOR,
+    )
     generated = any(isinstance(m, dict) and "name" in m for m in run.history)
     workflow = "whowhen-algorithm" if generated else "whowhen-handcrafted"
     correct = run.is_correct if run.is_correct is not None else run.is_corrected
@@ -108,22 +121,6 @@ def _outcome(correct: bool | None) -> Outcome:
     if correct is None:
         return Outcome()
     return Outcome("pass" if correct else "fail", "label", None, f"labelled correct: {correct}")
-
-
-def _label(run: _Run, n_steps: int) -> Label:
-    text = str(run.mistake_step)
-    if not text.isascii() or not text.isdigit():
-        raise TraceError(f"`mistake_step` is {text!r}; expected digits, counted from 0")
-    step = int(text)
-    if step >= n_steps:
-        raise TraceError(f"`mistake_step` is {step}; the history has {n_steps} steps, from 0")
-    return Label(
-        kind="decisive_step",
-        step=step,
-        agent=run.mistake_agent,
-        reason=run.mistake_reason,
-        annotator=ANNOTATOR,
-    )
 
 
 def _case(run: _Run, workflow: str) -> Case | None:
@@ -151,7 +148,8 @@ def _step(value: Json, index: int) -> Step:
         return Step(
             index=index, actor=actor, parts=parts, agent=message.name, error=error, extra=extra
         )
-    agent, doing = _split_role(message.role)
+    match = _SUFFIX.match(message.role)
+    agent, doing = (message.role, None) if match is None else (match.group(1), match.group(2))
     if agent == "human":
         return Step(index=index, actor="user", parts=parts, extra=extra or None)
     if doing is not None:
@@ -164,12 +162,6 @@ def _step(value: Json, index: int) -> Step:
         agent=agent,
         extra=extra or None,
     )
-
-
-def _split_role(role: str) -> tuple[str, str | None]:
-    """Return the agent and what it does: "Orchestrator (thought)" is two things."""
-    match = _SUFFIX.match(role)
-    return (role, None) if match is None else (match.group(1), match.group(2))
 
 
 def _step_kind(doing: str | None) -> StepKind:

@@ -11,7 +11,6 @@ Format: Anthropic Messages API; Anthropic Python SDK 2.12.0, `types/message_para
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -23,19 +22,22 @@ from stepscope.formats.chat.messages import (
     MessageEnvelope,
     detect_dialect,
     is_chat_message,
+    is_other_run,
+    shape_error,
     unwrap_exchange,
 )
 from stepscope.formats.fields import (
     anthropic_usage,
     data_part,
     parse_call,
+    parts_text,
     rest,
-    tool_defs,
-    total_usage,
+    step_kind,
+    text_at,
     url_part,
 )
 from stepscope.formats.finish import Ordinals, finish
-from stepscope.formats.format import DecodedRecord, FileFormat, join_messages
+from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
 from stepscope.formats.tool_status import UNKNOWN_STATUS, ToolStatus, infer_text_status
 from stepscope.model import (
@@ -43,11 +45,7 @@ from stepscope.model import (
     Json,
     Part,
     PartKind,
-    Quarantined,
-    Source,
     Step,
-    StepKind,
-    Stream,
     ToolCall,
     ToolResult,
     Trajectory,
@@ -63,6 +61,9 @@ _CALL_KINDS: dict[str, Literal["function", "mcp", "server"]] = {
 _MESSAGE_KEYS = frozenset({"role", "content", "type", "model", "id", "stop_reason", "usage"})
 _CALL_KEYS = frozenset({"type", "id", "name", "input"})
 _RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "is_error"})
+_COUNTED_KEYS = frozenset(
+    "input_tokens output_tokens cache_read_input_tokens cache_creation_input_tokens".split()
+)
 _MEDIA_KINDS: dict[str, PartKind] = {"image": "image", "document": "file", "file": "file"}
 
 
@@ -81,24 +82,23 @@ def anthropic_step(message: Json, index: int, limits: Limits) -> Step:
         TraceError: no object, an unknown role, or a block that lacks what its type promises.
     """
     if not isinstance(message, dict):
-        raise _shape_error(index, "an object", message)
+        raise shape_error(index, "an object", message)
     role = message.get("role")
     actor = _ACTORS.get(role) if isinstance(role, str) else None
     if actor is None:
-        raise _shape_error(index, "a `role` among user, assistant, system", role)
+        raise shape_error(index, "a `role` among user, assistant, system", role)
     blocks = parse_blocks(message.get("content"), index, limits)
-    model, reason, own_id = (message.get(key) for key in ("model", "stop_reason", "id"))
     return Step(
         index=index,
         actor=blocks_actor(actor, blocks),
-        kind=blocks_kind(blocks),
+        kind=step_kind(blocks.calls, blocks.results),
         parts=blocks.parts,
         calls=blocks.calls,
         results=blocks.results,
-        model=model if isinstance(model, str) else None,
+        model=text_at(message, "model"),
         usage=anthropic_usage(message.get("usage")),
-        finish_reason=reason if isinstance(reason, str) else None,
-        id=own_id if isinstance(own_id, str) else None,
+        finish_reason=text_at(message, "stop_reason"),
+        id=text_at(message, "id"),
         extra=message_extra(message),
     )
 
@@ -109,23 +109,12 @@ def blocks_actor(actor: Actor, blocks: ContentBlocks) -> Actor:
     return "environment" if actor == "user" and only_results else actor
 
 
-def blocks_kind(blocks: ContentBlocks) -> StepKind:
-    """Return what kind of step blocks make."""
-    if blocks.calls:
-        return "call"
-    return "result" if blocks.results else "message"
-
-
 def message_extra(message: dict[str, Json]) -> dict[str, Json] | None:
     """Return what a message says beyond the fields of a step, what `usage` says among it."""
     extra = rest(message, _MESSAGE_KEYS) or {}
     usage = message.get("usage")
-    if isinstance(usage, dict):
-        counted = frozenset(
-            "input_tokens output_tokens cache_read_input_tokens cache_creation_input_tokens".split()
-        )
-        more = rest(usage, counted)
-        extra = {**extra, "usage": more} if more else extra
+    if isinstance(usage, dict) and (more := rest(usage, _COUNTED_KEYS)):
+        extra = {**extra, "usage": more}
     return extra or None
 
 
@@ -140,7 +129,7 @@ def parse_blocks(content: Json, index: int, limits: Limits) -> ContentBlocks:
     if isinstance(content, str):
         return ContentBlocks((Part("text", content),), (), ())
     if not isinstance(content, list):
-        raise _shape_error(index, "text or a list of blocks under `content`", content)
+        raise shape_error(index, "text or a list of blocks under `content`", content)
     parts: list[Part] = []
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
@@ -149,7 +138,7 @@ def parse_blocks(content: Json, index: int, limits: Limits) -> ContentBlocks:
             parts.append(Part("text", block))
             continue
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-            raise _shape_error(index, "a `type` in every block", block)
+            raise shape_error(index, "a `type` in every block", block)
         if block["type"] in _CALL_KINDS:
             calls.append(_block_call(block, index, limits))
         elif "tool_use_id" in block:
@@ -162,31 +151,29 @@ def parse_blocks(content: Json, index: int, limits: Limits) -> ContentBlocks:
 def _block_call(block: dict[str, Json], index: int, limits: Limits) -> ToolCall:
     name, call_id = block.get("name"), block.get("id")
     if not isinstance(name, str):
-        raise _shape_error(index, "a `name` in every tool_use block", name)
+        raise shape_error(index, "a `name` in every tool_use block", name)
     if call_id is not None and not isinstance(call_id, str):
-        raise _shape_error(index, "text as `id` of a tool_use block", call_id)
-    call = parse_call(
-        name, block.get("input"), call_id, limits=limits, extra=rest(block, _CALL_KEYS)
-    )
+        raise shape_error(index, "text as `id` of a tool_use block", call_id)
+    extra = rest(block, _CALL_KEYS)
+    call = parse_call(name, block.get("input"), call_id, limits=limits, extra=extra)
     kind = _CALL_KINDS[block["type"]]
-    if kind == "function":
-        return call
-    return ToolCall(
-        name, call.arguments, call_id, call.raw, call.parse_error, kind=kind, extra=call.extra
-    )
+    return call if kind == "function" else msgspec.structs.replace(call, kind=kind)
 
 
 def _block_result(block: dict[str, Json], index: int) -> ToolResult:
     call_id = block["tool_use_id"]
     if call_id is not None and not isinstance(call_id, str):
-        raise _shape_error(index, "text as `tool_use_id`", call_id)
+        raise shape_error(index, "text as `tool_use_id`", call_id)
     content = block.get("content")
     structured: Json = None
     if isinstance(content, dict):
         # A server tool's failure is one object in place of the list of results.
         structured, content = content, None
     pieces = content if isinstance(content, list) else [] if content is None else [content]
-    parts = tuple([_result_part(piece, index) for piece in pieces])
+    for piece in pieces:
+        if not isinstance(piece, str | dict):
+            raise shape_error(index, "text or blocks as a tool's result", piece)
+    parts = tuple([Part("text", p) if isinstance(p, str) else _block_part(p) for p in pieces])
     extra = rest(block, _RESULT_KEYS)
     if block["type"] != "tool_result":
         extra = {**(extra or {}), "type": block["type"]}
@@ -195,7 +182,7 @@ def _block_result(block: dict[str, Json], index: int) -> ToolResult:
 
 
 def _result_status(flag: Json, structured: Json, parts: tuple[Part, ...]) -> ToolStatus:
-    text = "\n".join([part.text for part in parts if part.text is not None])
+    text = parts_text(parts)
     if flag is True:
         return ToolStatus("error", "explicit", text.strip()[:200] or None)
     if flag is False:
@@ -205,14 +192,6 @@ def _result_status(flag: Json, structured: Json, parts: tuple[Part, ...]) -> Too
     return infer_text_status(text) if text else UNKNOWN_STATUS
 
 
-def _result_part(piece: Json, index: int) -> Part:
-    if isinstance(piece, str):
-        return Part("text", piece)
-    if isinstance(piece, dict):
-        return _block_part(piece)
-    raise _shape_error(index, "text or blocks as a tool's result", piece)
-
-
 def _block_part(block: dict[str, Json]) -> Part:
     match block:
         case {"type": "text", "text": str(text)}:
@@ -220,24 +199,16 @@ def _block_part(block: dict[str, Json]) -> Part:
         case {"type": "thinking", "thinking": str(text)}:
             return Part("reasoning", text, extra=rest(block, frozenset({"type", "thinking"})))
         case {"type": "image" | "document" | "file" as kind, "source": dict(source)}:
-            return _media_part(_MEDIA_KINDS[kind], block, source)
+            extra = rest(block, frozenset({"type", "source"}))
+            match source:
+                case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
+                    return data_part(_MEDIA_KINDS[kind], media_type, data, extra=extra)
+                case {"type": "url", "url": str(url)}:
+                    return url_part(_MEDIA_KINDS[kind], url, extra=extra)
+            return Part(_MEDIA_KINDS[kind], extra={**(extra or {}), "source": source})
         case {"type": "redacted_thinking"}:
             return Part("reasoning", extra=block)
     return Part("data", extra=block)
-
-
-def _media_part(kind: PartKind, block: dict[str, Json], source: dict[str, Json]) -> Part:
-    extra = rest(block, frozenset({"type", "source"}))
-    match source:
-        case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
-            return data_part(kind, media_type, data, extra=extra)
-        case {"type": "url", "url": str(url)}:
-            return url_part(kind, url, extra=extra)
-    return Part(kind, extra={**(extra or {}), "source": source})
-
-
-def _shape_error(index: int, expected: str, found: Json) -> TraceError:
-    return TraceError(f"message {index} needs {expected}; found {str(found)[:60]!r}")
 
 
 NAME = "anthropic_messages"
@@ -259,11 +230,7 @@ def _likeness(opening: Opening) -> float:
 
 
 def _body_likeness(record: dict[str, Json]) -> float:
-    if "traj" in record or "history" in record or "trajectory_format" in record:
-        return 0.0
-    if isinstance(record.get("info"), dict) and "mini_version" in record["info"]:
-        return 0.0
-    if "termination_reason" in record and "task_id" in record:
+    if is_other_run(record):
         return 0.0
     text = record.get("body")
     if isinstance(text, str) and "status" in record:
@@ -297,30 +264,12 @@ def _is_part(record: Json) -> bool:
     return not isinstance(record, list)
 
 
-def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    ordinals = Ordinals()
-    return join_messages(
-        stream,
-        is_part=_is_part,
-        step=lambda found, index: anthropic_step(found.value, index, found.limits),
-        whole=lambda found: (_read_record(found, ordinals),),
-        run=lambda steps, first: _finish_messages(steps, first, ordinals),
-    )
-
-
 def _finish_messages(
     steps: tuple[Step, ...], first: DecodedRecord, ordinals: Ordinals
 ) -> Trajectory:
     # A file that is one response body has the run's only id; a list of messages has none.
     run_id = steps[0].id if len(steps) == 1 else None
-    draft = Trajectory(
-        id="",
-        name=run_id or "",
-        steps=steps,
-        source=Source(format=NAME, uri=first.uri, offset=first.offset, run_id=run_id),
-        workflow=NAME,
-        usage=total_usage(steps),
-    )
+    draft = MessageEnvelope().draft(NAME, steps, first, run_id=run_id)
     return finish(draft, ordinals, limits=first.limits, repairs=first.repairs)
 
 
@@ -332,7 +281,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     bodies = unwrap_exchange(record, limits)
     request = record if bodies is None else (bodies.request or {})
     response = None if bodies is None else bodies.response
-    if bodies is not None and response is not None and "messages" in response:
+    if response is not None and "messages" in response:
         # A recorded HTTP body may as well be what was sent.
         request, response = response, None
     envelope = msgspec.convert(request, MessageEnvelope)
@@ -342,23 +291,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
         **(rest(request, ENVELOPE_KEYS | {"messages", "system"}) or {}),
     }
     run_id = envelope.source_id or (steps[-1].id if response is not None else None)
-    named = (envelope.workflow or NAME, envelope.task_name, envelope.trial_name)
-    draft = Trajectory(
-        id="",
-        name="/".join([n for n in named if n is not None]) if envelope.task_name else run_id or "",
-        steps=steps,
-        source=Source(format=NAME, uri=found.uri, offset=found.offset, run_id=run_id),
-        workflow=envelope.workflow or NAME,
-        task=envelope.task_name,
-        trial=envelope.trial_name,
-        agent=envelope.agent,
-        agent_version=envelope.agent_version,
-        tags=envelope.tags,
-        tools=tool_defs(envelope.tools),
-        outcome=envelope.outcome,
-        usage=total_usage(steps),
-        extra=extra or None,
-    )
+    draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
     return finish(draft, ordinals, limits=limits, repairs=found.repairs)
 
 
@@ -382,4 +315,6 @@ def _exchange_steps(
     return tuple(steps)
 
 
-FORMAT = FileFormat(NAME, _likeness, _read)
+FORMAT = message_format(
+    NAME, _likeness, is_part=_is_part, step=anthropic_step, whole=_read_record, run=_finish_messages
+)

@@ -14,13 +14,12 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import rest
+from stepscope.formats.fields import rest, step_kind
 from stepscope.formats.finish import Ordinals, finish
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
 from stepscope.formats.spans.messages import read_messages
-from stepscope.formats.spans.span import SpanMessage
-from stepscope.model import Actor, Json, Source, Step, StepKind, Trajectory
+from stepscope.model import Actor, Json, Source, Step, Trajectory
 from stepscope.safety.limits import Limits
 
 NAME = "graph_trajectory"
@@ -106,7 +105,19 @@ def _state_steps(
     held: Json, actor: Actor, limits: Limits, around: dict[str, Json] | None
 ) -> Iterator[Step]:
     """Yield the messages of a state; the last keeps what else the state and what is around say."""
-    made = [_message_step(message) for message in read_messages(held, actor, limits)]
+    made = [
+        Step(
+            index=0,
+            actor=message.actor,
+            kind=step_kind(message.calls, message.results),
+            parts=message.parts,
+            calls=message.calls,
+            results=message.results,
+            agent=message.name if message.actor == "agent" else None,
+            extra=message.extra,
+        )
+        for message in read_messages(held, actor, limits)
+    ]
     listed = isinstance(held, dict) and isinstance(held.get("messages"), list)
     beside = {**(around or {}), **((rest(held, frozenset({"messages"})) or {}) if listed else {})}
     if beside and made:
@@ -114,20 +125,6 @@ def _state_steps(
     elif beside:
         made = [Step(index=0, actor=actor, kind="other", extra=beside)]
     yield from made
-
-
-def _message_step(message: SpanMessage) -> Step:
-    kind: StepKind = "call" if message.calls else "result" if message.results else "message"
-    return Step(
-        index=0,
-        actor=message.actor,
-        kind=kind,
-        parts=message.parts,
-        calls=message.calls,
-        results=message.results,
-        agent=message.name if message.actor == "agent" else None,
-        extra=message.extra,
-    )
 
 
 def _visit_step(node: str) -> Step:

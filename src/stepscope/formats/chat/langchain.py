@@ -11,8 +11,6 @@ Format: langchain-core 1.7.2, `messages` and `load/dump.py`; langgraph 1.2.22, `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from stepscope.errors import TraceError
@@ -21,18 +19,17 @@ from stepscope.formats.fields import (
     anthropic_usage,
     openai_usage,
     rest,
+    step_kind,
     text_at,
-    tool_defs,
-    total_usage,
     uncounted_usage,
 )
 from stepscope.formats.finish import Ordinals, finish
-from stepscope.formats.format import DecodedRecord, FileFormat, join_messages
+from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
 from stepscope.formats.spans import messages
 from stepscope.formats.spans.messages import read_messages
 from stepscope.formats.spans.span import SpanMessage
-from stepscope.model import Json, Quarantined, Source, Step, StepKind, Stream, Trajectory, Usage
+from stepscope.model import Json, Step, Trajectory, Usage
 from stepscope.safety.limits import Limits
 
 _MESSAGE_TYPES = frozenset(
@@ -90,14 +87,16 @@ def langchain_step(value: Json, index: int, limits: Limits) -> Step:
     inner = messages.unwrap_message(value) or value
     (said,) = read_messages(_with_role(inner), "user", limits)
     ours = said.actor == "agent"
+    role = text_at(inner, "role")
+    role = None if role in _ROLES else role
     return Step(
         index=index,
         actor=said.actor,
-        kind=_step_kind(said),
+        kind=step_kind(said.calls, said.results),
         parts=said.parts,
         calls=said.calls,
         results=said.results,
-        agent=_agent_name(inner) if ours else None,
+        agent=(text_at(inner, "name") or role) if ours else None,
         model=messages.find_langchain_model(inner) if ours else None,
         usage=_message_usage(inner),
         finish_reason=messages.find_stop_reason(inner) if ours else None,
@@ -114,15 +113,6 @@ def _with_role(inner: dict[str, Json]) -> dict[str, Json]:
     role = text_at(inner, "role") or text_at(inner, "type") or ""
     role = role.removesuffix("MessageChunk").lower()
     return {**inner, "role": role if role in _ROLES or role == "function" else "ai"}
-
-
-def _agent_name(inner: dict[str, Json]) -> str | None:
-    role = text_at(inner, "role")
-    return text_at(inner, "name") or (role if role not in _ROLES else None)
-
-
-def _step_kind(said: SpanMessage) -> StepKind:
-    return "call" if said.calls else "result" if said.results else "message"
 
 
 def _message_usage(inner: dict[str, Json]) -> Usage | None:
@@ -170,7 +160,6 @@ def _known_keys(inner: dict[str, Json], said: SpanMessage) -> frozenset[str]:
 
 NAME = "langchain_messages"
 _WHOLE_KEYS = frozenset({"messages", "values"})
-_NO_ENVELOPE = MessageEnvelope()
 
 
 def _likeness(opening: Opening) -> float:
@@ -206,17 +195,6 @@ def _is_part(record: Json) -> bool:
     return not isinstance(record, list)
 
 
-def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    ordinals = Ordinals()
-    return join_messages(
-        stream,
-        is_part=_is_part,
-        step=lambda found, index: langchain_step(found.value, index, found.limits),
-        whole=lambda found: (_read_record(found, ordinals),),
-        run=lambda steps, first: _finish_run(steps, first, ordinals),
-    )
-
-
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     record = found.value
     around = record if isinstance(record, dict) else {}
@@ -231,53 +209,16 @@ def _finish_run(
     steps: tuple[Step, ...],
     at: DecodedRecord,
     ordinals: Ordinals,
-    around: dict[str, Json] | None = None,
+    state: dict[str, Json] | None = None,
 ) -> Trajectory:
-    state = around or {}
-    envelope = _parse_envelope(state)
-    known = ENVELOPE_KEYS if envelope is not _NO_ENVELOPE else frozenset()
-    named = (envelope.workflow or NAME, envelope.task_name, envelope.trial_name)
-    thread = _find_thread(state)
-    draft = Trajectory(
-        id="",
-        name="/".join([part for part in named if part is not None]) if envelope.task_name else "",
-        steps=steps,
-        source=Source(format=NAME, uri=at.uri, offset=at.offset, run_id=envelope.source_id),
-        workflow=envelope.workflow or NAME,
-        task=envelope.task_name,
-        trial=envelope.trial_name,
-        agent=envelope.agent or next((s.agent for s in steps if s.actor == "agent"), None),
-        agent_version=envelope.agent_version,
-        tags={**envelope.tags, **({} if thread is None else {"session": thread})},
-        tools=tool_defs(envelope.tools if envelope.tools is not None else envelope.functions),
-        outcome=envelope.outcome,
-        usage=total_usage(steps),
-        extra=_state_extra(state, known),
-    )
-    return finish(draft, ordinals, limits=at.limits, repairs=at.repairs)
-
-
-def _parse_envelope(state: dict[str, Json]) -> MessageEnvelope:
-    """Return what stands around messages; a graph's state may use these names for anything."""
+    state = state or {}
+    known = ENVELOPE_KEYS
     try:
-        return msgspec.convert(
-            {key: state[key] for key in ENVELOPE_KEYS & state.keys()}, MessageEnvelope
-        )
+        around = {key: state[key] for key in known & state.keys()}
+        envelope = msgspec.convert(around, MessageEnvelope)
     except msgspec.ValidationError:
-        return _NO_ENVELOPE
-
-
-def _find_thread(state: dict[str, Json]) -> str | None:
-    """Return the thread that a state is of, as its snapshot says."""
-    config = state.get("config")
-    for held in (config.get("configurable") if isinstance(config, dict) else None, state):
-        if isinstance(held, dict) and (thread := text_at(held, "thread_id")):
-            return thread
-    return None
-
-
-def _state_extra(state: dict[str, Json], known: frozenset[str]) -> dict[str, Json] | None:
-    """Return what a state says beyond its messages."""
+        # A graph's state may use these names for anything.
+        envelope, known = MessageEnvelope(), frozenset()
     values = state.get("values")
     found = rest(state, known | _WHOLE_KEYS) or {}
     if isinstance(values, dict):
@@ -287,7 +228,22 @@ def _state_extra(state: dict[str, Json], known: frozenset[str]) -> dict[str, Jso
             found["messages"] = state["messages"]
     elif values is not None:
         found["values"] = values
-    return found or None
+    extra = found or None
+    draft = envelope.draft(NAME, steps, at, run_id=envelope.source_id, extra=extra)
+    config = state.get("config")
+    # The thread that a state is of, as its snapshot says.
+    places = (config.get("configurable") if isinstance(config, dict) else None, state)
+    threads = [text_at(place, "thread_id") for place in places if isinstance(place, dict)]
+    thread = next(filter(None, threads), None)
+    draft = msgspec.structs.replace(
+        draft,
+        name=draft.name if envelope.task_name else "",
+        agent=envelope.agent or next((s.agent for s in steps if s.actor == "agent"), None),
+        tags=draft.tags if thread is None else {**draft.tags, "session": thread},
+    )
+    return finish(draft, ordinals, limits=at.limits, repairs=at.repairs)
 
 
-FORMAT = FileFormat(NAME, _likeness, _read)
+FORMAT = message_format(
+    NAME, _likeness, is_part=_is_part, step=langchain_step, whole=_read_record, run=_finish_run
+)

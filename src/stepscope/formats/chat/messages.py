@@ -19,7 +19,17 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import data_part, parse_call, rest, text_at, url_part
+from stepscope.formats.fields import (
+    data_part,
+    parse_call,
+    rest,
+    text_at,
+    tool_defs,
+    total_usage,
+    url_part,
+)
+from stepscope.formats.finish import reward_outcome
+from stepscope.formats.format import DecodedRecord
 from stepscope.formats.tool_status import ToolStatus
 from stepscope.model import (
     Actor,
@@ -27,10 +37,12 @@ from stepscope.model import (
     Outcome,
     Part,
     ReferenceCall,
+    Source,
     Step,
     StepKind,
     ToolCall,
     ToolResult,
+    Trajectory,
 )
 from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits
@@ -110,15 +122,12 @@ class CallMessage(msgspec.Struct, gc=False):
 
 
 def message_calls(
+    # decoded `CallMessage`s, plain dictionaries, or the JSON array itself
     messages: Sequence[CallMessage] | Sequence[Mapping[str, Json]] | bytes,
     *,
-    limits: Limits = _LIMITS,
+    limits: Limits = _LIMITS,  # nesting and size of the arguments
 ) -> tuple[ToolCall, ...]:
     """Return every tool call of the messages in order; arguments that are no JSON are kept as text.
-
-    Args:
-        messages: decoded `CallMessage`s, plain dictionaries, or the JSON array itself.
-        limits: nesting and size of the arguments.
 
     Raises:
         TraceError: the messages have another shape; says where.
@@ -194,11 +203,11 @@ def chat_step(message: Json, index: int, reading: MessageOptions) -> Step:
         TraceError: no object, an unknown role, or a field of another type than the API's.
     """
     if type(message) is not dict:
-        raise _shape_error(index, "an object", message)
+        raise shape_error(index, "an object", message)
     role = message.get("role")
     actor = _ACTORS.get(role) if type(role) is str else None
     if actor is None:
-        raise _shape_error(index, f"a `role` among {', '.join(_ACTORS)}", role)
+        raise shape_error(index, f"a `role` among {', '.join(_ACTORS)}", role)
     if actor == "environment":
         return _result_step(message, index, reading)
     content = message.get("content")
@@ -223,9 +232,11 @@ def _assistant_step(
     message: dict[str, Json], index: int, parts: tuple[Part, ...], reading: MessageOptions
 ) -> Step:
     listed, legacy = message.get("tool_calls"), message.get("function_call")
-    calls = (
-        () if listed is None and legacy is None else _message_calls(listed, legacy, index, reading)
-    )
+    if listed is not None and type(listed) is not list:
+        raise shape_error(index, "a list under `tool_calls`", listed)
+    calls = tuple([_message_call(call, index, reading) for call in listed or ()])
+    if legacy is not None:
+        calls = (*calls, _message_call({"function": legacy}, index, reading))
     kind: StepKind = "call" if calls else "message"
     extra = rest(message, _ASSISTANT_KEYS)
     if extra is None or _SPOKEN_KEYS.isdisjoint(extra):
@@ -244,40 +255,23 @@ def _assistant_step(
     )
 
 
-def _message_calls(
-    listed: Json, legacy: Json, index: int, reading: MessageOptions
-) -> tuple[ToolCall, ...]:
-    if listed is not None and type(listed) is not list:
-        raise _shape_error(index, "a list under `tool_calls`", listed)
-    calls = tuple([_message_call(call, index, reading) for call in listed or ()])
-    return (
-        calls if legacy is None else (*calls, _message_call({"function": legacy}, index, reading))
-    )
-
-
 def _message_call(call: Json, index: int, reading: MessageOptions) -> ToolCall:
     if type(call) is not dict:
-        raise _shape_error(index, "objects under `tool_calls`", call)
+        raise shape_error(index, "objects under `tool_calls`", call)
     function = call.get("function")
     if function is None:
         function = call.get("custom")
     if type(function) is not dict or type(function.get("name")) is not str:
-        raise _shape_error(index, "a `function` with a `name` in every tool call", function)
-    call_id = call.get("id")
+        raise shape_error(index, "a `function` with a `name` in every tool call", function)
+    call_id = _expect_id(call.get("id"), index)
     extra = None
     if not (call.keys() <= _CALL_KEYS and function.keys() <= _FUNCTION_KEYS):
         extra = {**(rest(call, _CALL_KEYS) or {}), **(rest(function, _FUNCTION_KEYS) or {})} or None
     if "custom" in call:
         # A custom tool takes free text, which is no broken JSON.
-        given = function.get("input")
-        return ToolCall(function["name"], given, _expect_id(call_id, index), extra=extra)
-    return parse_call(
-        function["name"],
-        function.get("arguments"),
-        _expect_id(call_id, index),
-        limits=reading.limits,
-        extra=extra,
-    )
+        return ToolCall(function["name"], function.get("input"), call_id, extra=extra)
+    arguments = function.get("arguments")
+    return parse_call(function["name"], arguments, call_id, limits=reading.limits, extra=extra)
 
 
 def _result_step(message: dict[str, Json], index: int, reading: MessageOptions) -> Step:
@@ -312,20 +306,14 @@ def content_parts(content: Json, index: int) -> tuple[Part, ...]:
     if content is None:
         return ()
     if type(content) is not list:
-        raise _shape_error(index, "text, a list or null under `content`", content)
+        raise shape_error(index, "text, a list or null under `content`", content)
     return tuple([_content_part(part, index) for part in content])
 
 
 def _content_part(part: Json, index: int) -> Part:
-    if isinstance(part, str):
-        return Part("text", part)
-    if isinstance(part, dict):
-        return _typed_part(part)
-    raise _shape_error(index, "objects in a `content` list", part)
-
-
-def _typed_part(part: dict[str, Json]) -> Part:
     match part:
+        case str():
+            return Part("text", part)
         case {"type": "text" | "input_text" | "output_text", "text": str(text)}:
             return Part("text", text, extra=rest(part, frozenset({"type", "text"})))
         case {"type": "refusal", "refusal": str(text)}:
@@ -338,22 +326,25 @@ def _typed_part(part: dict[str, Json]) -> Part:
             return data_part("audio", f"audio/{form}", data)
         case {"type": "file", "file": {"file_data": str(data)} as file}:
             return url_part("file", data, extra=rest(file, frozenset({"file_data"})))
-    return Part("data", extra=part)
+        case dict():
+            return Part("data", extra=part)
+    raise shape_error(index, "objects in a `content` list", part)
 
 
 def _expect_text(value: Json, key: str, index: int) -> str:
     if isinstance(value, str):
         return value
-    raise _shape_error(index, f"text under `{key}`", value)
+    raise shape_error(index, f"text under `{key}`", value)
 
 
 def _expect_id(value: Json, index: int) -> str | None:
     if value is None or type(value) is str:
         return value
-    raise _shape_error(index, "text as a call's id", value)
+    raise shape_error(index, "text as a call's id", value)
 
 
-def _shape_error(index: int, expected: str, found: Json) -> TraceError:
+def shape_error(index: int, expected: str, found: Json) -> TraceError:
+    """Return what to raise for a message of another shape than the API's."""
     return TraceError(f"message {index} needs {expected}; found {str(found)[:60]!r}")
 
 
@@ -382,6 +373,16 @@ def is_chat_message(record: Json) -> bool:
         and record["role"] in ROLES
         and ("content" in record or "tool_calls" in record or "function_call" in record)
         and isinstance(record.get("content"), str | list | None)
+    )
+
+
+def is_other_run(record: dict[str, Json]) -> bool:
+    """Say whether a record is a run of a format that holds more than messages."""
+    info = record.get("info")
+    return (
+        bool(record.keys() & {"traj", "history", "trajectory_format"})
+        or (isinstance(info, dict) and "mini_version" in info)
+        or ("termination_reason" in record and "task_id" in record)
     )
 
 
@@ -434,10 +435,6 @@ def has_run_fences(messages: Iterable[Json]) -> bool:
     return False
 
 
-# The tolerance of tau-bench, whose rewards are the ones users copy.
-_PASSING = 1 - 1e-6
-
-
 class MessageEnvelope(msgspec.Struct, gc=False):
     """The keys around `messages`, typed; a key of another type refuses the record."""
 
@@ -478,11 +475,35 @@ class MessageEnvelope(msgspec.Struct, gc=False):
         """Pass or fail by `success`, else by `reward`."""
         if self.success is not None:
             return Outcome("pass" if self.success else "fail", "check", self.reward, "success flag")
-        if self.reward is None:
-            return Outcome()
-        passed = self.reward >= _PASSING
-        return Outcome(
-            "pass" if passed else "fail", "reward", self.reward, f"reward {self.reward:g}"
+        return reward_outcome(self.reward)
+
+    def draft(
+        self,
+        format_name: str,  # the format, which is the workflow too where none is named
+        steps: tuple[Step, ...],  # the steps of the run
+        at: DecodedRecord,  # the record that the run is from
+        *,
+        run_id: str | None = None,  # the recorder's own id of the run
+        extra: dict[str, Json] | None = None,  # what else is said of the run
+    ) -> Trajectory:
+        """Return the run of some steps with what stands around them, not yet finished."""
+        workflow = self.workflow or format_name
+        named = [name for name in (workflow, self.task_name, self.trial_name) if name is not None]
+        return Trajectory(
+            id="",
+            name="/".join(named) if self.task_name else run_id or "",
+            steps=steps,
+            source=Source(format=format_name, uri=at.uri, offset=at.offset, run_id=run_id),
+            workflow=workflow,
+            task=self.task_name,
+            trial=self.trial_name,
+            agent=self.agent,
+            agent_version=self.agent_version,
+            tags=self.tags,
+            tools=tool_defs(self.tools if self.tools is not None else self.functions),
+            outcome=self.outcome,
+            usage=total_usage(steps),
+            extra=extra or None,
         )
 
 

@@ -10,7 +10,7 @@ Format: OpenAI API reference; OpenAI Python SDK 3.54.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,10 +21,10 @@ from stepscope.formats.chat.messages import (
     MessageEnvelope,
     MessageOptions,
     chat_step,
-    chat_steps,
     detect_dialect,
     has_run_fences,
     is_chat_message,
+    is_other_run,
     unwrap_exchange,
 )
 from stepscope.formats.chat.response_items import is_response_item, item_step
@@ -32,15 +32,14 @@ from stepscope.formats.fields import (
     openai_usage,
     rest,
     text_at,
-    tool_defs,
-    total_usage,
     uncounted_usage,
 )
 from stepscope.formats.finish import Ordinals, finish
-from stepscope.formats.format import DecodedRecord, FileFormat, join_messages
+from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
 from stepscope.formats.tool_status import infer_text_status
-from stepscope.model import Json, Quarantined, Source, Step, Stream, Trajectory
+from stepscope.model import Json, Step, Trajectory
+from stepscope.safety.limits import Limits
 
 NAME = "openai_messages"
 _DIALECT_LIKENESS: dict[Dialect, float] = {"openai": 0.9, "either": 0.7, "anthropic-like": 0.4}
@@ -69,11 +68,7 @@ def _chat_likeness(messages: Sequence[Json]) -> float:
 
 
 def _body_likeness(record: dict[str, Json]) -> float:
-    if "traj" in record or "history" in record or "trajectory_format" in record:
-        return 0.0
-    if isinstance(record.get("info"), dict) and "mini_version" in record["info"]:
-        return 0.0
-    if "termination_reason" in record and "task_id" in record:
+    if is_other_run(record):
         return 0.0
     if isinstance(record.get("body"), str) and "status" in record:
         return 0.9 if '"choices"' in record["body"] else 0.0
@@ -97,126 +92,81 @@ def _is_part(record: Json) -> bool:
     return not isinstance(record, list)
 
 
-def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    ordinals = Ordinals()
-    yield from join_messages(
-        stream,
-        is_part=_is_part,
-        step=lambda found, index: _read_step(found.value, index, _message_options(found)),
-        whole=lambda found: (_read_record(found, ordinals),),
-        run=lambda steps, first: _finish_messages(steps, first, ordinals),
-    )
-
-
-def _message_options(found: DecodedRecord) -> MessageOptions:
-    return MessageOptions(infer_text_status, found.limits)
-
-
-def _read_step(value: Json, index: int, reading: MessageOptions) -> Step:
-    if (
-        isinstance(value, dict)
-        and "type" in value
-        and ("role" not in value or is_response_item(value))
-    ):
-        return item_step(value, index, reading)
-    if isinstance(value, dict) and value.get("type") == "message":
-        return item_step(value, index, reading)
-    return chat_step(value, index, reading)
+def _read_step(value: Json, index: int, limits: Limits) -> Step:
+    options = MessageOptions(infer_text_status, limits)
+    if isinstance(value, dict) and "type" in value:
+        if "role" not in value or value["type"] == "message" or is_response_item(value):
+            return item_step(value, index, options)
+    return chat_step(value, index, options)
 
 
 def _finish_messages(
     steps: tuple[Step, ...], first: DecodedRecord, ordinals: Ordinals
 ) -> Trajectory:
-    draft = Trajectory(
-        id="",
-        name="",
-        steps=steps,
-        source=Source(format=NAME, uri=first.uri, offset=first.offset),
-        workflow=NAME,
-        usage=total_usage(steps),
-    )
+    draft = MessageEnvelope().draft(NAME, steps, first)
     return finish(draft, ordinals, limits=first.limits, repairs=first.repairs)
 
 
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
-    record = found.value
-    reading = _message_options(found)
+    record, limits = found.value, found.limits
     if isinstance(record, list):
-        steps = tuple([_read_step(item, index, reading) for index, item in enumerate(record)])
+        steps = tuple([_read_step(item, index, limits) for index, item in enumerate(record)])
         return _finish_messages(steps, found, ordinals)
     if not isinstance(record, dict):
         raise TraceError(f"expected messages; found {str(record)[:60]!r}")
-    bodies = unwrap_exchange(record, found.limits)
+    bodies = unwrap_exchange(record, limits)
     request = record if bodies is None else (bodies.request or {})
     response = None if bodies is None else bodies.response
     if bodies is None and text_at(record, "object") == "chat.completion":
         request, response = {}, record
     envelope = msgspec.convert(request, MessageEnvelope)
-    steps = _exchange_steps(request, response, reading)
-    extra = {
-        **((bodies and bodies.extra) or {}),
-        **(rest(request, ENVELOPE_KEYS | _BODY_KEYS) or {}),
-    }
-    if response is not None:
-        extra.update(rest(response, ENVELOPE_KEYS | _BODY_KEYS) or {})
-    workflow = envelope.workflow or NAME
+    steps = _exchange_steps(request, response, limits)
+    extra = (bodies and bodies.extra) or {}
+    for body in (request, response or {}):
+        extra = {**extra, **(rest(body, ENVELOPE_KEYS | _BODY_KEYS) or {})}
     run_id = envelope.source_id
-    if run_id is None and response is not None and isinstance(response.get("id"), str):
-        run_id = response["id"]
-    named = (workflow, envelope.task_name, envelope.trial_name)
-    draft = Trajectory(
-        id="",
-        name="/".join([n for n in named if n is not None]) if envelope.task_name else run_id or "",
-        steps=steps,
-        source=Source(format=NAME, uri=found.uri, offset=found.offset, run_id=run_id),
-        workflow=workflow,
-        task=envelope.task_name,
-        trial=envelope.trial_name,
-        agent=envelope.agent,
-        agent_version=envelope.agent_version,
-        tags=envelope.tags,
-        tools=tool_defs(envelope.tools if envelope.tools is not None else envelope.functions),
-        outcome=envelope.outcome,
-        usage=total_usage(steps) or openai_usage(request.get("usage")),
-        extra=extra or None,
-    )
-    return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    if run_id is None and response is not None:
+        run_id = text_at(response, "id")
+    draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
+    if draft.usage is None:
+        draft = msgspec.structs.replace(draft, usage=openai_usage(request.get("usage")))
+    return finish(draft, ordinals, limits=limits, repairs=found.repairs)
 
 
 def _exchange_steps(
-    request: dict[str, Json], response: dict[str, Json] | None, reading: MessageOptions
+    request: dict[str, Json], response: dict[str, Json] | None, limits: Limits
 ) -> tuple[Step, ...]:
     """Return the steps of what was asked, then of what was answered."""
     asked = request.get("messages", [])
     if not isinstance(asked, list):
         raise TraceError(f"`messages` is {str(asked)[:60]!r}; expected a list")
-    steps = [_read_step(item, index, reading) for index, item in enumerate(asked)]
+    steps = [_read_step(item, index, limits) for index, item in enumerate(asked)]
     if response is not None:
-        steps.append(_answer_step(response, len(steps), reading))
+        steps.append(_answer_step(response, len(steps), limits))
     if not steps:
         raise TraceError("a record without a single message; expected a list under `messages`")
     return tuple(steps)
 
 
-def _answer_step(response: dict[str, Json], index: int, reading: MessageOptions) -> Step:
+def _answer_step(response: dict[str, Json], index: int, limits: Limits) -> Step:
     """Return the step of a response body, with the call's usage."""
-    match response.get("choices"):
-        case [{"message": message, **more}, *others]:
-            (step,) = chat_steps([message], reading)
-            extra = {**(step.extra or {}), "choices": others} if others else step.extra
-            reason, model = more.get("finish_reason"), response.get("model")
-            if beside := uncounted_usage(response.get("usage")):
-                extra = {**(extra or {}), "usage": beside}
-        case _:
-            raise TraceError("a response without `choices`")
+    choices = response.get("choices")
+    first = choices[0] if choices and isinstance(choices, list) else None
+    if choices is None or not isinstance(first, dict) or "message" not in first:
+        raise TraceError("a response without `choices`")
+    step = chat_step(first["message"], 0, MessageOptions(infer_text_status, limits))
+    beside = {"choices": choices[1:], "usage": uncounted_usage(response.get("usage"))}
+    said = {key: value for key, value in beside.items() if value}
     return msgspec.structs.replace(
         step,
         index=index,
         usage=openai_usage(response.get("usage")),
-        model=model if isinstance(model, str) else None,
-        finish_reason=reason if isinstance(reason, str) else None,
-        extra=extra,
+        model=text_at(response, "model"),
+        finish_reason=text_at(first, "finish_reason"),
+        extra={**(step.extra or {}), **said} or None,
     )
 
 
-FORMAT = FileFormat(NAME, _likeness, _read)
+FORMAT = message_format(
+    NAME, _likeness, is_part=_is_part, step=_read_step, whole=_read_record, run=_finish_messages
+)

@@ -12,13 +12,13 @@ Format: OpenAI Python SDK 3.54.0, `types/responses/response_input_item_param.py`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions, chat_step, content_parts
-from stepscope.formats.fields import data_part, parse_call, rest, text_at, url_part
+from stepscope.formats.fields import data_part, parse_call, parts_text, rest, text_at, url_part
 from stepscope.formats.tool_status import UNKNOWN_STATUS, ToolStatus
 from stepscope.model import Actor, Json, Part, Step, ToolCall, ToolResult
 
@@ -48,17 +48,14 @@ def _continues_turn(turn: Step, step: Step) -> bool:
         return False
     if step.calls:
         return True
-    if turn.calls or not _is_thought(turn.parts):
+    thinks = turn.parts and all(part.kind in {"reasoning", "data"} for part in turn.parts)
+    if turn.calls or not thinks:
         return False
     return turn.id is None or step.id is None
 
 
 def _is_turn(step: Step) -> bool:
     return step.actor == "agent" and step.kind in {"message", "call"} and step.error is None
-
-
-def _is_thought(parts: tuple[Part, ...]) -> bool:
-    return bool(parts) and all(part.kind in {"reasoning", "data"} for part in parts)
 
 
 def join_turn(turn: Step, step: Step) -> Step:
@@ -112,20 +109,15 @@ def provider_call(item: dict[str, Json]) -> tuple[ToolCall, tuple[ToolResult, ..
     kind = str(item["type"])
     call_id = text_at(item, "call_id") or text_at(item, "id")
     name = kind.removesuffix("_call")
-    known = (
-        _NON_ARGUMENTS
-        | {"type", "call_id"}
-        | ({_RESULT_KEY[kind]} if kind in _RESULT_KEY else set())
-    )
+    known = _NON_ARGUMENTS | {"type", "call_id", _RESULT_KEY.get(kind, "type")}
     asked = item.get(_ARGUMENTS_KEY[kind]) if kind in _ARGUMENTS_KEY else None
     if isinstance(asked, dict) and kind in _ARGUMENTS_KEY:
         arguments = {key: value for key, value in asked.items() if key != "sources"}
         beside = rest(item, frozenset({"type", "call_id", _ARGUMENTS_KEY[kind]}))
     else:
         arguments = rest(item, known) or {}
-        beside = {
-            key: item[key] for key in sorted(_NON_ARGUMENTS & item.keys()) if item[key] is not None
-        }
+        held = sorted(_NON_ARGUMENTS & item.keys())
+        beside = {key: item[key] for key in held if item[key] is not None}
     if call_id is not None and beside and beside.get("id") == call_id:
         beside = rest(beside, frozenset({"id"}))
     call = ToolCall(name, arguments, call_id, kind="builtin", extra=beside or None)
@@ -172,8 +164,8 @@ def _result_part(entry: Json) -> Part:
     return Part("data", extra=entry if isinstance(entry, dict) else {"value": entry})
 
 
-def provider_result(item: dict[str, Json], judge: Callable[[str], ToolStatus]) -> ToolResult:
-    """Return the result that an item of its own brings; `judge` says what a bare text tells."""
+def provider_result(item: dict[str, Json], reading: MessageOptions) -> ToolResult:
+    """Return the result that an item of its own brings."""
     kind = str(item["type"])
     call_id = text_at(item, "call_id")
     known = _ANSWER_KEYS
@@ -186,7 +178,7 @@ def provider_result(item: dict[str, Json], judge: Callable[[str], ToolStatus]) -
     else:
         parts, structured = _output_parts(held)
         status = text_at(item, "status")
-        judged = judge("\n".join([part.text for part in parts if part.text is not None]))
+        judged = reading.judge(parts_text(parts))
         if kind in {"apply_patch_call_output", "program_output"} and status in _END_STATUSES:
             judged = _provider_status(item)
     return ToolResult(call_id, None, parts, structured, *judged, extra=rest(item, known))
@@ -284,37 +276,26 @@ def item_step(item: Json, index: int, reading: MessageOptions) -> Step:
     if kind is not None and not isinstance(kind, str):
         raise TraceError(f"item {index} needs text under `type`; found {str(kind)[:60]!r}")
     if kind in {None, "message"}:
-        return _message_step(item, index, reading)
+        plain = {key: value for key, value in item.items() if key not in {"type", "id"}}
+        return msgspec.structs.replace(chat_step(plain, index, reading), id=text_at(item, "id"))
     if kind in OUTPUT_TYPES or kind in PROVIDER_OUTPUT_TYPES:
         bare = kind in OUTPUT_TYPES
-        result = (
-            _call_output(item, index, reading) if bare else provider_result(item, reading.judge)
-        )
+        result = _call_output(item, index, reading) if bare else provider_result(item, reading)
         return Step(index=index, actor="environment", kind="result", results=(result,))
     if kind == "reasoning":
         return Step(index=index, actor="agent", parts=_reasoning_parts(item))
     if kind == "compaction":
         return Step(index=index, actor="agent", kind="compaction", extra=item)
     if kind in CALL_TYPES or kind in PROVIDER_CALL_TYPES or kind == "mcp_call":
-        return _call_step(item, index, reading)
+        results: tuple[ToolResult, ...] = ()
+        if item["type"] in CALL_TYPES:
+            call = _function_call(item, index, reading)
+        elif item["type"] == "mcp_call":
+            call, results = _mcp_call(item, index, reading)
+        else:
+            call, results = provider_call(item)
+        return Step(index=index, actor="agent", kind="call", calls=(call,), results=results)
     return Step(index=index, actor=_OTHER_ACTORS.get(str(kind), "agent"), kind="other", extra=item)
-
-
-def _call_step(item: dict[str, Json], index: int, reading: MessageOptions) -> Step:
-    results: tuple[ToolResult, ...] = ()
-    if item["type"] in CALL_TYPES:
-        call = _function_call(item, index, reading)
-    elif item["type"] == "mcp_call":
-        call, results = _mcp_call(item, index, reading)
-    else:
-        call, results = provider_call(item)
-    return Step(index=index, actor="agent", kind="call", calls=(call,), results=results)
-
-
-def _message_step(item: dict[str, Json], index: int, reading: MessageOptions) -> Step:
-    bare = {key: value for key, value in item.items() if key not in {"type", "id"}}
-    step, own = chat_step(bare, index, reading), item.get("id")
-    return msgspec.structs.replace(step, id=own) if isinstance(own, str) else step
 
 
 def _function_call(item: dict[str, Json], index: int, reading: MessageOptions) -> ToolCall:
@@ -335,10 +316,8 @@ def _call_output(item: dict[str, Json], index: int, reading: MessageOptions) -> 
     output = item.get("output")
     structured = output if isinstance(output, dict) else None
     parts = () if structured is not None else content_parts(output, index)
-    text = "\n".join([part.text for part in parts if part.text is not None])
-    return ToolResult(
-        call_id, None, parts, structured, *reading.judge(text), extra=rest(item, _OUTPUT_KEYS)
-    )
+    judged = reading.judge(parts_text(parts))
+    return ToolResult(call_id, None, parts, structured, *judged, extra=rest(item, _OUTPUT_KEYS))
 
 
 def _reasoning_parts(item: dict[str, Json]) -> tuple[Part, ...]:

@@ -48,12 +48,13 @@ from stepscope.formats.format import (
     DecodedRecord,
     FileFormat,
     StepCollector,
+    attempt,
     decode_records,
     quarantine_record,
 )
 from stepscope.formats.opening import Opening
 from stepscope.formats.tool_status import infer_text_status
-from stepscope.model import Json, Part, Quarantined, Source, Step, Stream, ToolDef, Trajectory, Warn
+from stepscope.model import Json, Part, Quarantined, Step, Stream, ToolDef, Trajectory, Warn
 from stepscope.safety.json import Repair
 from stepscope.safety.limits import MIB
 
@@ -91,41 +92,39 @@ def read_response(found: DecodedRecord) -> ResponseRun:
     if not isinstance(record, dict):
         raise TraceError(f"expected a request or a response; found {str(record)[:60]!r}")
     request, response, around = _split_exchange(record, found)
-    envelope = msgspec.convert(
-        {**_repeated_request(response), **request, **around}, MessageEnvelope
-    )
+    answer: dict[str, Json] = response or {}
+    # What a response repeats of its request.
+    repeated: dict[str, Json] = {k: answer[k] for k in ("tools", "model") if k in answer}
+    asked = {**repeated, **request, **around}
+    envelope = msgspec.convert(asked, MessageEnvelope)
+    envelope.task_id = envelope.task_name or text_at(record, "custom_id")
     steps, tools = _request_steps(request, response, found)
     if response is not None:
         made, more = _answer_steps(response, found, request_model=envelope.model)
         steps, tools = [*steps, *made], (*tools, *more)
     if not steps:
         raise TraceError("a record without an item; expected a list under `input` or `output`")
-    placed_steps = number_steps(steps)
-    answer = None if response is None else text_at(response, "id")
-    run_id = envelope.source_id or answer
-    task = envelope.task_name or text_at(record, "custom_id")
-    named = "/".join(filter(None, (envelope.workflow or NAME, task, envelope.trial_name)))
-    start, end = time_bounds(placed_steps)
-    draft = Trajectory(
-        id="",
-        name=named if task else run_id or "",
-        steps=placed_steps,
-        source=Source(format=NAME, uri=found.uri, offset=found.offset, run_id=run_id),
-        workflow=envelope.workflow or NAME,
-        task=task,
-        trial=envelope.trial_name,
-        agent=envelope.agent,
-        agent_version=envelope.agent_version,
-        tags=envelope.tags,
-        tools=_all_tools(envelope, tools),
-        outcome=envelope.outcome,
-        termination=None if response is None else _termination(response),
-        usage=total_usage(placed_steps),
+    extra: dict[str, Json] = {}
+    for side in (around, request, answer):
+        extra.update(rest(side, ENVELOPE_KEYS | _BODY_KEYS) or {})
+    run_id = envelope.source_id or text_at(answer, "id")
+    draft = envelope.draft(NAME, number_steps(steps), found, run_id=run_id, extra=extra)
+    start, end = time_bounds(draft.steps)
+    status = text_at(answer, "status")
+    reason = _response_error(answer) or _finish_reason(answer)
+    if status in _ENDED_WELL:
+        ending = None
+    else:
+        ending = status if reason in {None, status} else f"{status}: {reason}"
+    draft = msgspec.structs.replace(
+        draft,
+        tools=draft.tools if not tools else (*(draft.tools or ()), *tools),
+        termination=ending,
         start=start,
         end=end,
-        extra=_exchange_extra(request, response, around),
     )
-    return ResponseRun(draft, answer, _previous_response(request, response))
+    earlier = text_at(answer, "previous_response_id") or text_at(request, "previous_response_id")
+    return ResponseRun(draft, text_at(answer, "id"), earlier)
 
 
 def _split_exchange(
@@ -138,12 +137,6 @@ def _split_exchange(
     if record.get("object") == "response":
         return {}, record, {}
     return record, record if "output" in record else None, {}
-
-
-def _repeated_request(response: dict[str, Json] | None) -> dict[str, Json]:
-    """Return what a response repeats of its request."""
-    answer = response or {}
-    return {key: answer[key] for key in ("tools", "model") if key in answer}
 
 
 def _request_steps(
@@ -173,11 +166,11 @@ def _answer_steps(
     if not isinstance(output, list) and not (output is None and failure is not None):
         raise TraceError(f"`output` is {str(output)[:60]!r}; expected a list of items")
     steps, tools = read_items(output or [], found)
-    model = text_at(response, "model") or request_model
     if not any(step.actor == "agent" for step in steps):
-        steps = [*steps, Step(index=len(steps), actor="agent")]
+        steps.append(Step(index=len(steps), actor="agent"))
     mine = [at for at, step in enumerate(steps) if step.actor == "agent"]
     for at in mine:
+        model = text_at(response, "model") or request_model
         steps[at] = msgspec.structs.replace(steps[at], model=model)
     first, last = mine[0], mine[-1]
     start = parse_time(response.get("created_at"))
@@ -211,33 +204,6 @@ def _finish_reason(response: dict[str, Json]) -> str | None:
     return reason or text_at(response, "status")
 
 
-def _termination(response: dict[str, Json]) -> str | None:
-    status = text_at(response, "status")
-    if status in _ENDED_WELL:
-        return None
-    reason = _response_error(response) or _finish_reason(response)
-    return status if reason in {None, status} else f"{status}: {reason}"
-
-
-def _previous_response(request: dict[str, Json], response: dict[str, Json] | None) -> str | None:
-    held = text_at(response or {}, "previous_response_id")
-    return held or text_at(request, "previous_response_id")
-
-
-def _all_tools(envelope: MessageEnvelope, more: tuple[ToolDef, ...]) -> tuple[ToolDef, ...] | None:
-    offered = tool_defs(envelope.tools if envelope.tools is not None else envelope.functions)
-    return offered if not more else (*(offered or ()), *more)
-
-
-def _exchange_extra(
-    request: dict[str, Json], response: dict[str, Json] | None, around: dict[str, Json]
-) -> dict[str, Json] | None:
-    found: dict[str, Json] = {}
-    for side in (around, request, response or {}):
-        found.update(rest(side, ENVELOPE_KEYS | _BODY_KEYS) or {})
-    return found or None
-
-
 # Runs held back, and bytes of their records: what a file of answers from many conversations at
 # once has open, and a fraction of the memory that reading may take.
 _HELD_RUNS = 1000
@@ -247,24 +213,12 @@ _encode_canonical = msgspec.json.Encoder(order="deterministic").encode
 
 @dataclass(slots=True)
 class HeldRun:
-    """A run that may be continued.
-
-    Attributes:
-        tolds: what its records tell, in order.
-        first: its first record.
-        raws: the bytes of all of its records.
-        repairs: of all of its records.
-    """
+    """A run that may be continued: what its records tell, in order, and the bytes of each."""
 
     tolds: list[ResponseRun]
     first: DecodedRecord
     raws: list[bytes]
     repairs: list[Repair]
-
-    @property
-    def draft(self) -> Trajectory:
-        """The whole run."""
-        return _join_records(self.tolds) if len(self.tolds) > 1 else self.tolds[0].draft
 
 
 class ResponseChains:
@@ -325,20 +279,28 @@ def _join_records(tolds: list[ResponseRun]) -> Trajectory:
     steps = number_steps(_join_steps(drafts))
     start, end = time_bounds(steps)
     outcomes = [draft.outcome for draft in drafts if draft.outcome.status != "unknown"]
-    tags = {key: value for draft in drafts for key, value in draft.tags.items()}
+    offered = [draft.tools for draft in drafts if draft.tools is not None]
+    tools = {_encode_canonical(tool): tool for listed in offered for tool in listed}
+    said = first.extra or {}
+    # What each later answer says otherwise than the first, its own id among it.
+    continued: list[Json] = []
+    for told in tolds[1:]:
+        more = told.draft.extra or {}
+        later = {key: value for key, value in more.items() if said.get(key) != value}
+        continued.append({"id": told.answer, **later} if told.answer is not None else later)
     return msgspec.structs.replace(
         first,
         steps=steps,
         task=next((draft.task for draft in drafts if draft.task is not None), None),
         trial=next((draft.trial for draft in drafts if draft.trial is not None), None),
-        tags=tags,
-        tools=_join_tools(drafts),
+        tags={key: value for draft in drafts for key, value in draft.tags.items()},
+        tools=tuple(tools.values()) if offered else None,
         termination=last.termination,
         outcome=outcomes[-1] if outcomes else first.outcome,
         usage=total_usage(steps),
         start=start,
         end=end,
-        extra=_join_extra(tolds),
+        extra={**said, "continued": continued},
     )
 
 
@@ -353,27 +315,6 @@ def _join_steps(drafts: list[Trajectory]) -> list[Step]:
         if first.actor == "system":
             told = first
     return steps
-
-
-def _join_tools(drafts: list[Trajectory]) -> tuple[ToolDef, ...] | None:
-    """Return every tool that was offered, once; None where no record says which."""
-    listed = [draft.tools for draft in drafts if draft.tools is not None]
-    found = {_encode_canonical(tool): tool for tools in listed for tool in tools}
-    return tuple(found.values()) if listed else None
-
-
-def _join_extra(tolds: list[ResponseRun]) -> dict[str, Json] | None:
-    """Return what the first answer says, and under `continued` what each later one does otherwise.
-
-    A later answer's own id is told there too.
-    """
-    said = tolds[0].draft.extra or {}
-    continued: list[Json] = []
-    for told in tolds[1:]:
-        more = told.draft.extra or {}
-        later = {key: value for key, value in more.items() if said.get(key) != value}
-        continued.append({"id": told.answer, **later} if told.answer is not None else later)
-    return {**said, "continued": continued}
 
 
 _WHOLE_KEYS = frozenset({"input", "output", "messages", "request", "response", "body"})
@@ -424,85 +365,50 @@ def _is_part(record: Json) -> bool:
     return not isinstance(record, list)
 
 
-class _LooseItems(StepCollector):
-    """Items that stand by themselves in a file: together they are one run."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tools: list[Json] = []
-
-    def take(self, record: DecodedRecord) -> None:
-        """Take the next item.
-
-        Raises:
-            TraceError: it is none.
-        """
-        reading = MessageOptions(infer_text_status, record.limits)
-        self.add(item_step(record.value, self.count, reading), record)
-        self.tools += offered_tools(record.value)
-
-    def run(self, ordinals: Ordinals) -> Trajectory | None:
-        """Return the run, None where no item stood by itself.
-
-        Raises:
-            TraceError: it has more steps than the limit, or cannot be written.
-        """
-        if self.first is None:
-            return None
-        steps, gaps = self.joined(join_turns)
-        draft = _draft_items(steps, self.first, self.tools)
-        draft = msgspec.structs.replace(draft, warnings=tuple(gaps))
-        return finish(draft, ordinals, limits=self.first.limits, repairs=self.repairs)
-
-
 def _draft_items(steps: list[Step], first: DecodedRecord, tools: list[Json]) -> Trajectory:
-    listed = number_steps(steps)
-    return Trajectory(
-        id="",
-        name="",
-        steps=listed,
-        source=Source(format=NAME, uri=first.uri, offset=first.offset),
-        workflow=NAME,
-        tools=tool_defs(tools) or None,
-        usage=total_usage(listed),
-    )
+    return MessageEnvelope(tools=tools or None).draft(NAME, number_steps(steps), first)
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    ordinals, loose, chains = Ordinals(), _LooseItems(), ResponseChains()
+    ordinals, chains = Ordinals(), ResponseChains()
+    # Items that stand by themselves in a file: together they are one run.
+    loose, tools = StepCollector(), list[Json]()
     for record in decode_records(stream):
         if isinstance(record, Quarantined):
             loose.lost()
             yield record
             continue
+        value, options = record.value, MessageOptions(infer_text_status, record.limits)
         try:
-            if _is_part(record.value):
-                loose.take(record)
-            elif isinstance(record.value, list):
-                steps, tools = read_items(record.value, record)
-                run = msgspec.structs.replace(_draft_items(steps, record, []), tools=tools or None)
+            if _is_part(value):
+                loose.add(item_step(value, loose.count, options), record)
+                tools += offered_tools(value)
+            elif isinstance(value, list):
+                listed = [tool for item in value for tool in offered_tools(item)]
+                run = _draft_items(read_items(value, record)[0], record, listed)
                 yield finish(run, ordinals, limits=record.limits, repairs=record.repairs)
             else:
                 yield from _finish_held(chains.take(read_response(record), record), ordinals)
         except (TraceError, msgspec.ValidationError) as e:
-            if _is_part(record.value):
+            if _is_part(value):
                 loose.lost()
             yield quarantine_record(record, e)
     yield from _finish_held(chains.rest(), ordinals)
-    try:
-        run_of_items = loose.run(ordinals)
-    except TraceError as e:
-        assert loose.first is not None
-        yield quarantine_record(loose.first, e)
-    else:
-        if run_of_items is not None:
-            yield run_of_items
+    if loose.first is not None:
+        steps, gaps = loose.joined(join_turns)
+        draft = _draft_items(steps, loose.first, tools)
+        run = msgspec.structs.replace(draft, warnings=tuple(gaps))
+        held = loose.first._replace(repairs=tuple(loose.repairs))
+        yield from attempt(
+            held, lambda at: (finish(run, ordinals, limits=at.limits, repairs=at.repairs),)
+        )
 
 
 def _finish_held(held: list[HeldRun], ordinals: Ordinals) -> Iterator[Trajectory | Quarantined]:
     for one in held:
+        run = _join_records(one.tolds) if len(one.tolds) > 1 else one.tolds[0].draft
         try:
-            yield finish(one.draft, ordinals, limits=one.first.limits, repairs=one.repairs)
+            yield finish(run, ordinals, limits=one.first.limits, repairs=one.repairs)
         except TraceError as e:
             yield quarantine_record(one.first._replace(raw=b"\n".join(one.raws)), e)
 

@@ -20,7 +20,13 @@ import numpy as np
 from stepscope.errors import TraceError
 from stepscope.formats.files import rewind
 from stepscope.formats.format import decode_records
-from stepscope.formats.records import CHUNK_ROWS, read_line_blocks
+from stepscope.formats.records import (
+    CHUNK_ROWS,
+    is_json,
+    read_csv,
+    read_line_blocks,
+    read_text_blocks,
+)
 from stepscope.formats.scores.rows import (
     INDEX_LIMIT,
     NEEDED_COLUMNS,
@@ -37,7 +43,7 @@ from stepscope.safety.json import BOM
 from stepscope.safety.text import visible_line
 
 # Enough to see a first line of usual length.
-_JSON_HEAD_BYTES = 4096
+_HEAD_BYTES = 4096
 
 
 class _JsonRow(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -55,28 +61,20 @@ class _JsonRow(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _json_rows = msgspec.json.Decoder(_JsonRow)
 
 
-def read_json_rows(stream: Stream) -> Iterator[ScoreRows | BadRow]:
-    """Yield the rows of a file in chunks, the wrong ones of each before it.
-
-    Raises:
-        TraceError: a line is over the limit.
-    """
-    head = stream.file.read(_JSON_HEAD_BYTES)
-    whole = Stream(rewind(stream.file, head), stream.uri, stream.limits)
-    first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
+def _read_json(stream: Stream, first: bytes) -> Iterator[ScoreRows | BadRow]:
+    """Yield the rows of a file of JSON that begins with the line `first`."""
     if _parse_plain_lines(first + b"\n", np.ones(1, np.int64)) is None:
-        yield from _read_json_records(whole, 1)
+        yield from _read_json_records(stream, 1)
         return
     number = 1
-    for block in read_line_blocks(whole):
+    for block in read_line_blocks(stream):
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
         chunk = _parse_plain_lines(block, np.arange(number, number + lines, dtype=np.int64))
         if chunk is not None:
             yield chunk
         else:
-            yield from _read_json_records(
-                Stream(io.BytesIO(block), stream.uri, stream.limits), number
-            )
+            part = Stream(io.BytesIO(block), stream.uri, stream.limits)
+            yield from _read_json_records(part, number)
         number += lines
 
 
@@ -155,22 +153,16 @@ def _object_cells(value: Json) -> Cells | str:
         name = column_name(str(key))
         if name in cells:
             return f"two keys mean {name!r}"
-        cells[name] = (
-            item if item is None or type(item) in (str, int, float) else _encode_cell(item)
-        )
+        plain = item is None or type(item) in (str, int, float)
+        cells[name] = item if plain else msgspec.json.encode(item).decode()
     missing = [name for name in NEEDED_COLUMNS if name not in cells]
     if missing:
         return f"no {', '.join(missing)}; expected run, step and score"
     return cells
 
 
-def _encode_cell(item: Json) -> str:
-    return msgspec.json.encode(item).decode()
-
-
 DELIMITERS = ",;\t"
 _NEWLINE = 0x0A
-_HEAD_BYTES = 4096
 
 
 def read_score_rows(stream: Stream) -> Iterator[ScoreRows | BadRow]:
@@ -181,8 +173,8 @@ def read_score_rows(stream: Stream) -> Iterator[ScoreRows | BadRow]:
     """
     head = stream.file.read(_HEAD_BYTES)
     whole = Stream(rewind(stream.file, head), stream.uri, stream.limits)
-    start = head.removeprefix(BOM).lstrip()[:1]
-    return read_json_rows(whole) if start in (b"{", b"[") else _read_csv(whole)
+    first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
+    return _read_json(whole, first) if is_json(head) else _read_csv(whole)
 
 
 def find_delimiter(line: str) -> str | None:
@@ -191,9 +183,8 @@ def find_delimiter(line: str) -> str | None:
     >>> find_delimiter("run;step;score"), find_delimiter("a,b,c")
     (';', None)
     """
-    alike = {
-        mark: len(set(_header_columns(line, mark)) & set(NEEDED_COLUMNS)) for mark in DELIMITERS
-    }
+    needed = set(NEEDED_COLUMNS)
+    alike = {mark: len(needed & set(_header_columns(line, mark))) for mark in DELIMITERS}
     mark = max(alike, key=lambda each: alike[each])
     return mark if alike[mark] >= len(NEEDED_COLUMNS) - 1 else None
 
@@ -206,19 +197,28 @@ def _header_columns(line: str, mark: str) -> list[str]:
 
 
 def _read_csv(stream: Stream) -> Iterator[ScoreRows | BadRow]:
-    read = read_line_blocks(stream)
-    first, newline, rest = next(read, b"").partition(b"\n")
-    line = _decode_block(first, stream).rstrip("\r")
+    read = read_text_blocks(stream)
+    first, newline, rest = next(read, "").partition("\n")
+    line = first.rstrip("\r")
     mark = find_delimiter(line) or ","
     names = _header_columns(line, mark)
-    _check_header(names, stream.uri)
+    missing = [name for name in NEEDED_COLUMNS if name not in names]
+    shown = visible_line(", ".join(names))[:200]
+    if missing:
+        raise TraceError(
+            f"{stream.uri}, row 1: no column {', '.join(missing)}; the header has {shown!r}, "
+            "expected run,step,score and what else is known"
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TraceError(f"{stream.uri}, row 1: column {twice[0]!r} is named twice; rename one")
     number = 2
     for block in chain([rest] if newline and rest else [], read):
-        if b'"' in block:
+        if '"' in block:
             # A cell in quotes may hold anything, also the end of a line: no block is safe then.
-            yield from _read_quoted(stream, chain([block], read), names, mark, number)
+            yield from _read_quoted(stream, read_csv(chain([block], read), mark), names, number)
             return
-        text = _decode_block(block, stream).replace("\r\n", "\n").removesuffix("\n")
+        text = block.replace("\r\n", "\n").removesuffix("\n")
         rows = text.count("\n") + 1
         chunk = _parse_block(text, names, mark, np.arange(number, number + rows, dtype=np.int64))
         if chunk is not None:
@@ -244,39 +244,20 @@ def _parse_block(text: str, names: Sequence[str], mark: str, numbers: Ints) -> S
 
 
 def _read_quoted(
-    stream: Stream, read: Iterator[bytes], names: Sequence[str], mark: str, number: int
+    stream: Stream, reader: Iterator[list[str]], names: Sequence[str], number: int
 ) -> Iterator[ScoreRows | BadRow]:
     """Yield the rows of a file from its first quoted cell on."""
-    # Unlike `splitlines`, StringIO ends a line at a line feed and nowhere else.
-    lines = (
-        line for block in read for line in io.StringIO(_decode_block(block, stream), newline="\n")
-    )
-    reader = csv.reader(lines, delimiter=mark, strict=True)
     try:
         while rows := list(islice(reader, CHUNK_ROWS)):
             chunk = None
             if all(len(row) == len(names) for row in rows):
                 columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-                chunk = rows_from_columns(
-                    columns, np.arange(number, number + len(rows), dtype=np.int64)
-                )
+                numbers = np.arange(number, number + len(rows), dtype=np.int64)
+                chunk = rows_from_columns(columns, numbers)
             yield from [chunk] if chunk is not None else _check_lines(rows, names, number)
             number += len(rows)
     except csv.Error as e:
         raise TraceError(f"{stream.uri}, row {number} or later: {e}") from e
-
-
-def _check_header(names: Sequence[str], uri: str) -> None:
-    missing = [name for name in NEEDED_COLUMNS if name not in names]
-    shown = visible_line(", ".join(names))[:200]
-    if missing:
-        raise TraceError(
-            f"{uri}, row 1: no column {', '.join(missing)}; the header has {shown!r}, expected "
-            "run,step,score and what else is known"
-        )
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise TraceError(f"{uri}, row 1: column {twice[0]!r} is named twice; rename one")
 
 
 def _check_lines(
@@ -292,10 +273,3 @@ def _check_lines(
         else:
             whole.append((number, dict(zip(names, row, strict=True)), raw))
     yield from rows_from_cells(whole, names)
-
-
-def _decode_block(block: bytes, stream: Stream) -> str:
-    try:
-        return block.decode()
-    except UnicodeDecodeError as e:
-        raise TraceError(f"{stream.uri}: no text in UTF-8 ({e.reason})") from e

@@ -26,7 +26,8 @@ Floats = npt.NDArray[np.float64]
 NEEDED_COLUMNS = ("run", "step", "score")
 NUMBER_COLUMNS = ("latency", "cost", "weight")
 TEXT_COLUMNS = ("judge", "workflow", "task", "trial", "agent", "reason")
-KNOWN_COLUMNS = frozenset({*NEEDED_COLUMNS, "repeat", *NUMBER_COLUMNS, *TEXT_COLUMNS})
+_TYPED_COLUMNS = frozenset({*NEEDED_COLUMNS, "repeat", *NUMBER_COLUMNS})
+KNOWN_COLUMNS = _TYPED_COLUMNS.union(TEXT_COLUMNS)
 # Units in a header are welcome.
 COLUMN_ALIASES = {"latency_s": "latency", "cost_usd": "cost"}
 
@@ -51,28 +52,28 @@ class BadRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoreRows:
-    """Good rows in the order of the file.
+    """Good rows in the order of the file."""
 
-    Attributes:
-        row: number of each row in the file; the header of a CSV file is row 1.
-        run: the run's name or id.
-        step: index of the step.
-        score: 0 to 1; NaN where nobody scored.
-        repeat: which scoring of the step this is; None without such a column.
-        numbers: latency in seconds, cost in USD, weight; NaN where a cell is empty.
-        texts: the other columns, unknown ones among them; "" where a cell is empty.
-    """
-
-    row: Ints
-    run: list[str]
-    step: Ints
-    score: Floats
-    repeat: Ints | None
-    numbers: dict[str, Floats]
+    row: Ints  # number of each row in the file; the header of a CSV file is row 1
+    run: list[str]  # the run's name or id
+    step: Ints  # index of the step
+    score: Floats  # 0 to 1; NaN where nobody scored
+    repeat: Ints | None  # which scoring of the step this is; None without such a column
+    numbers: dict[str, Floats]  # latency in seconds, cost in USD, weight; NaN where a cell is empty
+    # the other columns, unknown ones among them; "" where a cell is empty
     texts: dict[str, list[str]]
 
     def __len__(self) -> int:
         return len(self.run)
+
+    def number_at(self, name: str, at: int) -> float | None:
+        """Return a number of a row, None where the cell is empty."""
+        value = math.nan if name not in self.numbers else float(self.numbers[name][at])
+        return None if math.isnan(value) else value
+
+    def text_at(self, name: str, at: int) -> str | None:
+        """Return a text of a row, None where the cell is empty."""
+        return self.texts[name][at] or None if name in self.texts else None
 
 
 def column_name(name: str) -> str:
@@ -97,14 +98,8 @@ def rows_from_columns(columns: Mapping[str, Sequence[str]], rows: Ints) -> Score
             step=_parse_indexes(columns["step"]),
             score=_parse_numbers(columns["score"]),
             repeat=repeat,
-            numbers={
-                name: _parse_numbers(columns[name]) for name in NUMBER_COLUMNS if name in columns
-            },
-            texts={
-                n: list(c)
-                for n, c in columns.items()
-                if n in TEXT_COLUMNS or n not in KNOWN_COLUMNS
-            },
+            numbers={n: _parse_numbers(columns[n]) for n in NUMBER_COLUMNS if n in columns},
+            texts={n: list(cells) for n, cells in columns.items() if n not in _TYPED_COLUMNS},
         )
     except (ValueError, OverflowError):
         return None
@@ -173,7 +168,7 @@ def _columns_to_rows(columns: dict[str, list[str | float | int | None]], rows: I
         texts={
             name: ["" if cell is None else str(cell) for cell in cells]
             for name, cells in columns.items()
-            if name in TEXT_COLUMNS or name not in KNOWN_COLUMNS
+            if name not in _TYPED_COLUMNS
         },
     )
 
@@ -212,25 +207,26 @@ def _check_index(name: str, cell: str | float | int | None) -> int:
 def _check_number(name: str, cell: str | float | int | None) -> float | None:
     if cell is None or cell == "":
         return None
-    low, high, words = (0.0, 1.0, "a number from 0 to 1") if name == "score" else _UNBOUNDED
+    high, words = math.inf, "a number, 0 or more"
+    if name == "score":
+        high, words = 1.0, "a number from 0 to 1"
     text = str(cell)
     try:
-        value = (
-            float(text) if _NUMBER_LETTERS.issuperset(text) and type(cell) is not bool else math.nan
-        )
+        plain = _NUMBER_LETTERS.issuperset(text) and type(cell) is not bool
+        value = float(text) if plain else math.nan
     except ValueError:
         value = math.nan
-    if not low <= value <= high or value == math.inf:
+    if not 0 <= value <= high or value == math.inf:
         empty = ", or an empty cell where nobody scored" if name == "score" else ""
         raise TraceError(f"{name} is {_quote_cell(cell)}; expected {words}{empty}")
     return value
 
 
-_UNBOUNDED = (0.0, math.inf, "a number, 0 or more")
-
-
 def _quote_cell(cell: str | float | int | None) -> str:
-    if cell is None or cell == "":
-        return "missing"
-    text = visible_line(str(cell))
-    return repr(text if len(text) <= _QUOTE_LENGTH else text[:_QUOTE_LENGTH] + "…")
+    return "missing" if cell is None or cell == "" else quote_text(str(cell), _QUOTE_LENGTH)
+
+
+def quote_text(text: str, length: int) -> str:
+    """Return a text fit to be printed, in quotes and cut to a length in characters."""
+    shown = visible_line(text)
+    return repr(shown if len(shown) <= length else shown[:length] + "…")

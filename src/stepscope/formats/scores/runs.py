@@ -19,6 +19,7 @@ import numpy as np
 from stepscope.errors import TraceError
 from stepscope.formats.finish import Ordinals, finish
 from stepscope.formats.opening import read_opening
+from stepscope.formats.records import is_json
 from stepscope.formats.scores.files import find_delimiter, read_score_rows
 from stepscope.formats.scores.rows import (
     KNOWN_COLUMNS,
@@ -27,11 +28,11 @@ from stepscope.formats.scores.rows import (
     Ints,
     ScoreRows,
     column_name,
+    quote_text,
 )
 from stepscope.model import (
     SCORES,
     Case,
-    Json,
     Quarantined,
     Source,
     Step,
@@ -40,7 +41,6 @@ from stepscope.model import (
     Trajectory,
 )
 from stepscope.safety.json import BOM
-from stepscope.safety.text import visible_line
 
 # Rows that are held to be put in order, whatever order they came in.
 SMALL_ROWS = 65_536
@@ -48,19 +48,17 @@ SMALL_ROWS = 65_536
 MAX_RUN_ROWS = 1_000_000
 
 
+# A message quotes no more than this of a name.
+_NAME_LENGTH = 60
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoredRuns:
-    """Whole runs: rows ordered by run, judge, step, repeat.
+    """Whole runs: rows ordered by run, judge, step, repeat."""
 
-    Attributes:
-        names: the runs, m of them, in the order of their first rows.
-        starts: shape (m + 1,), where the rows of each run begin; the last entry is their number.
-        rows: the rows.
-    """
-
-    names: list[str]
-    starts: Ints
-    rows: ScoreRows
+    names: list[str]  # the runs, m of them, in the order of their first rows
+    starts: Ints  # shape (m + 1,), where the rows of each run begin; the last entry is their number
+    rows: ScoreRows  # the rows
 
 
 def group_runs(found: Iterable[ScoreRows | BadRow], uri: str) -> Iterator[ScoredRuns | BadRow]:
@@ -80,7 +78,7 @@ def group_runs(found: Iterable[ScoreRows | BadRow], uri: str) -> Iterator[Scored
         last = codes == codes[-1]
         held = take_rows(rows, np.flatnonzero(last))
         if len(held) > MAX_RUN_ROWS:
-            name = _short(rows.run[-1])
+            name = quote_text(rows.run[-1], _NAME_LENGTH)
             raise TraceError(f"{uri}: run {name} has over {MAX_RUN_ROWS:,} rows; split it")
         yield from _complete_runs(take_rows(rows, np.flatnonzero(~last)), codes[~last], done)
     if held is not None:
@@ -115,12 +113,10 @@ def _complete_runs(rows: ScoreRows, codes: Ints, done: set[int]) -> Iterator[Sco
     if again:
         late = np.array([name in again for name in rows.run], np.bool_)
         for at in np.flatnonzero(late).tolist():
-            yield _bad_row(
-                rows, at, f"run {_short(rows.run[at])} comes again; sort the file by run"
-            )
-        yield from _order_rows(take_rows(rows, np.flatnonzero(~late)))
-    else:
-        yield from _order_rows(rows)
+            name = quote_text(rows.run[at], _NAME_LENGTH)
+            yield _bad_row(rows, at, f"run {name} comes again; sort the file by run")
+        rows = take_rows(rows, np.flatnonzero(~late))
+    yield from _order_rows(rows)
 
 
 def _order_rows(rows: ScoreRows) -> Iterator[ScoredRuns | BadRow]:
@@ -135,7 +131,14 @@ def _order_rows(rows: ScoreRows) -> Iterator[ScoredRuns | BadRow]:
     twice = np.append(False, np.logical_and.reduce([key[1:] == key[:-1] for key in keys]))
     if twice.any():
         for at in np.flatnonzero(twice).tolist():
-            yield _bad_row(rows, at, _duplicate_reason(rows, at))
+            name, before = quote_text(rows.run[at], _NAME_LENGTH), int(rows.row[at - 1])
+            advice = "each scoring of a step has its own repeat"
+            if rows.repeat is None:
+                advice = "a second scoring needs a column repeat"
+            reason = (
+                f"run {name}, step {int(rows.step[at])} is scored in row {before} too; {advice}"
+            )
+            yield _bad_row(rows, at, reason)
         rows = take_rows(rows, np.flatnonzero(~twice))
     starts = _find_starts(keys[0][~twice])
     names = [rows.run[at] for at in starts.tolist()]
@@ -147,23 +150,10 @@ def _find_starts(codes: Ints) -> Ints:
     return np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
 
 
-def _duplicate_reason(rows: ScoreRows, at: int) -> str:
-    before = int(rows.row[at - 1])
-    said = f"run {_short(rows.run[at])}, step {int(rows.step[at])} is scored in row {before} too; "
-    if rows.repeat is None:
-        return said + "a second scoring needs a column repeat"
-    return said + "each scoring of a step has its own repeat"
-
-
 def _bad_row(rows: ScoreRows, at: int, reason: str) -> BadRow:
     score = float(rows.score[at])
     raw = f"{rows.run[at]},{int(rows.step[at])},{'' if np.isnan(score) else repr(score)}"
     return BadRow(int(rows.row[at]), reason, raw)
-
-
-def _short(name: str) -> str:
-    text = visible_line(name)
-    return repr(text if len(text) <= 60 else text[:60] + "…")
 
 
 def _number_texts(names: list[str] | None, size: int = 0) -> Ints:
@@ -176,31 +166,22 @@ def _number_texts(names: list[str] | None, size: int = 0) -> Ints:
 
 def take_rows(rows: ScoreRows, at: Ints) -> ScoreRows:
     """Return the rows at some places, in that order."""
-    first = int(at[0]) if len(at) else 0
-    if np.array_equal(at, np.arange(first, first + len(at))):
-        return _slice_rows(rows, slice(first, first + len(at)))
-    places = at.tolist()
-    return ScoreRows(
-        row=rows.row[at],
-        run=[rows.run[i] for i in places],
-        step=rows.step[at],
-        score=rows.score[at],
-        repeat=None if rows.repeat is None else rows.repeat[at],
-        numbers={name: cells[at] for name, cells in rows.numbers.items()},
-        texts={name: [cells[i] for i in places] for name, cells in rows.texts.items()},
-    )
+    first, places = int(at[0]) if len(at) else 0, at.tolist()
+    # Neighbouring rows need no copy of their cells.
+    beside = np.array_equal(at, np.arange(first, first + len(at)))
+    cut = slice(first, first + len(at)) if beside else at
 
+    def pick(cells: list[str]) -> list[str]:
+        return cells[cut] if isinstance(cut, slice) else [cells[i] for i in places]
 
-def _slice_rows(rows: ScoreRows, at: slice) -> ScoreRows:
-    """Return neighbouring rows, which needs no copy of their cells."""
     return ScoreRows(
-        row=rows.row[at],
-        run=rows.run[at],
-        step=rows.step[at],
-        score=rows.score[at],
-        repeat=None if rows.repeat is None else rows.repeat[at],
-        numbers={name: cells[at] for name, cells in rows.numbers.items()},
-        texts={name: cells[at] for name, cells in rows.texts.items()},
+        row=rows.row[cut],
+        run=pick(rows.run),
+        step=rows.step[cut],
+        score=rows.score[cut],
+        repeat=None if rows.repeat is None else rows.repeat[cut],
+        numbers={name: cells[cut] for name, cells in rows.numbers.items()},
+        texts={name: pick(cells) for name, cells in rows.texts.items()},
     )
 
 
@@ -240,10 +221,15 @@ class _StepScoresFormat:
 
     def sniff(self, head: bytes) -> float:
         """Look at the header, or at the keys of the first JSON record."""
-        first = head.removeprefix(BOM).lstrip()
-        if first[:1] in (b"{", b"["):
-            return _json_likeness(head)
-        line = first.partition(b"\n")[0].decode("utf-8", "replace")
+        if is_json(head):
+            first = next(iter(read_opening(head).records), None)
+            if not isinstance(first, dict):
+                return 0.0
+            cells = {column_name(str(key)): first[key] for key in reversed(first)}
+            if cells.keys() >= set(NEEDED_COLUMNS):
+                return _SURE if not isinstance(cells["score"], dict | list) else 0.0
+            return _NEARLY if "score" in cells and cells.keys() & {"run", "step"} else 0.0
+        line = head.removeprefix(BOM).lstrip().partition(b"\n")[0].decode("utf-8", "replace")
         mark = find_delimiter(line)
         if mark is None:
             return 0.0
@@ -264,24 +250,6 @@ class _StepScoresFormat:
                 yield from _runs(found, stream, ordinals)
 
 
-def _json_likeness(head: bytes) -> float:
-    for record in read_opening(head).records[:1]:
-        if isinstance(record, dict):
-            names = {column_name(str(key)) for key in record}
-            if names.issuperset(NEEDED_COLUMNS):
-                return (
-                    _SURE
-                    if not isinstance(record[_find_key(record, "score")], dict | list)
-                    else 0.0
-                )
-            return _NEARLY if "score" in names and names & {"run", "step"} else 0.0
-    return 0.0
-
-
-def _find_key(record: dict[str, object], name: str) -> str:
-    return next(key for key in record if column_name(str(key)) == name)
-
-
 def quarantine_row(bad: BadRow, uri: str) -> Quarantined:
     """Return a wrong row as it is set aside; its place is the number of the row."""
     reason = f"row {bad.row}: {bad.reason}"
@@ -295,92 +263,56 @@ def _runs(
     for at, name in enumerate(group.names):
         places = range(int(group.starts[at]), int(group.starts[at + 1]))
         first = places[0]
-        steps = max(int(rows.step[i]) for i in places) + 1
-        if steps > stream.limits.steps:
-            yield quarantine_row(
-                BadRow(
-                    int(rows.row[first]),
-                    f"step {steps - 1}; a run has at most {stream.limits.steps:,} steps, raise "
-                    "limits.steps",
-                    name,
-                ),
-                stream.uri,
-            )
+        steps, limit = max(int(rows.step[i]) for i in places) + 1, stream.limits.steps
+        if steps > limit:
+            reason = f"step {steps - 1}; a run has at most {limit:,} steps, raise limits.steps"
+            yield quarantine_row(BadRow(int(rows.row[first]), reason, name), stream.uri)
             continue
+        workflow, task = rows.text_at("workflow", first) or "", rows.text_at("task", first)
+        weights = [(int(rows.step[i]), rows.number_at("weight", i)) for i in reversed(places)]
+        # Of a step that is weighed twice, the first row counts.
+        weighed = {step: weight for step, weight in weights if weight is not None}
+        ordered = tuple([weighed[step] for step in sorted(weighed)])
+        # Columns without a place of their own, with the cells that they fill.
+        unknown = {
+            f"column {column}": len([i for i in places if cells[i]])
+            for column, cells in rows.texts.items()
+            if column not in KNOWN_COLUMNS
+        }
         draft = Trajectory(
             id="",
             name=name,
             steps=tuple([Step(index=i, actor="agent", kind="other") for i in range(steps)]),
             source=Source(format=NAME, uri=stream.uri, offset=int(rows.row[first]), run_id=name),
-            workflow=_text_at(rows.texts.get("workflow"), first) or "",
-            task=_text_at(rows.texts.get("task"), first),
-            trial=_text_at(rows.texts.get("trial"), first),
-            agent=_text_at(rows.texts.get("agent"), first),
-            scores=tuple([_step_score(group, i) for i in places]),
-            case=_weights_case(group, places, name),
-            extra=_unknown_columns(group, places),
+            workflow=workflow,
+            task=task,
+            trial=rows.text_at("trial", first),
+            agent=rows.text_at("agent", first),
+            scores=tuple([_step_score(rows, i) for i in places]),
+            case=Case(workflow=workflow, task=task or name, weights=ordered) if ordered else None,
+            extra={column: n for column, n in unknown.items() if n} or None,
         )
         yield finish(draft, ordinals, limits=stream.limits)
 
 
-def _step_score(group: ScoredRuns, i: int) -> StepScore:
-    rows = group.rows
+def _step_score(rows: ScoreRows, i: int) -> StepScore:
     value = float(rows.score[i])
+    # The reason, and what stands in columns that have no place of their own.
+    said = [rows.text_at("reason", i)]
+    said += [
+        f"{name}={cells[i]}"
+        for name, cells in rows.texts.items()
+        if name not in KNOWN_COLUMNS and cells[i]
+    ]
     return StepScore(
         step=int(rows.step[i]),
         value=None if math.isnan(value) else value,
-        judge=_text_at(rows.texts.get("judge"), i) or "",
+        judge=rows.text_at("judge", i) or "",
         repeat=0 if rows.repeat is None else int(rows.repeat[i]),
-        latency_s=_number_at(group, "latency", i),
-        cost_usd=_number_at(group, "cost", i),
-        reason=_remarks(group, i),
+        latency_s=rows.number_at("latency", i),
+        cost_usd=rows.number_at("cost", i),
+        reason="; ".join(filter(None, said)),
     )
-
-
-def _weights_case(group: ScoredRuns, places: range, name: str) -> Case | None:
-    """Return the weights of a run as what it is measured against; None without weights."""
-    rows = group.rows
-    if "weight" not in rows.numbers:
-        return None
-    weights: dict[int, float] = {}
-    for i in places:
-        weight = _number_at(group, "weight", i)
-        if weight is not None:
-            weights.setdefault(int(rows.step[i]), weight)
-    if not weights:
-        return None
-    ordered = tuple([weights[step] for step in sorted(weights)])
-    workflow = _text_at(rows.texts.get("workflow"), places[0]) or ""
-    task = _text_at(rows.texts.get("task"), places[0]) or name
-    return Case(workflow=workflow, task=task, weights=ordered)
-
-
-def _number_at(group: ScoredRuns, name: str, i: int) -> float | None:
-    cells = group.rows.numbers.get(name)
-    value = math.nan if cells is None else float(cells[i])
-    return None if math.isnan(value) else value
-
-
-def _text_at(cells: list[str] | None, i: int) -> str | None:
-    return (cells[i] or None) if cells is not None else None
-
-
-def _remarks(group: ScoredRuns, i: int) -> str:
-    """Return the reason of a score, and the columns that have no place of their own."""
-    texts = group.rows.texts
-    said = [texts["reason"][i]] if "reason" in texts else []
-    said += [f"{name}={cells[i]}" for name, cells in texts.items() if name not in KNOWN_COLUMNS]
-    return "; ".join(part for part in said if part and not part.endswith("="))
-
-
-def _unknown_columns(group: ScoredRuns, places: range) -> dict[str, Json] | None:
-    """Return the columns without a place of their own, with the cells that they fill: counted."""
-    cells = {
-        name: sum([texts[i] != "" for i in places])
-        for name, texts in group.rows.texts.items()
-        if name not in KNOWN_COLUMNS
-    }
-    return {f"column {name}": n for name, n in cells.items() if n} or None
 
 
 FORMAT = _StepScoresFormat()
