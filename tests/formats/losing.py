@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.reading import read_files
 from stepscope.model import (
     Case,
@@ -152,4 +152,4 @@ def fullest() -> Trajectory:
         warnings=(Warn("odd", "kept", 0),),
         extra={"x": 1},
     )
-    return finish(draft, Ordinals())
+    return finish_run(draft, Ordinals())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stepscope.formats import claude_code, tau_bench, whowhen
 from stepscope.formats.atif.write import FORMAT
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.model import (
     Format,
     Instant,
@@ -218,7 +218,7 @@ def test_any_run_comes_back_whole(
         warnings=(Warn("odd", "kept", 0),),
         extra=extra,
     )
-    run = finish(draft, Ordinals())
+    run = finish_run(draft, Ordinals())
     assert there_and_back(run) == run
     valid(json.loads(as_atif(run)))
 
@@ -228,7 +228,7 @@ def test_a_run_counted_among_equals_keeps_its_ordinal_and_id_alone() -> None:
     draft = Trajectory(
         id="", name="n", steps=(Step(index=0, actor="user"),), source=Source(format="t")
     )
-    first, second = finish(draft, ordinals), finish(draft, ordinals)
+    first, second = finish_run(draft, ordinals), finish_run(draft, ordinals)
     assert first.id != second.id
     assert there_and_back(second).id == second.id
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stepscope.errors import LimitError
 from stepscope.formats.fields import parse_call, rest
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.model import (
     Instant,
     Json,
@@ -44,7 +44,7 @@ def answers(index: int, *ids: str | None) -> Step:
 
 
 def identity(run: Trajectory) -> str:
-    return finish(run, Ordinals()).id
+    return finish_run(run, Ordinals()).id
 
 
 def test_the_id_is_pinned_so_that_stores_stay_valid() -> None:
@@ -92,11 +92,11 @@ def test_trials_of_one_task_stay_apart_and_the_run_id_wins_over_the_trial() -> N
 
 def test_equal_records_of_one_file_are_counted_apart_and_another_file_starts_anew() -> None:
     one, other = Ordinals(), Ordinals()
-    first, second = finish(draft(says("hi")), one), finish(draft(says("hi")), one)
-    between = finish(draft(says("no")), one)
+    first, second = finish_run(draft(says("hi")), one), finish_run(draft(says("hi")), one)
+    between = finish_run(draft(says("no")), one)
     assert first.id != second.id
     assert (first.source.ordinal, second.source.ordinal, between.source.ordinal) == (0, 1, 0)
-    assert finish(draft(says("hi")), other).id == first.id
+    assert finish_run(draft(says("hi")), other).id == first.id
 
 
 @given(st.dictionaries(st.text(), st.integers() | st.text(), min_size=2), st.randoms())
@@ -137,7 +137,7 @@ def test_the_order_of_keys_never_changes_the_id(arguments: dict[str, Json], rng:
 def test_unpaired_calls_and_results_are_kept_and_flagged(
     steps: tuple[Step, ...], expected: list[tuple[str, int]]
 ) -> None:
-    run = finish(draft(*steps), Ordinals())
+    run = finish_run(draft(*steps), Ordinals())
     assert run.steps == steps
     assert [(w.code, w.step) for w in run.warnings] == expected
 
@@ -165,16 +165,16 @@ def timed(index: int, start: int, end: int | None = None, *, replayed: bool = Fa
 def test_broken_clocks_are_flagged_never_corrected(
     steps: tuple[Step, ...], expected: list[tuple[str, int]]
 ) -> None:
-    run = finish(draft(*steps), Ordinals())
+    run = finish_run(draft(*steps), Ordinals())
     assert run.steps == steps
     assert [(w.code, w.step) for w in run.warnings] == expected
 
 
 def test_a_run_of_more_steps_than_the_limit_is_refused() -> None:
     limits = Limits(steps=2)
-    assert len(finish(draft(says("a"), says("b", 1)), Ordinals(), limits=limits).steps) == 2
+    assert len(finish_run(draft(says("a"), says("b", 1)), Ordinals(), limits=limits).steps) == 2
     with pytest.raises(LimitError, match=r"a run of 3 steps; the limit is 2"):
-        finish(draft(*[says("a", i) for i in range(3)]), Ordinals(), limits=limits)
+        finish_run(draft(*[says("a", i) for i in range(3)]), Ordinals(), limits=limits)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.otlp import request as request_otlp
 from stepscope.formats.otlp.values import any_value_json
 from stepscope.formats.spans.lists import FORMAT as SPANS
@@ -91,11 +91,11 @@ def test_a_text_too_long_for_an_attribute_is_written_as_a_structure() -> None:
 
 
 def test_a_run_that_was_exported_comes_back_under_its_id() -> None:
-    told = finish(SHOP, Ordinals())
+    told = finish_run(SHOP, Ordinals())
     back = there_and_back(told)
     assert back.id == told.id
     assert [(c.call.name, c.call.arguments) for c in back.exchanges] == [("find", {"order": 12})]
-    (other,) = [run for run in (finish(run(agent("a")), Ordinals()),) if run.id != told.id]
+    (other,) = [run for run in (finish_run(run(agent("a")), Ordinals()),) if run.id != told.id]
     assert there_and_back(other).id == other.id
 
 
@@ -107,7 +107,7 @@ def test_what_is_no_id_of_ours_names_no_run(named: Json) -> None:
 
 
 def test_an_export_that_comes_back_to_its_store_is_not_counted_twice(tmp_path: Path) -> None:
-    runs = [finish(SHOP, Ordinals()), run_of(request_otlp.FORMAT, exported(RECORDED))]
+    runs = [finish_run(SHOP, Ordinals()), run_of(request_otlp.FORMAT, exported(RECORDED))]
     back = [there_and_back(told) for told in runs]
     with Store(str(tmp_path / "runs.db")) as store:
         assert store.put(runs).new == 2

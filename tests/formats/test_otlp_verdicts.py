@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.otlp import request as request_otlp
 from stepscope.formats.otlp.messages import Verdicts
 from stepscope.formats.otlp.write import iter_requests
@@ -95,7 +95,7 @@ def test_openinference_gets_indexed_evaluations_behind_those_that_are_there() ->
 @pytest.mark.parametrize("of", ["recorded", "made"])
 def test_verdicts_are_not_taken_for_what_people_said_of_the_run(how: Verdicts, of: str) -> None:
     told = (
-        finish(SHOP, Ordinals())
+        finish_run(SHOP, Ordinals())
         if of == "made"
         else run_of(request_otlp.FORMAT, exported(RECORDED))
     )

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from stepscope import model
 from stepscope.formats.atif import write as write_atif
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.otlp import request, write
 from stepscope.model import Format, Stream, Trajectory
 from stepscope.safety.limits import Limits
@@ -76,7 +76,7 @@ def test_of_every_run_in_the_real_data_no_more_is_lost(shared: Path) -> None:
 @settings(max_examples=60, deadline=None)
 @given(trajectories)
 def test_whatever_a_run_holds_it_comes_back_from_otlp_under_its_id(run: Trajectory) -> None:
-    whole = finish(run, Ordinals())
+    whole = finish_run(run, Ordinals())
     assert list(back([whole], as_otlp, request.FORMAT)) == [whole.id]
 
 

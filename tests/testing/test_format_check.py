@@ -15,7 +15,7 @@ from stepscope import registry
 from stepscope.errors import ConfigError, TraceError, UsageError
 from stepscope.formats import ours
 from stepscope.formats.fields import rest
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.opening import read_opening
 from stepscope.formats.records import split_records
 from stepscope.model import (
@@ -128,7 +128,7 @@ class Acme:
     draft: Draft = draft_of
     sure: float = 0.95
     refuse: Callable[[Quarantined], Iterator[Any]] = field(default=lambda bad: iter([bad]))
-    end: Callable[[Trajectory, Ordinals], Any] = finish
+    end: Callable[[Trajectory, Ordinals], Any] = finish_run
     caught: tuple[type[Exception], ...] = (
         TraceError, KeyError, TypeError, AttributeError, msgspec.ValidationError,
     )  # fmt: skip
@@ -229,20 +229,20 @@ def placed(value: dict[str, Json], stream: Stream, offset: int) -> Trajectory:
 
 
 def unwarned(run: Trajectory, ordinals: Ordinals) -> Trajectory:
-    return msgspec.structs.replace(finish(run, ordinals), warnings=())
+    return msgspec.structs.replace(finish_run(run, ordinals), warnings=())
 
 
 def numbered(run: Trajectory, ordinals: Ordinals) -> Trajectory:
-    return msgspec.structs.replace(finish(run, ordinals), id=f"run-{next(COUNT)}")
+    return msgspec.structs.replace(finish_run(run, ordinals), id=f"run-{next(COUNT)}")
 
 
 def named(run: Trajectory, ordinals: Ordinals) -> Trajectory:
-    return msgspec.structs.replace(finish(run, ordinals), id=run.name)
+    return msgspec.structs.replace(finish_run(run, ordinals), id=run.name)
 
 
 def alone(run: Trajectory, ordinals: Ordinals) -> Trajectory:
     nameless = msgspec.structs.replace(run, name="", source=Source(format="acme"))
-    return finish(msgspec.structs.replace(nameless, steps=run.steps[:0]), Ordinals())
+    return finish_run(msgspec.structs.replace(nameless, steps=run.steps[:0]), Ordinals())
 
 
 def forgotten(bad: Quarantined) -> Iterator[Any]:
@@ -267,7 +267,7 @@ BROKEN: list[tuple[str, Format, str]] = [
     ("same_every_time", Acme(end=numbered), "use no clock, no random number, no set order"),
     ("name_is_nothing", Acme(draft=placed), "under another name run 'r-1' has another id"),
     ("key_order_is_nothing", Acme(draft=in_words), "run 'r-1' has another id"),
-    ("ids_are_content", Acme(end=named), "has the id 'r-1'; building.finish gives"),
+    ("ids_are_content", Acme(end=named), "has the id 'r-1'; finish_run gives"),
     ("ids_are_content", Acme(end=alone), "is that of several runs; share one Ordinals"),
     ("steps_are_numbered", Acme(draft=stepped(index=1)), "has steps [1, 1]; count from 0"),
     ("calls_and_results_are_told", Acme(end=unwarned), "call None has no result"),

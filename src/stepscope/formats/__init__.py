@@ -1,1 +1,66 @@
-"""Trace formats: files in, runs out; one module a format, nothing read is dropped."""
+"""Trace formats: files in, runs out; nothing read is dropped.
+
+A format of your own is a `RecordFormat` where its records are read each by itself, else a
+`FileFormat`; its entry point is `module:FORMAT`. Importing this loads no format.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stepscope.formats.account import Account as Account
+    from stepscope.formats.atif.write import write as write_atif  # noqa: F401
+    from stepscope.formats.fields import parse_call as parse_call
+    from stepscope.formats.fields import parse_time as parse_time
+    from stepscope.formats.fields import rest as rest
+    from stepscope.formats.finish import Ordinals as Ordinals
+    from stepscope.formats.finish import finish_run as finish_run
+    from stepscope.formats.format import DecodedRecord as DecodedRecord
+    from stepscope.formats.format import FileFormat as FileFormat
+    from stepscope.formats.format import RecordFormat as RecordFormat
+    from stepscope.formats.format import decode_records as decode_records
+    from stepscope.formats.format import read_each as read_each
+    from stepscope.formats.opening import Opening as Opening
+    from stepscope.formats.otlp.write import iter_requests as iter_requests
+    from stepscope.formats.otlp.write import write as write_otlp  # noqa: F401
+    from stepscope.formats.reading import FileReading as FileReading
+    from stepscope.formats.reading import read_files as read_files
+
+# Where each name is at home; one that is called otherwise there says how.
+_HOMES = {
+    "Account": "account",
+    "DecodedRecord": "format",
+    "FileFormat": "format",
+    "FileReading": "reading",
+    "Opening": "opening",
+    "Ordinals": "finish",
+    "RecordFormat": "format",
+    "decode_records": "format",
+    "finish_run": "finish",
+    "iter_requests": "otlp.write",
+    "parse_call": "fields",
+    "parse_time": "fields",
+    "read_each": "format",
+    "read_files": "reading",
+    "rest": "fields",
+    "write_atif": "atif.write:write",
+    "write_otlp": "otlp.write:write",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _HOMES:
+        home, _, own = _HOMES[name].partition(":")
+        return getattr(import_module(f"{__name__}.{home}"), own or name)
+    # Entry points name a format by its module.
+    return import_module(f"{__name__}.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

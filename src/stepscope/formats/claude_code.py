@@ -32,7 +32,7 @@ from stepscope.formats.fields import (
     time_bounds,
     total_usage,
 )
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, FileFormat, attempt, parse_records
 from stepscope.formats.opening import Opening
 from stepscope.model import (
@@ -528,12 +528,12 @@ def _read_session(
     """
     main, *others = session.threads()
     draft = draft_thread(session, main, at)
-    run = finish(draft, ordinals, limits=at.limits, repairs=at.repairs) if draft.steps else None
+    run = finish_run(draft, ordinals, limits=at.limits, repairs=at.repairs) if draft.steps else None
     drafts = [draft for other in others if (draft := draft_thread(session, other, at)).steps]
     if run is not None:
         at = at._replace(repairs=())
         drafts = [msgspec.structs.replace(draft, parent=run.id) for draft in drafts]
-    children = [finish(d, ordinals, limits=at.limits, repairs=at.repairs) for d in drafts]
+    children = [finish_run(d, ordinals, limits=at.limits, repairs=at.repairs) for d in drafts]
     if run is None and not children and not session.is_quiet:
         raise TraceError("no line of it is a message, and some are no notes beside a session")
     if run is None:

@@ -44,7 +44,7 @@ class Ordinals:
         return count
 
 
-def finish(
+def finish_run(
     draft: Trajectory,
     ordinals: Ordinals,
     *,

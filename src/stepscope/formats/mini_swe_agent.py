@@ -35,7 +35,7 @@ from stepscope.formats.fields import (
     text_at,
     total_usage,
 )
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
 from stepscope.formats.tool_status import ToolStatus, error_status, infer_text_status
@@ -295,7 +295,7 @@ def _finish_run(
         cost_usd=(info.model_stats or ModelStats()).cost_usd,
         extra=extra,
     )
-    return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
 
 
 FORMAT = message_format(

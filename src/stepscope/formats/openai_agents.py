@@ -23,7 +23,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions
 from stepscope.formats.chat.response_items import item_step, join_turns, number_steps
 from stepscope.formats.fields import openai_usage, parse_time, rest, text_at, total_usage
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import (
     DecodedRecord,
     FileFormat,
@@ -90,7 +90,7 @@ def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Traje
         or total_usage(run_steps),
         extra={**(rest(state, _STATE) or {}), **_beside(state, answers)} or None,
     )
-    return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
 
 
 def _list(state: dict[str, Json], key: str) -> list[Json]:
@@ -408,7 +408,7 @@ def _runs(seen: _Seen, stream: Stream, ordinals: Ordinals) -> Iterator[Trajector
                     repairs=seen.repairs,
                 )
             else:
-                run = finish(
+                run = finish_run(
                     Trajectory(
                         id="",
                         name=trace_id,

@@ -17,7 +17,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions, chat_step
 from stepscope.formats.fields import ModelStats, merge_extra, object_at, rest, text_at
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
 from stepscope.formats.tool_status import infer_text_status
@@ -112,7 +112,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         cost_usd=stats.cost_usd,
         extra=merge_extra(None if told is None else {"info": told}, more),
     )
-    return (finish(draft, ordinals, limits=found.limits, repairs=found.repairs),)
+    return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
 
 class _Conversation:

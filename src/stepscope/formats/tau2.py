@@ -30,7 +30,7 @@ from stepscope.formats.fields import (
     total_usage,
     uncounted_usage,
 )
-from stepscope.formats.finish import Ordinals, finish, reward_outcome
+from stepscope.formats.finish import Ordinals, finish_run, reward_outcome
 from stepscope.formats.format import (
     DecodedRecord,
     FileFormat,
@@ -335,7 +335,7 @@ def _runs(record: DecodedRecord, *, around: _Results, ordinals: Ordinals) -> tup
         end=parse_time(run.end_time),
         extra=extra or None,
     )
-    return (finish(draft, ordinals, limits=record.limits, repairs=record.repairs),)
+    return (finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs),)
 
 
 def _case(task: dict[str, Json] | None, workflow: str, name: str) -> Case | None:

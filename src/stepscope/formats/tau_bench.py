@@ -17,7 +17,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions, chat_steps
 from stepscope.formats.fields import object_at, rest, sub_goals
-from stepscope.formats.finish import Ordinals, finish, reward_outcome
+from stepscope.formats.finish import Ordinals, finish_run, reward_outcome
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
 from stepscope.formats.tool_status import OK_STATUS, ToolStatus, error_status
@@ -93,7 +93,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         case=_case(info, workflow, task),
         extra=extra or None,
     )
-    return (finish(draft, ordinals, limits=found.limits, repairs=found.repairs),)
+    return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
 
 def _workflow(steps: tuple[Step, ...]) -> str:

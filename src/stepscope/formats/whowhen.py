@@ -16,7 +16,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import rest, text_at
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
 from stepscope.formats.tool_status import infer_text_status
@@ -114,7 +114,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         case=_case(run, workflow),
         extra=rest(record, _RECORD_KEYS),
     )
-    return (finish(draft, ordinals, limits=found.limits, repairs=found.repairs),)
+    return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
 
 def _outcome(correct: bool | None) -> Outcome:

@@ -27,7 +27,7 @@ import msgspec
 
 from stepscope import registry
 from stepscope.errors import StepscopeError, UsageError
-from stepscope.formats.finish import Ordinals, find_oddities, finish
+from stepscope.formats.finish import Ordinals, find_oddities, finish_run
 from stepscope.formats.opening import HEAD_BYTES, MARGIN, SURE
 from stepscope.formats.ours import decode_run, encode_run
 from stepscope.model import Format, Json, Quarantined, Stream, Trajectory, Usage
@@ -219,7 +219,7 @@ def _differences(runs: list[Trajectory], others: list[Trajectory], how: str) -> 
     for run, other in zip(runs, others, strict=True):
         here, there = _without_place(run), _without_place(other)
         if run.id != other.id:
-            yield f"{how} run {run.name!r} has another id; make ids with building.finish"
+            yield f"{how} run {run.name!r} has another id; make ids with finish_run"
         elif here != there:
             fields = [n for n in here.__struct_fields__ if getattr(here, n) != getattr(there, n)]
             yield f"{how} run {run.name!r} has another {fields[0]}"
@@ -232,11 +232,11 @@ def _without_place(run: Trajectory) -> Trajectory:
 
 
 def ids_are_content(subject: FormatSubject) -> Iterator[str]:
-    """Ids are those of `building.finish`, and no two runs of a file share one."""
+    """Ids are those of `finish_run`, and no two runs of a file share one."""
     for run in subject.runs:
-        own = finish(msgspec.structs.replace(run, id=""), Ordinals()).id
+        own = finish_run(msgspec.structs.replace(run, id=""), Ordinals()).id
         if run.id != own:
-            yield f"run {run.name!r} has the id {run.id!r}; building.finish gives {own!r}"
+            yield f"run {run.name!r} has the id {run.id!r}; finish_run gives {own!r}"
     doubled = [key for key, n in Counter([run.id for run in subject.runs]).items() if n > 1]
     if doubled:
         yield f"id {doubled[0]!r} is that of several runs; share one Ordinals among a file's runs"
@@ -263,7 +263,7 @@ def calls_and_results_are_told(subject: FormatSubject) -> Iterator[str]:
     for run in subject.runs:
         missing = [warning for warning in find_oddities(run.steps) if warning not in run.warnings]
         if missing:
-            yield f"run {run.name!r} does not say: {missing[0].reason}; end with building.finish"
+            yield f"run {run.name!r} does not say: {missing[0].reason}; end with finish_run"
 
 
 def beliefs_have_sources(subject: FormatSubject) -> Iterator[str]:

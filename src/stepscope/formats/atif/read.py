@@ -13,7 +13,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import parse_time, rest, time_bounds, tool_defs, url_part
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord
 from stepscope.formats.tool_status import UNKNOWN_STATUS, infer_text_status
 from stepscope.model import (
@@ -380,7 +380,7 @@ def read_atif_runs(
     draft, kept = draft_atif_run(record, run, source)
     if parent is not None:
         draft = msgspec.structs.replace(draft, parent=parent.id)
-    whole = finish(
+    whole = finish_run(
         restore_run_fields(draft, kept), ordinals, limits=found.limits, repairs=found.repairs
     )
     children = [

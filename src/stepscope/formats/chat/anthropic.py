@@ -36,7 +36,7 @@ from stepscope.formats.fields import (
     text_at,
     url_part,
 )
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
 from stepscope.formats.tool_status import UNKNOWN_STATUS, ToolStatus, infer_text_status
@@ -270,7 +270,7 @@ def _finish_messages(
     # A file that is one response body has the run's only id; a list of messages has none.
     run_id = steps[0].id if len(steps) == 1 else None
     draft = MessageEnvelope().draft(NAME, steps, first, run_id=run_id)
-    return finish(draft, ordinals, limits=first.limits, repairs=first.repairs)
+    return finish_run(draft, ordinals, limits=first.limits, repairs=first.repairs)
 
 
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
@@ -292,7 +292,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     }
     run_id = envelope.source_id or (steps[-1].id if response is not None else None)
     draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
-    return finish(draft, ordinals, limits=limits, repairs=found.repairs)
+    return finish_run(draft, ordinals, limits=limits, repairs=found.repairs)
 
 
 def _exchange_steps(

@@ -15,7 +15,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import rest, step_kind
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
 from stepscope.formats.spans.messages import read_messages
@@ -85,7 +85,7 @@ def _runs(record: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         workflow=NAME,
         extra=extra or None,
     )
-    return (finish(draft, ordinals, limits=record.limits, repairs=record.repairs),)
+    return (finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs),)
 
 
 def _turn_steps(given: list[Json], graph: _Graph, turn: int, limits: Limits) -> Iterator[Step]:

@@ -23,7 +23,7 @@ from stepscope.formats.fields import (
     text_at,
     uncounted_usage,
 )
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
 from stepscope.formats.spans import messages
@@ -241,7 +241,7 @@ def _finish_run(
         agent=envelope.agent or next((s.agent for s in steps if s.actor == "agent"), None),
         tags=draft.tags if thread is None else {**draft.tags, "session": thread},
     )
-    return finish(draft, ordinals, limits=at.limits, repairs=at.repairs)
+    return finish_run(draft, ordinals, limits=at.limits, repairs=at.repairs)
 
 
 FORMAT = message_format(

@@ -34,7 +34,7 @@ from stepscope.formats.fields import (
     text_at,
     uncounted_usage,
 )
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
 from stepscope.formats.tool_status import infer_text_status
@@ -104,7 +104,7 @@ def _finish_messages(
     steps: tuple[Step, ...], first: DecodedRecord, ordinals: Ordinals
 ) -> Trajectory:
     draft = MessageEnvelope().draft(NAME, steps, first)
-    return finish(draft, ordinals, limits=first.limits, repairs=first.repairs)
+    return finish_run(draft, ordinals, limits=first.limits, repairs=first.repairs)
 
 
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
@@ -130,7 +130,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
     if draft.usage is None:
         draft = msgspec.structs.replace(draft, usage=openai_usage(request.get("usage")))
-    return finish(draft, ordinals, limits=limits, repairs=found.repairs)
+    return finish_run(draft, ordinals, limits=limits, repairs=found.repairs)
 
 
 def _exchange_steps(

@@ -43,7 +43,7 @@ from stepscope.formats.fields import (
     total_usage,
     uncounted_usage,
 )
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import (
     DecodedRecord,
     FileFormat,
@@ -386,7 +386,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             elif isinstance(value, list):
                 listed = [tool for item in value for tool in offered_tools(item)]
                 run = _draft_items(read_items(value, record)[0], record, listed)
-                yield finish(run, ordinals, limits=record.limits, repairs=record.repairs)
+                yield finish_run(run, ordinals, limits=record.limits, repairs=record.repairs)
             else:
                 yield from _finish_held(chains.take(read_response(record), record), ordinals)
         except (TraceError, msgspec.ValidationError) as e:
@@ -400,7 +400,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         run = msgspec.structs.replace(draft, warnings=tuple(gaps))
         held = loose.first._replace(repairs=tuple(loose.repairs))
         yield from attempt(
-            held, lambda at: (finish(run, ordinals, limits=at.limits, repairs=at.repairs),)
+            held, lambda at: (finish_run(run, ordinals, limits=at.limits, repairs=at.repairs),)
         )
 
 
@@ -408,7 +408,7 @@ def _finish_held(held: list[HeldRun], ordinals: Ordinals) -> Iterator[Trajectory
     for one in held:
         run = _join_records(one.tolds) if len(one.tolds) > 1 else one.tolds[0].draft
         try:
-            yield finish(run, ordinals, limits=one.first.limits, repairs=one.repairs)
+            yield finish_run(run, ordinals, limits=one.first.limits, repairs=one.repairs)
         except TraceError as e:
             yield quarantine_record(one.first._replace(raw=b"\n".join(one.raws)), e)
 

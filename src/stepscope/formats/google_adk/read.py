@@ -16,7 +16,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import rest, text_at, time_bounds, total_usage
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, FileFormat, attempt, join_messages
 from stepscope.formats.google_adk.evals import make_case, read_adk_outcome, read_conversation
 from stepscope.formats.google_adk.events import (
@@ -138,7 +138,7 @@ def _listed(about: dict[str, Json], key: str) -> list[Json]:
 
 
 def _finished(draft: Trajectory, found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
-    return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
 
 
 def _draft(steps: Sequence[Step], found: DecodedRecord) -> Trajectory:

@@ -20,7 +20,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.fields import parse_time, rest, text_at, time_bounds
 from stepscope.formats.fields import total_usage as total_of_steps
-from stepscope.formats.finish import PASSING_REWARD, Ordinals, finish
+from stepscope.formats.finish import PASSING_REWARD, Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord
 from stepscope.formats.inspect.events import (
     EventReader,
@@ -200,7 +200,7 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
         warnings=_warnings(sample, log, texts, [*tree.warnings, *reader.list_warnings(places)]),
         extra=_extra(value, log, reader, tree, places, pools, texts),
     )
-    return finish(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
 
 
 def _attachments(sample: _Sample, transcript: _Transcript) -> dict[str, str]:

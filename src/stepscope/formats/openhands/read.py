@@ -17,7 +17,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.chat.response_items import number_steps
 from stepscope.formats.fields import rest, text_at, time_bounds, tool_defs, total_usage
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import (
     DecodedRecord,
     FileFormat,
@@ -170,7 +170,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
 
 
 def _finished(run: _Run, first: DecodedRecord, ordinals: Ordinals) -> Trajectory:
-    return finish(run.draft(first), ordinals, limits=first.limits, repairs=run.repairs)
+    return finish_run(run.draft(first), ordinals, limits=first.limits, repairs=run.repairs)
 
 
 def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
@@ -208,7 +208,7 @@ def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     else:
         extra = {**(draft.extra or {}), **(rest(about, frozenset({"trajectory", "events"})) or {})}
         draft = msgspec.structs.replace(draft, extra=extra or None)
-    return finish(draft, ordinals, limits=record.limits, repairs=record.repairs)
+    return finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs)
 
 
 def _outcome(about: dict[str, Json]) -> Outcome:

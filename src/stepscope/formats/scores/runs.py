@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stepscope.errors import TraceError
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.opening import read_opening
 from stepscope.formats.records import is_json
 from stepscope.formats.scores.files import find_delimiter, read_score_rows
@@ -292,7 +292,7 @@ def _runs(
             case=Case(workflow=workflow, task=task or name, weights=ordered) if ordered else None,
             extra={column: n for column, n in unknown.items() if n} or None,
         )
-        yield finish(draft, ordinals, limits=stream.limits)
+        yield finish_run(draft, ordinals, limits=stream.limits)
 
 
 def _step_score(rows: ScoreRows, i: int) -> StepScore:

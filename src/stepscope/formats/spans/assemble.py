@@ -15,7 +15,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import total_usage
-from stepscope.formats.finish import Ordinals, finish
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import quarantine_value
 from stepscope.formats.spans.attributes import decode_object, find_text, label_evaluation
 from stepscope.formats.spans.dialects import (
@@ -136,7 +136,7 @@ def assemble(
         draft = _draft_trace(kept, source, limits, extra)
         if run_id is not None:
             draft = msgspec.structs.replace(draft, warnings=(*draft.warnings, *warnings))
-        run = finish(draft, counts, limits=limits, repairs=(*told, *cut))
+        run = finish_run(draft, counts, limits=limits, repairs=(*told, *cut))
         yield run if run_id is None else msgspec.structs.replace(run, id=run_id)
 
 
