@@ -12,10 +12,11 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from inspect import cleandoc
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 
@@ -41,21 +42,27 @@ def formats() -> str:
     """Every installed format: what it reads, and whether it writes."""
     rows = []
     for point in sorted(entry_points(group="stepscope.formats"), key=lambda point: point.name):
-        module = import_module(point.value.partition(":")[0])
-        writes = hasattr(module, "write") or find_spec(f"{module.__name__}_write")
+        module = _module(point)
+        room = module.__name__.rpartition(".")[0]
+        writes = hasattr(module, "write") or (room != point.module and find_spec(f"{room}.write"))
         rows.append((f"`{point.name}`", _summary(module.__doc__), "yes" if writes else "no"))
     return _table(("format", "reads", "writes"), rows)
 
 
+def _module(point: EntryPoint) -> ModuleType:
+    """The module of a format, whose entry point names it through the face of its room."""
+    return import_module(".".join([point.module, *point.attr.split(".")[:-1]]))
+
+
 def format_details() -> str:
     """Every installed format: its traps in the words of its module, and what its sample gives."""
-    from stepscope.formats.reading import read_files
+    from stepscope.formats import read_files
     from stepscope.testing.format_check import sample_files
 
     found = {path.stem: path for path in sample_files()}
     parts = []
     for point in sorted(entry_points(group="stepscope.formats"), key=lambda point: point.name):
-        module = import_module(point.value.partition(":")[0])
+        module = _module(point)
         parts.append(f"## {point.name}\n\n{_prose(module.__doc__)}\n")
         if point.name in found:
             for reading in read_files([str(found[point.name])], format_name=point.name):
