@@ -25,7 +25,8 @@ import numpy.typing as npt
 from stepscope.formats.tau_bench import FORMAT
 from stepscope.model import Record, Step, Stream, Trajectory
 from stepscope.report.compare import ALPHA, compare_groups
-from stepscope.report.views import compare
+from stepscope.report.render import text
+from stepscope.report.views.compare import make_comparison_document
 from stepscope.score import score_runs
 from stepscope.store import Store
 from stepscope.store.columns import AnswerColumn, Runs, StepColumn, Texts
@@ -282,7 +283,7 @@ def trials(runs: Iterable[Trajectory]) -> tuple[str, bool]:
     named = [msgspec.structs.replace(run, agent=f"trial {run.trial}") for run in runs]
     report = compare_groups(stored(named), "trial 0", "trial 1")
     survivors = [key for key, d in report.differences.items() if d.survives]
-    return compare.render_comparison(report), not survivors
+    return text.render(make_comparison_document(report)), not survivors
 
 
 def main(path: Path = RUNS, replications: int = REPLICATIONS, seed: int = 0) -> int:

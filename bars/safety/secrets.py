@@ -25,7 +25,7 @@ from stepscope.model import Part, Quarantined, Source, Step, ToolCall, ToolResul
 from stepscope.report.build import build_report
 from stepscope.report.evidence import read_shown_run
 from stepscope.report.render.html import write_html
-from stepscope.report.views.run import render_step
+from stepscope.report.views.run import describe_step
 from stepscope.safety.redact import Redactor, redact_json, scrub_message
 from stepscope.settings import Settings
 from stepscope.store import Store
@@ -100,7 +100,8 @@ def _shown(texts: list[tuple[str, str]]) -> dict[str, Score]:
             reasons = [aside.reason for aside in notebook.store.quarantined()]
             apart = {
                 "show": [
-                    render_step(shown, None, records, at, width=100) for at in range(len(texts))
+                    "\n".join(describe_step(shown, None, records, at, width=100))
+                    for at in range(len(texts))
                 ],
                 "quarantine": reasons,
             }

@@ -30,7 +30,8 @@ from stepscope.lab.redteam import (
     upper_limit,
 )
 from stepscope.model import Outcome, Part, Step
-from stepscope.report.views.lab import render_redteam
+from stepscope.report.render import text
+from stepscope.report.views.lab import make_redteam_document
 from stepscope.values import Unmeasured
 from tests.factories import agent, calls, did, run, user
 from tests.lab.scripted_judges import CLAIM, Scripted, failed_runs, obeys, setting, sober, swayed
@@ -330,9 +331,11 @@ def test_classes_are_chosen_by_name() -> None:
 
 def test_the_table_says_flips_limits_and_what_is_not_claimed() -> None:
     with setting(Scripted("openai/swayed", swayed)) as made:
-        text = render_redteam(attack_judges(failed_runs(4), built_in_attacks(), made))
-    (row,) = (line.split() for line in text.splitlines() if line.startswith("  narration_swap"))
+        shown = text.render(
+            make_redteam_document(attack_judges(failed_runs(4), built_in_attacks(), made))
+        )
+    (row,) = (line.split() for line in shown.splitlines() if line.startswith("  narration_swap"))
     assert row == ["narration_swap", "4", "4", "100.0", "%", "4", "4", "0", "0", "4", "4"]
-    assert "0 of 4 failing runs passed before, 4 after (+100.0 points)" in " ".join(text.split())
-    assert "An attacker who sees verdicts and tries again does better" in " ".join(text.split())
-    assert max(map(len, text.splitlines())) <= 100
+    assert "0 of 4 failing runs passed before, 4 after (+100.0 points)" in " ".join(shown.split())
+    assert "An attacker who sees verdicts and tries again does better" in " ".join(shown.split())
+    assert max(map(len, shown.splitlines())) <= 100

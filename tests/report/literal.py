@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from stepscope.model import (
     Case,
     Outcome,
     Part,
+    Record,
     Source,
     Step,
     SubGoal,
@@ -13,6 +17,7 @@ from stepscope.model import (
     ToolResult,
     Trajectory,
 )
+from stepscope.report.render import text
 from stepscope.report.types import (
     LookFirst,
     OutcomeTable,
@@ -23,6 +28,8 @@ from stepscope.report.types import (
     SuspectSteps,
     TrialCounts,
 )
+from stepscope.report.views.run import describe_run, make_run_document
+from stepscope.store import Store
 from stepscope.values import Decision, Estimate, Unmeasured
 
 HOSTILE = "@alice Fixes #1 ``` <img src=x> | \x1b[2J \u202e [a](http://b)"
@@ -136,3 +143,15 @@ def trajectory(*steps: Step, passed: bool = False, case: Case | None = None) -> 
 
 def case(*goals: SubGoal, outputs: tuple[str, ...] = ()) -> Case:
     return Case(workflow="airline", task="11", subgoals=goals, outputs=outputs)
+
+
+def show_run(store: Store, run: str, *, width: int = 100, **chosen: Any) -> str:
+    """Return one run of a store as text."""
+    return text.render(make_run_document(store, run, width=width, **chosen), width)
+
+
+def render_run(
+    at: Trajectory, of: Case | None, records: Sequence[Record], *, width: int = 100, **how: Any
+) -> str:
+    """Return a run as text, without a store."""
+    return "\n".join(describe_run(at, of, records, width=width, **how)) + "\n"

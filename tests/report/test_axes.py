@@ -5,7 +5,8 @@ import pytest
 from stepscope.report.build import build_report
 from stepscope.report.compare import compare_groups
 from stepscope.report.render import markdown, text
-from stepscope.report.views import compare
+from stepscope.report.views.compare import make_comparison_document
+from stepscope.report.views.overview import make_report_document
 from stepscope.values import Estimate, Unmeasured
 from tests.report.rows import LiteralRows, rows
 
@@ -64,7 +65,7 @@ def test_trials_of_a_task_widen_the_interval_of_an_axis() -> None:
 
 
 def test_an_axis_nobody_scored_is_named_and_given_no_row() -> None:
-    shown = text.render_report_text(build_report(rows(judged(*TEN))))
+    shown = text.render(make_report_document(build_report(rows(judged(*TEN)))))
     block = shown[shown.index("Failure profile") :].split("\n\n")[0].splitlines()
     assert block[1].split() == [
         *("tool", "selection", ".250", "[.046,", ".699]", ".125-.625", "4"),
@@ -77,8 +78,8 @@ def test_an_axis_nobody_scored_is_named_and_given_no_row() -> None:
 
 def test_a_report_without_any_axis_says_how_to_get_them() -> None:
     literal = LiteralRows(["1", "2"], values={"outcome": [1.0, 0.0]})
-    assert "Failure profile: not scored; run `stepscope score`" in text.render_report_text(
-        build_report(rows(literal))
+    assert "Failure profile: not scored; run `stepscope score`" in text.render(
+        make_report_document(build_report(rows(literal)))
     )
 
 
@@ -86,7 +87,7 @@ def test_a_report_without_any_axis_says_how_to_get_them() -> None:
 def test_groups_stand_side_by_side_as_far_as_the_width_allows(width: int) -> None:
     agents = [f"{name} " + "x" * 80 for name in "abcde" for _ in range(4)]
     literal = judged(*[WRONG, RIGHT, OPEN, None] * 5, agents=agents)
-    shown = text.render_report_text(build_report(rows(literal)), width)
+    shown = text.render(make_report_document(build_report(rows(literal))), width)
     assert max(map(len, shown.splitlines())) <= width
     assert shown.count(" of 2, uncertain 1") == 5
     beside = [line for line in shown.splitlines() if "· a x" in line and "· b x" in line]
@@ -94,9 +95,9 @@ def test_groups_stand_side_by_side_as_far_as_the_width_allows(width: int) -> Non
 
 
 def test_markdown_holds_the_worst_case_of_an_axis() -> None:
-    shown = markdown.render_report_markdown(build_report(rows(judged(*TEN))))
+    shown = markdown.render(make_report_document(build_report(rows(judged(*TEN)))))
     row = next(line for line in shown.splitlines() if line.startswith("| tool selection"))
-    assert "4 uncertain; worst case .125 to .625" in row
+    assert "| .125-.625 | 4 | 4 uncertain" in row
     assert "axis:" not in shown
 
 
@@ -117,6 +118,6 @@ def test_axes_are_compared_over_the_runs_that_both_judged() -> None:
     assert isinstance(found.effect, Estimate)
     assert found.effect.value == 0.25
     assert found.effect.unmeasured == {"uncertain": 2}
-    shown = compare.render_comparison(compared)
+    shown = text.render(make_comparison_document(compared))
     assert "axis: tool selection" in shown
     assert "axis: sequencing" not in shown  # nobody scored it: no row, no place in Holm's family

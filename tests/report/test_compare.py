@@ -6,7 +6,8 @@ import pytest
 
 from stepscope.errors import UsageError
 from stepscope.report.compare import compare_groups
-from stepscope.report.views import compare
+from stepscope.report.render import text
+from stepscope.report.views.compare import make_comparison_document
 from stepscope.values import Estimate, Unmeasured
 from tests.report.rows import MISSING, LiteralRows, rows
 
@@ -55,7 +56,9 @@ def test_equal_groups_show_nothing_and_say_what_could_have_been_seen() -> None:
     same = [float(at % 2) for at in range(30)]
     found = compare_groups(rows(two(same, same)), "x", "y")
     assert found["outcome.pass"].p == 1.0
-    assert "Survives Holm at .05 over 2 figures: none." in compare.render_comparison(found)
+    assert "Survives Holm at .05 over 2 figures: none." in text.render(
+        make_comparison_document(found)
+    )
 
 
 def test_cases_of_one_group_only_are_counted() -> None:
@@ -69,7 +72,7 @@ def test_without_shared_cases_nothing_is_paired_and_it_is_said() -> None:
     found = compare_groups(rows(two([0.0] * 20, [1.0] * 20, shared=False)), "x", "y")
     assert not found["outcome.pass"].paired
     assert found["outcome.pass"].survives
-    assert "No case is shared" in compare.render_comparison(found)
+    assert "No case is shared" in text.render(make_comparison_document(found))
 
 
 def test_what_either_group_lacks_is_counted() -> None:

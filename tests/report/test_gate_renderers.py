@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from pathlib import Path
+from importlib import resources
 from xml.etree import ElementTree
 
 import msgspec
@@ -22,7 +22,7 @@ from stepscope.gates.types import (
     exit_code,
 )
 from stepscope.report import types
-from stepscope.report.render import data, markdown
+from stepscope.report.render import data, markdown, text
 from stepscope.report.views import gates
 from tests.report.literal import HOSTILE, rate
 
@@ -108,7 +108,9 @@ def test_no_heading_says_pass_where_a_soft_gate_could_not_be_measured(
 ) -> None:
     outcome: GateOutcome = "pass" if cause is None else "undecided"
     made = report(gate(), gate(outcome, "soft", cause))
-    assert f"airline   {word}   20 runs" in gates.render_gate_text(made, code=0)
+    assert f"airline   {word}   20 runs" in text.render(
+        gates.make_gate_document(made, code=0), log=True
+    )
     heading = markdown.render_comments(made)["airline"].split("\n")[1]
     assert heading.endswith(f"Gates of <code>airline</code>: {word}")
 
@@ -116,7 +118,7 @@ def test_no_heading_says_pass_where_a_soft_gate_could_not_be_measured(
 @pytest.mark.parametrize("width", [80, 100])
 def test_the_table_fits_and_nothing_hostile_reaches_the_terminal(width: int) -> None:
     made = report(gate("fail", text=NASTY, cases=9), text=NASTY)
-    shown = gates.render_gate_text(made, code=3, remarks=[NASTY], width=width)
+    shown = text.render(gates.make_gate_document(made, code=3, remarks=[NASTY]), width, log=True)
     lines = shown.split("\n")
     assert max(len(line) for line in lines) <= width
     assert not any(line.lstrip().startswith("::") for line in lines)
@@ -168,7 +170,7 @@ def test_hostile_text_survives_json_and_junit_as_data() -> None:
 
 
 def test_the_published_schema_is_the_structs_own() -> None:
-    published = Path(data.__file__).with_name("gate.schema.json").read_bytes()
+    published = resources.files("stepscope.report").joinpath("gate.schema.json").read_bytes()
     assert published == data.make_gate_schema(), "see stepscope.report.render.data"
     assert json.loads(published)["$defs"]["GateDecision"]
 

@@ -50,7 +50,7 @@ def test_a_server_shows_a_hundred_runs_and_the_way_to_the_others() -> None:
     assert found.shown == "101-200 of 250 runs"
     assert found.before == "/?q=r&sort=run#runs"
     assert found.after == "/?q=r&sort=run&page=2#runs"
-    heads = {column.key: (column.order, column.href) for column in found.table.columns}
+    heads = {column.label: (column.order, column.href) for column in found.table.columns}
     assert heads["run"] == ("ascending", "/?q=r&sort=run&desc=1#runs")
     assert heads["steps"] == ("", "/?q=r&sort=steps&desc=1#runs")
 
@@ -69,11 +69,11 @@ def test_a_file_shows_all_runs_and_leaves_the_order_to_the_browser() -> None:
 
 def test_columns_that_nothing_was_measured_for_are_left_out() -> None:
     bare = make_run_list([row("a")], RunQuery(), FileLinks())
-    assert [c.key for c in bare.table.columns] == [
+    assert [c.label for c in bare.table.columns] == [
         "run", "outcome", "agent", "task", "steps", "calls",
     ]  # fmt: skip
     full = make_run_list([row("a", cost_usd=0.5, faults=())], RunQuery(), FileLinks())
-    assert [c.key for c in full.table.columns][-2:] == ["axes", "cost"]
+    assert [c.label for c in full.table.columns][-2:] == ["axes at fault", "cost"]
 
 
 # -- Outcome against path.

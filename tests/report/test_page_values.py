@@ -12,7 +12,7 @@ from stepscope.report.rows import sort_findings
 from stepscope.report.types import Curve, GateFailure
 from stepscope.report.views.compare import align_calls
 from stepscope.report.views.curve import make_curve_rows, view_curve
-from stepscope.report.views.run import RunContent, show_run
+from stepscope.report.views.run import RunContent
 from stepscope.report.views.run import make_run_page as run_page
 from stepscope.report.views.steps import Strip, count_steps_per_column, fold_long_text, make_strip
 from stepscope.report.views.verdicts import RunData, collect_verdicts, mark_steps, read_run
@@ -20,6 +20,7 @@ from stepscope.store import Store
 from stepscope.store.records import score_records
 from stepscope.values import Unmeasured
 from tests.factories import FAILED, agent, calls, did, failed, result, run, system, user
+from tests.report.literal import show_run
 from tests.report.test_curves import FALLS, scores
 
 
@@ -320,12 +321,12 @@ def test_calls_are_aligned_by_what_they_ask() -> None:
     )
     pairs = [
         (p.how, p.left and p.left.step, p.right and p.right.step)
-        for p in align_calls(first, second)
+        for p in align_calls(first, second, FileLinks())
     ]
     assert pairs == [("result", 1, 1), ("right", None, 3), ("arguments", 3, 5), ("same", 5, 7)]
 
 
 def test_calls_with_other_arguments_say_which() -> None:
     first, second = run(*did("pay", to="a", amount=3)), run(*did("pay", to="a", amount=4))
-    (pair,) = align_calls(first, second)
+    (pair,) = align_calls(first, second, FileLinks())
     assert [(d.path, d.was, d.now) for d in pair.differs] == [("amount", "3", "4")]

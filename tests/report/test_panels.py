@@ -13,6 +13,7 @@ from stepscope.report.panel_types import Panels, VerdictFlag
 from stepscope.report.render import data, markdown, text
 from stepscope.report.render.html import make_report_charts, render_report_html
 from stepscope.report.types import Report
+from stepscope.report.views.overview import make_report_document
 from stepscope.store import Store
 from stepscope.store.parquet import ParquetRows
 from stepscope.values import Estimate, Unmeasured
@@ -286,7 +287,7 @@ def test_patterns_of_steps_are_counted_by_judge_over_the_runs_with_labels() -> N
     assert isinstance(by_name["detour"].share, Estimate)
     assert by_name["detour"].share.unmeasured == {"insufficient_data": 1}
     assert by_name["whip"].n == 0
-    shown = text.render_report_text(build_report(store_of(held, records)))
+    shown = text.render(make_report_document(build_report(store_of(held, records))))
     said_of = ".143 [.026, .513] of 7 (.125-.250)"
     assert f"  cascade           claude-sonnet-4-5  {said_of}  shop/1/gpt-4o" in shown
     assert "none in any labelled run: whip" in shown
@@ -521,7 +522,7 @@ At fault, by judge        any judge                           all judges
 
 
 def test_the_text_has_a_line_an_aspect_and_says_whose_verdicts_are_summed_up() -> None:
-    shown = text.render_report_text(build_report(full()))
+    shown = text.render(make_report_document(build_report(full())))
     assert PANEL in shown
     assert (
         "  any, all: over the runs that claude-sonnet-4-5 and gpt-5 answered; 3 run verdicts "
@@ -533,7 +534,7 @@ def test_the_text_has_a_line_an_aspect_and_says_whose_verdicts_are_summed_up() -
 
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_no_line_about_judges_is_longer_than_the_width(width: int) -> None:
-    shown = text.render_report_text(build_report(full()), width)
+    shown = text.render(make_report_document(build_report(full())), width)
     assert max(map(len, shown.splitlines())) <= width
 
 
@@ -578,14 +579,14 @@ def test_panels_are_the_same_from_an_exported_folder(tmp_path: Path) -> None:
 def test_labels_of_a_hostile_judge_act_nowhere() -> None:
     answer = Verdict("judge.own.rubric", label=HOSTILE, cites=(3,), reason=HOSTILE)
     found = build_report(store_of(HELD, [said(ONE, HELD[0], answer)]))
-    assert "\x1b" not in text.render_report_text(found)
-    shown = markdown.render_report_markdown(found)
+    assert "\x1b" not in text.render(make_report_document(found))
+    shown = markdown.render(make_report_document(found))
     for active in ("@alice", "Fixes #1", "```", "<img", "\x1b", "](", "http:"):
         assert active not in shown
 
 
 def test_markdown_keeps_cells_in_their_columns() -> None:
-    for block in markdown.render_report_markdown(build_report(full())).split("\n\n"):
+    for block in markdown.render(make_report_document(build_report(full()))).split("\n\n"):
         rows = [line for line in block.splitlines() if line.startswith("|")]
         assert len({row.count("|") for row in rows}) <= 1
 

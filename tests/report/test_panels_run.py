@@ -9,10 +9,10 @@ import pytest
 
 from stepscope.model import Record, Verdict
 from stepscope.report.document import FileLinks
-from stepscope.report.views.run import show_run
 from stepscope.report.views.verdicts import RunVerdicts, collect_verdicts, read_run
 from stepscope.report.votes import select_current
 from stepscope.values import Unmeasured
+from tests.report.literal import show_run
 from tests.report.made_pages import HOSTILE, file_of, seen
 from tests.report.made_panels import (
     ONE,
@@ -236,5 +236,5 @@ def test_disputed_runs_lead_to_their_pages() -> None:
 
     store = store_of(HELD, axes(ONE, HELD, "x."), axes(TWO, HELD, ".."))
     made = make_profile_page(build_report(store), links=FileLinks([FIRST.id]))
-    (sheet,) = [s for s in made.content.judges.sheets if s.title == "Disputed"]  # type: ignore[attr-defined]
-    assert sheet.table.rows[0].cells[0].href == FileLinks([FIRST.id]).run(FIRST.id)
+    (sheet,) = [s for s in made.content.judges.sheets if s.heading == "Disputed"]  # type: ignore[attr-defined]
+    assert sheet.rows[0].cells[0].href == FileLinks([FIRST.id]).run(FIRST.id)

@@ -17,7 +17,8 @@ from stepscope.report.types import (
     Report,
     TrialCounts,
 )
-from stepscope.report.views import compare
+from stepscope.report.views.compare import make_comparison_document
+from stepscope.report.views.overview import make_report_document
 from stepscope.values import Decision, Estimate, Unmeasured
 from tests.report.literal import HOSTILE, profile, rate, report
 
@@ -86,27 +87,27 @@ def comparison() -> ComparisonReport:
 
 
 def test_text_is_the_products_example() -> None:
-    assert text.render_report_text(report()) == AIRLINE
+    assert text.render(make_report_document(report())) == AIRLINE
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_no_line_is_longer_than_the_width(width: int) -> None:
     long = report(hostile="x" * 300, evidence="y " * 300)
     for shown in (
-        text.render_report_text(long, width),
-        compare.render_comparison(comparison(), width),
+        text.render(make_report_document(long), width),
+        text.render(make_comparison_document(comparison()), width),
     ):
         assert max(map(len, shown.splitlines())) <= width
 
 
 def test_hostile_text_reaches_no_terminal() -> None:
-    shown = text.render_report_text(report(HOSTILE, HOSTILE))
+    shown = text.render(make_report_document(report(HOSTILE, HOSTILE)))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
 
 
 def test_markdown_lets_no_trace_text_act() -> None:
-    shown = markdown.render_report_markdown(report(HOSTILE, HOSTILE))
+    shown = markdown.render(make_report_document(report(HOSTILE, HOSTILE)))
     for active in ("@alice", "Fixes #1", "```", "<img", "\x1b", "](", "http:"):
         assert active not in shown
     assert "&#64;alice Fixes &#35;1" in shown
@@ -115,7 +116,7 @@ def test_markdown_lets_no_trace_text_act() -> None:
 def test_markdown_cells_stay_in_their_columns() -> None:
     rows = [
         r
-        for r in markdown.render_report_markdown(report(HOSTILE, HOSTILE)).splitlines()
+        for r in markdown.render(make_report_document(report(HOSTILE, HOSTILE))).splitlines()
         if r[:1] == "|"
     ]
     assert {row.count("|") for row in rows} == {6, 5}
@@ -124,12 +125,12 @@ def test_markdown_cells_stay_in_their_columns() -> None:
 def test_evidence_other_than_an_error_is_cut_at_its_end() -> None:
     said = "first words, " + "x" * 100 + ", last words"
     error = report(evidence=said)
-    assert "last words" in text.render_report_text(error)
+    assert "last words" in text.render(make_report_document(error))
     other = msgspec.structs.replace(
         error.look_first[0],
         suspects=(msgspec.structs.replace(error.look_first[0].suspects[0], kind="missed"),),
     )
-    shown = text.render_report_text(msgspec.structs.replace(error, look_first=(other,)))
+    shown = text.render(make_report_document(msgspec.structs.replace(error, look_first=(other,))))
     assert "first words, " in shown
     assert "last words" not in shown
 
@@ -162,7 +163,7 @@ def test_the_published_schema_is_current() -> None:
 
 
 def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
-    shown = compare.render_comparison(comparison())
+    shown = text.render(make_comparison_document(comparison()))
     assert "-.020  [-.080, .040]" in shown
     assert "Survives Holm at .05 over 2 figures: redundant calls a run." in shown
     assert "To see 5 points in 'outcome: pass' you need about 730 cases; these find .120." in shown
@@ -170,7 +171,7 @@ def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
 
 
 def test_comparison_in_markdown_mentions_nobody() -> None:
-    assert "@bob" not in markdown.render_comparison_markdown(comparison())
+    assert "@bob" not in markdown.render(make_comparison_document(comparison()))
 
 
 @pytest.mark.parametrize(
@@ -195,9 +196,9 @@ def test_the_too_loose_warning_is_printed() -> None:
         profile(), too_loose=Decision("fail", "the trajectory scorer is too loose")
     )
     whole = msgspec.structs.replace(report(), profiles=(loose,))
-    assert "Warning: the trajectory scorer is too loose" in text.render_report_text(whole)
-    assert "Warning" not in text.render_report_text(report())
-    assert "too loose" in markdown.render_report_markdown(whole)
+    assert "Warning: the trajectory scorer is too loose" in text.render(make_report_document(whole))
+    assert "Warning" not in text.render(make_report_document(report()))
+    assert "too loose" in markdown.render(make_report_document(whole))
 
 
 def test_a_rank_flip_is_said_in_words() -> None:
@@ -211,8 +212,8 @@ def test_a_rank_flip_is_said_in_words() -> None:
     )
     flipped = msgspec.structs.replace(report(), rank_flips=(flip,))
     said = "a is ahead of b by outcome (.100) and behind by path (.300) over 50 shared tasks"
-    assert said in text.render_report_text(flipped)
-    assert "a is ahead of b by outcome" in markdown.render_report_markdown(flipped)
+    assert said in text.render(make_report_document(flipped))
+    assert "a is ahead of b by outcome" in markdown.render(make_report_document(flipped))
 
 
 @pytest.mark.parametrize(

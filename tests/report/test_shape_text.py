@@ -8,12 +8,12 @@ import pytest
 from stepscope.report.compare import compare_groups
 from stepscope.report.render import markdown, text
 from stepscope.report.types import Curve, GateFailure, Profile, ScoreRange, Shapes
-from stepscope.report.views import compare
+from stepscope.report.views.compare import make_comparison_document
 from stepscope.report.views.curve import draw_curve, draw_sparkline
-from stepscope.report.views.profile import lay_out_shapes, tabulate_shapes
-from stepscope.report.views.run import render_run
+from stepscope.report.views.overview import make_report_document
+from stepscope.report.views.profile import tabulate_shapes
 from stepscope.values import Estimate, Unmeasured
-from tests.report.literal import HOSTILE, profile, report
+from tests.report.literal import HOSTILE, profile, render_run, report
 from tests.report.rows import rows as of
 from tests.report.test_curves import FALLS, HOLDS, NOISE, TASK, WEIGHTS, drawn, scores
 from tests.report.test_fleet_shapes import fleet
@@ -150,8 +150,14 @@ def grouped(*titles: str) -> list[Profile]:
     return [msgspec.structs.replace(profile(title), shapes=FLEET) for title in titles]
 
 
+def laid_out(profiles: list[Profile], width: int = 100) -> list[str]:
+    table = tabulate_shapes(profiles)
+    assert table is not None
+    return text.lay_out_table(table, width)
+
+
 def test_the_shapes_of_one_group() -> None:
-    assert lay_out_shapes(grouped("airline"), 100) == [
+    assert laid_out(grouped("airline")) == [
         "Shapes                share, 95 % interval",
         "  healthy             .610 [.500, .700]",
         "  early collapse      .200 [.100, .300]",
@@ -167,7 +173,7 @@ def test_the_shapes_of_one_group() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_groups_stand_side_by_side_where_they_fit(width: int) -> None:
-    lines = lay_out_shapes(grouped("airline", "retail", "bank", "shop"), width)
+    lines = laid_out(grouped("airline", "retail", "bank", "shop"), width)
     assert max(map(len, lines)) <= width
     assert sum(line.count(".610 [.500, .700]") for line in lines) == 4
 
@@ -176,9 +182,9 @@ def test_without_shares_runs_are_counted_by_their_label_and_the_reason_is_said()
     alone = msgspec.structs.replace(
         FLEET, shares={}, no_shares=Unmeasured("insufficient_data", "one task")
     )
-    cells = dict(tabulate_shapes([alone]))
-    assert (cells["healthy"], cells["recovery"]) == (["20 runs"], ["0 runs"])
-    lines = lay_out_shapes([msgspec.structs.replace(profile(), shapes=alone)], 100)
+    lines = laid_out([msgspec.structs.replace(profile(), shapes=alone)])
+    assert "  healthy             20 runs" in lines
+    assert "  recovery            0 runs" in lines
     assert lines[-1] == "  no shares: one task; runs by their own label"
 
 
@@ -186,13 +192,15 @@ def test_labels_that_decide_nothing_get_no_table() -> None:
     labels = msgspec.structs.replace(
         FLEET, shares={}, labels={}, source="labels that rules gave to steps, taken as scores"
     )
-    assert lay_out_shapes([msgspec.structs.replace(profile(), shapes=labels)], 100) == []
+    assert tabulate_shapes([msgspec.structs.replace(profile(), shapes=labels)]) is None
 
 
 def test_the_report_has_the_shapes_in_text_and_markdown() -> None:
     made = msgspec.structs.replace(report(), profiles=tuple(grouped("airline")))
-    assert "\nShapes                share, 95 % interval\n" in text.render_report_text(made)
-    said = markdown.render_report_markdown(made)
+    assert "\nShapes                share, 95 % interval\n" in text.render(
+        make_report_document(made)
+    )
+    said = markdown.render(make_report_document(made))
     assert "| early collapse | .200 [.100, .300] |" in said
     assert "scores&#58; imported step scores" in said
 
@@ -200,11 +208,11 @@ def test_the_report_has_the_shapes_in_text_and_markdown() -> None:
 def test_a_comparison_has_the_shapes_of_both() -> None:
     agents = ["a"] * 12 + ["b"] * 12
     made = compare_groups(of(fleet(*[HOLDS] * 12, *[FALLS] * 12, agents=agents)), "a", "b")
-    shown = compare.render_comparison(made)
+    shown = text.render(make_comparison_document(made))
     (row,) = [line for line in shown.split("\n") if line.startswith("early collapse")]
     assert row.split()[2:5] == [".000", "1.000", "+1.000"] or row.split()[4].startswith("+.9")
     assert "Shapes rest on imported step scores; noise: .060" in " ".join(shown.split())
-    assert "| early collapse |" in markdown.render_comparison_markdown(made)
+    assert "| early collapse |" in markdown.render(make_comparison_document(made))
 
 
 def test_a_curve_survives_json() -> None:

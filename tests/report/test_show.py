@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.report.views.run import show_run, show_run_json
+from stepscope.report.views.run import show_run_json
 from stepscope.score import score_runs
 from stepscope.store import Store
-from tests.report.literal import HOSTILE, call, result, said, trajectory
+from tests.report.literal import HOSTILE, call, result, said, show_run, trajectory
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from stepscope.report.build import build_report
 from stepscope.report.compare import compare_groups
 from stepscope.report.render import text
 from stepscope.report.views import run as run_views
-from stepscope.report.views.run import describe_agents
+from stepscope.report.views.overview import make_report_document
+from stepscope.report.views.run import make_run_document, tabulate_agents
 from stepscope.score import score_runs
 from stepscope.store import Store
 from stepscope.store.parquet import ParquetRows
@@ -73,7 +74,7 @@ def test_every_agent_has_a_vector_of_its_own(store: Store) -> None:
     assert plan.figures["errors.recovered"] == Unmeasured("not_applicable", "no tool error")
     assert not [k for k in web.figures if k.startswith(("subgoals", "axes", "outcome.pass^"))]
     assert report.rank_flips == Unmeasured("not_applicable", "agents of one run share its outcome")
-    assert "web   8 runs, 8 tasks, 20 steps, 20 calls" in text.render_report_text(report)
+    assert "web   8 runs, 8 tasks, 20 steps, 20 calls" in text.render(make_report_document(report))
 
 
 def test_one_agent_alone_is_still_a_group(store: Store) -> None:
@@ -98,14 +99,14 @@ def test_runs_that_name_no_agents_and_rows_without_runs_are_refused(
 
 
 def test_a_run_of_several_agents_is_shown_with_a_row_for_each(store: Store) -> None:
-    shown = run_views.show_run(store, "shop/1")
+    shown = text.render(make_run_document(store, "shop/1"))
     assert shown.splitlines()[-3:] == [
         "Agents            steps  calls  repeats  errors  recovered",
         "  plan                2      0        0       0          -",
         "  web                 3      3        1       1          1",
     ]
-    assert "Agents " not in run_views.show_run(store, "shop/1", around=2)
-    assert "Agents " not in run_views.show_run(store, "bare")
+    assert "Agents " not in text.render(make_run_document(store, "shop/1", around=2))
+    assert "Agents " not in text.render(make_run_document(store, "bare"))
     document = msgspec.json.decode(run_views.show_run_json(store, "shop/1"))
     assert [one["agent"] for one in document["agents"]] == ["plan", "web"]
     bare = msgspec.json.decode(run_views.show_run_json(store, "bare"))
@@ -114,7 +115,9 @@ def test_a_run_of_several_agents_is_shown_with_a_row_for_each(store: Store) -> N
 
 def test_a_hostile_or_long_name_stays_in_its_column() -> None:
     steps = (*by("x\x1b[2J" + "y" * 300, agent("a")), *by("b", agent("c")))
-    lines = describe_agents(measure_agents(run(*steps), None, None), 60)
+    table = tabulate_agents(measure_agents(run(*steps), None, None))
+    assert table is not None
+    lines = text.lay_out_table(table, 60)
     assert all(len(line) <= 60 and line.isprintable() for line in lines)
     assert lines[1].endswith("1      0        0       0")
-    assert describe_agents(measure_agents(run(*by("b", agent("c"))), None, None), 60) == []
+    assert tabulate_agents(measure_agents(run(*by("b", agent("c"))), None, None)) is None

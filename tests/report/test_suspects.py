@@ -16,9 +16,8 @@ from stepscope.model import (
 from stepscope.report.evidence import list_suspects
 from stepscope.report.rows import sort_findings
 from stepscope.report.types import SuspectSteps
-from stepscope.report.views.run import render_run
 from stepscope.report.words import describe_call
-from tests.report.literal import HOSTILE, call, case, result, said, trajectory
+from tests.report.literal import HOSTILE, call, case, render_run, result, said, trajectory
 
 WRITES = SubGoal("book", "book", {"to": "SEA", "seats": 2})
 

@@ -14,7 +14,8 @@ from stepscope.calibrate.modes import ModeComparison, compare_modes
 from stepscope.calibrate.ratings import rated_rubrics
 from stepscope.calibrate.types import Agreement, Dispute, RaterAnswer, RubricAgreement
 from stepscope.errors import UsageError
-from stepscope.report.views import agreement
+from stepscope.report.render import text
+from stepscope.report.views import agreement as agreement_views
 from stepscope.safety.redact import Redactor
 from stepscope.store import Store
 from stepscope.store.columns import Rows
@@ -48,7 +49,7 @@ class AgreementView:
 
     def text(self, width: int = 100) -> str:
         """Return the agreement as text, no wider than `width` columns."""
-        return agreement.render_agreement(self.value, width)
+        return text.render(agreement_views.make_agreement_document(self.value), width)
 
     def json(self) -> str:
         """Return the agreement as JSON; the same rows give the same bytes."""
@@ -79,7 +80,9 @@ class QueueView(Sequence[Dispute]):
 
     def text(self, first: int = 10, width: int = 100) -> str:
         """Return the first disputes as text."""
-        return agreement.render_disputes(self._disputes[:first], len(self), width)
+        return text.render(
+            agreement_views.make_disputes_document(self._disputes[:first], len(self)), width
+        )
 
     def csv(self, first: int | None = None) -> str:
         """Return the first disputes as CSV, a row an answer."""
@@ -101,7 +104,7 @@ class ModesView:
 
     def text(self, width: int = 100) -> str:
         """Return what differs as text."""
-        return agreement.render_modes(self.value, width)
+        return text.render(agreement_views.make_modes_document(self.value), width)
 
     def json(self) -> str:
         """Return what differs as JSON."""

@@ -25,7 +25,7 @@ from stepscope.gates import baseline as baselines
 from stepscope.gates.decide import decide_gates
 from stepscope.gates.settings import RECORDED, WorkflowPolicy, check_tools, suggest_name
 from stepscope.gates.types import GateReport, Severity, exit_code
-from stepscope.report.render import data, markdown
+from stepscope.report.render import data, markdown, text
 from stepscope.report.views import gates
 from stepscope.score.importing import Added
 from stepscope.settings import Settings
@@ -63,8 +63,10 @@ class GateView:
 
     def text(self, width: int = 100) -> str:
         """Return the table for a terminal."""
-        return gates.render_gate_text(
-            self.report, code=self.exit_code, remarks=self.remarks, width=width
+        return text.render(
+            gates.make_gate_document(self.report, code=self.exit_code, remarks=self.remarks),
+            width,
+            log=True,
         )
 
     def json(self) -> str:

@@ -19,6 +19,7 @@ from stepscope.formats.chat.messages import CallMessage, message_calls, referenc
 from stepscope.measures.match import ArgumentMode, CallComparison, MatchMode, compare_calls
 from stepscope.model import Effect, Json, Record, ReferenceCall, Trajectory
 from stepscope.model.effects import infer_effect
+from stepscope.report.render import text
 from stepscope.report.views import run as run_views
 from stepscope.safety.redact import hide_patterns
 from stepscope.score import ScoringResult, score_runs
@@ -562,7 +563,14 @@ class Notebook(JudgingNotebook):
         Raises:
             UsageError: no such run, several, or no such step.
         """
-        return Text(run_views.show_run(self.store, run, around=around, steps=steps, width=width))
+        return Text(
+            text.render(
+                run_views.make_run_document(
+                    self.store, run, around=around, steps=steps, width=width
+                ),
+                width,
+            )
+        )
 
     def curve(self, run: str) -> ScoreCurveView:
         """Return the score curve of one run, by name or unique id prefix.

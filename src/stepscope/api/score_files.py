@@ -9,10 +9,9 @@ meant has another shape.
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,6 +27,8 @@ from stepscope.formats.scores.runs import ScoredRuns, group_runs
 from stepscope.model import Stream
 from stepscope.report import words
 from stepscope.report.curves import average_noise
+from stepscope.report.document import TableColumn
+from stepscope.report.render import text
 from stepscope.report.types import Shapes
 from stepscope.report.views import profile
 from stepscope.report.views.curve import draw_sparkline
@@ -608,7 +609,7 @@ def _shape_cell(run: RunShape) -> tuple[str, str]:
     if run.unmodelled:
         return "no shape fits", "-"
     best = max(run.posterior, key=lambda name: run.posterior[name])
-    said = words.describe_shape(run.shape if run.shape != "unresolved" else f"{best}?")
+    said = words.name_shape(run.shape if run.shape != "unresolved" else f"{best}?")
     return said, words.format_share(run.posterior[best])
 
 
@@ -631,14 +632,7 @@ def _flags_cell(run: RunShape) -> Iterator[str]:
 
 def fleet_lines(shapes: Shapes, width: int) -> list[str]:
     """Return the shares of the fleet as lines."""
-    rows = profile.tabulate_shapes([shapes])
-    wide = max(len(label) for label, _ in rows)
-    n = f"{shapes.n_runs:,} curve{'' if shapes.n_runs == 1 else 's'}"
     what = "share, 95 % interval" if shapes.shares else "curves by their own label"
-    out = [f"Shapes of {n}: {what}"]
-    out += [f"  {label:<{wide}}  {cells[0]}" for label, cells in rows]
-    for sentence in profile.describe_basis([shapes]):
-        out += textwrap.wrap(
-            visible_line(sentence), width, initial_indent="  ", subsequent_indent="    "
-        )
-    return out
+    table = profile.tabulate_shapes_of([shapes], [TableColumn("")])
+    heading = f"Shapes of {words.format_count(shapes.n_runs, 'curve')}: {what}"
+    return [heading, *text.lay_out_table(replace(table, corner=""), width)[1:]]

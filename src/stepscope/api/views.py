@@ -26,7 +26,8 @@ from stepscope.report.types import (
     Shapes,
     SuspectSteps,
 )
-from stepscope.report.views import compare
+from stepscope.report.views.compare import make_comparison_document
+from stepscope.report.views.overview import make_report_document
 from stepscope.store import ParquetRows
 from stepscope.store.where import parse_where
 from stepscope.values import Unmeasured
@@ -173,11 +174,11 @@ class ReportView:
 
     def text(self, width: int = 100) -> str:
         """Return the report as text, no wider than `width` columns."""
-        return text.render_report_text(self.value, width)
+        return text.render(make_report_document(self.value), width)
 
     def markdown(self) -> str:
         """Return the report as Markdown."""
-        return markdown.render_report_markdown(self.value)
+        return markdown.render(make_report_document(self.value))
 
     def json(self) -> str:
         """Return the report as JSON; the same rows give the same bytes."""
@@ -312,11 +313,11 @@ class ComparisonView:
 
     def text(self, width: int = 100) -> str:
         """Return the comparison as text."""
-        return compare.render_comparison(self.value, width)
+        return text.render(make_comparison_document(self.value), width)
 
     def markdown(self) -> str:
         """Return the comparison as Markdown."""
-        return markdown.render_comparison_markdown(self.value)
+        return markdown.render(make_comparison_document(self.value))
 
     def json(self) -> str:
         """Return the comparison as JSON."""

@@ -272,14 +272,15 @@ def say_stopping() -> None:
 def _what_rules_found(notebook: Notebook, where: str | None, *, as_json: bool) -> None:
     """Print what the evidence judge says: it needs no key, and is one family of the panel."""
     from stepscope.cli import terminal
-    from stepscope.report.views import profile
+    from stepscope.report.render.text import lay_out_table
+    from stepscope.report.views.profile import tabulate_axes
 
     if as_json:
         return
     with terminal.show_progress("scoring runs") as step:
         notebook.score(where=where, progress=step)
-    report = notebook.report(where=where).value
-    lines = profile.lay_out_axes(report.profiles, terminal.terminal_width())
+    table = tabulate_axes(notebook.report(where=where).value.profiles)
+    lines = [] if table is None else lay_out_table(table, terminal.terminal_width())
     terminal.print_text("\n".join(["What the rules found, without a model:", "", *lines]))
 
 

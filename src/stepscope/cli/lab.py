@@ -66,6 +66,7 @@ def envelope(
     """
     from stepscope.cli import terminal
     from stepscope.lab import envelope as lab
+    from stepscope.report.render import text
     from stepscope.report.views import lab as lab_views
 
     if plot is not None:
@@ -90,7 +91,9 @@ def envelope(
     if as_json:
         terminal.print_json(made)
     else:
-        terminal.print_text(lab_views.render_envelope(made, terminal.terminal_width()))
+        terminal.print_text(
+            text.render(lab_views.make_envelope_document(made), terminal.terminal_width())
+        )
 
 
 def _parse_list(text: str) -> list[str]:
@@ -153,6 +156,7 @@ def redteam(
     from stepscope.cli.setup import find_bundled
     from stepscope.lab import attacks as attacks_lab
     from stepscope.lab import redteam as lab
+    from stepscope.report.render import text
     from stepscope.report.views import lab as lab_views
     from stepscope.settings import load_settings
 
@@ -179,7 +183,9 @@ def redteam(
     if as_json:
         terminal.print_json(found)
     else:
-        terminal.print_text(lab_views.render_redteam(found, terminal.terminal_width()))
+        terminal.print_text(
+            text.render(lab_views.make_redteam_document(found), terminal.terminal_width())
+        )
     terminal.print_note(_sum_usage(rounds))
     measured = any(row.runs for one in found.judges for row in one.flips)
     return 0 if measured else UNMEASURED

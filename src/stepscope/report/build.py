@@ -22,7 +22,6 @@ from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.model import Answer
 from stepscope.model.records import UNCERTAIN, Figure
 from stepscope.report.evidence import read_look_first as choose
-from stepscope.report.panel_types import Panels
 from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
@@ -316,7 +315,9 @@ def keep_agent_figures(profile: Profile) -> Profile:
 def _column(
     measure: str, found: list[AgentAnswers], versions: tuple[str, ...] = ()
 ) -> AnswerColumn:
-    given = [_answer(one, measure) for one in found]
+    given = [
+        next((answer for answer in one.answers if answer.measure == measure), None) for one in found
+    ]
     value = [
         np.nan if answer is None or isinstance(answer, Unmeasured) else answer.value
         for answer in given
@@ -328,10 +329,6 @@ def _column(
         state=np.array([_state(answer) for answer in given], np.int8),
         versions=versions,
     )
-
-
-def _answer(one: AgentAnswers, measure: str) -> Answer | None:
-    return next((answer for answer in one.answers if answer.measure == measure), None)
 
 
 def _state(answer: Answer | None) -> int:
@@ -549,7 +546,7 @@ def build_report_from(
             since=since,
             by=by,
             seed=seed,
-            judges=("rules", *_judges(found)),
+            judges=("rules", *(() if found is None else found.judges)),
             measures=table.versions(),
         ),
         panels=msgspec.UNSET if found is None else found,
@@ -565,10 +562,6 @@ def _places(table: RunTable, profiles: list[Profile], parts: list[RunTable]) -> 
         RunGroup(title=one.title, places=np.array([place[key] for key in part.runs.key.tolist()]))
         for one, part in zip(profiles, parts, strict=True)
     ]
-
-
-def _judges(found: Panels | None) -> tuple[str, ...]:
-    return () if found is None else found.judges
 
 
 def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 0) -> Profile:

@@ -29,7 +29,6 @@ from stepscope.report.types import (
 from stepscope.shape.breaks import fuse_signals, third_slopes
 from stepscope.shape.classifier import classify
 from stepscope.shape.types import CredibleInterval as Range
-from stepscope.shape.types import Shape
 from stepscope.shape.weights import FLOOR, gate_failed, weighted_score
 from stepscope.store import Store
 from stepscope.store.records import COST, EVERY_TASK, LATENCY
@@ -183,7 +182,7 @@ def make_curve(
         cost_usd=cost,
         shape=Unmeasured("undefined", ""),
         slopes=_slopes(found.scores),
-        notes=_notes(found),
+        notes=() if not found.others else (f"scores of {', '.join(found.others)} are left aside",),
     )
     drawn = _shaped(drawn, cost if cost is not None else _tokens(trajectory, found.steps))
     return drawn if trajectory is None else _weighed(drawn, choose_weights(trajectory, weights))
@@ -220,17 +219,13 @@ def _shaped(drawn: Curve, cost: Cells | None) -> Curve:
         low_level=shape.low_level,
         mean=_span(shape.mean),
         depth=None if shape.depth is None else _span(shape.depth),
-        trough_length=_trough(shape),
+        trough_length=shape.trough_length if shape.label == "recovery" else None,
         break_probability=found.probability,
         break_step=steps[found.step] if sure and found.step is not None else None,
         break_first=steps[found.first] if sure and found.first is not None else None,
         break_last=steps[found.last] if sure and found.last is not None else None,
         watch=tuple([steps[at] for at in found.watch]),
     )
-
-
-def _trough(shape: Shape) -> int | None:
-    return shape.trough_length if shape.label == "recovery" else None
 
 
 def _weighed(drawn: Curve, weights: tuple[float, ...] | None) -> Curve:
@@ -254,12 +249,6 @@ def _weighed(drawn: Curve, weights: tuple[float, ...] | None) -> Curve:
             if one.failed and one.score is not None
         ]),
     )  # fmt: skip
-
-
-def _notes(found: CurvePoints) -> tuple[str, ...]:
-    if not found.others:
-        return ()
-    return (f"scores of {', '.join(found.others)} are left aside",)
 
 
 def _slopes(scores: Sequence[float | None]) -> CurveSlopes | None:

@@ -8,8 +8,8 @@ that no text of a trace becomes part of an address.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Literal, Protocol
 from urllib.parse import urlencode
 
 PageName = Literal["overview", "run", "compare", "profile", "gates"]
@@ -25,59 +25,145 @@ class DrawnInterval:
     high: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TableCell:
     """One cell: what is read, what orders it (None last), where it leads, what is drawn in it.
 
-    `note` stands below the text, `title` is told when it is pointed at.
+    Attributes:
+        level: how far it is indented below the row above.
+        short: what stands for it where there is no room.
+        code: quoted from a trace or a file of the user: never more than a quotation.
+        keep_end: where it is cut, its last words stay as well as its first.
+        note: stands below the text, on a page.
+        title: told when it is pointed at, on a page.
     """
 
     text: str
+    _: KW_ONLY
     sort: float | str | None = None
     href: str | None = None
+    level: int = 0
+    short: str = ""
+    code: bool = False
+    keep_end: bool = False
     note: str = ""
     title: str = ""
     tone: Tone = ""
     interval: DrawnInterval | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TableColumn:
-    """One column: its key in the address and its name; numbers stand on the right.
+    """One column; numbers stand on the right.
 
-    `href` orders the rows on the server; without it the browser orders them.
+    Attributes:
+        least: width in characters that it has in text, whatever it holds.
+        most: width that it has at most; cells are cut.
+        gap: characters before it.
+        code: its label is quoted from a trace or a file of the user.
+        overflow: of the last column: wrapped below itself, or cut.
+        href: orders the rows on the server; without it the browser orders them.
     """
 
-    key: str
     label: str
+    _: KW_ONLY
     number: bool = False
+    least: int = 0
+    most: int = 0
+    gap: int = 2
+    code: bool = False
+    overflow: Literal["", "wrap", "cut"] = ""
     help: str = ""
     href: str | None = None
     order: Literal["", "ascending", "descending"] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TableRow:
-    """One row; `match` is what a filter looks in, `facets` what it chooses by."""
+    """One row; `match` is what a filter looks in, `facets` what it chooses by.
+
+    `below` are lines about the row, for text alone.
+    """
 
     cells: tuple[TableCell, ...]
+    _: KW_ONLY
     match: str = ""
     facets: Mapping[str, str] = field(default_factory=dict)
+    below: tuple[Paragraph, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table that can be ordered and taken away as CSV; `empty` says what to run.
+    """A table: a page can order it and give it as CSV; text and Markdown lay it out once.
 
-    `csv` is where the server gives all rows; without it the browser writes what it shows.
+    Attributes:
+        caption: names it on a page; `heading` stands above it in text and Markdown, or `corner` in
+            its first heading there.
+        notes: remarks below it.
+        layout: in text, columns in one line each; all of them wrapped; or as many as fit beside
+            each other, the others below.
+        own: only our own words, with nothing that Markdown would have to escape.
+        csv: where the server gives all rows; without it the browser writes what it shows.
     """
 
     id: str
-    caption: str
+    caption: str = ""
     columns: tuple[TableColumn, ...]
     rows: tuple[TableRow, ...]
+    heading: str = ""
+    corner: str = ""
+    notes: tuple[str, ...] = ()
+    layout: Literal["lines", "wrapped", "beside"] = "lines"
+    own: bool = False
+    indent: int = 0
     empty: EmptyNotice | None = None
     csv: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """What a group of blocks is about: a name, and what was read of it."""
+
+    title: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paragraph:
+    """A sentence; `lead` comes before it, `code` quotes it, `terminal` leaves it out elsewhere.
+
+    Lines that follow its first one are indented by `hang`; with `one_line` it is cut instead.
+    """
+
+    text: str
+    lead: str = ""
+    hang: int = 2
+    indent: int = 0
+    one_line: bool = False
+    code: bool = False
+    terminal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines that are laid out already, for text of a known width."""
+
+    lines: tuple[str, ...]
+
+
+# What stands together: in text without an empty line between, in Markdown with one.
+Section = Sequence[Heading | Paragraph | Table | Lines]
+Document = Sequence[Section]
+
+
+def make_columns(*labels: str, numbers: Collection[str] = ()) -> tuple[TableColumn, ...]:
+    """Return columns by their names; `numbers` are those that stand on the right."""
+    return tuple(TableColumn(label, number=label in numbers) for label in labels)
+
+
+def make_row(*cells: TableCell | str) -> TableRow:
+    """Return a row of cells; a text alone is a cell."""
+    return TableRow(tuple(TableCell(c) if isinstance(c, str) else c for c in cells))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,16 +356,6 @@ class ServerLinks:
     def _address(self, path: str, **query: str) -> str:
         said = {key: value for key, value in {**self._kept, **query}.items() if value}
         return f"{path}?{urlencode(said)}" if said else path
-
-
-class WordTable(NamedTuple):
-    """A table of words: its heading, its columns, its rows, and what stands below it."""
-
-    key: str
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
 
 
 # The address of a step; None where the page does not hold it.

@@ -225,10 +225,8 @@ def _gates(curve: Curve) -> tuple[SuspectSteps, ...]:
 
 
 def _below(failed: GateFailure) -> str:
-    return (
-        f"a step of weight 3 scored {format_score(failed.score)}, below "
-        f"{format_score(failed.limit)}"
-    )
+    score, limit = format_score(failed.score), format_score(failed.limit)
+    return f"a step of weight 3 scored {score}, below {limit}"
 
 
 # What measures write where they cut a quotation.

@@ -31,12 +31,8 @@ VerdictFlagKind = Literal[
 def name_rubric(rubric: str) -> str:
     """Return a rubric as people read it; axes and behaviours need no name of their set.
 
-    >>> (
-    ...     name_rubric("axes.tool_selection"),
-    ...     name_rubric("quality.tool_selection"),
-    ...     name_rubric("step_labels"),
-    ... )
-    ('tool selection', 'quality: tool selection', 'step labels')
+    >>> name_rubric("axes.tool_selection"), name_rubric("quality.tool_selection")
+    ('tool selection', 'quality: tool selection')
     """
     of, _, aspect = rubric.replace("_", " ").partition(".")
     if of in ("axes", "behaviour"):

@@ -97,11 +97,8 @@ class PanelAspect:
 def classify_absence(reason: str, kind: str) -> str:
     """Return what an absence is counted by: the word that its reason begins with, or its kind.
 
-    >>> (
-    ...     classify_absence("hallucinated_citation: step 99 of 26", "invalid_evidence"),
-    ...     classify_absence("why", "error"),
-    ... )
-    ('hallucinated_citation', 'error')
+    >>> classify_absence("truncated: at 99 tokens", "error"), classify_absence("why", "error")
+    ('truncated', 'error')
     """
     first = reason.partition(":")[0]
     return first if first in WORDS else kind
@@ -128,7 +125,7 @@ def read_aspects(
             votes = [_votes(table, one, _present) for one in judges]
             yield PanelAspect(rubric=rubric, failing=PRESENT, votes=tuple(votes))
         elif labels <= AXIS_ANSWERS and (labels or rubric.startswith(PARTS)):
-            of = _of_a_part if _about_a_part(rubric) else _of_the_whole
+            of = _of_a_part if (rubric.startswith(PARTS) and rubric != THE_END) else _of_the_whole
             votes = [_votes(table, one, of) for one in judges]
             yield PanelAspect(
                 rubric=rubric, failing=INCORRECT, votes=(*votes, *_rules_axis(table, rubric))
@@ -140,10 +137,6 @@ def _labels(one: JudgeAnswers) -> Iterator[str]:
         record = of_run.verdict
         if record is not None and isinstance(record.answer, Verdict) and record.answer.label:
             yield record.answer.label
-
-
-def _about_a_part(rubric: str) -> bool:
-    return rubric.startswith(PARTS) and rubric != THE_END
 
 
 # What a judge's answers about a run, at its place, come to: a yes, a no, or why neither.
@@ -243,16 +236,12 @@ def _rules_axis(table: RunTable, rubric: str) -> Iterator[JudgeVotes]:
         state = int(column.state[at])
         why[at] = str(column.label[at]) if state == ANSWERED else unmeasured_kind(state)
     yield JudgeVotes(
-        member=_rules(column.versions),
+        member=PanelMember(judge=RULES, family=RULES, version=", ".join(column.versions)),
         failing=decided & (column.label == INCORRECT),
         answered=decided,
         why=why,
         asked=column.state != NO_RECORD,
     )
-
-
-def _rules(versions: Iterable[str]) -> PanelMember:
-    return PanelMember(judge=RULES, family=RULES, version=", ".join(versions))
 
 
 Places = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -267,7 +267,7 @@ SPREADS = ("steps", "tokens", "cost_usd", "seconds")
 
 
 class FigureLine(NamedTuple):
-    """One line of the vector: value and interval as people read them, "-" when absent."""
+    """One line of the vector: value and interval are as people read them, "-" when absent."""
 
     label: str
     value: str
@@ -309,15 +309,6 @@ def _standing_alone(key: str, profile: Profile) -> str | None:
     return LABELS[median].replace("median", "p95")
 
 
-def list_axes(profile: Profile) -> list[FigureLine]:
-    """Return the lines of the failure profile, one for each axis that was scored."""
-    return [
-        describe_figure(key, figure)._replace(label=name)
-        for key, name in AXES.items()
-        if (figure := profile.figures.get(key)) is not None and not is_unscored(figure)
-    ]
-
-
 def is_unscored(figure: Figure) -> bool:
     """Whether there is no figure because nobody asked for it."""
     return isinstance(figure, Unmeasured) and figure.reason == SCORE_FIRST
@@ -352,12 +343,8 @@ def name_figure(key: str) -> str:
 def format_number(key: str, value: float) -> str:
     """Return a value in the figure's own unit.
 
-    >>> (
-    ...     format_number("outcome.pass", 0.42),
-    ...     format_number("steps.median", 24.0),
-    ...     format_number("cost_usd.p95", 0.0312),
-    ... )
-    ('.420', '24', '$0.0312')
+    >>> format_number("outcome.pass", 0.42), format_number("cost_usd.p95", 0.0312)
+    ('.420', '$0.0312')
     """
     family = key.split(".")[0]
     if family in ("steps", "tokens"):
@@ -401,6 +388,51 @@ def format_interval(key: str, estimate: Estimate) -> str:
         return "-"
     low, high = ("-" if limit is None else format_number(key, limit) for limit in limits)
     return f"[{low}, {high}]"
+
+
+def format_with_interval(key: str, figure: Figure, absent: str = "-") -> str:
+    """Return a value and its interval; `absent` where there is none."""
+    if isinstance(figure, Unmeasured):
+        return absent
+    return f"{format_number(key, figure.value)} {format_interval(key, figure)}"
+
+
+def format_signed(key: str, value: float) -> str:
+    """Return a difference with its sign, also of a positive one."""
+    text = format_number(key, value)
+    return text if text.startswith("-") else f"+{text}"
+
+
+def format_p(p: float | None) -> str:
+    """Return p in few characters; "-" where nothing was tested."""
+    if p is None:
+        return "-"
+    return "<.001" if p < 0.001 else format_share(p)
+
+
+def format_worst_case(key: str, figure: Figure) -> str:
+    """Return the least and the greatest that the figure could be, "" where they are alike."""
+    said = "" if isinstance(figure, Unmeasured) else format_bounds(key, figure)
+    return said.removeprefix("worst case ")
+
+
+def format_count(n: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> format_count(1, "run"), format_count(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def list_some(items: Collection[object], most: int, separator: str = " ") -> str:
+    """Return the first of some things; where there are more, the end says so.
+
+    >>> list_some([1, 2, 3], 2), list_some(["a"], 2, ", ")
+    ('1 2 ...', 'a')
+    """
+    shown = separator.join(map(str, list(items)[:most]))
+    return f"{shown} ..." if len(items) > most else shown
 
 
 def format_n(estimate: Estimate) -> str:
@@ -459,15 +491,6 @@ def shorten_names(judges: Iterable[str]) -> dict[str, str]:
     }
 
 
-def describe_shape(shape: str) -> str:
-    """Return a shape as people read it.
-
-    >>> describe_shape("late_drift")
-    'late drift'
-    """
-    return shape.replace("_", " ")
-
-
 def fold(text: str, width: int, indent: int) -> list[str]:
     """Break `text` at spaces into lines of `width`, all but the first indented.
 
@@ -493,14 +516,14 @@ def describe_profile(profile: Profile, report: Report) -> tuple[str, str]:
     judges = ", ".join(report.provenance.judges) or "none"
     title = visible_line(profile.title) or "all runs"
     return title, (
-        f"{_count(profile.n_runs, 'run')}, {_tasks(profile)}, "
-        f"{_count(profile.n_steps, 'step')}, {_count(profile.n_calls, 'call')}   "
+        f"{format_count(profile.n_runs, 'run')}, {_tasks(profile)}, "
+        f"{format_count(profile.n_steps, 'step')}, {format_count(profile.n_calls, 'call')}   "
         f"judges: {visible_line(judges)}   seed {report.provenance.seed}"
     )
 
 
 def _tasks(profile: Profile) -> str:
-    tasks = _count(profile.n_tasks, "task")
+    tasks = format_count(profile.n_tasks, "task")
     trials = profile.trials
     if trials is None or trials.high < 2:
         return tasks
@@ -509,10 +532,6 @@ def _tasks(profile: Profile) -> str:
         return tasks
     each = f"{trials.low}" if trials.low == trials.high else f"{trials.low} to {trials.high}"
     return f"{tasks} x {each} trials"
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def note_unearned(table: OutcomeTable, profile: Profile) -> dict[str, str]:

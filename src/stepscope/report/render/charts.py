@@ -342,7 +342,19 @@ def check_picture_path(path: Path) -> None:
 
 def make_envelope_chart(envelope: ClassifierEnvelope) -> alt.FacetChart:
     """Return the picture as an Altair chart, as a notebook shows it."""
-    rows = _rows(envelope)
+    rows = [
+        {
+            "classifier": row.classifier,
+            "kind": f"{row.generator}, {row.noise}",
+            "steps": f"{row.n} steps",
+            "sigma": row.sigma,
+            "value": row.accuracy.value,
+            "low": max(row.accuracy.value - 2 * row.accuracy.error, LEAST),
+            "high": min(row.accuracy.value + 2 * row.accuracy.error, MOST),
+        }
+        for row in envelope.rows
+        if isinstance(row.accuracy, SimulatedFigure)
+    ]
     names = _met(rows, "classifier")
     spread = alt.Scale(zero=False, padding=12)
     base = alt.Chart().encode(x=alt.X("sigma:Q", title="noise of a score (sigma)", scale=spread))
@@ -367,25 +379,9 @@ def make_envelope_chart(envelope: ClassifierEnvelope) -> alt.FacetChart:
     return made
 
 
-def _met(rows: list[dict[str, str | float]], field: str) -> list[str]:
+def _met(rows: Sequence[Mapping[str, object]], field: str) -> list[str]:
     """Return the values of a field in the order in which they come."""
     return list(dict.fromkeys(str(row[field]) for row in rows))
-
-
-def _rows(envelope: ClassifierEnvelope) -> list[dict[str, str | float]]:
-    return [
-        {
-            "classifier": row.classifier,
-            "kind": f"{row.generator}, {row.noise}",
-            "steps": f"{row.n} steps",
-            "sigma": row.sigma,
-            "value": row.accuracy.value,
-            "low": max(row.accuracy.value - 2 * row.accuracy.error, LEAST),
-            "high": min(row.accuracy.value + 2 * row.accuracy.error, MOST),
-        }
-        for row in envelope.rows
-        if isinstance(row.accuracy, SimulatedFigure)
-    ]
 
 
 # Pixels of a PNG for each of the specification's: sharp on a slide.

@@ -107,10 +107,8 @@ def _run(run: LookFirst) -> str:
 
 def _figures(profile: Profile) -> Iterator[str]:
     for key, figure in profile.figures.items():
-        head = (
-            f"<testcase classname={quote_attribute(profile.title or 'all')} "
-            f"name={quote_attribute(key)}>"
-        )
+        group = quote_attribute(profile.title or "all")
+        head = f"<testcase classname={group} name={quote_attribute(key)}>"
         if isinstance(figure, Unmeasured):
             body = f"<skipped message={quote_attribute(f'{figure.kind}: {figure.reason}')}/>"
         else:

@@ -26,16 +26,7 @@ from markupsafe import Markup
 from stepscope.errors import StoreError
 from stepscope.gates.looks import GateHistory
 from stepscope.report.compare import compare_groups
-from stepscope.report.document import (
-    Chart,
-    FileLinks,
-    Links,
-    Page,
-    Table,
-    TableCell,
-    TableColumn,
-    TableRow,
-)
+from stepscope.report.document import Chart, FileLinks, Links, Page, Table, make_columns, make_row
 from stepscope.report.render import charts
 from stepscope.report.render.pages import (
     NAVIGATION,
@@ -301,9 +292,7 @@ def _choice(
     return make_choice_page(links=links, pairs=addresses, groups=several)
 
 
-LOOKS = tuple(
-    TableColumn(key=key, label=key) for key in ("run", "outcome", "steps", "suspect", "why")
-)
+LOOKS = make_columns("run", "outcome", "steps", "suspect", "why")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,12 +345,10 @@ def render_curve_html(curve: Curve) -> str:
 def _html(headings: Sequence[str], tables: Sequence[Table], drawn: Sequence[Chart]) -> str:
     template = open_environment().get_template("notebook.html")
     return template.render(
-        headings=headings, tables=tables, pictures=list(map(_picture, drawn)) if _can_draw() else []
+        headings=headings,
+        tables=tables,
+        pictures=list(map(_picture, drawn)) if (find_spec("vl_convert") is not None) else [],
     )
-
-
-def _can_draw() -> bool:
-    return find_spec("vl_convert") is not None
 
 
 def _picture(chart: Chart) -> Picture:
@@ -378,5 +365,5 @@ def _looks(report: Report) -> Table:
     for run in report.look_first:
         where, why = describe_suspect(run)
         words = (run.name, run.outcome, f"{run.steps:,}", where, why)
-        rows.append(TableRow(cells=tuple(TableCell(text=word) for word in words)))
+        rows.append(make_row(*words))
     return Table(id="looks", caption="Look first", columns=LOOKS, rows=tuple(rows))

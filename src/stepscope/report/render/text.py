@@ -1,4 +1,4 @@
-"""Lay out a report for a terminal: 100 columns, readable at 80 and in a log, without colour.
+"""Lay out a document for a terminal: readable at 80 columns and in a log, without colour.
 
 Whatever came from a trace passes through `visible_line`: no escape sequence reaches the terminal.
 """
@@ -7,196 +7,181 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
-from stepscope.report import words
-from stepscope.report.document import WordTable
-from stepscope.report.panel_types import Panels
-from stepscope.report.types import LookFirst, OutcomeTable, Profile, Report
-from stepscope.report.views import profile
-from stepscope.report.views.panels import tabulate_panels
-from stepscope.report.views.profile import LONGEST_NAME, lay_side_by_side
-from stepscope.report.words import (
-    clip,
-    cut_words,
-    describe_flip,
-    describe_profile,
-    describe_suspect,
-    fold,
-    note_unearned,
-    shorten,
+from stepscope.report.document import (
+    Document,
+    Heading,
+    Lines,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+    TableColumn,
+    TableRow,
 )
-from stepscope.safety.text import visible_line
-from stepscope.values import Unmeasured
+from stepscope.report.words import clip, cut_words, fold, shorten
+from stepscope.safety.text import disarm_commands, visible_line
 
 GAP = 2
-# Shares by judge or by group: columns that do not fit stand below.
-_WIDE = "panel"
+# The first column gives way to the others down to so much: enough to tell names apart.
+LEAST_NAME = 14
+# The last column has at least so much room, whatever stands before it.
+LEAST_ROOM = 12
+# The heading of a column beside others says no more in more characters than this.
+LONGEST_HEADING = 36
 
 
-def render_panels_text(found: Panels, width: int) -> list[list[str]]:
-    """Return the lines of every table, a block each, no line longer than `width`."""
-    return [_block(sheet, width) for sheet in tabulate_panels(found)]
+def render(document: Document, width: int = 100, *, log: bool = False) -> str:
+    """Return a document as text, no line longer than `width` columns; ends in a line break.
+
+    With `log` no line is a command to a CI system.
+    """
+    # Calming a line that a fold begins with `::` adds a column.
+    sections = ("\n".join(lay_out_section(section, width - log)) for section in document)
+    text = "\n\n".join(section for section in sections if section) + "\n"
+    return disarm_commands(text) if log else text
 
 
-def _block(sheet: WordTable, width: int) -> list[str]:
-    rows = [tuple(visible_line(cell) for cell in row) for row in sheet.rows]
-    head = tuple(visible_line(name) for name in sheet.head)
-    title = visible_line(sheet.title)
-    if sheet.key.startswith(_WIDE):
-        out = list(_beside(title, head, rows, width))
-    elif rows:
-        out = list(_lined(title, head, rows, width))
-    else:
-        out = [title]
-    for note in sheet.notes:
-        out += textwrap.wrap(
-            visible_line(note), width, initial_indent="  ", subsequent_indent="    "
-        )
+def lay_out_section(section: Section, width: int) -> list[str]:
+    """Return the blocks of a section as lines."""
+    out: list[str] = []
+    for block in section:
+        match block:
+            case Heading():
+                out += fold(visible_line(f"{block.title}   {block.about}"), width, 2)
+            case Paragraph():
+                out += _paragraph(block, width)
+            case Table():
+                out += lay_out_table(block, width)
+            case Lines():
+                out += block.lines
     return out
 
 
-def _beside(
-    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], width: int
-) -> Iterator[str]:
-    names = [title, *(f"  {row[0]}" for row in rows)]
+def _paragraph(block: Paragraph, width: int) -> list[str]:
+    said = " " * block.indent + visible_line(block.lead + block.text)
+    if block.one_line:
+        return [cut_words(said, width)]
+    return fold(said, width, block.hang + block.indent)
+
+
+def lay_out_table(table: Table, width: int) -> list[str]:
+    """Return a table as lines, its heading above and its notes below."""
+    out = [visible_line(table.heading)] if table.heading and table.layout != "beside" else []
+    if table.rows:
+        lay_out = {"lines": _lines, "wrapped": _wrapped, "beside": _beside}[table.layout]
+        out += [line.rstrip() for line in lay_out(table, width)]
+    for note in table.notes:
+        said = visible_line(note)
+        out += textwrap.wrap(said, width, initial_indent="  ", subsequent_indent="    ")
+    return out
+
+
+def _words(cell: TableCell) -> str:
+    return " " * GAP * cell.level + visible_line(cell.text)
+
+
+def _lines(table: Table, width: int) -> Iterator[str]:
+    """Yield a line a row; the first column gives way, and the last may be wrapped or cut.
+
+    The last cell of a row that ends early belongs to no column: it takes the rest of the line.
+    """
+    columns, count = table.columns, len(table.columns)
+    labels = [(c.label if at else table.corner).split("\n") for at, c in enumerate(columns)]
+    heads = [TableRow(tuple(map(TableCell, line))) for line in zip_longest(*labels, fillvalue="")]
+    rows = [*heads, *table.rows]
+    texts = [[clip(_words(cell), column.most) if column.most else _words(cell)
+              for cell, column in zip(row.cells, columns, strict=False)]
+             for row in rows]  # fmt: skip
+    last = count - 1 if columns[-1].overflow else count
+    held = [text if len(text) == count else text[:-1] for text in texts]
+    wide = [max(column.least, *(len(text[at]) for text in held if at < len(text)))
+            for at, column in enumerate(columns[:last])]  # fmt: skip
+    if columns[0].least and not columns[0].most:
+        wide[0] = columns[0].least
+    room = width - table.indent - sum(wide[1:]) - sum(column.gap for column in columns[1:])
+    room -= LEAST_ROOM if last < count else 0
+    if wide[0] > room:
+        wide[0] = max(room, LEAST_NAME)
+        for row, text in zip(rows, texts, strict=True):
+            if len(text[0]) > wide[0]:
+                text[0] = clip(visible_line(row.cells[0].short) or text[0], wide[0])
+    for row, text in zip(rows, texts, strict=True):
+        full = len(text) == count
+        line = " " * table.indent + _line(text[: last if full else -1], columns, wide)
+        if full and last == count:
+            yield clip(line.rstrip(), width)
+        else:
+            column = columns[-1] if full else TableColumn("", overflow="wrap")
+            yield from _overflow(line, row.cells[-1], column, width)
+        for said in row.below:
+            yield from _paragraph(said, width)
+
+
+def _line(cells: Sequence[str], columns: Sequence[TableColumn], wide: Sequence[int]) -> str:
+    """Return cells in their columns; a long first cell runs into the room before a number."""
+    line, end = "", 0
+    for at, (cell, column) in enumerate(zip(cells, columns, strict=False)):
+        start = end + (column.gap if at else 0)
+        end = start + wide[at]
+        line = line.ljust(end - len(cell) if column.number else start) + cell
+    return line.ljust(end)
+
+
+def _overflow(line: str, cell: TableCell, column: TableColumn, width: int) -> Iterator[str]:
+    line, text = line + " " * column.gap, visible_line(cell.text)
+    room = max(width - len(line), LEAST_ROOM)
+    if column.overflow == "wrap":
+        first, *more = fold(text, room, 2)
+        yield line + first
+        yield from (" " * len(line) + rest for rest in more)
+    else:
+        yield line + shorten(text, room, ends=cell.keep_end)
+
+
+def _beside(table: Table, width: int) -> Iterator[str]:
+    """Yield rows of names and columns; columns that do not fit stand below, names repeated."""
+    corner = table.corner or table.heading
+    names = [visible_line(corner), *(f"  {visible_line(row.cells[0].text)}" for row in table.rows)]
     columns = [
-        [cut_words(head[at], LONGEST_NAME), *(row[at] for row in rows)]
-        for at in range(1, len(head))
-    ]
-    return lay_side_by_side(names, columns, width)
+        [cut_words(visible_line(column.label), LONGEST_HEADING),
+         *(_words(row.cells[at]) for row in table.rows)]
+        for at, column in enumerate(table.columns[1:], 1)
+    ]  # fmt: skip
+    first = max(map(len, names))
+    widths = [max(map(len, column)) for column in columns]
+    start = 0
+    while start < len(columns):
+        stop, room = start + 1, width - first - GAP - widths[start]
+        while stop < len(columns) and room >= widths[stop] + GAP:
+            room -= widths[stop] + GAP
+            stop += 1
+        for at, name in enumerate(names):
+            cells = (f"{columns[c][at]:<{widths[c]}}" for c in range(start, stop))
+            yield (" " * GAP).join([f"{'' if at == 0 and start else name:<{first}}", *cells])
+        start = stop
 
 
-def _lined(
-    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], width: int
-) -> Iterator[str]:
-    """Yield a heading and the rows below it; cells that do not fit wrap within their column."""
-    wide = _widths([head, *rows], width - GAP)
-    yield title
-    for row in (head, *rows):
-        cells = [_wrapped(cell, room) for cell, room in zip(row, wide, strict=True)]
-        for at in range(max(map(len, cells))):
-            parts = (
-                f"{cell[at] if at < len(cell) else '':<{room}}"
-                for cell, room in zip(cells, wide, strict=True)
-            )
-            yield (" " * GAP + (" " * GAP).join(parts)).rstrip()
-
-
-def _wrapped(cell: str, room: int) -> list[str]:
-    return textwrap.wrap(cell, room, break_on_hyphens=False) or [""]
-
-
-def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return the width of each column: words give way to figures, the widest column first."""
+def _wrapped(table: Table, width: int) -> Iterator[str]:
+    """Yield rows whose cells wrap within their columns: words first, then figures."""
+    head = [visible_line(column.label) for column in table.columns]
+    rows = [head, *([_words(cell) for cell in row.cells] for row in table.rows)]
     columns = list(zip(*rows, strict=True))
     wide = [max(map(len, column)) or 1 for column in columns]
-    words = [any(_told(cell) for cell in column[1:]) for column in columns]
-    room = width - GAP * (len(wide) - 1)
-    for among in (words, [True] * len(wide)):
-        least = [max(map(len, " ".join(c).split())) if among is words else 1 for c in columns]
+    wordy = [any(cell[:1].isalpha() for cell in column[1:]) for column in columns]
+    room = width - GAP * len(wide)
+    for among in (wordy, [True] * len(wide)):
+        least = [max(map(len, " ".join(c).split())) if among is wordy else 1 for c in columns]
         while sum(wide) > room:
             may = [at for at, n in enumerate(wide) if among[at] and n > least[at]]
             if not may:
                 break
-            widest = max(may, key=lambda at: wide[at])
-            wide[widest] -= 1
-    return wide
-
-
-def _told(cell: str) -> bool:
-    """Whether a cell says words, not figures: those are wrapped last."""
-    return cell[:1].isalpha()
-
-
-# Of many groups more pairs than this differ by chance alone; the JSON has them all.
-SHOWN_FLIPS = 5
-# Columns of the vector; an interval in dollars or seconds may need more than its column.
-LABEL, VALUE, INTERVAL, COUNT = 22, 9, 15, 10
-
-
-def render_report_text(report: Report, width: int = 100) -> str:
-    """Return the report as text, no line longer than `width` columns; ends in a line break."""
-    blocks = [_profile(profile, report, width) for profile in report.profiles]
-    flips = list(_flips(report, width))
-    if flips:
-        blocks.append(flips)
-    blocks.append(profile.lay_out_axes(report.profiles, width))
-    blocks.append(profile.lay_out_shapes(report.profiles, width))
-    if report.panels:
-        blocks += render_panels_text(report.panels, width)
-    if report.look_first:
-        blocks.append(_look_first(report, width))
-    blocks.append(list(_closing(report, width)))
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
-
-
-def _profile(profile: Profile, report: Report, width: int) -> list[str]:
-    out = fold("   ".join(describe_profile(profile, report)), width, 2)
-    vector = words.list_figures(profile)
-    wide = max(INTERVAL, *(len(item.interval) for item in vector))
-    out += ["", _row("", "value", "95 % interval", "n", wide) + "unmeasured"]
-    for item in vector:
-        head = _row(item.label, item.value, item.interval, item.n, wide)
-        room = max(width - len(head), 12)
-        said = fold(visible_line(item.unmeasured), room, 2)
-        out.append((head + said[0]).rstrip())
-        out += [" " * len(head) + rest for rest in said[1:]]
-    earned = [line for table in profile.earned for line in _joint(table, profile, width)]
-    if earned:
-        out += ["", *earned]
-    if profile.too_loose.outcome == "fail":
-        out += ["", *fold(f"Warning: {profile.too_loose.reason}", width, 2)]
-    return out
-
-
-def _row(label: str, value: str, interval: str, n: str, wide: int) -> str:
-    return f"{label:<{LABEL}}{value:>{VALUE}}  {interval:<{wide}}{n:>{COUNT}}  "
-
-
-def _joint(table: OutcomeTable, profile: Profile, width: int) -> Iterator[str]:
-    first = table is profile.earned[0]
-    widths = [max(len(column) + 2, 7) for column in table.columns]
-    title = "Was it earned?" if first else ""
-    yield f"{title:<16}" + "".join(f"{c:>{w}}" for c, w in zip(table.columns, widths, strict=True))
-    notes = note_unearned(table, profile)
-    for name, counts in (("pass", table.passed), ("fail", table.failed)):
-        cells = "".join(f"{n:>{w},}" for n, w in zip(counts, widths, strict=True))
-        row = f"  {name:<14}{cells}   "
-        note = fold(visible_line(notes.get(name, "")), width - len(row), 2)
-        yield (row + note[0]).rstrip()
-        yield from (" " * len(row) + rest for rest in note[1:2])
-
-
-def _flips(report: Report, width: int) -> Iterator[str]:
-    if isinstance(report.rank_flips, Unmeasured):
-        if len(report.profiles) > 1:
-            yield from fold(f"Rank flips: unmeasured, {report.rank_flips.reason}", width, 2)
-        return
-    for flip in report.rank_flips[:SHOWN_FLIPS]:
-        yield from fold(f"Rank flip: {describe_flip(flip)}", width, 2)
-    if not report.rank_flips and len(report.profiles) > 1:
-        yield "Rank flips: none; outcome and path order these groups alike."
-
-
-def _look_first(report: Report, width: int) -> list[str]:
-    runs = report.look_first
-    names = [clip(visible_line(run.name), 30) for run in runs]
-    wide = max(14, *(len(name) for name in names))
-    out = [f"{'Look first':<{wide + 2}} {'steps':>5}  {'suspect':<8} evidence"]
-    for name, run in zip(names, runs, strict=True):
-        where, said = describe_suspect(run)
-        head = f"  {name:<{wide}} {run.steps:>5,}  {where:<8} "
-        out.append(head + shorten(visible_line(said), width - len(head), ends=_ends(run)))
-    return out
-
-
-def _ends(run: LookFirst) -> bool:
-    """Whether the last words of the evidence say most: those of an error message do."""
-    return bool(run.suspects) and run.suspects[0].kind == "error"
-
-
-def _closing(report: Report, width: int) -> Iterator[str]:
-    if report.not_claimed:
-        yield from fold(f"Not claimed: {', '.join(report.not_claimed)}.", width, 2)
-    if report.next:
-        yield from fold("Next: " + visible_line(" · ".join(report.next)), width, 6)
+            wide[max(may, key=lambda at: wide[at])] -= 1
+    for row in rows:
+        cells = [textwrap.wrap(cell, room, break_on_hyphens=False) or [""]
+                 for cell, room in zip(row, wide, strict=True)]  # fmt: skip
+        for at in range(max(map(len, cells))):
+            parts = (f"{cell[at] if at < len(cell) else '':<{room}}"
+                     for cell, room in zip(cells, wide, strict=True))  # fmt: skip
+            yield " " * GAP + (" " * GAP).join(parts)

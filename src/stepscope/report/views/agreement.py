@@ -1,13 +1,13 @@
-"""Agreement of raters, disputes, and isolated against contextual judging, as text.
+"""Agreement of raters, disputes, and isolated against contextual judging, as documents.
 
-Nothing is computed here. Whatever a rater wrote passes through `visible_line`.
+Nothing is computed here. Whatever a rater wrote is made visible by the renderer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from stepscope.calibrate.modes import ModeComparison, ModeDifference, ModeGap
+from stepscope.calibrate.modes import ModeComparison, ModeGap
 from stepscope.calibrate.ratings import WHAT_ENTERS
 from stepscope.calibrate.types import (
     Agreement,
@@ -20,9 +20,24 @@ from stepscope.calibrate.types import (
     RubricChange,
 )
 from stepscope.model.records import Figure
-from stepscope.report import words
-from stepscope.report.words import clip, fold
-from stepscope.safety.text import visible_line
+from stepscope.report.document import (
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+    TableColumn,
+    TableRow,
+    make_row,
+)
+from stepscope.report.words import (
+    clip,
+    format_bounds,
+    format_count,
+    format_interval,
+    format_score,
+    format_share,
+)
 from stepscope.values import Decision, Estimate, Unmeasured
 
 NO_MODES = (
@@ -35,67 +50,74 @@ NAMES = {
 }  # fmt: skip
 
 
-def render_modes(found: Sequence[ModeComparison], width: int = 100) -> str:
-    """Return what the modes of every judge differ in; ends in a line break."""
-    blocks = [list(_block(modes, width)) for modes in found]
-    return "\n\n".join("\n".join(block) for block in blocks or [fold(NO_MODES, width, 0)]) + "\n"
+def make_modes_document(found: Sequence[ModeComparison]) -> Document:
+    """Return what the modes of every judge differ in."""
+    return [_modes(modes) for modes in found] or [[Paragraph(text=NO_MODES, hang=0)]]
 
 
-def _block(modes: ModeComparison, width: int) -> Iterator[str]:
+def _modes(modes: ModeComparison) -> Section:
     head = (
         f"{modes.judge}: {modes.isolated} against {modes.contextual}   {modes.n:,} steps of "
         f"{modes.runs:,} runs"
     )
-    yield clip(visible_line(head), width)
-    rows = [
-        (NAMES[name], figure, str(modes.n) if isinstance(figure, Unmeasured) else f"{figure.n:,}")
+    what = "mean difference" if modes.of == "scores" else "labels that differ"
+    figures = [
+        (NAMES[name], figure, modes.n if isinstance(figure, Unmeasured) else figure.n)
         for name, figure in modes.figures.items()
     ]
-    what = "mean difference" if modes.of == "scores" else "labels that differ"
-    wide = max(map(len, [*(name for name, *_ in rows), *(place.part for place in modes.where)]))
-    for name, figure, n in rows:
-        if isinstance(figure, Unmeasured):
-            said = f"  {name:<{wide}}      -  {figure.kind}: {figure.reason}"
-            yield clip(visible_line(said), width)
-        else:
-            interval = words.format_interval("agreement", figure)
-            yield f"  {name:<{wide}}  {words.format_share(figure.value):>6}  {interval:<15} n {n}"
-    yield f"  {what}, by part of the run and by label in context:"
-    for place in modes.where:
-        yield clip(visible_line(_place(place, wide)), width)
+    parts = [(place.part, place.difference, place.n) for place in modes.where]
+    out: list[Paragraph | Table] = [
+        Paragraph(text=head, one_line=True),
+        _figures("all steps", figures),
+        _figures(f"{what}, by part of the run", parts),
+    ]
     for label, row in modes.table.items():
         told = ", ".join(f"{isolated} {n:,}" for isolated, n in row.items())
-        yield from (f"  {line}" for line in fold(f"{label} in context, alone: {told}", width, 4))
+        out.append(Paragraph(text=f"{label} in context, alone: {told}", indent=2))
     if modes.most:
-        yield "  Steps that differ most:"
-        for gap in modes.most:
-            yield clip("    " + visible_line(_gap(gap)), width)
+        gaps = (Paragraph(text=_gap(gap), indent=4, one_line=True) for gap in modes.most)
+        out += [Paragraph(text="Steps that differ most:", indent=2), *gaps]
+    return out
 
 
-def _place(place: ModeDifference, wide: int) -> str:
-    found = place.difference
-    if isinstance(found, Unmeasured):
-        return f"  {place.part:<{wide}}       -  {found.kind}: {found.reason}"
-    interval = words.format_interval("agreement", found)
-    return (
-        f"  {place.part:<{wide}}  {words.format_share(found.value):>6}  {interval:<15} n "
-        f"{place.n:,}"
+def _figures(corner: str, found: Iterable[tuple[str, Figure, int]]) -> Table:
+    """Return a figure a row; one that is absent says why."""
+    rows = []
+    for name, figure, n in found:
+        if isinstance(figure, Unmeasured):
+            rows.append(make_row(name, "-", f"{figure.kind}: {figure.reason}"))
+        else:
+            interval = format_interval("agreement", figure)
+            rows.append(make_row(name, format_share(figure.value), interval, f"{n:,}"))
+    columns = (
+        TableColumn(corner),
+        TableColumn("value", number=True, least=6),
+        TableColumn("95 % interval", least=15),
+        TableColumn("n", number=True),
     )
+    return Table(id="modes", corner=corner, columns=columns, rows=tuple(rows), indent=2)
 
 
 def _gap(gap: ModeGap) -> str:
     alone, within = gap.isolated, gap.contextual
-    score = [
-        "" if one.value is None else f" {words.format_score(one.value)}" for one in (alone, within)
-    ]
+    score = ["" if one.value is None else f" {format_score(one.value)}" for one in (alone, within)]
     why = f": {within.reason}" if within.reason else ""
     head = f"{gap.name} step {gap.step}"
     return f"{head}  alone {alone.label}{score[0]}, in context {within.label}{score[1]}{why}"
 
 
-HEAD = ("", "raw", "kappa", "95 % interval", "AC1", "95 % interval", "alpha", "cites", "n", "lost")
-# What is left of two names when the figures need the line.
-SHORTEST = 24
+COLUMNS = (
+    TableColumn("raters"),
+    TableColumn("raw", number=True),
+    TableColumn("kappa", number=True),
+    TableColumn("95 % interval"),
+    TableColumn("AC1", number=True),
+    TableColumn("95 % interval"),
+    TableColumn("alpha", number=True),
+    TableColumn("cites", number=True),
+    TableColumn("n", number=True),
+    TableColumn("lost", number=True),
+)
 # Of a reason in a queue.
 REASON = 160
 WORDS = {"pass": "proceed", "fail": "sharpen", "undecided": "undecided"}
@@ -105,69 +127,55 @@ NO_RATERS = (
 )
 
 
-def render_agreement(groups: Sequence[Agreement], width: int = 100) -> str:
-    """Return the agreement of each group as text; ends in a line break."""
-    blocks = [block for group in groups for block in _group(group, width)]
+def make_agreement_document(groups: Sequence[Agreement]) -> Document:
+    """Return the agreement of each group."""
     if not any(group.aspects for group in groups):
-        return "\n".join(fold(NO_RATERS, width, 0)) + "\n"
-    blocks.append(fold(f"{_capital(WHAT_ENTERS)}.", width, 2))
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
-
-
-def _group(found: Agreement, width: int) -> Iterator[list[str]]:
-    for field, value in found.group.items():
-        rubrics = "1 rubric" if len(found.aspects) == 1 else f"{len(found.aspects)} rubrics"
-        named = "none" if value is None else visible_line(value)
-        yield [clip(f"{field} = {named}   {rubrics} rated", width)]
-    for aspect in found.aspects:
-        yield list(_aspect(aspect, width))
-
-
-def _aspect(aspect: RubricAgreement, width: int) -> Iterator[str]:
-    raters = "1 rater" if len(aspect.raters) == 1 else f"{len(aspect.raters)} raters"
-    runs = "1 run" if aspect.runs == 1 else f"{aspect.runs:,} runs"
-    what = f"{runs}, whole" if aspect.unit == "runs" else f"{aspect.items:,} steps of {runs}"
-    labels = ", ".join(aspect.labels)
-    yield clip(visible_line(f"{aspect.name}   {what}   {raters}   labels: {labels}"), width)
-    if aspect.pairs:
-        yield from _table(aspect, width)
-    yield from _said(aspect, width)
-
-
-def _table(aspect: RubricAgreement, width: int) -> Iterator[str]:
-    found = [*aspect.pairs, *aspect.families]
-    found += [aspect.together] if len(aspect.raters) > 2 else []
-    rows = [HEAD[1:], *map(_row, found)]
-    wide = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    room = max(width - sum(wide) - 2 * len(wide) - 2, SHORTEST)
-    names = ["", *(_title(one, room) for one in found)]
-    first = max(map(len, names))
-    for name, row in zip(names, rows, strict=True):
-        cells = [
-            f"{cell:<{w}}" if head.startswith("95") else f"{cell:>{w}}"
-            for cell, w, head in zip(row, wide, HEAD[1:], strict=True)
+        return [[Paragraph(text=NO_RATERS, hang=0)]]
+    out: list[Section] = []
+    for group in groups:
+        rubrics = format_count(len(group.aspects), "rubric")
+        out += [
+            [Paragraph(text=f"{field} = {value or 'none'}   {rubrics} rated", one_line=True)]
+            for field, value in group.group.items()
         ]
-        yield clip(("  " + "  ".join([f"{name:<{first}}", *cells])).rstrip(), width)
+        out += [_aspect(aspect) for aspect in group.aspects]
+    return [*out, [Paragraph(text=f"{_capital(WHAT_ENTERS)}.")]]
 
 
-def _title(found: GroupAgreement, room: int = 80) -> str:
-    """Return the raters' names, or the last parts of them where there is no room for more."""
+def _aspect(aspect: RubricAgreement) -> Section:
+    runs = format_count(aspect.runs, "run")
+    what = f"{runs}, whole" if aspect.unit == "runs" else f"{aspect.items:,} steps of {runs}"
+    raters, labels = format_count(len(aspect.raters), "rater"), ", ".join(aspect.labels)
+    head = f"{aspect.name}   {what}   {raters}   labels: {labels}"
+    out: list[Paragraph | Table] = [Paragraph(text=head, one_line=True)]
+    if aspect.pairs:
+        found = [*aspect.pairs, *aspect.families]
+        found += [aspect.together] if len(aspect.raters) > 2 else []
+        rows = tuple(map(_row, found))
+        out.append(Table(id="agreement", columns=COLUMNS, rows=rows, indent=2))
+    out += [Paragraph(text=sentence, indent=2) for sentence in describe_aspect(aspect)]
+    if aspect.decision.outcome == "fail" and aspect.disputed:
+        out.append(Paragraph(text="Most disputed:", indent=2))
+        for dispute in aspect.disputed:
+            out += _dispute(dispute, named=False)
+    return out
+
+
+def _title(found: GroupAgreement) -> str:
+    """Return the raters' names."""
     if found.of == "all":
         return f"all {len(found.raters)}, Fleiss"
-    of = "families " if found.of == "families" else ""
-    names = [visible_line(name) for name in found.raters]
-    if len(of) + len(", ".join(names)) > room:
-        each = max((room - len(of) - 2) // 2, 4)
-        names = [clip(name.rpartition("/")[2], each) for name in names]
-    return of + ", ".join(names)
+    return ("families " if found.of == "families" else "") + ", ".join(found.raters)
 
 
-def _row(found: GroupAgreement) -> tuple[str, ...]:
+def _row(found: GroupAgreement) -> TableRow:
     kappa = found["fleiss"] if found.of == "all" else found["kappa"]
-    gwet = found["gwet"]
-    lost = 0 if isinstance(found["raw"], Unmeasured) else found["raw"].n_unmeasured
-    return (
-        _value(found["raw"]),
+    gwet, raw = found["gwet"], found["raw"]
+    lost = 0 if isinstance(raw, Unmeasured) else raw.n_unmeasured
+    short = ", ".join(name.rpartition("/")[2] for name in found.raters)
+    return make_row(
+        TableCell(_title(found), short=short if found.of != "all" else ""),
+        _value(raw),
         _value(kappa),
         _interval(kappa),
         _value(gwet),
@@ -180,20 +188,11 @@ def _row(found: GroupAgreement) -> tuple[str, ...]:
 
 
 def _value(figure: Figure) -> str:
-    return "-" if isinstance(figure, Unmeasured) else words.format_share(figure.value)
+    return "-" if isinstance(figure, Unmeasured) else format_share(figure.value)
 
 
 def _interval(figure: Figure) -> str:
-    return "-" if isinstance(figure, Unmeasured) else words.format_interval("agreement", figure)
-
-
-def _said(aspect: RubricAgreement, width: int) -> Iterator[str]:
-    for sentence in describe_aspect(aspect):
-        yield from _folded(sentence, width)
-    if aspect.decision.outcome == "fail" and aspect.disputed:
-        yield "  Most disputed:"
-        for dispute in aspect.disputed:
-            yield from lay_out_dispute(dispute, width, named=False)
+    return "-" if isinstance(figure, Unmeasured) else format_interval("agreement", figure)
 
 
 def describe_aspect(aspect: RubricAgreement) -> Iterator[str]:
@@ -235,17 +234,13 @@ def _change(change: RubricChange) -> str:
 
 
 def _span(low: float, high: float) -> str:
-    ends = words.format_score(low), words.format_score(high)
+    ends = format_score(low), format_score(high)
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
 def _signed(figure: Figure) -> str:
     said = _value(figure)
     return f"+{said}" if isinstance(figure, Estimate) and figure.value > 0 else said
-
-
-def _folded(text: str, width: int) -> list[str]:
-    return [f"  {line}" for line in fold(visible_line(text), width - 2, 2)]
 
 
 def describe_decision(decision: Decision) -> str:
@@ -260,14 +255,14 @@ def describe_weighted(pair: GroupAgreement) -> str:
         return ""
     return (
         f"{_title(pair)}, weighted by calibrated confidence: expected to agree on "
-        f"{words.format_share(found.value)} {_interval(found)}."
+        f"{format_share(found.value)} {_interval(found)}."
     )
 
 
 def describe_worst_case(pair: GroupAgreement) -> str:
     """Return what the raw agreement could be, had every lost verdict been there; "" if none is."""
     raw = pair["raw"]
-    bounds = "" if isinstance(raw, Unmeasured) else words.format_bounds("agreement", raw)
+    bounds = "" if isinstance(raw, Unmeasured) else format_bounds("agreement", raw)
     return f"{_title(pair)}: with what was lost, raw agreement {bounds}." if bounds else ""
 
 
@@ -282,31 +277,32 @@ def describe_rater(rater: Rater) -> str:
     return f"{rater.name}{family}: {', '.join(said)}{told}."
 
 
-def render_disputes(queue: Iterable[Dispute], total: int, width: int = 100) -> str:
-    """Return the disputes as text; ends in a line break."""
-    out = []
-    for dispute in queue:
-        out += [*lay_out_dispute(dispute, width, named=True), ""]
+def make_disputes_document(queue: Iterable[Dispute], total: int) -> Document:
+    """Return disputes, a section each, and how many there are."""
     tail = (
         f"{total:,} in all. Labels on these tune a rubric; they are no test of it, and no rate is "
         "computed on them."
     )
-    return "\n".join([*out, *fold(tail, width, 2)]) + "\n"
+    return [*(_dispute(dispute, named=True) for dispute in queue), [Paragraph(text=tail)]]
 
 
-def lay_out_dispute(dispute: Dispute, width: int, *, named: bool) -> Iterator[str]:
-    """Yield one dispute: where it is, and a line for what each rater said."""
+def _dispute(dispute: Dispute, *, named: bool) -> list[Paragraph]:
+    """Return one dispute: where it is, and a line for what each rater said."""
     step = "" if dispute.step is None else f" step {dispute.step}"
     head = f"{dispute.aspect}: {dispute.name}{step}" if named else f"{dispute.name}{step}"
-    indent = "" if named else "    "
-    yield clip(indent + visible_line(head), width)
-    for answer in dispute.answers:
-        yield clip(f"{indent}  {visible_line(_answer(answer))}", width)
+    indent = 0 if named else 4
+    return [
+        Paragraph(text=head, indent=indent, one_line=True),
+        *(
+            Paragraph(text=_answer(answer), indent=indent + 2, one_line=True)
+            for answer in dispute.answers
+        ),
+    ]
 
 
 def _answer(answer: RaterAnswer) -> str:
-    score = "" if answer.value is None else f" {words.format_score(answer.value)}"
-    sure = "" if answer.confidence is None else f", sure {words.format_score(answer.confidence)}"
+    score = "" if answer.value is None else f" {format_score(answer.value)}"
+    sure = "" if answer.confidence is None else f", sure {format_score(answer.confidence)}"
     cites = f", cites {', '.join(map(str, answer.cites))}" if answer.cites else ""
     why = f": {clip(answer.reason, REASON)}" if answer.reason else ""
     return f"{answer.rater}  {answer.label}{score}{sure}{cites}{why}"

@@ -13,18 +13,20 @@ from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from stepscope.model import Exchange, Trajectory
-from stepscope.model.records import Figure
-from stepscope.report import words
 from stepscope.report.document import (
     Chart,
+    Document,
     EmptyNotice,
+    Heading,
     Links,
     Page,
+    Paragraph,
     Table,
     TableCell,
-    TableColumn,
     TableRow,
     Tone,
+    make_columns,
+    make_row,
     pair_anchor,
 )
 from stepscope.report.types import ComparisonReport, Difference, ShapesDifference
@@ -34,59 +36,71 @@ from stepscope.report.views.vector import make_figure_cell, name_profile
 from stepscope.report.views.verdicts import RunData
 from stepscope.report.words import (
     brief_value,
-    clip,
     cut_words,
+    describe_absence,
     describe_call,
     find_differences,
-    fold,
+    format_interval,
+    format_number,
+    format_p,
+    format_share,
+    format_signed,
+    format_with_interval,
+    name_figure,
     quote_result,
 )
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 
-HEAD = ("", "first", "second", "difference", "95 % interval", "cases", "p", "Holm")
+
+def make_comparison_document(report: ComparisonReport) -> Document:
+    """Return a comparison of groups as text and Markdown have it."""
+    title, _, about = describe_comparison(report).partition("   ")
+    shapes = _tabulate_shapes(report)
+    return [
+        [Heading(title=title, about=about)],
+        [_tabulate_differences(report)],
+        [] if shapes is None else [shapes],
+        [Paragraph(text=sentence) for sentence in conclude_comparison(report)],
+    ]
 
 
-def render_comparison(report: ComparisonReport, width: int = 100) -> str:
-    """Return the comparison as text, no line longer than `width`; ends in a line break."""
-    out = [*fold(describe_comparison(report), width, 2), ""]
-    rows = [HEAD, *(_cells(key, d) for key, d in report.differences.items())]
-    # A row that stops early says why in its last cell, which belongs to no column.
-    full = [row for row in rows if len(row) == len(HEAD)]
-    wide = [max(len(row[at]) for row in full) for at in range(len(HEAD))]
-    wide[0] = max(len(row[0]) for row in rows)
-    for row in rows:
-        kept = [f"{cell:>{w}}" for cell, w in zip(row[1:4], wide[1:4], strict=False)]
-        head = "  ".join([f"{row[0]:<{wide[0]}}", *kept])
-        if len(row) == len(HEAD):
-            numbers = "  ".join(f"{c:>{w}}" for c, w in zip(row[5:], wide[5:], strict=True))
-            out.append(clip(f"{head}  {row[4]:<{wide[4]}}  {numbers}".rstrip(), width))
-        else:
-            out += fold(f"{head}  {row[-1]}", width, wide[0] + 2)
-    out += [clip(row, width) for row in _shapes(report)]
-    out.append("")
-    for sentence in conclude_comparison(report):
-        out += fold(visible_line(sentence), width, 2)
-    return "\n".join(out) + "\n"
+def _tabulate_differences(report: ComparisonReport) -> Table:
+    """Return a row a figure; one without an effect ends early, and says why."""
+    rows = []
+    for key, difference in report.differences.items():
+        label = name_figure(key)
+        name = TableCell(label.strip(), level=int(label.startswith("  ")))
+        first, second = (
+            "-" if isinstance(figure, Unmeasured) else format_number(key, figure.value)
+            for figure in (difference.first, difference.second)
+        )
+        effect = difference.effect
+        if isinstance(effect, Unmeasured):
+            rows.append(make_row(name, first, second, "-", describe_absence(effect, 0)))
+            continue
+        holm = format_p(difference.p_adjusted) + (" *" if difference.survives else "")
+        shown = format_signed(key, effect.value), format_interval(key, effect)
+        cases = f"{difference.n_cases:,}" if difference.paired else "-"
+        rows.append(make_row(name, first, second, *shown, cases, format_p(difference.p), holm))
+    return Table(
+        id="differences",
+        columns=make_columns(
+            "", "first", "second", "difference", "95 % interval", "cases", "p", "Holm",
+            numbers=("first", "second", "difference", "cases", "p", "Holm"),
+        ),
+        rows=tuple(rows),
+        own=True,
+    )  # fmt: skip
 
 
-def _shapes(report: ComparisonReport) -> Iterator[str]:
-    """Yield the shapes of both groups as rows; none where they cannot be compared."""
-    cells = tabulate_shape_rows(report)
-    if cells:
-        yield ""
-        wide = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
-        for row in cells:
-            numbers = "  ".join(f"{c:>{w}}" for c, w in zip(row[1:], wide[1:], strict=True))
-            yield f"{row[0]:<{wide[0]}}  {numbers}"
-
-
-def tabulate_shape_rows(report: ComparisonReport) -> list[tuple[str, ...]]:
-    """Return the shapes of both groups as cells, the head first; [] where none are compared."""
+def _tabulate_shapes(report: ComparisonReport) -> Table | None:
     first, second, found = report.first.shapes, report.second.shapes, report.shapes
     if isinstance(first, Unmeasured) or isinstance(second, Unmeasured):
-        return []
-    return [] if isinstance(found, Unmeasured) else tabulate_shape_differences(found, first, second)
+        return None
+    if isinstance(found, Unmeasured):
+        return None
+    return tabulate_shape_differences(found, first, second)
 
 
 def describe_comparison(report: ComparisonReport) -> str:
@@ -102,16 +116,15 @@ def describe_comparison(report: ComparisonReport) -> str:
 def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
     """Yield what survives, what could have been seen, and what stayed outside the pairs."""
     found = [key for key, d in report.differences.items() if d.survives]
-    named = ", ".join(words.name_figure(key).strip() for key in found)
-    yield f"Survives Holm at .05 over {_tested(report)} figures: {named or 'none'}."
+    named = ", ".join(name_figure(key).strip() for key in found)
+    tested = sum(d.p is not None for d in report.differences.values())
+    yield f"Survives Holm at .05 over {tested} figures: {named or 'none'}."
     for key, d in report.differences.items():
         if d.cases_needed is not None and key == "outcome.pass":
             points = f"{report.worth_seeing * 100:g} points"
-            seen = (
-                "" if d.detectable is None else f"; these find {words.format_share(d.detectable)}"
-            )
+            seen = "" if d.detectable is None else f"; these find {format_share(d.detectable)}"
             yield (
-                f"To see {points} in {words.name_figure(key).strip()!r} you need about "
+                f"To see {points} in {name_figure(key).strip()!r} you need about "
                 f"{d.cases_needed:,} cases{seen}."
             )
     outside = report.n_only_first + report.n_only_second
@@ -127,46 +140,6 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
         yield "No case is shared: nothing is paired, and cases differ as well as groups."
 
 
-def format_figure(key: str, figure: Figure) -> str:
-    """Return a figure's value, or "-"."""
-    return "-" if isinstance(figure, Unmeasured) else words.format_number(key, figure.value)
-
-
-def _cells(key: str, difference: Difference) -> tuple[str, ...]:
-    """Return a row: eight cells, or five where there is no effect and the last says why."""
-    first, second = format_figure(key, difference.first), format_figure(key, difference.second)
-    effect = difference.effect
-    if isinstance(effect, Unmeasured):
-        return (
-            words.name_figure(key),
-            first,
-            second,
-            "-",
-            visible_line(words.describe_absence(effect, 0)),
-        )
-    holm = format_p(difference.p_adjusted) + (" *" if difference.survives else "")
-    shown = format_signed(key, effect.value), words.format_interval(key, effect)
-    cases = f"{difference.n_cases:,}" if difference.paired else "-"
-    return words.name_figure(key), first, second, *shown, cases, format_p(difference.p), holm
-
-
-def _tested(report: ComparisonReport) -> int:
-    return sum(d.p is not None for d in report.differences.values())
-
-
-def format_signed(key: str, value: float) -> str:
-    """Return a difference with its sign, also of a positive one."""
-    text = words.format_number(key, value)
-    return text if text.startswith("-") else f"+{text}"
-
-
-def format_p(p: float | None) -> str:
-    """Return p in few characters; "-" where nothing was tested."""
-    if p is None:
-        return "-"
-    return "<.001" if p < 0.001 else words.format_share(p)
-
-
 # Calls of one run that are matched; matching costs the product of both lengths.
 MOST_CALLS = 400
 # Characters of a call and of what it gave.
@@ -179,9 +152,10 @@ CallRelation = Literal["same", "result", "arguments", "left", "right"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSummary:
-    """One call: its step, in few words, what came back, whether it failed."""
+    """One call: its step and its address, in few words, what came back, whether it failed."""
 
     step: int
+    href: str | None
     words: str
     status: str
     result: str
@@ -205,18 +179,20 @@ class AlignedPair:
     differs: tuple[ArgumentDifference, ...] = ()
 
 
-class ExchangePair(NamedTuple):
-    """A pair of calls, one of them absent where only one run made it."""
-
-    left: Exchange | None
-    right: Exchange | None
+# Two calls, one of them absent where only one run made it.
+ExchangePair = tuple[Exchange | None, Exchange | None]
 
 
-def align_calls(first: Trajectory, second: Trajectory) -> Iterator[AlignedPair]:
+def align_calls(first: Trajectory, second: Trajectory, links: Links) -> Iterator[AlignedPair]:
     """Yield the calls of two runs side by side, in order."""
     for left, right in _places(first.exchanges[:MOST_CALLS], second.exchanges[:MOST_CALLS]):
         how, differs = _compare_calls(left, right)
-        yield AlignedPair(how=how, left=_side(left), right=_side(right), differs=tuple(differs))
+        yield AlignedPair(
+            how=how,
+            left=_summarise(left, first.id, links),
+            right=_summarise(right, second.id, links),
+            differs=tuple(differs),
+        )
 
 
 def _places(left: Sequence[Exchange], right: Sequence[Exchange]) -> Iterator[ExchangePair]:
@@ -234,10 +210,10 @@ def _between(left: Sequence[Exchange], right: Sequence[Exchange]) -> Iterator[Ex
     )
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag == "equal":
-            yield from (ExchangePair(x, y) for x, y in zip(left[a:b], right[c:d], strict=True))
+            yield from zip(left[a:b], right[c:d], strict=True)
         else:
-            yield from (ExchangePair(x, None) for x in left[a:b])
-            yield from (ExchangePair(None, y) for y in right[c:d])
+            yield from ((x, None) for x in left[a:b])
+            yield from ((None, y) for y in right[c:d])
 
 
 def _compare_calls(
@@ -264,14 +240,14 @@ def _given(exchange: Exchange) -> str:
     return "" if exchange.result is None else quote_result(exchange.result)
 
 
-def _side(exchange: Exchange | None) -> CallSummary | None:
+def _summarise(exchange: Exchange | None, run: str, links: Links) -> CallSummary | None:
     if exchange is None:
         return None
-    status = "no answer" if exchange.result is None else exchange.result.status
     return CallSummary(
         step=exchange.step,
+        href=links.run(run, exchange.step),
         words=cut_words(visible_line(describe_call(exchange.call)), CALL_WIDTH),
-        status=status,
+        status="no answer" if exchange.result is None else exchange.result.status,
         result=cut_words(visible_line(_given(exchange)), CALL_WIDTH),
     )
 
@@ -291,21 +267,12 @@ class ComparedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkedPair:
-    """A pair of calls with the addresses of their steps."""
-
-    pair: AlignedPair
-    left_href: str | None
-    right_href: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunsContent:
     """What the template of two runs reads."""
 
     first: ComparedRun
     second: ComparedRun
-    pairs: tuple[LinkedPair, ...]
+    pairs: tuple[AlignedPair, ...]
     summary: str
     first_difference: str
     left: int
@@ -337,7 +304,7 @@ class ComparisonChoice:
 def make_runs_page(first: RunData, second: RunData, *, links: Links) -> Page:
     """Return two runs side by side."""
     anchor = pair_anchor(first.trajectory.id, second.trajectory.id)
-    pairs = tuple(align_calls(first.trajectory, second.trajectory))
+    pairs = tuple(align_calls(first.trajectory, second.trajectory, links))
     counts = {how: sum(pair.how == how for pair in pairs) for how in RELATION_WORDS}
     said = [f"{n:,} {RELATION_WORDS[how]}" for how, n in counts.items() if n]
     differing = next((pair for pair in pairs if pair.how != "same"), None)
@@ -345,7 +312,7 @@ def make_runs_page(first: RunData, second: RunData, *, links: Links) -> Page:
     content = RunsContent(
         first=_view_run(first, links),
         second=_view_run(second, links),
-        pairs=tuple(_with_links(pair, first, second, links) for pair in pairs),
+        pairs=pairs,
         summary=", ".join(said) or "neither run made a call",
         first_difference=_first(differing),
         left=max(longest - MOST_CALLS, 0),
@@ -403,10 +370,7 @@ def make_groups_page(report: ComparisonReport, *, links: Links) -> Page:
 
 
 def make_choice_page(
-    *,
-    links: Links,
-    pairs: Sequence[tuple[str, str]] = (),
-    groups: Sequence[tuple[str, str]] = (),
+    *, links: Links, pairs: Sequence[tuple[str, str]] = (), groups: Sequence[tuple[str, str]] = ()
 ) -> Page:
     """Return what there is to compare; `pairs` and `groups` are names and addresses."""
     empty = EmptyNotice(
@@ -444,15 +408,6 @@ def _view_run(data: RunData, links: Links) -> ComparedRun:
 LAST_WORDS = 500
 
 
-def _with_links(pair: AlignedPair, first: RunData, second: RunData, links: Links) -> LinkedPair:
-    left, right = pair.left, pair.right
-    return LinkedPair(
-        pair=pair,
-        left_href=None if left is None else links.run(first.trajectory.id, left.step),
-        right_href=None if right is None else links.run(second.trajectory.id, right.step),
-    )
-
-
 def _first(pair: AlignedPair | None) -> str:
     if pair is None:
         return "No call differs."
@@ -469,66 +424,48 @@ def _rows(report: ComparisonReport) -> tuple[dict[str, object], ...]:
             continue
         if effect.low is not None and effect.high is not None:
             rows.append({
-                "label": words.name_figure(key).strip(),
+                "label": name_figure(key).strip(),
                 "group": "survives correction" if difference.survives else "does not",
                 "value": effect.value,
                 "low": effect.low,
                 "high": effect.high,
-                "text": (
-                    f"{words.format_number(key, effect.value)} "
-                    f"{words.format_interval(key, effect)}"
-                ),
+                "text": format_with_interval(key, effect),
                 "order": order,
             })  # fmt: skip
     return tuple(rows)
 
 
 def _table(report: ComparisonReport) -> Table:
-    columns = (
-        TableColumn(key="figure", label="figure"),
-        TableColumn(key="first", label=name_profile(report.first), number=True),
-        TableColumn(key="second", label=name_profile(report.second), number=True),
-        TableColumn(key="effect", label="difference", number=True),
-        TableColumn(key="cases", label="cases", number=True),
-        TableColumn(key="p", label="p", number=True),
-        TableColumn(key="holm", label="p, Holm", number=True),
-        TableColumn(key="detectable", label="smallest seen", number=True),
-    )
-    rows = tuple(_row(key, d) for key, d in report.differences.items())
+    first, second = name_profile(report.first), name_profile(report.second)
+    rest = ("difference", "cases", "p", "p, Holm", "smallest seen")
     return Table(
-        id="differences", caption="Every figure, paired by case", columns=columns, rows=rows
+        id="differences",
+        caption="Every figure, paired by case",
+        columns=make_columns("figure", first, second, *rest, numbers=(first, second, *rest)),
+        rows=tuple(_row(key, d) for key, d in report.differences.items()),
     )
 
 
 def _row(key: str, difference: Difference) -> TableRow:
     effect = difference.effect
-    shown = make_figure_cell(key, effect)
+    shown, detectable = make_figure_cell(key, effect), "-"
     if isinstance(effect, Estimate):
         shown = TableCell(
-            text=format_signed(key, effect.value),
+            format_signed(key, effect.value),
             sort=effect.value,
-            note=words.format_interval(key, effect),
+            note=format_interval(key, effect),
             tone="warn" if difference.survives else "",
         )
-    holm = format_p(difference.p_adjusted)
-    return TableRow(
-        cells=(
-            TableCell(text=words.name_figure(key).strip()),
-            make_figure_cell(key, difference.first),
-            make_figure_cell(key, difference.second),
-            shown,
-            TableCell(text=f"{difference.n_cases:,}" if difference.paired else "-"),
-            TableCell(text=format_p(difference.p), sort=difference.p),
-            TableCell(
-                text=holm + (" survives" if difference.survives else ""),
-                sort=difference.p_adjusted,
-            ),
-            TableCell(text=_detectable(key, difference), sort=difference.detectable, tone="quiet"),
-        )
+        if difference.detectable is not None:
+            detectable = format_number(key, difference.detectable)
+    holm = format_p(difference.p_adjusted) + (" survives" if difference.survives else "")
+    return make_row(
+        name_figure(key).strip(),
+        make_figure_cell(key, difference.first),
+        make_figure_cell(key, difference.second),
+        shown,
+        f"{difference.n_cases:,}" if difference.paired else "-",
+        TableCell(format_p(difference.p), sort=difference.p),
+        TableCell(holm, sort=difference.p_adjusted),
+        TableCell(detectable, sort=difference.detectable, tone="quiet"),
     )
-
-
-def _detectable(key: str, difference: Difference) -> str:
-    if isinstance(difference.effect, Unmeasured) or difference.detectable is None:
-        return "-"
-    return words.format_number(key, difference.detectable)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from stepscope.report import words
-from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, TableRow
+from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, make_row
 from stepscope.report.types import Curve, ScoreRange
 from stepscope.report.words import fold, format_score, format_share, name_shape
 from stepscope.safety.text import visible_line
@@ -263,7 +263,9 @@ def make_curve_rows(
             "from": first - 0.5,
             "to": min(first + each, last) - 0.5,
             "kind": _kind(curve, inside, watch, gate),
-            "in_break": _holds_break(curve, inside),
+            "in_break": False
+            if curve.break_first is None or curve.break_last is None
+            else curve.break_first < inside.stop and curve.break_last >= inside.start,
             "href": (to(step) if to is not None else None) or "",
             **_values(curve, entry, held),
         }
@@ -306,12 +308,6 @@ def _kind(curve: Curve, steps: range, watch: set[int], gate: set[int]) -> str:
     if any(step in watch for step in steps):
         return "watch"
     return "label" if curve.source == "step_labels" else "score"
-
-
-def _holds_break(curve: Curve, steps: range) -> bool:
-    if curve.break_first is None or curve.break_last is None:
-        return False
-    return curve.break_first < steps.stop and curve.break_last >= steps.start
 
 
 def _run(curve: Curve) -> str:
@@ -377,11 +373,9 @@ def _table(curve: Curve, anchor: str, to: StepAddress) -> Table:
     ]
     kept = [(key, label, values) for key, label, values in columns if values is not None]
     rows = tuple(
-        TableRow(
-            cells=(
-                TableCell(text=str(step), sort=step, href=to(step)),
-                *(_cell(key, values[entry]) for key, _, values in kept),
-            )
+        make_row(
+            TableCell(str(step), sort=step, href=to(step)),
+            *(_cell(key, values[entry]) for key, _, values in kept),
         )
         for entry, step in enumerate(curve.steps[:MOST_POINTS])
     )
@@ -389,9 +383,8 @@ def _table(curve: Curve, anchor: str, to: StepAddress) -> Table:
         id=f"{anchor}-scores",
         caption=("Labels by step, taken as scores" if labelled else "Scores by step")
         + (f", the first {MOST_POINTS}" if len(curve.steps) > MOST_POINTS else ""),
-        columns=(
-            TableColumn(key="step", label="step", number=True),
-            *(TableColumn(key=key, label=label, number=True) for key, label, _ in kept),
+        columns=tuple(
+            TableColumn(label, number=True) for label in ("step", *(label for _, label, _ in kept))
         ),
         rows=rows,
     )
@@ -399,5 +392,5 @@ def _table(curve: Curve, anchor: str, to: StepAddress) -> Table:
 
 def _cell(key: str, value: float | None) -> TableCell:
     if value is None:
-        return TableCell(text="-", tone="quiet")
-    return TableCell(text=words.format_number(key, value), sort=value)
+        return TableCell("-", tone="quiet")
+    return TableCell(words.format_number(key, value), sort=value)

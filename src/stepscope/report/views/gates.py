@@ -7,29 +7,29 @@ and reasons may hold text of a trace: they are made visible before they are prin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from stepscope.gates.looks import GateHistory
-from stepscope.gates.types import (
-    CaseFailure,
-    GateDecision,
-    GateOutcome,
-    GateReport,
-    WorkflowDecision,
-)
+from stepscope.gates.types import GateDecision, GateOutcome, GateReport, WorkflowDecision
 from stepscope.report.document import (
+    Document,
     EmptyNotice,
+    Heading,
     Links,
     Page,
+    Paragraph,
+    Section,
     Table,
     TableCell,
     TableColumn,
     TableRow,
     Tone,
+    make_columns,
+    make_row,
 )
 from stepscope.report.types import GateDocument
-from stepscope.report.words import clip, fold, format_share, shorten
+from stepscope.report.words import clip, format_count, format_p, format_share, list_some
 from stepscope.safety.text import disarm_commands, visible_line
 from stepscope.values import Unmeasured
 
@@ -64,10 +64,10 @@ def resolve_outcome(workflow: WorkflowDecision) -> GateOutcome:
 
 def describe_size(workflow: WorkflowDecision) -> str:
     """Return how many runs and cases there are, how they fit the baseline, and what is absent."""
-    said = f"{_n(workflow.n_runs, 'run')} of {_n(workflow.n_cases, 'case')}"
+    said = f"{format_count(workflow.n_runs, 'run')} of {format_count(workflow.n_cases, 'case')}"
     if workflow.n_baseline_runs:
-        said += f"; baseline {_n(workflow.n_baseline_runs, 'run')}, "
-        said += f"{_n(workflow.n_shared, 'case')} shared"
+        said += f"; baseline {format_count(workflow.n_baseline_runs, 'run')}, "
+        said += f"{format_count(workflow.n_shared, 'case')} shared"
     else:
         said += ", no baseline"
     return "; ".join(part for part in (said, workflow.design, workflow.absent) if part)
@@ -99,13 +99,6 @@ def format_limits(gate: GateDecision) -> str:
     return f"[{low}, {high}]"
 
 
-def format_adjusted_p(gate: GateDecision) -> str:
-    """Return p after adjustment; "-" where nothing was tested."""
-    if gate.p_adjusted is None:
-        return "-"
-    return "<.001" if gate.p_adjusted < 0.001 else format_share(gate.p_adjusted)
-
-
 def explain_gate(gate: GateDecision) -> Iterator[str]:
     """Yield what stands below a gate: why, with its cause, and what did not decide."""
     cause = f" ({gate.cause})" if gate.cause is not None else ""
@@ -119,10 +112,7 @@ def list_steps(indexes: tuple[int, ...]) -> str:
     >>> list_steps((3,)), list_steps((1, 2, 3, 4, 5, 6))
     ('step 3', 'steps 1 2 3 4 5 ...')
     """
-    if not indexes:
-        return ""
-    shown = " ".join(str(index) for index in indexes[:5])
-    return f"step{'s' * (len(indexes) > 1)} {shown}" + (" ..." if len(indexes) > 5 else "")
+    return f"step{'s' * (len(indexes) > 1)} {list_some(indexes, 5)}" if indexes else ""
 
 
 def list_failing_runs(names: tuple[str, ...]) -> str:
@@ -135,77 +125,58 @@ def _named(cases: tuple[str, ...]) -> str:
     return ", ".join(cases[:NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def _n(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-# Columns of the table; a gate's name may need more than its own.
-NAME, SEVERITY, OUTCOME, VALUE, INTERVAL, P = 22, 6, 11, 8, 17, 8
+# Columns of the table in text; a gate's name may need more than its own.
+GATE_COLUMNS = (
+    TableColumn("gate", least=20, most=80),
+    TableColumn("", least=6, gap=0),
+    TableColumn("outcome", least=11, gap=0),
+    TableColumn("value", number=True, least=8, gap=0),
+    TableColumn("90 % interval", least=17),
+    TableColumn("adj. p", number=True, least=8, gap=0),
+)
 # Cases listed below a gate; the JSON has more.
 CASES = 5
 
 
-def render_gate_text(
-    report: GateReport, *, code: int, remarks: Sequence[str] = (), width: int = 100
-) -> str:
-    """Return the report as text, no line longer than `width` columns; ends in a line break."""
-    # Calming a line that a fold begins with `::` adds a column.
-    width -= 1
-    out: list[str] = []
+def make_gate_document(report: GateReport, *, code: int, remarks: Sequence[str] = ()) -> Document:
+    """Return the report as text has it: a table a workflow, reasons and cases below each gate."""
+    out: list[Section] = []
     for workflow in report.workflows:
-        out += [*_workflow(workflow, width), ""]
-    for remark in remarks:
-        out += fold(f"Note: {_shown(remark)}", width, 6)
-    out += fold(summarise_gates(report, code), width, 2)
-    return disarm_commands("\n".join(out)) + "\n"
+        word = WORDS[resolve_outcome(workflow)]
+        about = f"{word}   {describe_size(workflow)}"
+        rows = tuple(_gate(gate) for gate in workflow.gates)
+        out.append([
+            Heading(title=disarm_commands(visible_line(workflow.workflow)), about=about),
+            *(Paragraph(text=_shown(line), indent=2) for line in describe_changes(workflow)),
+            Table(id="gates", columns=GATE_COLUMNS, rows=rows, indent=2),
+        ])  # fmt: skip
+    notes = [Paragraph(lead="Note: ", text=_shown(remark), hang=6) for remark in remarks]
+    return [*out, [*notes, Paragraph(text=summarise_gates(report, code))]]
 
 
-def _workflow(workflow: WorkflowDecision, width: int) -> Iterator[str]:
-    word = WORDS[resolve_outcome(workflow)]
-    title = f"{workflow.workflow}   {word}   {describe_size(workflow)}"
-    yield from fold(_shown(title), width, 2)
-    for line in describe_changes(workflow):
-        yield from fold(f"  {_shown(line)}", width, 4)
-    wide = max([NAME, *(len(_shown(gate.name)) + 2 for gate in workflow.gates)])
-    wide = min(wide, width - 58)
-    yield _lay_out_gate("", ("", "outcome", "value", "90 % interval", "adj. p"), wide)
-    for gate in workflow.gates:
-        yield from _gate(gate, wide, width)
-
-
-def _gate(gate: GateDecision, wide: int, width: int) -> Iterator[str]:
-    cells = (
+def _gate(gate: GateDecision) -> TableRow:
+    first, *rest = explain_gate(gate)
+    below = [
+        Paragraph(text=_shown(line), indent=4) for line in (f"{gate.threshold}: {first}", *rest)
+    ]
+    for case in gate.failing[:CASES]:
+        parts = (list_failing_runs(case.runs), list_steps(case.steps))
+        where = clip(_shown(", ".join(part for part in parts if part)), 46)
+        said = f": {_shown(case.evidence)}" if case.evidence else ""
+        text = f"case {clip(_shown(case.case), 20)}: {where}{said}"
+        below.append(Paragraph(text=text, indent=4, one_line=True))
+    unseen = gate.n_failing - min(len(gate.failing), CASES)
+    if unseen > 0:
+        below.append(Paragraph(text=f"... {format_count(unseen, 'more case')}", indent=4))
+    row = make_row(
+        _shown(gate.name),
         gate.severity,
         WORDS[gate.outcome],
         format_estimate(gate),
         format_limits(gate),
-        format_adjusted_p(gate),
+        format_p(gate.p_adjusted),
     )
-    yield _lay_out_gate(_shown(gate.name), cells, wide)
-    first, *rest = explain_gate(gate)
-    for line in (f"{gate.threshold}: {first}", *rest):
-        yield from fold(f"    {_shown(line)}", width, 6)
-    for case in gate.failing[:CASES]:
-        yield _case(case, width)
-    unseen = gate.n_failing - min(len(gate.failing), CASES)
-    if unseen > 0:
-        yield f"    ... {unseen:,} more case{'s' * (unseen > 1)}"
-
-
-def _case(case: CaseFailure, width: int) -> str:
-    parts = (list_failing_runs(case.runs), list_steps(case.steps))
-    where = ", ".join(part for part in parts if part)
-    head = f"    case {clip(_shown(case.case), 20)}: {clip(_shown(where), 46)}"
-    if not case.evidence:
-        return clip(head, width)
-    room = max(width - len(head) - 2, 20)
-    return clip(f"{head}: {shorten(_shown(case.evidence), room, ends=False)}", width)
-
-
-def _lay_out_gate(name: str, cells: tuple[str, ...], wide: int) -> str:
-    severity, outcome, value, interval, p = cells
-    head = f"  {clip(name, wide - 2):<{wide - 2}}{severity:<{SEVERITY}}{outcome:<{OUTCOME}}"
-    return f"{head}{value:>{VALUE}}  {interval:<{INTERVAL}}{p:>{P}}".rstrip()
+    return replace(row, below=tuple(below))
 
 
 def _shown(text: str) -> str:
@@ -247,45 +218,34 @@ def tabulate_history(documents: Sequence[GateDocument], workflow: str, at: int) 
     if len(found) < 2:
         return None
     names = list(dict.fromkeys(gate.name for _, _, decided in found for gate in decided.gates))
-    columns = (
-        TableColumn(
-            key="at", label="report", number=True, help="In the order in which they were named"
-        ),
-        TableColumn(key="commit", label="commit"),
-        TableColumn(key="outcome", label="all gates"),
-        TableColumn(key="runs", label="runs", number=True),
-        *(TableColumn(key=f"g{n}", label=name) for n, name in enumerate(names)),
-    )
-    rows = tuple(
-        _history_row(number, commit, decided, names) for number, commit, decided in found[::-1]
-    )
-    caption = f"Reports on {workflow}, the last first"
-    return Table(id=f"gate-history-{at}", caption=caption, columns=columns, rows=rows)
-
-
-def _history_row(
-    number: int, commit: str | None, decided: WorkflowDecision, names: Sequence[str]
-) -> TableRow:
-    word = resolve_outcome(decided)
-    gates = {gate.name: gate for gate in decided.gates}
-    return TableRow(
-        cells=(
-            TableCell(text=str(number + 1), sort=number),
-            TableCell(text=_commit(commit)),
-            TableCell(text=WORDS[word], tone=TONES[word]),
-            TableCell(text=f"{decided.n_runs:,}", sort=decided.n_runs),
-            *(_decided(gates.get(name)) for name in names),
+    rows = []
+    for place, commit, decided in found[::-1]:
+        word = resolve_outcome(decided)
+        gates = {gate.name: gate for gate in decided.gates}
+        rows.append(
+            make_row(
+                TableCell(str(place + 1), sort=place),
+                _commit(commit),
+                TableCell(WORDS[word], tone=TONES[word]),
+                TableCell(f"{decided.n_runs:,}", sort=decided.n_runs),
+                *(_decided(gates.get(name)) for name in names),
+            )
         )
+    number = TableColumn("report", number=True, help="In the order in which they were named")
+    return Table(
+        id=f"gate-history-{at}",
+        caption=f"Reports on {workflow}, the last first",
+        columns=(number, *make_columns("commit", "all gates", "runs", *names, numbers=["runs"])),
+        rows=tuple(rows),
     )
 
 
 def _decided(gate: GateDecision | None) -> TableCell:
     if gate is None:
-        return TableCell(text="no such gate", tone="quiet")
+        return TableCell("no such gate", tone="quiet")
     value, interval = format_estimate(gate), format_limits(gate)
     note = "" if value == "-" else f"{value} {interval}".removesuffix(" -")
-    word = WORDS[gate.outcome]
-    return TableCell(text=word, note=note, tone=TONES[gate.outcome], title=gate.reason)
+    return TableCell(WORDS[gate.outcome], note=note, tone=TONES[gate.outcome], title=gate.reason)
 
 
 def _commit(commit: str | None) -> str:
@@ -307,27 +267,22 @@ def view_baseline(kept: GateHistory, at: int) -> BaselineView:
 def _looked(kept: GateHistory, at: int) -> Table | None:
     if not kept.looked:
         return None
-    columns = (
-        TableColumn(key="commit", label="commit"),
-        TableColumn(key="looks", label="looks", number=True, help="Each may spend less of alpha"),
-        TableColumn(key="runs", label="runs", number=True),
-        TableColumn(key="policy", label="policy"),
-    )
     rows = tuple(
-        TableRow(
-            cells=(
-                TableCell(text=_commit(one.commit)),
-                TableCell(text=f"{one.looks:,}", sort=one.looks),
-                TableCell(text=f"{one.runs:,}", sort=one.runs),
-                TableCell(
-                    text="the present one" if one.current else "an earlier one", tone="quiet"
-                ),
-            )
+        make_row(
+            _commit(one.commit),
+            TableCell(f"{one.looks:,}", sort=one.looks),
+            TableCell(f"{one.runs:,}", sort=one.runs),
+            TableCell("the present one" if one.current else "an earlier one", tone="quiet"),
         )
         for one in reversed(kept.looked)
     )
-    caption = f"Looks at each commit of {kept.workflow}, the last first"
-    return Table(id=f"gate-looks-{at}", caption=caption, columns=columns, rows=rows)
+    looks = TableColumn("looks", number=True, help="Each may spend less of alpha")
+    return Table(
+        id=f"gate-looks-{at}",
+        caption=f"Looks at each commit of {kept.workflow}, the last first",
+        columns=(TableColumn("commit"), looks, *make_columns("runs", "policy", numbers=["runs"])),
+        rows=rows,
+    )
 
 
 # A report says nothing of those before it.
@@ -372,10 +327,7 @@ class GatesContent:
 
 
 def make_gates_page(
-    documents: Sequence[GateDocument],
-    *,
-    links: Links,
-    kept: Sequence[GateHistory] = (),
+    documents: Sequence[GateDocument], *, links: Links, kept: Sequence[GateHistory] = ()
 ) -> Page:
     """Return the page of gates.
 
@@ -407,8 +359,7 @@ def _empty(declared: bool, links: Links) -> EmptyNotice:
     served = links.runs() is not None
     shown = "stepscope view" if served else "stepscope report --html report.html"
     return EmptyNotice(
-        said=said,
-        commands=("stepscope gate --json --out gate.json", f"{shown} --gates gate.json"),
+        said=said, commands=("stepscope gate --json --out gate.json", f"{shown} --gates gate.json")
     )
 
 
@@ -435,67 +386,45 @@ def _views(
 
 
 def _table(workflow: WorkflowDecision, at: int) -> Table:
-    columns = (
-        TableColumn(key="gate", label="gate"),
-        TableColumn(key="decision", label="decision"),
-        TableColumn(key="severity", label="severity"),
-        TableColumn(key="value", label="value", number=True),
-        TableColumn(key="interval", label="90 % interval"),
-        TableColumn(key="p", label="adjusted p", number=True),
-        TableColumn(key="threshold", label="threshold"),
-        TableColumn(key="why", label="why"),
-    )
+    rows = []
+    for gate in workflow.gates:
+        value = format_estimate(gate)
+        rows.append(
+            make_row(
+                TableCell(gate.name, note=gate.measure),
+                TableCell(WORDS[gate.outcome], tone=TONES[gate.outcome]),
+                gate.severity,
+                TableCell(value, sort=None if value == "-" else float(value)),
+                format_limits(gate),
+                TableCell(format_p(gate.p_adjusted), sort=gate.p_adjusted),
+                gate.threshold,
+                TableCell("; ".join(explain_gate(gate)), tone="quiet"),
+            )
+        )
     return Table(
         id=f"gates-{at}",
         caption=f"Gates of {workflow.workflow}",
-        columns=columns,
-        rows=tuple(_gate_row(gate) for gate in workflow.gates),
-    )
-
-
-def _gate_row(gate: GateDecision) -> TableRow:
-    value = format_estimate(gate)
-    return TableRow(
-        cells=(
-            TableCell(text=gate.name, note=gate.measure),
-            TableCell(text=WORDS[gate.outcome], tone=TONES[gate.outcome]),
-            TableCell(text=gate.severity),
-            TableCell(text=value, sort=None if value == "-" else float(value)),
-            TableCell(text=format_limits(gate)),
-            TableCell(text=format_adjusted_p(gate), sort=gate.p_adjusted),
-            TableCell(text=gate.threshold),
-            TableCell(text="; ".join(explain_gate(gate)), tone="quiet"),
-        )
-    )
+        columns=make_columns(
+            "gate", "decision", "severity", "value", "90 % interval", "adjusted p", "threshold",
+            "why", numbers=("value", "adjusted p"),
+        ),
+        rows=tuple(rows),
+    )  # fmt: skip
 
 
 def _failing(workflow: WorkflowDecision, at: int, links: Links) -> Table | None:
-    rows = tuple(
-        TableRow(
-            cells=(
-                TableCell(text=gate.name),
-                TableCell(text=case.case),
-                TableCell(
-                    text=list_failing_runs(case.runs),
-                    href=links.run(case.ids[0], case.steps[0] if case.steps else None)
-                    if case.ids
-                    else None,
-                ),
-                TableCell(text=list_steps(case.steps)),
-                TableCell(text=case.evidence),
-            )
-        )
-        for gate in workflow.gates
-        for case in gate.failing
-    )
+    rows = []
+    for gate in workflow.gates:
+        for case in gate.failing:
+            step = case.steps[0] if case.steps else None
+            href = links.run(case.ids[0], step) if case.ids else None
+            runs = TableCell(list_failing_runs(case.runs), href=href)
+            rows.append(make_row(gate.name, case.case, runs, list_steps(case.steps), case.evidence))
     if not rows:
         return None
-    columns = tuple(
-        TableColumn(key=key, label=key) for key in ("gate", "case", "runs", "steps", "evidence")
-    )
     return Table(
         id=f"failing-{at}",
         caption=f"Cases in breach, {workflow.workflow}",
-        columns=columns,
-        rows=rows,
+        columns=make_columns("gate", "case", "runs", "steps", "evidence"),
+        rows=tuple(rows),
     )

@@ -1,4 +1,4 @@
-"""Results of the lab as text: the envelope of the classifiers, and attacks on judges."""
+"""Results of the lab as documents: the envelope of the classifiers, and attacks on judges."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from stepscope.lab.envelope import ClassifierEnvelope, EnvelopeRow, SimulatedFigure
-from stepscope.lab.redteam import AGAINST, FOR, NEUTRAL, ClassFlips, JudgeUnderAttack, RedteamResult
-from stepscope.report.words import fold
+from stepscope.lab.redteam import AGAINST, FOR, NEUTRAL, JudgeUnderAttack, RedteamResult
+from stepscope.report.document import (
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    TableColumn,
+    TableRow,
+    make_row,
+)
 from stepscope.values import Unmeasured
 
 # What a classifier with a posterior has beside its label: heading in two lines, and the figure.
-DETAILS: tuple[tuple[str, str, Callable[[EnvelopeRow], SimulatedFigure | Unmeasured]], ...] = (
-    ("gives a", "label", lambda row: row.resolved),
-    ("right", "then", lambda row: row.resolved_accuracy),
-    ("claims", "off by", lambda row: row.calibration_error),
-    ("fits", "none", lambda row: row.unmodelled),
-    ("break", "found", lambda row: row.break_found),
-    ("within", "one", lambda row: row.break_within_one),
-    ("in its", "90 %", lambda row: row.coverage),
-    ("false", "break", lambda row: row.false_breaks),
-)
+DETAILS: dict[str, Callable[[EnvelopeRow], SimulatedFigure | Unmeasured]] = {
+    "gives a\nlabel": lambda row: row.resolved,
+    "right\nthen": lambda row: row.resolved_accuracy,
+    "claims\noff by": lambda row: row.calibration_error,
+    "fits\nnone": lambda row: row.unmodelled,
+    "break\nfound": lambda row: row.break_found,
+    "within\none": lambda row: row.break_within_one,
+    "in its\n90 %": lambda row: row.coverage,
+    "false\nbreak": lambda row: row.false_breaks,
+}
 WIDE = 8
 # The words of the headings, once, below all tables.
 ENVELOPE_LEGEND = (
@@ -31,16 +39,16 @@ ENVELOPE_LEGEND = (
 )
 
 
-def render_envelope(envelope: ClassifierEnvelope, width: int = 100) -> str:
-    """Return an envelope as text; ends in a line break."""
-    blocks: list[list[str]] = [fold(_head(envelope), width, 2)]
+def make_envelope_document(envelope: ClassifierEnvelope) -> Document:
+    """Return an envelope: a section for each generator and noise."""
+    out: list[Section] = [[Paragraph(text=_head(envelope))]]
     for (generator, noise), rows in groupby(envelope.rows, lambda row: (row.generator, row.noise)):
-        blocks.append([f"{generator}, {noise} noise", *_tables(list(rows))])
+        first, *more = _tables(list(rows))
+        out.append([Paragraph(text=f"{generator}, {noise} noise"), first])
+        out += [[table] for table in more]
     sure = any(isinstance(row.calibration_error, SimulatedFigure) for row in envelope.rows)
-    blocks.append(
-        fold(_error(envelope), width, 2) + (fold(ENVELOPE_LEGEND, width, 2) if sure else [])
-    )
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+    legend = [Paragraph(text=ENVELOPE_LEGEND)] if sure else []
+    return [*out, [Paragraph(text=_error(envelope)), *legend]]
 
 
 def _head(envelope: ClassifierEnvelope) -> str:
@@ -58,24 +66,33 @@ def _head(envelope: ClassifierEnvelope) -> str:
     )
 
 
-def _tables(rows: Sequence[EnvelopeRow]) -> Iterator[str]:
+def _tables(rows: Sequence[EnvelopeRow]) -> Iterator[Table]:
     names = list(dict.fromkeys(row.classifier for row in rows))
-    size = len(names) * WIDE
-    yield f"{'':<13}{'named right':>{WIDE}}{'':<{size - WIDE}}   {'macro-F1':>{WIDE}}"
-    yield f"{'n':>4}  {'sigma':<7}{_words(names)}   {_words(names)}"
+    groups = [[f"{title}\n{names[0]}", *(f"\n{name}" for name in names[1:])]
+              for title in ("named right", "macro-F1")]  # fmt: skip
+    cells = []
     for (n, sigma), cell in groupby(rows, lambda row: (row.n, row.sigma)):
         same = list(cell)
-        named = _figures([row.accuracy for row in same])
-        yield f"{n:>4}  {sigma:<7g}{named}   {_figures([row.macro_f1 for row in same])}"
+        figures = [*(row.accuracy for row in same), *(row.macro_f1 for row in same)]
+        cells.append(make_row(str(n), f"{sigma:g}", *map(_figure, figures)))
+    columns = [TableColumn(label, number=True, least=WIDE, gap=0 if at else 3)
+               for group in groups for at, label in enumerate(group)]  # fmt: skip
+    yield _table(columns, cells)
     for name in names:
         sure = [row for row in rows if row.classifier == name]
         if isinstance(sure[0].calibration_error, SimulatedFigure):
-            yield from ("", *_details(name, sure))
+            yield _details(name, sure)
 
 
-def _details(name: str, rows: Sequence[EnvelopeRow]) -> Iterator[str]:
-    yield f"  {name:<11}{_words([first for first, _, _ in DETAILS])}  weakest"
-    yield f"{'n':>4}  {'sigma':<7}{_words([second for _, second, _ in DETAILS])}  shape"
+def _table(columns: Sequence[TableColumn], rows: Sequence[TableRow], heading: str = "") -> Table:
+    first = TableColumn("n", number=True, least=4), TableColumn("\nsigma", least=7)
+    return Table(
+        id="envelope", heading=heading, corner="\nn", columns=(*first, *columns), rows=tuple(rows)
+    )
+
+
+def _details(name: str, rows: Sequence[EnvelopeRow]) -> Table:
+    cells = []
     for row in rows:
         known = {
             shape: one.value
@@ -83,17 +100,15 @@ def _details(name: str, rows: Sequence[EnvelopeRow]) -> Iterator[str]:
             if isinstance(one, SimulatedFigure)
         }
         weakest = min(known, key=lambda shape: known[shape])
-        figures = _figures([figure(row) for _, _, figure in DETAILS])
+        figures = [_figure(figure(row)) for figure in DETAILS.values()]
         said = f"{weakest.partition('_')[0]} {known[weakest]:.2f}"
-        yield f"{row.n:>4}  {row.sigma:<7g}{figures}  {said}"
+        cells.append(make_row(str(row.n), f"{row.sigma:g}", *figures, said))
+    columns = [TableColumn(label, number=True, least=WIDE, gap=0) for label in DETAILS]
+    return _table([*columns, TableColumn("weakest\nshape")], cells, f"  {name}")
 
 
-def _words(words: Sequence[str]) -> str:
-    return "".join(f"{word:>{WIDE}}" for word in words)
-
-
-def _figures(figures: Sequence[SimulatedFigure | Unmeasured]) -> str:
-    return _words(["-" if isinstance(one, Unmeasured) else f"{one.value:.2f}" for one in figures])
+def _figure(figure: SimulatedFigure | Unmeasured) -> str:
+    return "-" if isinstance(figure, Unmeasured) else f"{figure.value:.2f}"
 
 
 def _error(envelope: ClassifierEnvelope) -> str:
@@ -120,39 +135,51 @@ CLAIM = (
 _CAME_TO = {AGAINST: "judged to fail", FOR: "judged to pass", NEUTRAL: "neither"}
 
 
-def render_redteam(made: RedteamResult, width: int = 100) -> str:
-    """Return attacks and what they came to as text; ends in a line break."""
+ATTACK_COLUMNS = (
+    TableColumn("class", least=22),
+    *(
+        TableColumn(label, number=True, least=least, gap=0)
+        for label, least in (
+            ("runs", 6), ("flipped", 9), ("at most", 9), ("texts", 8), ("flipped", 9),
+            ("neither", 9), ("none", 6), ("silent", 8), ("checked", 9),
+        )
+    ),
+)  # fmt: skip
+
+
+def make_redteam_document(made: RedteamResult) -> Document:
+    """Return attacks and what they came to."""
     head = (
         f"{made.attacks} attacks on judges through {made.runs} failing runs, rubric {made.rubric}; "
         f"each wants the answer {made.answer!r}"
     )
-    blocks = [fold(head, width, 2)]
-    blocks += [list(_judge(one, width)) for one in made.judges]
-    blocks.append([*fold(REDTEAM_LEGEND, width, 2), *fold(CLAIM, width, 2)])
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+    legend = [Paragraph(text=REDTEAM_LEGEND), Paragraph(text=CLAIM)]
+    return [[Paragraph(text=head)], *map(_judge, made.judges), legend]
 
 
-def _judge(one: JudgeUnderAttack, width: int) -> Iterator[str]:
-    yield f"{one.judge} ({one.family})"
+def _judge(one: JudgeUnderAttack) -> Section:
     clean = ", ".join(f"{n} {_CAME_TO.get(word, word)}" for word, n in one.clean.items())
-    yield from fold(f"  as they are: {clean}", width, 4)
-    yield (
-        f"  {'class':<22}{'runs':>6}{'flipped':>9}{'at most':>9}{'texts':>8}{'flipped':>9}"
-        f"{'neither':>9}{'none':>6}{'silent':>8}{'checked':>9}"
-    )
-    for row in one.flips:
-        yield _row(row)
-    yield from fold(f"  {_swap(one)}", width, 4)
-
-
-def _row(row: ClassFlips) -> str:
-    limit = "-" if row.limit is None else f"{100 * row.limit:.1f} %"
-    silent = "-" if row.narration_dependent is None else str(row.narration_dependent)
-    return (
-        f"  {row.class_:<22}{row.runs:>6}{row.runs_flipped:>9}{limit:>9}{row.tried:>8}"
-        f"{row.flipped:>9}{row.neutral:>9}{sum(row.unmeasured.values()):>6}{silent:>8}"
-        f"{row.outranked:>9}"
-    )
+    rows = [
+        make_row(
+            row.class_,
+            str(row.runs),
+            str(row.runs_flipped),
+            "-" if row.limit is None else f"{100 * row.limit:.1f} %",
+            str(row.tried),
+            str(row.flipped),
+            str(row.neutral),
+            str(sum(row.unmeasured.values())),
+            "-" if row.narration_dependent is None else str(row.narration_dependent),
+            str(row.outranked),
+        )
+        for row in one.flips
+    ]
+    return [
+        Paragraph(text=f"{one.judge} ({one.family})"),
+        Paragraph(text=f"as they are: {clean}", indent=2),
+        Table(id="attacks", corner="class", columns=ATTACK_COLUMNS, rows=tuple(rows), indent=2),
+        Paragraph(text=_swap(one), indent=2),
+    ]
 
 
 def _swap(one: JudgeUnderAttack) -> str:

@@ -12,20 +12,25 @@ from dataclasses import dataclass
 from stepscope.gates.types import GateReport
 from stepscope.report.document import (
     Chart,
+    Document,
     EmptyNotice,
+    Heading,
     Links,
     Page,
+    Paragraph,
+    Section,
     Table,
     TableCell,
     TableColumn,
-    TableRow,
     Tone,
+    make_columns,
+    make_row,
 )
 from stepscope.report.rows import DEFAULT_BY
 from stepscope.report.types import OutcomeTable, Profile, Report
-from stepscope.report.views import gates
-from stepscope.report.views import profile as shape_views
-from stepscope.report.views.profile import ShapesView
+from stepscope.report.views import gates as gate_views
+from stepscope.report.views.panels import tabulate_panels
+from stepscope.report.views.profile import ShapesView, tabulate_axes, tabulate_shapes, view_shapes
 from stepscope.report.views.runs import (
     OUTCOME,
     LookFirstView,
@@ -42,10 +47,12 @@ from stepscope.report.views.vector import (
     tabulate_groups,
     tabulate_vector,
 )
-from stepscope.report.words import describe_flip, describe_profile, note_unearned
+from stepscope.report.words import describe_flip, describe_profile, describe_suspect, note_unearned
 from stepscope.safety.text import visible_line
 from stepscope.values import Unmeasured
 
+# Of many groups more pairs than this differ by chance alone; the JSON has them all.
+SHOWN_FLIPS = 5
 # Cases named of one spot.
 NAMED_CASES = 4
 # Spots closer than this are one: shares of few sub-goals, not measurements.
@@ -92,37 +99,29 @@ def plot_outcome_path(runs: Sequence[RunListRow], by: str | None) -> Chart | Non
             f"{left} runs without both grades are left out."
         ),
         rows=rows,
-        table=_table(rows),
-    )
+        table=Table(
+            id="earned-table",
+            caption="Cases by path and outcome",
+            columns=make_columns(
+                "group", "path", "pass rate", "cases", "which",
+                numbers=("path", "pass rate", "cases"),
+            ),
+            rows=tuple(
+                make_row(
+                    group,
+                    *(TableCell(f"{share:.2f}", sort=share) for share in (path, passed)),
+                    TableCell(str(len(named)), sort=len(named)),
+                    _named(named),
+                )
+                for (group, path, passed), named in sorted(spots.items())
+            ),
+        ),
+    )  # fmt: skip
 
 
 def _named(cases: Sequence[str]) -> str:
     more = f" and {len(cases) - NAMED_CASES} more" if len(cases) > NAMED_CASES else ""
     return visible_line(", ".join(cases[:NAMED_CASES])) + more
-
-
-def _table(rows: Sequence[dict[str, object]]) -> Table:
-    columns = (
-        TableColumn(key="group", label="group"),
-        TableColumn(key="path", label="path", number=True),
-        TableColumn(key="passed", label="pass rate", number=True),
-        TableColumn(key="cases", label="cases", number=True),
-        TableColumn(key="named", label="which"),
-    )
-    return Table(
-        id="earned-table",
-        caption="Cases by path and outcome",
-        columns=columns,
-        rows=tuple(
-            TableRow(cells=tuple(_cell(row[column.key]) for column in columns)) for row in rows
-        ),
-    )
-
-
-def _cell(value: object) -> TableCell:
-    if isinstance(value, float):
-        return TableCell(text=f"{value:.2f}", sort=value)
-    return TableCell(text=str(value), sort=value if isinstance(value, int) else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,11 +179,10 @@ def make_overview_page(
     groups = tuple(
         _group(profile, report, f"vector-{at}") for at, profile in enumerate(report.profiles)
     )
-    caption = "Outcome and path, by group"
-    table = tabulate_groups(report.profiles, keys, "groups", caption) if several else None
+    table = tabulate_groups(report.profiles, keys) if several else None
     vector = chart_vector(report.profiles, table or groups[0].table)
     earned = plot_outcome_path(runs, report.provenance.by)
-    shapes = shape_views.view_shapes(report.profiles)
+    shapes = view_shapes(report.profiles)
     charts = [vector, earned, None if shapes is None else shapes.chart]
     content = OverviewContent(
         about=describe_profile(report.whole, report)[1].replace("   ", " · "),
@@ -200,9 +198,12 @@ def make_overview_page(
             commands=("stepscope score",),
         ),
         joints=tuple(
-            _joint(table, report.whole, at, links) for at, table in enumerate(report.whole.earned)
+            tabulate_outcomes(table, report.whole, at, links)
+            for at, table in enumerate(report.whole.earned)
         ),
-        flips=_flips(report),
+        flips=()
+        if isinstance(report.rank_flips, Unmeasured)
+        else tuple(describe_flip(flip) for flip in report.rank_flips),
         shapes=shapes,
         gates=_gates(gates),
         gates_href=links.page("gates"),
@@ -241,48 +242,106 @@ def _group(profile: Profile, report: Report, anchor: str) -> GroupSection:
     )
 
 
-def _joint(joint: OutcomeTable, whole: Profile, at: int, links: Links) -> Table:
-    notes = note_unearned(joint, whole)
-    named = {"pass": whole.lucky[:1], "fail": whole.unlucky[:1]} if at == 0 else {}
-    first = {name: links.run(run.id) for name, runs in named.items() for run in runs}
-    columns = (
-        TableColumn(key="outcome", label="outcome"),
-        *(
-            TableColumn(key=f"c{n}", label=name, number=True)
-            for n, name in enumerate(joint.columns)
-        ),
-        *([TableColumn(key="note", label="note")] if any(notes.values()) else []),
-    )
-    rows = tuple(
-        TableRow(
-            cells=(
-                TableCell(text=name, tone=OUTCOME[name]),
-                *(TableCell(text=f"{count:,}", sort=count) for count in counts),
-                *([_note(notes.get(name, ""), first.get(name))] if any(notes.values()) else []),
-            )
-        )
-        for name, counts in (("pass", joint.passed), ("fail", joint.failed))
-    )
+def tabulate_outcomes(
+    joint: OutcomeTable, profile: Profile, at: int, links: Links | None = None
+) -> Table:
+    """Return outcome against one grade of the path; on a page the first note leads to its run."""
+    notes = note_unearned(joint, profile)
+    named = {"pass": profile.lucky[:1], "fail": profile.unlucky[:1]} if at == 0 and links else {}
+    hrefs = {name: links.run(run.id) for name, runs in named.items() for run in runs if links}
     left = f"; {joint.unmeasured:,} runs without both grades" if joint.unmeasured else ""
-    caption = f"Was it earned? Outcome against {joint.grade}{left}"
-    return Table(id=f"joint-{at}", caption=caption, columns=columns, rows=rows)
-
-
-def _note(said: str, href: str | None) -> TableCell:
-    return TableCell(text=said, tone="quiet", href=href if said else None)
-
-
-def _flips(report: Report) -> tuple[str, ...]:
-    if isinstance(report.rank_flips, Unmeasured):
-        return ()
-    return tuple(describe_flip(flip) for flip in report.rank_flips)
+    noted = any(notes.values())
+    rows = []
+    for name, counts in (("pass", joint.passed), ("fail", joint.failed)):
+        said = notes.get(name, "")
+        href = hrefs.get(name) if said else None
+        note = TableCell(said, tone="quiet", href=href, code=bool(said))
+        cells = [TableCell(f"{count:,}", sort=count) for count in counts]
+        first = TableCell(name, tone=OUTCOME[name], level=1)
+        rows.append(make_row(first, *cells, *([note] if noted else [])))
+    return Table(
+        id=f"joint-{at}",
+        caption=f"Was it earned? Outcome against {joint.grade}{left}",
+        corner="" if at else "Was it earned?",
+        columns=(
+            TableColumn("outcome", least=16),
+            *(
+                TableColumn(name, number=True, least=max(len(name) + 2, 7), gap=0)
+                for name in joint.columns
+            ),
+            *([TableColumn("note" if links else "", gap=3, overflow="wrap")] if noted else []),
+        ),
+        rows=tuple(rows),
+    )
 
 
 def _gates(report: GateReport | None) -> tuple[tuple[str, str, Tone], ...]:
     if report is None:
         return ()
     return tuple(
-        (workflow.workflow, gates.WORDS[found], OUTCOME.get(found, "quiet"))
+        (workflow.workflow, gate_views.WORDS[found], OUTCOME.get(found, "quiet"))
         for workflow in report.workflows
-        for found in (gates.resolve_outcome(workflow),)
+        for found in (gate_views.resolve_outcome(workflow),)
+    )
+
+
+def make_report_document(report: Report) -> Document:
+    """Return a report as text and Markdown have it."""
+    out: list[Section] = []
+    for profile in report.profiles:
+        title, about = describe_profile(profile, report)
+        joints = [tabulate_outcomes(table, profile, at) for at, table in enumerate(profile.earned)]
+        out += [[Heading(title=title, about=about)], [tabulate_vector(profile, "vector")], joints]
+        if profile.too_loose.outcome == "fail":
+            out.append([Paragraph(lead="Warning: ", text=profile.too_loose.reason)])
+    tables = [
+        tabulate_axes(report.profiles),
+        tabulate_shapes(report.profiles),
+        *(tabulate_panels(report.panels) if report.panels else []),
+        _look_first(report) if report.look_first else None,
+    ]
+    closing = []
+    if report.not_claimed:
+        closing.append(Paragraph(text=f"Not claimed: {', '.join(report.not_claimed)}."))
+    if report.next:
+        said = " · ".join(report.next)
+        closing.append(Paragraph(lead="Next: ", text=said, hang=6, terminal=True))
+    return [*out, _flips(report), *([table] for table in tables if table is not None), closing]
+
+
+def _flips(report: Report) -> list[Paragraph]:
+    flips = report.rank_flips
+    if isinstance(flips, Unmeasured):
+        said = f"Rank flips: unmeasured, {flips.reason}"
+    elif not flips:
+        said = "Rank flips: none; outcome and path order these groups alike."
+    else:
+        return [
+            Paragraph(lead="Rank flip: ", text=describe_flip(flip), code=True)
+            for flip in flips[:SHOWN_FLIPS]
+        ]
+    return [Paragraph(text=said, terminal=True)] if len(report.profiles) > 1 else []
+
+
+def _look_first(report: Report) -> Table:
+    rows = []
+    for run in report.look_first:
+        where, said = describe_suspect(run)
+        # The last words of an error message say most.
+        ends = bool(run.suspects) and run.suspects[0].kind == "error"
+        evidence = TableCell(said, code=True, keep_end=ends)
+        rows.append(
+            make_row(TableCell(run.name, code=True, level=1), f"{run.steps:,}", where, evidence)
+        )
+    return Table(
+        id="look-first",
+        corner="Look first",
+        columns=(
+            TableColumn("run", least=16, most=32),
+            TableColumn("steps", number=True, least=5, gap=1),
+            TableColumn("suspect", least=8),
+            TableColumn("evidence", gap=1, overflow="cut"),
+        ),
+        rows=tuple(rows),
+        own=True,
     )

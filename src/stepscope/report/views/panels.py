@@ -6,7 +6,7 @@ escape them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stepscope.model.records import Figure
@@ -16,22 +16,42 @@ from stepscope.report.document import (
     Links,
     Table,
     TableCell,
-    TableColumn,
     TableRow,
-    WordTable,
+    make_columns,
+    make_row,
 )
-from stepscope.report.panel_types import (
-    BehaviourOnset,
-    PairAgreement,
-    Panel,
-    PanelGroup,
-    Panels,
-    PanelVote,
-    name_rubric,
-)
+from stepscope.report.panel_types import Panel, PanelGroup, Panels, name_rubric
 from stepscope.report.views.vector import MOST_GROUPS, draw_interval
-from stepscope.report.words import shorten_names
+from stepscope.report.words import (
+    format_interval,
+    format_number,
+    format_p,
+    format_share,
+    format_signed,
+    format_with_interval,
+    format_worst_case,
+    list_some,
+    shorten_names,
+)
 from stepscope.values import Estimate, Unmeasured
+
+
+def _sheet(
+    key: str,
+    heading: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[TableCell | str]],
+    notes: Sequence[str] = (),
+) -> Table:
+    return Table(
+        id=f"judges-{key}",
+        caption=heading,
+        heading=heading,
+        columns=make_columns(*head),
+        rows=tuple(make_row(*row) for row in rows),
+        notes=tuple(notes),
+        layout="beside" if key.startswith("panel") else "wrapped",
+    )
 
 
 class JudgeNames(dict[str, str]):
@@ -55,15 +75,12 @@ def format_share_of(figure: Figure) -> str:
     """
     if isinstance(figure, Unmeasured):
         return f"- {figure.kind}"
-    said = (
-        f"{words.format_share(figure.value)} {words.format_interval('share', figure)} of "
-        f"{figure.n:,}"
-    )
-    worst = words.format_bounds("share", figure).removeprefix("worst case ").replace(" to ", "-")
+    worst = format_worst_case("share", figure).replace(" to ", "-")
+    said = f"{format_with_interval('share', figure)} of {figure.n:,}"
     return f"{said} ({worst})" if worst else said
 
 
-def tabulate_shares(found: Panels) -> Iterator[WordTable]:
+def tabulate_shares(found: Panels) -> Iterator[Table]:
     """Yield the failure profile: of one group by judge, of several by group, any and all."""
     titles = [group.title for group in found.panels[0].groups] if found.panels else []
     if len(titles) == 1:
@@ -73,7 +90,7 @@ def tabulate_shares(found: Panels) -> Iterator[WordTable]:
         yield _many_groups(found.panels, titles, "all", name_judges(found))
 
 
-def _one_group(panels: Sequence[Panel], names: Mapping[str, str]) -> WordTable:
+def _one_group(panels: Sequence[Panel], names: Mapping[str, str]) -> Table:
     judges = list(dict.fromkeys(m.judge for panel in panels for m in panel.members))
     judges.sort(key=lambda judge: judge == "rules")
     summed = any(panel.groups[0].votes for panel in panels)
@@ -85,7 +102,7 @@ def _one_group(panels: Sequence[Panel], names: Mapping[str, str]) -> WordTable:
         rows.append((panel.title, *votes, *(seats.get(judge, "-") for judge in judges)))
     both = ("any judge", "all judges") if summed else ()
     head = ("", *both, *(names[judge] for judge in judges))
-    return WordTable("panel", "At fault, by judge", head, tuple(rows), tuple(_notes(panels, names)))
+    return _sheet("panel", "At fault, by judge", head, tuple(rows), tuple(_notes(panels, names)))
 
 
 def _both(group: PanelGroup) -> tuple[str, str]:
@@ -96,7 +113,7 @@ def _both(group: PanelGroup) -> tuple[str, str]:
 
 def _many_groups(
     panels: Sequence[Panel], titles: Sequence[str], how: str, names: Mapping[str, str]
-) -> WordTable:
+) -> Table:
     rows = []
     for panel in panels:
         cells = []
@@ -106,7 +123,7 @@ def _many_groups(
         rows.append((panel.title, *cells))
     title = "At fault: any judge" if how == "any" else "At fault: all judges"
     notes = (*_notes(panels, names), "each judge alone: --json") if how == "all" else ()
-    return WordTable(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
+    return _sheet(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
 
 
 def _summed(group: PanelGroup, how: str) -> Figure | None:
@@ -134,7 +151,7 @@ def _notes(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
 
 def _bounded(panel: Panel) -> bool:
     figures = [seat.failing for group in panel.groups for seat in group.seats]
-    return any(isinstance(f, Estimate) and words.format_bounds("share", f) for f in figures)
+    return any(format_worst_case("share", figure) for figure in figures)
 
 
 def _lost(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
@@ -173,13 +190,13 @@ MOST_FLAGS = 12
 CITED = 6
 
 
-def tabulate_panels(found: Panels) -> list[WordTable]:
+def tabulate_panels(found: Panels, links: Links | None = None) -> list[Table]:
     """Return every table that has rows, in the order in which they are read."""
     all_ = (
         *tabulate_shares(found),
         tabulate_claims(found),
         tabulate_agreement(found),
-        tabulate_disputes(found),
+        tabulate_disputes(found, links),
         tabulate_trace(found),
         tabulate_patterns(found),
         tabulate_behaviours(found),
@@ -190,15 +207,18 @@ def tabulate_panels(found: Panels) -> list[WordTable]:
     return [sheet for sheet in all_ if sheet.rows or sheet.notes]
 
 
-def tabulate_claims(found: Panels) -> WordTable:
+def tabulate_claims(found: Panels) -> Table:
     """Return the comparisons of groups that survive Holm, and how many were made."""
     made = [(panel, c) for panel in found.panels for c in panel.claims if c.p is not None]
     rows = tuple(
         (
             panel.title,
             f"{claim.second} against {claim.first}",
-            _difference(claim.effect),
-            _p(claim.p_adjusted),
+            "-"
+            if isinstance(claim.effect, Unmeasured)
+            else f"{format_signed('share', claim.effect.value)} "
+            f"{format_interval('share', claim.effect)}",
+            format_p(claim.p_adjusted),
         )
         for panel, claim in made
         if claim.survives
@@ -206,27 +226,25 @@ def tabulate_claims(found: Panels) -> WordTable:
     n = len(made)
     note = f"{len(rows):,} of {n:,} comparisons of groups survive{'s' * (len(rows) == 1)} Holm"
     head = ("", "groups", "difference", "p, Holm")
-    return WordTable("claims", "Groups that differ", head, rows, (note,) if n else ())
+    return _sheet("claims", "Groups that differ", head, rows, (note,) if n else ())
 
 
-def _difference(figure: Figure) -> str:
-    if isinstance(figure, Unmeasured):
-        return "-"
-    text = words.format_share(figure.value)
-    signed = text if text.startswith("-") else f"+{text}"
-    return f"{signed} {words.format_interval('share', figure)}"
-
-
-def _p(p: float | None) -> str:
-    if p is None:
-        return "-"
-    return "<.001" if p < 0.001 else words.format_share(p)
-
-
-def tabulate_agreement(found: Panels) -> WordTable:
+def tabulate_agreement(found: Panels) -> Table:
     """Return how far each pair of judges agrees."""
     names = name_judges(found)
-    rows = tuple(_agreed(one, names) for one in found.agreement)
+    rows = []
+    for one in found.agreement:
+        raw, cites = (
+            f"- {f.kind}" if isinstance(f, Unmeasured) else format_share(f.value)
+            for f in (one.raw, one.cites)
+        )
+        same = raw if isinstance(one.raw, Unmeasured) else f"{raw} of {one.raw.n:,}"
+        chance = (
+            format_with_interval("share", figure, f"- {getattr(figure, 'kind', '')}")
+            for figure in (one.kappa, one.ac1)
+        )
+        about = name_rubric(one.rubric) + (" (steps)" if one.unit == "steps" else "")
+        rows.append((about, " x ".join(names[judge] for judge in one.judges), same, *chance, cites))
     head = ("", "judges", "same", "kappa", "AC1", "cites")
     said = [f"{name_rubric(one.rubric)}: {one.sentence}" for one in found.agreement if one.sentence]
     notes = list(dict.fromkeys(said))
@@ -234,40 +252,21 @@ def tabulate_agreement(found: Panels) -> WordTable:
         more = f"and {len(notes) - SENTENCES:,} more such remarks: stepscope agree"
         notes = [*notes[:SENTENCES], more]
     same = "same: share of equal answers; cites: of the steps that either cites, those that both do"
-    return WordTable("agreement", "Agreement", head, rows, (same, *notes) if rows else ())
+    return _sheet("agreement", "Agreement", head, rows, (same, *notes) if rows else ())
 
 
-def _agreed(one: PairAgreement, names: Mapping[str, str]) -> tuple[str, ...]:
-    figures = (_of(one.raw), _bare(one.kappa), _bare(one.ac1), _value(one.cites))
-    about = name_rubric(one.rubric) + (" (steps)" if one.unit == "steps" else "")
-    return (about, " x ".join(names[judge] for judge in one.judges), *figures)
-
-
-def _bare(figure: Figure) -> str:
-    if isinstance(figure, Unmeasured):
-        return f"- {figure.kind}"
-    return f"{words.format_share(figure.value)} {words.format_interval('share', figure)}"
-
-
-def _of(figure: Figure) -> str:
-    return _value(figure) if isinstance(figure, Unmeasured) else f"{_value(figure)} of {figure.n:,}"
-
-
-def _value(figure: Figure) -> str:
-    if isinstance(figure, Unmeasured):
-        return f"- {figure.kind}"
-    return words.format_share(figure.value)
-
-
-def tabulate_disputes(found: Panels) -> WordTable:
+def tabulate_disputes(found: Panels, links: Links | None) -> Table:
     """Return the runs on which families disagree: material for the rubric, no sample."""
     names = name_judges(found)
     rows = tuple(
         (
-            one.name if one.step is None else f"{one.name} step {one.step}",
+            TableCell(
+                one.name if one.step is None else f"{one.name} step {one.step}",
+                href=links.run(one.id) if links else None,
+            ),
             name_rubric(one.rubric),
             " · ".join(f"{names[judge]} {label}" for judge, label in one.answers.items()),
-            _steps(one.steps),
+            list_some(one.steps, CITED) or "-",
         )
         for one in found.queue[:SHOWN]
     )
@@ -275,20 +274,15 @@ def tabulate_disputes(found: Panels) -> WordTable:
     notes = [f"and {more:,} more: stepscope agree --queue"] if more > 0 else []
     notes += ["chosen for being disputed: no rate is computed on these"] if rows else []
     head = ("run", "about", "answers", "cites")
-    return WordTable("queue", "Disputed", head, rows, tuple(notes))
+    return _sheet("queue", "Disputed", head, rows, tuple(notes))
 
 
-def _steps(steps: Sequence[int]) -> str:
-    said = " ".join(str(step) for step in steps[:CITED])
-    return said + " ..." if len(steps) > CITED else said or "-"
-
-
-def tabulate_trace(found: Panels) -> WordTable:
+def tabulate_trace(found: Panels) -> Table:
     """Return one run worked through: its aspects by judge, then the steps cited in common."""
     worked = found.trace
     head = ("about", "answers", "cited by two or more")
     if worked is None:
-        return WordTable("trace", "", head, ())
+        return _sheet("trace", "", head, ())
     names = name_judges(found)
     rows = [
         (
@@ -298,16 +292,16 @@ def tabulate_trace(found: Panels) -> WordTable:
                 + ("" if one.confidence is None else f" {words.format_score(one.confidence)}")
                 for one in line.answers
             ),
-            _steps(line.common),
+            list_some(line.common, CITED) or "-",
         )
         for line in worked.lines
     ]
     notes = tuple(f"{one.step} {one.actor}: {one.text}" for one in worked.steps)
     title = f"Worked through: {worked.name} ({worked.outcome})"
-    return WordTable("trace", title, head, tuple(rows), notes)
+    return _sheet("trace", title, head, tuple(rows), notes)
 
 
-def tabulate_patterns(found: Panels) -> WordTable:
+def tabulate_patterns(found: Panels) -> Table:
     """Return how often each pattern of step labels shows, and what to do about it."""
     rows = tuple(
         (
@@ -329,7 +323,7 @@ def tabulate_patterns(found: Panels) -> WordTable:
         left = [name for name in names if name not in shown]
         advice |= {f"none in any labelled run: {', '.join(left)}": None} if left else {}
     head = ("", *_who(found), "share of runs", "for example")
-    return WordTable("patterns", "Patterns of steps", head, rows, tuple(advice))
+    return _sheet("patterns", "Patterns of steps", head, rows, tuple(advice))
 
 
 def _several(found: Panels) -> bool:
@@ -345,37 +339,24 @@ def _whose(judge: str, group: str, found: Panels) -> tuple[str, ...]:
     return (name, group) if _several(found) else (name,)
 
 
-def tabulate_behaviours(found: Panels) -> WordTable:
+def tabulate_behaviours(found: Panels) -> Table:
     """Return where each behaviour begins in a run, and how it spreads over it."""
-    rows = tuple(
-        (name_rubric(one.rubric), *_whose(one.judge, one.group, found), *_onset(one))
-        for one in found.onsets
-    )
+    rows = []
+    for one in found.onsets:
+        spread = (
+            "-" if isinstance(tenth, Unmeasured) else words.format_score(tenth.value)
+            for tenth in one.tenths
+        )
+        begins = format_with_interval("share", one.onset).removesuffix(" -")
+        whose = _whose(one.judge, one.group, found)
+        cells = format_share_of(one.runs), begins, " ".join(spread)
+        rows.append((name_rubric(one.rubric), *whose, *cells))
     head = ("", *_who(found), "runs with it", "begins at", "share of steps, by tenth of the run")
     notes = ("begins at: median place of its first step, 0 the run's first and 1 its last",)
-    return WordTable("behaviours", "Behaviours", head, rows, notes if rows else ())
+    return _sheet("behaviours", "Behaviours", head, rows, notes if rows else ())
 
 
-def _onset(one: BehaviourOnset) -> tuple[str, str, str]:
-    spread = (
-        "-" if isinstance(tenth, Unmeasured) else words.format_score(tenth.value)
-        for tenth in one.tenths
-    )
-    begins = one.onset
-    at = (
-        "-"
-        if isinstance(begins, Unmeasured)
-        else f"{words.format_share(begins.value)} {_limits(begins)}"
-    )
-    return format_share_of(one.runs), at.strip(), " ".join(spread)
-
-
-def _limits(figure: Figure) -> str:
-    said = "" if isinstance(figure, Unmeasured) else words.format_interval("share", figure)
-    return "" if said == "-" else said
-
-
-def tabulate_answers(found: Panels) -> WordTable:
+def tabulate_answers(found: Panels) -> Table:
     """Return the answers to rubrics that have none against the agent."""
     rows = tuple(
         (
@@ -387,10 +368,10 @@ def tabulate_answers(found: Panels) -> WordTable:
         for one in found.answers
     )
     head = ("", *_who(found), "answers", "without one")
-    return WordTable("answers", "Other answers", head, rows)
+    return _sheet("answers", "Other answers", head, rows)
 
 
-def tabulate_flags(found: Panels) -> WordTable:
+def tabulate_flags(found: Panels) -> Table:
     """Return what weakens these verdicts."""
     names = name_judges(found)
     rows = tuple(
@@ -400,78 +381,55 @@ def tabulate_flags(found: Panels) -> WordTable:
     more = len(found.flags) - len(rows)
     notes = (f"and {more:,} more",) if more > 0 else ()
     head = ("flag", "judge", "runs", "what", "for example")
-    return WordTable("flags", "What weakens these verdicts", head, rows, notes)
+    return _sheet("flags", "What weakens these verdicts", head, rows, notes)
 
 
-def tabulate_costs(found: Panels) -> WordTable:
+def tabulate_costs(found: Panels) -> Table:
     """Return what each judge took."""
-    rows = tuple(
-        (
-            one.judge,
-            f"{one.calls:,}",
-            _count(one.input_tokens),
-            _count(one.cached_tokens),
-            _count(one.output_tokens),
-            _usd(one.usd, one.unpriced),
-            "-" if one.usd_saved is None else words.format_number("cost_usd", one.usd_saved),
+    rows = []
+    for one in found.costs:
+        tokens = (
+            "-" if count is None else f"{count:,}"
+            for count in (one.input_tokens, one.cached_tokens, one.output_tokens)
         )
-        for one in found.costs
-    )
+        paid, saved = (
+            "" if usd is None else format_number("cost_usd", usd)
+            for usd in (one.usd, one.usd_saved)
+        )
+        paid += f", {one.unpriced:,} without a price" if paid and one.unpriced else ""
+        rows.append((one.judge, f"{one.calls:,}", *tokens, paid or "price unknown", saved or "-"))
     head = ("judge", "calls", "tokens in", "of these cached", "out", "paid", "saved by the cache")
-    return WordTable("costs", "What the judges took", head, rows)
+    return _sheet("costs", "What the judges took", head, rows)
 
 
-def _count(tokens: int | None) -> str:
-    return "-" if tokens is None else f"{tokens:,}"
-
-
-def _usd(usd: float | None, unpriced: int) -> str:
-    if usd is None:
-        return "price unknown"
-    said = words.format_number("cost_usd", usd)
-    return f"{said}, {unpriced:,} without a price" if unpriced else said
-
-
-# The table of shares stands in full below the pictures, not as in a terminal.
-_LAID_OUT = "panel"
 # A name of a judge longer than this does not fit above its column.
 LONGEST = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PanelTableView:
-    """A table with what is said below it."""
-
-    title: str
-    table: Table | None
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PanelsView:
-    """What the template of the profile reads of judges."""
+    """What the template of the profile reads of judges.
+
+    The table of shares stands in full, not beside each other as in a terminal.
+    """
 
     charts: tuple[Chart, ...]
     shares: Table | None
     notes: tuple[str, ...]
-    sheets: tuple[PanelTableView, ...]
+    sheets: tuple[Table, ...]
 
 
 def view_panels(found: Panels, links: Links) -> PanelsView:
     """Return what judges say as pictures and tables."""
-    all_ = tabulate_panels(found)
+    sheets = tabulate_panels(found, links)
+    beside = [sheet for sheet in sheets if sheet.layout == "beside"]
     shares = _shares(found)
-    notes = dict.fromkeys(n for sheet in all_ if sheet.key.startswith(_LAID_OUT)
-                          for n in sheet.notes if "--json" not in n)  # fmt: skip
+    notes = dict.fromkeys(n for sheet in beside for n in sheet.notes if "--json" not in n)
     return PanelsView(
         charts=tuple(_charts(found, shares)) if shares is not None else (),
         shares=shares,
         notes=tuple(notes),
-        sheets=tuple(
-            PanelTableView(title=sheet.title, table=_table(sheet, found, links), notes=sheet.notes)
-            for sheet in all_
-            if not sheet.key.startswith(_LAID_OUT)
-        ),
+        sheets=tuple(sheet for sheet in sheets if sheet.layout != "beside"),
     )
 
 
@@ -502,7 +460,7 @@ def _charts(found: Panels, table: Table) -> Iterator[Chart]:
 
 
 def _cells(group: PanelGroup, names: Mapping[str, str]) -> Iterator[dict[str, object]]:
-    said = _first(group.votes)
+    said = [("any", group.votes[0].any), ("all", group.votes[0].all)] if group.votes else []
     figures = [*said, *((names[seat.judge], seat.failing) for seat in group.seats)]
     for column, (name, figure) in enumerate(figures):
         # Judges stand behind any and all, by name, wherever one of them is missing.
@@ -511,14 +469,10 @@ def _cells(group: PanelGroup, names: Mapping[str, str]) -> Iterator[dict[str, ob
             "group": name,
             "column": place,
             "value": figure.value if isinstance(figure, Estimate) else None,
-            "text": _words(figure),
+            "text": format_with_interval("share", figure, "not judged").replace(" [", "\n["),
             "short": words.format_score(figure.value) if isinstance(figure, Estimate) else "-",
             "judged": figure.n if isinstance(figure, Estimate) else 0,
         }
-
-
-def _first(votes: Sequence[PanelVote]) -> list[tuple[str, Figure]]:
-    return [("any", votes[0].any), ("all", votes[0].all)] if votes else []
 
 
 def _called(found: Panels) -> dict[str, str]:
@@ -527,81 +481,47 @@ def _called(found: Panels) -> dict[str, str]:
     return {name: short[:LONGEST] for name, short in shorten_names(order).items()}
 
 
-def _words(figure: Figure) -> str:
-    if isinstance(figure, Unmeasured):
-        return "not judged"
-    return f"{words.format_share(figure.value)}\n{words.format_interval('share', figure)}"
-
-
 def _shares(found: Panels) -> Table | None:
     """Return every share: a row for each group, aspect and judge, any and all among them."""
-    rows = [row for panel in found.panels for group in panel.groups
-            for row in _rows(panel.title, group)]  # fmt: skip
+    rows = [
+        row for panel in found.panels for group in panel.groups for row in _rows(panel.title, group)
+    ]
     if not rows:
         return None
-    columns = (
-        TableColumn(key="group", label="group"),
-        TableColumn(key="aspect", label="aspect"),
-        TableColumn(key="judge", label="judge"),
-        TableColumn(key="share", label="at fault", number=True),
-        TableColumn(key="interval", label="95 % interval"),
-        TableColumn(key="worst", label="worst case"),
-        TableColumn(key="judged", label="judged", number=True),
-        TableColumn(key="lost", label="no yes or no"),
-    )
-    caption = "Panels: runs at fault among those that a judge answered"
-    return Table(id="panel-table", caption=caption, columns=columns, rows=tuple(rows))
+    return Table(
+        id="panel-table",
+        caption="Panels: runs at fault among those that a judge answered",
+        columns=make_columns(
+            "group", "aspect", "judge", "at fault", "95 % interval", "worst case", "judged",
+            "no yes or no", numbers=("at fault", "judged"),
+        ),
+        rows=tuple(rows),
+    )  # fmt: skip
 
 
 def _rows(aspect: str, group: PanelGroup) -> Iterator[TableRow]:
     for vote in group.votes:
         of = ", ".join(vote.judges)
         lost = f"{vote.incomplete:,} not answered by all" if vote.incomplete else "0"
-        yield _row(group.title, aspect, "any judge", vote.any, lost=lost, note=of)
-        yield _row(group.title, aspect, "all judges", vote.all, lost=lost, note=of)
+        for name, figure in (("any judge", vote.any), ("all judges", vote.all)):
+            yield make_row(group.title, aspect, TableCell(name, note=of), *_cells_of(figure, lost))
     for seat in group.seats:
         lost = format_counts(seat.lost) or "0"
         if seat.not_judged:
             lost += f"; {seat.not_judged:,} not asked about"
-        yield _row(group.title, aspect, seat.judge, seat.failing, lost=lost)
+        yield make_row(group.title, aspect, seat.judge, *_cells_of(seat.failing, lost))
 
 
-def _row(
-    group: str, aspect: str, judge: str, figure: Figure, *, lost: str, note: str = ""
-) -> TableRow:
-    names = (TableCell(text=group), TableCell(text=aspect), TableCell(text=judge, note=note))
-    gone = TableCell(text=lost, tone="quiet")
+def _cells_of(figure: Figure, lost: str) -> tuple[TableCell, ...]:
+    gone = TableCell(lost, tone="quiet")
     if isinstance(figure, Unmeasured):
-        blank = TableCell(text="-", tone="quiet")
-        why = TableCell(text="-", tone="quiet", title=f"{figure.kind}: {figure.reason}")
-        return TableRow(cells=(*names, why, blank, blank, TableCell(text="0", sort=0), gone))
-    worst = words.format_bounds("share", figure).removeprefix("worst case ")
-    return TableRow(
-        cells=(
-            *names,
-            TableCell(text=words.format_share(figure.value), sort=figure.value),
-            TableCell(text=words.format_interval("share", figure), interval=draw_interval(figure)),
-            TableCell(text=worst or "-", tone="quiet"),
-            TableCell(text=f"{figure.n:,}", sort=figure.n),
-            gone,
-        )
+        blank = TableCell("-", tone="quiet")
+        why = TableCell("-", tone="quiet", title=f"{figure.kind}: {figure.reason}")
+        return why, blank, blank, TableCell("0", sort=0), gone
+    return (
+        TableCell(format_share(figure.value), sort=figure.value),
+        TableCell(format_interval("share", figure), interval=draw_interval(figure)),
+        TableCell(format_worst_case("share", figure) or "-", tone="quiet"),
+        TableCell(f"{figure.n:,}", sort=figure.n),
+        gone,
     )
-
-
-def _table(sheet: WordTable, found: Panels, links: Links) -> Table | None:
-    if not sheet.rows:
-        return None
-    hrefs = [links.run(one.id) for one in found.queue] if sheet.key == "queue" else []
-    columns = tuple(
-        TableColumn(key=f"c{at}", label=name or "about") for at, name in enumerate(sheet.head)
-    )
-    rows = tuple(
-        TableRow(
-            cells=tuple(
-                TableCell(text=text, href=hrefs[at] if hrefs and place == 0 else None)
-                for place, text in enumerate(cells)
-            )
-        )
-        for at, cells in enumerate(sheet.rows)
-    )
-    return Table(id=f"judges-{sheet.key}", caption=sheet.title, columns=columns, rows=rows)

@@ -20,11 +20,18 @@ from stepscope.model import SCORES, Case, Exchange, Record, Trajectory
 from stepscope.report import words
 from stepscope.report.curves import make_curve
 from stepscope.report.document import (
+    Document,
     EmptyNotice,
+    Lines,
     Links,
     Page,
     StepAddress,
+    Table,
+    TableCell,
+    TableColumn,
     Tone,
+    make_columns,
+    make_row,
     run_anchor,
     step_anchor,
 )
@@ -66,34 +73,26 @@ COLUMNS = {
     "efficiency.cost_usd": "cost",
 }
 TITLE = "Agents"
-# A name keeps at least so much of the line: enough to tell agents apart.
-LEAST_NAME = 14
 
 
-def describe_agents(found: tuple[AgentAnswers, ...] | Unmeasured, width: int) -> list[str]:
-    """Return the agents of a run, one a line, none where it has fewer than two.
+def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> Table | None:
+    """Return the agents of a run, one a row; None where it has fewer than two.
 
     A column that no agent has a number in is left out.
     """
     if isinstance(found, Unmeasured) or len(found) < 2:
-        return []
-    cells = {name: [_cell(one, name) for one in found] for name in COLUMNS}
-    kept = {name: column for name, column in cells.items() if set(column) != {"-"}}
-    widths = [max(len(COLUMNS[name]), *map(len, column)) + 2 for name, column in kept.items()]
-    names = [visible_line(one.agent) for one in found]
-    room = max(min(max(map(len, names)), width - sum(widths) - 2), LEAST_NAME)
-    out = [TITLE.ljust(room + 2) + _row([COLUMNS[name] for name in kept], widths)]
-    for at, name in enumerate(names):
-        row = [column[at] for column in kept.values()]
-        out.append(f"  {clip(name, room):<{room}}" + _row(row, widths))
-    return [clip(line.rstrip(), width) for line in out]
+        return None
+    cells = {name: [_agent_cell(one, name) for one in found] for name in COLUMNS}
+    kept = {COLUMNS[name]: column for name, column in cells.items() if set(column) != {"-"}}
+    rows = (
+        make_row(TableCell(one.agent, level=1), *(column[at] for column in kept.values()))
+        for at, one in enumerate(found)
+    )
+    columns = TableColumn("agent", least=16, most=80), *make_columns(*kept, numbers=kept)
+    return Table(id="agents", corner=TITLE, columns=columns, rows=tuple(rows))
 
 
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-
-
-def _cell(one: AgentAnswers, name: str) -> str:
+def _agent_cell(one: AgentAnswers, name: str) -> str:
     answer = one.answer(name)
     if isinstance(answer, Unmeasured) or answer.value is None:
         return "-"
@@ -222,10 +221,6 @@ def make_run_page(
         others=tuple(_others(trajectory.id, others, links)),
         home=links.page("run"),
     )
-    return _page(content, curve)
-
-
-def _page(content: RunContent, curve: CurvePanel | None) -> Page:
     return Page(
         name="run",
         title=content.name,
@@ -359,7 +354,7 @@ VERDICTS = {
 }
 
 
-def render_run(
+def describe_run(
     trajectory: Trajectory,
     case: Case | None,
     records: Sequence[Record],
@@ -367,8 +362,8 @@ def render_run(
     curve: Curve | Unmeasured | None = None,
     chosen: range | None = None,
     width: int = 100,
-) -> str:
-    """Return a run as text; without `chosen`, what precedes the first mark is folded.
+) -> list[str]:
+    """Return a run as lines; without `chosen`, what precedes the first mark is folded.
 
     The curve is drawn where no steps are chosen. Of a run of which only scores are known there is
     nothing but the curve.
@@ -403,7 +398,7 @@ def render_run(
     out += describe_axes(found, width)
     out += _verdicts(trajectory, found, records, width)
     out += describe_judges(trajectory, records, width)
-    return "\n".join(out) + "\n"
+    return out
 
 
 def _head(trajectory: Trajectory, width: int) -> list[str]:
@@ -510,15 +505,15 @@ def _lost(found: RuleFindings) -> str:
 NEIGHBOURS = 6
 
 
-def show_run(
+def make_run_document(
     store: Store,
     run: str,
     *,
     around: int | None = None,
     steps: tuple[int, int] | None = None,
     width: int = 100,
-) -> str:
-    """Return one run of the store as text.
+) -> Document:
+    """Return one run of the store, for text of this width.
 
     Args:
         store: where the run and its records are.
@@ -531,22 +526,23 @@ def show_run(
         UsageError: no such run, or no such step.
     """
     trajectory, case, records = read_shown_run(store, run)
-    curve = _curve(store, trajectory, records)
+    curve = make_curve(trajectory, records, noise=store.noise(), weights=store.weights())
     chosen = _chosen(trajectory, around, steps)
-    text = render_run(trajectory, case, records, curve=curve, chosen=chosen, width=width)
+    shown = describe_run(trajectory, case, records, curve=curve, chosen=chosen, width=width)
+    first: list[Lines | Table] = [Lines(tuple(shown))]
     if chosen is None:
-        agents = measure_agents(trajectory, case, store.facts(trajectory.workflow))
-        text += "".join(f"{line}\n" for line in describe_agents(agents, width))
+        agents = tabulate_agents(measure_agents(trajectory, case, store.facts(trajectory.workflow)))
+        first += [] if agents is None else [agents]
     if around is None:
-        return text
-    one = render_step(trajectory, case, records, around, curve=curve, width=width)
-    return f"{text}\n{one}"
+        return [first]
+    one = describe_step(trajectory, case, records, around, curve=curve, width=width)
+    return [first, [Lines(tuple(one))]]
 
 
 def show_run_json(store: Store, run: str) -> str:
     """Return one run with its records and suspects as JSON; ends in a line break."""
     trajectory, case, records = read_shown_run(store, run)
-    curve = _curve(store, trajectory, records)
+    curve = make_curve(trajectory, records, noise=store.noise(), weights=store.weights())
     found = add_curve_suspects(curve, list_suspects(trajectory, case, records))
     document = {
         "run": trajectory,
@@ -560,11 +556,7 @@ def show_run_json(store: Store, run: str) -> str:
     return text.decode() + "\n"
 
 
-def _curve(store: Store, trajectory: Trajectory, records: list[Record]) -> Curve | Unmeasured:
-    return make_curve(trajectory, records, noise=store.noise(), weights=store.weights())
-
-
-def render_step(
+def describe_step(
     trajectory: Trajectory,
     case: Case | None,
     records: list[Record],
@@ -572,7 +564,7 @@ def render_step(
     *,
     curve: Curve | Unmeasured | None = None,
     width: int,
-) -> str:
+) -> list[str]:
     """Return one step whole: every text, call and result in full, made visible.
 
     Raises:
@@ -597,7 +589,7 @@ def render_step(
         *describe_axes_at(sort_findings(records), step, width),
         *verdicts.describe_judges_at(records, step, width),
     ]
-    return "\n".join([*out, *describe_suspects(said, width), *spoken]) + "\n"
+    return [*out, *describe_suspects(said, width), *spoken]
 
 
 def _chosen(

@@ -6,12 +6,11 @@ on its beginning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from stepscope.report import words
 from stepscope.report.document import (
     EmptyNotice,
     Links,
@@ -24,7 +23,7 @@ from stepscope.report.document import (
 from stepscope.report.evidence import weigh_runs
 from stepscope.report.rows import RunTable, combine_conditions, read_table
 from stepscope.report.types import LookFirst
-from stepscope.report.words import AXES, INCORRECT, describe_suspect
+from stepscope.report.words import AXES, INCORRECT, describe_suspect, format_number
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
 
@@ -118,7 +117,7 @@ class RunQuery:
         outcome: "pass", "fail", "unknown"; "" for all.
         agent: an agent; "" for all.
         workflow: a workflow; "" for all.
-        sort: a key of `WORDS` or `NUMBERS`; anything else is the order of `look_first`.
+        sort: a key of `COLUMNS`; anything else is the order of `look_first`.
         descending: whether the order is turned round.
         page: which hundred, from 0.
     """
@@ -132,23 +131,21 @@ class RunQuery:
     page: int = 0
 
 
-# The columns that runs can be ordered by, as words and as numbers.
-WORDS: dict[str, Callable[[RunListRow], str]] = {
-    "run": lambda row: row.name,
-    "agent": lambda row: row.agent,
-    "task": lambda row: row.task,
-    "outcome": lambda row: row.outcome,
-}
-NUMBERS: dict[str, Callable[[RunListRow], float | None]] = {
-    "steps": lambda row: row.steps,
-    "calls": lambda row: row.calls,
-    "reached": lambda row: row.reached,
-    "failed": lambda row: row.failed_calls,
-    "repeats": lambda row: row.repeats,
-    "violations": lambda row: row.violations,
-    "axes": lambda row: None if row.faults is None else len(row.faults),
-    "cost": lambda row: row.cost_usd,
-    "seconds": lambda row: row.seconds,
+# The columns of the table: label, field of a row, and unit of the numbers that it holds.
+COLUMNS: dict[str, tuple[str, str, str]] = {
+    "run": ("run", "name", ""),
+    "outcome": ("outcome", "outcome", ""),
+    "agent": ("agent", "agent", ""),
+    "task": ("task", "task", ""),
+    "steps": ("steps", "steps", "steps"),
+    "calls": ("calls", "calls", "steps"),
+    "reached": ("sub-goals", "reached", "share"),
+    "failed": ("failed calls", "failed_calls", "steps"),
+    "repeats": ("repeats", "repeats", "steps"),
+    "violations": ("rules broken", "violations", "steps"),
+    "axes": ("axes at fault", "faults", ""),
+    "cost": ("cost", "cost_usd", "cost_usd"),
+    "seconds": ("seconds", "seconds", "seconds"),
 }
 
 
@@ -179,14 +176,16 @@ def select_runs(runs: Sequence[RunListRow], query: RunQuery) -> list[RunListRow]
         and query.agent in ("", row.agent)
         and query.workflow in ("", row.workflow)
     ]
-    if query.sort in WORDS:
-        return sorted(chosen, key=WORDS[query.sort], reverse=query.descending)
-    number = NUMBERS.get(query.sort)
-    if number is None:
+    if query.sort not in COLUMNS:
         return chosen
-    known = [(value, row) for row in chosen if (value := number(row)) is not None]
+    field = COLUMNS[query.sort][1]
+    values = [getattr(row, field) for row in chosen]
+    if query.sort == "axes":
+        values = [None if faults is None else len(faults) for faults in values]
+    known = [(value, row) for value, row in zip(values, chosen, strict=True) if value is not None]
     known.sort(key=lambda pair: pair[0], reverse=query.descending)
-    return [row for _, row in known] + [row for row in chosen if number(row) is None]
+    absent = [row for value, row in zip(values, chosen, strict=True) if value is None]
+    return [row for _, row in known] + absent
 
 
 def _rows(table: RunTable) -> Iterator[RunListRow]:
@@ -250,11 +249,8 @@ def make_run_list(runs: Sequence[RunListRow], query: RunQuery, links: Links) -> 
     shown = chosen[first : first + PAGE_SIZE] if server else chosen
     here = first // PAGE_SIZE
     more = server and first + PAGE_SIZE < len(chosen)
-    counted = (
-        f"{len(chosen):,} of {len(runs):,} runs"
-        if len(chosen) < len(runs)
-        else f"{len(runs):,} runs"
-    )
+    counted = f"{len(chosen):,} of " if len(chosen) < len(runs) else ""
+    counted += f"{len(runs):,} runs"
     return RunList(
         table=tabulate_runs(shown, runs, links, query),
         query=query,
@@ -280,12 +276,22 @@ def tabulate_runs(
     return Table(
         id="runs",
         caption="Runs",
-        columns=tuple(_column(name, links, asked) for name in kept),
+        columns=tuple(
+            TableColumn(
+                COLUMNS[name][0],
+                number=bool(COLUMNS[name][2]),
+                href=_address(links, asked, sort=name, descending=_turned(name, asked)),
+                order=""
+                if asked.sort != name
+                else "descending"
+                if asked.descending
+                else "ascending",
+            )
+            for name in kept
+        ),
         rows=tuple(
             TableRow(
-                cells=tuple(
-                    _cell(name, row, links) or TableCell(text="-", tone="quiet") for name in kept
-                ),
+                tuple(_cell(name, row, links) or TableCell("-", tone="quiet") for name in kept),
                 match=row.name,
                 facets={"outcome": row.outcome, "agent": row.agent, "workflow": row.workflow},
             )
@@ -298,34 +304,9 @@ def tabulate_runs(
     )
 
 
-# Key, label, whether it holds numbers.
-COLUMNS: dict[str, tuple[str, bool]] = {
-    "run": ("run", False),
-    "outcome": ("outcome", False),
-    "agent": ("agent", False),
-    "task": ("task", False),
-    "steps": ("steps", True),
-    "calls": ("calls", True),
-    "reached": ("sub-goals", True),
-    "failed": ("failed calls", True),
-    "repeats": ("repeats", True),
-    "violations": ("rules broken", True),
-    "axes": ("axes at fault", False),
-    "cost": ("cost", True),
-    "seconds": ("seconds", True),
-}
-
-
-def _column(name: str, links: Links, query: RunQuery) -> TableColumn:
-    label, number = COLUMNS[name]
-    here = query.sort == name
-    return TableColumn(
-        key=name,
-        label=label,
-        number=number,
-        href=_address(links, query, sort=name, descending=not query.descending if here else number),
-        order="" if not here else "descending" if query.descending else "ascending",
-    )
+def _turned(name: str, query: RunQuery) -> bool:
+    """Whether a click on a heading orders from the greatest: of numbers the first one does."""
+    return not query.descending if query.sort == name else bool(COLUMNS[name][2])
 
 
 def _address(
@@ -350,44 +331,18 @@ def _address(
 
 def _cell(name: str, row: RunListRow, links: Links) -> TableCell | None:
     """Return one cell; None where there is nothing to say."""
-    match name:
-        case "run":
-            return TableCell(text=row.name, href=links.run(row.id))
-        case "outcome":
-            return TableCell(text=row.outcome, tone=TONES.get(row.outcome, "quiet"))
-        case "agent" | "task":
-            text: str = getattr(row, name)
-            return TableCell(text=text) if text else None
-        case "axes":
-            return (
-                None
-                if row.faults is None
-                else TableCell(text=", ".join(row.faults), sort=len(row.faults))
-            )
-        case "steps" | "calls":
-            count: int = getattr(row, name)
-            return TableCell(text=f"{count:,}", sort=count)
-        case _:
-            return _number(name, row)
-
-
-_NUMBERS = {
-    "reached": ("reached", "share"),
-    "failed": ("failed_calls", "steps"),
-    "repeats": ("repeats", "steps"),
-    "violations": ("violations", "steps"),
-    "cost": ("cost_usd", "cost_usd"),
-    "seconds": ("seconds", "seconds"),
-}
-
-
-def _number(name: str, row: RunListRow) -> TableCell | None:
-    field, unit = _NUMBERS[name]
-    value: float | None = getattr(row, field)
-    if value is None:
+    _, field, unit = COLUMNS[name]
+    value = getattr(row, field)
+    if value is None or value == "":
         return None
-    quiet: Tone = "quiet" if value == 0 else ""
-    return TableCell(text=words.format_number(unit, value), sort=value, tone=quiet)
+    if name == "axes":
+        return TableCell(", ".join(value), sort=len(value))
+    if not unit:
+        href = links.run(row.id) if name == "run" else None
+        return TableCell(
+            value, href=href, tone=TONES.get(value, "quiet") if name == "outcome" else ""
+        )
+    return TableCell(format_number(unit, value), sort=value, tone="" if value else "quiet")
 
 
 def _values(found: Iterable[str]) -> tuple[str, ...]:

@@ -228,7 +228,9 @@ def _view(
         labels=tuple(said.labels.get(index, ())),
         marked=marked,
         folded=_uneventful(step) and category not in GRAVE,
-        summary=_summary(step),
+        summary=cut_words(visible_line(quote_result(step.results[0])), LINE)
+        if step.results
+        else cut_words(visible_line(step.text), LINE),
         raw=raw if len(raw) <= RAW else "",
         raw_href=raw_href,
     )
@@ -245,12 +247,6 @@ def _who(step: Step) -> str:
     """Return who acts; of a tool's answer also whether it is one."""
     said = dict.fromkeys(result.status for result in step.results)
     return " ".join([WHO[step.actor], *(status for status in said if status != "unknown")])
-
-
-def _summary(step: Step) -> str:
-    if step.results:
-        return cut_words(visible_line(quote_result(step.results[0])), LINE)
-    return cut_words(visible_line(step.text), LINE)
 
 
 def _scores(data: RunData) -> dict[int, str]:

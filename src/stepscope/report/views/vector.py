@@ -6,20 +6,28 @@ from collections.abc import Iterable, Sequence
 
 from stepscope.model.records import Figure
 from stepscope.report import words
-from stepscope.report.document import Chart, DrawnInterval, Table, TableCell, TableColumn, TableRow
+from stepscope.report.document import (
+    Chart,
+    DrawnInterval,
+    Table,
+    TableCell,
+    TableColumn,
+    make_columns,
+    make_row,
+)
 from stepscope.report.types import Profile
-from stepscope.report.words import AXES, LABELS
+from stepscope.report.words import AXES, LABELS, format_with_interval
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 
 # Groups that a chart tells apart by colour and form.
 MOST_GROUPS = 7
 VECTOR = (
-    TableColumn(key="figure", label="figure"),
-    TableColumn(key="value", label="value", number=True),
-    TableColumn(key="interval", label="95 % interval"),
-    TableColumn(key="n", label="n", number=True),
-    TableColumn(key="unmeasured", label="unmeasured"),
+    TableColumn("figure", least=22),
+    TableColumn("value", number=True, least=9, gap=0),
+    TableColumn("95 % interval", least=15),
+    TableColumn("n", number=True, least=10, gap=0),
+    TableColumn("unmeasured", overflow="wrap"),
 )
 
 
@@ -40,7 +48,7 @@ def draw_interval(figure: Figure) -> DrawnInterval | None:
 def make_figure_cell(key: str, figure: Figure) -> TableCell:
     """Return one figure as a cell: value and interval; pointed at, its n, or why there is none."""
     if isinstance(figure, Unmeasured):
-        return TableCell(text="-", title=f"{figure.kind}: {figure.reason}", tone="quiet")
+        return TableCell("-", title=f"{figure.kind}: {figure.reason}", tone="quiet")
     return TableCell(
         text=words.format_number(key, figure.value),
         sort=figure.value,
@@ -52,52 +60,38 @@ def make_figure_cell(key: str, figure: Figure) -> TableCell:
 
 def tabulate_vector(profile: Profile, anchor: str) -> Table:
     """Return the vector of one group, a row a figure."""
-    return Table(
-        id=anchor,
-        caption=f"The vector of {name_profile(profile)}",
-        columns=VECTOR,
-        rows=tuple(_vector_rows(profile)),
-    )
-
-
-def _vector_rows(profile: Profile) -> Iterable[TableRow]:
     by_label = {words.name_figure(key).strip(): figure for key, figure in profile.figures.items()}
+    rows = []
     for line in words.list_figures(profile):
-        figure = by_label.get(line.label.strip())
+        label = line.label.strip()
+        figure = by_label.get(label)
         drawn = None if figure is None else draw_interval(figure)
         value = figure.value if isinstance(figure, Estimate) else None
-        yield TableRow(
-            cells=(
-                TableCell(text=line.label.strip()),
-                TableCell(text=line.value, sort=value, tone="quiet" if line.value == "-" else ""),
-                TableCell(
-                    text=line.interval, interval=drawn, tone="quiet" if drawn is None else ""
-                ),
-                TableCell(text=line.n),
-                TableCell(text=line.unmeasured, tone="quiet"),
+        rows.append(
+            make_row(
+                TableCell(label, level=int(line.label.startswith("  "))),
+                TableCell(line.value, sort=value, tone="quiet" if line.value == "-" else ""),
+                TableCell(line.interval, interval=drawn, tone="quiet" if drawn is None else ""),
+                line.n,
+                TableCell(line.unmeasured, tone="quiet"),
             )
         )
+    caption = f"The vector of {name_profile(profile)}"
+    return Table(id=anchor, caption=caption, columns=VECTOR, rows=tuple(rows), own=True)
 
 
-def tabulate_groups(
-    profiles: Sequence[Profile], keys: Sequence[str], anchor: str, caption: str
-) -> Table:
+def tabulate_groups(profiles: Sequence[Profile], keys: Sequence[str]) -> Table:
     """Return groups down and figures across, each with its interval."""
+    labels = [name_column(key) for key in keys]
     return Table(
-        id=anchor,
-        caption=caption,
-        columns=(
-            TableColumn(key="group", label="group"),
-            TableColumn(key="runs", label="runs", number=True),
-            *(TableColumn(key=key, label=name_column(key), number=True) for key in keys),
-        ),
+        id="groups",
+        caption="Outcome and path, by group",
+        columns=make_columns("group", "runs", *labels, numbers=("runs", *labels)),
         rows=tuple(
-            TableRow(
-                cells=(
-                    TableCell(text=name_profile(profile)),
-                    TableCell(text=f"{profile.n_runs:,}", sort=profile.n_runs),
-                    *(make_figure_cell(key, profile.figures[key]) for key in keys),
-                )
+            make_row(
+                name_profile(profile),
+                TableCell(f"{profile.n_runs:,}", sort=profile.n_runs),
+                *(make_figure_cell(key, profile.figures[key]) for key in keys),
             )
             for profile in profiles
         ),
@@ -141,10 +135,7 @@ def make_interval_rows(
                     "value": figure.value,
                     "low": figure.low,
                     "high": figure.high,
-                    "text": (
-                        f"{words.format_number(key, figure.value)} "
-                        f"{words.format_interval(key, figure)}"
-                    ),
+                    "text": format_with_interval(key, figure),
                     "order": order,
                 })  # fmt: skip
     return tuple(rows)

@@ -77,7 +77,9 @@ def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
         elif answer.step is not None:
             label = answer.label or ""
             steps.setdefault(one.asked.measure, {}).setdefault(label, []).append(one)
-        elif answer.label is not None and (_grave(answer.label) or one.turns):
+        elif answer.label is not None and (
+            (answer.label not in ("correct", "uncertain", "not_applicable")) or one.turns
+        ):
             yield f"{name} {_verdict(answer)}{_marks(one.turns)}{_why(answer)}"
         elif answer.label is not None:
             rest.setdefault(answer.label, []).append(name)
@@ -85,11 +87,6 @@ def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
         yield f"{name_rubric(measure)}: {_labelled(measure, labels)}"
     if rest:
         yield " · ".join(f"{label}: {', '.join(names)}" for label, names in sorted(rest.items()))
-
-
-def _grave(label: str) -> bool:
-    """Whether a label has something to say: any but the answers that find nothing amiss."""
-    return label not in ("correct", "uncertain", "not_applicable")
 
 
 def _verdict(answer: Verdict) -> str:
