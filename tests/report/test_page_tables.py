@@ -124,8 +124,8 @@ def test_the_script_of_the_pages_makes_no_html_and_fetches_nothing(word: str) ->
     assert word not in (REPORT / "render" / "static" / "app.js").read_text("utf-8")
 
 
-@pytest.mark.parametrize("path", sorted(p.name for p in (REPORT / "templates").glob("*.html")))
+@pytest.mark.parametrize("path", sorted(p.name for p in (REPORT / "render" / "templates").glob("*.html")))
 def test_no_template_marks_text_as_safe_or_styles_in_place(path: str) -> None:
-    text = (REPORT / "templates" / path).read_text("utf-8")
+    text = (REPORT / "render" / "templates" / path).read_text("utf-8")
     assert not re.search(r"\|\s*safe|autoescape\s+false|<[^>]*\sstyle=|<[^>]*\son[a-z]+=", text)
     assert "http" not in text.replace("http-equiv", "")
