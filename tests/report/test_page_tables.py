@@ -13,7 +13,7 @@ from stepscope.report.render import charts
 from stepscope.report.views.overview import plot_outcome_path
 from stepscope.report.views.runs import RunListRow, RunQuery, make_run_list, select_runs
 
-REPORT = Path(str(files("stepscope.report")))
+RENDER = Path(str(files("stepscope.report.render")))
 
 
 def row(name: str, **fields: object) -> RunListRow:
@@ -121,11 +121,11 @@ FORBIDDEN = (
 
 @pytest.mark.parametrize("word", FORBIDDEN)
 def test_the_script_of_the_pages_makes_no_html_and_fetches_nothing(word: str) -> None:
-    assert word not in (REPORT / "render" / "static" / "app.js").read_text("utf-8")
+    assert word not in (RENDER / "static" / "app.js").read_text("utf-8")
 
 
-@pytest.mark.parametrize("path", sorted(p.name for p in (REPORT / "render" / "templates").glob("*.html")))
+@pytest.mark.parametrize("path", sorted(p.name for p in (RENDER / "templates").glob("*.html")))
 def test_no_template_marks_text_as_safe_or_styles_in_place(path: str) -> None:
-    text = (REPORT / "render" / "templates" / path).read_text("utf-8")
+    text = (RENDER / "templates" / path).read_text("utf-8")
     assert not re.search(r"\|\s*safe|autoescape\s+false|<[^>]*\sstyle=|<[^>]*\son[a-z]+=", text)
     assert "http" not in text.replace("http-equiv", "")
