@@ -12,7 +12,6 @@ Source: mlflow 3.17.2, `store/tracking/rest_store.py`, `server/handlers.py`, `se
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 from urllib.parse import quote
 
 from stepscope.backends.client import Client, Rejected, TooLarge
@@ -46,13 +45,6 @@ _NEWEST, _OPEN = "newest_ms", "in_progress"
 _OPEN_MOST = 10_000
 
 
-class _PullState(NamedTuple):
-    """What the mark is made of: when traces began, and which were not at their end."""
-
-    began_ms: list[int]
-    unfinished: list[str]
-
-
 def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
     """Yield the runs of the traces that are asked for.
 
@@ -65,23 +57,24 @@ def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
     first = newest - _LOOK_BACK_MS if isinstance(newest, int) else None
     if asked.since_ns is not None:
         first = -(-asked.since_ns // 1_000_000)
-    seen = _PullState([newest] if isinstance(newest, int) else [], [])
+    began_ms = [newest] if isinstance(newest, int) else []
+    unfinished: list[str] = []
     listed = set[str]()
     for info in _listed(_experiment(asked), first, asked):
         listed.add(str(info.get("trace_id")))
-        yield from _run(info, seen, asked)
+        yield from _run(info, began_ms, unfinished, asked)
     for trace_id in mark.get(_OPEN) or ():
         if (
             trace_id not in listed
             and (again := read_trace_info(asked.client, str(trace_id))) is not None
         ):
-            yield from _run(again, seen, asked)
-    dropped = len(seen.unfinished) - _OPEN_MOST
+            yield from _run(again, began_ms, unfinished, asked)
+    dropped = len(unfinished) - _OPEN_MOST
     if dropped > 0:
         asked.told.withheld["traces in progress that `last` will not look at again"] += dropped
     asked.told.mark = {
-        _NEWEST: max(seen.began_ms, default=None),
-        _OPEN: seen.unfinished[-_OPEN_MOST:],
+        _NEWEST: max(began_ms, default=None),
+        _OPEN: unfinished[-_OPEN_MOST:],
     }
 
 
@@ -151,14 +144,16 @@ def read_trace_info(client: Client, trace_id: str) -> dict[str, Json] | None:
     return info if isinstance(info, dict) else None
 
 
-def _run(info: dict[str, Json], seen: _PullState, asked: PullQuery) -> Iterator[PulledItem]:
+def _run(
+    info: dict[str, Json], began_ms: list[int], unfinished: list[str], asked: PullQuery
+) -> Iterator[PulledItem]:
     """Yield the run of one trace, and note what the mark needs of it."""
     trace_id = str(info.get("trace_id"))
     began = parse_time(info.get("request_time"))
     if began is not None:
-        seen.began_ms.append(began.ns // 1_000_000)
+        began_ms.append(began.ns // 1_000_000)
     if info.get("state") == "IN_PROGRESS":
-        seen.unfinished.append(trace_id)
+        unfinished.append(trace_id)
     try:
         data = _spans(trace_id, asked)
     except TooLarge as e:

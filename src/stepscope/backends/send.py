@@ -23,7 +23,7 @@ from stepscope.api.exporting import read_scored_runs
 from stepscope.api.notebook import Notebook
 from stepscope.backends.client import BackendName, Client, parse_target, read_access
 from stepscope.backends.pull import source_uri
-from stepscope.backends.types import Evaluation, list_evaluations, locate_run, separate_trace
+from stepscope.backends.types import Evaluation, list_evaluations, separate_trace
 from stepscope.errors import UsageError
 from stepscope.formats.otlp import write
 from stepscope.model import Record, Trajectory
@@ -193,7 +193,7 @@ def send(
         if what != "runs":
             fresh = counts.runs > 0
             for run, records in _read_chosen(notebook, runs):
-                found = list_evaluations(records, locate_run(run, chosen.backend))
+                found = list_evaluations(run, records, chosen.backend)
                 counts.unmeasured += len(records) - len(found)
                 _send_verdicts(run, found, sender, ledger, counts, fresh=fresh, again=again)
                 done += 1

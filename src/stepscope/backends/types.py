@@ -118,18 +118,6 @@ Annotator = Literal["CODE", "HUMAN", "LLM"]
 _ANNOTATORS: dict[str, Annotator] = {"rules": "CODE", "human": "HUMAN"}
 
 
-class TraceAddress(NamedTuple):
-    """Where a run is in a backend: its trace, the trace's root, and the span of each step.
-
-    `at_ns` is when the run ended, or began; None where nothing is known of it.
-    """
-
-    trace: str
-    root: str
-    steps: list[str]
-    at_ns: int | None
-
-
 class Evaluation(NamedTuple):
     """One verdict for one place."""
 
@@ -146,32 +134,6 @@ class Evaluation(NamedTuple):
     about: dict[str, Json]  # provenance, for people and for us
 
 
-def locate_run(run: Trajectory, backend: BackendName) -> TraceAddress:
-    """Return where a run is: under the ids of its recorder, or those that it is written under."""
-    if run.source.format == backend and run.spans:
-        return _locate_native(run, backend)
-    made = restore_spans(run) if run.spans else synthesise_spans(run, {}, None)
-    spans, homes, root = made
-    return TraceAddress(spans[root].trace_id, spans[root].span_id, homes, _run_time(run))
-
-
-def _locate_native(run: Trajectory, backend: BackendName) -> TraceAddress:
-    """Return where a run is that was read from this very backend."""
-    ids = {span.id for span in run.spans}
-    root = next((span.id for span in run.spans if span.parent not in ids), run.spans[0].id)
-    trace = run.source.run_id or root
-    told = (run.extra or {}).get("trace")
-    if backend == "mlflow" and isinstance(told, dict):
-        trace = str(told.get("trace_id") or told.get("request_id") or trace)
-    steps = [step.span if step.span in ids else root for step in run.steps]
-    return TraceAddress(trace, root, steps, _run_time(run))
-
-
-def _run_time(run: Trajectory) -> int | None:
-    last = run.end or run.start
-    return None if last is None else last.ns
-
-
 def separate_trace(run: Trajectory, given: set[str]) -> Trajectory:
     """Return a run under a trace of its own where another run was read from the same one."""
     wanted = make_id(run.source.run_id or run.id, TRACE_DIGITS)
@@ -182,41 +144,59 @@ def separate_trace(run: Trajectory, given: set[str]) -> Trajectory:
     return run
 
 
-def list_evaluations(records: Iterable[Record], place: TraceAddress) -> list[Evaluation]:
-    """Return the verdicts among records, each at its place; what is unmeasured has no place."""
-    return [
-        _evaluation(record, record.answer, place)
-        for record in records
-        if isinstance(record.answer, Verdict)
-    ]
+def list_evaluations(
+    run: Trajectory, records: Iterable[Record], backend: BackendName
+) -> list[Evaluation]:
+    """Return the verdicts among the records of a run; what is unmeasured has no place.
 
-
-def _evaluation(record: Record, answer: Verdict, place: TraceAddress) -> Evaluation:
-    step = answer.step
-    known = step is not None and 0 <= step < len(place.steps)
-    question = (answer.measure, step, record.judge, record.repeat)
-    about: dict[str, Json] = {
-        "stepscope": answer.measure,
-        "version": record.version,
-        "step": step,
-        "cites": list(answer.cites) or None,
-        "confidence": answer.confidence,
-        "judge": record.judge or None,
-        "rubric": record.rubric or None,
-    }
-    return Evaluation(
-        key=make_id(msgspec.json.encode(question).decode(), SPAN_DIGITS),
-        name=answer.measure,
-        trace=place.trace,
-        span=place.steps[step] if step is not None and known else None,
-        root=place.root,
-        value=answer.value,
-        label=answer.label,
-        reason=answer.reason,
-        annotator=_ANNOTATORS.get(record.family, "LLM"),
-        at_ns=place.at_ns,
-        about={key: value for key, value in about.items() if value is not None},
-    )
+    A run that was read from this very backend is there under its own ids; any other under those of
+    its recorder, or those that it is written under.
+    """
+    if run.source.format == backend and run.spans:
+        ids = {span.id for span in run.spans}
+        root = next((span.id for span in run.spans if span.parent not in ids), run.spans[0].id)
+        trace = run.source.run_id or root
+        told = (run.extra or {}).get("trace")
+        if backend == "mlflow" and isinstance(told, dict):
+            trace = str(told.get("trace_id") or told.get("request_id") or trace)
+        homes = [step.span if step.span in ids else root for step in run.steps]
+    else:
+        made = restore_spans(run) if run.spans else synthesise_spans(run, {}, None)
+        top, homes = made.spans[made.root], made.homes
+        trace, root = top.trace_id, top.span_id
+    last = run.end or run.start
+    found: list[Evaluation] = []
+    for record in records:
+        answer = record.answer
+        if not isinstance(answer, Verdict):
+            continue
+        step = answer.step
+        question = (answer.measure, step, record.judge, record.repeat)
+        about: dict[str, Json] = {
+            "stepscope": answer.measure,
+            "version": record.version,
+            "step": step,
+            "cites": list(answer.cites) or None,
+            "confidence": answer.confidence,
+            "judge": record.judge or None,
+            "rubric": record.rubric or None,
+        }
+        found.append(
+            Evaluation(
+                key=make_id(msgspec.json.encode(question).decode(), SPAN_DIGITS),
+                name=answer.measure,
+                trace=trace,
+                span=homes[step] if step is not None and 0 <= step < len(homes) else None,
+                root=root,
+                value=answer.value,
+                label=answer.label,
+                reason=answer.reason,
+                annotator=_ANNOTATORS.get(record.family, "LLM"),
+                at_ns=None if last is None else last.ns,
+                about={key: value for key, value in about.items() if value is not None},
+            )
+        )
+    return found
 
 
 def iso_time(ns: int) -> str:

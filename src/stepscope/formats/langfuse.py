@@ -18,7 +18,7 @@ real exports of ten frameworks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -54,13 +54,6 @@ _SPELLINGS = {
 _EMPTY: tuple[Json, ...] = (None, "", "{}", "[]", {}, [])
 
 
-class LangfuseEntry(NamedTuple):
-    """One record and what it is; its keys are in the API's spelling."""
-
-    kind: Kind
-    record: Record
-
-
 def is_langfuse(value: Json) -> bool:
     """Say whether a value looks like anything of Langfuse, by its keys."""
     if not isinstance(value, dict):
@@ -84,7 +77,7 @@ def _is_trace(value: Record) -> bool:
     )
 
 
-def iter_entries(value: Json) -> Iterator[LangfuseEntry]:
+def iter_entries(value: Json) -> Iterator[tuple[Kind, Record]]:
     """Yield the records of one value: of a trace, first itself, then what it holds.
 
     Raises:
@@ -116,7 +109,7 @@ def iter_entries(value: Json) -> Iterator[LangfuseEntry]:
     if kind == "trace":
         yield from _trace(record)
     else:
-        yield LangfuseEntry(kind, record)
+        yield kind, record
 
 
 def _more(inner: Record, beside: Record) -> Record:
@@ -129,7 +122,7 @@ def _more(inner: Record, beside: Record) -> Record:
     return found
 
 
-def _trace(record: Record) -> Iterator[LangfuseEntry]:
+def _trace(record: Record) -> Iterator[tuple[Kind, Record]]:
     listed = {key: record.get(key) for key in ("observations", "scores")}
     about = {key: held for key, held in record.items() if key not in listed}
     for key, held in listed.items():
@@ -139,13 +132,13 @@ def _trace(record: Record) -> Iterator[LangfuseEntry]:
             about[key] = named  # ids, as a list of traces gives them, or no list at all
     if text_at(about, "id") is None:
         raise TraceError(f"a trace needs an id; found the keys {sorted(record)[:6]}")
-    yield LangfuseEntry("trace", about)
+    yield "trace", about
     kinds: dict[str, Kind] = {"observations": "observation", "scores": "score"}
     for key, kind in kinds.items():
         held = listed[key]
         for entry in held if isinstance(held, list) else ():
             if isinstance(entry, dict):
-                yield LangfuseEntry(kind, {"traceId": about["id"], **respell_keys(entry)})
+                yield kind, {"traceId": about["id"], **respell_keys(entry)}
             elif not isinstance(entry, str):
                 raise TraceError(f"a trace's `{key}` needs objects; found {str(entry)[:60]!r}")
 
@@ -417,8 +410,8 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             continue
         gathered.repairs.extend(record.repairs)
         try:
-            for entry in iter_entries(record.value):
-                if (aside := gathered.add(entry, record.offset)) is not None:
+            for kind, entry in iter_entries(record.value):
+                if (aside := gathered.add(kind, entry, record.offset)) is not None:
                     yield aside
         except TraceError as e:
             yield quarantine_record(record, e)
@@ -432,8 +425,8 @@ def read_langfuse_runs(
     gathered = LangfuseRecords(source, limits)
     for value in values:
         try:
-            for entry in iter_entries(value):
-                if (aside := gathered.add(entry, 0)) is not None:
+            for kind, entry in iter_entries(value):
+                if (aside := gathered.add(kind, entry, 0)) is not None:
                     yield aside
         except TraceError as e:
             yield quarantine_value(source, value, e)
@@ -454,26 +447,25 @@ class LangfuseRecords:
         self._faults: dict[str, list[Warn]] = {}
         self._offset: dict[str, int] = {}
 
-    def add(self, entry: LangfuseEntry, offset: int) -> Quarantined | None:
+    def add(self, kind: Kind, record: Record, offset: int) -> Quarantined | None:
         """Take a record in; one that has no ids comes back, to be set aside."""
-        record = entry.record
-        if entry.kind == "score":
+        if kind == "score":
             own = text_at(record, "id") or ""
             at = self._known.setdefault(own, len(self._scores)) if own else len(self._scores)
             if at < len(self._scores):
                 record = merge_records(self._scores[at][0], record)[0]
             self._scores[at : at + 1] = [(record, offset)]
             return None
-        trace = text_at(record, "id" if entry.kind == "trace" else "traceId")
+        trace = text_at(record, "id" if kind == "trace" else "traceId")
         name = text_at(record, "id")
         if not trace or not name:
-            reason = f"{entry.kind} without ids of its trace and itself"
+            reason = f"{kind} without ids of its trace and itself"
             return self._aside(reason, record, offset)
         self._offset.setdefault(trace, offset)
-        members = self._traces if entry.kind == "trace" else self._seen.setdefault(trace, {})
+        members = self._traces if kind == "trace" else self._seen.setdefault(trace, {})
         if name in members:
             record, differ = merge_records(members[name], record)
-            if differ and entry.kind == "observation":
+            if differ and kind == "observation":
                 reason = f"observation {name!r} comes twice; where they differ, the later one holds"
                 self._faults.setdefault(trace, []).append(Warn("duplicate_span_id", reason))
         members[name] = record

@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -227,14 +227,6 @@ _RENAMED = {"run_id": "id", "custom_metadata": "metadata"}
 _GATHERED = ("token_usage", "costs")
 
 
-class RunFault(NamedTuple):
-    """Something odd about a run: a code for counting, and the reason."""
-
-    run_id: str
-    code: str
-    reason: str
-
-
 class LangSmithRuns:
     """Collects what a file tells of runs."""
 
@@ -289,7 +281,7 @@ class LangSmithRuns:
                 lost[key] = old
             before[key] = new
 
-    def traces(self) -> Iterator[tuple[list[RawSpan], list[RunFault]]]:
+    def traces(self) -> Iterator[tuple[list[RawSpan], list[tuple[str, Warn]]]]:
         """Yield the spans of every trace, in the order of their first runs, and their faults."""
         members: dict[str, list[str]] = {}
         for run_id, trace in _traces(self._told).items():
@@ -306,22 +298,22 @@ class LangSmithRuns:
         told = self._told[run_id]
         return find_start_ns(run_id, told) or 0, text_at(told, "dotted_order") or ""
 
-    def _faults(self, ids: list[str]) -> Iterator[RunFault]:
+    def _faults(self, ids: list[str]) -> Iterator[tuple[str, Warn]]:
         if len(ids) > 1 and all(
             find_start_ns(run_id, self._told[run_id]) is None for run_id in ids
         ):
             reason = "no run says when it began: steps stand in the order of kinds, not of time"
-            yield RunFault(ids[0], "runs_without_times", reason)
+            yield ids[0], Warn("runs_without_times", reason)
         for run_id in ids:
             if run_id in self._again:
                 reason = f"run {run_id!r} is listed {self._again[run_id] + 1} times"
-                yield RunFault(run_id, "duplicate_run_id", f"{reason}; what is said last counts")
+                yield run_id, Warn("duplicate_run_id", f"{reason}; what is said last counts")
             record = self._told[run_id]
             status = (text_at(record, "status") or "").lower()
             told = "start_time" not in record or "end_time" in record or "error" in record
             if status == "pending" or not (status or told):
                 reason = f"run {run_id!r} has no end: it was still pending"
-                yield RunFault(run_id, "run_without_end", reason)
+                yield run_id, Warn("run_without_end", reason)
 
 
 def is_langsmith_run(record: Json) -> bool:
@@ -392,7 +384,7 @@ _UNNAMED = "LangGraph"
 
 def split_subagents(
     spans: list[RawSpan],
-    faults: list[RunFault],
+    faults: list[tuple[str, Warn]],
     read_group: Callable[..., Iterator[Trajectory]],
     *,
     extra: Mapping[str, Json] | None,
@@ -436,9 +428,9 @@ def split_subagents(
         # What a model was given stands before what it said.
         last = {step.span: step.index for step in run.steps}
         warnings = [
-            Warn(fault.code, fault.reason, last.get(fault.run_id))
-            for fault in faults
-            if fault.run_id in here
+            msgspec.structs.replace(warn, step=last.get(run_id))
+            for run_id, warn in faults
+            if run_id in here
         ]
         yield msgspec.structs.replace(
             run, children=tuple(children), warnings=(*run.warnings, *warnings)

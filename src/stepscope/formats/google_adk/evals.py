@@ -18,7 +18,6 @@ from stepscope.errors import TraceError
 from stepscope.formats.chat.response_items import number_steps
 from stepscope.formats.fields import parse_time, rest, text_at
 from stepscope.formats.google_adk.events import (
-    AdkContent,
     read_adk_content,
     read_adk_parts,
     read_declarations,
@@ -27,6 +26,7 @@ from stepscope.formats.google_adk.events import (
     read_function_response,
     to_snake_keys,
 )
+from stepscope.formats.spans.messages import Content
 from stepscope.model import Case, Json, Outcome, ReferenceCall, Step, ToolDef, ToolResult
 
 _CASE = frozenset({"eval_id", "conversation", "session_input"})
@@ -105,7 +105,7 @@ def _turn(about: dict[str, Json], *, timed: bool) -> list[Step]:
     return steps
 
 
-def _content(held: AdkContent) -> dict[str, Json] | None:
+def _content(held: Content) -> dict[str, Json] | None:
     return None if held.extra is None else {"content": held.extra}
 
 

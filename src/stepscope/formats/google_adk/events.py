@@ -11,14 +11,13 @@ keep what the model was asked and answered in `event_logs`); google-genai 2.34.0
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import data_part, parse_time, rest, text_at, tool_defs
 from stepscope.formats.spans.attributes import find_count
-from stepscope.formats.spans.messages import read_result_parts
+from stepscope.formats.spans.messages import Content, read_result_parts
 from stepscope.formats.tool_status import ToolStatus, infer_object_status, infer_text_status
 from stepscope.model import (
     Actor,
@@ -51,15 +50,6 @@ _ONE_OF = (
 _URL_SAFE = str.maketrans("-_", "+/")
 
 
-class AdkContent(NamedTuple):
-    """What a content holds, sorted by what it is; `extra` is what it says beside its parts."""
-
-    parts: tuple[Part, ...] = ()
-    calls: tuple[ToolCall, ...] = ()
-    results: tuple[ToolResult, ...] = ()
-    extra: dict[str, Json] | None = None
-
-
 def to_snake_keys(record: dict[str, Json]) -> dict[str, Json]:
     """Return a record with its own keys in snake case, nulls left out; values are as they were.
 
@@ -74,14 +64,14 @@ def to_snake_keys(record: dict[str, Json]) -> dict[str, Json]:
     return found
 
 
-def read_adk_content(content: Json, where: str) -> AdkContent:
+def read_adk_content(content: Json, where: str) -> Content:
     """Return a content's parts, calls and results; `where` is named in errors.
 
     Raises:
         TraceError: it is no object with a list of objects under `parts`.
     """
     if content is None:
-        return AdkContent()
+        return Content()
     listed = content.get("parts") if isinstance(content, dict) else content
     if listed is None and isinstance(content, dict):
         listed = []
@@ -91,7 +81,7 @@ def read_adk_content(content: Json, where: str) -> AdkContent:
     return read_adk_parts(listed, where)._replace(extra=beside)
 
 
-def read_adk_parts(listed: list[Json], where: str) -> AdkContent:
+def read_adk_parts(listed: list[Json], where: str) -> Content:
     """Return a list of parts, sorted.
 
     Raises:
@@ -110,7 +100,7 @@ def read_adk_parts(listed: list[Json], where: str) -> AdkContent:
             calls.append(piece)
         elif isinstance(piece, ToolResult):
             results.append(piece)
-    return AdkContent(tuple(parts), tuple(calls), tuple(results))
+    return Content(tuple(parts), tuple(calls), tuple(results))
 
 
 def _piece(entry: dict[str, Json]) -> Part | ToolCall | ToolResult | None:
@@ -272,7 +262,7 @@ def read_event_step(event: Json, index: int) -> Step:
     )
 
 
-def _content(about: dict[str, Json], index: int) -> AdkContent:
+def _content(about: dict[str, Json], index: int) -> Content:
     held = read_adk_content(about.get("content"), f"event {index}")
     if held.parts or held.calls or held.results:
         return held
@@ -290,13 +280,13 @@ def _handed(result: ToolResult) -> ToolResult:
     return msgspec.structs.replace(result, status="ok", source="protocol")
 
 
-def _actor(author: str, held: AdkContent) -> Actor:
+def _actor(author: str, held: Content) -> Actor:
     if held.results and not held.calls and not held.parts:
         return "environment"
     return "user" if author == "user" else "agent"
 
 
-def _find_step_kind(held: AdkContent, done: dict[str, Json], target: str | None) -> StepKind:
+def _find_step_kind(held: Content, done: dict[str, Json], target: str | None) -> StepKind:
     if target is not None:
         return "handoff"
     if "compaction" in done:

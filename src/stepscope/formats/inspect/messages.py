@@ -23,6 +23,7 @@ import msgspec
 
 from stepscope.formats import fields
 from stepscope.formats.fields import rest, text_at, url_part
+from stepscope.formats.spans.messages import Content
 from stepscope.model import Actor, Json, Part, PartKind, Step, StepKind, ToolCall, ToolResult, Warn
 from stepscope.safety.limits import Limits
 
@@ -146,12 +147,6 @@ class MessageStep(NamedTuple):
     generated: bool
 
 
-class _Content(NamedTuple):
-    parts: tuple[Part, ...]
-    calls: tuple[ToolCall, ...] = ()
-    results: tuple[ToolResult, ...] = ()
-
-
 _message: Callable[[Json, type[InspectMessage]], InspectMessage] = msgspec.convert
 
 
@@ -235,12 +230,12 @@ def read_inspect_call(value: Json, texts: Attachments) -> ToolCall:
     return ToolCall(call.function, None, call.id, raw, call.parse_error, extra=extra)
 
 
-def read_inspect_content(content: Json, texts: Attachments) -> _Content:
+def read_inspect_content(content: Json, texts: Attachments) -> Content:
     """Return content, text or blocks, sorted by what it is; anything else is data."""
     if isinstance(content, str):
-        return _Content((Part("text", texts.resolve(content)),) if content else ())
+        return Content((Part("text", texts.resolve(content)),) if content else ())
     if content is None:
-        return _Content(())
+        return Content(())
     blocks = content if isinstance(content, list) else [content]
     parts: list[Part] = []
     calls: list[ToolCall] = []
@@ -253,7 +248,7 @@ def read_inspect_content(content: Json, texts: Attachments) -> _Content:
             results.append(result)
         else:
             parts.append(_part(value))
-    return _Content(tuple(parts), tuple(calls), tuple(results))
+    return Content(tuple(parts), tuple(calls), tuple(results))
 
 
 def _served(block: dict[str, Json], limits: Limits) -> tuple[ToolCall, ToolResult]:

@@ -271,7 +271,7 @@ def _warnings(tree: SpanTree, first: Mapping[int, int]) -> list[Warn]:
     for at in tree.order:
         parent = tree.parents[at]
         nearest[at] = below.get(at, None if parent is None else nearest[parent])
-    return [Warn(fault.code, fault.reason, nearest[fault.span]) for fault in tree.faults]
+    return [msgspec.structs.replace(warn, step=nearest[at]) for at, warn in tree.faults]
 
 
 def _bounds(spans: Sequence[RawSpan]) -> tuple[Instant | None, Instant | None]:

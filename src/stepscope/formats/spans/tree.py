@@ -13,20 +13,13 @@ clock: a tool's answer stands where the tool began or, where others speak within
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from stepscope.formats.spans.span import RawSpan, SpanContent, SpanMessage, merge_contents
-
-
-class TreeFault(NamedTuple):
-    """Something odd about the span at `span`: a code for counting, and the reason."""
-
-    span: int
-    code: str
-    reason: str
+from stepscope.model import Warn
 
 
 class SpanTree(NamedTuple):
@@ -38,20 +31,20 @@ class SpanTree(NamedTuple):
     start: tuple[int, ...]  # when a span began, by itself or, without a time, by its parent
     depth: tuple[int, ...]  # how many ancestors a span has
     superseded: frozenset[int]  # spans that were sent again later, more complete
-    faults: tuple[TreeFault, ...]  # in the order of the spans
+    faults: tuple[tuple[int, Warn], ...]  # what is odd, each at the position of its span
 
 
 def build_tree(spans: Sequence[RawSpan]) -> SpanTree:
     """Return the tree of spans of one trace, with its faults."""
     places: dict[str, int] = {}
-    faults: list[TreeFault] = []
+    faults: list[tuple[int, Warn]] = []
     superseded = _find_resent(spans, places, faults)
     parents: list[int | None] = []
     for at, span in enumerate(spans):
         parent = None if not span.parent_id else places.get(span.parent_id)
         if span.parent_id and parent is None:
             reason = f"span {span.span_id!r}: its parent {span.parent_id!r} is not in the trace"
-            faults.append(TreeFault(at, "orphan_span", reason))
+            faults.append((at, Warn("orphan_span", reason)))
         parents.append(parent)
     _cut_circles(spans, parents, faults)
     children: list[list[int]] = [[] for _ in spans]
@@ -69,12 +62,17 @@ def build_tree(spans: Sequence[RawSpan]) -> SpanTree:
         order.extend(children[at])
         faults.extend(_find_time_faults(spans, at, parent))
     return SpanTree(
-        tuple(parents), tuple(order), tuple(start), tuple(depth), superseded, tuple(sorted(faults))
+        tuple(parents),
+        tuple(order),
+        tuple(start),
+        tuple(depth),
+        superseded,
+        tuple(sorted(faults, key=lambda fault: (fault[0], fault[1].code, fault[1].reason))),
     )
 
 
 def _find_resent(
-    spans: Sequence[RawSpan], places: dict[str, int], faults: list[TreeFault]
+    spans: Sequence[RawSpan], places: dict[str, int], faults: list[tuple[int, Warn]]
 ) -> frozenset[int]:
     """Fill `places` with the position of each id and return the spans that were sent again.
 
@@ -89,7 +87,7 @@ def _find_resent(
         if first != at:
             again = key in last
             told = "is sent again; its last form counts" if again else "is the id of another span"
-            faults.append(TreeFault(at, "duplicate_span_id", f"span {span.span_id!r} {told}"))
+            faults.append((at, Warn("duplicate_span_id", f"span {span.span_id!r} {told}")))
         if key in last:
             superseded.add(last[key])
             if places[span.span_id] == last[key]:
@@ -99,7 +97,7 @@ def _find_resent(
 
 
 def _cut_circles(
-    spans: Sequence[RawSpan], parents: list[int | None], faults: list[TreeFault]
+    spans: Sequence[RawSpan], parents: list[int | None], faults: list[tuple[int, Warn]]
 ) -> None:
     """Cut every circle at the span of it that begins first, and tell of each span in it."""
     walk = [0] * len(spans)  # 0: not yet seen, else the walk that saw it
@@ -115,27 +113,28 @@ def _cut_circles(
             circle.append(above)
         for each in circle:
             reason = f"span {spans[each].span_id!r} is its own ancestor, {len(circle)} up"
-            faults.append(TreeFault(each, "span_cycle", reason))
+            faults.append((each, Warn("span_cycle", reason)))
         parents[min(circle, key=lambda each: (spans[each].start_ns or 0, each))] = None
 
 
-def _find_time_faults(spans: Sequence[RawSpan], at: int, parent: int | None) -> list[TreeFault]:
-    span, found = spans[at], list[TreeFault]()
+def _find_time_faults(
+    spans: Sequence[RawSpan], at: int, parent: int | None
+) -> Iterator[tuple[int, Warn]]:
+    span = spans[at]
     if span.start_ns is not None and span.end_ns is not None and span.end_ns < span.start_ns:
         reason = f"span {span.span_id!r} ends {span.start_ns - span.end_ns} ns before it starts"
-        found.append(TreeFault(at, "span_negative_duration", reason))
+        yield at, Warn("span_negative_duration", reason)
     if parent is None:
-        return found
+        return
     above = spans[parent]
     if span.start_ns is not None and above.start_ns is not None and span.start_ns < above.start_ns:
         early = above.start_ns - span.start_ns
         reason = f"span {span.span_id!r} starts {early} ns before its parent {above.span_id!r}"
-        found.append(TreeFault(at, "clock_skew", reason))
+        yield at, Warn("clock_skew", reason)
     elif span.start_ns is not None and above.end_ns is not None and span.start_ns > above.end_ns:
         late = span.start_ns - above.end_ns
         reason = f"span {span.span_id!r} starts {late} ns after its parent {above.span_id!r} ended"
-        found.append(TreeFault(at, "clock_skew", reason))
-    return found
+        yield at, Warn("clock_skew", reason)
 
 
 # Spans that end the reach of a model's frame: what is below them is another round.
