@@ -22,8 +22,8 @@ import numpy as np
 from stepscope import registry
 from stepscope.formats.reading import read_files
 from stepscope.lab.faults import AXES, EFFECTS, FAULT_KINDS, PlantedFault, plant_faults
-from stepscope.measures.facts import DeclaredConduct, RunFigures, fit_facts, successful_calls
-from stepscope.model import Facts, Json, Measure, ToolDef, Trajectory, Verdict
+from stepscope.measures.facts import DeclaredConduct, fit_facts, successful_calls
+from stepscope.model import Facts, Figures, Json, Measure, ToolDef, Trajectory, Verdict
 from stepscope.model.effects import infer_effect
 from stepscope.stats.intervals import wilson
 
@@ -136,7 +136,7 @@ def judge(sets: Mapping[str, Sequence[Trajectory]]) -> Judge:
 
 def facts(workflow: str, runs: Sequence[Trajectory], declared: DeclaredConduct) -> Facts:
     """Return what measures learn from these runs."""
-    rows = [RunFigures(run.outcome.status, len(run.steps), len(run.exchanges)) for run in runs]
+    rows = [(run.outcome.status, Figures(len(run.steps), len(run.exchanges))) for run in runs]
     passing = [successful_calls(run) for run in runs if run.outcome.status == "pass"]
     return fit_facts(workflow, rows, declared=declared, passing_uses=passing)
 

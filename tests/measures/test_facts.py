@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stepscope.measures.facts import DeclaredConduct, RunFigures, fit_facts
-from stepscope.model import PolicyRule
+from stepscope.measures.facts import DeclaredConduct, fit_facts
+from stepscope.model import Figures, PolicyRule
 
 ASK = PolicyRule(name="ask", before="write", require="confirm")
 NO_REFUND = PolicyRule(name="no refund", forbid="refund")
@@ -11,11 +11,11 @@ NO_REFUND = PolicyRule(name="no refund", forbid="refund")
 
 def test_medians_come_from_passing_runs_only() -> None:
     rows = [
-        RunFigures("pass", 10, 2, 100),
-        RunFigures("pass", 20, 4),
-        RunFigures("pass", 60, 5),
-        RunFigures("fail", 2, 0, 7),
-        RunFigures("unknown", 2, 0, 7),
+        ("pass", Figures(10, 2, 100)),
+        ("pass", Figures(20, 4)),
+        ("pass", Figures(60, 5)),
+        ("fail", Figures(2, 0, 7)),
+        ("unknown", Figures(2, 0, 7)),
     ]
     facts = fit_facts("shop", rows)
     assert facts.medians == {"steps": 20.0, "calls": 4.0, "tokens": 100.0}
@@ -23,11 +23,11 @@ def test_medians_come_from_passing_runs_only() -> None:
 
 
 def test_a_figure_of_zero_is_known() -> None:
-    assert fit_facts("shop", [RunFigures("pass", 3, 0, 0)]).medians["tokens"] == 0.0
+    assert fit_facts("shop", [("pass", Figures(3, 0, 0))]).medians["tokens"] == 0.0
 
 
 def test_no_passing_run_leaves_no_median() -> None:
-    assert fit_facts("shop", [RunFigures("fail", 3, 1)]).medians == {}
+    assert fit_facts("shop", [("fail", Figures(3, 1))]).medians == {}
 
 
 def test_rules_of_another_workflow_do_not_apply() -> None:
@@ -40,5 +40,5 @@ def test_rules_of_another_workflow_do_not_apply() -> None:
 
 
 def test_the_order_of_runs_does_not_change_the_facts() -> None:
-    rows = [RunFigures("pass", 1, 1), RunFigures("fail", 5, 1), RunFigures("pass", 4, 2)]
+    rows = [("pass", Figures(1, 1)), ("fail", Figures(5, 1)), ("pass", Figures(4, 2))]
     assert fit_facts("w", rows) == fit_facts("w", rows[::-1])

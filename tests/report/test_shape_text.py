@@ -7,11 +7,12 @@ import pytest
 
 from stepscope.report.compare import compare_groups
 from stepscope.report.render import markdown, text
-from stepscope.report.types import Curve, GateFailure, Profile, ScoreRange, Shapes
+from stepscope.report.types import Curve, GateFailure, Profile, Shapes
 from stepscope.report.views.compare import make_comparison_document
 from stepscope.report.views.curve import draw_curve, draw_sparkline
 from stepscope.report.views.overview import make_report_document
 from stepscope.report.views.profile import tabulate_shapes
+from stepscope.shape.types import CredibleInterval
 from stepscope.values import Estimate, Unmeasured
 from tests.report.literal import HOSTILE, profile, render_run, report
 from tests.report.rows import rows as of
@@ -52,8 +53,8 @@ DRAWN = Curve(
     best="early_collapse",
     runner_up="recovery",
     posterior={"early_collapse": 0.987, "recovery": 0.012},
-    mean=ScoreRange(value=0.604, low=0.573, high=0.635),
-    depth=ScoreRange(value=0.42, low=0.35, high=0.49),
+    mean=CredibleInterval(value=0.604, low=0.573, high=0.635),
+    depth=CredibleInterval(value=0.42, low=0.35, high=0.49),
     break_probability=(0, 0, 0, 0.004, 0.95, 0.03, 0, 0, 0, 0),
     break_step=4,
     break_first=4,

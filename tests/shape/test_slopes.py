@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from stepscope.shape.breaks import Slopes, third_slopes
+from stepscope.shape.breaks import third_slopes
+from stepscope.shape.types import Slopes
 from stepscope.values import Unmeasured
 
 A = [0.90, 0.91, 0.88, 0.60, 0.55, 0.58, 0.61, 0.62, 0.60, 0.58]

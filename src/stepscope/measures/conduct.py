@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import inf
-from typing import NamedTuple
 
 import msgspec
 
 from stepscope.errors import ConfigError
 from stepscope.measures.calls import agent_calls, effect_of, has_succeeded
 from stepscope.measures.match import overlaps
-from stepscope.measures.rule import RuleMeasure, cached_on_run, one_a_step
+from stepscope.measures.rule import Breach, RuleMeasure, cached_on_run, one_a_step
 from stepscope.model import (
     Answer,
     Case,
@@ -127,14 +126,6 @@ _KEPT = (Verdict("policy", 0.0),)
 # Stands for every tool that changes the world, in `forbid` and `before`.
 EVERY_WRITE = "write"
 CONSENT = "confirm"
-
-
-class Breach(NamedTuple):
-    """One violation: the step of the call, the rule, why."""
-
-    step: int
-    rule: str
-    reason: str
 
 
 def _policy(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:

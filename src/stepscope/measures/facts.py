@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from math import inf
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,6 +26,7 @@ from stepscope.model import (
     Effect,
     Exchange,
     Facts,
+    Figures,
     PolicyRule,
     Precondition,
     Scale,
@@ -180,17 +181,6 @@ def refuse_contradictions(rules: Iterable[Precondition], where: str) -> None:
 FIGURES = ("steps", "calls", "tokens", "cost_usd", "seconds")
 
 
-class RunFigures(NamedTuple):
-    """One run as a row: its outcome and its cost in steps, calls, tokens, USD and seconds."""
-
-    outcome: Literal["pass", "fail", "unknown"]
-    steps: int
-    calls: int
-    tokens: float | None = None
-    cost_usd: float | None = None
-    seconds: float | None = None
-
-
 class DeclaredConduct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the user declares in `stepscope.toml` about tools and conduct."""
 
@@ -207,7 +197,7 @@ class DeclaredConduct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 def fit_facts(
     workflow: str,
-    rows: Iterable[RunFigures],
+    rows: Iterable[tuple[str, Figures]],
     *,
     declared: DeclaredConduct | None = None,
     positions: Mapping[str, int] | None = None,
@@ -219,12 +209,12 @@ def fit_facts(
     by `suspicion_prior.count_positions`; `passing_uses` are the successful calls of passing runs
     (`preconditions.uses`), and a rule mined from them yields to a declared one.
 
-    >>> fit_facts("shop", [RunFigures("pass", 10, 2), RunFigures("fail", 99, 9)]).medians
+    >>> fit_facts("shop", [("pass", Figures(10, 2)), ("fail", Figures(99, 9))]).medians
     {'steps': 10.0, 'calls': 2.0}
     """
     declared = declared or DeclaredConduct()
     runs = list(rows)
-    passing = [run for run in runs if run.outcome == "pass"]
+    passing = [run for outcome, run in runs if outcome == "pass"]
     medians: dict[str, float] = {}
     for figure in FIGURES:
         known = [n for run in passing if (n := getattr(run, figure)) is not None]

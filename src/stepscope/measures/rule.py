@@ -64,6 +64,14 @@ CORRECT, INCORRECT = "correct", "incorrect"
 AXIS_SCALE = Scale(0.0, 0.0, (CORRECT, INCORRECT, UNCERTAIN))
 
 
+class Breach(NamedTuple):
+    """A call that breaks a rule of conduct, or its tool's schema: its step, which one, why."""
+
+    step: int
+    rule: str
+    reason: str
+
+
 class AxisFault(NamedTuple):
     """What is wrong at a step, one sentence, and the steps that show it (the step itself too)."""
 

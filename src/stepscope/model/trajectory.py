@@ -443,9 +443,9 @@ class Figures(NamedTuple):
 
     steps: int
     calls: int
-    tokens: int | None
-    cost_usd: float | None
-    seconds: float | None
+    tokens: int | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
 
 
 def figures(trajectory: Trajectory) -> Figures:

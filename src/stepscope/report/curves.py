@@ -20,15 +20,12 @@ from stepscope.model.records import IMPORTED, STEP_SCORES
 from stepscope.report.rows import LABEL_SCORES, LABEL_SIGMA, sort_findings
 from stepscope.report.types import (
     Curve,
-    CurveSlopes,
     CurveSource,
     GateFailure,
-    ScoreRange,
     SigmaSource,
 )
 from stepscope.shape.breaks import fuse_signals, third_slopes
 from stepscope.shape.classifier import classify
-from stepscope.shape.types import CredibleInterval as Range
 from stepscope.shape.weights import FLOOR, gate_failed, weighted_score
 from stepscope.store import Store
 from stepscope.store.records import COST, EVERY_TASK, LATENCY
@@ -168,6 +165,7 @@ def make_curve(
     if isinstance(found, Unmeasured):
         return found
     latency, cost = _spent(trajectory, held, found.steps)
+    slopes = third_slopes(found.scores)
     drawn = Curve(
         id="" if trajectory is None else trajectory.id,
         name="" if trajectory is None else trajectory.name,
@@ -181,7 +179,7 @@ def make_curve(
         latency_s=latency,
         cost_usd=cost,
         shape=Unmeasured("undefined", ""),
-        slopes=_slopes(found.scores),
+        slopes=None if isinstance(slopes, Unmeasured) else slopes,
         notes=() if not found.others else (f"scores of {', '.join(found.others)} are left aside",),
     )
     drawn = _shaped(drawn, cost if cost is not None else _tokens(trajectory, found.steps))
@@ -217,8 +215,8 @@ def _shaped(drawn: Curve, cost: Cells | None) -> Curve:
         posterior={str(name): share for name, share in shape.posterior.items()},
         unmodelled=shape.unmodelled,
         low_level=shape.low_level,
-        mean=_span(shape.mean),
-        depth=None if shape.depth is None else _span(shape.depth),
+        mean=shape.mean,
+        depth=shape.depth,
         trough_length=shape.trough_length if shape.label == "recovery" else None,
         break_probability=found.probability,
         break_step=steps[found.step] if sure and found.step is not None else None,
@@ -249,17 +247,6 @@ def _weighed(drawn: Curve, weights: tuple[float, ...] | None) -> Curve:
             if one.failed and one.score is not None
         ]),
     )  # fmt: skip
-
-
-def _slopes(scores: Sequence[float | None]) -> CurveSlopes | None:
-    found = third_slopes(scores)
-    if isinstance(found, Unmeasured):
-        return None
-    return CurveSlopes(early=found.early, mid=found.mid, late=found.late)
-
-
-def _span(found: Range) -> ScoreRange:
-    return ScoreRange(value=found.value, low=found.low, high=found.high)
 
 
 def _spent(

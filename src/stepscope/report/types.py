@@ -16,7 +16,7 @@ from stepscope.errors import UsageError
 from stepscope.gates.types import GateOutcome, GateReport
 from stepscope.model.records import Figure
 from stepscope.report.panel_types import Panels
-from stepscope.shape.types import ShapeLabel, ShapeName
+from stepscope.shape.types import CredibleInterval, ShapeLabel, ShapeName, Slopes
 from stepscope.values import Decision, Estimate, Unmeasured
 
 CurveSource = Literal[
@@ -31,22 +31,6 @@ SigmaSource = Literal[
     "assumed",  # stated for step labels, not measured
     "marginalised",  # unknown: averaged over a range
 ]
-
-
-class ScoreRange(msgspec.Struct, frozen=True, kw_only=True):
-    """A number with its 90 % limits, in the unit of the scores."""
-
-    value: float
-    low: float
-    high: float
-
-
-class CurveSlopes(msgspec.Struct, frozen=True, kw_only=True):
-    """Change of the score a step in the first, middle and last third; for display only."""
-
-    early: float
-    mid: float
-    late: float
 
 
 class GateFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,15 +105,15 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve"):
     posterior: dict[str, float] = msgspec.field(default_factory=dict)
     unmodelled: bool = False
     low_level: bool = False
-    mean: ScoreRange | None = None
-    depth: ScoreRange | None = None
+    mean: CredibleInterval | None = None
+    depth: CredibleInterval | None = None
     trough_length: int | None = None
     break_probability: tuple[float, ...] = ()
     break_step: int | None = None
     break_first: int | None = None
     break_last: int | None = None
     watch: tuple[int, ...] = ()
-    slopes: CurveSlopes | None = None
+    slopes: Slopes | None = None
     weighted: float | None = None
     gate_failed: tuple[GateFailure, ...] = ()
     notes: tuple[str, ...] = ()

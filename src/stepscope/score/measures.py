@@ -18,12 +18,11 @@ from stepscope import registry
 from stepscope.errors import ConfigError
 from stepscope.measures.facts import (
     DeclaredConduct,
-    RunFigures,
     SuccessfulCall,
     fit_facts,
     successful_calls,
 )
-from stepscope.model import Answer, Case, Facts, Measure, Scale, Trajectory, Verdict
+from stepscope.model import Answer, Case, Facts, Figures, Measure, Scale, Trajectory, Verdict
 from stepscope.runtime import processes
 from stepscope.runtime.database import MEMORY
 from stepscope.store import Store
@@ -378,9 +377,9 @@ def _refuse_aspects(asked: Sequence[str]) -> None:
 
 
 def _fit_facts(store: Store, declared: DeclaredConduct | None) -> dict[str, Facts]:
-    rows: dict[str, list[RunFigures]] = {}
+    rows: dict[str, list[tuple[str, Figures]]] = {}
     for workflow, outcome, figures in store.figures():
-        rows.setdefault(workflow, []).append(RunFigures(outcome, *figures))
+        rows.setdefault(workflow, []).append((outcome, figures))
     passing = _passing_uses(store)
     return {
         workflow: fit_facts(

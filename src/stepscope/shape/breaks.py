@@ -19,6 +19,7 @@ import numpy.typing as npt
 from stepscope.errors import DataError
 from stepscope.shape.classifier import DECLARED, classify
 from stepscope.shape.posterior import shortest_run
+from stepscope.shape.types import Slopes
 from stepscope.stats.sample import Bools, Floats
 from stepscope.values import Unmeasured
 
@@ -252,15 +253,6 @@ def _holding(scores: Floats) -> Bools:
     measured = scores[held]
     held[held] = np.concatenate([[True], np.diff(measured) > -HOLDS])[: len(measured)]
     return held
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slopes:
-    """Change of the score a step in each third of the run."""
-
-    early: float
-    mid: float
-    late: float
 
 
 def third_slopes(scores: Sequence[float | None]) -> Slopes | Unmeasured:

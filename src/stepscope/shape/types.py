@@ -42,6 +42,15 @@ class CredibleInterval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Slopes:
+    """Change of the score a step in each third of the run."""
+
+    early: float
+    mid: float
+    late: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BreakSteps:
     """Where the scores broke, steps counted from 0 over all n steps, missing ones included."""
 

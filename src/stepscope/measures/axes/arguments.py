@@ -30,6 +30,7 @@ from stepscope.measures.rule import (
     AXIS_SCALE,
     CORRECT,
     AxisFault,
+    Breach,
     RuleMeasure,
     cached_on_run,
     fault_answers,
@@ -264,14 +265,6 @@ _UNBOUNDED = re.compile(r"[*+]|,\}")
 _UNBOUNDED_AT_MOST = 2
 
 
-class Violation(NamedTuple):
-    """One argument that breaks its schema: the call's step, its tool, where and why."""
-
-    step: int
-    tool: str
-    reason: str
-
-
 def declared_tools(trajectory: Trajectory, exchange: Exchange) -> list[ToolDef]:
     """Return the declared tools that a call may mean: of its name, offered to its agent.
 
@@ -287,9 +280,9 @@ def declared_tools(trajectory: Trajectory, exchange: Exchange) -> list[ToolDef]:
     return [tool for tool in named if tool.agent is None or caller is None]
 
 
-def schema_violations(trajectory: Trajectory) -> tuple[list[Violation], int]:
+def schema_violations(trajectory: Trajectory) -> tuple[list[Breach], int]:
     """Return what breaks a declared schema, and how many of the agent's calls had one."""
-    found: list[Violation] = []
+    found: list[Breach] = []
     checked = 0
     if not trajectory.tools:
         return found, checked
@@ -300,7 +293,7 @@ def schema_violations(trajectory: Trajectory) -> tuple[list[Violation], int]:
         checked += 1
         reason = min((why_invalid(exchange, schema) or "" for schema in schemas), key=len)
         if reason:
-            found.append(Violation(exchange.step, exchange.call.name, reason))
+            found.append(Breach(exchange.step, exchange.call.name, reason))
     return found, checked
 
 
@@ -507,7 +500,7 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     if not made:
         return _VALIDITY_OF_NO_CALLS
     broken, checked = schema_violations(trajectory)
-    faults = [AxisFault(fault.step, f"{fault.tool}: {fault.reason}") for fault in broken]
+    faults = [AxisFault(fault.step, f"{fault.rule}: {fault.reason}") for fault in broken]
     known = {fault.step for fault in broken}
     faults += [fault for fault in _malformed(trajectory) if fault.step not in known]
     values = trace_values(trajectory)
@@ -627,7 +620,7 @@ def _tool_schema(
         "tool_schema",
         float(len(found)),
         cites=tuple(sorted({fault.step for fault in found})),
-        reason=f"{found[0].tool}: {found[0].reason}; {checks}",
+        reason=f"{found[0].rule}: {found[0].reason}; {checks}",
     )
     each = [
         Verdict(
@@ -635,7 +628,7 @@ def _tool_schema(
             label=LABEL,
             step=fault.step,
             cites=(fault.step,),
-            reason=f"{fault.tool}: {fault.reason}",
+            reason=f"{fault.rule}: {fault.reason}",
         )
         for fault in found
     ]

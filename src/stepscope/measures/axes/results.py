@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from sys import maxsize
-from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import (
@@ -267,17 +266,10 @@ _WORD = re.compile(r"[a-z]+")
 _STATUS_SENTENCE = re.compile(r"[^.?!\n]+[?]?")
 
 
-class StatusCheck(NamedTuple):
-    """How many statuses of a message could be held against a result, and those misread."""
-
-    checked: int
-    faults: tuple[AxisFault, ...]
-
-
-def check_statuses(message: AgentMessage, results: ResultReader) -> StatusCheck:
-    """Hold the statuses that a message tells against what the results say."""
+def check_statuses(message: AgentMessage, results: ResultReader) -> tuple[int, list[AxisFault]]:
+    """Hold the statuses that a message tells against results: how many, and those misread."""
     if STATUS_KEY not in message.text.lower():
-        return StatusCheck(0, ())
+        return 0, []
     checked = 0
     faults: list[AxisFault] = []
     for sentence in _STATUS_SENTENCE.findall(message.text):
@@ -293,7 +285,7 @@ def check_statuses(message: AgentMessage, results: ResultReader) -> StatusCheck:
                 step, value = known[-1]
                 why = f"tells status {state!r}, the result at {step} says {value!r}"
                 faults.append(AxisFault(message.step.index, why, (step,)))
-    return StatusCheck(checked, tuple(faults))
+    return checked, faults
 
 
 def _states(sentence: str) -> Iterator[str]:
@@ -397,9 +389,9 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     for message in told:
         found = told_amounts(message.text)
         things = told_identifiers(message.text)
-        stated = check_statuses(message, results)
-        faults += stated.faults
-        checked += len(found) + len(things) + stated.checked
+        statuses, misread = check_statuses(message, results)
+        faults += misread
+        checked += len(found) + len(things) + statuses
         if not found and not things:
             continue
         evidence = evidence_of(trajectory)

@@ -12,9 +12,10 @@ from itertools import pairwise
 
 from stepscope.report import words
 from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, make_row
-from stepscope.report.types import Curve, ScoreRange
+from stepscope.report.types import Curve
 from stepscope.report.words import fold, format_score, format_share, name_shape
 from stepscope.safety.text import visible_line
+from stepscope.shape.types import CredibleInterval
 from stepscope.values import Unmeasured
 
 
@@ -158,7 +159,7 @@ def _named(curve: Curve, name: str) -> str:
     return f"{name.replace('_', ' ')} {format_share(curve.posterior[name])}"
 
 
-def _interval(found: ScoreRange) -> str:
+def _interval(found: CredibleInterval) -> str:
     return f"{format_score(found.value)} [{format_score(found.low)}, {format_score(found.high)}]"
 
 
