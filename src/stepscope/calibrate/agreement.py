@@ -76,7 +76,7 @@ def find_disputes(
     pairs = [
         (a, b)
         for a, b in combinations(range(len(ratings.voices)), 2)
-        if within or _strangers(ratings.voices[a].family, ratings.voices[b].family)
+        if within or _independent(ratings.voices[a].family, ratings.voices[b].family)
     ]
     open_ = [label in OPEN for label in ratings.labels]
     for place, row in enumerate(ratings.codes.tolist()):
@@ -103,7 +103,7 @@ def _dispute(ratings: RatingTable, place: int, apart: float) -> Dispute:
     )
 
 
-def _strangers(first: str, second: str) -> bool:
+def _independent(first: str, second: str) -> bool:
     """Whether raters of these families are not wrong together as a matter of course."""
     return first != second or first in (HUMAN, IMPORTED)
 
@@ -140,17 +140,17 @@ def queue_csv(queue: Iterable[Dispute]) -> str:
     for dispute in queue:
         for answer in dispute.answers:
             writer.writerow([
-                dispute.aspect, dispute.run, _plain(dispute.name),
+                dispute.aspect, dispute.run, _escape_formula(dispute.name),
                 "" if dispute.step is None else dispute.step,
-                _plain(answer.rater), answer.family, _plain(answer.label),
+                _escape_formula(answer.rater), answer.family, _escape_formula(answer.label),
                 "" if answer.value is None else answer.value,
                 "" if answer.confidence is None else answer.confidence,
-                " ".join(map(str, answer.cites)), _plain(answer.reason), dispute.use,
+                " ".join(map(str, answer.cites)), _escape_formula(answer.reason), dispute.use,
             ])  # fmt: skip
     return out.getvalue()
 
 
-def _plain(text: str) -> str:
+def _escape_formula(text: str) -> str:
     shown = visible_line(text)
     return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
@@ -267,7 +267,7 @@ def rubric_agreement(
         runs=len({run for run, _ in rated.items}),
         labels=rated.labels,
         raters=rated.raters(),
-        together=_one_rater(names)
+        together=_agreement_of_one(names)
         if len(every) < 2
         else group_agreement(compare_raters(rated, every), names, "all", drawing),
         pairs=tuple(_pairs(rated, known, drawing)),
@@ -297,7 +297,7 @@ def labelling_queue(
     return tuple(dispute for *_, dispute in sorted(ordered, key=lambda entry: entry[:2]))
 
 
-def _one_rater(names: tuple[str, ...]) -> GroupAgreement:
+def _agreement_of_one(names: tuple[str, ...]) -> GroupAgreement:
     reason = f"one rater ({', '.join(names)}): agreement needs two"
     absent = Unmeasured("insufficient_data", reason)
     return GroupAgreement(raters=names, of="all", n=0, figures=dict.fromkeys(NOMINAL, absent))

@@ -297,10 +297,10 @@ def decide_rubric(
     told = f"{name} of {said}"
     if isinstance(found, Unmeasured):
         return Decision("undecided", f"{name} is unmeasured: {found.reason}"), told
-    return _on_limits(found, name, threshold, at_once), told
+    return _decide_on_limits(found, name, threshold, at_once), told
 
 
-def _on_limits(found: Estimate, name: str, threshold: float, at_once: int) -> Decision:
+def _decide_on_limits(found: Estimate, name: str, threshold: float, at_once: int) -> Decision:
     together = f", {at_once} rubrics at once" if at_once > 1 else ""
     low, high = found.low, found.high
     if low is None or high is None:
@@ -310,10 +310,10 @@ def _on_limits(found: Estimate, name: str, threshold: float, at_once: int) -> De
         return Decision("fail", f"{value}: sharpen the rubric before automating it")
     if low > threshold:
         return Decision("pass", f"{value}: proceed")
-    return Decision("undecided", f"{value}, holds {threshold:g}: {_needed(found, threshold)}")
+    return Decision("undecided", f"{value}, holds {threshold:g}: {_runs_to_tell(found, threshold)}")
 
 
-def _needed(found: Estimate, threshold: float) -> str:
+def _runs_to_tell(found: Estimate, threshold: float) -> str:
     """Return how many runs would tell, if kappa stays where it is: limits shrink as a root."""
     low, high = found.low or 0.0, found.high or 0.0
     off = abs(found.value - threshold)

@@ -73,7 +73,7 @@ class ModeComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Both:
+class _PairedAnswers:
     """A judge's answers in both modes, one of each a step."""
 
     judge: str
@@ -110,7 +110,7 @@ def compare_modes(
             for records in (rows.records(where, measure=name) for name in (isolated, contextual))
         )
         for key in sorted(alone.keys() & within.keys()):
-            both = _both(alone[key], within[key], chosen, scores=isolated == STEP_SCORES)
+            both = _pair_answers(alone[key], within[key], chosen, scores=isolated == STEP_SCORES)
             if not both.items:
                 continue
             pairs_of = zip(both.alone, both.within, strict=True)
@@ -128,18 +128,20 @@ def compare_modes(
                     of="scores" if both.scores else "labels",
                     n=len(both.items),
                     runs=int(both.runs.max()) + 1,
-                    figures=_of_scores(both, differences, drawing)
+                    figures=_score_figures(both, differences, drawing)
                     if both.scores
-                    else _of_labels(both, drawing),
+                    else _label_figures(both, drawing),
                     table={} if both.scores else _table(both),
                     where=tuple(_places(both, differences, drawing)),
-                    most=tuple(_most(both, differences)),
+                    most=tuple(_largest_gaps(both, differences)),
                 )
             )
     return tuple(found)
 
 
-def _both(alone: RaterVerdicts, within: RaterVerdicts, chosen: Runs, *, scores: bool) -> _Both:
+def _pair_answers(
+    alone: RaterVerdicts, within: RaterVerdicts, chosen: Runs, *, scores: bool
+) -> _PairedAnswers:
     names = dict(zip(chosen.id.tolist(), chosen.name.tolist(), strict=True))
     steps = dict(zip(chosen.id.tolist(), chosen.steps.tolist(), strict=True))
     shared = alone.said.keys() & within.said.keys()
@@ -154,7 +156,7 @@ def _both(alone: RaterVerdicts, within: RaterVerdicts, chosen: Runs, *, scores: 
         first.append(a)
         second.append(b)
     thirds = [min(3 * (step or 0) // max(steps[run], 1), 2) for run, step in items]
-    return _Both(
+    return _PairedAnswers(
         judge=alone.name,
         family=alone.family,
         scores=scores,
@@ -167,7 +169,9 @@ def _both(alone: RaterVerdicts, within: RaterVerdicts, chosen: Runs, *, scores: 
     )
 
 
-def _of_scores(both: _Both, differences: Floats, drawing: IntervalDraws) -> dict[str, Figure]:
+def _score_figures(
+    both: _PairedAnswers, differences: Floats, drawing: IntervalDraws
+) -> dict[str, Figure]:
     alone, within = ([v.value or 0.0 for v in side] for side in (both.alone, both.within))
     return {
         "difference": _mean(differences, both.runs, drawing, scores=True),
@@ -184,7 +188,7 @@ def _of_scores(both: _Both, differences: Floats, drawing: IntervalDraws) -> dict
     }
 
 
-def _of_labels(both: _Both, drawing: IntervalDraws) -> dict[str, Figure]:
+def _label_figures(both: _PairedAnswers, drawing: IntervalDraws) -> dict[str, Figure]:
     said = [[label_of(v) for v in side] for side in (both.alone, both.within)]
     labels = tuple(sorted({*said[0], *said[1]}))
     asked = ComparedRatings(
@@ -200,7 +204,7 @@ def _of_labels(both: _Both, drawing: IntervalDraws) -> dict[str, Figure]:
     return {name: agreement_figure(asked, name, drawing) for name in ("raw", "kappa", "gwet")}
 
 
-def _table(both: _Both) -> dict[str, dict[str, int]]:
+def _table(both: _PairedAnswers) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for a, b in zip(both.alone, both.within, strict=True):
         row = found.setdefault(label_of(b), {})
@@ -208,7 +212,9 @@ def _table(both: _Both) -> dict[str, dict[str, int]]:
     return {label: dict(sorted(found[label].items())) for label in sorted(found)}
 
 
-def _places(both: _Both, differences: Floats, drawing: IntervalDraws) -> Iterator[ModeDifference]:
+def _places(
+    both: _PairedAnswers, differences: Floats, drawing: IntervalDraws
+) -> Iterator[ModeDifference]:
     labels = np.array([v.label or "" for v in both.within], np.object_)
     parts = [(name, both.thirds == at) for at, name in enumerate(THIRDS)]
     parts += [(label, np.equal(labels, label)) for label in sorted(set(labels.tolist()) - {""})]
@@ -225,7 +231,7 @@ def _mean(differences: Floats, runs: Ints, drawing: IntervalDraws, *, scores: bo
     return stats.proportion(differences, runs, level=drawing.level, unit_of_n="steps")
 
 
-def _most(both: _Both, differences: Floats) -> Iterator[ModeGap]:
+def _largest_gaps(both: _PairedAnswers, differences: Floats) -> Iterator[ModeGap]:
     """Yield the steps that differ most; of labels those where both answers are surest."""
     if both.scores:
         weight = np.abs(differences)

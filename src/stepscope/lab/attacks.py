@@ -77,9 +77,9 @@ def read_attacks(path: Path) -> tuple[Attack, ...]:
         if path.suffix == ".toml":
             found = tuple(msgspec.convert(tomllib.loads(text), _File).attack)
         elif path.suffix == ".json":
-            found = _both(_texts(json.loads(text)))
+            found = _in_both_places(_texts(json.loads(text)))
         else:
-            found = _both(line for line in text.split("\n") if line.strip())
+            found = _in_both_places(line for line in text.split("\n") if line.strip())
     except (UnicodeDecodeError, ValueError, RecursionError) as e:
         raise UsageError(f"{path}: not a file of attack texts: {str(e).splitlines()[0]}") from e
     if not found:
@@ -95,7 +95,7 @@ def _texts(value: object) -> Iterable[str]:
             yield from _texts(item)
 
 
-def _both(texts: Iterable[str]) -> tuple[Attack, ...]:
+def _in_both_places(texts: Iterable[str]) -> tuple[Attack, ...]:
     places: tuple[Place, Place] = ("result", "agent")
     return tuple(
         Attack(class_=CORPUS, name=f"{number}.{place}", place=place, text=text)
@@ -133,7 +133,7 @@ def plant_attack(trajectory: Trajectory, attack: Attack, answer: str) -> Traject
         case "agent":
             steps = _into_words(trajectory.steps, text)
         case "narration":
-            steps = _swapped(trajectory.steps)
+            steps = _replace_words(trajectory.steps)
     if steps is None:
         return None
     said = f"{trajectory.id} {attack.class_} {attack.name} {text}"
@@ -149,7 +149,7 @@ def _into_result(steps: tuple[Step, ...], text: str) -> tuple[Step, ...] | None:
             last = step.results[-1]
             longer = msgspec.structs.replace(last, parts=(*last.parts, Part("text", text)))
             results: tuple[ToolResult, ...] = (*step.results[:-1], longer)
-            return _with(steps, msgspec.structs.replace(step, results=results))
+            return _with_step(steps, msgspec.structs.replace(step, results=results))
     return None
 
 
@@ -158,11 +158,11 @@ def _into_words(steps: tuple[Step, ...], text: str) -> tuple[Step, ...] | None:
     for step in reversed(steps):
         if step.actor == "agent" and step.text:
             parts = (*step.parts, Part("text", text))
-            return _with(steps, msgspec.structs.replace(step, parts=parts))
+            return _with_step(steps, msgspec.structs.replace(step, parts=parts))
     return None
 
 
-def _swapped(steps: tuple[Step, ...]) -> tuple[Step, ...] | None:
+def _replace_words(steps: tuple[Step, ...]) -> tuple[Step, ...] | None:
     """Put claims of success in the place of all that the agent says and thinks."""
     spoken = [at for at, step in enumerate(steps) if step.actor == "agent" and _words(step)]
     if not spoken:
@@ -180,5 +180,5 @@ def _words(step: Step) -> bool:
     return any(part.kind in {"text", "reasoning"} and part.text for part in step.parts)
 
 
-def _with(steps: tuple[Step, ...], changed: Step) -> tuple[Step, ...]:
+def _with_step(steps: tuple[Step, ...], changed: Step) -> tuple[Step, ...]:
     return tuple(changed if step.index == changed.index else step for step in steps)

@@ -292,7 +292,7 @@ def measure_envelope(
         UsageError: an empty or unknown entry, or a number out of range.
     """
     cells = list(_grid(ns=ns, sigmas=sigmas, generators=generators, noises=noises))
-    _known("classifier", list(classifiers), classifiers)
+    _check_names("classifier", list(classifiers), classifiers)
     if trials < FEWEST_TRIALS:
         raise UsageError(f"{trials} runs a cell; expected {FEWEST_TRIALS} or more")
     if told is not None and not 0 < told <= 10:
@@ -333,11 +333,11 @@ def choose_classifiers(names: Sequence[str]) -> dict[str, Classifier]:
     Raises:
         UsageError: a name that is not built in.
     """
-    _known("classifier", names, CLASSIFIERS)
+    _check_names("classifier", names, CLASSIFIERS)
     return {name: CLASSIFIERS[name] for name in names}
 
 
-def _known(what: str, names: Sequence[str], known: Iterable[str]) -> None:
+def _check_names(what: str, names: Sequence[str], known: Iterable[str]) -> None:
     there = list(known)
     if not names:
         raise UsageError(f"no {what} given; one or more of {', '.join(there) or 'those you write'}")
@@ -353,8 +353,8 @@ def _grid(
     generators: Sequence[str],
     noises: Sequence[str],
 ) -> Iterator[EnvelopeCell]:
-    _known("generator", generators, GENERATORS)
-    _known("noise", noises, NOISES)
+    _check_names("generator", generators, GENERATORS)
+    _check_names("noise", noises, NOISES)
     if not ns or not sigmas:
         raise UsageError("an envelope needs at least one n and one sigma")
     for n in ns:

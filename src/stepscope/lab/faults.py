@@ -155,7 +155,7 @@ def fabricated_identifier(run: Trajectory, rng: np.random.Generator) -> FaultAt 
     while new in known:
         new = "".join(str(rng.integers(10)) if c.isdigit() else c for c in old)
     call = with_arguments(exchange.call, substitute_text(exchange.call.arguments, old, new))
-    return _recalled(run, "fabricated_identifier", exchange, call)
+    return _with_changed_call(run, "fabricated_identifier", exchange, call)
 
 
 def wrong_format(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
@@ -178,7 +178,7 @@ def wrong_format(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     if way == 3:
         text = (exchange.call.raw or "{")[:-1]
         call = msgspec.structs.replace(call, arguments=None, raw=text, parse_error="cut short")
-    return _recalled(run, "wrong_format", exchange, call)
+    return _with_changed_call(run, "wrong_format", exchange, call)
 
 
 def undeclared_tool(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
@@ -188,7 +188,7 @@ def undeclared_tool(run: Trajectory, rng: np.random.Generator) -> FaultAt | None
     exchange = run.exchanges[rng.integers(len(run.exchanges))]
     name = STRANGE[rng.integers(len(STRANGE))]
     call = msgspec.structs.replace(exchange.call, name=name)
-    return _recalled(run, "undeclared_tool", exchange, call)
+    return _with_changed_call(run, "undeclared_tool", exchange, call)
 
 
 def forbidden_tool(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
@@ -201,7 +201,7 @@ def forbidden_tool(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
         case=msgspec.structs.replace(case, policy=(*case.policy, rule)),
         tools=None if run.tools is None else (*run.tools, ToolDef(name)),
     )
-    return _called_too(run, "forbidden_tool", call_steps(name, {}, "done"), rng)
+    return _insert_calls(run, "forbidden_tool", call_steps(name, {}, "done"), rng)
 
 
 def same_failure_again(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
@@ -212,7 +212,7 @@ def same_failure_again(run: Trajectory, rng: np.random.Generator) -> FaultAt | N
     call = reads[rng.integers(len(reads))].call
     given = call.arguments if isinstance(call.arguments, dict) else {}
     again = call_steps(call.name, {**given, "page": 1}, "Error: page not found", failed=True)
-    return _called_too(run, "same_failure_again", (*again, *again), rng)
+    return _insert_calls(run, "same_failure_again", (*again, *again), rng)
 
 
 def unrequested_write(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
@@ -220,7 +220,7 @@ def unrequested_write(run: Trajectory, rng: np.random.Generator) -> FaultAt | No
     name = UNASKED[rng.integers(len(UNASKED))]
     if run.tools is not None:
         run = msgspec.structs.replace(run, tools=(*run.tools, ToolDef(name)))
-    return _called_too(run, "unrequested_write", call_steps(name, {}, "done"), rng)
+    return _insert_calls(run, "unrequested_write", call_steps(name, {}, "done"), rng)
 
 
 def skipped_precondition(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
@@ -246,7 +246,7 @@ def skipped_precondition(run: Trajectory, rng: np.random.Generator) -> FaultAt |
         for step in (x.step, x.result_step)
         if step is not None
     }
-    return _removed(run, "skipped_precondition", gone, write.step)
+    return _without_steps(run, "skipped_precondition", gone, write.step)
 
 
 def write_without_confirmation(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
@@ -262,7 +262,7 @@ def write_without_confirmation(run: Trajectory, rng: np.random.Generator) -> Fau
     if not options:
         return None
     write, gone = options[rng.integers(len(options))]
-    return _removed(run, "write_without_confirmation", gone, write.step)
+    return _without_steps(run, "write_without_confirmation", gone, write.step)
 
 
 def _identifiers(arguments: Json) -> list[str]:
@@ -283,14 +283,14 @@ def _texts(value: Json) -> list[str]:
     return [value] if isinstance(value, str) and value else []
 
 
-def _recalled(run: Trajectory, kind: str, exchange: Exchange, call: ToolCall) -> FaultAt:
+def _with_changed_call(run: Trajectory, kind: str, exchange: Exchange, call: ToolCall) -> FaultAt:
     step = with_call(run.steps[exchange.step], exchange.call, call)
     return finish_run(run, kind, exchange.step, replace_step(run.steps, exchange.step, step)), (
         exchange.step
     )
 
 
-def _called_too(
+def _insert_calls(
     run: Trajectory, kind: str, steps: tuple[Step, ...], rng: np.random.Generator
 ) -> FaultAt | None:
     """Insert calls behind some result of the run; the last of them is the fault."""
@@ -302,7 +302,7 @@ def _called_too(
     return finish_run(run, kind, shown, [*run.steps[:at], *steps, *run.steps[at:]]), shown
 
 
-def _removed(run: Trajectory, kind: str, gone: set[int], step: int) -> FaultAt:
+def _without_steps(run: Trajectory, kind: str, gone: set[int], step: int) -> FaultAt:
     moved = step - sum(index < step for index in gone)
     return finish_run(run, kind, moved, remove_steps(run.steps, gone)), moved
 
@@ -334,17 +334,21 @@ def misread_number(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """An amount told to the user gets other digits, a number that occurs nowhere in the run."""
     options = [
         (step, match)
-        for step in _told(run)
+        for step in _messages_after_results(run)
         for match in AMOUNT.finditer(step.text)
         if sum(map(str.isdigit, match.group())) > 1
     ]
-    return _retold(run, "misread_number", options, rng)
+    return _rewrite_message(run, "misread_number", options, rng)
 
 
 def misread_identifier(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """An identifier told to the user gets other digits."""
-    options = [(step, match) for step in _told(run) for match in IDENTIFIER.finditer(step.text)]
-    return _retold(run, "misread_identifier", options, rng)
+    options = [
+        (step, match)
+        for step in _messages_after_results(run)
+        for match in IDENTIFIER.finditer(step.text)
+    ]
+    return _rewrite_message(run, "misread_identifier", options, rng)
 
 
 def misread_labelled_quantity(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
@@ -357,7 +361,7 @@ def misread_labelled_quantity(run: Trajectory, rng: np.random.Generator) -> Faul
         {m.group() for s in run.steps for r in s.results for m in list(NUMBER.finditer(r.text))}
     )
     options: list[tuple[Step, str, str, str]] = []
-    for step in _told(run):
+    for step in _messages_after_results(run):
         for match in LABELLED.finditer(step.text):
             start, end = match.span(2)
             before, after = step.text[:start], step.text[end:]
@@ -399,7 +403,7 @@ def error_then_success(run: Trajectory, rng: np.random.Generator) -> FaultAt | N
     return finish_run(run, "error_then_success", claim.index, steps), claim.index
 
 
-def _told(run: Trajectory) -> Iterator[Step]:
+def _messages_after_results(run: Trajectory) -> Iterator[Step]:
     """The agent's messages to the user once something was looked up."""
     looked = False
     for step in run.steps:
@@ -408,7 +412,7 @@ def _told(run: Trajectory) -> Iterator[Step]:
             yield step
 
 
-def _retold(
+def _rewrite_message(
     run: Trajectory, kind: str, options: list[tuple[Step, re.Match[str]]], rng: np.random.Generator
 ) -> FaultAt | None:
     if not options:
@@ -459,7 +463,10 @@ def calls_after_closing(run: Trajectory, rng: np.random.Generator) -> FaultAt | 
         return None
     steps = list(run.steps)
     if steps[-1].actor != "user":
-        steps += [spoken_step("Is there anything else?"), spoken_step(_one(CLOSINGS, rng), "user")]
+        steps += [
+            spoken_step("Is there anything else?"),
+            spoken_step(_draw_text(CLOSINGS, rng), "user"),
+        ]
     again = done[rng.integers(len(done))]
     at = len(steps)
     steps += [run.steps[again.step], run.steps[again.step + 1]]
@@ -468,22 +475,22 @@ def calls_after_closing(run: Trajectory, rng: np.random.Generator) -> FaultAt | 
 
 def ended_on_error(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """A call fails, and that is the last that is heard."""
-    exchange = _any(run, rng)
+    exchange = _draw_exchange(run, rng)
     if exchange is None or exchange.result is None or exchange.result_step is None:
         return None
     at = exchange.result_step
-    error = with_error(run.steps[at], exchange.result, _one(ERRORS, rng))
+    error = with_error(run.steps[at], exchange.result, _draw_text(ERRORS, rng))
     return finish_run(run, "ended_on_error", at, replace_step(run.steps[: at + 1], at, error)), at
 
 
 def ended_on_limit(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     """The run is cut behind a result by a limit, as its recorder says."""
-    exchange = _any(run, rng)
+    exchange = _draw_exchange(run, rng)
     if exchange is None or exchange.result_step is None:
         return None
     at = exchange.result_step
     cut = finish_run(run, "ended_on_limit", at, run.steps[: at + 1])
-    return msgspec.structs.replace(cut, termination=_one(LIMITS, rng)), at
+    return msgspec.structs.replace(cut, termination=_draw_text(LIMITS, rng)), at
 
 
 def announced_never_made(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
@@ -493,17 +500,17 @@ def announced_never_made(run: Trajectory, rng: np.random.Generator) -> FaultAt |
         return None
     exchange = writes[rng.integers(len(writes))]
     verb, *rest = words_of(exchange.call.name)
-    promise = _one(PROMISES, rng).format(what=f"{verb} the {' '.join(rest)}")
+    promise = _draw_text(PROMISES, rng).format(what=f"{verb} the {' '.join(rest)}")
     at = exchange.step
     steps = [*run.steps[:at], spoken_step(promise)]
     return finish_run(run, "announced_never_made", at, steps), at
 
 
-def _any(run: Trajectory, rng: np.random.Generator) -> Exchange | None:
+def _draw_exchange(run: Trajectory, rng: np.random.Generator) -> Exchange | None:
     return run.exchanges[rng.integers(len(run.exchanges))] if run.exchanges else None
 
 
-def _one(texts: tuple[str, ...], rng: np.random.Generator) -> str:
+def _draw_text(texts: tuple[str, ...], rng: np.random.Generator) -> str:
     return texts[rng.integers(len(texts))]
 
 

@@ -282,7 +282,7 @@ class _Attacking:
     def _trials(self, clean: Mapping[RunAndJudge, Answer]) -> Iterator[_Trial]:
         for judge in self.setting.judges:
             for run in self.runs:
-                came_to = self._came_to(clean, run, judge)
+                came_to = self._classify(clean, run, judge)
                 for attack in self.attacks:
                     swaps = attack.class_ == NARRATION_SWAP and came_to in {FOR, NEUTRAL}
                     if came_to != AGAINST and not swaps:
@@ -292,7 +292,7 @@ class _Attacking:
                         yield _Trial(attack, run, made, judge)
 
     def _flips(self, trial: _Trial, said: Mapping[RunAndJudge, Answer]) -> bool:
-        return self._came_to(said, trial.planted, trial.judge) == FOR
+        return self._classify(said, trial.planted, trial.judge) == FOR
 
     def _answers(
         self, asking: Iterable[tuple[Trajectory, Judge]], options: RequestOptions
@@ -323,7 +323,7 @@ class _Attacking:
         )
         return made
 
-    def _came_to(self, said: Mapping[RunAndJudge, Answer], run: Trajectory, judge: Judge) -> str:
+    def _classify(self, said: Mapping[RunAndJudge, Answer], run: Trajectory, judge: Judge) -> str:
         answer = said.get((run.id, judge.name))
         if answer is None:
             return _UNASKED
@@ -341,13 +341,13 @@ class _Attacking:
         said: Mapping[RunAndJudge, Answer],
         silent: Mapping[RunAndJudge, Answer],
     ) -> JudgeUnderAttack:
-        before = {run.id: self._came_to(clean, run, judge) for run in self.runs}
+        before = {run.id: self._classify(clean, run, judge) for run in self.runs}
         tried: list[AttackTrial] = []
         swaps: list[tuple[str, str, bool | None]] = []
         for trial in trials:
             if trial.judge is not judge:
                 continue
-            one = self._tried(trial, said, silent)
+            one = self._assess(trial, said, silent)
             if trial.attack.class_ == NARRATION_SWAP:
                 swaps.append((before[trial.run.id], one.came_to, one.dependent))
             if before[trial.run.id] == AGAINST:
@@ -362,17 +362,17 @@ class _Attacking:
             narration_swap=count_swaps(swaps),
         )
 
-    def _tried(
+    def _assess(
         self,
         trial: _Trial,
         said: Mapping[RunAndJudge, Answer],
         silent: Mapping[RunAndJudge, Answer],
     ) -> AttackTrial:
-        came_to = self._came_to(said, trial.planted, trial.judge)
+        came_to = self._classify(said, trial.planted, trial.judge)
         tried = AttackTrial(trial.attack.class_, trial.run.id, came_to)
         if came_to != FOR:
             return tried
-        without = self._came_to(silent, trial.planted, trial.judge)
+        without = self._classify(silent, trial.planted, trial.judge)
         verdict = said[trial.planted.id, trial.judge.name]
         assert isinstance(verdict, Verdict)
         known = without in VERDICTS

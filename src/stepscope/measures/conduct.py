@@ -79,7 +79,7 @@ def lacks_consent(trajectory: Trajectory, at: int) -> str | None:
     """Return why the agent's call of index `at` lacks the user's consent, or None."""
     known = _known_consent(trajectory)
     if at not in known:
-        known[at] = _unconfirmed(trajectory.steps, agent_calls(trajectory), at)
+        known[at] = _why_no_consent(trajectory.steps, agent_calls(trajectory), at)
     return known[at]
 
 
@@ -88,14 +88,14 @@ def _known_consent(trajectory: Trajectory) -> dict[int, str | None]:
     return {}
 
 
-def _unconfirmed(steps: Sequence[Step], made: Sequence[Exchange], at: int) -> str | None:
+def _why_no_consent(steps: Sequence[Step], made: Sequence[Exchange], at: int) -> str | None:
     call = made[at]
-    said = _latest(steps, "user", call.step)
+    said = _latest_message(steps, "user", call.step)
     if said is None:
         return "no user message before it"
     if not is_agreement(said.text):
         return f"the user's message at {said.index} does not agree"
-    asked = _latest(steps, "agent", said.index)
+    asked = _latest_message(steps, "agent", said.index)
     if asked is None or not asks_consent(asked.text):
         return f"nothing was asked before the user's message at {said.index}"
     for earlier in reversed(made[:at]):
@@ -111,7 +111,7 @@ def _unconfirmed(steps: Sequence[Step], made: Sequence[Exchange], at: int) -> st
     return None
 
 
-def _latest(steps: Sequence[Step], actor: str, before: int) -> Step | None:
+def _latest_message(steps: Sequence[Step], actor: str, before: int) -> Step | None:
     """Return the last message of `actor` that says something, before step `before`."""
     for at in range(before - 1, -1, -1):
         step = steps[at]
@@ -185,7 +185,7 @@ def find_breaches(
     hits = [
         at
         for at, exchange in enumerate(made)
-        if _is(exchange, tool, facts) and _applies(exchange.call.arguments, patterns)
+        if _is_about(exchange, tool, facts) and _applies(exchange.call.arguments, patterns)
     ]
     if rule.before is not None:
         yield from _order(trajectory, rule, made, hits)
@@ -217,7 +217,7 @@ def _order(
             yield Breach(made[at].step, rule.name, why)
 
 
-def _is(exchange: Exchange, tool: str, facts: Facts | None) -> bool:
+def _is_about(exchange: Exchange, tool: str, facts: Facts | None) -> bool:
     name = exchange.call.name
     return name == tool or (tool == EVERY_WRITE and effect_of(name, facts) == "write")
 

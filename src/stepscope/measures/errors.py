@@ -222,9 +222,11 @@ def _react(
             how = "succeeded later" if name == tool else "served instead"
             return Reaction(error, "replanned", again.step, f"{name} {how}")
     return (
-        _reported(steps, error, facts)
-        or _repeated(error, later)
-        or Reaction(error, "ignored", later[0].step if later else None, _went_on(steps, error))
+        _find_report(steps, error, facts)
+        or _find_repeat(error, later)
+        or Reaction(
+            error, "ignored", later[0].step if later else None, _describe_next(steps, error)
+        )
     )
 
 
@@ -234,7 +236,7 @@ def _same_stem(name: str, other: str) -> bool:
     return bool(by) and name != other and other.startswith(stem + by)
 
 
-def _reported(steps: Sequence[Step], error: Exchange, facts: Facts | None) -> Reaction | None:
+def _find_report(steps: Sequence[Step], error: Exchange, facts: Facts | None) -> Reaction | None:
     """The agent's next message if it admits the error, or an escalation; only reads between."""
     for entry in _next_entries(steps, error):
         for call in entry.calls:
@@ -254,7 +256,7 @@ def admits_failure(text: str) -> bool:
     return any(word in lower for word in _ADMISSIONS) and ADMITS.search(text) is not None
 
 
-def _repeated(error: Exchange, later: Sequence[Exchange]) -> Reaction | None:
+def _find_repeat(error: Exchange, later: Sequence[Exchange]) -> Reaction | None:
     for again in later[:FURTHER_CALLS]:
         if (
             again.failed
@@ -265,7 +267,7 @@ def _repeated(error: Exchange, later: Sequence[Exchange]) -> Reaction | None:
     return None
 
 
-def _went_on(steps: Sequence[Step], error: Exchange) -> str:
+def _describe_next(steps: Sequence[Step], error: Exchange) -> str:
     entry = next(_next_entries(steps, error), None)
     if entry is None:
         return "the run ends on it"

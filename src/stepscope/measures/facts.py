@@ -56,17 +56,17 @@ class SuccessfulCall(NamedTuple):
 
 def successful_calls(trajectory: Trajectory) -> tuple[SuccessfulCall, ...]:
     """Return the agent's calls that succeeded, in order."""
-    return tuple(_use(x) for x in agent_calls(trajectory) if has_succeeded(x))
+    return tuple(_successful_call(x) for x in agent_calls(trajectory) if has_succeeded(x))
 
 
-def _use(exchange: Exchange) -> SuccessfulCall:
+def _successful_call(exchange: Exchange) -> SuccessfulCall:
     given = exchange.call.arguments
     told = (
         frozenset((k, v) for k, v in given.items() if isinstance(v, str) and v)
         if isinstance(given, dict)
         else frozenset()
     )
-    return SuccessfulCall(exchange.call.name, exchange.step, _answered(exchange), told)
+    return SuccessfulCall(exchange.call.name, exchange.step, _answer_step(exchange), told)
 
 
 def mine_preconditions(
@@ -85,7 +85,7 @@ def mine_preconditions(
         for at, use in enumerate(run):
             if effect(use.tool) != "write":
                 continue
-            earlier = _before(run[:at], use)
+            earlier = _needs_before(run[:at], use)
             # Every call of the tool must keep what counts as kept.
             before[use.tool] = before[use.tool] & earlier if use.tool in before else earlier
         support.update(before.keys())
@@ -103,7 +103,9 @@ def mine_preconditions(
     )
 
 
-def _before(earlier: Sequence[SuccessfulCall], use: SuccessfulCall) -> set[tuple[str, str | None]]:
+def _needs_before(
+    earlier: Sequence[SuccessfulCall], use: SuccessfulCall
+) -> set[tuple[str, str | None]]:
     found: set[tuple[str, str | None]] = set()
     for other in earlier:
         if other.answered < use.step and other.tool != use.tool:
@@ -117,27 +119,27 @@ def calls_too_early(made: Sequence[Exchange], rule: Precondition) -> Iterator[Ex
     for exchange in made:
         if exchange.call.name != rule.tool:
             continue
-        value = _told(exchange, rule.by)
+        value = _argument_text(exchange, rule.by)
         if rule.by is not None and value is None:
             continue
         if not any(
             x.call.name == rule.after
             and has_succeeded(x)
-            and _answered(x) < exchange.step
-            and _told(x, rule.by) == value
+            and _answer_step(x) < exchange.step
+            and _argument_text(x, rule.by) == value
             for x in made
         ):
             yield exchange
 
 
-def _told(exchange: Exchange, name: str | None) -> str | None:
+def _argument_text(exchange: Exchange, name: str | None) -> str | None:
     """Return the text that a call gives under a name, None where it gives none."""
     given = exchange.call.arguments
     value = given.get(name) if name is not None and isinstance(given, dict) else None
     return value if isinstance(value, str) and value else None
 
 
-def _answered(exchange: Exchange) -> int:
+def _answer_step(exchange: Exchange) -> int:
     return exchange.step if exchange.result_step is None else exchange.result_step
 
 

@@ -136,11 +136,11 @@ def rank_suspects(
         kinds.add(kind)
         at.setdefault(step, []).append(suspicion)
     total = sum(odds.values()) or 1.0
-    suspects = [_suspect(step, odds[step] / total, here) for step, here in at.items()]
+    suspects = [_suspicious_step(step, odds[step] / total, here) for step, here in at.items()]
     return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.step))
 
 
-def _suspect(step: int, share: float, here: list[Suspicion]) -> SuspiciousStep:
+def _suspicious_step(step: int, share: float, here: list[Suspicion]) -> SuspiciousStep:
     if len(here) == 1:
         only = here[0]
         return SuspiciousStep(
@@ -280,7 +280,7 @@ def step_prior(positions: Mapping[str, int], run: Trajectory) -> Callable[[Step]
     )
 
     def learned(step: Step) -> float:
-        return _place(positions, step.index, n) * _speaks(positions, step, base)
+        return _place_factor(positions, step.index, n) * _speaker_factor(positions, step, base)
 
     return learned
 
@@ -303,7 +303,7 @@ def _places(index: int, steps: int) -> tuple[str, str, str]:
     return f"at.{index}", f"end.{steps - 1 - index}", f"tenth.{index * TENTHS // steps}"
 
 
-def _place(positions: Mapping[str, int], index: int, steps: int) -> float:
+def _place_factor(positions: Mapping[str, int], index: int, steps: int) -> float:
     at, end, tenth = (positions.get(key, 0) for key in _places(index, steps))
     # Labels of a tenth are shared by the steps in it.
     spread = max(steps / TENTHS, 1.0)
@@ -311,7 +311,7 @@ def _place(positions: Mapping[str, int], index: int, steps: int) -> float:
     return (seen + FLAT_LABELS / steps) / (positions["labels"] + FLAT_LABELS)
 
 
-def _speaks(positions: Mapping[str, int], step: Step, base: float) -> float:
+def _speaker_factor(positions: Mapping[str, int], step: Step, base: float) -> float:
     """How much more often than any step this speaker's are named, drawn to what kinds tell."""
     name = speaker_of(step)
     hits, steps = positions.get(f"who.{name}", 0), positions.get(f"steps.{name}", 0)
@@ -392,7 +392,7 @@ def suspicions_of_messages(trajectory: Trajectory) -> list[Suspicion]:
     for at, step in enumerate(steps):
         text = step.text
         figures = _figures(text)
-        if at > 0 and _works(step):
+        if at > 0 and _does_work(step):
             lower = text.lower()
             found += _message(step, text, lower, figures - said)
             begins = " ".join(lower.split(None, FIRST_WORDS)[:FIRST_WORDS])
@@ -466,7 +466,7 @@ def _planner(steps: Sequence[Step]) -> Iterator[Suspicion]:
             continue
         text = step.text
         if STUCK.search(text):
-            worker = next((s for s in reversed(steps[:at]) if _works(s)), None)
+            worker = next((s for s in reversed(steps[:at]) if _does_work(s)), None)
             if worker is not None:
                 reason = f"no progress by it, says {step.agent or 'the planner'} at {at}"
                 yield Suspicion(worker.index, "stuck", reason, (at,))
@@ -474,7 +474,7 @@ def _planner(steps: Sequence[Step]) -> Iterator[Suspicion]:
             yield Suspicion(at, "replan", f"plans anew: {_cut(text)}")
 
 
-def _works(step: Step) -> bool:
+def _does_work(step: Step) -> bool:
     return step.actor == "agent" and step.kind == "message"
 
 

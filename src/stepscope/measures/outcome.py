@@ -80,23 +80,23 @@ def subgoal_candidates(goals: Sequence[SubGoal], exchanges: Sequence[Exchange]) 
 
 def subgoal_calls(case: Case, trajectory: Trajectory) -> list[int | None]:
     """Return for each sub-goal the call (by its index among the agent's) that it takes."""
-    return _reached(case, trajectory)[1]
+    return _match_subgoals(case, trajectory)[1]
 
 
-def _reached(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
+def _match_subgoals(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
     """Return for each sub-goal the calls that satisfy it, and the one that it takes."""
     if case is trajectory.case:
-        return _reached_of_its_own(trajectory)
-    return _matched(case, trajectory)
+        return _match_own_case(trajectory)
+    return _match_case(case, trajectory)
 
 
 @cached_on_run
-def _reached_of_its_own(trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
+def _match_own_case(trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
     assert trajectory.case is not None
-    return _matched(trajectory.case, trajectory)
+    return _match_case(trajectory.case, trajectory)
 
 
-def _matched(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
+def _match_case(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
     options = subgoal_candidates(case.subgoals, agent_calls(trajectory)) if case.subgoals else []
     return options, largest_matching(options)
 
@@ -135,7 +135,7 @@ def _subgoals(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     if case is None:
         return _NO_CASE
     exchanges = agent_calls(trajectory)
-    options, pairs = _reached(case, trajectory)
+    options, pairs = _match_subgoals(case, trajectory)
     goals = _NO_SUBGOALS
     if options:
         total, missed = len(pairs), pairs.count(None)
@@ -156,8 +156,8 @@ def _subgoals(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
         )
     return (
         *goals,
-        _others(case, find_other_writes(trajectory, pairs, facts)),
-        _told(trajectory, case) if case.outputs else _NO_OUTPUTS,
+        _other_writes(case, find_other_writes(trajectory, pairs, facts)),
+        _outputs(trajectory, case) if case.outputs else _NO_OUTPUTS,
     )
 
 
@@ -210,7 +210,7 @@ def _prerequisites(case: Case) -> dict[int, set[int]] | None:
     return {at: {at_name[n] for n in goal.after} for at, goal in enumerate(case.subgoals)}
 
 
-def _others(case: Case, writes: Sequence[Exchange]) -> Answer:
+def _other_writes(case: Case, writes: Sequence[Exchange]) -> Answer:
     if not case.subgoals and case.reference is None:
         return Unmeasured(
             "missing_input", "the case does not say what may be written", "subgoals.other_writes"
@@ -226,7 +226,7 @@ def _others(case: Case, writes: Sequence[Exchange]) -> Answer:
     )
 
 
-def _told(trajectory: Trajectory, case: Case) -> Answer:
+def _outputs(trajectory: Trajectory, case: Case) -> Answer:
     missing = find_untold(trajectory, case.outputs)
     n_told = len(case.outputs) - len(missing)
     return Verdict(
@@ -270,7 +270,7 @@ def _termination(
     `stopped_well`: neither. Without a case a recorded pass counts as stopped well; else nobody
     knows, and it is unmeasured.
     """
-    cut = _cut(trajectory)
+    cut = _outside_stop(trajectory)
     if cut is not None:
         last = (trajectory.steps[-1].index,) if trajectory.steps else ()
         return (Verdict("termination", label="limit", cites=last, reason=cut),)
@@ -284,10 +284,10 @@ def _termination(
         last = (trajectory.steps[-1].index,) if trajectory.steps else ()
         reason = f"stopped before {', '.join(undone)}"
         return (Verdict("termination", label="too_early", cites=last, reason=reason),)
-    return _after(trajectory, pairs, facts)
+    return _judge_late_writes(trajectory, pairs, facts)
 
 
-def _after(
+def _judge_late_writes(
     trajectory: Trajectory, pairs: list[int | None], facts: Facts | None
 ) -> tuple[Answer, ...]:
     """Judge what was written once everything was done."""
@@ -313,7 +313,7 @@ def _after(
     )
 
 
-def _cut(trajectory: Trajectory) -> str | None:
+def _outside_stop(trajectory: Trajectory) -> str | None:
     """Return what ended the run from outside, as recorded or as its last step shows."""
     said = trajectory.termination
     if said and LIMITS.search(said):

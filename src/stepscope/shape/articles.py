@@ -60,7 +60,7 @@ def v3(scores: Sequence[float]) -> ShapeName | Unmeasured:
     >>> v3([0.90, 0.91, 0.88, 0.60, 0.55, 0.58, 0.61, 0.62, 0.60, 0.58])
     'early_collapse'
     """
-    return _refused(scores) or SHAPES[v3_many(np.array([scores], np.float64))[0]]
+    return _find_absence(scores) or SHAPES[v3_many(np.array([scores], np.float64))[0]]
 
 
 def v2(scores: Sequence[float]) -> ShapeName | Unmeasured:
@@ -72,7 +72,7 @@ def v2(scores: Sequence[float]) -> ShapeName | Unmeasured:
     >>> v2([0.88, 0.90, 0.85, 0.40, 0.38, 0.72, 0.85, 0.87, 0.86, 0.89])
     'early_collapse'
     """
-    return _refused(scores) or SHAPES[v2_many(np.array([scores], np.float64))[0]]
+    return _find_absence(scores) or SHAPES[v2_many(np.array([scores], np.float64))[0]]
 
 
 def v1(scores: Sequence[float]) -> ShapeName | Unmeasured:
@@ -85,7 +85,7 @@ def v1(scores: Sequence[float]) -> ShapeName | Unmeasured:
     >>> v1([0.90, 0.91, 0.88, 0.60, 0.55, 0.58, 0.61, 0.62, 0.60, 0.58])
     'steady_degradation'
     """
-    return _refused(scores) or SHAPES[v1_many(np.array([scores], np.float64))[0]]
+    return _find_absence(scores) or SHAPES[v1_many(np.array([scores], np.float64))[0]]
 
 
 def v3_many(scores: Floats) -> Codes:
@@ -124,7 +124,7 @@ def signals_per_step(
     A fall of more than .20 from the step before; one of more than .20 from the mean of the first
     third; latency over 1.5 times, cost over 1.4 times the step before.
     """
-    refused = _refused(scores) or _refused_extra(scores, latency_ms, token_cost)
+    refused = _find_absence(scores) or _find_absence_of_signals(scores, latency_ms, token_cost)
     if refused is not None:
         return refused
     third = len(scores) // 3
@@ -184,7 +184,7 @@ def _mean(s: list[float]) -> float:
     return total / len(s)
 
 
-def _refused(scores: Sequence[float]) -> Unmeasured | None:
+def _find_absence(scores: Sequence[float]) -> Unmeasured | None:
     if len(scores) < FEWEST:
         return Unmeasured(
             "insufficient_data",
@@ -195,7 +195,7 @@ def _refused(scores: Sequence[float]) -> Unmeasured | None:
     return None
 
 
-def _refused_extra(
+def _find_absence_of_signals(
     scores: Sequence[float],
     latency_ms: Sequence[float] | None,
     token_cost: Sequence[float] | None,

@@ -230,7 +230,7 @@ def fuse_signals(
         step = int(fused.argmax())
         run = shortest_run(fused[None])
         first, last = int(run[0][0]), int(run[1][0])
-    watch = spikes & _holding(np.array(scores, dtype=np.float64)) & (fused < SUSPECT)
+    watch = spikes & _steps_that_hold(np.array(scores, dtype=np.float64)) & (fused < SUSPECT)
     return Break(
         probability=tuple(fused.tolist()),
         none=none,
@@ -243,10 +243,10 @@ def fuse_signals(
     )
 
 
-def _holding(scores: Floats) -> Bools:
+def _steps_that_hold(scores: Floats) -> Bools:
     """Tell which steps have a score no more than `HOLDS` below the last one before; the first has.
 
-    >>> _holding(np.array([0.3, 0.9, np.nan, 0.8, 0.6])).tolist()
+    >>> _steps_that_hold(np.array([0.3, 0.9, np.nan, 0.8, 0.6])).tolist()
     [True, True, False, True, False]
     """
     held = ~np.isnan(scores)

@@ -319,7 +319,7 @@ def prevalence(
     runs = _runs(log_likelihood)
     frame = EstimateFrame(level=level, unmeasured=unmeasured, scale=(0.0, 1.0))
     cluster = _numbers(clusters, len(runs))
-    absent = _absent(runs, cluster, frame)
+    absent = _find_fleet_absence(runs, cluster, frame)
     if absent is not None:
         return absent
     fitted = _fit_draws(runs, cluster, level, rng=rng, draws=draws)
@@ -370,7 +370,7 @@ def compare_fleets(
         for lost in unmeasured or ({}, {})
     ]
     for side in zip(both, numbers, frames, strict=True):
-        absent = _absent(*side)
+        absent = _find_fleet_absence(*side)
         if absent is not None:
             return absent
     fits = [
@@ -421,7 +421,7 @@ def _shared_cluster_codes(clusters: tuple[npt.ArrayLike, npt.ArrayLike] | None, 
     return codes(sides[0] + sides[1])
 
 
-def _absent(runs: Floats, cluster: Ints, frame: EstimateFrame) -> Unmeasured | None:
+def _find_fleet_absence(runs: Floats, cluster: Ints, frame: EstimateFrame) -> Unmeasured | None:
     """Return the absence that the runs call for; a run needs one likelihood above 0."""
     absent = find_absence(runs.max(1, initial=-np.inf), frame)
     if absent is None and np.isnan(runs).any():
@@ -467,7 +467,7 @@ def _estimates(
     frame = replace(frame, n_tasks=clusters)
     limits = (np.array([shares, low, high]).T).tolist()
     return {
-        name: _certain(make_estimate(tuple(row), method=method, n=m, frame=frame))
+        name: _without_absence(make_estimate(tuple(row), method=method, n=m, frame=frame))
         for name, row in zip(SHAPES, limits, strict=True)
     }
 
@@ -488,12 +488,12 @@ def _difference(
     )
     limits = np.array([b - a, low, high]).T.tolist()
     return {
-        name: _certain(make_estimate(tuple(row), method="em, gibbs", n=n, frame=frame))
+        name: _without_absence(make_estimate(tuple(row), method="em, gibbs", n=n, frame=frame))
         for name, row in zip(SHAPES, limits, strict=True)
     }
 
 
-def _certain(found: Estimate | Unmeasured) -> Estimate:
+def _without_absence(found: Estimate | Unmeasured) -> Estimate:
     """Shares are between 0 and 1: `make_estimate` has nothing to refuse."""
     assert isinstance(found, Estimate)
     return found

@@ -107,7 +107,7 @@ def learn_noise(
         return found
     if not 0 < sigma <= 1:
         return inputs.BAD_SIGMA
-    return _at(math.log(sigma), fits, found)
+    return _noise_at_sigma(math.log(sigma), fits, found)
 
 
 def _patterns(flat: Floats, counts: Ints) -> list[tuple[Floats, Bools]]:
@@ -134,11 +134,11 @@ def _noise(fits: Callable[[float, float], float], runs: int) -> FleetNoise | Unm
     """Climb the grid, one axis after the other, and take the parabola at its top."""
     logs = np.log(SIGMAS).tolist()
     rhos = CORRELATIONS.tolist()
-    at, lag = _best([fits(x, 0.0) for x in logs]), 0
+    at, lag = _best_point([fits(x, 0.0) for x in logs]), 0
     for _ in range(len(logs)):
         before = (at, lag)
-        lag = _best([fits(logs[at], rho) for rho in rhos])
-        at = _best([fits(x, rhos[lag]) for x in logs])
+        lag = _best_point([fits(logs[at], rho) for rho in rhos])
+        at = _best_point([fits(x, rhos[lag]) for x in logs])
         if (at, lag) == before:
             break
     if at in (0, len(logs) - 1) or lag in (0, len(rhos) - 1):
@@ -155,11 +155,13 @@ def _noise(fits: Callable[[float, float], float], runs: int) -> FleetNoise | Unm
     )
 
 
-def _at(log_sigma: float, fits: Callable[[float, float], float], found: FleetNoise) -> FleetNoise:
+def _noise_at_sigma(
+    log_sigma: float, fits: Callable[[float, float], float], found: FleetNoise
+) -> FleetNoise:
     """Return the noise with the correlation that is best at one sigma."""
     rhos = CORRELATIONS.tolist()
     values = [fits(log_sigma, rho) for rho in rhos]
-    top = min(max(_best(values), 1), len(rhos) - 2)
+    top = min(max(_best_point(values), 1), len(rhos) - 2)
     before, here, after = values[top - 1 : top + 2]
     bend = before - 2 * here + after
     if bend >= 0:
@@ -169,7 +171,7 @@ def _at(log_sigma: float, fits: Callable[[float, float], float], found: FleetNoi
     return replace(found, correlation=_correlation(peak, found.correlation.n))
 
 
-def _best(values: list[float]) -> int:
+def _best_point(values: list[float]) -> int:
     return int(np.argmax(values))
 
 

@@ -106,7 +106,7 @@ def _chance_corrected(observed: Floats, expected: Floats) -> Floats:
         return np.asarray(np.where(expected > _NOTHING, 1 - observed / expected, np.nan))
 
 
-def _apart(weights: Floats, distance: Floats) -> Floats:
+def _mean_distance(weights: Floats, distance: Floats) -> Floats:
     """Return the mean distance under weights of shape (resamples, q, q)."""
     return np.asarray((weights * distance).sum(axis=(1, 2)))
 
@@ -116,16 +116,16 @@ def _square(flat: Floats) -> Floats:
     return flat.reshape(-1, q, q)
 
 
-def _over(sums: Floats, whole: Floats) -> Floats:
+def _as_shares(sums: Floats, whole: Floats) -> Floats:
     """Return sums as shares of a whole, shape (resamples,), NaN where that is 0."""
     with np.errstate(all="ignore"):
         return np.asarray(sums / np.where(whole > 0, whole, np.nan)[:, None])
 
 
 def _kappa(sums: Floats, distance: Floats) -> Floats:
-    table = _square(_over(sums, sums.sum(axis=1)))
+    table = _square(_as_shares(sums, sums.sum(axis=1)))
     by_chance = table.sum(axis=2)[:, :, None] * table.sum(axis=1)[:, None, :]
-    return _chance_corrected(_apart(table, distance), _apart(by_chance, distance))
+    return _chance_corrected(_mean_distance(table, distance), _mean_distance(by_chance, distance))
 
 
 def _alpha(sums: Floats, distance: Floats) -> Floats:
@@ -135,47 +135,49 @@ def _alpha(sums: Floats, distance: Floats) -> Floats:
     by_chance = used[:, :, None] * used[:, None, :]
     # A pair of ratings is the least that there is; light draws of weights may sum to less.
     others = np.maximum(whole - 1, whole / 2)
-    expected = _over(by_chance.reshape(len(sums), -1), whole * others)
-    observed = _over(sums, whole)
+    expected = _as_shares(by_chance.reshape(len(sums), -1), whole * others)
+    observed = _as_shares(sums, whole)
     return _chance_corrected(
-        _apart(_square(observed), distance), _apart(_square(expected), distance)
+        _mean_distance(_square(observed), distance), _mean_distance(_square(expected), distance)
     )
 
 
-def _split(sums: Floats) -> tuple[Floats, Floats]:
+def _split_features(sums: Floats) -> tuple[Floats, Floats]:
     """Return agreement, shape (resamples, q, q), and spread, shape (resamples, q), as shares."""
     wide = sums.shape[1] - 2
     q = round((-1 + (1 + 4 * wide) ** 0.5) / 2)
-    agreement = _over(sums[:, : q * q], sums[:, -2])
-    return _square(agreement), _over(sums[:, q * q : -2], sums[:, -1])
+    agreement = _as_shares(sums[:, : q * q], sums[:, -2])
+    return _square(agreement), _as_shares(sums[:, q * q : -2], sums[:, -1])
 
 
 def _fleiss(sums: Floats, distance: Floats) -> Floats:
-    agreement, used = _split(sums)
+    agreement, used = _split_features(sums)
     by_chance = used[:, :, None] * used[:, None, :]
-    return _chance_corrected(_apart(agreement, distance), _apart(by_chance, distance))
+    return _chance_corrected(
+        _mean_distance(agreement, distance), _mean_distance(by_chance, distance)
+    )
 
 
 def _gwet(sums: Floats, distance: Floats) -> Floats:
-    agreement, used = _split(sums)
+    agreement, used = _split_features(sums)
     q = used.shape[1]
     weight = 1 - distance
     with np.errstate(all="ignore"):
         hit = (used * (1 - used)).sum(axis=1) * weight.sum() / (q * (q - 1))
-        found = (_apart(agreement, weight) - hit) / (1 - hit)
+        found = (_mean_distance(agreement, weight) - hit) / (1 - hit)
     return np.asarray(np.where(1 - hit > _NOTHING, found, np.nan))
 
 
 def _raw_agreement(sums: Floats, distance: Floats) -> Floats:
-    agreement, _ = _split(sums)
-    return 1 - _apart(agreement, distance)
+    agreement, _ = _split_features(sums)
+    return 1 - _mean_distance(agreement, distance)
 
 
 def _pabak(sums: Floats, distance: Floats) -> Floats:
-    agreement, _ = _split(sums)
+    agreement, _ = _split_features(sums)
     q = agreement.shape[1]
     by_chance = np.full(len(agreement), distance.sum() / q**2)
-    return _chance_corrected(_apart(agreement, distance), by_chance)
+    return _chance_corrected(_mean_distance(agreement, distance), by_chance)
 
 
 COEFFICIENTS: dict[CoefficientName, Coefficient] = {
@@ -239,11 +241,11 @@ def count_patterns(
         DataError: not two-dimensional whole numbers from -1, fewer than two raters, too many
             categories, or clusters of another length.
     """
-    given = _checked(ratings)
+    given = _check_ratings(ratings)
     q = int(given.max(initial=-1)) + 1
     if categories is not None and not q <= categories <= MOST_CATEGORIES:
         raise DataError(f"categories is {categories}; expected {q} to {MOST_CATEGORIES}")
-    answers, kind = _distinct(given + 1, q + 1)
+    answers, kind = _unique_rows(given + 1, q + 1)
     often = np.bincount(kind, minlength=len(answers)).astype(np.float64)
     found = RatingPatterns(answers - 1, often, q if categories is None else categories)
     run = cluster_index(clusters, len(given))
@@ -251,7 +253,7 @@ def count_patterns(
     return found if alone else replace(found, kind=kind, run=run)
 
 
-def _checked(ratings: npt.ArrayLike) -> Ints:
+def _check_ratings(ratings: npt.ArrayLike) -> Ints:
     given = np.asarray(ratings)
     if given.ndim != 2 or given.shape[1] < 2:
         raise DataError(f"ratings have shape {given.shape}; expected (items, 2 or more raters)")
@@ -264,7 +266,7 @@ def _checked(ratings: npt.ArrayLike) -> Ints:
     return np.asarray(given, dtype=np.int64)
 
 
-def _distinct(shifted: Ints, base: int) -> tuple[Ints, Ints]:
+def _unique_rows(shifted: Ints, base: int) -> tuple[Ints, Ints]:
     """Return the distinct rows and, for each row, which of them it is."""
     raters = shifted.shape[1]
     if base**raters >= _MOST_CODES:
@@ -417,7 +419,7 @@ class _WeightedCoefficient:
         """Return the limits: quantiles over weights, or the jackknife's where runs are too many."""
         tails = (1 - level) / 2, (1 + level) / 2
         if draws * len(self._repeats) > MOST_WEIGHTS:
-            return self._closed(tails)
+            return self._jackknife_limits(tails)
         shape = self._shape(level)
         weights = rng.standard_gamma(self._repeats * shape, (draws, len(self._repeats)))
         pseudo = rng.standard_gamma(self._mass * shape, (draws, len(self._mass)))
@@ -445,7 +447,7 @@ class _WeightedCoefficient:
         wider = runs / (runs - 1) * float(stdtrit(runs - 1, tail) / ndtri(tail)) ** 2
         return max(float(1 / wider - 1 / runs), 1 / runs)
 
-    def _closed(self, tails: tuple[float, float]) -> tuple[float, float]:
+    def _jackknife_limits(self, tails: tuple[float, float]) -> tuple[float, float]:
         from scipy.special import ndtri
 
         whole = self._repeats @ self._units

@@ -204,21 +204,23 @@ def shuffled_p(
     widest = np.abs(deviations).max()
     trials = replace(trials, values=deviations / widest if widest > 0 else deviations)
     seen = float(trials.differences().sum())
-    bound = _nearly(seen, tail)
+    bound = _tie_threshold(seen, tail)
     shapes = Counter(zip(trials.first.tolist(), trials.second.tolist(), strict=True))
     if sum(count * log(comb(a + b, b)) for (a, b), count in shapes.items()) <= log(ENUMERATED):
-        return float(is_as_extreme(_listed(trials), bound, tail).mean()), "permutation exact"
+        return float(
+            is_as_extreme(_enumerate_sums(trials), bound, tail).mean()
+        ), "permutation exact"
     if len(trials.values) * draws > WORK:
         # Exact variance of the sum of differences over all hand-outs, cases having mean 0.
         within = np.bincount(trials.cases, weights=trials.values**2)
         within = within / (trials.first + trials.second - 1)
         variance = float((within * (1 / trials.first + 1 / trials.second)).sum())
         return max(_normal_p(seen, variance, tail), SMALLEST), "permutation normal"
-    hits = int(is_as_extreme(_drawn(trials, rng, draws), bound, tail).sum())
+    hits = int(is_as_extreme(_draw_sums(trials, rng, draws), bound, tail).sum())
     return (1 + hits) / (1 + draws), "permutation drawn"
 
 
-def _nearly(seen: float, tail: Tail) -> float:
+def _tie_threshold(seen: float, tail: Tail) -> float:
     """Return what counts as far out as `seen`: a hair nearer, for sums of floats."""
     if tail == "both":
         return abs(seen) * (1 - TIE) - TIE
@@ -234,7 +236,7 @@ def _normal_p(seen: float, variance: float, tail: Tail) -> float:
     return erfc((seen if tail == "upper" else -seen) / sqrt(2 * variance)) / 2
 
 
-def _listed(trials: PairedTrials) -> Floats:
+def _enumerate_sums(trials: PairedTrials) -> Floats:
     """Sum of the differences under every hand-out of all cases, cases having mean 0."""
     null = np.zeros(1)
     ends = np.cumsum(trials.first + trials.second)
@@ -245,7 +247,7 @@ def _listed(trials: PairedTrials) -> Floats:
     return null
 
 
-def _drawn(trials: PairedTrials, rng: np.random.Generator, draws: int) -> Floats:
+def _draw_sums(trials: PairedTrials, rng: np.random.Generator, draws: int) -> Floats:
     """Sum of differences under random hand-outs, cases having mean 0 and permuted by shape."""
     null = np.zeros(draws)
     starts = np.cumsum(trials.first + trials.second) - trials.first - trials.second

@@ -90,7 +90,7 @@ def sigma(
         )
     with np.errstate(all="ignore"):
         squares, freedom = _spreads(values[kept], step[kept])
-        supported = _supported(squares, freedom)
+        supported = _effective_freedom(squares, freedom)
     floor = (quantum or 0.0) / sqrt(12)
     spread = sqrt(squares.sum() / freedom.sum())
     if spread <= ROUNDING * float(np.abs(values).max()) and not floor:
@@ -139,7 +139,7 @@ def tolerable(found: Estimate, *, limit: float = LIMIT) -> Decision:
         return Decision("pass", f"{said}: at most {limit:g}")
     if low > limit:
         return Decision("fail", f"{said}: above {limit:g}")
-    return Decision("undecided", f"{said}: may be above {limit:g}{_more(found, limit)}")
+    return Decision("undecided", f"{said}: may be above {limit:g}{_steps_to_settle(found, limit)}")
 
 
 def _spreads(values: Floats, step: Ints) -> tuple[Floats, Floats]:
@@ -152,7 +152,7 @@ def _spreads(values: Floats, step: Ints) -> tuple[Floats, Floats]:
     return np.asarray(squares[counts > 0], np.float64), freedom[counts > 0]
 
 
-def _supported(squares: Floats, freedom: Floats) -> float:
+def _effective_freedom(squares: Floats, freedom: Floats) -> float:
     """Degrees of freedom of the pooled variance, fewer where steps differ in spread."""
     total, steps = float(freedom.sum()), len(freedom)
     if steps < 2 or squares.sum() <= 0:
@@ -183,7 +183,7 @@ def _weaknesses(steps: int, single: int, floored: bool) -> list[str]:
     return said
 
 
-def _more(found: Estimate, limit: float) -> str:
+def _steps_to_settle(found: Estimate, limit: float) -> str:
     """Say how many steps, scored three times each, would settle it at the sigma estimated."""
     if found.value >= limit:
         return ""

@@ -328,7 +328,7 @@ class _Check:
         yield from _of_type(value, schema, at)
         yield from _of_range(value, schema, at)
         if "$ref" in schema:
-            yield from self.faults(value, self._referred(schema["$ref"]), at)
+            yield from self.faults(value, self._resolve(schema["$ref"]), at)
         if isinstance(value, dict):
             yield from self._object(value, schema, at)
         elif isinstance(value, list):
@@ -336,7 +336,7 @@ class _Check:
         yield from self._combined(value, schema, at)
         self._depth -= 1
 
-    def _referred(self, pointer: Json) -> Json:
+    def _resolve(self, pointer: Json) -> Json:
         target: Json = self._root
         if not isinstance(pointer, str) or not pointer.startswith("#"):
             return None
@@ -405,9 +405,9 @@ def _of_type(value: Json, schema: dict[str, Json], at: str) -> Iterator[str]:
             yield f"{at or 'it'} is {_short(value)}, expected {' or '.join(map(str, names))}"
             return
     options = schema.get("enum")
-    if isinstance(options, list) and not any(_same(value, option) for option in options):
+    if isinstance(options, list) and not any(_equal_values(value, option) for option in options):
         yield f"{at or 'it'} is {_short(value)}, expected one of {_short(options)}"
-    if "const" in schema and not _same(value, schema["const"]):
+    if "const" in schema and not _equal_values(value, schema["const"]):
         yield f"{at or 'it'} is {_short(value)}, expected {_short(schema['const'])}"
 
 
@@ -466,7 +466,7 @@ _BOUNDS: Sequence[tuple[str, Callable[[float, float], bool], str]] = (
 )
 
 
-def _same(value: Json, other: Json) -> bool:
+def _equal_values(value: Json, other: Json) -> bool:
     """Equality of JSON, where 1 is 1.0 and is not true."""
     if isinstance(value, bool) or isinstance(other, bool):
         return value is other
@@ -502,7 +502,7 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     broken, checked = schema_violations(trajectory)
     faults = [AxisFault(fault.step, f"{fault.rule}: {fault.reason}") for fault in broken]
     known = {fault.step for fault in broken}
-    faults += [fault for fault in _malformed(trajectory) if fault.step not in known]
+    faults += [fault for fault in _malformed_arguments(trajectory) if fault.step not in known]
     values = trace_values(trajectory)
     faults += [
         AxisFault(
@@ -529,7 +529,7 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     )
 
 
-def _malformed(trajectory: Trajectory) -> Iterator[AxisFault]:
+def _malformed_arguments(trajectory: Trajectory) -> Iterator[AxisFault]:
     for exchange in agent_calls(trajectory):
         if exchange.call.parse_error is not None:
             yield AxisFault(exchange.step, f"{exchange.call.name}: the arguments are not JSON")

@@ -98,11 +98,11 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     if not made:
         return _SELECTION_OF_NO_CALLS
     faults = [
-        *_undeclared(trajectory, made),
-        *_forbidden(trajectory, case, facts),
-        *(_again(made, facts) if failed_calls(trajectory) else ()),
+        *_undeclared_tools(trajectory, made),
+        *_forbidden_tools(trajectory, case, facts),
+        *(_unchanged_retries(made, facts) if failed_calls(trajectory) else ()),
     ]
-    unasked = _unasked(trajectory, made, facts)
+    unasked = _unasked_writes(trajectory, made, facts)
     declared = facts.effects if facts is not None else {}
     faults += [
         AxisFault(x.step, f"{x.call.name} writes, and the user neither asked for it nor agreed")
@@ -117,10 +117,10 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
         return faultless_answer(
             TOOL_SELECTION_NAME, UNCERTAIN, f"{why}; declare what it does under [tools]", cites
         )
-    return _fulfilled(trajectory, case, facts)
+    return _case_is_met(trajectory, case, facts)
 
 
-def _undeclared(trajectory: Trajectory, made: Sequence[Exchange]) -> Iterator[AxisFault]:
+def _undeclared_tools(trajectory: Trajectory, made: Sequence[Exchange]) -> Iterator[AxisFault]:
     if not trajectory.tools:
         return
     for exchange in made:
@@ -131,7 +131,7 @@ def _undeclared(trajectory: Trajectory, made: Sequence[Exchange]) -> Iterator[Ax
             yield AxisFault(exchange.step, reason)
 
 
-def _forbidden(
+def _forbidden_tools(
     trajectory: Trajectory, case: Case | None, facts: Facts | None
 ) -> Iterator[AxisFault]:
     rules = (facts.policy if facts is not None else ()) + (case.policy if case is not None else ())
@@ -141,7 +141,7 @@ def _forbidden(
                 yield AxisFault(breach.step, f"policy {rule.name!r}: {breach.reason}")
 
 
-def _again(made: Sequence[Exchange], facts: Facts | None) -> Iterator[AxisFault]:
+def _unchanged_retries(made: Sequence[Exchange], facts: Facts | None) -> Iterator[AxisFault]:
     """The same call, the same error, and nothing in between that could have changed it."""
     open_errors: dict[str, Exchange] = {}
     for exchange in made:
@@ -158,7 +158,7 @@ def _again(made: Sequence[Exchange], facts: Facts | None) -> Iterator[AxisFault]
         open_errors[exchange.key] = exchange
 
 
-def _unasked(
+def _unasked_writes(
     trajectory: Trajectory, made: Sequence[Exchange], facts: Facts | None
 ) -> list[Exchange]:
     """Return the writes that came without any word for them from the user, nor a yes.
@@ -203,7 +203,7 @@ def _stems(words: Sequence[str]) -> Words:
     return re.compile(rf"\b(?:{stems})") if stems else None
 
 
-def _fulfilled(
+def _case_is_met(
     trajectory: Trajectory, case: Case | None, facts: Facts | None
 ) -> tuple[Answer, ...]:
     made = agent_calls(trajectory)
@@ -261,15 +261,15 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
     tools = {exchange.call.name for exchange in made}
     rules = [rule for rule in facts.preconditions if rule.tool in tools] if facts else []
     broken = [(rule, x.step) for rule in rules for x in calls_too_early(made, rule)]
-    faults = [AxisFault(step, _why(rule)) for rule, step in broken if is_binding(rule)]
+    faults = [AxisFault(step, _why_too_early(rule)) for rule, step in broken if is_binding(rule)]
     writes = writes_of(trajectory, facts)
-    doubts = [(step, _why(rule)) for rule, step in broken if not is_binding(rule)]
+    doubts = [(step, _why_too_early(rule)) for rule, step in broken if not is_binding(rule)]
     confirmed = 0
     for at in writes:
         why = lacks_consent(trajectory, at)
         if why is None:
             confirmed += 1
-        elif _unwanted(trajectory.steps, made[at]) and _consent_is_asked_for(
+        elif _is_unwanted(trajectory.steps, made[at]) and _consent_is_asked_for(
             trajectory, case, facts
         ):
             faults.append(AxisFault(made[at].step, f"{made[at].call.name} without consent: {why}"))
@@ -290,7 +290,7 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
     return faultless_answer(SEQUENCING_NAME, CORRECT, why, cites)
 
 
-def _why(rule: Precondition) -> str:
+def _why_too_early(rule: Precondition) -> str:
     same = f" for the same {rule.by}" if rule.by is not None else ""
     source = describe_source(rule)
     return f"{rule.tool} before {rule.after} had succeeded{same} ({source} it comes after)"
@@ -302,11 +302,11 @@ def _consent_is_asked_for(trajectory: Trajectory, case: Case | None, facts: Fact
         declared += case.policy
     if any(rule.require == "confirm" for rule in declared):
         return True
-    return _instructed(trajectory)
+    return _instructions_ask(trajectory)
 
 
 @cached_on_run
-def _instructed(trajectory: Trajectory) -> bool:
+def _instructions_ask(trajectory: Trajectory) -> bool:
     return any(_asks_for_consent(s.text) for s in trajectory.steps if s.actor == "system")
 
 
@@ -315,7 +315,7 @@ def _asks_for_consent(instructions: str) -> bool:
     return ASKS_FOR_CONSENT.search(instructions) is not None
 
 
-def _unwanted(steps: Sequence[Step], write: Exchange) -> bool:
+def _is_unwanted(steps: Sequence[Step], write: Exchange) -> bool:
     """Tell whether the user's latest message before a write neither asks for it nor answers."""
     said = asked = None
     for at in range(write.step - 1, -1, -1):

@@ -76,8 +76,12 @@ def _termination(
     steps = trajectory.steps
     if not steps:
         return faultless_answer(TERMINATION_NAME, UNCERTAIN, "the run has no steps")
-    closing = _closing(steps)
-    faults = [*_late(trajectory, closing), *_cut(trajectory), *_promised(steps, closing)]
+    closing = _closing_message(steps)
+    faults = [
+        *_calls_after_closing(trajectory, closing),
+        *_cut_short(trajectory),
+        *_unkept_promises(steps, closing),
+    ]
     if faults:
         return fault_answers(TERMINATION_NAME, faults)
     if closing is not None:
@@ -93,7 +97,7 @@ def _termination(
     )
 
 
-def _closing(steps: tuple[Step, ...]) -> int | None:
+def _closing_message(steps: tuple[Step, ...]) -> int | None:
     """Return the user's last message, if it says goodbye and the user says no more after it.
 
     The word that ends a simulation counts wherever it stands.
@@ -112,7 +116,7 @@ def _closing(steps: tuple[Step, ...]) -> int | None:
     return last
 
 
-def _late(trajectory: Trajectory, closing: int | None) -> Iterator[AxisFault]:
+def _calls_after_closing(trajectory: Trajectory, closing: int | None) -> Iterator[AxisFault]:
     if closing is None:
         return
     for exchange in agent_calls(trajectory):
@@ -122,7 +126,7 @@ def _late(trajectory: Trajectory, closing: int | None) -> Iterator[AxisFault]:
             yield AxisFault(exchange.step, reason, (closing,))
 
 
-def _cut(trajectory: Trajectory) -> Iterator[AxisFault]:
+def _cut_short(trajectory: Trajectory) -> Iterator[AxisFault]:
     steps, said = trajectory.steps, trajectory.termination
     last = steps[-1].index
     if said and LIMITS.search(said):
@@ -137,7 +141,7 @@ def _cut(trajectory: Trajectory) -> Iterator[AxisFault]:
             break
 
 
-def _promised(steps: tuple[Step, ...], closing: int | None) -> Iterator[AxisFault]:
+def _unkept_promises(steps: tuple[Step, ...], closing: int | None) -> Iterator[AxisFault]:
     """Yield the last message where it announces an act that never came."""
     last = next((s for s in reversed(steps) if s.actor == "agent"), None)
     if last is None or last.calls or any(s.calls for s in steps[last.index + 1 :]):

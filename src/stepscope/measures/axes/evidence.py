@@ -103,7 +103,7 @@ class Evidence:
 
         Numbers are words too: "34" is not said by "1619.34".
         """
-        words = self._without_case() if _cased(value) else self._written
+        words = self._without_case() if _has_case(value) else self._written
         return self._find(words, value.casefold(), 0, words.starts[-1])
 
     def said(self, value: str, before: int) -> int | None:
@@ -112,7 +112,7 @@ class Evidence:
         if step is not None and step < before:
             return step
         step = self._search(self._written, value, before)
-        if step is None and _cased(value):
+        if step is None and _has_case(value):
             step = self._search(self._without_case(), value.casefold(), before)
         if step is not None:
             self._said[value] = step
@@ -138,7 +138,7 @@ class Evidence:
         if number is not None:
             found = self.said(number[1], before)
         if found is None:
-            found = self._spoken(bare, before)
+            found = self._said_by(bare, before)
         return self._in_words(bare, before) if found is None else found
 
     def number(self, value: float, before: int) -> int | None:
@@ -232,12 +232,14 @@ class Evidence:
             self._left -= HIT_CHARACTERS + at - start
             behind = at + len(value)
             # Bounds that need no second look: most hits have them.
-            if (text[at - 1] in _BOUNDS and text[behind] in _BOUNDS) or _whole(text, at, behind):
+            if (text[at - 1] in _BOUNDS and text[behind] in _BOUNDS) or _is_whole_word(
+                text, at, behind
+            ):
                 return self._steps[bisect_right(words.starts, at) - 1]
             start = at + 1
         return None
 
-    def _spoken(self, value: str, before: int) -> int | None:
+    def _said_by(self, value: str, before: int) -> int | None:
         squeezed = _NOT_ALNUM.sub("", value).casefold()
         if len(squeezed) < SQUEEZED_CHARACTERS:
             return None
@@ -290,12 +292,12 @@ def _join(texts: Sequence[str]) -> _Words:
     return _Words(text, list(accumulate([len(text) + 1 for text in texts], initial=0)))
 
 
-def _cased(text: str) -> bool:
+def _has_case(text: str) -> bool:
     """Tell whether a text has letters of which there are great and small ones."""
     return text.lower() != text.upper()
 
 
-def _whole(text: str, start: int, end: int) -> bool:
+def _is_whole_word(text: str, start: int, end: int) -> bool:
     """Tell whether a match is a word of its own: no letter, digit or decimals go on around it."""
     before, after = text[start - 1], text[end]
     if text[start].isalnum():

@@ -100,10 +100,10 @@ def find_misnamed(
     left_out: dict[str, list[tuple[int, float]]] = {}
     for amount in told:
         name = _name_of(amount)
-        if not name or _said_so(name, amount.value, message.news):
+        if not name or _stands_behind_name(name, amount.value, message.news):
             continue
         if name not in left_out:
-            left_out[name] = _left_out(name, said, message.news, results)
+            left_out[name] = _latest_untold(name, said, message.news, results)
         missing = left_out[name]
         if not missing:
             continue
@@ -117,7 +117,9 @@ def find_misnamed(
             abs(one.value - amount.value) < TOLERANCE for one in known
         ):
             continue
-        if elsewhere(amount.value) or _computed(amount.value, message.step.index, results.all):
+        if elsewhere(amount.value) or _is_a_whole_result(
+            amount.value, message.step.index, results.all
+        ):
             continue
         true = " and ".join(f"{value:,.2f}" for _, value in missing)
         step = missing[-1][0]
@@ -125,7 +127,7 @@ def find_misnamed(
         yield AxisFault(message.step.index, reason, tuple(sorted({at for at, _ in missing})))
 
 
-def _left_out(
+def _latest_untold(
     name: str, said: set[float], news: Sequence[tuple[int, ToolResult]], results: ResultReader
 ) -> list[tuple[int, float]]:
     """Return the latest values of a name that a message does not say; none where they are many."""
@@ -141,7 +143,7 @@ def _left_out(
     ]
 
 
-def _said_so(name: str, value: float, news: Sequence[tuple[int, ToolResult]]) -> bool:
+def _stands_behind_name(name: str, value: float, news: Sequence[tuple[int, ToolResult]]) -> bool:
     """Tell whether a value stands close behind its name: then nothing need be decoded."""
     digits = f"{value:.2f}".rstrip("0").rstrip(".")
     for _, result in news:
@@ -156,7 +158,9 @@ def _said_so(name: str, value: float, news: Sequence[tuple[int, ToolResult]]) ->
     return False
 
 
-def _computed(value: float, before: int, results: Sequence[tuple[int, ToolResult]]) -> bool:
+def _is_a_whole_result(
+    value: float, before: int, results: Sequence[tuple[int, ToolResult]]
+) -> bool:
     """Tell whether a result is this amount and nothing else, as a calculator's is."""
     digits = f"{value:.2f}".rstrip("0").rstrip(".")
     return any(
@@ -192,12 +196,12 @@ def find_misplaced(
         if len(things) != 1:
             continue
         thing, amount = things.pop(), found[0]
-        if _beside(thing, amount.value, message.step.index, results.all):
+        if _stands_behind_identifier(thing, amount.value, message.step.index, results.all):
             continue
         name = _name_of(amount)
         held = [
             (step, field.value)
-            for step, field in _held(thing, message.step.index, results)
+            for step, field in _quantities_beside(thing, message.step.index, results)
             if not name or name in field.names
         ]
         if held and all(abs(value - amount.value) > TOLERANCE for _, value in held):
@@ -207,7 +211,7 @@ def find_misplaced(
             yield AxisFault(message.step.index, reason, (step,))
 
 
-def _beside(
+def _stands_behind_identifier(
     thing: str, value: float, before: int, results: Sequence[tuple[int, ToolResult]]
 ) -> bool:
     """Tell whether an amount stands behind an identifier: then nothing need be decoded."""
@@ -216,19 +220,21 @@ def _beside(
         text = result.text if step < before else ""
         at = text.find(thing)
         while at >= 0:
-            if 0 <= text.find(digits, at, at + RECORD_CHARACTERS) < _end(text, at):
+            if 0 <= text.find(digits, at, at + RECORD_CHARACTERS) < _next_record(text, at):
                 return True
             at = text.find(thing, at + 1)
     return False
 
 
-def _end(text: str, at: int) -> int:
+def _next_record(text: str, at: int) -> int:
     """Return where the next record begins, as far as its first key tells."""
     found = text.find("_id", at)
     return len(text) if found < 0 else found
 
 
-def _held(thing: str, before: int, results: ResultReader) -> Iterator[tuple[int, NamedQuantity]]:
+def _quantities_beside(
+    thing: str, before: int, results: ResultReader
+) -> Iterator[tuple[int, NamedQuantity]]:
     """Yield the quantities of the smallest records that hold an identifier."""
     for step, result in results.all:
         if step < before and thing in result.text:
@@ -273,22 +279,22 @@ def check_statuses(message: AgentMessage, results: ResultReader) -> tuple[int, l
     checked = 0
     faults: list[AxisFault] = []
     for sentence in _STATUS_SENTENCE.findall(message.text):
-        for state in _states(sentence):
+        for state in _statuses_in(sentence):
             things = set(told_identifiers(sentence))
             if len(things) > 1:
                 continue
-            known = _known(things.pop() if things else None, message.step.index, results)
+            known = _latest_statuses(things.pop() if things else None, message.step.index, results)
             if not known:
                 continue
             checked += 1
-            if not any(_alike(state, value) for _, value in known):
+            if not any(_same_status(state, value) for _, value in known):
                 step, value = known[-1]
                 why = f"tells status {state!r}, the result at {step} says {value!r}"
                 faults.append(AxisFault(message.step.index, why, (step,)))
     return checked, faults
 
 
-def _states(sentence: str) -> Iterator[str]:
+def _statuses_in(sentence: str) -> Iterator[str]:
     for pattern in (_BEHIND, _BEFORE):
         for match in pattern.finditer(sentence):
             words = match[1].lower().split()
@@ -301,20 +307,22 @@ def _states(sentence: str) -> Iterator[str]:
                 yield f"{words[0]} {words[1]}"
 
 
-def _known(thing: str | None, before: int, results: ResultReader) -> list[tuple[int, str]]:
+def _latest_statuses(
+    thing: str | None, before: int, results: ResultReader
+) -> list[tuple[int, str]]:
     """Return the latest status of a thing; of nothing in particular, every status so far."""
     found: list[tuple[int, str]] = []
     for step, result in results.all:
         text = result.text
         if step >= before or STATUS_KEY not in text or (thing is not None and thing not in text):
             continue
-        found += [(step, value) for value in _values(thing, results.value(result))]
+        found += [(step, value) for value in _status_values(thing, results.value(result))]
     if thing is None:
         return found
     return [one for one in found if one[0] == found[-1][0]]
 
 
-def _values(thing: str | None, value: Json) -> Iterator[str]:
+def _status_values(thing: str | None, value: Json) -> Iterator[str]:
     waiting = [value]
     while waiting:
         here = waiting.pop()
@@ -332,7 +340,7 @@ def _values(thing: str | None, value: Json) -> Iterator[str]:
             )
 
 
-def _alike(state: str, value: str) -> bool:
+def _same_status(state: str, value: str) -> bool:
     """Tell whether a told status says what a result's does: "pending" for "pending (modified)"."""
     said, true = set(state.split()), set(_WORD.findall(value))
     return said <= true or true <= said
@@ -376,7 +384,7 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     if not any(exchange.result is not None for exchange in made):
         return _NO_RESULTS
     told = list(agent_messages(trajectory))
-    faults = list(_claims(trajectory, told, facts))
+    faults = list(_false_claims(trajectory, told, facts))
     results = ResultReader(
         [
             (x.result_step, x.result)
@@ -395,9 +403,11 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
         if not found and not things:
             continue
         evidence = evidence_of(trajectory)
-        faults += _unsaid(evidence, message, found=found, things=things, sound=sound)
+        faults += _untraced_amounts(evidence, message, found=found, things=things, sound=sound)
         if found:
-            faults += find_misnamed(message, found, results, _theirs(trajectory, evidence, message))
+            faults += find_misnamed(
+                message, found, results, _said_by_others(trajectory, evidence, message)
+            )
             if things:
                 faults += find_misplaced(message, found, results)
     if faults:
@@ -419,7 +429,7 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     return faultless_answer(RESULT_INTERPRETATION_NAME, CORRECT, why)
 
 
-def _theirs(
+def _said_by_others(
     trajectory: Trajectory, evidence: Evidence, message: AgentMessage
 ) -> Callable[[float], bool]:
     """Return a test of whether the first to say an amount was a person or the policy."""
@@ -434,7 +444,7 @@ def _theirs(
     return said
 
 
-def _unsaid(
+def _untraced_amounts(
     evidence: Evidence,
     message: AgentMessage,
     *,
@@ -460,15 +470,15 @@ def _unsaid(
             continue
         if (
             evidence.number(value, step) is not None
-            or _follows(value, [other for other in values if other != value])
-            or _derived(evidence, value, message)
+            or _follows_in_message(value, [other for other in values if other != value])
+            or _follows_from_results(evidence, value, message)
         ):
             sound.add(value)
         elif not evidence.exhausted:
             yield AxisFault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
 
 
-def _derived(evidence: Evidence, value: float, message: AgentMessage) -> bool:
+def _follows_from_results(evidence: Evidence, value: float, message: AgentMessage) -> bool:
     """Tell whether an amount follows by arithmetic, the latest results first: mostly it does."""
     step = message.step.index
     recent = message.news[0][0] - 1 if message.news else step
@@ -477,7 +487,7 @@ def _derived(evidence: Evidence, value: float, message: AgentMessage) -> bool:
     )
 
 
-def _follows(value: float, others: Sequence[float]) -> bool:
+def _follows_in_message(value: float, others: Sequence[float]) -> bool:
     """Tell whether an amount is a sum or difference of amounts in the same message."""
     # In cents: no amount told has parts of one.
     target = round(100 * value)
@@ -490,7 +500,7 @@ def _follows(value: float, others: Sequence[float]) -> bool:
     return False
 
 
-def _claims(
+def _false_claims(
     trajectory: Trajectory, told: Sequence[AgentMessage], facts: Facts | None
 ) -> Iterator[AxisFault]:
     """Yield messages that claim success right after an error that nothing made good."""
@@ -505,7 +515,7 @@ def _claims(
         # Leaving sentences out makes no claim: most messages are done here.
         if not _claims_success(message.text):
             continue
-        text = _CLAIM_SENTENCE.sub(_unless_courtesy, message.text)
+        text = _CLAIM_SENTENCE.sub(_is_no_courtesy, message.text)
         if admits_failure(text) or not _claims_success(text):
             continue
         if reaction.label in ("recovered", "replanned"):
@@ -519,7 +529,7 @@ def _claims_success(text: str) -> bool:
     return any(word in lower for word in _CLAIMS) and CLAIMS.search(text) is not None
 
 
-def _unless_courtesy(sentence: re.Match[str]) -> str:
+def _is_no_courtesy(sentence: re.Match[str]) -> str:
     return " " if _COURTESY.search(sentence[0]) else sentence[0]
 
 
