@@ -117,15 +117,17 @@ class Receiver:
 # A receiver of eight connections that waits so many seconds for a head and for a body.
 _WAITING = """
 import msgspec
-from stepscope.receive.listening import Waits
-from stepscope.receive.listening import Plan, listen
-from stepscope.receive.listening import Patience
-from stepscope.receive.server import Address
+from stepscope.receive.listening import (
+    ConnectionLimits, ReceiverOptions, TraceTimeouts, run_receiver
+)
+from stepscope.receive.server import ListenAddress
 from stepscope.settings import Settings
 
-patience = Patience(head_seconds=%r, body_seconds=%r, connections=8)
-plan = Plan(place=Address("127.0.0.1", 0), token=None, waits=Waits(0.1, 600), patience=patience)
-listen("runs.db", Settings(), plan, lambda e: print(msgspec.json.encode(e).decode(), flush=True))
+patience = ConnectionLimits(head_seconds=%r, body_seconds=%r, connections=8)
+place, waits = ListenAddress("127.0.0.1", 0), TraceTimeouts(0.1, 600)
+plan = ReceiverOptions(place=place, token=None, waits=waits, patience=patience)
+tell = lambda e: print(msgspec.json.encode(e).decode(), flush=True)
+run_receiver("runs.db", Settings(), plan, tell)
 """
 PATIENT = _WAITING % (PATIENCE, PATIENCE)
 # It gives up after a second, for tests of what comes slowly.

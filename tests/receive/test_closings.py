@@ -12,7 +12,7 @@ import pytest
 from stepscope import api
 from stepscope.errors import StoreError
 from stepscope.formats.otlp.request import decode_request
-from stepscope.receive.closing import Aside, ClosingStart, Run, Scored
+from stepscope.receive.closing import ClosingStart, RunsScored, RunStored, TraceQuarantined
 from stepscope.receive.journal import Journal, TraceLimits, make_entry
 from stepscope.receive.listening import ClosingQueue, TraceTimeouts
 from stepscope.score.importing import RunDefaults
@@ -51,12 +51,12 @@ def test_a_trace_that_the_process_dies_of_is_left_and_the_others_are_closed(
         db.execute("UPDATE spans SET body = '{' WHERE trace = ?", (poisoned,))
     with closings(tmp_path) as at:
         events = at.close(at.due())
-        runs = [event.closed.trace[-1] for event in events if isinstance(event, Run)]
-        (aside,) = [event for event in events if isinstance(event, Aside)]
+        runs = [event.closed.trace[-1] for event in events if isinstance(event, RunStored)]
+        (aside,) = [event for event in events if isinstance(event, TraceQuarantined)]
         assert runs == ["1", "3"]
         assert aside.closed.trace == poisoned
         assert "exit code 1" in aside.line()
-        assert sum(event.records for event in events if isinstance(event, Scored)) > 10
+        assert sum(event.records for event in events if isinstance(event, RunsScored)) > 10
         assert at.due() == []
         assert at.waiting() == (1, 1)
     with Store.open(tmp_path / "runs.db") as store:

@@ -63,7 +63,7 @@ def receive_runs(
     import msgspec
 
     from stepscope.receive import server
-    from stepscope.receive.closing import Event
+    from stepscope.receive.closing import ReceiverEvent
     from stepscope.receive.listening import ReceiverOptions, TraceTimeouts, run_receiver
     from stepscope.safety.redact import scrub_message
     from stepscope.safety.text import visible_line
@@ -75,7 +75,7 @@ def receive_runs(
     token = os.environ.get(server.TOKEN_VARIABLE) or None
     place = server.parse_address(places[0] if places else None, token)
 
-    def tell(event: Event) -> None:
+    def tell(event: ReceiverEvent) -> None:
         # Lines are read while they come, also through a pipe.
         said = msgspec.json.encode(event).decode() if as_json else visible_line(event.line())
         sys.stdout.write(scrub_message(said) + "\n")

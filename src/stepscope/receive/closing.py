@@ -36,68 +36,40 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ClosingStart(msgspec.Struct, frozen=True):
-    """The first frame a child reads.
+    """The first frame a child reads."""
 
-    Attributes:
-        store: path of the store.
-        journal: path of the journal.
-        settings: of the store.
-        filling: what a run is given where its trace lacks it.
-        keep_all: whether traces without an agent are runs too.
-    """
-
-    store: str
-    journal: str
-    settings: Settings
-    filling: RunDefaults
-    keep_all: bool
+    store: str  # path of the store
+    journal: str  # path of the journal
+    settings: Settings  # of the store
+    filling: RunDefaults  # what a run is given where its trace lacks it
+    keep_all: bool  # whether traces without an agent are runs too
 
 
 class ClosedTrace(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one trace.
+    """What became of one trace."""
 
-    Attributes:
-        trace: its id.
-        upto: the last span of it in the journal that was read.
-        became: a run; the same run as before; nothing, since no agent is in it; or it was set
-            aside, since it cannot be read.
-        run: id of the run.
-        name: what `show` finds it by.
-        agent: the agent, None where nothing names it.
-        spans: spans that it has now.
-        late: of these, spans that came after it had been closed.
-        again: spans that came more than once, byte for byte, and count once.
-        refused: spans that were refused because the trace is at its limits.
-        account: what the import found, as for a file.
-        reason: why it was set aside.
-    """
-
-    trace: str
-    upto: int
+    trace: str  # its id
+    upto: int  # the last span of it in the journal that was read
+    # a run; the same run as before; nothing, since no agent is in it; or it was set aside, since it
+    # cannot be read
     became: Literal["run", "known", "left", "aside"]
-    run: str = ""
-    name: str = ""
-    agent: str | None = None
-    spans: int = 0
-    late: int = 0
-    again: int = 0
-    refused: int = 0
-    account: Account | None = None
-    reason: str = ""
+    run: str = ""  # id of the run
+    name: str = ""  # what `show` finds it by
+    agent: str | None = None  # the agent, None where nothing names it
+    spans: int = 0  # spans that it has now
+    late: int = 0  # of these, spans that came after it had been closed
+    again: int = 0  # spans that came more than once, byte for byte, and count once
+    refused: int = 0  # spans that were refused because the trace is at its limits
+    account: Account | None = None  # what the import found, as for a file
+    reason: str = ""  # why it was set aside
 
 
 class ClosingReply(msgspec.Struct, frozen=True):
-    """What one frame came to.
+    """What one frame came to."""
 
-    Attributes:
-        closed: each trace that was asked about.
-        records: verdicts that are new.
-        unscored: why nothing was scored, "" where it was.
-    """
-
-    closed: list[ClosedTrace]
-    records: int
-    unscored: str
+    closed: list[ClosedTrace]  # each trace that was asked about
+    records: int  # verdicts that are new
+    unscored: str  # why nothing was scored, "" where it was
 
 
 start_decoder = msgspec.json.Decoder(ClosingStart)
@@ -254,7 +226,7 @@ def _trace_uri(trace: str) -> str:
 COMPLAIN_EVERY = 10.0
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=str.lower):
+class ReceiverEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
     """Something to be told."""
 
     def line(self) -> str:
@@ -262,20 +234,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=st
         raise NotImplementedError
 
 
-class Listening(Event, frozen=True, kw_only=True):
-    """The receiver can be sent to.
+class ListeningStarted(ReceiverEvent, frozen=True, kw_only=True, tag="listening"):
+    """The receiver can be sent to."""
 
-    Attributes:
-        url: where.
-        store: where runs are kept.
-        traces: traces that a former start had not closed yet.
-        spans: their spans.
-    """
-
-    url: str
-    store: str
-    traces: int
-    spans: int
+    url: str  # where
+    store: str  # where runs are kept
+    traces: int  # traces that a former start had not closed yet
+    spans: int  # their spans
 
     def line(self) -> str:
         """Say where to send, and what is taken up."""
@@ -288,7 +253,7 @@ class Listening(Event, frozen=True, kw_only=True):
         return said
 
 
-class Run(Event, frozen=True, kw_only=True):
+class RunStored(ReceiverEvent, frozen=True, kw_only=True, tag="run"):
     """A run was closed: it is in the store, or was there already."""
 
     closed: ClosedTrace
@@ -309,7 +274,7 @@ class Run(Event, frozen=True, kw_only=True):
         return "; ".join(parts)
 
 
-class Left(Event, frozen=True, kw_only=True):
+class TraceLeftOut(ReceiverEvent, frozen=True, kw_only=True, tag="left"):
     """A trace without an agent was left out of the runs."""
 
     closed: ClosedTrace
@@ -320,7 +285,7 @@ class Left(Event, frozen=True, kw_only=True):
         return "; ".join([f"{said}: left out (--keep-all keeps it)", *_also(self.closed)])
 
 
-class Aside(Event, frozen=True, kw_only=True):
+class TraceQuarantined(ReceiverEvent, frozen=True, kw_only=True, tag="aside"):
     """A trace could not be read: its spans are in quarantine, or still in the journal."""
 
     closed: ClosedTrace
@@ -333,7 +298,7 @@ class Aside(Event, frozen=True, kw_only=True):
         )
 
 
-class Scored(Event, frozen=True, kw_only=True):
+class RunsScored(ReceiverEvent, frozen=True, kw_only=True, tag="scored"):
     """Runs that were closed have their verdicts, or the reason why they have none."""
 
     records: int
@@ -344,7 +309,7 @@ class Scored(Event, frozen=True, kw_only=True):
         return f"not scored: {self.reason}" if self.reason else f"scored: {self.records:,} verdicts"
 
 
-class Refused(Event, frozen=True, kw_only=True):
+class SpansRefused(ReceiverEvent, frozen=True, kw_only=True, tag="refused"):
     """Requests were refused, or spans within them."""
 
     requests: int
@@ -358,7 +323,7 @@ class Refused(Event, frozen=True, kw_only=True):
         return f"refused {' and '.join(parts)}; the last: {self.reason}"
 
 
-class Trouble(Event, frozen=True, kw_only=True):
+class ReceiverTrouble(ReceiverEvent, frozen=True, kw_only=True, tag="trouble"):
     """Something that the user should look at; the receiver goes on."""
 
     said: str
@@ -368,24 +333,15 @@ class Trouble(Event, frozen=True, kw_only=True):
         return self.said
 
 
-class Stopped(Event, frozen=True, kw_only=True):
-    """The receiver has ended; what is open waits for its next start.
+class ReceiverStopped(ReceiverEvent, frozen=True, kw_only=True, tag="stopped"):
+    """The receiver has ended; what is open waits for its next start."""
 
-    Attributes:
-        runs: runs closed, reopened ones counted each time.
-        spans: spans in them.
-        left: spans of traces without an agent.
-        traces: traces that stay open in the journal.
-        waiting: their spans.
-        journal: where they wait.
-    """
-
-    runs: int
-    spans: int
-    left: int
-    traces: int
-    waiting: int
-    journal: str
+    runs: int  # runs closed, reopened ones counted each time
+    spans: int  # spans in them
+    left: int  # spans of traces without an agent
+    traces: int  # traces that stay open in the journal
+    waiting: int  # their spans
+    journal: str  # where they wait
 
     def line(self) -> str:
         """Say what was received, and what stays open."""
@@ -398,7 +354,7 @@ class Stopped(Event, frozen=True, kw_only=True):
         return said + "."
 
 
-Tell = Callable[[Event], None]
+Tell = Callable[[ReceiverEvent], None]
 
 
 class RefusalReports:
@@ -423,7 +379,9 @@ class RefusalReports:
         due = self._said is None or time.monotonic() - self._said >= COMPLAIN_EVERY
         if (due or now) and self._requests + self._spans:
             self._said = time.monotonic()
-            self._tell(Refused(requests=self._requests, spans=self._spans, reason=self._reason))
+            self._tell(
+                SpansRefused(requests=self._requests, spans=self._spans, reason=self._reason)
+            )
             self._requests = self._spans = 0
 
 

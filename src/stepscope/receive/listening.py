@@ -38,19 +38,19 @@ from stepscope import api
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
 from stepscope.receive import closing
 from stepscope.receive.closing import (
-    Aside,
     ClosedTrace,
     ClosingReply,
     ClosingStart,
-    Event,
-    Left,
-    Listening,
+    ListeningStarted,
+    ReceiverEvent,
+    ReceiverStopped,
+    ReceiverTrouble,
     RefusalReports,
-    Run,
-    Scored,
-    Stopped,
+    RunsScored,
+    RunStored,
     Tell,
-    Trouble,
+    TraceLeftOut,
+    TraceQuarantined,
     reply_decoder,
 )
 from stepscope.receive.journal import DueTrace, Journal, OpenCounts, TraceLimits
@@ -115,7 +115,7 @@ class ClosingQueue:
         quiet, idle = (0.0, math.inf) if last else (self._waits.quiet, self._waits.idle)
         return self._journal.due(quiet=quiet, idle=idle, most=_MOST, room=_MOST_BYTES)
 
-    def close(self, due: list[DueTrace]) -> list[Event]:
+    def close(self, due: list[DueTrace]) -> list[ReceiverEvent]:
         """Close traces together; those of a frame that cannot be closed, one by one.
 
         Raises:
@@ -129,7 +129,7 @@ class ClosingQueue:
                 raise
         return [event for trace in due for event in self._alone(trace)]
 
-    def _alone(self, trace: DueTrace) -> list[Event]:
+    def _alone(self, trace: DueTrace) -> list[ReceiverEvent]:
         try:
             return self._settled(self._ask([trace]))
         except EnvironmentFault as e:
@@ -137,7 +137,17 @@ class ClosingQueue:
                 raise
             self._journal.mark(trace.trace, trace.upto, "stuck")
             reason = f"{e}; its spans stay in {self._start.journal}"
-            return [Aside(closed=_closed_aside(trace, reason))]
+            return [
+                TraceQuarantined(
+                    closed=ClosedTrace(
+                        trace=trace.trace,
+                        upto=trace.upto,
+                        became="aside",
+                        spans=trace.spans,
+                        reason=reason,
+                    )
+                )
+            ]
 
     def _ask(self, due: list[DueTrace]) -> ClosingReply:
         if self._answers is None:
@@ -166,29 +176,23 @@ class ClosingQueue:
         self._answers, self._done_bytes = None, 0
         self._asked = SimpleQueue()
 
-    def _settled(self, reply: ClosingReply) -> list[Event]:
+    def _settled(self, reply: ClosingReply) -> list[ReceiverEvent]:
         """Forget in the journal what is in the store, and return what to tell."""
         stored = [(c.trace, c.upto) for c in reply.closed if c.became != "left"]
         self._journal.closed(stored)
-        events: list[Event] = []
+        events: list[ReceiverEvent] = []
         for closed in reply.closed:
             match closed.became:
                 case "left":
                     self._journal.mark(closed.trace, closed.upto, "left")
-                    events.append(Left(closed=closed))
+                    events.append(TraceLeftOut(closed=closed))
                 case "aside":
-                    events.append(Aside(closed=closed))
+                    events.append(TraceQuarantined(closed=closed))
                 case _:
-                    events.append(Run(closed=closed))
+                    events.append(RunStored(closed=closed))
         if reply.records or reply.unscored:
-            events.append(Scored(records=reply.records, reason=reply.unscored))
+            events.append(RunsScored(records=reply.records, reason=reply.unscored))
         return events
-
-
-def _closed_aside(trace: DueTrace, reason: str) -> ClosedTrace:
-    return ClosedTrace(
-        trace=trace.trace, upto=trace.upto, became="aside", spans=trace.spans, reason=reason
-    )
 
 
 _TOO_MANY_CONNECTIONS = (
@@ -198,19 +202,12 @@ _TOO_MANY_CONNECTIONS = (
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long is waited, and for how many.
+    """How long is waited, and for how many."""
 
-    Attributes:
-        head_seconds: for the head of a request, from the connection or its first byte.
-        body_seconds: for a whole body; exporters give up after ten.
-        keep_seconds: for the next request of a connection; exporters send every five.
-        connections: at once.
-    """
-
-    head_seconds: float = 10.0
-    body_seconds: float = 30.0
-    keep_seconds: int = 65
-    connections: int = 256
+    head_seconds: float = 10.0  # for the head of a request, from the connection or its first byte
+    body_seconds: float = 30.0  # for a whole body; exporters give up after ten
+    keep_seconds: int = 65  # for the next request of a connection; exporters send every five
+    connections: int = 256  # at once
 
 
 def connection_protocol(patience: ConnectionLimits) -> type[H11Protocol]:
@@ -289,26 +286,19 @@ T = TypeVar("T")
 
 
 class ReceiverOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How one start of the receiver works.
+    """How one start of the receiver works."""
 
-    Attributes:
-        place: where it listens.
-        token: what senders must say, None where loopback is enough.
-        waits: when a trace ends.
-        filling: what a run is given where its trace lacks it.
-        keep_all: whether traces without an agent are runs too.
-        patience: with senders.
-    """
-
-    place: ListenAddress
-    token: str | None
-    waits: TraceTimeouts
-    filling: RunDefaults = RunDefaults()
-    keep_all: bool = False
-    patience: ConnectionLimits = ConnectionLimits()
+    place: ListenAddress  # where it listens
+    token: str | None  # what senders must say, None where loopback is enough
+    waits: TraceTimeouts  # when a trace ends
+    filling: RunDefaults = RunDefaults()  # what a run is given where its trace lacks it
+    keep_all: bool = False  # whether traces without an agent are runs too
+    patience: ConnectionLimits = ConnectionLimits()  # with senders
 
 
-def run_receiver(store: str, settings: Settings, plan: ReceiverOptions, tell: Tell) -> Stopped:
+def run_receiver(
+    store: str, settings: Settings, plan: ReceiverOptions, tell: Tell
+) -> ReceiverStopped:
     """Receive until SIGINT or SIGTERM, and return what came of it.
 
     Raises:
@@ -343,7 +333,7 @@ class _Receiver:
         # Closing has one thread: its connection to the journal belongs to it.
         self._pool = ThreadPoolExecutor(1, "closing")
 
-    async def run(self, listening: socket.socket) -> Stopped:
+    async def run(self, listening: socket.socket) -> ReceiverStopped:
         """Receive until a signal comes, or something breaks that waiting does not mend."""
         limits = self._start.settings.limits
         bounds = TraceLimits(limits.spans, limits.trace_bytes)
@@ -360,8 +350,13 @@ class _Receiver:
                 while not (server.started or serving.done()):
                     await asyncio.sleep(0.01)  # until then a signal would not find us
                 found = await self._in_pool(closings.waiting)
-                url, store = _url(host, port), self._start.store
-                self._tell(Listening(url=url, store=store, traces=found.traces, spans=found.spans))
+                url, store = (
+                    (f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"),
+                    self._start.store,
+                )
+                self._tell(
+                    ListeningStarted(url=url, store=store, traces=found.traces, spans=found.spans)
+                )
                 await self._until_stopped(server, serving, closings, intake)
             # What was promised is on disk now, and nothing more comes in.
             return await self._last(closings)
@@ -403,7 +398,7 @@ class _Receiver:
         """Tell what is waited for, once a minute while it stays the same."""
         if said != self._troubled[0] or time.monotonic() - self._troubled[1] >= TELL_EVERY:
             self._troubled = (said, time.monotonic())
-            self._tell(Trouble(said=f"{said}; what came in is kept, and tried again"))
+            self._tell(ReceiverTrouble(said=f"{said}; what came in is kept, and tried again"))
 
     async def _pause(self, seconds: float) -> None:
         try:
@@ -411,14 +406,14 @@ class _Receiver:
         except TimeoutError:
             return
 
-    async def _last(self, closings: ClosingQueue) -> Stopped:
+    async def _last(self, closings: ClosingQueue) -> ReceiverStopped:
         """Close what has its root, and tell what is left."""
         while due := await self._in_pool(closings.due, last=True):
             self._count(await self._in_pool(closings.close, due))
         self._complaints.say(now=True)
         found = await self._in_pool(closings.waiting)
         await self._in_pool(closings.end)
-        stopped = Stopped(
+        stopped = ReceiverStopped(
             runs=self._runs,
             spans=self._spans,
             left=self._left,
@@ -429,12 +424,12 @@ class _Receiver:
         self._tell(stopped)
         return stopped
 
-    def _count(self, events: list[Event]) -> None:
+    def _count(self, events: list[ReceiverEvent]) -> None:
         for event in events:
-            if isinstance(event, Run):
+            if isinstance(event, RunStored):
                 self._runs += 1
                 self._spans += event.closed.spans
-            elif isinstance(event, Left):
+            elif isinstance(event, TraceLeftOut):
                 self._left += event.closed.spans
             self._tell(event)
 
@@ -521,7 +516,3 @@ def _bind(place: ListenAddress) -> socket.socket:
             raise UsageError(f"cannot listen at {where}: {e.strerror}; choose another") from e
         raise EnvironmentFault(f"cannot listen at {where}: {e.strerror}") from e
     return listening
-
-
-def _url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -75,15 +75,10 @@ class BodyHeaders(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverPolicy:
-    """What one start of the receiver accepts.
+    """What one start of the receiver accepts."""
 
-    Attributes:
-        hosts: values of Host that are this machine's, lower case, with the port.
-        token: the secret; None where loopback is enough.
-    """
-
-    hosts: frozenset[str]
-    token: str | None
+    hosts: frozenset[str]  # values of Host that are this machine's, lower case, with the port
+    token: str | None  # the secret; None where loopback is enough
 
     def refusal(self, headers: Headers) -> ReceiverRefusal | None:
         """Return why a request is refused, whatever it asks; None where it may ask."""
@@ -94,7 +89,10 @@ class ReceiverPolicy:
             return ReceiverRefusal(403, "a browser sent this, and no web page may send spans")
         if self.token is not None:
             sent = _header_values(held, b"authorization")
-            if len(sent) == 1 and _is_same_secret(sent[0], f"Bearer {self.token}"):
+            # Compare in a time that does not tell how much is right.
+            if len(sent) == 1 and hmac.compare_digest(
+                sent[0].encode("utf-8", "replace"), (f"Bearer {self.token}").encode()
+            ):
                 return None
             return ReceiverRefusal(
                 401,
@@ -129,8 +127,8 @@ def parse_address(text: str | None, token: str | None) -> ListenAddress:
         UsageError: no address, or one that is not loopback and no secret, or a short one.
 
     >>> parse_address(None, None), parse_address("[::1]:9000", None), parse_address("9000", None)
-    (Address(host='127.0.0.1', port=4318), Address(host='::1', port=9000), \
-Address(host='127.0.0.1', port=9000))
+    (ListenAddress(host='127.0.0.1', port=4318), ListenAddress(host='::1', port=9000), \
+ListenAddress(host='127.0.0.1', port=9000))
     """
     if token is not None and len(token) < MIN_TOKEN:
         raise UsageError(
@@ -170,11 +168,6 @@ def accepted_hosts(host: str, port: int) -> frozenset[str]:
         names.add("localhost")
     with_port = {f"{name}:{port}" for name in names}
     return frozenset(with_port | names if port == 80 else with_port)
-
-
-def _is_same_secret(given: str, secret: str) -> bool:
-    """Compare in a time that does not tell how much is right."""
-    return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
 
 
 def _header_values(headers: list[tuple[bytes, bytes]], name: bytes) -> list[str]:
