@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.formats.tool_status import infer_text_status
+from stepscope.formats.fields import infer_text_status
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ import pytest
 
 from stepscope import api, registry
 from stepscope.errors import StepscopeError, TraceError
-from stepscope.formats.account import Account
-from stepscope.formats.reading import FileReading, read_files
+from stepscope.formats.reading import Account, FileReading, read_files
 from stepscope.model import Json, Quarantined, Trajectory
 from stepscope.safety.limits import MIB, Limits
 from stepscope.settings import Settings

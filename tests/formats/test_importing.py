@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from stepscope.errors import ConfigError, TraceError, UsageError
-from stepscope.formats.account import Account
-from stepscope.formats.reading import FileReading, read_files
+from stepscope.formats.reading import Account, FileReading, read_files
 from stepscope.model import Quarantined, Trajectory
 from tests.conftest import without_privilege
 

@@ -19,7 +19,7 @@ import msgspec
 from stepscope import registry
 from stepscope.api.notebook import Notebook, open
 from stepscope.errors import TraceError, UsageError
-from stepscope.formats.account import Account
+from stepscope.formats.reading import Account
 from stepscope.gates import baseline, looks
 from stepscope.gates import baseline as baselines
 from stepscope.gates.decide import decide_gates

@@ -17,7 +17,7 @@ from stepscope.backends.client import (
     read_access,
 )
 from stepscope.backends.types import PulledItem, PullMark, PullNotes, PullQuery
-from stepscope.formats.account import FileTally
+from stepscope.formats.reading import FileTally
 from stepscope.model import Quarantined
 from stepscope.score.importing import Added, ImportItem, Progress, RunDefaults, store_items
 from stepscope.store import Store

@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stepscope.formats.account import Account as Account
     from stepscope.formats.atif.write import write as write_atif  # noqa: F401
     from stepscope.formats.fields import parse_call as parse_call
     from stepscope.formats.fields import parse_time as parse_time
@@ -25,12 +24,13 @@ if TYPE_CHECKING:
     from stepscope.formats.opening import Opening as Opening
     from stepscope.formats.otlp.write import iter_requests as iter_requests
     from stepscope.formats.otlp.write import write as write_otlp  # noqa: F401
+    from stepscope.formats.reading import Account as Account
     from stepscope.formats.reading import FileReading as FileReading
     from stepscope.formats.reading import read_files as read_files
 
 # Where each name is at home; one that is called otherwise there says how.
 _HOMES = {
-    "Account": "account",
+    "Account": "reading",
     "DecodedRecord": "format",
     "FileFormat": "format",
     "FileReading": "reading",

@@ -27,6 +27,9 @@ from stepscope.formats.chat.messages import (
 from stepscope.formats.chat.response_items import OUTPUT_TYPES, item_step
 from stepscope.formats.fields import (
     ModelStats,
+    ToolStatus,
+    error_status,
+    infer_text_status,
     merge_extra,
     object_at,
     openai_usage,
@@ -38,7 +41,6 @@ from stepscope.formats.fields import (
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
-from stepscope.formats.tool_status import ToolStatus, error_status, infer_text_status
 from stepscope.model import (
     Json,
     Source,

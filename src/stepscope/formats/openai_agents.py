@@ -22,7 +22,14 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions
 from stepscope.formats.chat.response_items import item_step, join_turns, number_steps
-from stepscope.formats.fields import openai_usage, parse_time, rest, text_at, total_usage
+from stepscope.formats.fields import (
+    infer_text_status,
+    openai_usage,
+    parse_time,
+    rest,
+    text_at,
+    total_usage,
+)
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import (
     DecodedRecord,
@@ -36,7 +43,6 @@ from stepscope.formats.opening import Opening
 from stepscope.formats.spans.assemble import assemble, group_by_trace
 from stepscope.formats.spans.dialects.openai_agents import PREFIX
 from stepscope.formats.spans.span import RawSpan
-from stepscope.formats.tool_status import infer_text_status
 from stepscope.model import Json, Part, Quarantined, Source, Step, Stream, Trajectory, Usage, Warn
 from stepscope.safety.json import Repair
 

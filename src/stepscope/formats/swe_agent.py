@@ -16,11 +16,17 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions, chat_step
-from stepscope.formats.fields import ModelStats, merge_extra, object_at, rest, text_at
+from stepscope.formats.fields import (
+    ModelStats,
+    infer_text_status,
+    merge_extra,
+    object_at,
+    rest,
+    text_at,
+)
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
-from stepscope.formats.tool_status import infer_text_status
 from stepscope.model import Json, Part, Source, Step, ToolCall, ToolResult, Trajectory
 from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits

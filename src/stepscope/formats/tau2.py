@@ -20,6 +20,8 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import (
+    UNKNOWN_STATUS,
+    ToolStatus,
     object_at,
     openai_usage,
     parse_call,
@@ -39,7 +41,6 @@ from stepscope.formats.format import (
     quarantine_record,
 )
 from stepscope.formats.opening import Opening
-from stepscope.formats.tool_status import UNKNOWN_STATUS, ToolStatus
 from stepscope.model import (
     Case,
     Json,

@@ -16,11 +16,10 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions, chat_steps
-from stepscope.formats.fields import object_at, rest, sub_goals
+from stepscope.formats.fields import OK_STATUS, ToolStatus, error_status, object_at, rest, sub_goals
 from stepscope.formats.finish import Ordinals, finish_run, reward_outcome
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
-from stepscope.formats.tool_status import OK_STATUS, ToolStatus, error_status
 from stepscope.model import Case, Json, ReferenceCall, Source, Step, Trajectory
 
 NAME = "tau_bench"

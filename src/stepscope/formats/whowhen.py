@@ -15,11 +15,10 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import rest, text_at
+from stepscope.formats.fields import infer_text_status, rest, text_at
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
-from stepscope.formats.tool_status import infer_text_status
 from stepscope.model import (
     Actor,
     Case,

@@ -17,8 +17,8 @@ import msgspec
 
 from stepscope.api import Notebook
 from stepscope.errors import StepscopeError, TraceError
-from stepscope.formats.account import Account, FileTally
 from stepscope.formats.otlp.write import list_recorded_spans
+from stepscope.formats.reading import Account, FileTally
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Quarantined, Source, Trajectory, Warn

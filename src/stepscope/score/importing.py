@@ -16,10 +16,11 @@ from itertools import chain
 import msgspec
 
 from stepscope.errors import StepscopeError, TraceError, UsageError
-from stepscope.formats.account import Account, Counts
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.reading import (
+    Account,
     ChunkJoiner,
+    Counts,
     FileChunk,
     FileReading,
     read_chunk,

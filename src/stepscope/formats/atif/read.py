@@ -12,10 +12,17 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import parse_time, rest, time_bounds, tool_defs, url_part
+from stepscope.formats.fields import (
+    UNKNOWN_STATUS,
+    infer_text_status,
+    parse_time,
+    rest,
+    time_bounds,
+    tool_defs,
+    url_part,
+)
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord
-from stepscope.formats.tool_status import UNKNOWN_STATUS, infer_text_status
 from stepscope.model import (
     Actor,
     Json,

@@ -27,8 +27,11 @@ from stepscope.formats.chat.messages import (
     unwrap_exchange,
 )
 from stepscope.formats.fields import (
+    UNKNOWN_STATUS,
+    ToolStatus,
     anthropic_usage,
     data_part,
+    infer_text_status,
     parse_call,
     parts_text,
     rest,
@@ -39,7 +42,6 @@ from stepscope.formats.fields import (
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
-from stepscope.formats.tool_status import UNKNOWN_STATUS, ToolStatus, infer_text_status
 from stepscope.model import (
     Actor,
     Json,

@@ -20,6 +20,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import (
+    ToolStatus,
     data_part,
     parse_call,
     rest,
@@ -30,7 +31,6 @@ from stepscope.formats.fields import (
 )
 from stepscope.formats.finish import reward_outcome
 from stepscope.formats.format import DecodedRecord
-from stepscope.formats.tool_status import ToolStatus
 from stepscope.model import (
     Actor,
     Json,

@@ -29,6 +29,7 @@ from stepscope.formats.chat.messages import (
 )
 from stepscope.formats.chat.response_items import is_response_item, item_step
 from stepscope.formats.fields import (
+    infer_text_status,
     openai_usage,
     rest,
     text_at,
@@ -37,7 +38,6 @@ from stepscope.formats.fields import (
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
-from stepscope.formats.tool_status import infer_text_status
 from stepscope.model import Json, Step, Trajectory
 from stepscope.safety.limits import Limits
 

@@ -18,8 +18,16 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions, chat_step, content_parts
-from stepscope.formats.fields import data_part, parse_call, parts_text, rest, text_at, url_part
-from stepscope.formats.tool_status import UNKNOWN_STATUS, ToolStatus
+from stepscope.formats.fields import (
+    UNKNOWN_STATUS,
+    ToolStatus,
+    data_part,
+    parse_call,
+    parts_text,
+    rest,
+    text_at,
+    url_part,
+)
 from stepscope.model import Actor, Json, Part, Step, ToolCall, ToolResult
 
 

@@ -34,6 +34,7 @@ from stepscope.formats.chat.response_items import (
     offered_tools,
 )
 from stepscope.formats.fields import (
+    infer_text_status,
     openai_usage,
     parse_time,
     rest,
@@ -53,7 +54,6 @@ from stepscope.formats.format import (
     quarantine_record,
 )
 from stepscope.formats.opening import Opening
-from stepscope.formats.tool_status import infer_text_status
 from stepscope.model import Json, Part, Quarantined, Step, Stream, ToolDef, Trajectory, Warn
 from stepscope.safety.json import Repair
 from stepscope.safety.limits import MIB

@@ -15,10 +15,18 @@ import re
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import data_part, parse_time, rest, text_at, tool_defs
+from stepscope.formats.fields import (
+    ToolStatus,
+    data_part,
+    infer_object_status,
+    infer_text_status,
+    parse_time,
+    rest,
+    text_at,
+    tool_defs,
+)
 from stepscope.formats.spans.attributes import find_count
 from stepscope.formats.spans.messages import Content, read_result_parts
-from stepscope.formats.tool_status import ToolStatus, infer_object_status, infer_text_status
 from stepscope.model import (
     Actor,
     Json,

@@ -13,9 +13,17 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import openai_usage, parse_call, parse_time, rest, text_at, url_part
+from stepscope.formats.fields import (
+    ToolStatus,
+    infer_text_status,
+    openai_usage,
+    parse_call,
+    parse_time,
+    rest,
+    text_at,
+    url_part,
+)
 from stepscope.formats.spans.attributes import find_count, find_number, normalise_usage
-from stepscope.formats.tool_status import ToolStatus, infer_text_status
 from stepscope.model import Actor, Json, Part, Step, StepKind, ToolCall, ToolResult, Usage
 from stepscope.safety.limits import Limits
 

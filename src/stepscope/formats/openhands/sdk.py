@@ -13,8 +13,15 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.chat.response_items import join_turn
-from stepscope.formats.fields import parse_call, parse_time, rest, text_at, url_part
-from stepscope.formats.tool_status import ToolStatus, infer_text_status
+from stepscope.formats.fields import (
+    ToolStatus,
+    infer_text_status,
+    parse_call,
+    parse_time,
+    rest,
+    text_at,
+    url_part,
+)
 from stepscope.model import Actor, Json, Part, Step, ToolDef, ToolResult
 from stepscope.safety.limits import Limits
 

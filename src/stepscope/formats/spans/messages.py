@@ -17,10 +17,17 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from stepscope.formats.fields import data_part, parse_call, rest, text_at, url_part
+from stepscope.formats.fields import (
+    ToolStatus,
+    data_part,
+    infer_text_status,
+    parse_call,
+    rest,
+    text_at,
+    url_part,
+)
 from stepscope.formats.spans.attributes import decode_object, find_count, find_text, normalise_usage
 from stepscope.formats.spans.span import SpanMessage
-from stepscope.formats.tool_status import ToolStatus, infer_text_status
 from stepscope.model import Actor, Json, Part, PartKind, ToolCall, ToolResult, Usage
 from stepscope.safety.limits import Limits
 

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from stepscope.errors import LimitError
-from stepscope.formats.tool_status import ToolStatus
+from stepscope.formats.fields import ToolStatus
 from stepscope.model import Actor, Json, Label, Part, ToolCall, ToolDef, ToolResult, Usage
 from stepscope.safety.json import Repair, list_repairs
 from stepscope.safety.limits import Limits

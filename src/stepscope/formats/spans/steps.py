@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from stepscope.formats.fields import ToolStatus, infer_text_status
 from stepscope.formats.spans.span import RawSpan, SpanContent, SpanMessage
 from stepscope.formats.spans.tree import SpanRoles, SpanTurn
-from stepscope.formats.tool_status import ToolStatus, infer_text_status
 from stepscope.model import (
     Actor,
     Instant,
