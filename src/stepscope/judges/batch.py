@@ -200,44 +200,29 @@ PlanSource = Callable[[], Iterable[Judgement]]
 
 
 class PollTiming(msgspec.Struct, frozen=True, kw_only=True):
-    """How long is waited.
+    """How long is waited."""
 
-    Attributes:
-        poll_seconds: between two looks at a batch, at most; the first come sooner.
-        settle_seconds: how long a batch whose making was cut off may take to show up.
-    """
-
-    poll_seconds: float = 60.0
-    settle_seconds: float = 60.0
+    poll_seconds: float = 60.0  # between two looks at a batch, at most; the first come sooner
+    settle_seconds: float = 60.0  # how long a batch whose making was cut off may take to show up
 
 
 POLL_TIMING = PollTiming()
 
 
 async def run_batched_judgements(
-    plan: PlanSource,
+    plan: PlanSource,  # gives the judgements, the same ones every time that it is called
     *,
-    batches: Mapping[str, BatchClient],
-    ledger: Ledger,
-    prices: Pricing,
-    budget: Budget,
-    keep: Keep,
-    pace: PollTiming = POLL_TIMING,
-    progress: Progress | None = None,
+    batches: Mapping[str, BatchClient],  # by the judge's name
+    ledger: Ledger,  # where replies are kept before anything is made of them
+    prices: Pricing,  # what calls cost
+    budget: Budget,  # what may be spent; what it does not hold at once waits for the next batch
+    keep: Keep,  # called with records, some hundred at a time
+    pace: PollTiming = POLL_TIMING,  # how long is waited
+    progress: Progress | None = None,  # called after every judgement, when the batches are over
+    # when set, nothing more is sent or awaited; the next run fetches what is under way
     stop: asyncio.Event | None = None,
 ) -> JudgingStatistics:
     """Buy by batches what is not bought, and keep what it says; return what was done.
-
-    Args:
-        plan: gives the judgements, the same ones every time that it is called.
-        batches: by the judge's name.
-        ledger: where replies are kept before anything is made of them.
-        prices: what calls cost.
-        budget: what may be spent; what it does not hold at once waits for the next batch.
-        keep: called with records, some hundred at a time.
-        pace: how long is waited.
-        progress: called after every judgement, when the batches are over.
-        stop: when set, nothing more is sent or awaited; the next run fetches what is under way.
 
     Raises:
         ConfigError: a budget holds and the price of a judge is not known.
@@ -268,12 +253,8 @@ async def run_batched_judgements(
         progress=progress,
         stop=stopped,
     )
-    return _merge_statistics(ran, batching.tally, unknown, time.monotonic() - start)
-
-
-def _merge_statistics(
-    ran: JudgingStatistics, tally: JudgingCounts, unknown: tuple[UnknownCall, ...], seconds: float
-) -> JudgingStatistics:
+    tally = batching.tally
+    seconds = time.monotonic() - start
     return msgspec.structs.replace(
         ran,
         bought=tally.bought,

@@ -59,29 +59,19 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ExpectedAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a rubric must answer about a run.
+    """What a rubric must answer about a run."""
 
-    Attributes:
-        rubric: its name.
-        label: labels of the whole run, any of which is right; empty where none is asked for.
-        cites: steps of which at least one must be cited.
-        steps: index of a step -> the labels of which it must have one.
-        goal: for scores, the sub-goal ...
-        at: ... and the step that is scored against it,
-        low: and the least
-        high: and the greatest score that is right.
-        whose: for attributions, whose failure it was.
-    """
-
-    rubric: str
+    rubric: str  # its name
+    # labels of the whole run, any of which is right; empty where none is asked for
     label: tuple[str, ...] = ()
-    cites: tuple[int, ...] = ()
+    cites: tuple[int, ...] = ()  # steps of which at least one must be cited
+    # index of a step -> the labels of which it must have one
     steps: dict[int, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    goal: str = ""
-    at: int = 0
-    low: float = 0.0
-    high: float = 1.0
-    whose: str = ""
+    goal: str = ""  # for scores, the sub-goal ..
+    at: int = 0  # ... and the step that is scored against it,
+    low: float = 0.0  # and the least
+    high: float = 1.0  # and the greatest score that is right
+    whose: str = ""  # for attributions, whose failure it was
 
 
 class _Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,15 +88,10 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryRun:
-    """One run and what is known of it.
+    """One run and what is known of it."""
 
-    Attributes:
-        trajectory: the run; its id names the file and the run ("canary:misread").
-        expected: by rubric.
-    """
-
-    trajectory: Trajectory
-    expected: Mapping[str, ExpectedAnswer]
+    trajectory: Trajectory  # the run; its id names the file and the run ("canary:misread")
+    expected: Mapping[str, ExpectedAnswer]  # by rubric
 
     @property
     def goals(self) -> Goals:
@@ -219,23 +204,14 @@ CANARY_MISSED = "canary_missed"
 
 
 class CanaryResult(NamedTuple):
-    """How one judge did on one canary by one rubric.
+    """How one judge did on one canary by one rubric."""
 
-    Attributes:
-        judge: as its records name it, without the snapshot.
-        rubric: name of the rubric.
-        canary: id of the run.
-        repeat: which asking, from 0.
-        said: whether it was right, wrong, or gave no answer.
-        what: what was wrong, in words.
-    """
-
-    judge: str
-    rubric: str
-    canary: str
-    repeat: int
-    said: Literal["held", "missed", "unanswered"]
-    what: str = ""
+    judge: str  # as its records name it, without the snapshot
+    rubric: str  # name of the rubric
+    canary: str  # id of the run
+    repeat: int  # which asking, from 0
+    said: Literal["held", "missed", "unanswered"]  # whether it was right, wrong, or gave no answer
+    what: str = ""  # what was wrong, in words
 
 
 def rubric_canaries(rubric: Rubric) -> tuple[CanaryRun, ...]:

@@ -28,17 +28,11 @@ _encode = msgspec.json.encode
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One sub-goal.
+    """One sub-goal."""
 
-    Attributes:
-        goal: one sentence that says when the step has done its part; all that the judge is told.
-        steps: indexes of the steps that are scored against it, each by itself.
-        confirmed: whether a person has read it beside a run.
-    """
-
-    goal: str
-    steps: tuple[int, ...] = ()
-    confirmed: bool = False
+    goal: str  # one sentence that says when the step has done its part; all that the judge is told
+    steps: tuple[int, ...] = ()  # indexes of the steps that are scored against it, each by itself
+    confirmed: bool = False  # whether a person has read it beside a run
 
 
 class RunGoals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,16 +57,11 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @dataclass(frozen=True, slots=True)
 class Goals:
-    """All goals of a file.
+    """All goals of a file."""
 
-    Attributes:
-        where: the file, for messages.
-        runs: name of a run -> its goals.
-        tasks: workflow and task -> the goals of all its runs.
-    """
-
-    where: str
-    runs: Mapping[str, tuple[Goal, ...]]
+    where: str  # the file, for messages
+    runs: Mapping[str, tuple[Goal, ...]]  # name of a run -> its goals
+    # workflow and task -> the goals of all its runs
     tasks: Mapping[tuple[str, str], tuple[Goal, ...]]
 
     def of(self, trajectory: Trajectory) -> tuple[Goal, ...] | Unmeasured:
@@ -149,7 +138,14 @@ def propose_goals(trajectory: Trajectory, case: Case) -> tuple[Goal, ...] | Unme
             # Of two calls in one step the second leaves it to the first: a step has one score.
             steps = () if taken.step in covered else (taken.step,)
             covered.add(taken.step)
-        drafted.append(Goal(goal=_sentence(subgoal), steps=steps))
+        told = ", ".join(f"{name} {_encode(v).decode()}" for name, v in subgoal.arguments.items())
+        named = f"{subgoal.name}: c" if subgoal.name != subgoal.tool else "C"
+        drafted.append(
+            Goal(
+                goal=(f"{named}alls {subgoal.tool}" + (f" with {told}." if told else ".")),
+                steps=steps,
+            )
+        )
     return tuple(drafted)
 
 
@@ -216,12 +212,6 @@ def _meets(exchange: Exchange, subgoal: SubGoal) -> bool:
 def _equal_values(given: Json, wanted: Json) -> bool:
     """Tell whether two values are equal, True and 1 told apart."""
     return bool(given == wanted) and isinstance(given, bool) is isinstance(wanted, bool)
-
-
-def _sentence(subgoal: SubGoal) -> str:
-    told = ", ".join(f"{name} {_encode(v).decode()}" for name, v in subgoal.arguments.items())
-    named = f"{subgoal.name}: c" if subgoal.name != subgoal.tool else "C"
-    return f"{named}alls {subgoal.tool}" + (f" with {told}." if told else ".")
 
 
 def _absent(reason: str) -> Unmeasured:

@@ -29,27 +29,17 @@ from stepscope.values import Unmeasured
 
 
 class Judge(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge as it was chosen: a model, its family, and how it is asked.
+    """A judge as it was chosen: a model, its family, and how it is asked."""
 
-    Attributes:
-        name: provider, slash, model, as given to `--judge`.
-        family: who trained it; judges of one family are wrong together.
-        context_tokens: what it can read at once, its answer included.
-        max_output_tokens: where an answer is cut off.
-        temperature: of sampling; None leaves the provider's.
-        seed: where the provider takes one.
-        extra: further parameters of the provider.
-        tools: whether it may look things up with read-only tools before it answers.
-    """
-
-    name: str
-    family: str
-    context_tokens: int = 128_000
-    max_output_tokens: int = 4_096
-    temperature: float | None = None
-    seed: int | None = None
+    name: str  # provider, slash, model, as given to `--judge`
+    family: str  # who trained it; judges of one family are wrong together
+    context_tokens: int = 128_000  # what it can read at once, its answer included
+    max_output_tokens: int = 4_096  # where an answer is cut off
+    temperature: float | None = None  # of sampling; None leaves the provider's
+    seed: int | None = None  # where the provider takes one
+    # further parameters of the provider
     extra: dict[str, Json] = msgspec.field(default_factory=dict)
-    tools: bool = False
+    tools: bool = False  # whether it may look things up with read-only tools before it answers
 
 
 class AskOutcome(NamedTuple):
@@ -75,31 +65,18 @@ class ReplyReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """One judge, one run, one rubric, one repeat.
+    """One judge, one run, one rubric, one repeat."""
 
-    Attributes:
-        trajectory: id of the run.
-        case: hash of what the run is measured against; "" where the judge does not see it.
-        judge: who is asked.
-        measure: the name that the records carry.
-        rubric: name of the rubric.
-        version: of the rubric.
-        prompt: hash of everything that is not the run: template, rubric file, schema, mode.
-        repeat: from 0.
-        asks: what can be asked at once.
-        belief: what makes answers of the replies.
-    """
-
-    trajectory: str
-    case: str = ""
-    judge: Judge
-    measure: str
-    rubric: str
-    version: str
-    prompt: str
-    repeat: int = 0
-    asks: tuple[Ask, ...]
-    belief: ReplyReader
+    trajectory: str  # id of the run
+    case: str = ""  # hash of what the run is measured against; "" where the judge does not see it
+    judge: Judge  # who is asked
+    measure: str  # the name that the records carry
+    rubric: str  # name of the rubric
+    version: str  # of the rubric
+    prompt: str  # hash of everything that is not the run: template, rubric file, schema, mode
+    repeat: int = 0  # from 0
+    asks: tuple[Ask, ...]  # what can be asked at once
+    belief: ReplyReader  # what makes answers of the replies
 
 
 def configured_judge(name: str, table: JudgesTable) -> Judge:
@@ -139,22 +116,16 @@ _SHARED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions:
-    """How runs are judged.
+    """How runs are judged."""
 
-    Attributes:
-        repeat: which asking of the same question, from 0: repeats show the judge's own noise.
-        narration: "off" leaves out what the agent says and thinks; calls and results stay.
-        goals: sub-goals that people confirmed, for rubrics that score.
-        send_media: images of the run are sent, as far as `judges.images` can.
-        mode: "isolated" labels each step without any other, to compare with the whole view.
-        beside: rubrics that the same judge is asked of the same runs: they share one beginning.
-    """
-
-    repeat: int = 0
+    repeat: int = 0  # which asking of the same question, from 0: repeats show the judge's own noise
+    # "off" leaves out what the agent says and thinks; calls and results stay
     narration: Narration = "on"
-    goals: Goals | None = None
-    send_media: bool = False
+    goals: Goals | None = None  # sub-goals that people confirmed, for rubrics that score
+    send_media: bool = False  # images of the run are sent, as far as `judges.images` can
+    # "isolated" labels each step without any other, to compare with the whole view
     mode: JudgeMode = "contextual"
+    # rubrics that the same judge is asked of the same runs: they share one beginning
     beside: tuple[Rubric, ...] = ()
 
 

@@ -72,25 +72,15 @@ class LabelledError(NamedTuple):
 
 
 class RecoveryComparison(NamedTuple):
-    """The judge's errors beside those that tools reported, as counts.
+    """The judge's errors beside those that tools reported, as counts."""
 
-    Attributes:
-        both: recovered by the judge's labels and by the rules.
-        judge: by the judge's labels alone.
-        rules: by the rules alone.
-        neither: by neither.
-        unknown: named by both; the judge left a step open that could have addressed it.
-        judge_only: errors that no tool reported.
-        rules_only: tool errors in steps that the judge did not label ERROR.
-    """
-
-    both: int
-    judge: int
-    rules: int
-    neither: int
-    unknown: int
-    judge_only: int
-    rules_only: int
+    both: int  # recovered by the judge's labels and by the rules
+    judge: int  # by the judge's labels alone
+    rules: int  # by the rules alone
+    neither: int  # by neither
+    unknown: int  # named by both; the judge left a step open that could have addressed it
+    judge_only: int  # errors that no tool reported
+    rules_only: int  # tool errors in steps that the judge did not label ERROR
 
 
 PatternSteps = dict[PatternName, tuple[LabelPattern, ...] | Unmeasured]

@@ -80,17 +80,12 @@ _SEGMENTS = 256
 
 
 class StepImages(NamedTuple):
-    """The images of some steps, as one request carries them.
+    """The images of some steps, as one request carries them."""
 
-    Attributes:
-        media: in the order of the steps.
-        note: the line of ours that ends the recording's text; "" where the steps have no image.
-        left_out: how many are not sent.
-    """
-
-    media: tuple[Media, ...] = ()
+    media: tuple[Media, ...] = ()  # in the order of the steps
+    # the line of ours that ends the recording's text; "" where the steps have no image
     note: str = ""
-    left_out: int = 0
+    left_out: int = 0  # how many are not sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,25 +229,16 @@ _SPARE_TOKENS = 256
 
 
 def plan_judgements(
-    trajectory: Trajectory,
-    case: Case | None,
+    trajectory: Trajectory,  # the run, with the data of its media where they are to be sent
+    case: Case | None,  # what it is measured against; judges do not see it
     *,
-    rubric: Rubric,
-    judge: Judge,
-    options: RequestOptions,
-    key: bytes,
-    redactor: Redactor,
+    rubric: Rubric,  # what is asked
+    judge: Judge,  # who is asked
+    options: RequestOptions,  # how
+    key: bytes,  # of the store, for the fence
+    redactor: Redactor,  # takes secrets out of what is sent
 ) -> Iterator[Judgement | Unmeasured]:
     """Yield what is asked of one run by one rubric, or why nothing can be asked.
-
-    Args:
-        trajectory: the run, with the data of its media where they are to be sent.
-        case: what it is measured against; judges do not see it.
-        rubric: what is asked.
-        judge: who is asked.
-        options: how.
-        key: of the store, for the fence.
-        redactor: takes secrets out of what is sent.
 
     Raises:
         ConfigError: the options ask for what the rubric cannot do.

@@ -223,7 +223,7 @@ def load_rubric(name: str) -> Rubric:
     Raises:
         ConfigError: nothing is called so, or the file is no rubric; the message says where and why.
     """
-    if _is_path(name):
+    if name.endswith(".md") or "/" in name or "\\" in name:
         return _load_file(Path(name))
     if name not in BUILT_IN_RUBRICS:
         raise ConfigError(_unknown_rubric(name))
@@ -265,16 +265,13 @@ def read_rubric(data: bytes, where: str) -> Rubric:
     """
     text = _decode_text(data, where)
     front, body = _split_front_matter(text, where)
-    _check_rubric(front, body, where)
+    for wrong in _complaints(front, body):
+        raise ConfigError(f"{where}: {wrong}")
     return Rubric(
         **{name: getattr(front, name) for name in front.__struct_fields__},
         body=body,
         hash=sha256(data).hexdigest()[:16],
     )
-
-
-def _is_path(name: str) -> bool:
-    return name.endswith(".md") or "/" in name or "\\" in name
 
 
 def _unknown_rubric(name: str) -> str:
@@ -361,11 +358,6 @@ def _unknown_key(key: str, known: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
     return f"unknown key {key[:40]!r}; {hint}"
-
-
-def _check_rubric(front: FrontMatter, body: str, where: str) -> None:
-    for wrong in _complaints(front, body):
-        raise ConfigError(f"{where}: {wrong}")
 
 
 def _complaints(front: FrontMatter, body: str) -> Iterable[str]:

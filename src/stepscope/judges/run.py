@@ -108,52 +108,35 @@ _REASON_WORD = re.compile("([a-z_]+):")
 
 
 class JudgingStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call of `run` did.
+    """What one call of `run` did."""
 
-    Attributes:
-        judgements: judgements whose records were kept.
-        records: their records.
-        bought: replies that were paid for now.
-        from_ledger: replies that were here already, or that another run bought meanwhile.
-        failed: judgements without records, by why: "budget", "no_answer", "stopped", "batched" (a
-            batch under way holds it). A later run asks them again.
-        reasons: of those without an answer, the first few reasons.
-        unmeasured: answers kept that measured nothing, by the first word of their reason.
-        unknown: calls found now of which nobody knows what became; each counts as paid.
-        usd: what was paid now, as far as prices are known.
-        unpriced: replies bought now whose price is not known.
-        spent_usd: of the budget, by everybody who shares it, calls of unknown outcome included.
-        reserved_usd: what calls of others under way may still cost.
-        input_tokens: read by the judges, what was cached included.
-        output_tokens: written by them.
-        cached_tokens: of those read, from the provider's cache.
-        saved_usd: what that saved, as far as prices are known; below 0 where filling the cache
-            cost more than it brought.
-        ignored_schema: judge -> replies of an endpoint that let the model ignore the schema that it
-            accepted; another `structure` in the settings is the cure.
-        seconds: from start to end, on a clock that never goes back.
-        stopped: whether the run was stopped before its end.
-    """
-
-    judgements: int
-    records: int
-    bought: int
-    from_ledger: int
+    judgements: int  # judgements whose records were kept
+    records: int  # their records
+    bought: int  # replies that were paid for now
+    from_ledger: int  # replies that were here already, or that another run bought meanwhile
+    # judgements without records, by why: "budget", "no_answer", "stopped", "batched" (a batch under
+    # way holds it). A later run asks them again.
     failed: dict[str, int]
-    reasons: tuple[str, ...]
+    reasons: tuple[str, ...]  # of those without an answer, the first few reasons
+    # answers kept that measured nothing, by the first word of their reason
     unmeasured: dict[str, int]
+    # calls found now of which nobody knows what became; each counts as paid
     unknown: tuple[UnknownCall, ...]
-    usd: float
-    unpriced: int
-    spent_usd: float
-    reserved_usd: float
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
+    usd: float  # what was paid now, as far as prices are known
+    unpriced: int  # replies bought now whose price is not known
+    spent_usd: float  # of the budget, by everybody who shares it, calls of unknown outcome included
+    reserved_usd: float  # what calls of others under way may still cost
+    input_tokens: int  # read by the judges, what was cached included
+    output_tokens: int  # written by them
+    cached_tokens: int  # of those read, from the provider's cache
+    # what that saved, as far as prices are known; below 0 where filling the cache cost more than it
+    # brought
     saved_usd: float
+    # judge -> replies of an endpoint that let the model ignore the schema that it accepted; another
+    # `structure` in the settings is the cure
     ignored_schema: dict[str, int]
-    seconds: float
-    stopped: bool
+    seconds: float  # from start to end, on a clock that never goes back
+    stopped: bool  # whether the run was stopped before its end
 
     @property
     def unknown_usd(self) -> float:
@@ -246,33 +229,20 @@ Progress = Callable[[int, float], None]
 
 
 async def run_judgements(
-    judgements: Iterable[Judgement],
+    judgements: Iterable[Judgement],  # taken one by one, as calls come to an end
     *,
-    models: Mapping[str, Model],
-    patience: Retrier,
-    ledger: Ledger,
-    prices: Pricing,
-    budget: Budget,
-    keep: Keep,
-    concurrency: int = CONCURRENCY,
-    grace_seconds: float = GRACE_SECONDS,
-    progress: Progress | None = None,
-    stop: asyncio.Event | None = None,
+    models: Mapping[str, Model],  # by the judge's name; what is bought already needs none
+    patience: Retrier,  # the retry loop
+    ledger: Ledger,  # where replies are kept before anything is made of them
+    prices: Pricing,  # what calls cost
+    budget: Budget,  # what may be spent
+    keep: Keep,  # called with records, some hundred at a time; the same ones may come again
+    concurrency: int = CONCURRENCY,  # the most calls in flight
+    grace_seconds: float = GRACE_SECONDS,  # how long a stop waits for calls in flight
+    progress: Progress | None = None,  # called after every judgement
+    stop: asyncio.Event | None = None,  # when set, nothing more is sent
 ) -> JudgingStatistics:
     """Buy what is not bought, and keep what it says; return what was done.
-
-    Args:
-        judgements: taken one by one, as calls come to an end.
-        models: by the judge's name; what is bought already needs none.
-        patience: the retry loop.
-        ledger: where replies are kept before anything is made of them.
-        prices: what calls cost.
-        budget: what may be spent.
-        keep: called with records, some hundred at a time; the same ones may come again.
-        concurrency: the most calls in flight.
-        grace_seconds: how long a stop waits for calls in flight.
-        progress: called after every judgement.
-        stop: when set, nothing more is sent.
 
     Raises:
         ConfigError: a budget holds and the price of a judge is not known, or a model is missing.

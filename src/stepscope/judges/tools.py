@@ -52,23 +52,15 @@ _GLIMPSE = 90
 
 
 class LookupCall(msgspec.Struct, frozen=True, kw_only=True):
-    """What a judge asks of a tool; each tool reads what it needs and ignores the rest.
+    """What a judge asks of a tool; each tool reads what it needs and ignores the rest."""
 
-    Attributes:
-        action: the tool's name.
-        step: index of a step.
-        start: where to begin: a character of a step, a line of a file, a step of a list.
-        text: what to search for, a query, or the name of a tool of the environment.
-        path: of a file or folder, within the workspace.
-        command: a program and its arguments, or the arguments of a tool as JSON.
-    """
-
-    action: str
-    step: int | None = None
+    action: str  # the tool's name
+    step: int | None = None  # index of a step
+    # where to begin: a character of a step, a line of a file, a step of a list
     start: int | None = None
-    text: str = ""
-    path: str = ""
-    command: tuple[str, ...] = ()
+    text: str = ""  # what to search for, a query, or the name of a tool of the environment
+    path: str = ""  # of a file or folder, within the workspace
+    command: tuple[str, ...] = ()  # a program and its arguments, or the arguments of a tool as JSON
 
 
 class LookupRefused(Exception):
@@ -84,36 +76,24 @@ class LookupTool(NamedTuple):
 
 
 class LookupResult(NamedTuple):
-    """What a call gave.
+    """What a call gave."""
 
-    Attributes:
-        held: False where the call was refused; the text then says why.
-        text: fit to be fenced: without secrets, in the normal form, at most the bound.
-        left_out: characters beyond the bound.
-    """
-
-    held: bool
-    text: str
-    left_out: int = 0
+    held: bool  # False where the call was refused; the text then says why
+    text: str  # fit to be fenced: without secrets, in the normal form, at most the bound
+    left_out: int = 0  # characters beyond the bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolbox:
-    """The tools of one run.
+    """The tools of one run."""
 
-    Attributes:
-        tools: by name, in the order in which a judge is told of them.
-        off: why tools that there could be are not here, by name.
-        redactor: takes secrets out of what is found.
-        state: hash of all that the tools can see beside the run: another state is another prompt.
-        result_bytes: the bound of one look.
-    """
-
-    tools: Mapping[str, LookupTool]
+    tools: Mapping[str, LookupTool]  # by name, in the order in which a judge is told of them
+    # why tools that there could be are not here, by name
     off: Mapping[str, str] = field(default_factory=dict)
-    redactor: Redactor
+    redactor: Redactor  # takes secrets out of what is found
+    # hash of all that the tools can see beside the run: another state is another prompt
     state: str = ""
-    result_bytes: int = RESULT_BYTES
+    result_bytes: int = RESULT_BYTES  # the bound of one look
     _known: dict[LookupCall, LookupResult] = field(default_factory=dict, init=False, repr=False)
 
     def look(self, call: LookupCall) -> LookupResult:
@@ -149,22 +129,14 @@ class Toolbox:
 
 
 def trajectory_tools(
-    trajectory: Trajectory,
-    case: Case | None = None,
+    trajectory: Trajectory,  # the run
+    case: Case | None = None,  # what it is measured against
     *,
-    redactor: Redactor,
-    narration: Narration = "on",
-    check: str = "",
+    redactor: Redactor,  # takes secrets out of what a judge reads
+    narration: Narration = "on",  # whether the agent's own words are read
+    check: str = "",  # what the state check of this run found, where there was one
 ) -> Toolbox:
-    """Return the tools that read a run and its case; nothing is run for them.
-
-    Args:
-        trajectory: the run.
-        case: what it is measured against.
-        redactor: takes secrets out of what a judge reads.
-        narration: whether the agent's own words are read.
-        check: what the state check of this run found, where there was one.
-    """
+    """Return the tools that read a run and its case; nothing is run for them."""
     steps = make_transcript(trajectory, redactor=redactor, narration=narration).steps
     reader = _StepTools(steps)
     tools = [
@@ -173,7 +145,12 @@ def trajectory_tools(
         LookupTool("search_trace", "the steps that hold `text`, to the letter", reader.search),
     ]
     if case is not None:
-        told = _case_text(case)
+        rules = [msgspec.json.encode(rule).decode() for rule in case.policy]
+        lines = [f"workflow: {case.workflow}", f"task: {case.task}"]
+        lines += [f"request: {case.request}"] if case.request else []
+        lines += [f"must be told: {text}" for text in case.outputs]
+        lines += [f"goal: {goal.name}" for goal in case.subgoals]
+        told = "\n".join(lines + [f"rule: {rule}" for rule in rules])
         tools.append(LookupTool("read_case", "the task and the rules it was under", lambda _: told))
     if check:
         tools.append(
@@ -249,16 +226,6 @@ def search_text(call: LookupCall) -> str:
     if len(call.text) > TEXT_CHARACTERS:
         raise LookupRefused(f"`text` has {len(call.text)} characters; at most {TEXT_CHARACTERS}")
     return call.text
-
-
-def _case_text(case: Case) -> str:
-    """Return what the agent was told and held to; not what it should have done."""
-    rules = [msgspec.json.encode(rule).decode() for rule in case.policy]
-    lines = [f"workflow: {case.workflow}", f"task: {case.task}"]
-    lines += [f"request: {case.request}"] if case.request else []
-    lines += [f"must be told: {text}" for text in case.outputs]
-    lines += [f"goal: {goal.name}" for goal in case.subgoals]
-    return "\n".join(lines + [f"rule: {rule}" for rule in rules])
 
 
 # The action that is no look.
@@ -374,19 +341,21 @@ def list_turns(turns: Sequence[LookupTurn]) -> list[Mapping[str, Json]]:
     told: list[Mapping[str, Json]] = []
     left = _RECORD_CHARACTERS
     for turn in turns:
-        one = _turn_record(turn)
+        asked = {
+            k: v for k, v in msgspec.to_builtins(turn.call).items() if v not in (None, "", [], ())
+        }
+        found = sha256(turn.look.text.encode("utf-8", "replace")).hexdigest()[:16]
+        one = {
+            **asked,
+            "held": turn.look.held,
+            "found": found,
+            "bytes": len(turn.look.text.encode()),
+        }
         left -= len(dump_json(one))
         if left < 0:
             return [*told, {"more": len(turns) - len(told)}]
         told.append(one)
     return told
-
-
-def _turn_record(turn: LookupTurn) -> Mapping[str, Json]:
-    """Return a look as its record says it: what was asked, and a hash of what it gave."""
-    asked = {k: v for k, v in msgspec.to_builtins(turn.call).items() if v not in (None, "", [], ())}
-    found = sha256(turn.look.text.encode("utf-8", "replace")).hexdigest()[:16]
-    return {**asked, "held": turn.look.held, "found": found, "bytes": len(turn.look.text.encode())}
 
 
 # Raised with every change of what a judge with tools is told.
@@ -401,17 +370,11 @@ _MANUAL_TOKENS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupLimits:
-    """How far a judge may look before it answers.
+    """How far a judge may look before it answers."""
 
-    Attributes:
-        looks: how many, refused ones included.
-        bytes: of all that was found, together.
-        tokens: read and written in all its replies; 0 where a provider does not say.
-    """
-
-    looks: int = 12
-    bytes: int = 65_536
-    tokens: int = 1_000_000
+    looks: int = 12  # how many, refused ones included
+    bytes: int = 65_536  # of all that was found, together
+    tokens: int = 1_000_000  # read and written in all its replies; 0 where a provider does not say
 
 
 LOOKUP_LIMITS = LookupLimits()
@@ -424,29 +387,23 @@ def allows_tools(rubric: Rubric, options: RequestOptions) -> bool:
 
 def reserve_context(judge: Judge, limits: LookupLimits = LOOKUP_LIMITS) -> Judge:
     """Return a judge to plan with: what it can read at once, less the room for what it looks up."""
-    room = min(_room_tokens(limits), judge.context_tokens // 2)
+    room = min(_MANUAL_TOKENS + 2 * limits.bytes // BYTES_PER_TOKEN, judge.context_tokens // 2)
     return msgspec.structs.replace(judge, context_tokens=judge.context_tokens - room)
 
 
 def add_tools(
+    # as it is planned without tools, for the judge that `reserve_context` returns
     judgement: Judgement,
-    toolbox: Toolbox,
+    toolbox: Toolbox,  # what there is to look up; it is used while the judgement is judged
     *,
-    judge: Judge,
-    key: bytes,
-    limits: LookupLimits = LOOKUP_LIMITS,
+    judge: Judge,  # who is asked, with all that it can read at once
+    key: bytes,  # of the store; what is found stands within the fence of this run before this judge
+    limits: LookupLimits = LOOKUP_LIMITS,  # how far the judge may look
 ) -> Judgement:
     """Return the judgement of a judge that may look things up with these tools first.
 
     Its records carry another prompt hash, over the tools, what they can see, and the limits: what
     was judged with tools is not what was judged without, nor with another state of the workspace.
-
-    Args:
-        judgement: as it is planned without tools, for the judge that `reserve_context` returns.
-        toolbox: what there is to look up; it is used while the judgement is judged.
-        judge: who is asked, with all that it can read at once.
-        key: of the store; what is found stands within the fence of this run before this judge.
-        limits: how far the judge may look.
     """
     judgement = replace(judgement, judge=judge)
     fence = Fence(fence_nonce(key, judgement.trajectory, judge.name))
@@ -461,17 +418,11 @@ def add_tools(
 
 
 class _LookupPath(NamedTuple):
-    """What a judge did so far on the way to one answer.
+    """What a judge did so far on the way to one answer."""
 
-    Attributes:
-        turns: its looks, in order.
-        tokens: of all its replies.
-        wrong: replies that were no look and no answer; one is forgiven.
-    """
-
-    turns: tuple[LookupTurn, ...]
-    tokens: int = 0
-    wrong: int = 0
+    turns: tuple[LookupTurn, ...]  # its looks, in order
+    tokens: int = 0  # of all its replies
+    wrong: int = 0  # replies that were no look and no answer; one is forgiven
 
 
 class _PathsSoFar(NamedTuple):
@@ -615,10 +566,6 @@ class _ToolReplyReader:
         request = msgspec.structs.replace(wanted.request, question=question)
         key = reply_key(wanted.judge, request, self.judgement.repeat)
         return Ask(key=key, judge=wanted.judge, request=request)
-
-
-def _room_tokens(limits: LookupLimits) -> int:
-    return _MANUAL_TOKENS + 2 * limits.bytes // BYTES_PER_TOKEN
 
 
 def _reply_tokens(reply: Reply) -> int:

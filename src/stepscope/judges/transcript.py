@@ -150,19 +150,12 @@ class LabelledText(NamedTuple):
 
 
 class TranscriptBlock(NamedTuple):
-    """What stands between two lines of a fence.
+    """What stands between two lines of a fence."""
 
-    Attributes:
-        words: ours, on the line that opens it.
-        pieces: the trace's.
-        at: index of the step, None where it is none.
-        actor: whose step it is.
-    """
-
-    words: str
-    pieces: tuple[LabelledText, ...]
-    at: int | None = None
-    actor: str = ""
+    words: str  # ours, on the line that opens it
+    pieces: tuple[LabelledText, ...]  # the trace's
+    at: int | None = None  # index of the step, None where it is none
+    actor: str = ""  # whose step it is
 
 
 class FittedTranscript(NamedTuple):
@@ -233,23 +226,18 @@ def make_transcript(
     kept: dict[Narration, tuple[Redactor, Transcript]]
     kept = trajectory.__dict__.setdefault("_judges_copy", {})
     if narration not in kept or kept[narration][0] is not redactor:
+        places: dict[int, tuple[int, int]] = {}
+        seen: dict[int, int] = {}
+        for exchange in trajectory.exchanges:
+            place = seen.get(exchange.step, 0)
+            seen[exchange.step] = place + 1
+            if exchange.result is not None:
+                places[id(exchange.result)] = (exchange.step, place)
         kept[narration] = (
             redactor,
-            _TranscriptBuilder(redactor, narration, _call_places(trajectory)).of(trajectory),
+            _TranscriptBuilder(redactor, narration, places).of(trajectory),
         )
     return kept[narration][1]
-
-
-def _call_places(trajectory: Trajectory) -> dict[int, tuple[int, int]]:
-    """Return by a result's identity the step and place of the call that it answers."""
-    places: dict[int, tuple[int, int]] = {}
-    seen: dict[int, int] = {}
-    for exchange in trajectory.exchanges:
-        place = seen.get(exchange.step, 0)
-        seen[exchange.step] = place + 1
-        if exchange.result is not None:
-            places[id(exchange.result)] = (exchange.step, place)
-    return places
 
 
 class _TranscriptBuilder:
@@ -484,7 +472,12 @@ def split_windows(
     while True:
         before = digest_steps(copy, first, int(room * _DIGEST_SHARE))
         taken = around + sum(_block_bytes(block, fence) for block in (*copy.tools, *before))
-        end = _window_end(sizes, first, room - taken, most)
+        end, left = first, (room - taken)
+        while end < len(sizes) and end - first < most:
+            left -= sizes[end]
+            if left < 0 and end - first >= min(most, _FEWEST_STEPS):
+                break
+            end += 1
         blocks = (*copy.tools, *before, *copy.steps[first:end])
         context = fit_blocks(blocks, fence=fence, room=room)
         if context is None:
@@ -501,7 +494,10 @@ def digest_steps(copy: Transcript, end: int, room: int) -> tuple[TranscriptBlock
     left, skipped = room, 0
     for block in reversed(copy.steps[:end]):
         for piece in reversed(block.pieces):
-            if not _matters(block, piece):
+            if not (
+                piece.label.startswith(("call", "result"))
+                or (block.actor == "user" and piece.label == "text")
+            ):
                 continue
             said = " ".join(piece.text.split())[:_DIGEST_CHARACTERS]
             left -= len(said.encode()) + _DIGEST_CHARACTERS // 2
@@ -527,25 +523,8 @@ def describe_windows(made: Sequence[Window]) -> str:
     return f"{len(made)} windows: steps {ranges}"
 
 
-def _matters(block: TranscriptBlock, piece: LabelledText) -> bool:
-    return piece.label.startswith(("call", "result")) or (
-        block.actor == "user" and piece.label == "text"
-    )
-
-
 def _block_bytes(block: TranscriptBlock, fence: Fence) -> int:
     lines = [fence.head(block.words)]
     for piece in block.pieces:
         lines += (fence.label(piece.label), fence.data(piece.text))
     return sum(len(line.encode()) + 1 for line in lines)
-
-
-def _window_end(sizes: Sequence[int], first: int, room: int, most: int) -> int:
-    """Return where a window ends: after what fits, and after a few steps in any case."""
-    end, left = first, room
-    while end < len(sizes) and end - first < most:
-        left -= sizes[end]
-        if left < 0 and end - first >= min(most, _FEWEST_STEPS):
-            break
-        end += 1
-    return end

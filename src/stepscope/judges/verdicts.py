@@ -71,23 +71,14 @@ def mark_outranked(answer: Answer, outcome: Outcome, failing: Collection[str]) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisParser:
-    """How an answer on one axis of a run is read.
+    """How an answer on one axis of a run is read."""
 
-    Attributes:
-        measure: the record's name.
-        witness: what the judge saw.
-        labels: the menu.
-        failing: labels that need a citation and a quotation.
-        outcome: what is known of the run.
-        left_out: characters of the run that the judge did not see.
-    """
-
-    measure: str
-    witness: CitationChecker
-    labels: tuple[str, ...]
-    failing: tuple[str, ...]
-    outcome: Outcome
-    left_out: int = 0
+    measure: str  # the record's name
+    witness: CitationChecker  # what the judge saw
+    labels: tuple[str, ...]  # the menu
+    failing: tuple[str, ...]  # labels that need a citation and a quotation
+    outcome: Outcome  # what is known of the run
+    left_out: int = 0  # characters of the run that the judge did not see
 
     def read(self, part: int, reply: Reply) -> tuple[Answer, ...]:
         """Return what a reply says. Raises Disbelief."""
@@ -118,19 +109,12 @@ class AxisParser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttributionParser:
-    """How it is read which part of a failed run failed, where, and whose failure it was.
+    """How it is read which part of a failed run failed, where, and whose failure it was."""
 
-    Attributes:
-        measure: the records' name; the second has `.whose` added.
-        witness: what the judge saw.
-        labels: the parts.
-        left_out: characters of the run that the judge did not see.
-    """
-
-    measure: str
-    witness: CitationChecker
-    labels: tuple[str, ...]
-    left_out: int = 0
+    measure: str  # the records' name; the second has `.whose` added
+    witness: CitationChecker  # what the judge saw
+    labels: tuple[str, ...]  # the parts
+    left_out: int = 0  # characters of the run that the judge did not see
 
     def read(self, part: int, reply: Reply) -> tuple[Answer, ...]:
         """Return what a reply says. Raises Disbelief."""
@@ -162,17 +146,11 @@ class AttributionParser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreParser:
-    """How the score of one step against one sub-goal is read.
+    """How the score of one step against one sub-goal is read."""
 
-    Attributes:
-        measure: the record's name.
-        witness: what the judge saw, and more; it is never asked about other steps.
-        step: which was scored.
-    """
-
-    measure: str
-    witness: CitationChecker
-    step: int
+    measure: str  # the record's name
+    witness: CitationChecker  # what the judge saw, and more; it is never asked about other steps
+    step: int  # which was scored
 
     def read(self, part: int, reply: Reply) -> tuple[Answer, ...]:
         """Return what a reply says. Raises Disbelief."""
@@ -240,17 +218,11 @@ class AnswerParser(Protocol[Part]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaReplyReader(Generic[Part]):
-    """The `Belief` of a judgement: which asks were planned, and how their replies are read.
+    """The `Belief` of a judgement: which asks were planned, and how their replies are read."""
 
-    Attributes:
-        asks: as planned, in order.
-        repeat: of the judgement: a repair is bought for each repeat.
-        form: reads one kind of reply.
-    """
-
-    asks: tuple[Ask, ...]
-    repeat: int
-    form: AnswerParser[Part]
+    asks: tuple[Ask, ...]  # as planned, in order
+    repeat: int  # of the judgement: a repair is bought for each repeat
+    form: AnswerParser[Part]  # reads one kind of reply
 
     def more(self, outcomes: Sequence[AskOutcome]) -> Ask | None:
         """Return the repair of the first reply that does not fit its schema, None where all do."""
@@ -312,34 +284,21 @@ _PRESENCE_FIELDS = ("step", "quote", "present")
 
 
 class WindowAnswers(NamedTuple):
-    """What one reply says of the steps of its window.
+    """What one reply says of the steps of its window."""
 
-    Attributes:
-        answers: by step, all steps of the window.
-        extra: what it said of other steps, in words; "" where nothing.
-        rationale: of the whole, where the kind has one.
-    """
-
-    answers: Mapping[int, Answer]
-    extra: str
-    rationale: str
+    answers: Mapping[int, Answer]  # by step, all steps of the window
+    extra: str  # what it said of other steps, in words; "" where nothing
+    rationale: str  # of the whole, where the kind has one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsParser:
-    """How replies about every step of a run are read.
+    """How replies about every step of a run are read."""
 
-    Attributes:
-        measure: the records' name.
-        witness: what the judge saw.
-        windows: of which each ask was about one, in order.
-        seams: whether windows overlap, so that agreement on their seams is an answer.
-    """
-
-    measure: str
-    witness: CitationChecker
-    windows: tuple[Window, ...]
-    seams: bool
+    measure: str  # the records' name
+    witness: CitationChecker  # what the judge saw
+    windows: tuple[Window, ...]  # of which each ask was about one, in order
+    seams: bool  # whether windows overlap, so that agreement on their seams is an answer
 
     def entries(
         self, part: int, listed: Sequence[Json], one: Callable[[int, Json], Answer], rationale: str
@@ -434,14 +393,10 @@ class StepsParser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelsParser(StepsParser):
-    """How labels of every step are read.
+    """How labels of every step are read."""
 
-    Attributes:
-        labels: the menu.
-        alone: whether each step was judged without any other, so that none can be addressed.
-    """
-
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # the menu
+    # whether each step was judged without any other, so that none can be addressed
     alone: bool = False
 
     def read(self, part: int, reply: Reply) -> WindowAnswers:

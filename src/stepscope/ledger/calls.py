@@ -54,19 +54,12 @@ class Pricing(Protocol):
 
 
 class Paid(NamedTuple):
-    """A reply that is committed.
+    """A reply that is committed."""
 
-    Attributes:
-        reply: as it was received.
-        cost: in billionths of a USD; None where nobody knows.
-        fresh: whether this run has paid for it.
-        ignored: whether its endpoint let the model ignore the schema that it accepted.
-    """
-
-    reply: Reply
-    cost: int | None
-    fresh: bool
-    ignored: bool = False
+    reply: Reply  # as it was received
+    cost: int | None  # in billionths of a USD; None where nobody knows
+    fresh: bool  # whether this run has paid for it
+    ignored: bool = False  # whether its endpoint let the model ignore the schema that it accepted
 
 
 class Failed(NamedTuple):

@@ -49,14 +49,10 @@ NANO = 1_000_000_000
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """What may be spent under one name.
+    """What may be spent under one name."""
 
-    Attributes:
-        name: shared by all who name it; "" is a budget of this run alone.
-        limit_usd: the most, all runs of the name together; None spends without a limit.
-    """
-
-    name: str = ""
+    name: str = ""  # shared by all who name it; "" is a budget of this run alone
+    # the most, all runs of the name together; None spends without a limit
     limit_usd: float | None = 5.0
 
     def __post_init__(self) -> None:
@@ -102,23 +98,14 @@ _decode = msgspec.msgpack.Decoder(Reply).decode
 
 
 class UnknownCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of which nobody knows what became: perhaps paid, and bought again.
+    """A call of which nobody knows what became: perhaps paid, and bought again."""
 
-    Attributes:
-        key: of the ask.
-        trajectory: id of the run that was judged.
-        judge: who was asked.
-        attempt: the how-manieth sending it was, from 1.
-        usd: what it cost at worst, which counts as spent.
-        why: what happened.
-    """
-
-    key: str
-    trajectory: str
-    judge: str
-    attempt: int
-    usd: float
-    why: str
+    key: str  # of the ask
+    trajectory: str  # id of the run that was judged
+    judge: str  # who was asked
+    attempt: int  # the how-manieth sending it was, from 1
+    usd: float  # what it cost at worst, which counts as spent
+    why: str  # what happened
 
 
 class BudgetState(NamedTuple):
@@ -175,7 +162,14 @@ class Ledger:
         """
         self.path = path
         self.watch = LivenessMonitor()
-        self._db = _open_database(path)
+        db = open_database(path, any_thread=True)
+        with ExitStack() as unless_ready:
+            unless_ready.callback(db.close)
+            with transaction(db, path):
+                _create_tables(db, path)
+            db.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
+            unless_ready.pop_all()
+        self._db = db
         self._writing = Lock()
         # Commits wait for the disk in a thread of their own: whoever waits for one that is under
         # way never waits for anything else.
@@ -325,17 +319,6 @@ class Ledger:
         with self._writing:
             rewrite_database(self._db, self.path)
         return erased
-
-
-def _open_database(path: str) -> Connection:
-    db = open_database(path, any_thread=True)
-    with ExitStack() as unless_ready:
-        unless_ready.callback(db.close)
-        with transaction(db, path):
-            _create_tables(db, path)
-        db.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
-        unless_ready.pop_all()
-    return db
 
 
 def _create_tables(db: Connection, path: str) -> None:

@@ -408,25 +408,15 @@ class BatchCandidate(NamedTuple):
 
 
 class OpenBatch(NamedTuple):
-    """A batch that is not over.
+    """A batch that is not over."""
 
-    Attributes:
-        token: ours.
-        judge: who is asked.
-        owner: of its asks.
-        structure: how structured output is asked for in it.
-        remote: the provider's name for it; "" while nobody knows whether it was made.
-        since: seconds since the epoch, when it was intended.
-        keys: of the asks that it still owes.
-    """
-
-    token: str
-    judge: str
-    owner: int
-    structure: str
-    remote: str
-    since: float
-    keys: frozenset[str]
+    token: str  # ours
+    judge: str  # who is asked
+    owner: int  # of its asks
+    structure: str  # how structured output is asked for in it
+    remote: str  # the provider's name for it; "" while nobody knows whether it was made
+    since: float  # seconds since the epoch, when it was intended
+    keys: frozenset[str]  # of the asks that it still owes
 
 
 def stored_bodies(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, bytes]:

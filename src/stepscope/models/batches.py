@@ -22,61 +22,36 @@ MOST_BATCH_BYTES = 48 * MIB
 
 
 class BatchItem(NamedTuple):
-    """What came of one ask: a reply, or why there is none.
+    """What came of one ask: a reply, or why there is none."""
 
-    Attributes:
-        key: of the ask, as the provider gives it back.
-        reply: None where there is none.
-        reason: why; "" where there is a reply.
-        again: whether asking again may help.
-    """
-
-    key: str
-    reply: Reply | None
-    reason: str = ""
-    again: bool = True
+    key: str  # of the ask, as the provider gives it back
+    reply: Reply | None  # None where there is none
+    reason: str = ""  # why; "" where there is a reply
+    again: bool = True  # whether asking again may help
 
 
 class BatchState(NamedTuple):
-    """How far a batch is.
+    """How far a batch is."""
 
-    Attributes:
-        ended: nothing more will come.
-        done: asks that came to an end.
-        refused: why none of them was asked at all; "" where they were.
-    """
-
-    ended: bool
-    done: int
-    refused: str = ""
+    ended: bool  # nothing more will come
+    done: int  # asks that came to an end
+    refused: str = ""  # why none of them was asked at all; "" where they were
 
 
 class BatchLookup(NamedTuple):
-    """What became of a batch that may or may not have been made.
+    """What became of a batch that may or may not have been made."""
 
-    Attributes:
-        remote: the provider's name for it; "" where there is none.
-        wait: nobody can tell yet: one that may be it is under way.
-    """
-
-    remote: str
-    wait: bool = False
+    remote: str  # the provider's name for it; "" where there is none
+    wait: bool = False  # nobody can tell yet: one that may be it is under way
 
 
 class IntendedBatch(NamedTuple):
-    """A batch as it was written down before it was sent.
+    """A batch as it was written down before it was sent."""
 
-    Attributes:
-        token: random; names it.
-        keys: of its asks.
-        structure: how structured output is asked for in it.
-        since: seconds since the epoch, by our clock, when it was written down.
-    """
-
-    token: str
-    keys: frozenset[str]
-    structure: Structure
-    since: float
+    token: str  # random; names it
+    keys: frozenset[str]  # of its asks
+    structure: Structure  # how structured output is asked for in it
+    since: float  # seconds since the epoch, by our clock, when it was written down
 
 
 class BatchClient(Protocol):

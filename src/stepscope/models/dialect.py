@@ -20,19 +20,12 @@ _encode = msgspec.json.encode
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """One request to one judge.
+    """One request to one judge."""
 
-    Attributes:
-        key: under which its reply is bought, once: see `reply_key`.
-        judge: the judge's name.
-        request: what is sent.
-        images_left_out: how many images of its steps are not sent though images are.
-    """
-
-    key: str
-    judge: str
-    request: Request
-    images_left_out: int = 0
+    key: str  # under which its reply is bought, once: see `reply_key`
+    judge: str  # the judge's name
+    request: Request  # what is sent
+    images_left_out: int = 0  # how many images of its steps are not sent though images are
 
 
 def reply_key(judge: str, request: Request, repeat: int) -> str:
@@ -57,37 +50,23 @@ def _hashed_request(request: Request) -> dict[str, Json]:
 
 
 class ParsedReply(NamedTuple):
-    """What stands in a reply.
+    """What stands in a reply."""
 
-    Attributes:
-        text: the answer as the model wrote it.
-        stop: why it stopped.
-        usage: its tokens, where they are said.
-        model: the snapshot that answered.
-    """
-
-    text: str
-    stop: Stop
-    usage: Usage | None
-    model: str
+    text: str  # the answer as the model wrote it
+    stop: Stop  # why it stopped
+    usage: Usage | None  # its tokens, where they are said
+    model: str  # the snapshot that answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One protocol.
+    """One protocol."""
 
-    Attributes:
-        path: what is posted to, below the base URL.
-        request_id: the header that names a request, for the provider's support.
-        structures: how structured output can be asked for, the strictest first.
-        parameters: what is sent.
-        read: what is taken from the body of a reply; raises `ModelError` where it is none.
-    """
-
-    path: str
-    request_id: str
-    structures: tuple[Structure, ...]
-    parameters: Callable[[Endpoint, Request, Structure], dict[str, Json]]
+    path: str  # what is posted to, below the base URL
+    request_id: str  # the header that names a request, for the provider's support
+    structures: tuple[Structure, ...]  # how structured output can be asked for, the strictest first
+    parameters: Callable[[Endpoint, Request, Structure], dict[str, Json]]  # what is sent
+    # what is taken from the body of a reply; raises `ModelError` where it is none
     read: Callable[[Endpoint, bytes, Structure], ParsedReply]
 
 

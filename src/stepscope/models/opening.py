@@ -23,25 +23,17 @@ from stepscope.safety.offline import is_loopback
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A provider of models.
+    """A provider of models."""
 
-    Attributes:
-        protocol: how it is spoken to.
-        base_url: where it is.
-        keys: variables that may hold its key, in the order they are looked for.
-        hosts: hosts that its key may be sent to; one with a dot before it stands for all below.
-        prices: its name in the table of prices.
-        structure: how structured output is asked for, where that is known; None finds out.
-        batch: share of the price that a batch costs.
-    """
-
-    protocol: str
-    base_url: str
-    keys: tuple[str, ...]
+    protocol: str  # how it is spoken to
+    base_url: str  # where it is
+    keys: tuple[str, ...]  # variables that may hold its key, in the order they are looked for
+    # hosts that its key may be sent to; one with a dot before it stands for all below
     hosts: tuple[str, ...]
-    prices: str
+    prices: str  # its name in the table of prices
+    # how structured output is asked for, where that is known; None finds out
     structure: Structure | None = None
-    batch: float = 1.0
+    batch: float = 1.0  # share of the price that a batch costs
 
     def owns(self, host: str) -> bool:
         """Whether a host is this provider's."""

@@ -51,7 +51,9 @@ class Prices:
         read = input_bound(request) + len(request.media) * self._image_bound(judge)
         plain = Usage(input_total=read, output_total=request.max_output_tokens)
         cached = msgspec.structs.replace(plain, cache_write=read)
-        return _dearest([self._usd(judge, "", usage, batch=batch) for usage in (plain, cached)])
+        amounts = [self._usd(judge, "", usage, batch=batch) for usage in (plain, cached)]
+        known = [amount for amount in amounts if amount is not None]
+        return None if len(known) < len(amounts) else math.nextafter(max(known), math.inf)
 
     def cost(
         self, judge: str, usage: Usage | None, *, model: str = "", batch: bool = False
@@ -106,7 +108,13 @@ class Prices:
     def _usd(self, judge: str, model: str, usage: Usage, *, batch: bool) -> float | None:
         own = self._own(judge)
         if own is not None:
-            return _by_hand(own, usage) * (own.batch if batch else 1.0)
+            total, written = usage.input_total or 0, usage.output_total or 0
+            hit, put = usage.cache_read or 0, usage.cache_write or 0
+            of_hit = own.input if own.cache_read is None else own.cache_read
+            of_put = own.input if own.cache_write is None else own.cache_write
+            fresh = max(0, total - hit - put)
+            spent = fresh * own.input + hit * of_hit + put * of_put + written * own.output
+            return (spent / _MILLION) * (own.batch if batch else 1.0)
         provider = opening.own_provider(judge, self._table) if "/" in judge else None
         if provider is None or find_spec("genai_prices") is None:
             return None
@@ -132,16 +140,6 @@ def input_bound(request: Request) -> int:
     )
 
 
-def _by_hand(price: PriceTable, usage: Usage) -> float:
-    total, written = usage.input_total or 0, usage.output_total or 0
-    hit, put = usage.cache_read or 0, usage.cache_write or 0
-    of_hit = price.input if price.cache_read is None else price.cache_read
-    of_put = price.input if price.cache_write is None else price.cache_write
-    fresh = max(0, total - hit - put)
-    spent = fresh * price.input + hit * of_hit + put * of_put + written * price.output
-    return spent / _MILLION
-
-
 def _in_table(provider: Provider, model: str, usage: Usage) -> float | None:
     import genai_prices
 
@@ -158,9 +156,3 @@ def _in_table(provider: Provider, model: str, usage: Usage) -> float | None:
     except (LookupError, ValueError):  # no such model; or more cached than was read
         return None
     return float(found.total_price)
-
-
-def _dearest(amounts: list[float | None]) -> float | None:
-    """Return the largest, rounded up: none of them where one is unknown."""
-    known = [amount for amount in amounts if amount is not None]
-    return None if len(known) < len(amounts) else math.nextafter(max(known), math.inf)

@@ -350,23 +350,16 @@ _SPREAD = 0.1
 
 
 class RetryLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a call may take.
+    """How long a call may take."""
 
-    Attributes:
-        tries: how often it is made at most.
-        tries_unreadable: how often where a reply comes that cannot be read: each may be paid for.
-        attempt_seconds: one try, from sending to the last byte.
-        whole_seconds: all of them with the pauses between, from when the first one begins.
-        base_seconds: the bound of the first random pause; it doubles with each.
-        cap_seconds: where it stops doubling.
-    """
-
-    tries: int = 8
+    tries: int = 8  # how often it is made at most
+    # how often where a reply comes that cannot be read: each may be paid for
     tries_unreadable: int = 2
-    attempt_seconds: float = 300.0
+    attempt_seconds: float = 300.0  # one try, from sending to the last byte
+    # all of them with the pauses between, from when the first one begins
     whole_seconds: float = 900.0
-    base_seconds: float = 0.5
-    cap_seconds: float = 60.0
+    base_seconds: float = 0.5  # the bound of the first random pause; it doubles with each
+    cap_seconds: float = 60.0  # where it stops doubling
 
 
 RETRY_LIMITS = RetryLimits()
@@ -377,20 +370,13 @@ class RetryPolicy:
 
     def __init__(
         self,
-        rng: random.Random,
+        rng: random.Random,  # draws the pauses
         *,
-        most: int = 32,
-        limits: RetryLimits = RETRY_LIMITS,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        most: int = 32,  # calls in flight to one provider
+        limits: RetryLimits = RETRY_LIMITS,  # how long a call may take
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,  # waits so many seconds
     ) -> None:
-        """Wait for nothing yet.
-
-        Args:
-            rng: draws the pauses.
-            most: calls in flight to one provider.
-            limits: how long a call may take.
-            sleep: waits so many seconds.
-        """
+        """Wait for nothing yet."""
         self._rng = rng
         self._most = most
         self._limits = limits

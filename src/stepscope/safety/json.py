@@ -36,16 +36,11 @@ _CHANGE[[0x7D, 0x5D]] = -1
 
 
 class Brackets(NamedTuple):
-    """The brackets of one chunk that stand outside strings, in order.
+    """The brackets of one chunk that stand outside strings, in order."""
 
-    Attributes:
-        at: shape (n,), positions within the chunk.
-        opens: shape (n,), whether each one opens.
-        depth: shape (n,), open containers after each one; negative where more close than opened.
-    """
-
-    at: npt.NDArray[np.int64]
-    opens: npt.NDArray[np.bool_]
+    at: npt.NDArray[np.int64]  # shape (n,), positions within the chunk
+    opens: npt.NDArray[np.bool_]  # shape (n,), whether each one opens
+    # shape (n,), open containers after each one; negative where more close than opened
     depth: npt.NDArray[np.int64]
 
 

@@ -470,7 +470,16 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
 def _walk(redactor: Redactor, value: Json, name: str) -> Json:
     if isinstance(value, str):
         if _NAME.search(name):
-            return _redact_value_of(redactor, name, value)
+            lead = f"{name}="
+            found = redactor.redact(lead + value)
+            if not found.found:
+                return value
+            # What was found reaches into the name: look at the value alone.
+            return (
+                found.text[len(lead) :]
+                if found.text.startswith(lead)
+                else redactor.redact(value).text
+            )
         return redactor.redact(value).text if len(value) >= _SHORTEST else value
     if isinstance(value, list | tuple):
         made = [_walk(redactor, item, name) for item in value]
@@ -489,16 +498,6 @@ def _free_key(key: str, taken: Mapping[str, Json]) -> str:
     while key in taken:
         key += "'"
     return key
-
-
-def _redact_value_of(redactor: Redactor, name: str, value: str) -> str:
-    """Return a text without secrets, also those that only its name gives away."""
-    lead = f"{name}="
-    found = redactor.redact(lead + value)
-    if not found.found:
-        return value
-    # What was found reaches into the name: look at the value alone.
-    return found.text[len(lead) :] if found.text.startswith(lead) else redactor.redact(value).text
 
 
 class _MessageRedactor:

@@ -30,22 +30,16 @@ class SecretMatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretPattern:
-    """A format of secrets.
+    """A format of secrets."""
 
-    Attributes:
-        kind: the word in the placeholder.
-        marks: literals, one of which is in every secret of this format.
-        pattern: the secret, or its group `secret`, where other text must stand around it.
-        back: characters before a mark at which the pattern may begin.
-        before: what the text before the pattern must end with; None for anything.
-        accepts: a further condition on the secret; None for every one.
-    """
-
-    kind: str
-    marks: tuple[str, ...]
+    kind: str  # the word in the placeholder
+    marks: tuple[str, ...]  # literals, one of which is in every secret of this format
+    # the secret, or its group `secret`, where other text must stand around it
     pattern: re.Pattern[str]
-    back: int = 0
+    back: int = 0  # characters before a mark at which the pattern may begin
+    # what the text before the pattern must end with; None for anything
     before: re.Pattern[str] | None = None
+    # a further condition on the secret; None for every one
     accepts: Callable[[str], bool] | None = None
 
     def hits(self, text: str, mark: str) -> Iterator[SecretMatch]:

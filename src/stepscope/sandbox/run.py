@@ -118,63 +118,39 @@ _PIECE = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxLimits:
-    """What a command may use.
+    """What a command may use."""
 
-    Attributes:
-        seconds: of wall time, then it is ended with all its children.
-        cpu_seconds: of computing, each process.
-        memory_bytes: of address space, each process.
-        processes: at once.
-        file_bytes: of one file; scratch holds 16 MiB in all.
-        output_bytes: of both streams together; what comes after ends the command.
-    """
-
-    seconds: float = 10.0
-    cpu_seconds: int = 10
-    memory_bytes: int = 512 * MIB
-    processes: int = 32
-    file_bytes: int = 16 * MIB
-    output_bytes: int = 10 * MIB
+    seconds: float = 10.0  # of wall time, then it is ended with all its children
+    cpu_seconds: int = 10  # of computing, each process
+    memory_bytes: int = 512 * MIB  # of address space, each process
+    processes: int = 32  # at once
+    file_bytes: int = 16 * MIB  # of one file; scratch holds 16 MiB in all
+    output_bytes: int = 10 * MIB  # of both streams together; what comes after ends the command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedCommand:
-    """A command that has ended.
+    """A command that has ended."""
 
-    Attributes:
-        code: what it exited with; negative: minus the signal that ended it.
-        out: what it wrote, as bytes: it may hold anything.
-        err: the same of its errors.
-        cut: it wrote more than it may and was ended.
-        late: it took longer than it may and was ended.
-        seconds: from start to end, on the monotonic clock.
-    """
-
-    code: int
-    out: bytes
-    err: bytes
-    cut: bool
-    late: bool
-    seconds: float
+    code: int  # what it exited with; negative: minus the signal that ended it
+    out: bytes  # what it wrote, as bytes: it may hold anything
+    err: bytes  # the same of its errors
+    cut: bool  # it wrote more than it may and was ended
+    late: bool  # it took longer than it may and was ended
+    seconds: float  # from start to end, on the monotonic clock
 
 
 DEFAULT_LIMITS = SandboxLimits()
 
 
 def run_command(
-    command: Sequence[str],
+    command: Sequence[str],  # the program and its arguments; no shell reads them
     *,
-    workspace: Path,
-    bounds: SandboxLimits = DEFAULT_LIMITS,
-    beside: Sequence[Path] = (),
+    workspace: Path,  # what it sees as /ws: the path of a copy made by `sandbox_workspace.copied`
+    bounds: SandboxLimits = DEFAULT_LIMITS,  # what it may use
+    beside: Sequence[Path] = (),  # further folders that it can read, where they are
 ) -> FinishedCommand:
     """Run a command in the sandbox, in a folder that was copied for it, and return how it ended.
-
-    Args:
-        command: the program and its arguments; no shell reads them.
-        workspace: what it sees as /ws: the path of a copy made by `sandbox_workspace.copied`.
-        bounds: what it may use.
-        beside: further folders that it can read, where they are.
 
     Raises:
         EnvironmentFault: there is no bubblewrap here, or it does not hold what it promises.
@@ -323,9 +299,5 @@ def _end_command(child: subprocess.Popen[bytes]) -> None:
             pass  # it ended by itself meanwhile
         child.wait()
     for stream in (child.stdout, child.stderr):
-        _close(stream)
-
-
-def _close(stream: IO[bytes] | None) -> None:
-    if stream is not None:
-        stream.close()
+        if stream is not None:
+            stream.close()

@@ -45,7 +45,13 @@ def query_table(path: Path, text: str) -> list[str]:
         table.set_authorizer(_allowed)
         # Not every text of a hostile file is UTF-8.
         table.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        return _rows(table.execute(text))
+        found = table.execute(text)
+        if found.description is None:
+            raise sqlite3.ProgrammingError("only a SELECT gives rows")
+        lines = [_row_line([column[0] for column in found.description])]
+        lines += [_row_line(row) for row in found.fetchmany(ROWS)]
+        more = found.fetchone() is not None
+        return [*lines, f"(more than {ROWS} rows)"] if more else lines
 
 
 def _allowed(
@@ -56,15 +62,6 @@ def _allowed(
     if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in _OUTSIDE:
         return sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK
-
-
-def _rows(found: sqlite3.Cursor) -> list[str]:
-    if found.description is None:
-        raise sqlite3.ProgrammingError("only a SELECT gives rows")
-    lines = [_row_line([column[0] for column in found.description])]
-    lines += [_row_line(row) for row in found.fetchmany(ROWS)]
-    more = found.fetchone() is not None
-    return [*lines, f"(more than {ROWS} rows)"] if more else lines
 
 
 def _row_line(cells: object) -> str:

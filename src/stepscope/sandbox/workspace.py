@@ -74,7 +74,24 @@ class _WorkspaceCopy:
         self.most_bytes, self.most_files = most_bytes, most_files
         self.files = self.size = self.entries = 0
         self.dropped: Counter[str] = Counter()
-        self.names = _names(source)
+        names: Counter[tuple[int, int]] = Counter()
+        left = [(source, 0)]
+        while left:
+            folder, depth = left.pop()
+            try:
+                found = list(os.scandir(folder))
+            except OSError:
+                continue  # the copy counts what it cannot read
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False):
+                    left += [(Path(entry.path), depth + 1)] if depth < MOST_DEPTH else []
+                elif entry.is_file(follow_symlinks=False):
+                    try:
+                        said = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue  # it has gone
+                    names[said.st_dev, said.st_ino] += 1
+        self.names = names
 
     def walk(self) -> None:
         """Copy everything, folder by folder."""
@@ -142,28 +159,6 @@ class _WorkspaceCopy:
                 self.size += len(piece)
         to.chmod(0o700 if runs else 0o600)
         self.files += 1
-
-
-def _names(source: Path) -> Counter[tuple[int, int]]:
-    """Return how many names each file has within a folder, as deep as it is copied."""
-    names: Counter[tuple[int, int]] = Counter()
-    left = [(source, 0)]
-    while left:
-        folder, depth = left.pop()
-        try:
-            found = list(os.scandir(folder))
-        except OSError:
-            continue  # the copy counts what it cannot read
-        for entry in found:
-            if entry.is_dir(follow_symlinks=False):
-                left += [(Path(entry.path), depth + 1)] if depth < MOST_DEPTH else []
-            elif entry.is_file(follow_symlinks=False):
-                try:
-                    said = entry.stat(follow_symlinks=False)
-                except OSError:
-                    continue  # it has gone
-                names[said.st_dev, said.st_ino] += 1
-    return names
 
 
 def _resolved(link: Path) -> Path:

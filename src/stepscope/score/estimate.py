@@ -39,49 +39,28 @@ _LOOKED_UP_WITH_MEDIA = 10
 
 
 class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What one judge would be asked by one rubric.
+    """What one judge would be asked by one rubric."""
 
-    Attributes:
-        judge: who.
-        rubric: by what.
-        judgements: questions about runs, steps and sub-goals.
-        calls: requests that they need, repairs not counted.
-        bought: of these, with a reply in the ledger.
-        input_tokens: what the others would read, likely.
-        images: what they would be sent of them, each as often as it is sent.
-        images_left_out: images of their steps that would not be sent, though images are.
-        worst_usd: what they can cost; None where the price is not known.
-        likely_usd: what they probably cost.
-    """
-
-    judge: str
-    rubric: str
-    judgements: int = 0
-    calls: int = 0
-    bought: int = 0
-    input_tokens: int = 0
-    images: int = 0
-    images_left_out: int = 0
-    worst_usd: float | None = 0.0
-    likely_usd: float | None = 0.0
+    judge: str  # who
+    rubric: str  # by what
+    judgements: int = 0  # questions about runs, steps and sub-goals
+    calls: int = 0  # requests that they need, repairs not counted
+    bought: int = 0  # of these, with a reply in the ledger
+    input_tokens: int = 0  # what the others would read, likely
+    images: int = 0  # what they would be sent of them, each as often as it is sent
+    images_left_out: int = 0  # images of their steps that would not be sent, though images are
+    worst_usd: float | None = 0.0  # what they can cost; None where the price is not known
+    likely_usd: float | None = 0.0  # what they probably cost
 
 
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What judging would ask and cost; nothing was sent.
+    """What judging would ask and cost; nothing was sent."""
 
-    Attributes:
-        rows: one a judge and rubric, in the order they are asked.
-        runs: runs that would be asked about.
-        purged: runs that were chosen and whose texts are erased.
-        unasked: questions that no judge would be asked, by the first word of why.
-        budget_usd: the most that may be spent; None without a limit.
-    """
-
-    rows: tuple[CostEstimate, ...]
-    runs: int
-    purged: int
-    unasked: dict[str, int]
-    budget_usd: float | None
+    rows: tuple[CostEstimate, ...]  # one a judge and rubric, in the order they are asked
+    runs: int  # runs that would be asked about
+    purged: int  # runs that were chosen and whose texts are erased
+    unasked: dict[str, int]  # questions that no judge would be asked, by the first word of why
+    budget_usd: float | None  # the most that may be spent; None without a limit
 
     @property
     def calls(self) -> int:
@@ -116,24 +95,15 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def dry_run(
-    store: Store,
-    asking: JudgingScope,
+    store: Store,  # read from
+    asking: JudgingScope,  # as for `judge`
     *,
-    prices: Pricing,
-    ledger: Ledger | None,
-    budget_usd: float | None,
-    batch: bool = False,
+    prices: Pricing,  # what calls cost
+    ledger: Ledger | None,  # of what is bought already; None where there is none yet
+    budget_usd: float | None,  # told beside what it would cost
+    batch: bool = False,  # at the price of batches
 ) -> DryRun:
-    """Return what judging would ask and cost; sends nothing, keeps nothing.
-
-    Args:
-        store: read from.
-        asking: as for `judge`.
-        prices: what calls cost.
-        ledger: of what is bought already; None where there is none yet.
-        budget_usd: told beside what it would cost.
-        batch: at the price of batches.
-    """
+    """Return what judging would ask and cost; sends nothing, keeps nothing."""
     with open_tools(asking.workspace, store.redactor) as tools:
         plan = JudgePlan(store, asking, tools if asking.tools else None)
         rows = _estimate_rows(plan, asking, prices, ledger, batch=batch)
@@ -164,9 +134,10 @@ def _estimate_rows(
             row = rows[place]
             row = msgspec.structs.replace(row, judgements=row.judgements + 1)
             for ask in judgement.asks:
-                written = _output_tokens(
-                    kinds[judgement.rubric], steps, len(judgement.asks), ask.request
-                )
+                kind = kinds[judgement.rubric]
+                asks = len(judgement.asks)
+                tokens = _WHOLE_TOKENS[kind] + _STEP_TOKENS.get(kind, 0) * steps // asks
+                written = min(tokens, ask.request.max_output_tokens)
                 bought = ask.key in held
                 row = _add_call(row, ask, written, prices, bought=bought, batch=batch)
             rows[place] = row
@@ -198,12 +169,6 @@ def _add_call(
         worst_usd=_sum([row.worst_usd, prices.worst(ask.judge, request, batch=batch)]),
         likely_usd=_sum([row.likely_usd, prices.cost(ask.judge, usage, batch=batch)]),
     )
-
-
-def _output_tokens(kind: RubricKind, steps: int, asks: int, request: Request) -> int:
-    """Return how many tokens an answer probably has; windows share the steps of a run."""
-    tokens = _WHOLE_TOKENS[kind] + _STEP_TOKENS.get(kind, 0) * steps // asks
-    return min(tokens, request.max_output_tokens)
 
 
 def _sum(amounts: Sequence[float | None]) -> float | None:

@@ -75,26 +75,16 @@ Keep = Callable[[Sequence[Record]], None]
 
 
 class JudgeClients(NamedTuple):
-    """What calls go through.
+    """What calls go through."""
 
-    Attributes:
-        models: by the judge's name.
-        patience: the retry loop.
-        prices: what calls cost.
-        ledger: where replies are kept.
-        budget: what may be spent.
-        concurrency: the most calls in flight.
-        grace_seconds: how long Ctrl-C waits for calls in flight.
-        batches: by the judge's name, where batches are used in place of single calls.
-    """
-
-    models: Mapping[str, Model]
-    patience: Retrier
-    prices: Pricing
-    ledger: Ledger
-    budget: Budget
-    concurrency: int = CONCURRENCY
-    grace_seconds: float = GRACE_SECONDS
+    models: Mapping[str, Model]  # by the judge's name
+    patience: Retrier  # the retry loop
+    prices: Pricing  # what calls cost
+    ledger: Ledger  # where replies are kept
+    budget: Budget  # what may be spent
+    concurrency: int = CONCURRENCY  # the most calls in flight
+    grace_seconds: float = GRACE_SECONDS  # how long Ctrl-C waits for calls in flight
+    # by the judge's name, where batches are used in place of single calls
     batches: Mapping[str, BatchClient] | None = None
 
 
@@ -107,17 +97,13 @@ class JudgingOutcome(NamedTuple):
 
 
 class JudgingWork(NamedTuple):
-    """What is asked in one go.
+    """What is asked in one go."""
 
-    Attributes:
-        plan: gives the judgements, the same ones every time that it is called.
-        canaries: judgements with known answers, asked before; none where nobody is watched.
-        keep: called with the records of real runs.
-    """
-
+    # gives the judgements, the same ones every time that it is called
     plan: Callable[[], Iterable[Judgement]]
+    # judgements with known answers, asked before; none where nobody is watched
     canaries: Sequence[Judgement]
-    keep: Keep
+    keep: Keep  # called with the records of real runs
 
 
 class _CallerEnded(Exception):
@@ -248,14 +234,10 @@ class LoopThread:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Makes the tools of a run.
+    """Makes the tools of a run."""
 
-    Attributes:
-        of: the tools of a run.
-        off: why tools that there could be are not there, by name.
-    """
-
-    of: Callable[[Trajectory, RequestOptions], Toolbox]
+    of: Callable[[Trajectory, RequestOptions], Toolbox]  # the tools of a run
+    # why tools that there could be are not there, by name
     off: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -292,29 +274,18 @@ _DEFAULT_OPTIONS = RequestOptions()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgingScope:
-    """Which runs judges are asked about, by which rubrics, how often.
+    """Which runs judges are asked about, by which rubrics, how often."""
 
-    Attributes:
-        rubrics: each is asked of every run.
-        judges: each is asked by every rubric, whatever the others said.
-        where: which runs; None for all.
-        repeats: how often each question is asked, to see the judge's own noise.
-        options: how; its `repeat` and `beside` are set here.
-        drawn: rubric -> ids of the runs that it is asked of; a rubric without an entry, of all.
-        tools: whether judges may look things up before they answer.
-        workspace: folder that they may look at, besides the run.
-        canaries: whether runs with known answers are asked about before the others.
-    """
-
-    rubrics: tuple[Rubric, ...]
-    judges: tuple[Judge, ...]
-    where: Where | None = None
-    repeats: int = 1
-    options: RequestOptions = _DEFAULT_OPTIONS
+    rubrics: tuple[Rubric, ...]  # each is asked of every run
+    judges: tuple[Judge, ...]  # each is asked by every rubric, whatever the others said
+    where: Where | None = None  # which runs; None for all
+    repeats: int = 1  # how often each question is asked, to see the judge's own noise
+    options: RequestOptions = _DEFAULT_OPTIONS  # how; its `repeat` and `beside` are set here
+    # rubric -> ids of the runs that it is asked of; a rubric without an entry, of all
     drawn: Mapping[str, Container[str]] = field(default_factory=dict)
-    tools: bool = False
-    workspace: Path | None = None
-    canaries: bool = False
+    tools: bool = False  # whether judges may look things up before they answer
+    workspace: Path | None = None  # folder that they may look at, besides the run
+    canaries: bool = False  # whether runs with known answers are asked about before the others
 
 
 @dataclass(slots=True)
@@ -473,24 +444,16 @@ _LISTED = 32
 
 
 class JudgingResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call of `judge_runs` did.
+    """What one call of `judge_runs` did."""
 
-    Attributes:
-        runs: runs that judges were asked about.
-        purged: runs that were chosen and whose texts are erased.
-        unasked: questions that no judge was asked, by the first word of why.
-        ran: what was bought, kept, lost and paid.
-        misses: canaries that a judge answered wrongly; its answers to that rubric are set aside.
-        canaries_usd: what was paid for asking about canaries, besides.
-        tools_off: why tools that judges could have had were off, by name.
-    """
-
-    runs: int
-    purged: int
-    unasked: dict[str, int]
-    ran: JudgingStatistics
+    runs: int  # runs that judges were asked about
+    purged: int  # runs that were chosen and whose texts are erased
+    unasked: dict[str, int]  # questions that no judge was asked, by the first word of why
+    ran: JudgingStatistics  # what was bought, kept, lost and paid
+    # canaries that a judge answered wrongly; its answers to that rubric are set aside
     misses: tuple[CanaryResult, ...] = ()
-    canaries_usd: float = 0.0
+    canaries_usd: float = 0.0  # what was paid for asking about canaries, besides
+    # why tools that judges could have had were off, by name
     tools_off: dict[str, str] = msgspec.field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -560,21 +523,16 @@ def _missed_lines(misses: Sequence[CanaryResult]) -> Iterator[str]:
 
 
 def judge_runs(
-    store: Store,
-    asking: JudgingScope,
-    access: JudgeClients,
+    store: Store,  # read from and written to, in durable batches
+    asking: JudgingScope,  # which runs, by which rubrics, by whom, how often
+    access: JudgeClients,  # what calls go through
     *,
+    # called after every judgement with how many are done, and USD paid
     progress: Progress | None = None,
+    # called when Ctrl-C was heard and calls in flight are waited for
     stopping: Callable[[], None] | None = None,
 ) -> JudgingResult:
     """Ask judges about runs; what they said before is not asked again.
-
-    Args:
-        store: read from and written to, in durable batches.
-        asking: which runs, by which rubrics, by whom, how often.
-        access: what calls go through.
-        progress: called after every judgement with how many are done, and USD paid.
-        stopping: called when Ctrl-C was heard and calls in flight are waited for.
 
     Raises:
         ConfigError: a budget holds and the price of a judge is not known.

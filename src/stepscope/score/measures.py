@@ -287,19 +287,13 @@ _PASSED = parse_where("outcome = 'pass'")
 
 
 class ScoringResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call of `score_runs` did.
+    """What one call of `score_runs` did."""
 
-    Attributes:
-        runs: runs that were asked about.
-        records: new records in the store.
-        unmeasured_by_kind: whole-run answers of this call that measured nothing, by kind.
-        skipped: runs that had all their answers already.
-    """
-
-    runs: int
-    records: int
+    runs: int  # runs that were asked about
+    records: int  # new records in the store
+    # whole-run answers of this call that measured nothing, by kind
     unmeasured_by_kind: dict[str, int]
-    skipped: int
+    skipped: int  # runs that had all their answers already
 
     def __str__(self) -> str:
         """Say it in one line."""
