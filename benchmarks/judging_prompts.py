@@ -53,7 +53,7 @@ def repeated(once: list[Judgement], count: int) -> list[Judgement]:
 
 def _again(one: Judgement, repeat: int) -> Judgement:
     request = one.asks[0].request
-    asks = (Ask(key=reply_key(JUDGE.name, request, repeat), judge=JUDGE.name, request=request),)
+    asks = (Ask(key=reply_key(JUDGE.name, request, repeat), model=JUDGE.name, request=request),)
     assert isinstance(one.belief, SchemaReplyReader)
     belief = dataclasses.replace(one.belief, asks=asks, repeat=repeat)
     return dataclasses.replace(one, repeat=repeat, asks=asks, belief=belief)

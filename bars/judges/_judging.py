@@ -22,7 +22,7 @@ import msgspec
 
 from stepscope.api import judging as api
 from stepscope.cli.main import stop_again
-from stepscope.judges.run import GRACE_SECONDS
+from stepscope.ledger.calls import GRACE_SECONDS
 from stepscope.ledger.ledger import Budget, Ledger, ledger_path
 from stepscope.model import Record, Trajectory
 from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable

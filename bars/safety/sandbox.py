@@ -20,14 +20,18 @@ import stepscope
 
 NOBODY = 65534
 FEWEST = 20
-PROBE = "import json; from stepscope.sandbox.check import probe; print(json.dumps(probe()))"
+PROBE = """
+import json
+from stepscope.sandbox.check import probe_sandbox
+print(json.dumps(probe_sandbox()))
+"""
 FLOOD = """
 import json, tempfile
 from pathlib import Path
-from stepscope.sandbox.run import run
-from stepscope.sandbox.workspace import copied
-with tempfile.TemporaryDirectory() as folder, copied(Path(folder)) as copy:
-    flood = run(["yes"], workspace=copy.path)
+from stepscope.sandbox.run import run_command
+from stepscope.sandbox.workspace import copy_workspace
+with tempfile.TemporaryDirectory() as folder, copy_workspace(Path(folder)) as copy:
+    flood = run_command(["yes"], workspace=copy.path)
     print(json.dumps([flood.cut, len(flood.out), flood.seconds]))
 """
 

@@ -17,6 +17,7 @@ from benchmarks.workers.judging import Given, counted, given
 from benchmarks.workers.serve import serve
 from stepscope.judges.judgement import Judgement
 from stepscope.judges.run import run_judgements
+from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Record
 from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
@@ -42,13 +43,15 @@ async def ask_all(told: Given, asked: list[Judgement], base: str) -> dict[str, i
             async with close_models([model]):
                 ran = await run_judgements(
                     asked,
-                    models={JUDGE.name: model},
-                    patience=RetryPolicy(random.Random(0), most=told.in_flight),
-                    ledger=ledger,
-                    prices=Prices(table),
-                    budget=Budget(limit_usd=10_000.0),
+                    CallClients(
+                        models={JUDGE.name: model},
+                        retry=RetryPolicy(random.Random(0), most=told.in_flight),
+                        ledger=ledger,
+                        prices=Prices(table),
+                        budget=Budget(limit_usd=10_000.0),
+                        concurrency=told.in_flight,
+                    ),
                     keep=keep,
-                    concurrency=told.in_flight,
                 )
     if ran.failed or ran.judgements != len(asked):
         raise RuntimeError(f"not everything was judged: {ran.failed}, {ran.reasons}")

@@ -63,7 +63,7 @@ def request(run: str, axis: str, *, context: str = "") -> Request:
 
 def ask(run: str, axis: str, *, repeat: int = 0, context: str = "") -> Ask:
     made = request(run, axis, context=context)
-    return Ask(key=reply_key(JUDGE.name, made, repeat), judge=JUDGE.name, request=made)
+    return Ask(key=reply_key(JUDGE.name, made, repeat), model=JUDGE.name, request=made)
 
 
 def judgement(

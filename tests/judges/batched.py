@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 from stepscope.judges.batch import PlanSource, PollTiming, run_batched_judgements
 from stepscope.judges.run import JudgingStatistics
+from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Record
 from stepscope.models.batches import BatchClient, open_batches
 from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.models.opening import open_model
 from stepscope.models.prices import Prices
+from stepscope.models.retry import RetryPolicy
 from tests.faults.providers import Provider
 
 Protocol = Literal["openai", "anthropic"]
@@ -61,10 +64,14 @@ def batched(
         try:
             return await run_batched_judgements(
                 plan,
-                batches={JUDGE: made},
-                ledger=ledger,
-                prices=Prices(table(provider, protocol, price)),
-                budget=budget,
+                CallClients(
+                    models={},
+                    retry=RetryPolicy(random.Random(0)),
+                    batches={JUDGE: made},
+                    ledger=ledger,
+                    prices=Prices(table(provider, protocol, price)),
+                    budget=budget,
+                ),
                 keep=keep,
                 pace=pace,
                 stop=stop,

@@ -26,6 +26,7 @@ from stepscope.judges.tools import (
     trajectory_tools,
 )
 from stepscope.judges.tools_sandboxed import add_file_tools
+from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Answer, Json, Record, Reply, Request, Trajectory, Usage, Verdict
 from stepscope.models.dialect import Ask
@@ -443,11 +444,13 @@ def test_a_judge_with_tools_is_resumed_from_the_ledger_look_by_look(tmp_path: Pa
             ran = asyncio.run(
                 run_judges.run_judgements(
                     [judgement(files)],
-                    models={"local/tiny": model},
-                    patience=patience(),
-                    ledger=ledger,
-                    prices=Prices(),
-                    budget=Budget(limit_usd=None),
+                    CallClients(
+                        models={"local/tiny": model},
+                        retry=patience(),
+                        ledger=ledger,
+                        prices=Prices(),
+                        budget=Budget(limit_usd=None),
+                    ),
                     keep=records.extend,
                 )
             )

@@ -14,6 +14,7 @@ from stepscope.errors import ConfigError, ModelError
 from stepscope.judges.batch import PollTiming
 from stepscope.judges.judgement import Judgement
 from stepscope.judges.run import JudgingStatistics, run_judgements
+from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Record
 from stepscope.models.batches import open_batches
@@ -78,11 +79,13 @@ def judged(asked: Iterator[Judgement], ledger: Ledger, *, model: Answering) -> J
     free = Prices(most=0.0, paid=0.0)
     going = run_judgements(
         asked,
-        models={JUDGE: model},
-        patience=patience(),
-        ledger=ledger,
-        prices=free,
-        budget=Budget(limit_usd=None),
+        CallClients(
+            models={JUDGE: model},
+            retry=patience(),
+            ledger=ledger,
+            prices=free,
+            budget=Budget(limit_usd=None),
+        ),
         keep=keep,
     )
     return asyncio.run(going)

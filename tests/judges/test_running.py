@@ -17,9 +17,10 @@ from stepscope.judges.run import (
     judgement_records,
     run_judgements,
 )
-from stepscope.ledger.calls import BeforeCall, LedgerModel, Paid
+from stepscope.ledger.calls import CallClients, LedgerModel, Paid
 from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Model, Record, Reply, Request, Usage, Verdict
+from stepscope.models.retry import BeforeAttempt
 from stepscope.values import Unmeasured
 from tests.judges.asked import (
     Answering,
@@ -56,13 +57,15 @@ def judged(
     return asyncio.run(
         run_judgements(
             asked,
-            models={} if model is None else {"local/tiny": model},
-            patience=patience(tries=tries),
-            ledger=ledger,
-            prices=prices,
-            budget=budget,
+            CallClients(
+                models={} if model is None else {"local/tiny": model},
+                retry=patience(tries=tries),
+                ledger=ledger,
+                prices=prices,
+                budget=budget,
+                concurrency=concurrency,
+            ),
             keep=keep,
-            concurrency=concurrency,
             progress=progress,
         )
     )
@@ -268,18 +271,23 @@ def test_repeats_are_bought_one_by_one(ledger: Ledger) -> None:
 
 def test_two_runs_at_once_share_the_work(tmp_path: Path) -> None:
     async def both(first: Ledger, second: Ledger) -> list[JudgingStatistics]:
-        ran = partial(
-            run_judgements,
-            patience=patience(),
+        clients = partial(
+            CallClients,
+            retry=patience(),
             prices=Prices(),
             budget=Budget("b", 1_000.0),
-            keep=kept.extend,
             concurrency=4,
         )
         return list(
             await asyncio.gather(
-                ran(judgements(20), models={"local/tiny": models[0]}, ledger=first),
-                ran(judgements(20), models={"local/tiny": models[1]}, ledger=second),
+                *(
+                    run_judgements(
+                        judgements(20),
+                        clients(models={"local/tiny": model}, ledger=ledger),
+                        keep=kept.extend,
+                    )
+                    for model, ledger in zip(models, (first, second), strict=True)
+                )
             )
         )
 
@@ -317,13 +325,15 @@ def test_a_stop_sends_nothing_more_and_keeps_what_was_sent(ledger: Ledger) -> No
         model.answer = answer
         return await run_judgements(
             judgements(50),
-            models={"local/tiny": model},
-            patience=patience(),
-            ledger=ledger,
-            prices=Prices(),
-            budget=RICH,
+            CallClients(
+                models={"local/tiny": model},
+                retry=patience(),
+                ledger=ledger,
+                prices=Prices(),
+                budget=RICH,
+                concurrency=4,
+            ),
             keep=kept.extend,
-            concurrency=4,
             stop=stop,
         )
 
@@ -347,11 +357,13 @@ def test_a_stop_ends_retries(ledger: Ledger) -> None:
         model.answer = answer
         return await run_judgements(
             [judgement()],
-            models={"local/tiny": model},
-            patience=patience(tries=50),
-            ledger=ledger,
-            prices=Prices(),
-            budget=RICH,
+            CallClients(
+                models={"local/tiny": model},
+                retry=patience(tries=50),
+                ledger=ledger,
+                prices=Prices(),
+                budget=RICH,
+            ),
             keep=lambda made: None,
             stop=stop,
         )
@@ -365,11 +377,11 @@ def test_a_stop_ends_retries(ledger: Ledger) -> None:
 class Impatient:
     """Gives a call up while its reply is on its way to the disk."""
 
-    async def complete(self, model: Model, request: Request, *, before: BeforeCall) -> Reply:
+    async def complete(self, model: Model, request: Request, *, before: BeforeAttempt) -> Reply:
         assert isinstance(model, LedgerModel)
         before(0, None)
         going = asyncio.create_task(model.complete(request))
-        while model.bought is None:
+        while model.paid is None:
             await asyncio.sleep(0)
         going.cancel()
         raise ModelError("too late", again=False)
@@ -379,11 +391,13 @@ def test_a_reply_that_was_received_too_late_is_still_a_reply(ledger: Ledger) -> 
     ran = asyncio.run(
         run_judgements(
             [judgement()],
-            models={"local/tiny": Answering()},
-            patience=Impatient(),
-            ledger=ledger,
-            prices=Prices(),
-            budget=RICH,
+            CallClients(
+                models={"local/tiny": Answering()},
+                retry=Impatient(),
+                ledger=ledger,
+                prices=Prices(),
+                budget=RICH,
+            ),
             keep=lambda made: None,
         )
     )
@@ -396,14 +410,16 @@ def test_a_grace_cuts_off_what_does_not_come(ledger: Ledger) -> None:
         model = Silent(4)
         return await run_judgements(
             judgements(50),
-            models={"local/tiny": model},
-            patience=patience(),
-            ledger=ledger,
-            prices=Prices(),
-            budget=RICH,
+            CallClients(
+                models={"local/tiny": model},
+                retry=patience(),
+                ledger=ledger,
+                prices=Prices(),
+                budget=RICH,
+                concurrency=4,
+                grace_seconds=0.1,
+            ),
             keep=lambda made: None,
-            concurrency=4,
-            grace_seconds=0.1,
             stop=model.reached,
         )
 
@@ -423,13 +439,15 @@ def test_what_waits_for_another_try_when_it_is_cut_off_was_not_paid(ledger: Ledg
 
         return await run_judgements(
             [judgement()],
-            models={"local/tiny": Answering(answer)},
-            patience=patience(),
-            ledger=ledger,
-            prices=Prices(),
-            budget=Budget("b", 5.0),
+            CallClients(
+                models={"local/tiny": Answering(answer)},
+                retry=patience(),
+                ledger=ledger,
+                prices=Prices(),
+                budget=Budget("b", 5.0),
+                grace_seconds=0.05,
+            ),
             keep=lambda made: None,
-            grace_seconds=0.05,
             stop=stop,
         )
 
@@ -444,13 +462,15 @@ def test_a_cancelled_run_lists_what_it_had_sent(ledger: Ledger) -> None:
         going = asyncio.create_task(
             run_judgements(
                 judgements(50),
-                models={"local/tiny": model},
-                patience=patience(),
-                ledger=ledger,
-                prices=Prices(),
-                budget=Budget("b", 100.0),
+                CallClients(
+                    models={"local/tiny": model},
+                    retry=patience(),
+                    ledger=ledger,
+                    prices=Prices(),
+                    budget=Budget("b", 100.0),
+                    concurrency=4,
+                ),
                 keep=lambda made: None,
-                concurrency=4,
             )
         )
         await model.reached.wait()

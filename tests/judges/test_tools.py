@@ -253,13 +253,13 @@ def test_without_a_sandbox_the_tools_that_run_are_off_with_the_reason(
     # In a process of its own: what was found of the sandbox is kept.
     code = (
         "import sys; from pathlib import Path\n"
-        "from stepscope.judges.tools import Call, run_tools\n"
-        "from stepscope.judges.tools_sandboxed import with_files\n"
+        "from stepscope.judges.tools import LookupCall, trajectory_tools\n"
+        "from stepscope.judges.tools_sandboxed import add_file_tools\n"
         "from stepscope.safety.redact import Redactor\n"
         "from tests.factories import run, user\n"
-        "box = run_tools(run(user('x')), redactor=Redactor(b''))\n"
-        "with with_files(box, Path(sys.argv[1])) as b:\n"
-        "    print(sorted(b.off), b.off['run'], b.look(Call(action='run', command=('id',))))"
+        "box = trajectory_tools(run(user('x')), redactor=Redactor(b''))\n"
+        "with add_file_tools(box, Path(sys.argv[1])) as b:\n"
+        "    print(sorted(b.off), b.off['run'], b.look(LookupCall(action='run', command=('id',))))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(folder)],

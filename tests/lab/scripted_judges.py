@@ -12,11 +12,11 @@ from stepscope.judges.judgement import Judge
 from stepscope.judges.rubrics import load_rubric
 from stepscope.lab.attacks import built_in_attacks
 from stepscope.lab.redteam import RedteamOptions, open_judges
+from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Outcome, Reply, Request, Trajectory, Usage
 from stepscope.safety.normalise import normalise_text
 from stepscope.safety.redact import Redactor
-from stepscope.score.judges import JudgeClients
 from tests.factories import agent, did, run, user
 from tests.judges.asked import Prices, patience
 
@@ -101,9 +101,9 @@ def failed_runs(n: int) -> list[Trajectory]:
 def setting(*models: Scripted) -> Iterator[RedteamOptions]:
     judges = [Judge(name=model.name, family=model.name.partition("/")[0]) for model in models]
     with Ledger(":memory:") as ledger:
-        access = JudgeClients(
+        access = CallClients(
             models={model.name: model for model in models},
-            patience=patience(),
+            retry=patience(),
             prices=Prices(),
             ledger=ledger,
             budget=Budget(limit_usd=None),

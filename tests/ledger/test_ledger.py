@@ -241,18 +241,18 @@ def test_a_second_sending_after_an_unknown_outcome_is_reserved_anew(path: str) -
 KILLED = (
     "import asyncio, os, signal, sys\n"
     "from stepscope.ledger.ledger import Budget\n"
-    "from stepscope.ledger.ledger import Ledger, packed\n"
-    "from stepscope.ledger.commits import Desk\n"
+    "from stepscope.ledger.ledger import Ledger, pack_reply\n"
+    "from stepscope.ledger.commits import LedgerSession\n"
     "from tests.judges.asked import reply\n"
     "from tests.ledger.test_ledger import KEY, wanted\n"
     "async def main():\n"
-    "    desk = Desk(Ledger(sys.argv[1]), Budget('b', float(sys.argv[3])))\n"
+    "    desk = LedgerSession(Ledger(sys.argv[1]), Budget('b', float(sys.argv[3])))\n"
     "    steps = {\n"
     "        'claim': lambda: desk.claim(wanted()),\n"
     "        'beat': lambda: desk.beat(),\n"
     "        'send': lambda: desk.send(KEY, 'hash'),\n"
     "        'fail': lambda: desk.fail(KEY, 'no'),\n"
-    "        'receive': lambda: desk.receive(KEY, packed(reply()), 500_000_000),\n"
+    "        'receive': lambda: desk.receive(KEY, pack_reply(reply()), 500_000_000),\n"
     "    }\n"
     "    if sys.argv[2] == 'claim': named = ('claim', 'beat')\n"
     "    else: named = ('claim', *dict.fromkeys(('send', sys.argv[2])))\n"
@@ -281,7 +281,7 @@ def test_what_a_dead_process_left_is_settled_by_the_next(
         found = ledger.unknown(desk.buyer.token)
         assert len(found) == unknown
         for one in found:
-            assert (one.key, one.trajectory, one.judge, one.attempt) == (KEY, "r1", "local/tiny", 1)
+            assert (one.key, one.subject, one.purpose, one.attempt) == (KEY, "r1", "local/tiny", 1)
             assert one.usd == 1.0
 
 

@@ -434,11 +434,11 @@ def test_offline_nothing_is_asked_and_nothing_is_tried_again(protocol: Protocol)
 import asyncio
 from stepscope.errors import EnvironmentFault
 from stepscope.models.configured import JudgesTable, JudgeTable
-from stepscope.models.opening import closing, open_model
+from stepscope.models.opening import close_models, open_model
 from stepscope.safety.offline import refuse_network
 from tests.models.scripted import REQUEST
 async def asked():
-    async with closing([model]):
+    async with close_models([model]):
         await model.complete(REQUEST)
 table = JudgeTable(protocol={protocol!r}, base_url="http://10.255.255.1:1/v1")
 model = open_model("far/away", JudgesTable(model={{"far/away": table}}), keys={{}})

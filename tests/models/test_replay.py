@@ -10,6 +10,7 @@ import pytest
 
 from stepscope.errors import ModelError, UsageError
 from stepscope.judges import run as judging
+from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Model, Record, Reply, Request, Usage
 from stepscope.models.dialect import request_hash
@@ -106,11 +107,13 @@ def test_a_run_of_judges_is_played_back_from_its_ledger_with_the_same_records(
         ran = asyncio.run(
             judging.run_judgements(
                 judgements(6),
-                models={model.name: model},
-                patience=patience(tries=1),
-                ledger=ledger,
-                prices=asked.Prices(),
-                budget=Budget(limit_usd=100.0),
+                CallClients(
+                    models={model.name: model},
+                    retry=patience(tries=1),
+                    ledger=ledger,
+                    prices=asked.Prices(),
+                    budget=Budget(limit_usd=100.0),
+                ),
                 keep=kept.extend,
             )
         )

@@ -159,8 +159,8 @@ def test_a_command_that_closes_its_streams_is_waited_for_no_longer(workspace: Pa
 def test_a_command_dies_with_the_process_that_started_it(workspace: Path) -> None:
     word = f"6{os.getpid()}77"
     code = (
-        "import sys; from pathlib import Path; from stepscope.sandbox.run import confined\n"
-        "confined(['sleep', sys.argv[2]], workspace=Path(sys.argv[1]))"
+        "import sys; from pathlib import Path; from stepscope.sandbox.run import run_confined\n"
+        "run_confined(['sleep', sys.argv[2]], workspace=Path(sys.argv[1]))"
     )
     caller = subprocess.Popen([sys.executable, "-c", code, str(workspace), word])
     _until(lambda: _running(word, "sleep"))
@@ -245,8 +245,8 @@ def _checked(path: Path) -> str:
     """Return what a new process says of the sandbox that it finds on a path."""
     code = (
         "from stepscope.errors import EnvironmentFault\n"
-        "from stepscope.sandbox.check import check\n"
-        "try: check(); print('holds')\n"
+        "from stepscope.sandbox.check import check_sandbox\n"
+        "try: check_sandbox(); print('holds')\n"
         "except EnvironmentFault as e: print(e)"
     )
     done = subprocess.run(

@@ -16,10 +16,11 @@ from stepscope.judges.goals import Goal, Goals
 from stepscope.judges.judgement import Judge, RequestOptions
 from stepscope.judges.rubrics import Rubric, load_rubric, load_rubric_set
 from stepscope.judges.transcript import Narration
+from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Model, Record, Reply, Request, Trajectory, Usage, Verdict
 from stepscope.score.estimate import dry_run
-from stepscope.score.judges import JudgeClients, JudgingResult, JudgingScope, judge_runs
+from stepscope.score.judges import JudgingResult, JudgingScope, judge_runs
 from stepscope.store import Store
 from stepscope.store.where import Where, parse_where
 from stepscope.values import Unmeasured
@@ -69,9 +70,9 @@ def access(
     *,
     budget: Budget = Budget(limit_usd=100.0),  # noqa: B008 (frozen)
     concurrency: int = 4,
-) -> JudgeClients:
+) -> CallClients:
     models = {} if model is None else {"local/tiny": model}
-    return JudgeClients(
+    return CallClients(
         models, patience(), Prices(), ledger, budget, concurrency, grace_seconds=60.0
     )
 

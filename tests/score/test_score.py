@@ -214,11 +214,11 @@ def test_an_interruption_keeps_what_was_scored() -> None:
 # No main guard on purpose: the script must not run again in the processes that score.
 SCRIPT = """
 import sys
-from stepscope.score import score
+from stepscope.score import score_runs
 from stepscope.store import Store
 print("started", flush=True)
 with Store.open(sys.argv[1]) as store:
-    print(score(store, workers=2).runs)
+    print(score_runs(store, workers=2).runs)
 """
 
 
@@ -235,13 +235,13 @@ def test_a_script_without_a_main_guard_may_score_in_processes(tmp_path: Path) ->
 
 INTERRUPTED = """
 import os, signal, sys
-from stepscope.score import score
+from stepscope.score import score_runs
 from stepscope.store import Store
 with Store.open(sys.argv[1]) as store:
     try:
         # As a terminal does it: the signal goes to the whole group.
         stop = lambda done, total: os.killpg(0, signal.SIGINT)
-        score(store, measures=[sys.argv[2]], workers=2, progress=stop)
+        score_runs(store, measures=[sys.argv[2]], workers=2, progress=stop)
     except KeyboardInterrupt:
         print("stopped")
 try:

@@ -29,6 +29,7 @@ from stepscope.judges.judgement import (
 )
 from stepscope.judges.rubrics import Rubric, load_rubrics
 from stepscope.judges.transcript import Narration
+from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger, ledger_path
 from stepscope.model import Model, Record, Verdict
 from stepscope.models.batches import open_batches
@@ -36,7 +37,7 @@ from stepscope.models.opening import agent_family, open_model
 from stepscope.models.prices import Prices
 from stepscope.models.retry import RetryPolicy
 from stepscope.report.rows import number_tasks
-from stepscope.score.judges import JudgeClients, JudgingResult, JudgingScope
+from stepscope.score.judges import JudgingResult, JudgingScope
 from stepscope.settings import Settings, read_keys
 from stepscope.store import PurgeResult, Runs, Store
 from stepscope.store.store import draw_sample
@@ -233,7 +234,7 @@ def open_access(
     budget: Budget,
     models: Mapping[str, Model] | None,
     batch: bool = False,
-) -> JudgeClients:
+) -> CallClients:
     """Return what calls go through; models are opened unless they are given.
 
     Raises:
@@ -242,9 +243,9 @@ def open_access(
     table = settings.judges
     if models is None:
         models = _open_models(settings, names, judges)
-    return JudgeClients(
+    return CallClients(
         models=models,
-        patience=RetryPolicy(random.Random(settings.seed), most=table.concurrency),
+        retry=RetryPolicy(random.Random(settings.seed), most=table.concurrency),
         prices=Prices(table),
         ledger=ledger,
         # A name of its own, where it has none: canaries and runs are paid from one budget.

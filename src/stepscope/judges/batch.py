@@ -2,8 +2,9 @@
 
 A batch is written to the ledger before it is sent, so that a crash at any moment loses nothing: the
 next run finds what was made, and fetches it. What is fetched is committed before anything is made
-of it. What came back without an answer is sent again in the next batch, once; items that were not
-asked cost nothing; an ask of which an ended batch says nothing may have been paid, and is listed.
+of it, some hundred replies at a time. What came back without an answer is sent again in the next
+batch, once; items that were not asked cost nothing; an ask of which an ended batch says nothing may
+have been paid, and is listed. Records are made by `run_judgements`, which finds everything paid.
 """
 
 from __future__ import annotations
@@ -16,185 +17,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import msgspec
 
 from stepscope.errors import ConfigError, ModelError
 from stepscope.judges.judgement import AskOutcome, Judgement
 from stepscope.judges.run import JudgingCounts, JudgingStatistics, Keep, Progress, run_judgements
-from stepscope.ledger import states as rows
-from stepscope.ledger.calls import BeforeCall, Paid, Pricing, may_be_paid
+from stepscope.ledger import states
+from stepscope.ledger.calls import CallClients, Paid, may_be_paid
 from stepscope.ledger.commits import LedgerSession
-from stepscope.ledger.ledger import (
-    Budget,
-    Ledger,
-    LedgerWork,
-    UnknownCall,
-    pack_reply,
-    to_nano_usd,
-    unpack_reply,
-)
-from stepscope.ledger.states import (
-    HEARTBEAT_SECONDS,
-    BatchCandidate,
-    LedgerAsk,
-    OpenBatch,
-    PlannedBatch,
-    Standing,
-    Worker,
-)
+from stepscope.ledger.ledger import LedgerWork, pack_reply, to_nano_usd, unpack_reply
+from stepscope.ledger.states import HEARTBEAT_SECONDS, LedgerAsk, OpenBatch, Standing
 from stepscope.model import Model, Reply, Request, Structure
 from stepscope.models.batches import MOST_BATCH_BYTES, BatchClient, BatchItem, IntendedBatch
 from stepscope.models.dialect import Ask, ignores_schema, request_hash
+from stepscope.models.retry import BeforeAttempt
 
 T = TypeVar("T")
-# Replies that one commit takes.
-_REPLIES_PER_COMMIT = 200
-
-# Called for every ask that came back without an answer: key, reason, whether to ask again.
-OnUnanswered = Callable[[str, str, bool], None]
-
-
-class BatchPoller:
-    """What a run knows of the batches that it looks after."""
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        buyer: Worker,
-        *,
-        prices: Pricing,
-        tally: JudgingCounts,
-        unanswered: OnUnanswered,
-        settle_seconds: float,
-    ) -> None:
-        """Look after batches on this run's behalf."""
-        self._ledger = ledger
-        self._buyer = buyer
-        self._prices = prices
-        self._tally = tally
-        self._unanswered = unanswered
-        self._settle_seconds = settle_seconds
-        # Keys whose replies this run has fetched, and nobody has read yet.
-        self.fresh: set[str] = set()
-        # Since when a batch is looked for in vain, on the monotonic clock.
-        self._absent: dict[str, float] = {}
-
-    async def do(self, work: LedgerWork[T]) -> T:
-        """Return what a piece of work gives, when it is on disk."""
-        return (await asyncio.wrap_future(self._ledger.batch([work])))[0]
-
-    async def look(self, one: OpenBatch, batch: BatchClient) -> bool:
-        """Look at a batch; return whether it is over.
-
-        Raises:
-            ModelError: the provider does not say, and asking again will not help.
-        """
-        try:
-            return await self._look(one, batch)
-        except ModelError as e:
-            if one.remote and e.status == 404:
-                await self._end(one, {})
-                return True
-            if not e.again:
-                raise
-            return False
-
-    async def _look(self, one: OpenBatch, batch: BatchClient) -> bool:
-        if not one.remote:
-            return await self._find(one, batch)
-        state = await batch.state(one.remote)
-        if state.refused:
-            await self.never_asked(one, state.refused, again=True)
-            return True
-        if not state.ended:
-            return False
-        await self._fetch(one, batch)
-        return True
-
-    async def _find(self, one: OpenBatch, batch: BatchClient) -> bool:
-        """Find out whether a batch was made whose making was cut off; True when it was not."""
-        known = await self.do(rows.remote_names)
-        found = await batch.find(intended_batch(one), known)
-        if found.remote:
-            await self.do(partial(rows.note_submitted, token=one.token, remote=found.remote))
-            return False
-        since = self._absent.setdefault(one.token, time.monotonic())
-        if found.wait or time.monotonic() - since < self._settle_seconds:
-            return False
-        await self.do(
-            partial(
-                rows.end_batch, batch=one, unpaid=dict.fromkeys(one.keys, ""), buyer=self._buyer
-            )
-        )
-        return True
-
-    async def never_asked(self, one: OpenBatch, reason: str, *, again: bool) -> None:
-        """End a batch of which nothing was asked."""
-        await self._end(one, dict.fromkeys(one.keys, (reason, again)))
-
-    async def _fetch(self, one: OpenBatch, batch: BatchClient) -> None:
-        unpaid: dict[str, tuple[str, bool]] = {}
-        held: list[BatchItem] = []
-        async with aclosing(batch.results(one.remote, batch_structure(one))) as results:
-            async for item in results:
-                if item.key not in one.keys:
-                    continue
-                if item.reply is None:
-                    unpaid.setdefault(item.key, (item.reason, item.again))
-                    continue
-                held.append(item)
-                if len(held) == _REPLIES_PER_COMMIT:
-                    await self._receive(one, held)
-                    held = []
-        await self._receive(one, held)
-        await self._end(one, unpaid)
-
-    async def _receive(self, one: OpenBatch, items: Sequence[BatchItem]) -> None:
-        """Commit replies, and count those that were not here before."""
-        made: list[tuple[str, bytes, int | None]] = []
-        bought: list[Paid] = []
-        for item in items:
-            assert item.reply is not None
-            known = self._prices.cost(
-                one.judge, item.reply.usage, model=item.reply.model, batch=True
-            )
-            cost = None if known is None else to_nano_usd(known)
-            made.append((item.key, pack_reply(item.reply), cost))
-            bought.append(Paid(item.reply, cost, fresh=True))
-        fresh = await self.do(partial(rows.store_batch_replies, replies=made, owner=one.owner))
-        for item, new, reply in zip(items, fresh, bought, strict=True):
-            if new:
-                self.fresh.add(item.key)
-                self._tally.replied(one.judge, reply, self._saved(one.judge, reply.reply))
-
-    def _saved(self, judge: str, reply: Reply) -> float | None:
-        return self._prices.saved(judge, reply.usage, model=reply.model, batch=True)
-
-    async def _end(self, one: OpenBatch, unpaid: dict[str, tuple[str, bool]]) -> None:
-        reasons = {key: reason for key, (reason, _) in unpaid.items()}
-        missing = await self.do(
-            partial(rows.end_batch, batch=one, unpaid=reasons, buyer=self._buyer)
-        )
-        for key, (reason, again) in unpaid.items():
-            self._unanswered(key, reason, again)
-        for key in missing:
-            self._unanswered(key, rows.NO_BATCH_RESULT, True)
-
-
-def batch_structure(one: OpenBatch) -> Structure:
-    """Return how structured output is asked for in a batch; we wrote it down ourselves."""
-    return cast("Structure", one.structure)
-
-
-def intended_batch(one: OpenBatch) -> IntendedBatch:
-    """Return a batch as it was intended."""
-    return IntendedBatch(one.token, one.keys, batch_structure(one), one.since)
-
-
 # How often an ask is sent: what was expired or cancelled is worth a second batch.
 BATCH_ATTEMPTS = 2
+# Replies that one commit takes.
+_REPLIES_PER_COMMIT = 200
 
 PlanSource = Callable[[], Iterable[Judgement]]
 
@@ -211,18 +55,15 @@ POLL_TIMING = PollTiming()
 
 async def run_batched_judgements(
     plan: PlanSource,  # gives the judgements, the same ones every time that it is called
+    clients: CallClients,  # what the budget does not hold at once waits for the next batch
     *,
-    batches: Mapping[str, BatchClient],  # by the judge's name
-    ledger: Ledger,  # where replies are kept before anything is made of them
-    prices: Pricing,  # what calls cost
-    budget: Budget,  # what may be spent; what it does not hold at once waits for the next batch
     keep: Keep,  # called with records, some hundred at a time
-    pace: PollTiming = POLL_TIMING,  # how long is waited
+    pace: PollTiming = POLL_TIMING,
     progress: Progress | None = None,  # called after every judgement, when the batches are over
-    # when set, nothing more is sent or awaited; the next run fetches what is under way
+    # When set, nothing more is sent or awaited; the next run fetches what is under way.
     stop: asyncio.Event | None = None,
 ) -> JudgingStatistics:
-    """Buy by batches what is not bought, and keep what it says; return what was done.
+    """Pay by batches for what is not paid, and keep the records; return what was done.
 
     Raises:
         ConfigError: a budget holds and the price of a judge is not known.
@@ -231,30 +72,23 @@ async def run_batched_judgements(
     """
     stopped = asyncio.Event() if stop is None else stop
     start = time.monotonic()
-    with LedgerSession(ledger, budget) as desk:
-        batching = _BatchRun(
-            batches=batches, ledger=ledger, desk=desk, prices=prices, pace=pace, stopped=stopped
-        )
-        beating = asyncio.create_task(_send_heartbeats(desk))
+    with LedgerSession(clients.ledger, clients.budget) as session:
+        batches = _BatchRun(clients, session, pace, stopped)
+        heartbeats = asyncio.create_task(_send_heartbeats(session))
         try:
-            await batching.all(plan)
+            await batches.run(plan)
         finally:
-            beating.cancel()
-        unknown = tuple(ledger.unknown(desk.buyer.token))
-    models = {name: _UnansweredModel(name, batching.reasons) for name in batches}
+            heartbeats.cancel()
+        unknown = tuple(clients.ledger.unknown(session.buyer.token))
+    unanswered = {name: _UnansweredModel(name, batches.reasons) for name in clients.batches or {}}
     ran = await run_judgements(
         plan(),
-        models=models,
-        patience=_NoRetry(),
-        ledger=ledger,
-        prices=prices,
-        budget=budget,
+        clients._replace(models=unanswered, retry=_NoRetry()),
         keep=keep,
         progress=progress,
         stop=stopped,
     )
-    tally = batching.tally
-    seconds = time.monotonic() - start
+    tally = batches.tally
     return msgspec.structs.replace(
         ran,
         bought=tally.bought,
@@ -267,191 +101,276 @@ async def run_batched_judgements(
         cached_tokens=tally.tokens["cached"],
         saved_usd=tally.saved_usd,
         ignored_schema={judge: n for judge, n in sorted(tally.ignored.items()) if n},
-        seconds=seconds,
+        seconds=time.monotonic() - start,
     )
 
 
-async def _send_heartbeats(desk: LedgerSession) -> None:
+async def _send_heartbeats(session: LedgerSession) -> None:
     while True:
         await asyncio.sleep(HEARTBEAT_SECONDS)
-        await desk.beat()
+        await session.beat()
 
 
 @dataclass
 class _PendingBatch:
-    """Asks of one judge that wait for the next batch."""
+    """Asks of one model that wait for the next batch."""
 
     structure: Structure
-    asks: list[Ask] = field(default_factory=list)
+    asks: list[LedgerAsk] = field(default_factory=list)
     lines: list[bytes] = field(default_factory=list)
-    candidates: list[BatchCandidate] = field(default_factory=list)
     bytes: int = 0
 
 
 class _BatchRun:
-    """Rounds of batches: what is not bought is sent, what was sent is awaited."""
+    """Rounds of batches: what is not paid is sent, what was sent is polled until it is over."""
 
     def __init__(
         self,
-        *,
-        batches: Mapping[str, BatchClient],
-        ledger: Ledger,
-        desk: LedgerSession,
-        prices: Pricing,
+        clients: CallClients,
+        session: LedgerSession,
         pace: PollTiming,
         stopped: asyncio.Event,
     ) -> None:
         self.tally = JudgingCounts()
         # Why an ask has no answer, by the hash of its request.
         self.reasons: dict[str, str] = {}
-        self._batches = batches
-        self._ledger = ledger
-        self._buyer = desk.buyer
-        self._prices = prices
+        self._batches = clients.batches or {}
+        self._ledger = clients.ledger
+        self._prices = clients.prices
+        self._buyer = session.buyer
         self._pace = pace
         self._stopped = stopped
         self._requests: dict[str, str] = {}
         self._attempts: Counter[str] = Counter()
-        self._tending = BatchPoller(
-            ledger,
-            desk.buyer,
-            prices=prices,
-            tally=self.tally,
-            unanswered=self._unanswered,
-            settle_seconds=pace.settle_seconds,
-        )
+        # Keys whose replies this run has fetched, and nobody has read yet.
+        self._fresh: set[str] = set()
+        # Since when a batch is looked for in vain, on the monotonic clock.
+        self._absent: dict[str, float] = {}
 
-    async def all(self, plan: PlanSource) -> None:
-        """Go on until nothing is left that a batch could buy, or the run is stopped."""
+    async def run(self, plan: PlanSource) -> None:
+        """Go on until nothing is left that a batch could pay for, or the run is stopped."""
         while not self._stopped.is_set():
-            await self._tend()
-            stood = await self._send(plan())
-            others = stood["elsewhere"] + stood["batched"]
-            if self._stopped.is_set() or not stood["mine"] + others:
+            await self._poll_all()
+            standings = await self._send(plan())
+            others = standings["elsewhere"] + standings["batched"]
+            if self._stopped.is_set() or not standings["mine"] + others:
                 return
-            if not stood["mine"]:
+            if not standings["mine"]:
                 await self._sleep(self._pace.poll_seconds)
 
-    async def _tend(self) -> None:
-        """Look after every batch that is nobody else's until all are over."""
-        seconds = min(1.0, self._pace.poll_seconds)
-        while not self._stopped.is_set():
-            ours = await self._kept()
-            over = [await self._tending.look(one, self._batches[one.judge]) for one in ours]
-            if all(over):
-                return
-            await self._sleep(seconds)
-            seconds = min(2 * seconds, self._pace.poll_seconds)
+    async def _commit(self, work: LedgerWork[T]) -> T:
+        """Return what a piece of work gives, when it is on disk."""
+        return (await asyncio.wrap_future(self._ledger.batch([work])))[0]
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait, or be stopped."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), seconds)
+
+    # Sending.
 
     async def _send(self, judgements: Iterable[Judgement]) -> Counter[Standing]:
-        """Send every ask that is not bought; return how many stood how."""
-        stood: Counter[Standing] = Counter()
-        piles: dict[str, _PendingBatch] = {}
+        """Send every ask that is not paid; return how many stood how."""
+        standings: Counter[Standing] = Counter()
+        pending: dict[str, _PendingBatch] = {}
         seen: set[str] = set()
         for judgement in judgements:
             for ask in await self._missing(judgement):
                 if ask.key in seen or self._attempts[ask.key] >= BATCH_ATTEMPTS:
                     continue
                 seen.add(ask.key)
-                batch = self._batches[ask.judge]
-                pile = piles.setdefault(ask.judge, _PendingBatch(batch.structure))
-                line = batch.line(ask, pile.structure)
-                if pile.asks and (
-                    len(pile.asks) == batch.most or pile.bytes + len(line) > MOST_BATCH_BYTES
+                client = self._batches[ask.model]
+                batch = pending.setdefault(ask.model, _PendingBatch(client.structure))
+                line = client.line(ask, batch.structure)
+                if batch.asks and (
+                    len(batch.asks) == client.most or batch.bytes + len(line) > MOST_BATCH_BYTES
                 ):
-                    stood += await self._submit(batch, piles.pop(ask.judge))
-                    pile = piles[ask.judge] = _PendingBatch(batch.structure)
-                self._put(pile, ask, line, judgement.trajectory)
+                    standings += await self._submit(client, pending.pop(ask.model))
+                    batch = pending[ask.model] = _PendingBatch(client.structure)
+                worst = self._prices.worst(ask.model, ask.request, batch=True)
+                known = None if worst is None else to_nano_usd(worst)
+                hashed = self._requests[ask.key] = request_hash(ask.model, ask.request)
+                batch.asks.append(
+                    LedgerAsk(ask.key, judgement.trajectory, ask.model, known, hashed)
+                )
+                batch.lines.append(line)
+                batch.bytes += len(line)
             if self._stopped.is_set():
-                return stood
-        for judge, pile in piles.items():
-            stood += await self._submit(self._batches[judge], pile)
-        return stood
-
-    def _put(self, pile: _PendingBatch, ask: Ask, line: bytes, trajectory: str) -> None:
-        worst = self._prices.worst(ask.judge, ask.request, batch=True)
-        wanted = LedgerAsk(
-            ask.key, trajectory, ask.judge, None if worst is None else to_nano_usd(worst)
-        )
-        hashed = request_hash(ask.judge, ask.request)
-        self._requests[ask.key] = hashed
-        pile.asks.append(ask)
-        pile.lines.append(line)
-        pile.candidates.append(BatchCandidate(wanted, hashed))
-        pile.bytes += len(line)
+                return standings
+        for model, batch in pending.items():
+            standings += await self._submit(self._batches[model], batch)
+        return standings
 
     async def _missing(self, judgement: Judgement) -> Sequence[Ask]:
-        """Return the next asks of a judgement that are not bought, none when all are."""
+        """Return the next asks of a judgement that are not paid, none when all are."""
         asks: Sequence[Ask] = judgement.asks
         outcomes: list[AskOutcome] = []
         while asks:
             keys = [ask.key for ask in asks]
-            found = await self._tending.do(partial(rows.stored_bodies, keys=keys))
+            found = await self._commit(partial(states.stored_bodies, keys=keys))
             missing = [ask for ask in asks if ask.key not in found]
             if missing:
                 return missing
             for ask in asks:
                 reply = unpack_reply(found[ask.key])
                 outcomes.append(AskOutcome(ask, reply))
-                if ask.key in self._tending.fresh:
-                    self._tending.fresh.remove(ask.key)
-                    self.tally.ignored[ask.judge] += ignores_schema(ask.request, reply)
+                if ask.key in self._fresh:
+                    self._fresh.remove(ask.key)
+                    self.tally.ignored[ask.model] += ignores_schema(ask.request, reply)
             more = judgement.belief.more(outcomes)
             asks = () if more is None else (more,)
         return ()
 
-    async def _submit(self, batch: BatchClient, pile: _PendingBatch) -> Counter[Standing]:
-        """Write a batch down, then send it; return how its asks stood."""
+    async def _submit(self, client: BatchClient, batch: _PendingBatch) -> Counter[Standing]:
+        """Write a batch to the ledger, then send it; return how its asks stood."""
         token = secrets.token_hex(16)
-        standings = await self._tending.do(
+        standings = await self._commit(
             partial(
-                rows.claim_batch,
-                intention=PlannedBatch(token, batch.name, pile.structure),
-                candidates=pile.candidates,
+                states.claim_batch,
+                token=token,
+                structure=batch.structure,
+                asks=batch.asks,
                 buyer=self._buyer,
                 lives=self._ledger.watch.lives,
             )
         )
         if "unpriced" in standings:
-            raise ConfigError(self._prices.advice(batch.name))
+            raise ConfigError(self._prices.advice(client.name))
         mine = [at for at, standing in enumerate(standings) if standing == "mine"]
         if mine:
-            keys = frozenset(pile.asks[at].key for at in mine)
-            intended = IntendedBatch(token, keys, pile.structure, time.time())
-            await self._make(batch, intended, [pile.lines[at] for at in mine])
+            keys = frozenset(batch.asks[at].key for at in mine)
+            intended = IntendedBatch(token, keys, batch.structure, time.time())
+            await self._make(client, intended, [batch.lines[at] for at in mine])
         return Counter(standings)
 
     async def _make(
-        self, batch: BatchClient, intended: IntendedBatch, lines: Sequence[bytes]
+        self, client: BatchClient, intended: IntendedBatch, lines: Sequence[bytes]
     ) -> None:
         try:
-            remote = await batch.submit(intended, lines)
+            remote = await client.submit(intended, lines)
         except ModelError as e:
             if may_be_paid(e):
                 return  # it is looked for
-            one = next(one for one in await self._kept() if one.token == intended.token)
-            await self._tending.never_asked(one, str(e), again=e.again)
+            batch = next(one for one in await self._adopt() if one.intended.token == intended.token)
+            await self._end(batch, dict.fromkeys(batch.intended.keys, (str(e), e.again)))
             if e.again:
                 return
             raise
-        await self._tending.do(partial(rows.note_submitted, token=intended.token, remote=remote))
+        await self._commit(partial(states.note_submitted, token=intended.token, remote=remote))
 
-    async def _kept(self) -> list[OpenBatch]:
-        lives = self._ledger.watch.lives
-        return await self._tending.do(
-            partial(rows.adopt_batches, judges=list(self._batches), buyer=self._buyer, lives=lives)
+    # Polling.
+
+    async def _poll_all(self) -> None:
+        """Poll every batch that is no other worker's until all are over."""
+        seconds = min(1.0, self._pace.poll_seconds)
+        while not self._stopped.is_set():
+            over = [await self._poll(batch) for batch in await self._adopt()]
+            if all(over):
+                return
+            await self._sleep(seconds)
+            seconds = min(2 * seconds, self._pace.poll_seconds)
+
+    async def _adopt(self) -> list[OpenBatch]:
+        return await self._commit(
+            partial(
+                states.adopt_batches,
+                purposes=list(self._batches),
+                buyer=self._buyer,
+                lives=self._ledger.watch.lives,
+            )
         )
 
-    def _unanswered(self, key: str, reason: str, again: bool) -> None:
-        """Note that an ask came back without an answer."""
-        self._attempts[key] += 1 if again else BATCH_ATTEMPTS
-        if key in self._requests:
-            self.reasons[self._requests[key]] = reason
+    async def _poll(self, batch: OpenBatch) -> bool:
+        """Return whether a batch is over; its results are fetched and in the ledger then.
 
-    async def _sleep(self, seconds: float) -> None:
-        """Wait, or be stopped."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopped.wait(), seconds)
+        Raises:
+            ModelError: the provider does not say, and asking again will not help.
+        """
+        client = self._batches[batch.purpose]
+        try:
+            if not batch.remote:
+                return await self._find(batch, client)
+            state = await client.state(batch.remote)
+            if state.refused:
+                await self._end(batch, dict.fromkeys(batch.intended.keys, (state.refused, True)))
+                return True
+            if not state.ended:
+                return False
+            await self._fetch(batch, client)
+        except ModelError as e:
+            if batch.remote and e.status == 404:
+                await self._end(batch, {})
+                return True
+            if not e.again:
+                raise
+            return False
+        return True
+
+    async def _find(self, batch: OpenBatch, client: BatchClient) -> bool:
+        """Find out whether a batch was made whose making was cut off; True when it was not."""
+        intended = batch.intended
+        found = await client.find(intended, await self._commit(states.remote_names))
+        if found.remote:
+            await self._commit(
+                partial(states.note_submitted, token=intended.token, remote=found.remote)
+            )
+            return False
+        since = self._absent.setdefault(intended.token, time.monotonic())
+        if found.wait or time.monotonic() - since < self._pace.settle_seconds:
+            return False
+        unpaid = dict.fromkeys(intended.keys, "")
+        await self._commit(partial(states.end_batch, batch=batch, unpaid=unpaid, buyer=self._buyer))
+        return True
+
+    async def _fetch(self, batch: OpenBatch, client: BatchClient) -> None:
+        unpaid: dict[str, tuple[str, bool]] = {}
+        held: list[BatchItem] = []
+        async with aclosing(client.results(batch.remote, batch.intended.structure)) as results:
+            async for item in results:
+                if item.key not in batch.intended.keys:
+                    continue
+                if item.reply is None:
+                    unpaid.setdefault(item.key, (item.reason, item.again))
+                    continue
+                held.append(item)
+                if len(held) == _REPLIES_PER_COMMIT:
+                    await self._receive(batch, held)
+                    held = []
+        await self._receive(batch, held)
+        await self._end(batch, unpaid)
+
+    async def _receive(self, batch: OpenBatch, items: Sequence[BatchItem]) -> None:
+        """Commit replies, and count those that were not here before."""
+        model = batch.purpose
+        made: list[tuple[str, bytes, int | None]] = []
+        paid: list[Paid] = []
+        for item in items:
+            assert item.reply is not None
+            usd = self._prices.cost(model, item.reply.usage, model=item.reply.model, batch=True)
+            cost = None if usd is None else to_nano_usd(usd)
+            made.append((item.key, pack_reply(item.reply), cost))
+            paid.append(Paid(item.reply, cost, fresh=True))
+        new = await self._commit(
+            partial(states.store_batch_replies, replies=made, owner=batch.owner)
+        )
+        for item, is_new, one in zip(items, new, paid, strict=True):
+            if is_new:
+                self._fresh.add(item.key)
+                usage, snapshot = one.reply.usage, one.reply.model
+                saved = self._prices.saved(model, usage, model=snapshot, batch=True)
+                self.tally.replied(model, one, saved)
+
+    async def _end(self, batch: OpenBatch, unpaid: dict[str, tuple[str, bool]]) -> None:
+        """End a batch; `unpaid` are the asks without an answer: why, and whether to ask again."""
+        reasons = {key: reason for key, (reason, _) in unpaid.items()}
+        missing = await self._commit(
+            partial(states.end_batch, batch=batch, unpaid=reasons, buyer=self._buyer)
+        )
+        unpaid |= dict.fromkeys(missing, (states.NO_BATCH_RESULT, True))
+        for key, (reason, again) in unpaid.items():
+            self._attempts[key] += 1 if again else BATCH_ATTEMPTS
+            if key in self._requests:
+                self.reasons[self._requests[key]] = reason
 
 
 class _UnansweredModel:
@@ -472,9 +391,9 @@ class _UnansweredModel:
 
 
 class _NoRetry:
-    """No patience: what a batch does not answer is not asked again now."""
+    """Asks once: what a batch does not answer is not asked again now."""
 
-    async def complete(self, model: Model, request: Request, *, before: BeforeCall) -> Reply:
+    async def complete(self, model: Model, request: Request, *, before: BeforeAttempt) -> Reply:
         """Ask once."""
         before(0, None)
         return await model.complete(request)

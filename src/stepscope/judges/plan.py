@@ -469,7 +469,7 @@ class _JudgementPlanner:
             media=pictures.media,
         )
         key = reply_key(judge.name, request, self.options.repeat)
-        return Ask(key=key, judge=judge.name, request=request, images_left_out=pictures.left_out)
+        return Ask(key=key, model=judge.name, request=request, images_left_out=pictures.left_out)
 
     def _judgement(self, asks: tuple[Ask, ...], form: AnswerParser[Part]) -> Judgement:
         return Judgement(

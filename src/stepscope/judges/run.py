@@ -11,16 +11,16 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from stepscope.judges.judgement import AskOutcome, Judgement
-from stepscope.ledger.calls import Failed, LedgerCalls, Paid, Pricing, Retrier
+from stepscope.ledger.calls import CallClients, Failed, LedgerCalls, Paid
 from stepscope.ledger.commits import LedgerSession
-from stepscope.ledger.ledger import Budget, Ledger, UnknownCall, to_usd
+from stepscope.ledger.ledger import UnknownCall, to_usd
 from stepscope.ledger.states import HEARTBEAT_SECONDS
-from stepscope.model import Answer, Model, Record, Usage
+from stepscope.model import Answer, Record, Usage
 from stepscope.models.dialect import Ask
 from stepscope.values import Unmeasured
 
@@ -214,10 +214,6 @@ class JudgingCounts:
         return to_usd(self.nano)
 
 
-CONCURRENCY = 32
-GRACE_SECONDS = 30.0
-
-
 # Records that one commit of the store takes, and the longest that one waits for it.
 _BATCH_RECORDS = 500
 _BATCH_SECONDS = 1.0
@@ -230,45 +226,26 @@ Progress = Callable[[int, float], None]
 
 async def run_judgements(
     judgements: Iterable[Judgement],  # taken one by one, as calls come to an end
+    clients: CallClients,
     *,
-    models: Mapping[str, Model],  # by the judge's name; what is bought already needs none
-    patience: Retrier,  # the retry loop
-    ledger: Ledger,  # where replies are kept before anything is made of them
-    prices: Pricing,  # what calls cost
-    budget: Budget,  # what may be spent
     keep: Keep,  # called with records, some hundred at a time; the same ones may come again
-    concurrency: int = CONCURRENCY,  # the most calls in flight
-    grace_seconds: float = GRACE_SECONDS,  # how long a stop waits for calls in flight
     progress: Progress | None = None,  # called after every judgement
     stop: asyncio.Event | None = None,  # when set, nothing more is sent
 ) -> JudgingStatistics:
-    """Buy what is not bought, and keep what it says; return what was done.
+    """Pay for what is not paid, and keep the records; return what was done.
 
     Raises:
         ConfigError: a budget holds and the price of a judge is not known, or a model is missing.
         EnvironmentFault: the disk is full; calling again goes on.
     """
     stopped = asyncio.Event() if stop is None else stop
-    with LedgerSession(ledger, budget) as desk:
-        buying = LedgerCalls(
-            models=models,
-            patience=patience,
-            desk=desk,
-            pricing=prices,
-            concurrency=concurrency,
-            stopped=stopped,
-        )
-        loop = _JudgementLoop(buying, keep, progress)
+    with LedgerSession(clients.ledger, clients.budget) as session:
+        loop = _JudgementLoop(LedgerCalls(clients, session, stopped), keep, progress)
         start = time.monotonic()
-        cut = await loop.run(judgements, grace_seconds)
+        cut = await loop.run(judgements)
         seconds = time.monotonic() - start
-    return _make_statistics(loop.tally, desk, ledger, seconds, stopped=cut or stopped.is_set())
-
-
-def _make_statistics(
-    tally: JudgingCounts, desk: LedgerSession, ledger: Ledger, seconds: float, *, stopped: bool
-) -> JudgingStatistics:
-    money = ledger.money(desk.buyer.budget)
+    tally = loop.tally
+    money = clients.ledger.money(session.buyer.budget)
     return JudgingStatistics(
         judgements=tally.judgements,
         records=tally.records,
@@ -277,7 +254,7 @@ def _make_statistics(
         failed=dict(sorted(tally.failed.items())),
         reasons=tuple(tally.reasons),
         unmeasured=dict(sorted(tally.unmeasured.items())),
-        unknown=tuple(ledger.unknown(desk.buyer.token)),
+        unknown=tuple(clients.ledger.unknown(session.buyer.token)),
         usd=tally.usd,
         unpriced=tally.unpriced,
         spent_usd=money.spent,
@@ -288,29 +265,29 @@ def _make_statistics(
         saved_usd=tally.saved_usd,
         ignored_schema=dict(sorted(tally.ignored.items())),
         seconds=seconds,
-        stopped=stopped,
+        stopped=cut or stopped.is_set(),
     )
 
 
 class _JudgementLoop:
     """Judgements under way, and records on their way to the store."""
 
-    def __init__(self, buying: LedgerCalls, keep: Keep, progress: Progress | None) -> None:
+    def __init__(self, calls: LedgerCalls, keep: Keep, progress: Progress | None) -> None:
         self.tally = JudgingCounts()
-        self._buying = buying
+        self._calls = calls
         self._keep = keep
         self._progress = progress
         self._records: list[Record] = []
         self._keys: list[str] = []
         self._kept = time.monotonic()
 
-    async def run(self, judgements: Iterable[Judgement], grace_seconds: float) -> bool:
+    async def run(self, judgements: Iterable[Judgement]) -> bool:
         """Judge; return whether calls in flight were cut off after a stop."""
         cut = False
         limit = asyncio.timeout(None)
         background = [
             asyncio.create_task(self._beating()),
-            asyncio.create_task(self._stopping(limit, grace_seconds)),
+            asyncio.create_task(self._stopping(limit)),
         ]
         try:
             async with limit:
@@ -331,8 +308,8 @@ class _JudgementLoop:
         try:
             async with asyncio.TaskGroup() as group:
                 for judgement in judgements:
-                    await self._buying.window.acquire()
-                    if self._buying.stopped.is_set():
+                    await self._calls.window.acquire()
+                    if self._calls.stopped.is_set():
                         break
                     group.create_task(self._one(judgement))
         except BaseExceptionGroup as e:
@@ -343,7 +320,7 @@ class _JudgementLoop:
         try:
             await self._judge(judgement)
         finally:
-            self._buying.window.release()
+            self._calls.window.release()
         if self._progress is not None:
             self._progress(self.tally.done, self.tally.usd)
 
@@ -371,21 +348,21 @@ class _JudgementLoop:
 
     async def _replies(self, asks: Sequence[Ask], trajectory: str) -> list[Paid | Failed]:
         if len(asks) == 1:
-            found = [await self._buying.reply(asks[0], trajectory)]
+            found = [await self._calls.call(asks[0], trajectory)]
         else:
             async with asyncio.TaskGroup() as group:
-                replies = [group.create_task(self._buying.reply(ask, trajectory)) for ask in asks]
+                replies = [group.create_task(self._calls.call(ask, trajectory)) for ask in asks]
             found = [task.result() for task in replies]
         for ask, reply in zip(asks, found, strict=True):
             if isinstance(reply, Paid):
-                self.tally.replied(ask.judge, reply, self._saved(ask.judge, reply))
+                self.tally.replied(ask.model, reply, self._saved(ask.model, reply))
         return found
 
     def _saved(self, judge: str, bought: Paid) -> float | None:
         if not bought.fresh:
             return None
         reply = bought.reply
-        return self._buying.pricing.saved(judge, reply.usage, model=reply.model)
+        return self._calls.clients.prices.saved(judge, reply.usage, model=reply.model)
 
     async def _flush(self) -> None:
         """Keep records, then say in the ledger that they are kept."""
@@ -395,16 +372,16 @@ class _JudgementLoop:
             self._keep(made)
             self.tally.records += len(made)
         if keys:
-            await self._buying.desk.done(keys)
+            await self._calls.session.done(keys)
 
     async def _beating(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
-            await self._buying.desk.beat()
+            await self._calls.session.beat()
 
-    async def _stopping(self, limit: asyncio.Timeout, grace_seconds: float) -> None:
-        await self._buying.stopped.wait()
-        limit.reschedule(asyncio.get_running_loop().time() + grace_seconds)
+    async def _stopping(self, limit: asyncio.Timeout) -> None:
+        await self._calls.stopped.wait()
+        limit.reschedule(asyncio.get_running_loop().time() + self._calls.clients.grace_seconds)
 
 
 def _first_error(error: BaseException) -> BaseException:

@@ -467,7 +467,7 @@ class _ToolReplyReader:
             schema=turn_schema(plain.request.schema, offered),
             schema_name=f"look_or_{plain.request.schema_name}",
         )
-        key = reply_key(plain.judge, request, self.judgement.repeat)
+        key = reply_key(plain.model, request, self.judgement.repeat)
         return msgspec.structs.replace(plain, key=key, request=request)
 
     def _follow(self, outcomes: Sequence[AskOutcome]) -> _PathsSoFar:
@@ -564,8 +564,8 @@ class _ToolReplyReader:
         blocks = [turn_block(self.fence, number, turn) for number, turn in enumerate(turns)]
         question = "\n\n".join([*blocks, self.fence.closing(), wanted.request.question])
         request = msgspec.structs.replace(wanted.request, question=question)
-        key = reply_key(wanted.judge, request, self.judgement.repeat)
-        return Ask(key=key, judge=wanted.judge, request=request)
+        key = reply_key(wanted.model, request, self.judgement.repeat)
+        return Ask(key=key, model=wanted.model, request=request)
 
 
 def _reply_tokens(reply: Reply) -> int:

@@ -275,8 +275,8 @@ class SchemaReplyReader(Generic[Part]):
             f"{REPAIRS[word]}. Answer it anew, whole, in the form that the schema gives."
         )
         request = msgspec.structs.replace(ask.request, question=question)
-        key = reply_key(ask.judge, request, self.repeat)
-        return Ask(key=key, judge=ask.judge, request=request)
+        key = reply_key(ask.model, request, self.repeat)
+        return Ask(key=key, model=ask.model, request=request)
 
 
 _LABEL_FIELDS = ("step", "explanation", "label", "score", "addresses")

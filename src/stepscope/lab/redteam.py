@@ -31,7 +31,7 @@ from stepscope.values import Unmeasured
 
 if TYPE_CHECKING:
     from stepscope.judges.run import JudgingStatistics
-    from stepscope.score.judges import JudgeClients
+    from stepscope.ledger.calls import CallClients
 
 # One-sided: no flip in 60 runs then reads "at most 5 %".
 LEVEL = 0.95
@@ -388,7 +388,7 @@ Progress = Callable[[int], None]
 
 @contextmanager
 def open_judges(
-    access: JudgeClients, progress: Progress | None = None
+    access: CallClients, progress: Progress | None = None
 ) -> Iterator[tuple[AskJudges, list[JudgingStatistics]]]:
     """Yield what asks judges, and the statistics of each round; connections close at the end.
 
@@ -417,14 +417,8 @@ def open_judges(
 
         statistics = await run_judgements(
             judgements,
-            models=access.models,
-            patience=access.patience,
-            ledger=access.ledger,
-            prices=access.prices,
-            budget=access.budget,
+            access,
             keep=keep,
-            concurrency=access.concurrency,
-            grace_seconds=access.grace_seconds,
             progress=None if progress is None else lambda done, _: progress(done),
         )
         rounds.append(statistics)

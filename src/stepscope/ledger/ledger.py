@@ -101,8 +101,8 @@ class UnknownCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call of which nobody knows what became: perhaps paid, and bought again."""
 
     key: str  # of the ask
-    trajectory: str  # id of the run that was judged
-    judge: str  # who was asked
+    subject: str = msgspec.field(name="trajectory")
+    purpose: str = msgspec.field(name="judge")
     attempt: int  # the how-manieth sending it was, from 1
     usd: float  # what it cost at worst, which counts as spent
     why: str  # what happened
@@ -270,8 +270,8 @@ class Ledger:
             (run,),
         )
         return [
-            UnknownCall(key=key, trajectory=of, judge=judge, attempt=n, usd=to_usd(worst), why=why)
-            for key, of, judge, n, worst, why in rows
+            UnknownCall(key=key, subject=of, purpose=by, attempt=n, usd=to_usd(worst), why=why)
+            for key, of, by, n, worst, why in rows
         ]
 
     def costs(self) -> list[int | None]:
@@ -308,14 +308,14 @@ class Ledger:
             for last, request, body in rows:  # noqa: B007 (the last key is where to go on)
                 yield request, unpack_reply(body)
 
-    def erase(self, trajectories: Iterable[str]) -> int:
-        """Erase the replies about these runs for good; return how many there were.
+    def erase(self, subjects: Iterable[str]) -> int:
+        """Erase the replies about these subjects for good; return how many there were.
 
         Raises:
             EnvironmentFault: another process keeps old pages alive; erasing again ends the work.
         """
-        ids = json.dumps(list(trajectories))
-        erased = self._now(partial(erase_replies, trajectories=ids))
+        ids = json.dumps(list(subjects))
+        erased = self._now(partial(erase_replies, subjects=ids))
         with self._writing:
             rewrite_database(self._db, self.path)
         return erased

@@ -15,6 +15,9 @@ no process pays for them a second time while a provider has them.
 Workers hold leases without a clock: in one place (a boot of a machine, a namespace of processes) a
 process is known by its number and its start; elsewhere by a heartbeat, a number that it raises
 every few seconds. A worker whose heartbeat stands still for long enough is taken for dead.
+
+An ask has a subject (what it is about, the id of a run) and a purpose (what it is paid for, the
+name of a judge). The columns keep the names of existing ledgers: `trajectory` and `judge`.
 """
 
 from __future__ import annotations
@@ -30,6 +33,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from stepscope.model import Structure
+from stepscope.models.batches import IntendedBatch
+
 # Ten beats: a machine that swaps is slow, not dead.
 HEARTBEAT_SECONDS = 5.0
 DEAD_SECONDS = 50.0
@@ -39,7 +45,7 @@ _START_FIELD = 19  # of the fields behind the name in /proc/PID/stat: the start,
 
 
 class Owner(NamedTuple):
-    """A run that buys, as other processes see it."""
+    """A worker as other processes see it."""
 
     token: str
     place: str
@@ -122,19 +128,17 @@ WORKER_STOPPED = "the run was stopped before the answer came"
 
 
 class LedgerAsk(NamedTuple):
-    """An ask as the ledger knows it; `worst` is what it costs at worst, None where nobody knows.
-
-    In billionths of a USD.
-    """
+    """An ask as the ledger knows it."""
 
     key: str
-    trajectory: str
-    judge: str
-    worst: int | None
+    subject: str
+    purpose: str
+    worst: int | None  # what it costs at worst, in billionths of a USD; None where nobody knows
+    request: str = ""  # hash of its request, where it goes into a batch
 
 
 class Worker(NamedTuple):
-    """Who buys, on whose money."""
+    """Who pays, from which budget."""
 
     owner: int
     token: str
@@ -142,7 +146,7 @@ class Worker(NamedTuple):
 
 
 class ClaimResult(NamedTuple):
-    """How an ask stands; body and cost where it is bought."""
+    """How an ask stands; body and cost where it is paid."""
 
     standing: Standing
     body: bytes | None = None
@@ -150,7 +154,7 @@ class ClaimResult(NamedTuple):
 
 
 def register_worker(db: sqlite3.Connection, owner: Owner, lives: IsAlive) -> int:
-    """Enter a run as an owner, and settle what dead ones have left; return its row."""
+    """Enter a worker, after releasing the claims of dead ones; return its row."""
     expire_workers(db, owner.token, lives)
     made = db.execute(
         "INSERT INTO owners (token, place, pid, start, beat) VALUES (?, ?, ?, ?, ?)", owner
@@ -159,12 +163,12 @@ def register_worker(db: sqlite3.Connection, owner: Owner, lives: IsAlive) -> int
 
 
 def record_heartbeat(db: sqlite3.Connection, owner: int) -> None:
-    """Say that a run is alive."""
+    """Record that a worker is alive."""
     db.execute("UPDATE owners SET beat = beat + 1 WHERE id = ?", (owner,))
 
 
 def expire_workers(db: sqlite3.Connection, finder: str, lives: IsAlive) -> int:
-    """Settle what owners that are dead have left; return how many there were."""
+    """Release the claims of dead workers. Returns how many were dead."""
     rows = db.execute("SELECT id, token, place, pid, start, beat FROM owners").fetchall()
     dead = [row[0] for row in rows if not lives(Owner(*row[1:]))]
     for owner in dead:
@@ -173,7 +177,7 @@ def expire_workers(db: sqlite3.Connection, finder: str, lives: IsAlive) -> int:
 
 
 def release_claims(db: sqlite3.Connection, owner: int, finder: str, why: str) -> None:
-    """Give back what an owner planned, list what it has sent, and remove it."""
+    """Release an owner's claims, list what it has sent as of unknown outcome, and remove it."""
     for key, state in db.execute(
         "SELECT key, state FROM asks WHERE owner = ?", (owner,)
     ).fetchall():
@@ -196,7 +200,7 @@ def open_budget(db: sqlite3.Connection, name: str, most: int | None) -> None:
 def claim_ask(
     db: sqlite3.Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive
 ) -> ClaimResult:
-    """Take an ask for a run and reserve its money, unless it is bought or somebody else's."""
+    """Claim an ask and reserve its money, unless it is paid or another worker's."""
     row = db.execute(
         "SELECT owner, cost, body FROM asks LEFT JOIN replies ON replies.key = asks.key"
         " WHERE asks.key = ?",
@@ -218,8 +222,8 @@ def claim_ask(
         " reserved = excluded.reserved, cost = NULL, reason = '', at_ns = excluded.at_ns",
         (
             wanted.key,
-            wanted.trajectory,
-            wanted.judge,
+            wanted.subject,
+            wanted.purpose,
             buyer.owner,
             buyer.budget,
             wanted.worst or 0,
@@ -347,11 +351,11 @@ def note_recorded(db: sqlite3.Connection, keys: Sequence[str]) -> None:
     )
 
 
-def erase_replies(db: sqlite3.Connection, trajectories: str) -> int:
-    """Delete the replies about runs, a JSON array of ids; return how many there were."""
+def erase_replies(db: sqlite3.Connection, subjects: str) -> int:
+    """Delete the replies about subjects, a JSON array of ids; return how many there were."""
     chosen = " (SELECT key FROM asks WHERE trajectory IN (SELECT value FROM json_each(?)))"
-    deleted = db.execute("DELETE FROM replies WHERE key IN" + chosen, (trajectories,)).rowcount
-    db.execute("UPDATE asks SET reason = '' WHERE key IN" + chosen, (trajectories,))
+    deleted = db.execute("DELETE FROM replies WHERE key IN" + chosen, (subjects,)).rowcount
+    db.execute("UPDATE asks SET reason = '' WHERE key IN" + chosen, (subjects,))
     return deleted
 
 
@@ -392,31 +396,13 @@ def _free_ask(db: sqlite3.Connection, key: str, state: str, reason: str) -> None
 NO_BATCH_RESULT = "the batch ended without a word of it"
 
 
-class PlannedBatch(NamedTuple):
-    """A batch that is about to be sent: its token, its judge, how it asks."""
-
-    token: str
-    judge: str
-    structure: str
-
-
-class BatchCandidate(NamedTuple):
-    """An ask that may go into a batch, and the hash of its request."""
-
-    wanted: LedgerAsk
-    request: str
-
-
 class OpenBatch(NamedTuple):
-    """A batch that is not over."""
+    """A batch that is not over; it has the `remote` name "" while nobody knows if it was made."""
 
-    token: str  # ours
-    judge: str  # who is asked
+    intended: IntendedBatch  # its keys are those of the asks that it still owes
+    purpose: str
     owner: int  # of its asks
-    structure: str  # how structured output is asked for in it
-    remote: str  # the provider's name for it; "" while nobody knows whether it was made
-    since: float  # seconds since the epoch, when it was intended
-    keys: frozenset[str]  # of the asks that it still owes
+    remote: str
 
 
 def stored_bodies(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, bytes]:
@@ -430,43 +416,32 @@ def stored_bodies(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, byte
 
 def claim_batch(
     db: sqlite3.Connection,
-    intention: PlannedBatch,
-    candidates: Sequence[BatchCandidate],
+    token: str,
+    structure: Structure,
+    asks: Sequence[LedgerAsk],
     *,
     buyer: Worker,
     lives: IsAlive,
 ) -> list[Standing]:
-    """Claim asks for a batch, and write it down; return how each of them stands."""
-    standings = [claim_ask(db, candidate.wanted, buyer, lives).standing for candidate in candidates]
-    mine = [
-        candidate
-        for candidate, standing in zip(candidates, standings, strict=True)
-        if standing == "mine"
-    ]
+    """Claim asks of one purpose for a batch, and write it down; return how each of them stands."""
+    standings = [claim_ask(db, ask, buyer, lives).standing for ask in asks]
+    mine = [ask for ask, standing in zip(asks, standings, strict=True) if standing == "mine"]
     if not mine:
         return standings
     made = db.execute(
         "INSERT INTO owners (token, place, pid, start, beat) VALUES (?, ?, 0, '', 0)",
-        (intention.token, BATCH_PLACE),
+        (token, BATCH_PLACE),
     )
     now = time.time_ns()
     db.execute(
         "INSERT INTO batches (token, judge, owner, structure, keeper, asks, at_ns)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            intention.token,
-            intention.judge,
-            made.lastrowid,
-            intention.structure,
-            buyer.owner,
-            len(mine),
-            now,
-        ),
+        (token, mine[0].purpose, made.lastrowid, structure, buyer.owner, len(mine), now),
     )
     db.executemany(
         "UPDATE asks SET state = 'sent', owner = ?, request = ?, attempts = attempts + 1, at_ns = ?"
         " WHERE key = ?",
-        [(made.lastrowid, one.request, now, one.wanted.key) for one in mine],
+        [(made.lastrowid, ask.request, now, ask.key) for ask in mine],
     )
     return standings
 
@@ -477,13 +452,13 @@ def note_submitted(db: sqlite3.Connection, token: str, remote: str) -> None:
 
 
 def adopt_batches(
-    db: sqlite3.Connection, judges: Iterable[str], buyer: Worker, lives: IsAlive
+    db: sqlite3.Connection, purposes: Iterable[str], buyer: Worker, lives: IsAlive
 ) -> list[OpenBatch]:
-    """Take the open batches of these judges that no living run looks after; return ours."""
+    """Take the open batches of these purposes that no living worker polls; return ours."""
     found = db.execute(
         "SELECT token, keeper FROM batches WHERE owner IS NOT NULL"
         " AND judge IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(judges)),),
+        (json.dumps(list(purposes)),),
     ).fetchall()
     for token, keeper in found:
         if keeper != buyer.owner and not _has_keeper(db, keeper, lives):
@@ -494,8 +469,10 @@ def adopt_batches(
         (buyer.owner,),
     ).fetchall()
     return [
-        OpenBatch(token, judge, owner, structure, remote, at / 1e9, _owed_keys(db, owner))
-        for token, judge, owner, structure, remote, at in mine
+        OpenBatch(
+            IntendedBatch(token, _owed_keys(db, owner), structure, at / 1e9), purpose, owner, remote
+        )
+        for token, purpose, owner, structure, remote, at in mine
     ]
 
 
@@ -535,16 +512,7 @@ def end_batch(
         fail_ask(db, key, reason, buyer._replace(owner=batch.owner))
     missing = _owed_keys(db, batch.owner)
     release_claims(db, batch.owner, buyer.token, NO_BATCH_RESULT)
-    db.execute("UPDATE batches SET owner = NULL, keeper = NULL WHERE token = ?", (batch.token,))
+    db.execute(
+        "UPDATE batches SET owner = NULL, keeper = NULL WHERE token = ?", (batch.intended.token,)
+    )
     return missing
-
-
-def count_open_batches(db: sqlite3.Connection) -> list[tuple[str, int, float]]:
-    """Return judge, asks that are owed, and time of each open batch, oldest first."""
-    return [
-        (judge, count, at / 1e9)
-        for judge, count, at in db.execute(
-            "SELECT judge, (SELECT count(*) FROM asks WHERE asks.owner = batches.owner), at_ns"
-            " FROM batches WHERE owner IS NOT NULL ORDER BY at_ns, token"
-        ).fetchall()
-    ]

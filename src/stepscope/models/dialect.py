@@ -20,10 +20,10 @@ _encode = msgspec.json.encode
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """One request to one judge."""
+    """One request to one model."""
 
     key: str  # under which its reply is bought, once: see `reply_key`
-    judge: str  # the judge's name
+    model: str  # whose reply it is, by name: provider, slash, model
     request: Request  # what is sent
     images_left_out: int = 0  # how many images of its steps are not sent though images are
 

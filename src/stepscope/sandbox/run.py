@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from errno import ENOSYS, EPERM
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from stepscope.errors import EnvironmentFault
 from stepscope.sandbox.workspace import NOBODY

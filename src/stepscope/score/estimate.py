@@ -15,7 +15,7 @@ import msgspec
 from stepscope.judges.rubrics import RubricKind
 from stepscope.ledger.calls import Pricing
 from stepscope.ledger.ledger import Ledger
-from stepscope.model import Request, Usage
+from stepscope.model import Usage
 from stepscope.models.dialect import Ask
 from stepscope.score.judges import JudgePlan, JudgingScope, open_tools
 from stepscope.store import Store
@@ -166,8 +166,8 @@ def _add_call(
         input_tokens=row.input_tokens + read,
         images=row.images + len(request.media),
         images_left_out=row.images_left_out + ask.images_left_out,
-        worst_usd=_sum([row.worst_usd, prices.worst(ask.judge, request, batch=batch)]),
-        likely_usd=_sum([row.likely_usd, prices.cost(ask.judge, usage, batch=batch)]),
+        worst_usd=_sum([row.worst_usd, prices.worst(ask.model, request, batch=batch)]),
+        likely_usd=_sum([row.likely_usd, prices.cost(ask.model, usage, batch=batch)]),
     )
 
 

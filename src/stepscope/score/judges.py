@@ -44,8 +44,6 @@ from stepscope.judges.judgement import (
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import Rubric
 from stepscope.judges.run import (
-    CONCURRENCY,
-    GRACE_SECONDS,
     JudgingStatistics,
     Progress,
     reason_word,
@@ -59,11 +57,9 @@ from stepscope.judges.tools import (
     trajectory_tools,
 )
 from stepscope.judges.tools_sandboxed import add_file_tools
-from stepscope.ledger.calls import Pricing, Retrier
-from stepscope.ledger.ledger import Budget, Ledger
-from stepscope.model import Model, Record, Trajectory
+from stepscope.ledger.calls import CallClients
+from stepscope.model import Record, Trajectory
 from stepscope.model.records import NARRATION_OFF
-from stepscope.models.batches import BatchClient
 from stepscope.models.opening import close_models
 from stepscope.safety.redact import Redactor
 from stepscope.store import Store
@@ -72,20 +68,6 @@ from stepscope.values import Unmeasured
 
 T = TypeVar("T")
 Keep = Callable[[Sequence[Record]], None]
-
-
-class JudgeClients(NamedTuple):
-    """What calls go through."""
-
-    models: Mapping[str, Model]  # by the judge's name
-    patience: Retrier  # the retry loop
-    prices: Pricing  # what calls cost
-    ledger: Ledger  # where replies are kept
-    budget: Budget  # what may be spent
-    concurrency: int = CONCURRENCY  # the most calls in flight
-    grace_seconds: float = GRACE_SECONDS  # how long Ctrl-C waits for calls in flight
-    # by the judge's name, where batches are used in place of single calls
-    batches: Mapping[str, BatchClient] | None = None
 
 
 class JudgingOutcome(NamedTuple):
@@ -157,11 +139,11 @@ class LoopThread:
     """The loop of calls, in a thread of its own; told from outside to stop, then to abort."""
 
     def __init__(
-        self, caller: CallerThread, access: JudgeClients, progress: Progress | None
+        self, caller: CallerThread, clients: CallClients, progress: Progress | None
     ) -> None:
         self.aborted = False
         self._caller = caller
-        self._access = access
+        self._clients = clients
         self._progress = progress
         self._stop = asyncio.Event()
         self._told = 0
@@ -172,20 +154,13 @@ class LoopThread:
         """Judge; return what was done, and which canaries were answered wrongly."""
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         self._heed()
-        async with close_models(self._access.models.values()):
+        async with close_models(self._clients.models.values()):
             misses, paid = await self._watch(asked.canaries)
             keep = partial(self._keep, asked.keep, misses)
-            if self._access.batches is None:
+            if self._clients.batches is None:
                 return JudgingOutcome(await self._run(asked.plan(), keep), misses, paid)
             ran = await run_batched_judgements(
-                asked.plan,
-                batches=self._access.batches,
-                ledger=self._access.ledger,
-                prices=self._access.prices,
-                budget=self._access.budget,
-                keep=keep,
-                progress=self._progress,
-                stop=self._stop,
+                asked.plan, self._clients, keep=keep, progress=self._progress, stop=self._stop
             )
             return JudgingOutcome(ran, misses, paid)
 
@@ -198,19 +173,8 @@ class LoopThread:
         return missed_canaries(said), ran.usd
 
     async def _run(self, judgements: Iterable[Judgement], keep: Keep) -> JudgingStatistics:
-        access = self._access
         return await run_judgements(
-            judgements,
-            models=access.models,
-            patience=access.patience,
-            ledger=access.ledger,
-            prices=access.prices,
-            budget=access.budget,
-            keep=keep,
-            concurrency=access.concurrency,
-            grace_seconds=access.grace_seconds,
-            progress=self._progress,
-            stop=self._stop,
+            judgements, self._clients, keep=keep, progress=self._progress, stop=self._stop
         )
 
     def _keep(self, keep: Keep, misses: Sequence[CanaryResult], records: Sequence[Record]) -> None:
@@ -506,7 +470,7 @@ def _unknown_lines(ran: JudgingStatistics) -> Iterator[str]:
     )
     for one in ran.unknown[:_LISTED]:
         yield (
-            f"  {one.trajectory[:12]} {one.judge}, sending {one.attempt}, ${one.usd:.4f}: {one.why}"
+            f"  {one.subject[:12]} {one.purpose}, sending {one.attempt}, ${one.usd:.4f}: {one.why}"
         )
     if len(ran.unknown) > _LISTED:
         yield f"  and {len(ran.unknown) - _LISTED:,} more: --json lists them all"
@@ -525,7 +489,7 @@ def _missed_lines(misses: Sequence[CanaryResult]) -> Iterator[str]:
 def judge_runs(
     store: Store,  # read from and written to, in durable batches
     asking: JudgingScope,  # which runs, by which rubrics, by whom, how often
-    access: JudgeClients,  # what calls go through
+    clients: CallClients,  # what calls go through
     *,
     # called after every judgement with how many are done, and USD paid
     progress: Progress | None = None,
@@ -541,7 +505,7 @@ def judge_runs(
     """
     with open_tools(asking.workspace, store.redactor) as tools:
         plans = _PlanRounds(store, asking, tools if asking.tools else None)
-        went = _run_in_thread(store, plans, access, progress, stopping)
+        went = _run_in_thread(store, plans, clients, progress, stopping)
     return JudgingResult(
         runs=plans.last.seen.runs,
         purged=plans.last.purged,
@@ -569,12 +533,12 @@ class _PlanRounds:
 def _run_in_thread(
     store: Store,
     plans: _PlanRounds,
-    access: JudgeClients,
+    clients: CallClients,
     progress: Progress | None,
     stopping: Callable[[], None] | None,
 ) -> JudgingOutcome:
     caller = CallerThread()
-    loop = LoopThread(caller, access, progress)
+    loop = LoopThread(caller, clients, progress)
 
     def keep(records: Sequence[Record]) -> None:
         store.append(records)
