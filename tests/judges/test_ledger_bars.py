@@ -26,7 +26,7 @@ def printed(code: str) -> list[str]:
 @pytest.mark.slow
 def test_kills_at_any_moment_lose_nothing_and_pay_nothing_unseen() -> None:
     assert printed(
-        "from bars import judge_kills\n"
+        "from bars.judges import judge_kills\n"
         "counts = judge_kills.measured(4, runs=6)\n"
         "print(counts.broken, counts.kills, counts.paid_again <= counts.listed)\n"
     ) == ["[] 4 True"]
@@ -36,7 +36,7 @@ def test_kills_at_any_moment_lose_nothing_and_pay_nothing_unseen() -> None:
 def test_stops_at_any_moment_lose_nothing_and_go_on() -> None:
     # How soon they end is for the bar to say: a busy machine may be late.
     assert printed(
-        "from bars import judge_stops\n"
+        "from bars.judges import judge_stops\n"
         "counts = judge_stops.measured(3, runs=6, grace_seconds=60.0, spare_seconds=60.0)\n"
         "print(counts.broken, counts.stops, counts.codes[130] >= 1)\n"
     ) == ["[] 3 True"]
@@ -45,7 +45,7 @@ def test_stops_at_any_moment_lose_nothing_and_go_on() -> None:
 @pytest.mark.slow
 def test_processes_with_one_budget_never_spend_more_together() -> None:
     assert printed(
-        "from bars import judge_budget\n"
+        "from bars.judges import judge_budget\n"
         "print([why for _, why in judge_budget.measured(2, runs=6)])\n"
     ) == ["['', '', '']"]
 
@@ -53,7 +53,7 @@ def test_processes_with_one_budget_never_spend_more_together() -> None:
 @pytest.mark.slow
 def test_a_full_disk_damages_nothing_and_work_goes_on() -> None:
     assert printed(
-        "from bars import judge_full_disk\n"
+        "from bars.judges import judge_full_disk\n"
         "swept, small = judge_full_disk.measured(runs=6, limits=(1, 96, 200), rooms=(64,))\n"
         "print(swept.broken, swept.codes[5] >= 2, small is None or small.broken)\n"
     ) in (["[] True True"], ["[] True []"])
