@@ -369,6 +369,10 @@ def test_the_same_replies_make_the_same_asks_again(box: Toolbox) -> None:
     assert len(set(keys[0])) == 3
 
 
+def test_the_prompt_hash_of_stored_records_of_judges_with_tools_never_changes(box: Toolbox) -> None:
+    assert judgement(box).prompt == "4833caf5cf23ab53"
+
+
 @NEEDED
 def test_another_state_of_the_workspace_is_another_prompt(box: Toolbox, tmp_path: Path) -> None:
     prompts = [judgement(box).prompt]

@@ -408,7 +408,9 @@ def add_tools(
     judgement = replace(judgement, judge=judge)
     fence = Fence(fence_nonce(key, judgement.trajectory, judge.name))
     looking = _ToolReplyReader(judgement, toolbox, fence, limits)
-    prompt = f"{judgement.prompt} {TOOLS_VERSION} {toolbox.state} {limits} {sorted(toolbox.off)}"
+    # Part of the key of records that stores hold: these words never change.
+    told = f"Limits(looks={limits.looks}, bytes={limits.bytes}, tokens={limits.tokens})"
+    prompt = f"{judgement.prompt} {TOOLS_VERSION} {toolbox.state} {told} {sorted(toolbox.off)}"
     return replace(
         judgement,
         asks=tuple(looking.ask(plain, _LookupPath(())) for plain in judgement.asks),
