@@ -219,7 +219,7 @@ _BATCH_RECORDS = 500
 _BATCH_SECONDS = 1.0
 
 
-Keep = Callable[[Sequence[Record]], None]
+Keep = Callable[[Sequence[Record]], object]
 # Judgements that came to an end, and what was paid so far in USD.
 Progress = Callable[[int, float], None]
 

@@ -104,14 +104,14 @@ def dry_run(
     batch: bool = False,  # at the price of batches
 ) -> DryRun:
     """Return what judging would ask and cost; sends nothing, keeps nothing."""
-    with open_tools(asking.workspace, store.redactor) as tools:
-        plan = JudgePlan(store, asking, tools if asking.tools else None)
+    with open_tools(asking.workspace, store.redactor) as files:
+        plan = JudgePlan(store, asking, files)
         rows = _estimate_rows(plan, asking, prices, ledger, batch=batch)
     return DryRun(
         rows=rows,
-        runs=plan.seen.runs,
+        runs=plan.runs,
         purged=plan.purged,
-        unasked=dict(sorted(plan.seen.unasked.items())),
+        unasked=dict(sorted(plan.unasked.items())),
         budget_usd=budget_usd,
     )
 

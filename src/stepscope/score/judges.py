@@ -17,16 +17,15 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from types import FrameType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from stepscope.judges.batch import run_batched_judgements
+from stepscope.judges.batch import PlanSource, run_batched_judgements
 from stepscope.judges.canaries import (
     CanaryResult,
     missed_canaries,
@@ -45,6 +44,7 @@ from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import Rubric
 from stepscope.judges.run import (
     JudgingStatistics,
+    Keep,
     Progress,
     reason_word,
     run_judgements,
@@ -67,25 +67,6 @@ from stepscope.store.where import Where
 from stepscope.values import Unmeasured
 
 T = TypeVar("T")
-Keep = Callable[[Sequence[Record]], None]
-
-
-class JudgingOutcome(NamedTuple):
-    """How it went: what was done, canaries that were missed, and what asking them cost in USD."""
-
-    ran: JudgingStatistics
-    misses: tuple[CanaryResult, ...]
-    canaries_usd: float
-
-
-class JudgingWork(NamedTuple):
-    """What is asked in one go."""
-
-    # gives the judgements, the same ones every time that it is called
-    plan: Callable[[], Iterable[Judgement]]
-    # judgements with known answers, asked before; none where nobody is watched
-    canaries: Sequence[Judgement]
-    keep: Keep  # called with the records of real runs
 
 
 class _CallerEnded(Exception):
@@ -142,95 +123,74 @@ class LoopThread:
         self, caller: CallerThread, clients: CallClients, progress: Progress | None
     ) -> None:
         self.aborted = False
+        self.misses: tuple[CanaryResult, ...] = ()
+        self.canaries_usd = 0.0
         self._caller = caller
         self._clients = clients
         self._progress = progress
         self._stop = asyncio.Event()
-        self._told = 0
+        self._stops = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
 
-    async def run(self, asked: JudgingWork) -> JudgingOutcome:
-        """Judge; return what was done, and which canaries were answered wrongly."""
+    async def run(
+        self,
+        plan: PlanSource,  # gives the judgements, the same ones every time that it is called
+        canaries: Sequence[Judgement],  # asked before; none where nobody is watched
+        keep: Keep,  # called in the caller's thread, with the records of real runs
+    ) -> JudgingStatistics:
+        """Judge; return what was done. `misses` are the canaries that were answered wrongly."""
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        self._heed()
+        self._apply_stop()
         async with close_models(self._clients.models.values()):
-            misses, paid = await self._watch(asked.canaries)
-            keep = partial(self._keep, asked.keep, misses)
-            if self._clients.batches is None:
-                return JudgingOutcome(await self._run(asked.plan(), keep), misses, paid)
-            ran = await run_batched_judgements(
-                asked.plan, self._clients, keep=keep, progress=self._progress, stop=self._stop
-            )
-            return JudgingOutcome(ran, misses, paid)
+            if canaries:
+                # Never in a batch: the others wait for what they say.
+                watched: list[Record] = []
+                self.canaries_usd = (await self._run(canaries, watched.extend)).usd
+                self.misses = missed_canaries(watched)
 
-    async def _watch(self, canaries: Sequence[Judgement]) -> tuple[tuple[CanaryResult, ...], float]:
-        """Ask about canaries, never in a batch: the others wait for what they say."""
-        if not canaries:
-            return (), 0.0
-        said: list[Record] = []
-        ran = await self._run(canaries, said.extend)
-        return missed_canaries(said), ran.usd
+            def keep_sound(records: Sequence[Record]) -> None:
+                sound = list(quarantine_missed(records, self.misses)) if self.misses else records
+                self._caller.do(lambda: keep(sound))
+
+            if self._clients.batches is None:
+                return await self._run(plan(), keep_sound)
+            return await run_batched_judgements(
+                plan, self._clients, keep=keep_sound, progress=self._progress, stop=self._stop
+            )
 
     async def _run(self, judgements: Iterable[Judgement], keep: Keep) -> JudgingStatistics:
         return await run_judgements(
             judgements, self._clients, keep=keep, progress=self._progress, stop=self._stop
         )
 
-    def _keep(self, keep: Keep, misses: Sequence[CanaryResult], records: Sequence[Record]) -> None:
-        kept = list(quarantine_missed(records, misses)) if misses else records
-        self._caller.do(lambda: keep(kept))
-
-    def tell(self) -> bool:
-        """Stop, when told first; abort, when told again. Return whether it was the first time."""
-        self._told += 1
-        self.aborted = self._told > 1
+    def stop(self) -> bool:
+        """Stop at the first call; abort at the second. Return whether it was the first."""
+        self._stops += 1
+        self.aborted = self._stops > 1
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._heed)
-        return self._told == 1
+            self._loop.call_soon_threadsafe(self._apply_stop)
+        return self._stops == 1
 
-    def _heed(self) -> None:
-        if self._told:
+    def _apply_stop(self) -> None:
+        if self._stops:
             self._stop.set()
-        if self._told > 1 and self._task is not None:
+        if self._stops > 1 and self._task is not None:
             self._task.cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class RunTools:
-    """Makes the tools of a run."""
-
-    of: Callable[[Trajectory, RequestOptions], Toolbox]  # the tools of a run
-    # why tools that there could be are not there, by name
-    off: Mapping[str, str] = field(default_factory=dict)
-
-
 @contextmanager
-def open_tools(workspace: Path | None, redactor: Redactor) -> Iterator[RunTools]:
-    """Give what makes the tools of runs; the workspace is copied once, and dropped at the end.
-
-    Args:
-        workspace: folder whose files, tables and programs judges may look at; None for none.
-        redactor: takes secrets out of what is found.
+def open_tools(workspace: Path | None, redactor: Redactor) -> Iterator[Toolbox | None]:
+    """Give the tools over a workspace, None without one; it is copied once, and dropped at the end.
 
     Raises:
         UsageError: there is no such folder.
     """
-
-    def of_run(trajectory: Trajectory, options: RequestOptions) -> Toolbox:
-        case = trajectory.case
-        return trajectory_tools(trajectory, case, redactor=redactor, narration=options.narration)
-
     if workspace is None:
-        yield RunTools(of_run)
+        yield None
         return
     with add_file_tools(Toolbox(tools={}, redactor=redactor), workspace) as files:
-        yield RunTools(
-            lambda trajectory, options: of_run(trajectory, options).with_more(
-                files.tools.values(), off=files.off, state=files.state
-            ),
-            files.off,
-        )
+        yield files
 
 
 _DEFAULT_OPTIONS = RequestOptions()
@@ -252,27 +212,26 @@ class JudgingScope:
     canaries: bool = False  # whether runs with known answers are asked about before the others
 
 
-@dataclass(slots=True)
-class PlanCounts:
-    """What a plan has met so far: runs, and what could not be asked, by the first word of why."""
-
-    runs: int = 0
-    unasked: Counter[str] = field(default_factory=Counter)
-
-
 class JudgePlan:
     """Judgements of the runs of a store, made a few at a time; nothing else is held."""
 
-    def __init__(self, store: Store, asking: JudgingScope, tools: RunTools | None = None) -> None:
-        """Plan nothing yet; `tools` are those of judges that may look things up."""
-        self.seen = PlanCounts()
-        self._tools = tools
+    def __init__(self, store: Store, asking: JudgingScope, files: Toolbox | None = None) -> None:
+        """Plan nothing yet; `files` are the tools over a workspace, for judges with tools."""
+        self._files = files
         self._store = store
         self._asking = asking
         self._key = store.secret("fence")
-        self._keys = store.keys(asking.where)
+        self.restart()
+
+    def restart(self) -> JudgePlan:
+        """Go back to the beginning; return the plan."""
+        self.runs = 0
+        # What could not be asked, by the first word of why.
+        self.unasked: Counter[str] = Counter()
+        self._keys = self._store.keys(self._asking.where)
         self._absent: list[Record] = []
         self._planned = self._all()
+        return self
 
     @property
     def purged(self) -> int:
@@ -301,7 +260,7 @@ class JudgePlan:
         for key in self._keys:
             # One run at a time, and its rows read to the end: the store is written to meanwhile.
             for stored in list(self._store.stored([key])):
-                self.seen.runs += 1
+                self.runs += 1
                 trajectory = stored.trajectory
                 if self._asking.options.send_media:
                     trajectory = self._store.with_media(trajectory)
@@ -327,20 +286,27 @@ class JudgePlan:
     def _planned_of(
         self, trajectory: Trajectory, judge: Judge, rubric: Rubric, options: RequestOptions
     ) -> Iterator[Judgement | Unmeasured]:
-        tools = self._tools if allows_tools(rubric, options) else None
+        looks_up = self._asking.tools and allows_tools(rubric, options)
         planned = plan_judgements(
             trajectory,
             trajectory.case,
             rubric=rubric,
-            judge=judge if tools is None else reserve_context(judge),
+            judge=reserve_context(judge) if looks_up else judge,
             options=options,
             key=self._key,
             redactor=self._store.redactor,
         )
-        if tools is None:
+        if not looks_up:
             yield from planned
             return
-        toolbox = tools.of(trajectory, options)
+        toolbox = trajectory_tools(
+            trajectory,
+            trajectory.case,
+            redactor=self._store.redactor,
+            narration=options.narration,
+        )
+        if (files := self._files) is not None:
+            toolbox = toolbox.with_more(files.tools.values(), off=files.off, state=files.state)
         for item in planned:
             if isinstance(item, Unmeasured):
                 yield item
@@ -374,7 +340,7 @@ class JudgePlan:
         rubric: Rubric,
         options: RequestOptions,
     ) -> None:
-        self.seen.unasked[reason_word(absent)] += 1
+        self.unasked[reason_word(absent)] += 1
         # A run without sub-goals has no scores, and a curve of none; it is no scored run.
         if rubric.kind == "score" and absent.step is None:
             return
@@ -503,70 +469,38 @@ def judge_runs(
         EnvironmentFault: the disk is full; calling again goes on.
         KeyboardInterrupt: Ctrl-C was heard twice.
     """
-    with open_tools(asking.workspace, store.redactor) as tools:
-        plans = _PlanRounds(store, asking, tools if asking.tools else None)
-        went = _run_in_thread(store, plans, clients, progress, stopping)
-    return JudgingResult(
-        runs=plans.last.seen.runs,
-        purged=plans.last.purged,
-        unasked=dict(sorted(plans.last.seen.unasked.items())),
-        ran=went.ran,
-        misses=went.misses,
-        canaries_usd=went.canaries_usd,
-        tools_off=dict(tools.off),
-    )
-
-
-class _PlanRounds:
-    """The plan of one call of `judge_runs`, made again for every round of batches."""
-
-    def __init__(self, store: Store, asking: JudgingScope, tools: RunTools | None) -> None:
-        self._new = partial(JudgePlan, store, asking, tools)
-        self.last = self._new()
-
-    def again(self) -> JudgePlan:
-        """Return the plan from its beginning."""
-        self.last = self._new()
-        return self.last
-
-
-def _run_in_thread(
-    store: Store,
-    plans: _PlanRounds,
-    clients: CallClients,
-    progress: Progress | None,
-    stopping: Callable[[], None] | None,
-) -> JudgingOutcome:
     caller = CallerThread()
     loop = LoopThread(caller, clients, progress)
-
-    def keep(records: Sequence[Record]) -> None:
-        store.append(records)
-
-    asked = JudgingWork(
-        plan=lambda: _fetch_judgements(caller, plans, store),
-        canaries=plans.last.canaries(),
-        keep=keep,
+    with open_tools(asking.workspace, store.redactor) as files:
+        plan = JudgePlan(store, asking, files)
+        canaries = plan.canaries()
+        # Ctrl-C is heard before the loop begins and until its thread is gone: in between, an
+        # exception here would leave that thread waiting for this one for ever.
+        with (
+            _hear_interrupts(loop, stopping),
+            ThreadPoolExecutor(1, thread_name_prefix="judges") as thread,
+        ):
+            work = loop.run(lambda: _fetch_judgements(caller, plan, store), canaries, store.append)
+            going = thread.submit(asyncio.run, work)
+            going.add_done_callback(lambda _: caller.end())
+            caller.serve()
+        if loop.aborted:
+            raise KeyboardInterrupt
+        ran = going.result()
+    return JudgingResult(
+        runs=plan.runs,
+        purged=plan.purged,
+        unasked=dict(sorted(plan.unasked.items())),
+        ran=ran,
+        misses=loop.misses,
+        canaries_usd=loop.canaries_usd,
+        tools_off={} if files is None else dict(files.off),
     )
-    # Ctrl-C is heard before the loop begins and until its thread is gone: in between, an exception
-    # here would leave that thread waiting for this one for ever.
-    with (
-        _hear_interrupts(loop, stopping),
-        ThreadPoolExecutor(1, thread_name_prefix="judges") as thread,
-    ):
-        going = thread.submit(asyncio.run, loop.run(asked))
-        going.add_done_callback(lambda _: caller.end())
-        caller.serve()
-    if loop.aborted:
-        raise KeyboardInterrupt
-    return going.result()
 
 
-def _fetch_judgements(
-    caller: CallerThread, plans: _PlanRounds, store: Store
-) -> Iterator[Judgement]:
-    """Yield the judgements of a plan, made in the caller's thread."""
-    plan = caller.do(plans.again)
+def _fetch_judgements(caller: CallerThread, plan: JudgePlan, store: Store) -> Iterator[Judgement]:
+    """Yield the judgements of a plan from its beginning, made in the caller's thread."""
+    caller.do(plan.restart)
 
     def fetch() -> list[Judgement]:
         found = plan.next(_AT_ONCE)
@@ -583,7 +517,7 @@ def _hear_interrupts(loop: LoopThread, stopping: Callable[[], None] | None) -> I
     """Tell the loop of Ctrl-C, where this is the thread that hears of it."""
 
     def hear(number: int, frame: FrameType | None) -> None:
-        if loop.tell() and stopping is not None:
+        if loop.stop() and stopping is not None:
             stopping()
 
     if threading.current_thread() is not threading.main_thread():
