@@ -82,10 +82,6 @@ class _Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     failed: str = ""
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    run: tuple[_Run, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryRun:
     """One run and what is known of it."""
@@ -109,9 +105,8 @@ def load_known_runs(file: str) -> tuple[CanaryRun, ...]:
     """Return the runs of one of our files: "canary" or "worked"."""
     held = tomllib.loads((CANARIES_FOLDER / f"{file}.toml").read_text(encoding="utf-8"))
     # Keys of TOML are texts, also where they are indexes of steps.
-    return tuple(
-        _make_canary_run(file, one) for one in msgspec.convert(held, _File, strict=False).run
-    )
+    runs = msgspec.convert(held["run"], tuple[_Run, ...], strict=False)
+    return tuple(_make_canary_run(file, run) for run in runs)
 
 
 def worked_run() -> CanaryRun:

@@ -18,6 +18,7 @@ import msgspec
 
 from stepscope.model import Structure
 from stepscope.models import http as wire
+from stepscope.models import retry
 from stepscope.models.batches import (
     CLOCKS_SECONDS,
     BatchItem,
@@ -60,14 +61,6 @@ class _Batch(msgspec.Struct, frozen=True):
 class _Page(msgspec.Struct, frozen=True):
     data: list[_Batch]
     has_more: bool = False
-
-
-class _Inner(msgspec.Struct, frozen=True):
-    type: str = ""
-
-
-class _Error(msgspec.Struct, frozen=True):
-    error: _Inner = _Inner()
 
 
 class _Result(msgspec.Struct, frozen=True):
@@ -144,7 +137,7 @@ class AnthropicBatches:
         """
         call = self._client().get(f"{_PATH}/{remote}", cast_to=httpx2.Response)
         batch = await wire.decode_batch_reply(self._model, call, _Batch)
-        return BatchState(batch.processing_status == "ended", batch.request_counts.ended)
+        return BatchState(batch.processing_status == "ended")
 
     async def results(self, remote: str, structure: Structure) -> AsyncGenerator[BatchItem]:
         """Yield what came of its asks, in any order.
@@ -172,9 +165,9 @@ class AnthropicBatches:
             return wire.answered_item(self._model, key, bytes(result.message), structure=structure)
         if result.type == "errored":
             body = bytes(result.error)
-            return wire.refused_item(
-                self._model, key, body, status=_status(body), structure=structure
-            )
+            # The status that the error would have had alone.
+            status = _STATUSES.get(retry.read_error_body(body).code, 500)
+            return wire.refused_item(self._model, key, body, status=status, structure=structure)
         why = _WITHOUT.get(result.type, "the batch says nothing of it")
         return BatchItem(key, None, f"{self.name}: {why}")
 
@@ -204,12 +197,3 @@ class AnthropicBatches:
         client = self._model.opened()
         assert isinstance(client, anthropic.AsyncAnthropic)
         return client
-
-
-def _status(body: bytes) -> int:
-    """Return the status that an error in a result would have had alone."""
-    try:
-        inner = msgspec.json.decode(body, type=_Error).error.type
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return 500
-    return _STATUSES.get(inner, 500)

@@ -34,7 +34,6 @@ class BatchState(NamedTuple):
     """How far a batch is."""
 
     ended: bool  # nothing more will come
-    done: int  # asks that came to an end
     refused: str = ""  # why none of them was asked at all; "" where they were
 
 

@@ -33,11 +33,6 @@ _METADATA = "stepscope"
 _ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
 
 
-class _Counts(msgspec.Struct, frozen=True):
-    completed: int = 0
-    failed: int = 0
-
-
 class _Error(msgspec.Struct, frozen=True):
     message: str | None = None
     code: str | None = None
@@ -52,7 +47,6 @@ class _Batch(msgspec.Struct, frozen=True):
     status: str
     created_at: float = 0.0
     metadata: dict[str, str] | None = None
-    request_counts: _Counts | None = None
     output_file_id: str | None = None
     error_file_id: str | None = None
     errors: _Errors | None = None
@@ -152,13 +146,12 @@ class OpenAIBatches:
             ModelError: nobody knows.
         """
         batch = await self._batch(remote)
-        counts = batch.request_counts or _Counts()
         why = ""
         if batch.status == "failed":
             errors = (batch.errors or _Errors()).data or [_Error()]
             said = errors[0].message or errors[0].code or "no reason given"
             why = retry.error_line(self._model.endpoint, said)
-        return BatchState(batch.status in _ENDED, counts.completed + counts.failed, why)
+        return BatchState(batch.status in _ENDED, why)
 
     async def results(self, remote: str, structure: Structure) -> AsyncGenerator[BatchItem]:
         """Yield what came of its asks, in any order.
