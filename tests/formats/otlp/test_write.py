@@ -9,7 +9,7 @@ from stepscope.formats.otlp import request as request_otlp
 from stepscope.formats.spans.assemble import assemble
 from stepscope.model import Instant, Part, Source, Step, ToolCall, ToolDef, Usage
 from tests.factories import agent, calls, did, failed, run, user
-from tests.formats.otlp_making import (
+from tests.formats.otlp.making import (
     RECORDED,
     SHOP,
     airline,

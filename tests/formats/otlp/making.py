@@ -19,7 +19,7 @@ from stepscope.values import Unmeasured
 from tests.factories import agent, did, run, system, user
 from tests.formats.reading import run_of
 
-AIRLINE = Path(__file__).parents[2] / "examples" / "airline" / "runs.json"
+AIRLINE = Path(__file__).parents[3] / "examples" / "airline" / "runs.json"
 
 
 SHOP = run(

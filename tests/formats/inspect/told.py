@@ -6,7 +6,7 @@ from typing import Any
 
 from stepscope.formats.inspect.read import FORMAT
 from stepscope.model import Step, Trajectory
-from tests.formats.inspect_made import Record, assistant, call, log, sample, user
+from tests.formats.inspect.made import Record, assistant, call, log, sample, user
 from tests.formats.reading import run_of
 
 

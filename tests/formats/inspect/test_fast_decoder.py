@@ -9,10 +9,10 @@ import pytest
 from stepscope.formats.inspect.read import decode_sample
 from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits
-from tests.formats import inspect_made, test_inspect_files
+from tests.formats.inspect import made, test_files
 from tests.formats.reading import written
 
-SAMPLE = written(inspect_made.LOG["samples"][0])
+SAMPLE = written(made.LOG["samples"][0])
 
 
 def nested(levels: int) -> str:
@@ -23,8 +23,8 @@ def nested(levels: int) -> str:
     ("raw", "repairs"),
     [
         (SAMPLE, []),
-        (written(inspect_made.AGENTS["samples"][0]), []),
-        (written(test_inspect_files.FIRST), []),
+        (written(made.AGENTS["samples"][0]), []),
+        (written(test_files.FIRST), []),
         (b'{"id": 1, "of tomorrow": {"a": [1]}}', []),
         (b'{"id": 1, "events": [{"event": "model", "of tomorrow": 1}]}', []),
         (b'{"id": 1, "id": 2}', ["duplicate_key"]),

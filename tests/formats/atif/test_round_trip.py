@@ -30,10 +30,10 @@ from stepscope.model import (
     Usage,
     Warn,
 )
+from tests.formats.atif.test_atif import ATIF, as_atif, there_and_back
 from tests.formats.reading import run_of, written
-from tests.formats.test_atif import ATIF, as_atif, there_and_back
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def test_atif_comes_back_as_it_was_read_but_for_its_version() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stepscope.formats.openhands.read import FORMAT
+from tests.formats.openhands.test_openhands import EVENTS, METRICS
 from tests.formats.reading import run_of
-from tests.formats.test_openhands import EVENTS, METRICS
 
 
 def test_events_of_the_sdk_are_turns_with_explicit_results() -> None:

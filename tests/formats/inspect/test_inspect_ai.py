@@ -6,7 +6,7 @@ import pytest
 
 from stepscope.formats.inspect.read import FORMAT
 from stepscope.model import Usage
-from tests.formats.inspect_made import (
+from tests.formats.inspect.made import (
     Record,
     assistant,
     at,
@@ -19,7 +19,7 @@ from tests.formats.inspect_made import (
     tool,
     user,
 )
-from tests.formats.inspect_told import ASK, DONE, GO, run, script
+from tests.formats.inspect.told import ASK, DONE, GO, run, script
 from tests.formats.reading import codes, run_of
 
 

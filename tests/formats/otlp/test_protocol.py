@@ -17,7 +17,7 @@ from stepscope.formats.otlp.write import iter_requests
 from stepscope.model import Json, Part, Step, ToolCall, ToolDef, ToolResult, Usage, Verdict
 from stepscope.values import Unmeasured
 from tests.factories import agent, calls, did, failed, result, run, system, user
-from tests.formats.otlp_making import (
+from tests.formats.otlp.making import (
     RECORDED,
     SHOP,
     airline,
@@ -36,7 +36,7 @@ messages: Any = import_module("opentelemetry.proto.collector.trace.v1.trace_serv
 
 
 NAMES = json.loads(
-    (Path(__file__).parents[1] / "data" / "semantic-conventions.json").read_text("utf-8")
+    (Path(__file__).parents[2] / "data" / "semantic-conventions.json").read_text("utf-8")
 )
 
 

@@ -14,7 +14,7 @@ from stepscope.model import Instant, Json, Part
 from stepscope.model import Span as Node
 from stepscope.store import Store
 from tests.factories import agent, did, run
-from tests.formats.otlp_making import (
+from tests.formats.otlp.making import (
     RECORDED,
     SHOP,
     exported,

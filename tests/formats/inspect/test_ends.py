@@ -8,7 +8,7 @@ import pytest
 
 from stepscope.formats.inspect.read import FORMAT
 from stepscope.model import Outcome
-from tests.formats.inspect_made import (
+from tests.formats.inspect.made import (
     Record,
     assistant,
     begin,
@@ -20,7 +20,7 @@ from tests.formats.inspect_made import (
     sample,
     user,
 )
-from tests.formats.inspect_told import ASK, DONE, GO, run, script
+from tests.formats.inspect.told import ASK, DONE, GO, run, script
 from tests.formats.reading import codes, refused, run_of
 
 

@@ -14,7 +14,7 @@ from stepscope.model import Json, Quarantined, Trajectory
 from stepscope.testing import check_format
 from tests.formats.reading import codes, lines, read, refused, run_of, written
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def recorded(name: str) -> Any:

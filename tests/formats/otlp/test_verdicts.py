@@ -11,7 +11,7 @@ from stepscope.formats.otlp.write import iter_requests
 from stepscope.model import Span as Node
 from stepscope.model import Step, Verdict
 from stepscope.values import Unmeasured
-from tests.formats.otlp_making import (
+from tests.formats.otlp.making import (
     RECORDED,
     SHOP,
     exported,

@@ -6,8 +6,8 @@ import pytest
 
 from stepscope.formats.google_adk.read import FORMAT
 from stepscope.model import Json
+from tests.formats.google_adk.test_google_adk import event, session
 from tests.formats.reading import run_of
-from tests.formats.test_google_adk import event, session
 
 
 @pytest.mark.parametrize(

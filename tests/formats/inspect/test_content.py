@@ -10,7 +10,7 @@ import pytest
 
 from bars.formats.inspect_content import FOLDERS, differences, theirs
 from benchmarks.peers import ENVIRONMENTS, Absent, peer
-from tests.formats.inspect_made import assistant, call, log, model, ran, sample, tool, user
+from tests.formats.inspect.made import assistant, call, log, model, ran, sample, tool, user
 
 ASK = assistant("look", "a", call("c1"))
 ONE = sample(

@@ -21,7 +21,7 @@ from stepscope.formats.reading import read_chunk as read_portion
 from stepscope.formats.reading import read_files, split_file
 from stepscope.model import Quarantined, Stream, Trajectory
 from stepscope.safety.limits import Limits
-from tests.formats.inspect_made import (
+from tests.formats.inspect.made import (
     Record,
     assistant,
     call,

@@ -10,7 +10,7 @@ from stepscope.formats.atif.write import FORMAT, write
 from stepscope.model import Instant, Json, Trajectory, Usage
 from tests.formats.reading import codes, read, refused, run_of, written
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 ATIF: dict[str, Json] = {
     "schema_version": "ATIF-v1.7",
