@@ -59,7 +59,7 @@ def test_a_strip_has_a_column_a_step_and_a_lane_for_each_who_spoke() -> None:
         Verdict("localise", 0.9, label="failed", step=1),
     )
     made = data(user("go"), *failed("pay"), *did("look"), records=labels)
-    shown = lanes(make_strip(made, collect_verdicts(made, lambda step: None), lambda step: None))
+    shown = lanes(make_strip(made, collect_verdicts(made), lambda step: None))
     assert shown == {"calls": ".✕.▪.", "look": ".?...", "rules": ".✕.○."}
 
 
@@ -71,7 +71,7 @@ def test_a_long_run_is_drawn_in_columns_with_the_gravest_thing_of_each() -> None
         Verdict("step_labels", label="REDUNDANT", step=33),
     )
     made = data(*steps, records=labels)
-    drawn = make_strip(made, collect_verdicts(made, lambda step: None), lambda step: f"#{step}")
+    drawn = make_strip(made, collect_verdicts(made), lambda step: f"#{step}")
     assert (drawn.each, len(drawn.ticks)) == (3, 84)
     rules = next(lane for lane in drawn.lanes if lane.name == "rules")
     assert [(m.sign, m.href) for m in rules.marks[9:13]] == [
@@ -100,17 +100,17 @@ def test_no_strip_has_more_columns_than_a_screen_shows_apart(count: int, each: i
 )
 def test_steps_are_numbered_where_there_is_room(count: int, ticks: str) -> None:
     made = data(*(user("a") for _ in range(count)))
-    drawn = make_strip(made, collect_verdicts(made, lambda step: None), lambda step: None)
+    drawn = make_strip(made, collect_verdicts(made), lambda step: None)
     assert " ".join(tick or "." for tick in drawn.ticks) == ticks
 
 
 def test_a_window_of_a_long_run_is_laid_out_and_its_neighbours_are_addresses() -> None:
     made = data(*(user(str(at)) for at in range(1000)))
     page = content(run_page(made, links=ServerLinks(), window=range(400, 600)))
-    assert [step.index for step in page.steps] == list(range(400, 600))
+    assert [step.step.index for step in page.steps] == list(range(400, 600))
     assert (page.before, page.after) == ("/run/r1?from=200", "/run/r1?from=600")
     whole = content(run_page(made, links=ServerLinks(), window=range(900, 1100)))
-    assert [step.index for step in whole.steps] == list(range(900, 1000))
+    assert [step.step.index for step in whole.steps] == list(range(900, 1000))
     assert whole.after is None
 
 
@@ -118,10 +118,10 @@ def test_a_citation_leads_into_the_window_or_to_the_page_that_holds_the_step() -
     label = Verdict("axes.termination", label="incorrect", cites=(410, 5))
     made = data(*(user(str(at)) for at in range(1000)), records=(label,))
     shown = content(run_page(made, links=ServerLinks(), window=range(400, 600)))
-    hrefs = [cite.href for cite in shown.said.rows[0].cites]
+    hrefs = [shown.to(step) for step in shown.said.rows[0].cites]
     assert hrefs == ["#r-r1-s410", "/run/r1?step=5#r-r1-s5"]
     filed = content(run_page(made, links=FileLinks(["r1"]), window=range(400, 600)))
-    assert [cite.href for cite in filed.said.rows[0].cites] == ["#r-r1-s410", None]
+    assert [filed.to(step) for step in filed.said.rows[0].cites] == ["#r-r1-s410", None]
 
 
 def test_a_step_tells_who_speaks_of_it_and_each_remark_leads_to_its_verdict() -> None:
@@ -147,9 +147,7 @@ def test_a_verdict_that_cites_most_of_a_run_is_no_remark_on_a_step() -> None:
     narrow = Verdict("loops", 3.0, cites=tuple(range(12)), reason="round and round")
     bare = Verdict("efficiency", 3.0, cites=(3,))
     made = data(*(user("a") for _ in range(13)), records=(wide, narrow, bare))
-    assert [chip.text for chip in collect_verdicts(made, lambda step: None).at(3)] == [
-        "cited by loops"
-    ]
+    assert [chip.text for chip in collect_verdicts(made).at(3)] == ["cited by loops"]
 
 
 @pytest.mark.parametrize(
@@ -279,7 +277,7 @@ def test_the_page_of_a_run_begins_as_show_does_where_its_scores_fell() -> None:
         shown = show_run(store, made.id)
     assert [(s.where, s.kind) for s in page.suspects[:1]] == [("4", "break")]
     assert page.suspects[0].evidence in shown
-    assert [(s.index, s.sign, s.remark) for s in page.steps if s.sign] == [(4, "!", "scores fall")]
+    assert [(s.step.index, *s.mark) for s in page.steps if s.mark.sign] == [(4, "!", "scores fall")]
 
 
 def legend(name: str) -> list[str]:

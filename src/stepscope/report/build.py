@@ -346,10 +346,22 @@ MOST_TRIALS = 8
 
 def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], TrialCounts | None]:
     """Return the figures of a group by key, remarks on them by key, and its repeated trials."""
-    figures: dict[str, Figure] = {"outcome.pass": _passing(table)}
+    known, passed = read_outcomes(table)
+    lost = table.lost("outcome")
+    figures: dict[str, Figure] = {
+        "outcome.pass": stats.proportion(passed[known], table.clusters[known], unmeasured=lost)
+    }
     powers, trials = _powers(table)
     figures |= powers
-    figures["subgoals.reached"] = _subgoals(table)
+    reached, asked = table.columns[MEASURES["subgoals.reached"]], table.columns["subgoals.total"]
+    chosen = reached.valued & asked.valued
+    figures["subgoals.reached"] = stats.ratio(
+        reached.value[chosen],
+        asked.value[chosen],
+        table.clusters[chosen],
+        unmeasured=table.lost(reached.measure),
+        unit_of_n="goals",
+    )
     figures["redundant_calls.per_run"] = _redundant(table)
     figures["errors.recovered"], notes = _recovered(table)
     figures["policy.violations"] = _violations(table)
@@ -360,12 +372,6 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
         counts = f"always {trials.always}, mixed {trials.mixed}, never {trials.never}"
         notes[list(powers)[-1]] = counts
     return {key: give_reason(key, figure) for key, figure in figures.items()}, notes, trials
-
-
-def _passing(table: RunTable) -> Figure:
-    known, passed = read_outcomes(table)
-    lost = table.lost("outcome")
-    return stats.proportion(passed[known], table.clusters[known], unmeasured=lost)
 
 
 def _powers(table: RunTable) -> tuple[dict[str, Figure], TrialCounts | None]:
@@ -388,19 +394,6 @@ def _powers(table: RunTable) -> tuple[dict[str, Figure], TrialCounts | None]:
         f"outcome.pass^{k}": stats.pass_hat_k(successes, tried, k) for k in range(2, last + 1)
     }
     return powers, trials
-
-
-def _subgoals(table: RunTable) -> Figure:
-    """Return sub-goals reached per sub-goal asked for: a run that had more to do weighs more."""
-    reached, asked = table.columns[MEASURES["subgoals.reached"]], table.columns["subgoals.total"]
-    chosen = reached.valued & asked.valued
-    return stats.ratio(
-        reached.value[chosen],
-        asked.value[chosen],
-        table.clusters[chosen],
-        unmeasured=table.lost(reached.measure),
-        unit_of_n="goals",
-    )
 
 
 def _redundant(table: RunTable) -> Figure:
@@ -453,23 +446,17 @@ LOOK_FIRST = 10
 
 
 def build_report(
-    rows: Rows,
+    rows: Rows,  # a store, or anything else with its columns (then no run is opened)
     *,
-    where: Where | None = None,
-    since: str | None = None,
+    where: Where | None = None,  # a condition on runs; all when left out
+    since: str | None = None,  # only runs that started then or later
+    # the field that makes the groups; the agents of each workflow when left out
     by: str | None = None,
-    seed: int = 0,
+    seed: int = 0,  # where random draws start
+    # how many runs to open and name suspects for; None opens every run
     look_first: int | None = LOOK_FIRST,
 ) -> Report:
     """Return the report over the runs that `where` and `started_since` choose.
-
-    Args:
-        rows: a store, or anything else with its columns (then no run is opened).
-        where: a condition on runs; all when left out.
-        since: only runs that started then or later.
-        by: the field that makes the groups; the agents of each workflow when left out.
-        seed: where random draws start.
-        look_first: how many runs to open and name suspects for; None opens every run.
 
     Raises:
         StoreError: versions of a measure are mixed.
@@ -522,7 +509,13 @@ def build_report_from(
         ]
     if not profiles:
         group, _ = parts[0]
-        profiles = [_named(whole, group)]
+        values: dict[str, str | None] = {field: value for field, value in group.items() if value}
+        profiles = [
+            Profile(
+                **{f: getattr(whole, f) for f in Profile.__struct_fields__ if f != "group"},
+                group=values,
+            )
+        ]
     found = build_panels(
         rows,
         table,
@@ -583,14 +576,6 @@ def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 
         disagreement=disagree.share,
         too_loose=disagree.too_loose,
         shapes=estimate_shapes(table.shapes, table.clusters, seed),
-    )
-
-
-def _named(whole: Profile, group: dict[str, str | None]) -> Profile:
-    """Return the vector over all runs under the one group that they make."""
-    values: dict[str, str | None] = {field: value for field, value in group.items() if value}
-    return Profile(
-        **{f: getattr(whole, f) for f in Profile.__struct_fields__ if f != "group"}, group=values
     )
 
 

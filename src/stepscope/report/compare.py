@@ -7,12 +7,12 @@ Holm's method. There is no overall winner: which figures matter is for the reade
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from stepscope import stats
 from stepscope.errors import UsageError
@@ -47,91 +47,50 @@ ALPHA = 0.05
 WORTH_SEEING = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedFigure:
-    """How one figure is compared: a value for each run that has one, and its mean's estimator.
-
-    Attributes:
-        measure: whose losses are counted.
-        values: a value for each run, and which runs have one.
-        estimate: the estimator of the mean, from `stats`.
-        unit: unit of the values.
-    """
+class ComparedFigure(NamedTuple):
+    """How one figure is compared: its measure, the estimator of its mean, and its unit."""
 
     measure: str
-    values: Callable[[RunTable], tuple[Floats, RunFlags]]
     estimate: Callable[..., Figure]
     unit: str = "share"
 
 
-def _column(measure: str) -> Callable[[RunTable], tuple[Floats, RunFlags]]:
-    return lambda table: (table.columns[measure].value, table.columns[measure].valued)
-
-
-def _breach(table: RunTable) -> tuple[Floats, RunFlags]:
-    policy = table.columns["policy"]
-    return (np.nan_to_num(policy.value) > 0).astype(np.float64), policy.valued
-
-
-def _mean_of(measure: str, unit: str) -> ComparedFigure:
-    return ComparedFigure(measure=measure, values=_column(measure), estimate=stats.mean, unit=unit)
-
-
 COMPARED: dict[str, ComparedFigure] = {
-    "outcome.pass": ComparedFigure(
-        measure="outcome", values=_column("outcome"), estimate=stats.proportion
-    ),
-    "subgoals.reached": ComparedFigure(
-        measure="subgoals", values=_column("subgoals"), estimate=stats.mean_share
-    ),
-    "redundant_calls.per_run": ComparedFigure(
-        measure="redundant_calls.count",
-        values=_column("redundant_calls.count"),
-        estimate=stats.rate,
-        unit="calls",
-    ),
-    "errors.per_run": ComparedFigure(
-        measure="errors", values=_column("errors"), estimate=stats.rate, unit="errors"
-    ),
-    "errors.recovered": ComparedFigure(
-        measure="recovery", values=_column("recovery"), estimate=stats.mean_share
-    ),
-    "policy.violations": ComparedFigure(
-        measure="policy", values=_breach, estimate=stats.proportion
-    ),
-    "steps.mean": _mean_of("efficiency.steps", "steps"),
-    "tokens.mean": _mean_of("efficiency.tokens", "tokens"),
-    "cost_usd.mean": _mean_of("efficiency.cost_usd", "usd"),
-    "seconds.mean": _mean_of("efficiency.seconds", "seconds"),
-    **{
-        axis: ComparedFigure(
-            measure=axis, values=partial(read_axis_faults, measure=axis), estimate=stats.proportion
-        )
-        for axis in AXES
-    },
+    "outcome.pass": ComparedFigure("outcome", stats.proportion),
+    "subgoals.reached": ComparedFigure("subgoals", stats.mean_share),
+    "redundant_calls.per_run": ComparedFigure("redundant_calls.count", stats.rate, "calls"),
+    "errors.per_run": ComparedFigure("errors", stats.rate, "errors"),
+    "errors.recovered": ComparedFigure("recovery", stats.mean_share),
+    "policy.violations": ComparedFigure("policy", stats.proportion),
+    "steps.mean": ComparedFigure("efficiency.steps", stats.mean, "steps"),
+    "tokens.mean": ComparedFigure("efficiency.tokens", stats.mean, "tokens"),
+    "cost_usd.mean": ComparedFigure("efficiency.cost_usd", stats.mean, "usd"),
+    "seconds.mean": ComparedFigure("efficiency.seconds", stats.mean, "seconds"),
+    **{axis: ComparedFigure(axis, stats.proportion) for axis in AXES},
 }
 
 
+def _values(table: RunTable, measure: str) -> tuple[Floats, RunFlags]:
+    """Return a value for each run, and which runs have one."""
+    if measure in AXES:
+        return read_axis_faults(table, measure)
+    column = table.columns[measure]
+    if measure == "policy":
+        return (np.nan_to_num(column.value) > 0).astype(np.float64), column.valued
+    return column.value, column.valued
+
+
 def compare_groups(
-    rows: Rows,
-    a: str,
-    b: str,
+    rows: Rows,  # a store, or anything else with its columns
+    a: str,  # the first group; effects are the second minus the first
+    b: str,  # the second group
     *,
-    by: str = "agent",
-    where: Where | None = None,
-    since: str | None = None,
-    seed: int = 0,
+    by: str = "agent",  # the field whose values `a` and `b` are
+    where: Where | None = None,  # a condition on runs; all when left out
+    since: str | None = None,  # only runs that started then or later
+    seed: int = 0,  # where permutations start
 ) -> ComparisonReport:
     """Return the comparison of the runs whose field `by` is `a` with those where it is `b`.
-
-    Args:
-        rows: a store, or anything else with its columns.
-        a: the first group; effects are the second minus the first.
-        b: the second group.
-        by: the field whose values `a` and `b` are.
-        where: a condition on runs; all when left out.
-        since: only runs that started then or later.
-        seed: where permutations start.
 
     Raises:
         StoreError: versions of a measure are mixed.
@@ -209,18 +168,17 @@ def _difference(
 ) -> Difference:
     sides = []
     for table in (first, second):
-        values, valued = how.values(table)
+        values, valued = _values(table, how.measure)
         sides.append((values[valued], table.clusters[valued], table.lost(how.measure)))
     (xs, x_cases, x_lost), (ys, y_cases, y_lost) = sides
     lost = {k: x_lost.get(k, 0) + y_lost.get(k, 0) for k in {**x_lost, **y_lost}}
     rng = np.random.default_rng([seed, crc32(key.encode())])
     compared = stats.compare_paired if paired else stats.compare_unpaired
     found = compared(xs, x_cases, ys, y_cases, rng=rng, unmeasured=lost, unit=how.unit)
-    figures = (
+    before, after = (
         give_reason(key, how.estimate(values, cases, unmeasured=gone))
         for values, cases, gone in sides
     )
-    before, after = figures
     if isinstance(found, Unmeasured):
         return Difference(first=before, second=after, effect=give_reason(key, found), paired=paired)
     return Difference(
@@ -240,17 +198,6 @@ def _adjusted(differences: dict[str, Difference]) -> dict[str, Difference]:
     tested = {key: d.p for key, d in differences.items() if d.p is not None}
     adjusted = dict(zip(tested, stats.holm(list(tested.values())).tolist(), strict=True))
     return {
-        key: Difference(
-            first=d.first,
-            second=d.second,
-            effect=d.effect,
-            p=d.p,
-            p_adjusted=adjusted.get(key),
-            survives=adjusted.get(key, 1.0) <= ALPHA,
-            paired=d.paired,
-            n_cases=d.n_cases,
-            detectable=d.detectable,
-            cases_needed=d.cases_needed,
-        )
+        key: replace(d, p_adjusted=adjusted.get(key), survives=adjusted.get(key, 1.0) <= ALPHA)
         for key, d in differences.items()
     }

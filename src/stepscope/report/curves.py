@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
-from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import StoreError
 from stepscope.model import Record, Step, Trajectory, Verdict
@@ -20,9 +19,7 @@ from stepscope.model.records import IMPORTED, STEP_SCORES
 from stepscope.report.rows import LABEL_SCORES, LABEL_SIGMA, sort_findings
 from stepscope.report.types import (
     Curve,
-    CurveSource,
     GateFailure,
-    SigmaSource,
 )
 from stepscope.shape.breaks import fuse_signals, third_slopes
 from stepscope.shape.classifier import classify
@@ -36,28 +33,12 @@ NO_LABELS = Unmeasured(
 )
 
 
-class CurvePoints(NamedTuple):
-    """Scored steps in order, with what is known of their noise; `others` are scorers left aside."""
-
-    steps: tuple[int, ...]
-    scores: tuple[float | None, ...]
-    source: CurveSource
-    judge: str = ""
-    repeats: int = 1
-    sigma: float | None = None
-    sigma_source: SigmaSource = "marginalised"
-    others: tuple[str, ...] = ()
+# Of a curve whose scores are known and whose shape is not asked for yet.
+NO_SHAPE = Unmeasured("undefined", "")
 
 
-def read_points(
-    records: Iterable[Record], noise: Mapping[str, Estimate]
-) -> CurvePoints | Unmeasured:
-    """Return the points of a run from its records.
-
-    Args:
-        records: all records of the run.
-        noise: the sigma of each judge, from repeated scorings.
-    """
+def read_points(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve | Unmeasured:
+    """Return the curve of a run without its shape; `noise` is the sigma of each judge."""
     held = list(records)
     return _scored(held, noise) or _labelled(held)
 
@@ -75,7 +56,7 @@ def average_noise(judge: str, repeats: int, noise: Mapping[str, Estimate]) -> fl
     return min(found.high / sqrt(repeats), 1.0)
 
 
-def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> CurvePoints | None:
+def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve | None:
     by_scorer: dict[tuple[str, str], dict[int, list[float | None]]] = {}
     for record in records:
         answer = record.answer
@@ -91,7 +72,8 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> CurvePo
     counts = [n for values in steps.values() if (n := sum(v is not None for v in values))]
     repeats = min(counts, default=1)
     sigma = average_noise(judge, repeats, noise)
-    return CurvePoints(
+    others = ", ".join([other or "unnamed" for _, other in sorted(by_scorer) if other != judge])
+    return Curve(
         steps=tuple(sorted(steps)),
         scores=tuple([_mean(steps[step]) for step in sorted(steps)]),
         source="imported" if family == IMPORTED else "judge",
@@ -99,7 +81,8 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> CurvePo
         repeats=repeats,
         sigma=sigma,
         sigma_source="marginalised" if sigma is None else "repeats",
-        others=tuple([other or "unnamed" for _, other in sorted(by_scorer) if other != judge]),
+        shape=NO_SHAPE,
+        notes=(f"scores of {others} are left aside",) if others else (),
     )
 
 
@@ -112,18 +95,19 @@ def _mean(values: list[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _labelled(records: Iterable[Record]) -> CurvePoints | Unmeasured:
+def _labelled(records: Iterable[Record]) -> Curve | Unmeasured:
     found = sort_findings(records)
     steps = found.cites("step_labels.steps")
     labels = found.labels("step_labels")
     if not steps or not labels:
         return NO_LABELS
-    return CurvePoints(
+    return Curve(
         steps=steps,
         scores=tuple([LABEL_SCORES[labels.get(step, "")] for step in steps]),
         source="step_labels",
         sigma=LABEL_SIGMA,
         sigma_source="assumed",
+        shape=NO_SHAPE,
     )
 
 
@@ -146,41 +130,39 @@ def read_curve(store: Store, trajectory_id: str) -> Curve | Unmeasured:
 
 
 def make_curve(
-    trajectory: Trajectory | None,
-    records: Iterable[Record],
+    trajectory: Trajectory | None,  # the run; None where its texts were purged
+    records: Iterable[Record],  # all records of the run
     *,
-    noise: Mapping[str, Estimate],
-    weights: Weights,
+    noise: Mapping[str, Estimate],  # the sigma of each judge, from repeated scorings
+    weights: Weights,  # weights by workflow and task
 ) -> Curve | Unmeasured:
-    """Return the score curve of a run from its records.
-
-    Args:
-        trajectory: the run; None where its texts were purged.
-        records: all records of the run.
-        noise: the sigma of each judge, from repeated scorings.
-        weights: weights by workflow and task.
-    """
+    """Return the score curve of a run from its records."""
     held = list(records)
     found = read_points(held, noise)
     if isinstance(found, Unmeasured):
         return found
-    latency, cost = _spent(trajectory, held, found.steps)
+    told: dict[str, dict[int, float]] = {LATENCY: {}, COST: {}}
+    for record in held:
+        answer = record.answer
+        if answer.measure in told and isinstance(answer, Verdict):
+            if answer.step is not None and answer.value is not None:
+                told[answer.measure][answer.step] = answer.value
+    if trajectory is not None:
+        for step, before in zip(trajectory.steps, (None, *trajectory.steps), strict=False):
+            seconds = _seconds(step, before)
+            if seconds is not None:
+                told[LATENCY].setdefault(step.index, seconds)
+            if step.cost_usd is not None:
+                told[COST].setdefault(step.index, step.cost_usd)
+    latency, cost = _cells(told[LATENCY], found.steps), _cells(told[COST], found.steps)
     slopes = third_slopes(found.scores)
-    drawn = Curve(
+    drawn = replace(
+        found,
         id="" if trajectory is None else trajectory.id,
         name="" if trajectory is None else trajectory.name,
-        steps=found.steps,
-        scores=found.scores,
-        source=found.source,
-        judge=found.judge,
-        repeats=found.repeats,
-        sigma=found.sigma,
-        sigma_source=found.sigma_source,
         latency_s=latency,
         cost_usd=cost,
-        shape=Unmeasured("undefined", ""),
         slopes=None if isinstance(slopes, Unmeasured) else slopes,
-        notes=() if not found.others else (f"scores of {', '.join(found.others)} are left aside",),
     )
     drawn = _shaped(drawn, cost if cost is not None else _tokens(trajectory, found.steps))
     return drawn if trajectory is None else _weighed(drawn, choose_weights(trajectory, weights))
@@ -197,7 +179,7 @@ def _shaped(drawn: Curve, cost: Cells | None) -> Curve:
     """Return a curve with shape and break; `cost` in any unit says where it spiked."""
     shape = classify(drawn.scores, sigma=drawn.sigma)
     if isinstance(shape, Unmeasured):
-        return msgspec.structs.replace(drawn, shape=shape)
+        return replace(drawn, shape=shape)
     found = fuse_signals(
         shape.break_.probability,
         drawn.scores,
@@ -207,7 +189,7 @@ def _shaped(drawn: Curve, cost: Cells | None) -> Curve:
     )
     sure = found.step is not None and not shape.unmodelled
     steps = drawn.steps
-    return msgspec.structs.replace(
+    return replace(
         drawn,
         shape=shape.label,
         best=shape.best,
@@ -231,11 +213,11 @@ def _weighed(drawn: Curve, weights: tuple[float, ...] | None) -> Curve:
         return drawn
     if len(weights) != len(drawn.steps):
         note = f"not weighed: {len(weights)} weights are fixed for {len(drawn.steps)} scored steps"
-        return msgspec.structs.replace(drawn, notes=(*drawn.notes, note))
+        return replace(drawn, notes=(*drawn.notes, note))
     mean = weighted_score(drawn.scores, weights)
     rule = gate_failed(drawn.scores, weights, sigma=drawn.sigma)
     below = () if isinstance(rule, Unmeasured) else rule.below
-    return msgspec.structs.replace(
+    return replace(
         drawn,
         weights=weights,
         weighted=None if isinstance(mean, Unmeasured) else mean,
@@ -247,26 +229,6 @@ def _weighed(drawn: Curve, weights: tuple[float, ...] | None) -> Curve:
             if one.failed and one.score is not None
         ]),
     )  # fmt: skip
-
-
-def _spent(
-    trajectory: Trajectory | None, records: Sequence[Record], steps: Sequence[int]
-) -> tuple[Cells | None, Cells | None]:
-    """Return seconds and USD of each scored step, as a file says it or else as the trace does."""
-    told: dict[str, dict[int, float]] = {LATENCY: {}, COST: {}}
-    for record in records:
-        answer = record.answer
-        if answer.measure in told and isinstance(answer, Verdict):
-            if answer.step is not None and answer.value is not None:
-                told[answer.measure][answer.step] = answer.value
-    if trajectory is not None:
-        for step, before in zip(trajectory.steps, (None, *trajectory.steps), strict=False):
-            seconds = _seconds(step, before)
-            if seconds is not None:
-                told[LATENCY].setdefault(step.index, seconds)
-            if step.cost_usd is not None:
-                told[COST].setdefault(step.index, step.cost_usd)
-    return _cells(told[LATENCY], steps), _cells(told[COST], steps)
 
 
 def _seconds(step: Step, before: Step | None) -> float | None:

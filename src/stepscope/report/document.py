@@ -27,54 +27,36 @@ class DrawnInterval:
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """One cell: what is read, what orders it (None last), where it leads, what is drawn in it.
-
-    Attributes:
-        level: how far it is indented below the row above.
-        short: what stands for it where there is no room.
-        code: quoted from a trace or a file of the user: never more than a quotation.
-        keep_end: where it is cut, its last words stay as well as its first.
-        note: stands below the text, on a page.
-        title: told when it is pointed at, on a page.
-    """
+    """One cell: what is read, what orders it (None last), where it leads, what is drawn in it."""
 
     text: str
     _: KW_ONLY
     sort: float | str | None = None
     href: str | None = None
-    level: int = 0
-    short: str = ""
-    code: bool = False
-    keep_end: bool = False
-    note: str = ""
-    title: str = ""
+    level: int = 0  # how far it is indented below the row above
+    short: str = ""  # what stands for it where there is no room
+    code: bool = False  # quoted from a trace or a file of the user: never more than a quotation
+    keep_end: bool = False  # where it is cut, its last words stay as well as its first
+    note: str = ""  # stands below the text, on a page
+    title: str = ""  # told when it is pointed at, on a page
     tone: Tone = ""
     interval: DrawnInterval | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """One column; numbers stand on the right.
-
-    Attributes:
-        least: width in characters that it has in text, whatever it holds.
-        most: width that it has at most; cells are cut.
-        gap: characters before it.
-        code: its label is quoted from a trace or a file of the user.
-        overflow: of the last column: wrapped below itself, or cut.
-        href: orders the rows on the server; without it the browser orders them.
-    """
+    """One column; numbers stand on the right."""
 
     label: str
     _: KW_ONLY
     number: bool = False
-    least: int = 0
-    most: int = 0
-    gap: int = 2
-    code: bool = False
-    overflow: Literal["", "wrap", "cut"] = ""
+    least: int = 0  # width in characters that it has in text, whatever it holds
+    most: int = 0  # width that it has at most; cells are cut
+    gap: int = 2  # characters before it
+    code: bool = False  # its label is quoted from a trace or a file of the user
+    overflow: Literal["", "wrap", "cut"] = ""  # of the last column: wrapped below itself, or cut
     help: str = ""
-    href: str | None = None
+    href: str | None = None  # orders the rows on the server; without it the browser orders them
     order: Literal["", "ascending", "descending"] = ""
 
 
@@ -94,29 +76,24 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table: a page can order it and give it as CSV; text and Markdown lay it out once.
-
-    Attributes:
-        caption: names it on a page; `heading` stands above it in text and Markdown, or `corner` in
-            its first heading there.
-        notes: remarks below it.
-        layout: in text, columns in one line each; all of them wrapped; or as many as fit beside
-            each other, the others below.
-        own: only our own words, with nothing that Markdown would have to escape.
-        csv: where the server gives all rows; without it the browser writes what it shows.
-    """
+    """A table: a page can order it and give it as CSV; text and Markdown lay it out once."""
 
     id: str
+    # names it on a page; `heading` stands above it in text and Markdown, or `corner` in its first
+    # heading there
     caption: str = ""
     columns: tuple[TableColumn, ...]
     rows: tuple[TableRow, ...]
     heading: str = ""
     corner: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # remarks below it
+    # in text, columns in one line each; all of them wrapped; or as many as fit beside each other,
+    # the others below
     layout: Literal["lines", "wrapped", "beside"] = "lines"
-    own: bool = False
+    own: bool = False  # only our own words, with nothing that Markdown would have to escape
     indent: int = 0
     empty: EmptyNotice | None = None
+    # where the server gives all rows; without it the browser writes what it shows
     csv: str | None = None
 
 

@@ -19,7 +19,7 @@ from stepscope.errors import StoreError
 from stepscope.measures.calls import agent_calls, redundant_calls
 from stepscope.measures.match import largest_matching
 from stepscope.measures.outcome import subgoal_candidates
-from stepscope.model import Case, Exchange, Json, Record, SubGoal, Trajectory, Verdict
+from stepscope.model import Case, Exchange, Json, Record, SubGoal, Trajectory
 from stepscope.report.curves import Weights, make_curve
 from stepscope.report.rows import FleetShapes, RuleFindings, RunTable, read_outcomes, sort_findings
 from stepscope.report.types import Curve, GateFailure, LookFirst, SuspectKind, SuspectSteps
@@ -71,7 +71,10 @@ def _thread(
     first, last = failed[0], failed[-1]
     texts = [quote_error(e) for e in failed]
     after = next((e for e in exchanges if e.position > last.position and not e.failed), None)
-    labels = {handled.get(e.step) or handled.get(_result_step(e), "") for e in failed}
+    labels = {
+        handled.get(e.step) or handled.get(e.step if e.result_step is None else e.result_step, "")
+        for e in failed
+    }
     times = len(failed)
     same = "same " if times > 1 and len(set(texts)) == 1 else ""
     if times == 1:
@@ -124,7 +127,18 @@ def find_missed_goals(
         attempt, goal = attempts[0]
         more = f" ({len(attempts)} sub-goals missed)" if len(attempts) > 1 else ""
         how = "not as asked" if _lacks(attempt, goal) else "as asked, but"
-        said = f"{goal.tool} {how}{more}: {_gap(attempt, goal)}"
+        lacks = _lacks(attempt, goal)
+        parts = [
+            f"{path} {brief_value(was) or repr(was)}, expected {brief_value(want) or repr(want)}"
+            for path, was, want in lacks[:NAMED_DIFFERENCES]
+        ]
+        if len(lacks) > NAMED_DIFFERENCES:
+            parts.append(f"{len(lacks) - NAMED_DIFFERENCES} more differ")
+        if attempt.failed:
+            parts.append(f"refused: {quote_error(attempt)}")
+        said = (
+            f"{goal.tool} {how}{more}: {('; '.join(parts) or 'called, but not in the asked order')}"
+        )
         yield 3.0, SuspectSteps(first=attempt.step, last=attempt.step, kind="missed", evidence=said)
     if never:
         first, last, how = _stop(trajectory)
@@ -145,19 +159,6 @@ def _lacks(exchange: Exchange, goal: SubGoal) -> list[tuple[str, Json, Json]]:
     return list(find_differences({name: given.get(name) for name in wanted}, wanted))
 
 
-def _gap(exchange: Exchange, goal: SubGoal) -> str:
-    lacks = _lacks(exchange, goal)
-    parts = [
-        f"{path} {brief_value(was) or repr(was)}, expected {brief_value(want) or repr(want)}"
-        for path, was, want in lacks[:NAMED_DIFFERENCES]
-    ]
-    if len(lacks) > NAMED_DIFFERENCES:
-        parts.append(f"{len(lacks) - NAMED_DIFFERENCES} more differ")
-    if exchange.failed:
-        parts.append(f"refused: {quote_error(exchange)}")
-    return "; ".join(parts) or "called, but not in the asked order"
-
-
 def _stop(trajectory: Trajectory) -> tuple[int, int, str]:
     """Return the last thing the agent did: first and last step of it, and in words."""
     spoken = [s.index for s in trajectory.steps if s.actor == "agent"]
@@ -166,10 +167,6 @@ def _stop(trajectory: Trajectory) -> tuple[int, int, str]:
         return (spoken[0] if spoken else end), end, "makes no call at all; never"
     last = trajectory.exchanges[-1]
     return last.step, max(end, last.step), f"stops after {last.call.name}; never calls"
-
-
-def _result_step(exchange: Exchange) -> int:
-    return exchange.step if exchange.result_step is None else exchange.result_step
 
 
 def add_curve_suspects(
@@ -265,17 +262,13 @@ def _record(redactor: Redactor, record: Record, pieces: Mapping[str, str]) -> Re
     for piece in pieces:
         reason = reason.replace(piece, pieces[piece])
     if pieces and _CUT in reason:
-        reason = _without_beginnings(reason, pieces)
+        said, *others = reason.split(_CUT)
+        out = [_without_beginning(part, pieces) for part in (said, *others[:-1])]
+        reason = _CUT.join([*out, others[-1]])
     if reason == record.answer.reason:
         return record
     answer = msgspec.structs.replace(record.answer, reason=reason)
     return msgspec.structs.replace(record, answer=answer)
-
-
-def _without_beginnings(reason: str, pieces: Mapping[str, str]) -> str:
-    said, *others = reason.split(_CUT)
-    out = [_without_beginning(part, pieces) for part in (said, *others[:-1])]
-    return _CUT.join([*out, others[-1]])
 
 
 def _without_beginning(said: str, pieces: Mapping[str, str]) -> str:
@@ -335,7 +328,11 @@ def list_suspects(
     ranked = list(_ranked(trajectory, case, found, goals))
     passed = trajectory.outcome.status == "pass"
     if passed:
-        ranked = [(w, s) for w, s in ranked if not _excused(w, s)]
+        ranked = [
+            (w, s)
+            for w, s in ranked
+            if not (s.kind in ("end", "untold") or (s.kind == "error" and w < 4.0))
+        ]
     ranked.sort(key=lambda item: (-item[0], item[1].first, item[1].kind))
     return tuple(_localised(ranked, found))
 
@@ -392,23 +389,22 @@ def _ranked(
     yield from _cycles(trajectory, found)
     told = found.whole.get("subgoals.outputs")
     if told is not None and told.label != "all":
-        yield KIND_WEIGHTS["untold"], _suspect_at(_last_word(trajectory), "untold", told.reason)
+        spoken = [s.index for s in trajectory.steps if s.actor == "agent" and s.text]
+        yield (
+            KIND_WEIGHTS["untold"],
+            _suspect_at(
+                (spoken[-1] if spoken else max(len(trajectory.steps) - 1, 0)), "untold", told.reason
+            ),
+        )
     ending = found.whole.get("termination")
     # What was missed, or written beside it, says what a wrong end says, and where.
-    if ending is not None and (ending.label == "limit" or (_wrong(ending) and not near + others)):
+    if ending is not None and (
+        ending.label == "limit"
+        or ((ending.label in ("too_early", "too_late")) and not near + others)
+    ):
         step = ending.cites[-1] if ending.cites else max(len(trajectory.steps) - 1, 0)
         said = ending.reason or str(ending.label).replace("_", " ")
         yield KIND_WEIGHTS["end"], _suspect_at(step, "end", said)
-
-
-def _wrong(ending: Verdict) -> bool:
-    return ending.label in ("too_early", "too_late")
-
-
-def _last_word(trajectory: Trajectory) -> int:
-    """Return the step where the agent last spoke: the last chance to tell."""
-    spoken = [s.index for s in trajectory.steps if s.actor == "agent" and s.text]
-    return spoken[-1] if spoken else max(len(trajectory.steps) - 1, 0)
 
 
 def _other_writes(
@@ -445,11 +441,6 @@ def _cycles(trajectory: Trajectory, found: RuleFindings) -> Iterator[tuple[float
 
 def _suspect_at(step: int, kind: SuspectKind, said: str) -> SuspectSteps:
     return SuspectSteps(first=step, last=step, kind=kind, evidence=said)
-
-
-def _excused(weight: float, suspect: SuspectSteps) -> bool:
-    """Whether a passing outcome takes the suspicion away: an error that was got over, an ending."""
-    return suspect.kind in ("end", "untold") or (suspect.kind == "error" and weight < 4.0)
 
 
 # What one finding weighs in choosing a run. Counts are capped, so that one long run with many

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepscope.calibrate.agreement import labelling_queue, measure_agreement
-from stepscope.calibrate.types import Dispute, GroupAgreement, RubricAgreement
+from stepscope.calibrate.types import GroupAgreement, RubricAgreement
 from stepscope.errors import StoreError
 from stepscope.judges.patterns import (
     PATTERN_ADVICE,
@@ -110,18 +110,17 @@ def _pair(aspect: RubricAgreement, pair: GroupAgreement) -> PairAgreement:
 def list_disputes(rows: Rows, where: Where | None) -> tuple[tuple[DisputedRun, ...], int]:
     """Return the most telling disputes, and how many there are."""
     all_ = [one for one in labelling_queue(rows, where=where) if one.aspect != SCORES]
-    return tuple(_disputed(one) for one in all_[:QUEUE]), len(all_)
-
-
-def _disputed(one: Dispute) -> DisputedRun:
-    return DisputedRun(
-        id=one.run,
-        name=one.name,
-        rubric=one.aspect,
-        step=one.step,
-        answers={answer.rater: answer.label for answer in one.answers},
-        steps=tuple(sorted({step for answer in one.answers for step in answer.cites})),
-    )
+    return tuple(
+        DisputedRun(
+            id=one.run,
+            name=one.name,
+            rubric=one.aspect,
+            step=one.step,
+            answers={answer.rater: answer.label for answer in one.answers},
+            steps=tuple(sorted({step for answer in one.answers for step in answer.cites})),
+        )
+        for one in all_[:QUEUE]
+    ), len(all_)
 
 
 def count_costs(judged: Sequence[JudgeAnswers], prices: Prices) -> tuple[JudgeCost, ...]:
@@ -189,7 +188,15 @@ def find_flags(
     for one in judged:
         key = one.asked.measure, one.asked.judge
         if one.asked.mode == NARRATION_OFF and not one.main:
-            found.append(_dependent(table, by_mode[key], one))
+            with_it = by_mode[key]
+            turned = [
+                str(table.runs.name[at])
+                for at in sorted(with_it.runs.keys() & one.runs.keys())
+                if _turns(with_it.runs[at], one.runs[at])
+            ]
+            found.append(
+                _flag("narration_dependent", with_it, "turns without the agent's narration", turned)
+            )
         if one.main:
             found += _of_one(table, one)
     found += _outranked(table, judged)
@@ -283,16 +290,6 @@ def _by_step(of_run: RunAnswers) -> Mapping[int, set[str]]:
             if label is not None:
                 found.setdefault(step, set()).add(label)
     return found
-
-
-def _dependent(table: RunTable, with_it: JudgeAnswers, without: JudgeAnswers) -> VerdictFlag:
-    """Return in which runs an answer turns when the agent's words are left out."""
-    turned = [
-        str(table.runs.name[at])
-        for at in sorted(with_it.runs.keys() & without.runs.keys())
-        if _turns(with_it.runs[at], without.runs[at])
-    ]
-    return _flag("narration_dependent", with_it, "turns without the agent's narration", turned)
 
 
 def _turns(first: RunAnswers, second: RunAnswers) -> bool:
@@ -536,22 +533,14 @@ _BESIDE = (".isolated", ".seams", ".looks")
 
 
 def build_panels(
-    rows: Rows,
-    table: RunTable,
-    groups: Sequence[RunGroup],
+    rows: Rows,  # where their records are
+    table: RunTable,  # the runs, as a report reads them
+    groups: Sequence[RunGroup],  # the report's groups of these runs
     *,
-    where: Where | None = None,
-    seed: int = 0,
+    where: Where | None = None,  # what chose the runs
+    seed: int = 0,  # where random draws start
 ) -> Panels | None:
-    """Return what judges say of the runs of a table; None where none was asked.
-
-    Args:
-        rows: where their records are.
-        table: the runs, as a report reads them.
-        groups: the report's groups of these runs.
-        where: what chose the runs.
-        seed: where random draws start.
-    """
+    """Return what judges say of the runs of a table; None where none was asked."""
     found = read_judge_answers(rows, table.runs, where)
     if not found:
         return None

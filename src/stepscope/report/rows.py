@@ -103,29 +103,17 @@ PARTS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetCurves:
-    """Curves laid end to end.
+    """Curves laid end to end."""
 
-    Attributes:
-        at: shape (k,), place of each run that has a curve among the runs asked for, rising.
-        lengths: shape (k,), its scored steps.
-        steps: shape (n,), index of each scored step in its run.
-        scores: shape (n,), NaN where a step was looked at and not scored.
-        sigma: shape (n,), noise of each score; None where nobody has measured it.
-        source: where the scores come from.
-        judge: who gave them.
-        repeats: fewest and most scorings averaged in a score.
-        others: scorers left aside.
-    """
-
-    at: Ints
-    lengths: Ints
-    steps: Ints
-    scores: Floats
-    sigma: Floats | None
-    source: CurveSource
-    judge: str = ""
-    repeats: tuple[int, int] = (1, 1)
-    others: tuple[str, ...] = ()
+    at: Ints  # shape (k,), place of each run that has a curve among the runs asked for, rising
+    lengths: Ints  # shape (k,), its scored steps
+    steps: Ints  # shape (n,), index of each scored step in its run
+    scores: Floats  # shape (n,), NaN where a step was looked at and not scored
+    sigma: Floats | None  # shape (n,), noise of each score; None where nobody has measured it
+    source: CurveSource  # where the scores come from
+    judge: str = ""  # who gave them
+    repeats: tuple[int, int] = (1, 1)  # fewest and most scorings averaged in a score
+    others: tuple[str, ...] = ()  # scorers left aside
 
 
 def read_fleet_curves(rows: Rows, runs: Runs) -> FleetCurves | None:
@@ -243,31 +231,20 @@ LABELS_ARE_NO_SCORES = Unmeasured(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetShapes:
-    """What the curve of each run says, aligned with the runs of a table.
+    """What the curve of each run says, aligned with the runs of a table."""
 
-    Attributes:
-        state: 1 classified, 0 without a curve, negative: unmeasured, see `columns.kind_of`.
-        label: index of the shape, or -1: unresolved, unmodelled, or not classified.
-        unmodelled: no shape fits the run.
-        low_level: its mean is low, whatever its shape.
-        gate_failed: a step of the highest weight is below the gate.
-        break_step: index of the step where it broke, -1 where no break is declared.
-        log_likelihood: shape (m, 5); meaningless where the state is not 1.
-        source: where the scores come from, in words.
-        sigma: their noise, in words.
-        scored: whether they are scores, not labels.
-    """
-
+    # 1 classified, 0 without a curve, negative: unmeasured, see `columns.kind_of`
     state: npt.NDArray[np.int8]
+    # index of the shape, or -1: unresolved, unmodelled, or not classified
     label: npt.NDArray[np.int8]
-    unmodelled: Flags
-    low_level: Flags
-    gate_failed: Flags
-    break_step: RunInts
-    log_likelihood: npt.NDArray[np.float64]
-    source: str
-    sigma: str
-    scored: bool
+    unmodelled: Flags  # no shape fits the run
+    low_level: Flags  # its mean is low, whatever its shape
+    gate_failed: Flags  # a step of the highest weight is below the gate
+    break_step: RunInts  # index of the step where it broke, -1 where no break is declared
+    log_likelihood: npt.NDArray[np.float64]  # shape (m, 5); meaningless where the state is not 1
+    source: str  # where the scores come from, in words
+    sigma: str  # their noise, in words
+    scored: bool  # whether they are scores, not labels
 
     def take(self, chosen: RowMask) -> FleetShapes:
         """Return the chosen rows."""
@@ -407,21 +384,17 @@ Mask = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTable:
-    """Runs with the columns that a report reads, all aligned.
+    """Runs with the columns that a report reads, all aligned."""
 
-    Attributes:
-        runs: the runs.
-        columns: one for each measure that has records or is part of the vector.
-        clusters: the task that each run belongs to, as a number: (workflow, task), or the run
-            itself where it names no task.
-        tags: the value of each run of the tags that were asked for, as "tag.KEY".
-        shapes: what the score curve of each run says; None where no run has one.
-    """
-
-    runs: Runs
+    runs: Runs  # the runs
+    # one for each measure that has records or is part of the vector
     columns: Mapping[str, AnswerColumn]
+    # the task that each run belongs to, as a number: (workflow, task), or the run itself where it
+    # names no task
     clusters: npt.NDArray[np.int64]
+    # the value of each run of the tags that were asked for, as "tag.KEY"
     tags: Mapping[str, Texts] = field(default_factory=dict)
+    # what the score curve of each run says; None where no run has one
     shapes: FleetShapes | None = None
 
     def __len__(self) -> int:

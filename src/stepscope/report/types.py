@@ -34,19 +34,12 @@ SigmaSource = Literal[
 
 
 class GateFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A step of the highest weight whose score is below the gate, whatever the mean says.
+    """A step of the highest weight whose score is below the gate, whatever the mean says."""
 
-    Attributes:
-        step: the step's index in the run.
-        score: its score.
-        limit: the score that it had to reach.
-        sure: whether the noise of the score is known, so that its upper limit is below the gate.
-    """
-
-    step: int
-    score: float
-    limit: float
-    sure: bool
+    step: int  # the step's index in the run
+    score: float  # its score
+    limit: float  # the score that it had to reach
+    sure: bool  # whether the noise of the score is known, so that its upper limit is below the gate
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve"):
@@ -153,22 +146,15 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True, tag="shapes"):
 
 
 class ShapesDifference(msgspec.Struct, frozen=True, kw_only=True, tag="shapes_difference"):
-    """The shapes of two groups of runs: shares of the second minus those of the first.
+    """The shapes of two groups of runs: shares of the second minus those of the first."""
 
-    Attributes:
-        difference: by shape, each interval about that shape alone.
-        p: by shape, chance of a difference as large in any of the five between groups that are
-            alike: already adjusted for looking at five.
-        method: how p came.
-        source: where the scores come from, in words.
-        sigma: their noise, in words.
-    """
-
-    difference: dict[ShapeName, Estimate]
+    difference: dict[ShapeName, Estimate]  # by shape, each interval about that shape alone
+    # by shape, chance of a difference as large in any of the five between groups that are alike:
+    # already adjusted for looking at five
     p: dict[ShapeName, float]
-    method: str
-    source: str
-    sigma: str
+    method: str  # how p came
+    source: str  # where the scores come from, in words
+    sigma: str  # their noise, in words
 
 
 NO_CURVES = Unmeasured(
@@ -177,19 +163,12 @@ NO_CURVES = Unmeasured(
 
 
 class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What `stepscope gate --json` prints.
+    """What `stepscope gate --json` prints."""
 
-    Attributes:
-        exit_code: 0 pass, 3 a gate failed, 4 undecided or unmeasured.
-        outcome: what the exit code says: pass, fail, or undecided.
-        remarks: what was read and could not be used, one line each.
-        report: every decision.
-    """
-
-    exit_code: int
-    outcome: GateOutcome
-    remarks: tuple[str, ...] = ()
-    report: GateReport
+    exit_code: int  # 0 pass, 3 a gate failed, 4 undecided or unmeasured
+    outcome: GateOutcome  # what the exit code says: pass, fail, or undecided
+    remarks: tuple[str, ...] = ()  # what was read and could not be used, one line each
+    report: GateReport  # every decision
 
 
 SuspectKind = Literal[
@@ -431,56 +410,35 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure of the vector in two groups: `effect` is the second minus the first.
+    """One figure of the vector in two groups: `effect` is the second minus the first."""
 
-    Attributes:
-        first: the figure of the first group, over its own runs.
-        second: the figure of the second group.
-        effect: the difference with its interval, paired by case where cases are shared.
-        p: two-sided p of "no difference"; None where there is no effect.
-        p_adjusted: the same after Holm over every figure compared.
-        survives: whether the claim survives Holm at .05.
-        paired: whether cases were paired.
-        n_cases: cases that both groups ran, when paired.
-        detectable: the smallest difference that these runs would find in 80 % of repetitions.
-        cases_needed: cases that would be needed to see `worth_seeing`.
-    """
-
-    first: Figure
-    second: Figure
-    effect: Figure
-    p: float | None = None
-    p_adjusted: float | None = None
-    survives: bool = False
-    paired: bool = False
-    n_cases: int = 0
+    first: Figure  # the figure of the first group, over its own runs
+    second: Figure  # the figure of the second group
+    effect: Figure  # the difference with its interval, paired by case where cases are shared
+    p: float | None = None  # two-sided p of "no difference"; None where there is no effect
+    p_adjusted: float | None = None  # the same after Holm over every figure compared
+    survives: bool = False  # whether the claim survives Holm at .05
+    paired: bool = False  # whether cases were paired
+    n_cases: int = 0  # cases that both groups ran, when paired
+    # the smallest difference that these runs would find in 80 % of repetitions
     detectable: float | None = None
-    cases_needed: int | None = None
+    cases_needed: int | None = None  # cases that would be needed to see `worth_seeing`
 
 
 class ComparisonReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Two groups of runs, figure by figure; never one verdict.
-
-    Attributes:
-        first: the vector of the first group.
-        second: the vector of the second group.
-        differences: the comparison of each figure that both groups have, by key.
-        n_shared: cases that both groups ran.
-        n_only_first: cases that only the first group ran: outside every paired comparison.
-        n_only_second: cases that only the second group ran.
-        worth_seeing: the difference in a share that `cases_needed` speaks of.
-        shapes: the shapes of the two groups compared, or why they cannot be.
-    """
+    """Two groups of runs, figure by figure; never one verdict."""
 
     schema: int = 1
-    first: Profile
-    second: Profile
+    first: Profile  # the vector of the first group
+    second: Profile  # the vector of the second group
+    # the comparison of each figure that both groups have, by key
     differences: dict[str, Difference]
-    n_shared: int
-    n_only_first: int
-    n_only_second: int
-    worth_seeing: float
+    n_shared: int  # cases that both groups ran
+    n_only_first: int  # cases that only the first group ran: outside every paired comparison
+    n_only_second: int  # cases that only the second group ran
+    worth_seeing: float  # the difference in a share that `cases_needed` speaks of
     provenance: Provenance
+    # the shapes of the two groups compared, or why they cannot be
     shapes: ShapesDifference | Unmeasured = NO_CURVES
 
     def __getitem__(self, key: str) -> Difference:

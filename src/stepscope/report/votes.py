@@ -68,21 +68,13 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeVotes:
-    """One judge on one aspect of the runs, aligned with them.
+    """One judge on one aspect of the runs, aligned with them."""
 
-    Attributes:
-        member: who.
-        failing: the fault was found.
-        answered: there is a yes or a no.
-        why: why there is neither, None where there is, or where the judge was not asked.
-        asked: the judge was asked about the run.
-    """
-
-    member: PanelMember
-    failing: Flags
-    answered: Flags
-    why: Texts
-    asked: Flags
+    member: PanelMember  # who
+    failing: Flags  # the fault was found
+    answered: Flags  # there is a yes or a no
+    why: Texts  # why there is neither, None where there is, or where the judge was not asked
+    asked: Flags  # the judge was asked about the run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,15 +245,11 @@ INCOMPLETE = "incomplete"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSampling:
-    """How runs came before the judges, aligned with them.
+    """How runs came before the judges, aligned with them."""
 
-    Attributes:
-        probability: with which each run was drawn; None where none was drawn.
-        inside: runs that estimates may speak from: all, or those that were drawn.
-    """
-
+    # with which each run was drawn; None where none was drawn
     probability: npt.NDArray[np.float64] | None
-    inside: Flags
+    inside: Flags  # runs that estimates may speak from: all, or those that were drawn
 
     @classmethod
     def of(cls, ids: Sequence[str], drawn: Mapping[str, float]) -> RunSampling:

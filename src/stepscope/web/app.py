@@ -455,26 +455,16 @@ def new_token() -> str:
 
 
 def make_web_app(
-    store_path: str | Path,
+    store_path: str | Path,  # the store, which must be there
     *,
-    token: str,
-    port: int,
-    host: str = "127.0.0.1",
-    allow_write: bool = False,
-    settings: Settings | None = None,
-    gates: Sequence[Path] = (),
+    token: str,  # what opens the printed address, once
+    port: int,  # where the server listens: part of the only Host it answers to
+    host: str = "127.0.0.1",  # the address it listens at
+    allow_write: bool = False,  # whether routes that write may be asked
+    settings: Settings | None = None,  # of the store; the defaults when left out
+    gates: Sequence[Path] = (),  # files that `stepscope gate --json` wrote, the latest last
 ) -> WebGuard:
-    """Return the application for one store, behind its door.
-
-    Args:
-        store_path: the store, which must be there.
-        token: what opens the printed address, once.
-        port: where the server listens: part of the only Host it answers to.
-        host: the address it listens at.
-        allow_write: whether routes that write may be asked.
-        settings: of the store; the defaults when left out.
-        gates: files that `stepscope gate --json` wrote, the latest last.
-    """
+    """Return the application for one store, behind its door."""
     held = settings or Settings()
     reader = StoreReader(store_path, held.redaction)
 

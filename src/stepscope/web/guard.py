@@ -66,20 +66,14 @@ class WebRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPolicy:
-    """What one start of the server allows.
+    """What one start of the server allows."""
 
-    Attributes:
-        hosts: the values of Host that are ours, exact, with the port.
-        cookie: the name of the cookie; the port is in it, since a browser shares cookies between
-            the ports of one host.
-        session: its value, drawn at random for this start.
-        allow_write: whether routes under `/api/` may be asked to write.
-    """
-
-    hosts: frozenset[str]
+    hosts: frozenset[str]  # the values of Host that are ours, exact, with the port
+    # the name of the cookie; the port is in it, since a browser shares cookies between the ports of
+    # one host
     cookie: str
-    session: str
-    allow_write: bool = False
+    session: str  # its value, drawn at random for this start
+    allow_write: bool = False  # whether routes under `/api/` may be asked to write
 
     @property
     def origins(self) -> frozenset[str]:

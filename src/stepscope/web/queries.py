@@ -214,19 +214,15 @@ async def load_chosen(request: Request) -> ChosenRuns:
     seed = get_settings(request).seed
 
     def made(store: Store) -> ChosenRuns:
-        return _build_chosen(store, asked, seed)
+        where, since = asked.condition, asked.since or None
+        by = asked.by or None
+        table = read_chosen_runs(store, where=where, since=since, by=by)
+        report = build_report_from(
+            store, table, where=where, since=since, by=by, seed=seed, look_first=LOOK_FIRST
+        )
+        return ChosenRuns(report, make_run_rows(table))
 
     return await get_reader(request).ask_once(("chosen", asked), made)
-
-
-def _build_chosen(store: Store, asked: RunSelection, seed: int) -> ChosenRuns:
-    where, since = asked.condition, asked.since or None
-    by = asked.by or None
-    table = read_chosen_runs(store, where=where, since=since, by=by)
-    report = build_report_from(
-        store, table, where=where, since=since, by=by, seed=seed, look_first=LOOK_FIRST
-    )
-    return ChosenRuns(report, make_run_rows(table))
 
 
 async def load_comparison(request: Request, by: str, first: str, second: str) -> ComparisonReport:

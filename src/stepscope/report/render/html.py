@@ -66,40 +66,26 @@ CHART_SCRIPTS = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportScope:
-    """What a file is about besides its report: which runs, and what gates said of them.
+    """What a file is about besides its report: which runs, and what gates said of them."""
 
-    Attributes:
-        where: the choice that the report was built with.
-        since: the same.
-        gates: reports that `gate --json` wrote, the latest last.
-        kept: baselines and looks, by workflow.
-    """
-
-    where: Where | None = None
-    since: str | None = None
-    gates: Sequence[GateDocument] = ()
-    kept: Sequence[GateHistory] = ()
+    where: Where | None = None  # the choice that the report was built with
+    since: str | None = None  # the same
+    gates: Sequence[GateDocument] = ()  # reports that `gate --json` wrote, the latest last
+    kept: Sequence[GateHistory] = ()  # baselines and looks, by workflow
 
 
 def write_html(
-    store: Rows,
-    report: Report,
-    file: str | Path,
+    store: Rows,  # where the rows are; runs are opened only in a `Store`
+    report: Report,  # what `build` made of them
+    file: str | Path,  # where to; what is there is replaced
     *,
-    embed: Embed = EMBED,
-    chosen: ReportScope | None = None,
+    embed: Embed = EMBED,  # of how many runs the steps are in it
+    chosen: ReportScope | None = None,  # which runs, as the report was built
 ) -> None:
     """Write a report with the steps of the runs to look at first to one HTML file.
 
     The file is written beside its place and put there in one move: whatever goes wrong before the
     end, what was there stands, and nothing unfinished is left.
-
-    Args:
-        store: where the rows are; runs are opened only in a `Store`.
-        report: what `build` made of them.
-        file: where to; what is there is replaced.
-        embed: of how many runs the steps are in it.
-        chosen: which runs, as the report was built.
 
     Raises:
         OSError: the disk does not take it; the file as it was asked for is named.

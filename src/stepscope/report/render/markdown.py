@@ -99,7 +99,12 @@ _SIGNS = {"fail": "❌", "pass": "✅", "undecided": "❔", "not_run": "⬜"}
 
 def render_gate_markdown(report: GateReport, *, code: int, remarks: Sequence[str] = ()) -> str:
     """Return every workflow's comment and a last line that sums up; ends in a line break."""
-    return "\n".join([*render_comments(report, remarks=remarks).values(), _last(report, code)])
+    return "\n".join(
+        [
+            *render_comments(report, remarks=remarks).values(),
+            f"{escape_markdown(gates.summarise_gates(report, code))}\n",
+        ]
+    )
 
 
 def render_comments(report: GateReport, *, remarks: Sequence[str] = ()) -> dict[str, str]:
@@ -138,7 +143,16 @@ def _comment(
     yield "| | gate | severity | value | 90 % interval | adjusted p | threshold |"
     yield "|---|---|---|---:|---|---:|---|"
     for gate in workflow.gates:
-        yield _gate_row(gate)
+        cells = (
+            f"{_SIGNS[gate.outcome]} {gates.WORDS[gate.outcome]}",
+            _name(gate.name),
+            gate.severity,
+            gates.format_estimate(gate),
+            gates.format_limits(gate),
+            format_p(gate.p_adjusted).replace("<", "&lt;"),
+            escape_markdown(clip(visible_line(gate.threshold), NAME_WIDTH)),
+        )
+        yield _row(cells)
     for gate in workflow.gates:
         if gate.outcome != "pass":
             yield ""
@@ -147,19 +161,6 @@ def _comment(
     if said:
         yield ""
         yield from (f"- {escape_markdown(clip(visible_line(line), REASON_WIDTH))}" for line in said)
-
-
-def _gate_row(gate: GateDecision) -> str:
-    cells = (
-        f"{_SIGNS[gate.outcome]} {gates.WORDS[gate.outcome]}",
-        _name(gate.name),
-        gate.severity,
-        gates.format_estimate(gate),
-        gates.format_limits(gate),
-        format_p(gate.p_adjusted).replace("<", "&lt;"),
-        escape_markdown(clip(visible_line(gate.threshold), NAME_WIDTH)),
-    )
-    return _row(cells)
 
 
 def _why(gate: GateDecision) -> Iterator[str]:
@@ -186,10 +187,6 @@ def _why(gate: GateDecision) -> Iterator[str]:
     if rest_n > 0:
         yield ""
         yield f"{rest_n:,} more in breach."
-
-
-def _last(report: GateReport, code: int) -> str:
-    return f"{escape_markdown(gates.summarise_gates(report, code))}\n"
 
 
 def _name(text: str) -> str:

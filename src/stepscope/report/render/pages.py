@@ -33,25 +33,17 @@ _ACTIVE = str.maketrans({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageShell:
-    """What surrounds pages.
+    """What surrounds pages."""
 
-    Attributes:
-        title: of the window.
-        mode: "file" for one file with all pages, "server" for one page at a time.
-        navigation: address and name of each page, and whether it is the present one.
-        styles: addresses of style sheets.
-        scripts: addresses of scripts, in order; those of charts only where there is one.
-        events: address of the server's events, "" without.
-        about: one line at the foot.
-    """
-
-    title: str
-    mode: str
+    title: str  # of the window
+    mode: str  # "file" for one file with all pages, "server" for one page at a time
+    # address and name of each page, and whether it is the present one
     navigation: tuple[tuple[str, str, bool], ...]
-    styles: tuple[str, ...] = ()
+    styles: tuple[str, ...] = ()  # addresses of style sheets
+    # addresses of scripts, in order; those of charts only where there is one
     scripts: tuple[str, ...] = ()
-    events: str = ""
-    about: str = ""
+    events: str = ""  # address of the server's events, "" without
+    about: str = ""  # one line at the foot
 
 
 @cache

@@ -339,7 +339,14 @@ RELATION_WORDS = {
 def make_groups_page(report: ComparisonReport, *, links: Links) -> Page:
     """Return two groups, figure by figure."""
     names = name_profile(report.first), name_profile(report.second)
-    table = _table(report)
+    first, second = name_profile(report.first), name_profile(report.second)
+    rest = ("difference", "cases", "p", "p, Holm", "smallest seen")
+    table = Table(
+        id="differences",
+        caption="Every figure, paired by case",
+        columns=make_columns("figure", first, second, *rest, numbers=(first, second, *rest)),
+        rows=tuple(_row(key, d) for key, d in report.differences.items()),
+    )
     rows = _rows(report)
     chart = None
     if rows:
@@ -433,17 +440,6 @@ def _rows(report: ComparisonReport) -> tuple[dict[str, object], ...]:
                 "order": order,
             })  # fmt: skip
     return tuple(rows)
-
-
-def _table(report: ComparisonReport) -> Table:
-    first, second = name_profile(report.first), name_profile(report.second)
-    rest = ("difference", "cases", "p", "p, Holm", "smallest seen")
-    return Table(
-        id="differences",
-        caption="Every figure, paired by case",
-        columns=make_columns("figure", first, second, *rest, numbers=(first, second, *rest)),
-        rows=tuple(_row(key, d) for key, d in report.differences.items()),
-    )
 
 
 def _row(key: str, difference: Difference) -> TableRow:

@@ -72,7 +72,10 @@ def draw_curve(curve: Curve, width: int) -> list[str]:
 
 def _drawn(curve: Curve, width: int) -> Iterator[str]:
     room = max(width - MARGIN, 10)
-    bins = _bins(len(curve.steps), room)
+    count = len(curve.steps)
+    columns = min(count, room)
+    ends = [count * column // columns for column in range(columns + 1)] if columns else []
+    bins = [range(a, b) for a, b in pairwise(ends)]
     lows = [_lowest([curve.scores[i] for i in each]) for each in bins]
     wide = max(1, min(3, room // max(len(bins), 1)))
     names = {0: "1.0", HEIGHT // 2: ".5"}
@@ -85,13 +88,6 @@ def _drawn(curve: Curve, width: int) -> Iterator[str]:
         bars = "".join([(draw_sparkline([p]) if p >= LEAST else " ") * wide for p in sums])
         yield f"{'':<8}{'break':>6}  {bars}".rstrip()
     yield f"{'':<8}{'steps':>6}  {_axis(curve, bins, wide)}".rstrip()
-
-
-def _bins(count: int, room: int) -> list[range]:
-    """Return the entries that share a column."""
-    columns = min(count, room)
-    ends = [count * column // columns for column in range(columns + 1)] if columns else []
-    return [range(a, b) for a, b in pairwise(ends)]
 
 
 def _lowest(scores: Sequence[float | None]) -> float | None:
@@ -271,12 +267,14 @@ def make_curve_rows(
             **_values(curve, entry, held),
         }
         # What is absent or false need not be said: a page of many runs has many rows.
-        rows.append({key: value for key, value in row.items() if _said_of(value)})
+        rows.append(
+            {
+                key: value
+                for key, value in row.items()
+                if (value is not None and value is not False and value != "")
+            }
+        )
     return tuple(rows)
-
-
-def _said_of(value: object) -> bool:
-    return value is not None and value is not False and value != ""
 
 
 def _low(score: float | None) -> float:

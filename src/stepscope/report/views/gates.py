@@ -309,21 +309,14 @@ class WorkflowView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatesContent:
-    """What the template of the gates reads.
+    """What the template of the gates reads."""
 
-    Attributes:
-        workflows: those of the last document, then those of which something else is kept.
-        summary: the one line of the last document.
-        remarks: what was read and could not be used.
-        alone: why there is no history yet; "" where there is, or no report at all.
-        empty: what to run where no gate was decided.
-    """
-
+    # those of the last document, then those of which something else is kept
     workflows: tuple[WorkflowView, ...]
-    summary: str
-    remarks: tuple[str, ...]
-    alone: str
-    empty: EmptyNotice | None
+    summary: str  # the one line of the last document
+    remarks: tuple[str, ...]  # what was read and could not be used
+    alone: str  # why there is no history yet; "" where there is, or no report at all
+    empty: EmptyNotice | None  # what to run where no gate was decided
 
 
 def make_gates_page(

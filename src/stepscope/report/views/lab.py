@@ -41,17 +41,6 @@ ENVELOPE_LEGEND = (
 
 def make_envelope_document(envelope: ClassifierEnvelope) -> Document:
     """Return an envelope: a section for each generator and noise."""
-    out: list[Section] = [[Paragraph(text=_head(envelope))]]
-    for (generator, noise), rows in groupby(envelope.rows, lambda row: (row.generator, row.noise)):
-        first, *more = _tables(list(rows))
-        out.append([Paragraph(text=f"{generator}, {noise} noise"), first])
-        out += [[table] for table in more]
-    sure = any(isinstance(row.calibration_error, SimulatedFigure) for row in envelope.rows)
-    legend = [Paragraph(text=ENVELOPE_LEGEND)] if sure else []
-    return [*out, [Paragraph(text=_error(envelope)), *legend]]
-
-
-def _head(envelope: ClassifierEnvelope) -> str:
     match envelope.told:
         case None:
             told = "are not told sigma"
@@ -60,10 +49,18 @@ def _head(envelope: ClassifierEnvelope) -> str:
         case factor:
             told = f"are told {factor:g} times the true sigma"
     trials = envelope.rows[0].trials
-    return (
+    head = (
         f"What a label is worth: {trials:,} simulated runs a cell, a fifth of each shape; "
         f"classifiers {told}; seed {envelope.seed}"
     )
+    out: list[Section] = [[Paragraph(text=head)]]
+    for (generator, noise), rows in groupby(envelope.rows, lambda row: (row.generator, row.noise)):
+        first, *more = _tables(list(rows))
+        out.append([Paragraph(text=f"{generator}, {noise} noise"), first])
+        out += [[table] for table in more]
+    sure = any(isinstance(row.calibration_error, SimulatedFigure) for row in envelope.rows)
+    legend = [Paragraph(text=ENVELOPE_LEGEND)] if sure else []
+    return [*out, [Paragraph(text=_error(envelope)), *legend]]
 
 
 def _tables(rows: Sequence[EnvelopeRow]) -> Iterator[Table]:

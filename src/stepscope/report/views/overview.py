@@ -158,22 +158,14 @@ class OverviewContent:
 
 
 def make_overview_page(
-    report: Report,
-    runs: Sequence[RunListRow],
+    report: Report,  # what `build` made
+    runs: Sequence[RunListRow],  # what `read_runs` read with the same choice
     *,
-    links: Links,
-    query: RunQuery | None = None,
-    gates: GateReport | None = None,
+    links: Links,  # where things are
+    query: RunQuery | None = None,  # which runs the table shows; all when left out
+    gates: GateReport | None = None,  # the last gate report, where there is one
 ) -> Page:
-    """Return the first page of a report.
-
-    Args:
-        report: what `build` made.
-        runs: what `read_runs` read with the same choice.
-        links: where things are.
-        query: which runs the table shows; all when left out.
-        gates: the last gate report, where there is one.
-    """
+    """Return the first page of a report."""
     several = len(report.profiles) > 1
     keys = choose_measured(report.profiles, report.profiles[0].figures)
     groups = tuple(

@@ -21,7 +21,6 @@ from stepscope.report import words
 from stepscope.report.curves import make_curve
 from stepscope.report.document import (
     Document,
-    EmptyNotice,
     Lines,
     Links,
     Page,
@@ -41,7 +40,7 @@ from stepscope.report.types import Curve, Report, SuspectSteps
 from stepscope.report.views import curve as curve_views
 from stepscope.report.views import verdicts
 from stepscope.report.views.curve import CurvePanel, draw_curve
-from stepscope.report.views.runs import TONES, LookFirstView, RunListRow, view_look_first
+from stepscope.report.views.runs import TONES, RunListRow, view_look_first
 from stepscope.report.views.steps import StepView, Strip, _laid_out, _lines, make_strip, view_steps
 from stepscope.report.views.verdicts import (
     UNMARKED,
@@ -112,16 +111,6 @@ MOST_NOTES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuspectView:
-    """Where the run may have broken: the steps, what kind of evidence, what it says."""
-
-    where: str
-    kind: str
-    evidence: str
-    href: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SiblingRun:
     """Another trial of the same task: its page, and both side by side."""
 
@@ -136,13 +125,13 @@ class SiblingRun:
 class RunContent:
     """What the template of a run reads."""
 
-    id: str
     name: str
     outcome: str
     tone: Tone
     because: str
     facts: tuple[tuple[str, str], ...]
-    suspects: tuple[SuspectView, ...]
+    to: StepAddress
+    suspects: tuple[SuspectSteps, ...]
     more_suspects: int
     curve: CurvePanel | None
     no_curve: str
@@ -157,40 +146,27 @@ class RunContent:
     before: str | None
     after: str | None
     others: tuple[SiblingRun, ...]
-    home: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunChoice:
-    """What the template reads before a run is chosen."""
-
-    looks: tuple[LookFirstView, ...]
-    empty: EmptyNotice
 
 
 def make_run_page(
-    data: RunData,
+    data: RunData,  # what `read_run` read
     *,
-    links: Links,
-    window: range | None = None,
-    clip: int | None = None,
-    others: Sequence[RunListRow] = (),
+    links: Links,  # where things are
+    window: range | None = None,  # the steps to lay out; around the first suspect when left out
+    clip: int | None = None,  # the most characters of one text; all when left out
+    others: Sequence[RunListRow] = (),  # runs of the same task
 ) -> Page:
-    """Return the page of one run.
-
-    Args:
-        data: what `read_run` read.
-        links: where things are.
-        window: the steps to lay out; around the first suspect when left out.
-        clip: the most characters of one text; all when left out.
-        others: runs of the same task.
-    """
+    """Return the page of one run."""
     trajectory = data.trajectory
     count = len(trajectory.steps)
-    shown = choose_window(count, _first(data)) if window is None else window
+    shown = (
+        choose_window(count, data.suspects[0].first if data.suspects else 0)
+        if window is None
+        else window
+    )
     shown = range(max(shown.start, 0), min(shown.stop, count))
     to = _addresses(trajectory.id, shown, count, links)
-    spoken = collect_verdicts(data, to)
+    spoken = collect_verdicts(data)
     curve = None
     if not isinstance(data.curve, Unmeasured):
         curve = curve_views.view_curve(data.curve, count, run_anchor(trajectory.id), to)
@@ -198,13 +174,13 @@ def make_run_page(
         data, spoken, to=to, raw=partial(links.raw, trajectory.id), window=shown, clip=clip
     )
     content = RunContent(
-        id=trajectory.id,
         name=trajectory.name,
         outcome=trajectory.outcome.status,
         tone=TONES.get(trajectory.outcome.status, "quiet"),
         because=_because(data),
         facts=tuple(_facts(data)),
-        suspects=tuple(_suspects(data, to)),
+        to=to,
+        suspects=data.suspects[:PAGE_SUSPECTS],
         more_suspects=max(len(data.suspects) - PAGE_SUSPECTS, 0),
         curve=curve,
         no_curve=data.curve.reason if isinstance(data.curve, Unmeasured) else "",
@@ -216,16 +192,15 @@ def make_run_page(
         total=count,
         first=shown.start,
         last=shown.stop - 1,
-        before=_window(links, trajectory.id, shown.start - WINDOW) if shown.start > 0 else None,
-        after=_window(links, trajectory.id, shown.stop) if shown.stop < count else None,
+        before=links.window(trajectory.id, max(shown.start - WINDOW, 0)) if shown.start else None,
+        after=links.window(trajectory.id, shown.stop) if shown.stop < count else None,
         others=tuple(_others(trajectory.id, others, links)),
-        home=links.page("run"),
     )
     return Page(
         name="run",
         title=content.name,
         template="run.html",
-        anchor=run_anchor(content.id),
+        anchor=run_anchor(trajectory.id),
         content=content,
         charts=() if curve is None else (curve.chart,),
     )
@@ -245,17 +220,8 @@ def _addresses(run: str, shown: range, count: int, links: Links) -> StepAddress:
 
 def make_run_choice_page(report: Report, *, links: Links) -> Page:
     """Return the page of runs before one is chosen: those to look at first."""
-    empty = EmptyNotice(
-        said="The rules found nothing to look at first.", commands=("stepscope score",)
-    )
     looks = tuple(view_look_first(one, links) for one in report.look_first)
-    return Page(
-        name="run",
-        title="Run",
-        template="no_run.html",
-        anchor="run",
-        content=RunChoice(looks=looks, empty=empty),
-    )
+    return Page(name="run", title="Run", template="no_run.html", anchor="run", content=looks)
 
 
 def choose_window(count: int, step: int) -> range:
@@ -268,14 +234,6 @@ def choose_window(count: int, step: int) -> range:
         return range(count)
     start = min(max(step - PAGE_LEAD_IN, 0), count - WINDOW)
     return range(start, start + WINDOW)
-
-
-def _window(links: Links, run: str, first: int) -> str | None:
-    return links.window(run, max(first, 0))
-
-
-def _first(data: RunData) -> int:
-    return data.suspects[0].first if data.suspects else 0
 
 
 def _because(data: RunData) -> str:
@@ -312,16 +270,6 @@ def _notes(data: RunData) -> Iterator[str]:
         yield warning.reason if warning.step is None else f"step {warning.step}: {warning.reason}"
     if len(warnings) > MOST_NOTES:
         yield f"and {len(warnings) - MOST_NOTES:,} more"
-
-
-def _suspects(data: RunData, to: StepAddress) -> Iterator[SuspectView]:
-    for suspect in data.suspects[:PAGE_SUSPECTS]:
-        yield SuspectView(
-            where=suspect.where,
-            kind=suspect.kind.replace("_", " "),
-            evidence=suspect.evidence,
-            href=to(suspect.first),
-        )
 
 
 def _others(run: str, others: Sequence[RunListRow], links: Links) -> Iterator[SiblingRun]:
@@ -374,7 +322,25 @@ def describe_run(
     shown = _unfolded(trajectory, marks) if chosen is None else chosen
     if trajectory.source.format == SCORES and chosen is None:
         shown = range(len(trajectory.steps), len(trajectory.steps))
-    out = [*_head(trajectory, width)]
+    outcome = trajectory.outcome
+    said = {"pass": "PASS", "fail": "FAIL", "unknown": "no outcome recorded"}[outcome.status]
+    if outcome.source == "reward" and outcome.reward is not None:
+        said += f" (recorded reward {outcome.reward:g})"
+    elif outcome.source != "none":
+        said += f" ({outcome.source})"
+    calls = trajectory.exchanges
+    errors = sum(e.failed for e in calls)
+    known = [
+        f"{name} {visible_line(value)}"
+        for name, value in (
+            ("task", trajectory.task),
+            ("trial", trajectory.trial),
+            ("agent", trajectory.agent),
+        )
+        if value is not None
+    ]
+    head = f"{visible_line(trajectory.name)}   {said}   {len(trajectory.steps)} steps, "
+    out = [*fold(f"{head}{len(calls)} calls, {errors} errors   {', '.join(known)}", width, 2)]
     folded = [range(0, shown.start), range(shown.stop, len(trajectory.steps))]
     if trajectory.source.format == SCORES:
         folded = [range(0), range(0)]
@@ -399,28 +365,6 @@ def describe_run(
     out += _verdicts(trajectory, found, records, width)
     out += describe_judges(trajectory, records, width)
     return out
-
-
-def _head(trajectory: Trajectory, width: int) -> list[str]:
-    outcome = trajectory.outcome
-    said = {"pass": "PASS", "fail": "FAIL", "unknown": "no outcome recorded"}[outcome.status]
-    if outcome.source == "reward" and outcome.reward is not None:
-        said += f" (recorded reward {outcome.reward:g})"
-    elif outcome.source != "none":
-        said += f" ({outcome.source})"
-    calls = trajectory.exchanges
-    errors = sum(e.failed for e in calls)
-    known = [
-        f"{name} {visible_line(value)}"
-        for name, value in (
-            ("task", trajectory.task),
-            ("trial", trajectory.trial),
-            ("agent", trajectory.agent),
-        )
-        if value is not None
-    ]
-    head = f"{visible_line(trajectory.name)}   {said}   {len(trajectory.steps)} steps, "
-    return fold(f"{head}{len(calls)} calls, {errors} errors   {', '.join(known)}", width, 2)
 
 
 def _unfolded(trajectory: Trajectory, marks: dict[int, StepMark]) -> range:
@@ -506,21 +450,14 @@ NEIGHBOURS = 6
 
 
 def make_run_document(
-    store: Store,
-    run: str,
+    store: Store,  # where the run and its records are
+    run: str,  # a unique id prefix, or the source's own name
     *,
-    around: int | None = None,
-    steps: tuple[int, int] | None = None,
-    width: int = 100,
+    around: int | None = None,  # show only the steps near this one, and below them this one whole
+    steps: tuple[int, int] | None = None,  # show only these: the first, and the one after the last
+    width: int = 100,  # no line is longer, but for the step shown whole
 ) -> Document:
     """Return one run of the store, for text of this width.
-
-    Args:
-        store: where the run and its records are.
-        run: a unique id prefix, or the source's own name.
-        around: show only the steps near this one, and below them this one whole.
-        steps: show only these: the first, and the one after the last.
-        width: no line is longer, but for the step shown whole.
 
     Raises:
         UsageError: no such run, or no such step.

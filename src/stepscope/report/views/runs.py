@@ -65,15 +65,7 @@ PAGE_SIZE = 100
 
 
 class RunListRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One run in few figures; None where a figure is not measured.
-
-    Attributes:
-        reached: share of the sub-goals that were reached.
-        failed_calls: tool calls that failed.
-        repeats: calls that ask again what is known.
-        violations: rules of conduct broken.
-        faults: axes at fault; None where no axis was scored.
-    """
+    """One run in few figures; None where a figure is not measured."""
 
     id: str
     name: str
@@ -84,13 +76,13 @@ class RunListRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     outcome: str
     steps: int
     calls: int
-    reached: float | None = None
-    failed_calls: float | None = None
-    repeats: float | None = None
-    violations: float | None = None
+    reached: float | None = None  # share of the sub-goals that were reached
+    failed_calls: float | None = None  # tool calls that failed
+    repeats: float | None = None  # calls that ask again what is known
+    violations: float | None = None  # rules of conduct broken
     cost_usd: float | None = None
     seconds: float | None = None
-    faults: tuple[str, ...] | None = None
+    faults: tuple[str, ...] | None = None  # axes at fault; None where no axis was scored
 
     @classmethod
     def of(cls, runs: Runs, at: int) -> RunListRow:
@@ -110,25 +102,15 @@ class RunListRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """Which runs are shown, and how ordered: what the address says.
+    """Which runs are shown, and how ordered: what the address says."""
 
-    Attributes:
-        text: a part of a name, case not minded.
-        outcome: "pass", "fail", "unknown"; "" for all.
-        agent: an agent; "" for all.
-        workflow: a workflow; "" for all.
-        sort: a key of `COLUMNS`; anything else is the order of `look_first`.
-        descending: whether the order is turned round.
-        page: which hundred, from 0.
-    """
-
-    text: str = ""
-    outcome: str = ""
-    agent: str = ""
-    workflow: str = ""
-    sort: str = ""
-    descending: bool = False
-    page: int = 0
+    text: str = ""  # a part of a name, case not minded
+    outcome: str = ""  # "pass", "fail", "unknown"; "" for all
+    agent: str = ""  # an agent; "" for all
+    workflow: str = ""  # a workflow; "" for all
+    sort: str = ""  # a key of `COLUMNS`; anything else is the order of `look_first`
+    descending: bool = False  # whether the order is turned round
+    page: int = 0  # which hundred, from 0
 
 
 # The columns of the table: label, field of a row, and unit of the numbers that it holds.
@@ -223,22 +205,17 @@ TONES: dict[str, Tone] = {"pass": "good", "fail": "bad"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunList:
-    """A table of runs, what one may choose by, and where its other pages are.
-
-    Attributes:
-        shown: "1-100 of 20,000", or how many.
-        server: whether the server chooses and orders; else the browser does.
-    """
+    """A table of runs, what one may choose by, and where its other pages are."""
 
     table: Table
     query: RunQuery
     outcomes: tuple[str, ...]
     agents: tuple[str, ...]
     workflows: tuple[str, ...]
-    shown: str
+    shown: str  # "1-100 of 20,000", or how many
     before: str | None
     after: str | None
-    server: bool
+    server: bool  # whether the server chooses and orders; else the browser does
 
 
 def make_run_list(runs: Sequence[RunListRow], query: RunQuery, links: Links) -> RunList:
@@ -280,7 +257,14 @@ def tabulate_runs(
             TableColumn(
                 COLUMNS[name][0],
                 number=bool(COLUMNS[name][2]),
-                href=_address(links, asked, sort=name, descending=_turned(name, asked)),
+                href=_address(
+                    links,
+                    asked,
+                    sort=name,
+                    descending=not asked.descending
+                    if asked.sort == name
+                    else bool(COLUMNS[name][2]),
+                ),
                 order=""
                 if asked.sort != name
                 else "descending"
@@ -302,11 +286,6 @@ def tabulate_runs(
             commands=("stepscope import PATHS",),
         ),
     )
-
-
-def _turned(name: str, query: RunQuery) -> bool:
-    """Whether a click on a heading orders from the greatest: of numbers the first one does."""
-    return not query.descending if query.sort == name else bool(COLUMNS[name][2])
 
 
 def _address(

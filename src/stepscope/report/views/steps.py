@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepscope.model import Exchange, Part, Step, ToolCall, ToolResult, Trajectory
+from stepscope.model import Exchange, Part, Step, ToolCall, Trajectory
 from stepscope.report import words
 from stepscope.report.document import StepAddress, step_anchor
 from stepscope.report.views.verdicts import (
@@ -107,73 +107,48 @@ class CallView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultView:
-    """What a tool said: ok, error or unknown, who believes so, its first words, all of it."""
+    """What a tool said: ok, error or unknown, and all of it."""
 
     status: str
-    source: str
-    line: str
     text: FoldedText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """One step.
+    """One step."""
 
-    Attributes:
-        category: colour of its edge: "error", "redundant", "fault", "suspect", "mark" or "".
-        sign: the same as a mark: "!", "?" or "".
-        facts: time, tokens and cost, where known.
-        chips: verdicts about it, and those that cite it.
-        labels: what people said of it.
-        marked: whether it is worth a stop on the way through.
-        folded: whether it is shut until asked for.
-        raw: the record as JSON, of a marked step that is not too long for a page; else it is at
-            `raw_href`, or only in the store.
-    """
-
-    index: int
+    step: Step
+    mark: StepMark
     anchor: str
     actor: str
     who: str
-    kind: str
-    agent: str
-    category: str
-    sign: str
-    remark: str
+    category: str  # colour of its edge: "error", "redundant", "fault", "suspect", "mark" or ""
     score: str
-    facts: tuple[str, ...]
+    facts: tuple[str, ...]  # time, tokens and cost, where known
     texts: tuple[FoldedText, ...]
     calls: tuple[CallView, ...]
     results: tuple[ResultView, ...]
-    error: str
-    chips: tuple[Chip, ...]
-    labels: tuple[str, ...]
-    marked: bool
-    folded: bool
+    chips: tuple[Chip, ...]  # verdicts about it, and those that cite it
+    labels: tuple[str, ...]  # what people said of it
+    marked: bool  # whether it is worth a stop on the way through
+    folded: bool  # whether it is shut until asked for
     summary: str
+    # the record as JSON, of a marked step that is not too long for a page; else it is at
+    # `raw_href`, or only in the store
     raw: str
     raw_href: str | None
 
 
 def view_steps(
-    data: RunData,
-    said: RunVerdicts,
+    data: RunData,  # the run
+    said: RunVerdicts,  # what was said of it
     *,
-    to: StepAddress,
-    raw: StepAddress,
-    window: range,
-    clip: int | None,
+    to: StepAddress,  # the address of a step; None where the page does not hold it
+    raw: StepAddress,  # the address of a step's record; None where it belongs into the page
+    window: range,  # the steps
+    clip: int | None,  # the most characters of one text
 ) -> Iterator[StepView]:
-    """Yield the steps of a window.
-
-    Args:
-        data: the run.
-        said: what was said of it.
-        to: the address of a step; None where the page does not hold it.
-        raw: the address of a step's record; None where it belongs into the page.
-        window: the steps.
-        clip: the most characters of one text.
-    """
+    """Yield the steps of a window."""
     run = data.trajectory
     by_step: dict[int, list[Exchange]] = {}
     previous: dict[str, Exchange] = {}
@@ -204,26 +179,30 @@ def _view(
 ) -> StepView:
     index = step.index
     mark = data.marks.get(index, UNMARKED)
-    results = tuple(_result(result, clip) for result in step.results)
     category = said.categories.get(index, "mark" if mark.sign else "")
     marked = bool(mark.sign) or category in GRAVE
-    raw = _raw(step) if marked and raw_href is None else ""
+    raw = (
+        msgspec.json.format(msgspec.json.encode(step), indent=1).decode()
+        if marked and raw_href is None
+        else ""
+    )
     return StepView(
-        index=index,
+        step=step,
+        mark=mark,
         anchor=step_anchor(data.trajectory.id, index),
         actor=WHO[step.actor],
         who=_who(step),
-        kind=step.kind,
-        agent=step.agent or "",
         category=category,
-        sign=mark.sign,
-        remark=mark.remark,
         score=score,
         facts=tuple(_facts(step)),
         texts=tuple(_text(part, clip) for part in step.parts),
         calls=calls,
-        results=results,
-        error=step.error or "",
+        results=tuple(
+            ResultView(
+                status=result.status, text=fold_long_text(quote_result(result), "data", clip)
+            )
+            for result in step.results
+        ),
         chips=said.at(index),
         labels=tuple(said.labels.get(index, ())),
         marked=marked,
@@ -312,16 +291,6 @@ def _call(
     )
 
 
-def _result(result: ToolResult, clip: int | None) -> ResultView:
-    said = quote_result(result)
-    return ResultView(
-        status=result.status,
-        source=result.source,
-        line=cut_words(visible_line(said), LINE),
-        text=fold_long_text(said, "data", clip),
-    )
-
-
 def _facts(step: Step) -> Iterator[str]:
     if step.start is not None and step.end is not None:
         yield words.format_number("seconds", (step.end.ns - step.start.ns) / 1e9)
@@ -333,10 +302,6 @@ def _facts(step: Step) -> Iterator[str]:
         yield words.format_number("cost_usd", step.cost_usd)
     if step.model:
         yield step.model
-
-
-def _raw(step: Step) -> str:
-    return msgspec.json.format(msgspec.json.encode(step), indent=1).decode()
 
 
 # Columns that a wide screen shows apart.

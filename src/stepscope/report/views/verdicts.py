@@ -16,7 +16,7 @@ from stepscope.model.records import HUMAN
 from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.report import votes, words
 from stepscope.report.curves import make_curve
-from stepscope.report.document import StepAddress, Tone, verdict_anchor
+from stepscope.report.document import Tone, verdict_anchor
 from stepscope.report.evidence import add_curve_suspects, list_suspects, read_shown_run
 from stepscope.report.panel_types import name_rubric
 from stepscope.report.rows import RuleFindings, sort_findings
@@ -269,21 +269,15 @@ def mark_steps(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
-    """A run, what it is measured against, what was said of it, and where to look.
-
-    Attributes:
-        found: the rules' records, sorted.
-        suspects: where it may have broken, most telling first.
-        marks: by step, the sign and the remark of the rules.
-    """
+    """A run, what it is measured against, what was said of it, and where to look."""
 
     trajectory: Trajectory
     case: Case | None
     records: tuple[Record, ...]
     curve: Curve | Unmeasured
-    found: RuleFindings
-    suspects: tuple[SuspectSteps, ...]
-    marks: dict[int, StepMark]
+    found: RuleFindings  # the rules' records, sorted
+    suspects: tuple[SuspectSteps, ...]  # where it may have broken, most telling first
+    marks: dict[int, StepMark]  # by step, the sign and the remark of the rules
 
 
 def read_run(store: Store, run: str) -> RunData:
@@ -350,24 +344,16 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Citation:
-    """A step that a verdict points at."""
-
-    step: int
-    href: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunVerdictRow:
     """One verdict: who says what of which steps, and why."""
 
     anchor: str
     judge: str
     measure: str
-    at: Citation | None
+    at: int | None
     label: str
     value: str
-    cites: tuple[Citation, ...]
+    cites: tuple[int, ...]
     more: int
     reason: str
     category: str
@@ -380,46 +366,37 @@ class PatternView:
 
     name: str
     judge: str
-    cites: tuple[Citation, ...]
+    cites: tuple[int, ...]
     reason: str
     advice: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunVerdicts:
-    """Everything said of a run, by row and by step.
+    """Everything said of a run, by row and by step."""
 
-    Attributes:
-        rows: verdicts, those that speak of steps or faults first.
-        left: how many were not listed.
-        unmeasured: measures without an answer, by who, kind and reason.
-        chips: remarks by step.
-        categories: the gravest category by step.
-        by_judge: category by step for each judge, in the order of the strip.
-        labels: what people said, by step.
-        patterns: what the labels of steps look like together.
-    """
-
-    rows: tuple[RunVerdictRow, ...]
-    left: int
+    rows: tuple[RunVerdictRow, ...]  # verdicts, those that speak of steps or faults first
+    left: int  # how many were not listed
+    # measures without an answer, by who, kind and reason
     unmeasured: tuple[tuple[str, str, str], ...]
-    chips: dict[int, tuple[Chip, ...]]
-    categories: dict[int, str]
+    chips: dict[int, tuple[Chip, ...]]  # remarks by step
+    categories: dict[int, str]  # the gravest category by step
+    # category by step for each judge, in the order of the strip
     by_judge: dict[str, dict[int, str]]
-    labels: dict[int, tuple[str, ...]]
-    patterns: tuple[PatternView, ...] = ()
+    labels: dict[int, tuple[str, ...]]  # what people said, by step
+    patterns: tuple[PatternView, ...] = ()  # what the labels of steps look like together
 
     def at(self, step: int) -> tuple[Chip, ...]:
         """Return the remarks on one step."""
         return self.chips.get(step, ())
 
 
-def collect_verdicts(data: RunData, to: StepAddress) -> RunVerdicts:
-    """Sort what was said of a run; `to` gives the address of a step."""
+def collect_verdicts(data: RunData) -> RunVerdicts:
+    """Sort what was said of a run."""
     answered = list(_answered(data.records))
     answered.sort(key=_order)
     shown = answered[:MOST_VERDICTS]
-    rows = tuple(_row(data.trajectory.id, at, one, to) for at, one in enumerate(shown))
+    rows = tuple(_row(data.trajectory.id, at, one) for at, one in enumerate(shown))
     by_judge: dict[str, dict[int, str]] = {}
     for one in answered:
         for step in _speaks_of(one.verdict):
@@ -442,7 +419,7 @@ def collect_verdicts(data: RunData, to: StepAddress) -> RunVerdicts:
         categories=categories,
         by_judge=by_judge,
         labels=_people(data),
-        patterns=tuple(_patterns(data, to)),
+        patterns=tuple(_patterns(data)),
     )
 
 
@@ -469,14 +446,14 @@ def _answered(records: Sequence[Record]) -> Iterator[ShownVerdict]:
             yield ShownVerdict(record, answer, lane, called, turns[id(record)])
 
 
-def _patterns(data: RunData, to: StepAddress) -> Iterator[PatternView]:
+def _patterns(data: RunData) -> Iterator[PatternView]:
     for judge, by_name in votes.find_patterns(data.trajectory, data.records).items():
         for name, found in by_name.items():
             cites = dict.fromkeys(step for pattern in found for step in pattern.cites)
             yield PatternView(
                 name=name.replace("_", " "),
                 judge=judge,
-                cites=tuple(Citation(step=s, href=to(s)) for s in list(cites)[:NAMED_STEPS]),
+                cites=tuple(cites)[:NAMED_STEPS],
                 reason=votes.describe_pattern(found),
                 advice=PATTERN_ADVICE[name],
             )
@@ -507,17 +484,17 @@ def _gravest(one: str, other: str) -> str:
     return next((c for c in CATEGORIES if c in (one, other)), one or other)
 
 
-def _row(run: str, at: int, answered: ShownVerdict, to: StepAddress) -> RunVerdictRow:
+def _row(run: str, at: int, answered: ShownVerdict) -> RunVerdictRow:
     record, answer = answered.record, answered.verdict
     category = _category(answer)
     return RunVerdictRow(
         anchor=verdict_anchor(run, at),
         judge=name_judge(record),
         measure=answered.called,
-        at=None if answer.step is None else Citation(step=answer.step, href=to(answer.step)),
+        at=answer.step,
         label=", ".join([answer.label or "", *answered.turns]),
         value="" if answer.value is None else f"{answer.value:.3g}",
-        cites=tuple(Citation(step=s, href=to(s)) for s in answer.cites[:NAMED_STEPS]),
+        cites=answer.cites[:NAMED_STEPS],
         more=max(len(answer.cites) - NAMED_STEPS, 0),
         reason=answer.reason,
         category=category,
