@@ -163,12 +163,19 @@ NO_CURVES = Unmeasured(
 
 
 class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What `stepscope gate --json` prints."""
+    """What `stepscope gate --json` prints.
 
-    exit_code: int  # 0 pass, 3 a gate failed, 4 undecided or unmeasured
-    outcome: GateOutcome  # what the exit code says: pass, fail, or undecided
-    remarks: tuple[str, ...] = ()  # what was read and could not be used, one line each
-    report: GateReport  # every decision
+    Attributes:
+        exit_code: 0 pass, 3 a gate failed, 4 undecided or unmeasured.
+        outcome: what the exit code says: pass, fail, or undecided.
+        remarks: what was read and could not be used, one line each.
+        report: every decision.
+    """
+
+    exit_code: int
+    outcome: GateOutcome
+    remarks: tuple[str, ...] = ()
+    report: GateReport
 
 
 SuspectKind = Literal[
