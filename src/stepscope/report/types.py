@@ -146,15 +146,22 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True, tag="shapes"):
 
 
 class ShapesDifference(msgspec.Struct, frozen=True, kw_only=True, tag="shapes_difference"):
-    """The shapes of two groups of runs: shares of the second minus those of the first."""
+    """The shapes of two groups of runs: shares of the second minus those of the first.
 
-    difference: dict[ShapeName, Estimate]  # by shape, each interval about that shape alone
-    # by shape, chance of a difference as large in any of the five between groups that are alike:
-    # already adjusted for looking at five
+    Attributes:
+        difference: by shape, each interval about that shape alone.
+        p: by shape, chance of a difference as large in any of the five between groups that are
+            alike: already adjusted for looking at five.
+        method: how p came.
+        source: where the scores come from, in words.
+        sigma: their noise, in words.
+    """
+
+    difference: dict[ShapeName, Estimate]
     p: dict[ShapeName, float]
-    method: str  # how p came
-    source: str  # where the scores come from, in words
-    sigma: str  # their noise, in words
+    method: str
+    source: str
+    sigma: str
 
 
 NO_CURVES = Unmeasured(
@@ -417,35 +424,56 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure of the vector in two groups: `effect` is the second minus the first."""
+    """One figure of the vector in two groups: `effect` is the second minus the first.
 
-    first: Figure  # the figure of the first group, over its own runs
-    second: Figure  # the figure of the second group
-    effect: Figure  # the difference with its interval, paired by case where cases are shared
-    p: float | None = None  # two-sided p of "no difference"; None where there is no effect
-    p_adjusted: float | None = None  # the same after Holm over every figure compared
-    survives: bool = False  # whether the claim survives Holm at .05
-    paired: bool = False  # whether cases were paired
-    n_cases: int = 0  # cases that both groups ran, when paired
-    # the smallest difference that these runs would find in 80 % of repetitions
+    Attributes:
+        first: the figure of the first group, over its own runs.
+        second: the figure of the second group.
+        effect: the difference with its interval, paired by case where cases are shared.
+        p: two-sided p of "no difference"; None where there is no effect.
+        p_adjusted: the same after Holm over every figure compared.
+        survives: whether the claim survives Holm at .05.
+        paired: whether cases were paired.
+        n_cases: cases that both groups ran, when paired.
+        detectable: the smallest difference that these runs would find in 80 % of repetitions.
+        cases_needed: cases that would be needed to see `worth_seeing`.
+    """
+
+    first: Figure
+    second: Figure
+    effect: Figure
+    p: float | None = None
+    p_adjusted: float | None = None
+    survives: bool = False
+    paired: bool = False
+    n_cases: int = 0
     detectable: float | None = None
-    cases_needed: int | None = None  # cases that would be needed to see `worth_seeing`
+    cases_needed: int | None = None
 
 
 class ComparisonReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Two groups of runs, figure by figure; never one verdict."""
+    """Two groups of runs, figure by figure; never one verdict.
+
+    Attributes:
+        first: the vector of the first group.
+        second: the vector of the second group.
+        differences: the comparison of each figure that both groups have, by key.
+        n_shared: cases that both groups ran.
+        n_only_first: cases that only the first group ran: outside every paired comparison.
+        n_only_second: cases that only the second group ran.
+        worth_seeing: the difference in a share that `cases_needed` speaks of.
+        shapes: the shapes of the two groups compared, or why they cannot be.
+    """
 
     schema: int = 1
-    first: Profile  # the vector of the first group
-    second: Profile  # the vector of the second group
-    # the comparison of each figure that both groups have, by key
+    first: Profile
+    second: Profile
     differences: dict[str, Difference]
-    n_shared: int  # cases that both groups ran
-    n_only_first: int  # cases that only the first group ran: outside every paired comparison
-    n_only_second: int  # cases that only the second group ran
-    worth_seeing: float  # the difference in a share that `cases_needed` speaks of
+    n_shared: int
+    n_only_first: int
+    n_only_second: int
+    worth_seeing: float
     provenance: Provenance
-    # the shapes of the two groups compared, or why they cannot be
     shapes: ShapesDifference | Unmeasured = NO_CURVES
 
     def __getitem__(self, key: str) -> Difference:
