@@ -15,9 +15,9 @@ from math import fsum
 import msgspec
 
 from stepscope.measures.axes.arguments import declared_tools, schema_violations
-from stepscope.measures.calls import agent_calls, effect_of, failed_calls, redundant_calls
-from stepscope.measures.conduct import find_breaches
-from stepscope.measures.errors import error_step, has_known_status, reactions_of
+from stepscope.measures.calls import agent_calls, effect_of, failed_calls, no_calls, redundant_calls
+from stepscope.measures.conduct import declared_rules, find_breaches
+from stepscope.measures.errors import has_known_status, reactions_of
 from stepscope.measures.facts import MISSING
 from stepscope.model import Answer, Case, Exchange, Facts, Step, Trajectory, Usage, Verdict
 from stepscope.values import Unmeasured
@@ -132,7 +132,7 @@ def _repeats(trajectory: Trajectory, facts: Facts | None, name: str, made: int) 
         cites = tuple(repeat for repeat, _ in again)
         yield Verdict("redundant_calls", len(again) / made, cites=cites, reason=reason)
     else:
-        yield Unmeasured("not_applicable", "the agent made no tool calls", "redundant_calls")
+        yield no_calls("redundant_calls")
     yield _count("redundant_calls.count", [repeat for repeat, _ in again])
 
 
@@ -146,7 +146,7 @@ def _errors(
         for measure in ("errors", "recovery", "recovery.recovered"):
             yield Unmeasured("missing_input", reason, measure)
         return
-    yield _count("errors", [error_step(exchange) for exchange in failed])
+    yield _count("errors", [exchange.answer_step for exchange in failed])
     if not failed:
         for measure in ("recovery", "recovery.recovered"):
             yield Unmeasured("not_applicable", "no tool call failed", measure)
@@ -154,13 +154,13 @@ def _errors(
     reactions = reactions_of(trajectory, facts)
     good = [x for x in failed if reactions[x.position].label == "recovered"]
     yield Verdict("recovery", len(good) / len(failed))
-    yield _count("recovery.recovered", [error_step(exchange) for exchange in good])
+    yield _count("recovery.recovered", [exchange.answer_step for exchange in good])
 
 
 def _policy(
     trajectory: Trajectory, case: Case | None, facts: Facts | None, steps: set[int]
 ) -> Answer:
-    rules = (facts.policy if facts is not None else ()) + (case.policy if case is not None else ())
+    rules = declared_rules(case, facts)
     if not rules:
         reason = "no policy is declared for this workflow"
         return Unmeasured("missing_input", reason, "policy")
@@ -170,7 +170,7 @@ def _policy(
 
 def _schema(trajectory: Trajectory, made: Sequence[Exchange]) -> Answer:
     if not made:
-        return Unmeasured("not_applicable", "the agent made no tool calls", "tool_schema")
+        return no_calls("tool_schema")
     offered = [tool for x in made for tool in declared_tools(trajectory, x)]
     if all(tool.schema is None for tool in offered):
         reason = "no called tool has a declared JSON schema"

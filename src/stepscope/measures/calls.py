@@ -24,6 +24,11 @@ ENDS = frozenset(
 )
 
 
+def no_calls(measure: str) -> Unmeasured:
+    """Return the absence of a measure of calls where the agent made none."""
+    return Unmeasured("not_applicable", "the agent made no tool calls", measure)
+
+
 @cached_on_run
 def agent_calls(trajectory: Trajectory) -> tuple[Exchange, ...]:
     """Return the calls that the agent made; where users have tools, theirs are left out."""
@@ -90,7 +95,7 @@ def ends_run(tool: str) -> bool:
 # bound also keeps the cost linear in the number of calls.
 LONGEST_CYCLE_CALLS = 32
 
-_LOOPS_OF_NO_CALLS = (Unmeasured("not_applicable", "the agent made no tool calls", "loops"),)
+_LOOPS_OF_NO_CALLS = (no_calls("loops"),)
 _NONE = (Verdict("loops", 0.0),)
 
 
@@ -150,7 +155,7 @@ _NO_COUNTS = tuple(
     for aspect in ("count", "identical", "back_to_back", "near")
 )
 _REDUNDANCY_OF_NO_CALLS: tuple[Answer, ...] = (
-    Unmeasured("not_applicable", "the agent made no tool calls", "redundant_calls"),
+    no_calls("redundant_calls"),
     *_NO_COUNTS,
 )
 _CLEAN = (Verdict("redundant_calls", 0.0), *_NO_COUNTS[:3])

@@ -135,7 +135,7 @@ def _policy(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
     environment's merit, not the agent's. Without any declared rule the answer is unmeasured, never
     "no violation".
     """
-    rules = (facts.policy if facts is not None else ()) + (case.policy if case is not None else ())
+    rules = declared_rules(case, facts)
     if not rules:
         return _NO_POLICY
     found = sorted({breach for rule in rules for breach in find_breaches(trajectory, rule, facts)})
@@ -152,6 +152,11 @@ def _policy(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
         for b in found
     ]
     return (whole, *one_a_step(each, ", ".join))
+
+
+def declared_rules(case: Case | None, facts: Facts | None) -> tuple[PolicyRule, ...]:
+    """Return the rules of conduct of a workflow, then those of a case."""
+    return (facts.policy if facts is not None else ()) + (case.policy if case is not None else ())
 
 
 def check_rule(rule: PolicyRule) -> str:

@@ -56,11 +56,6 @@ def has_known_status(exchanges: Sequence[Exchange]) -> bool:
     return False
 
 
-def error_step(exchange: Exchange) -> int:
-    """Return the step where the error is read: the result's."""
-    return exchange.step if exchange.result_step is None else exchange.result_step
-
-
 def _errors(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """Tool errors, each with where the belief comes from: explicit flag, protocol or heuristic.
 
@@ -74,18 +69,18 @@ def _errors(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
     whole = Verdict(
         "errors",
         float(len(failed)),
-        cites=tuple(sorted({error_step(exchange) for exchange in failed})),
+        cites=tuple(sorted({exchange.answer_step for exchange in failed})),
         reason=f"{len(failed)} of {len(exchanges)} calls; first: {first_line(failed[0].result)}",
     )
     each = [
         Verdict(
             "errors",
             label=exchange.result.source,
-            step=error_step(exchange),
+            step=exchange.answer_step,
             cites=(exchange.step,),
             reason=first_line(exchange.result),
         )
-        for exchange in sorted(failed, key=error_step)
+        for exchange in sorted(failed, key=lambda exchange: exchange.answer_step)
         if exchange.result is not None
     ]
     return (whole, *one_a_step(each, _strongest))
@@ -161,7 +156,7 @@ def _recovery(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
         return _NO_ERRORS if has_known_status(exchanges) else _RECOVERY_WITHOUT_STATUS
     reactions = list(reactions_of(trajectory, facts).values())
     recovered = [reaction for reaction in reactions if reaction.label == "recovered"]
-    left = {error_step(r.error) for r in reactions if r.label != "recovered"}
+    left = {r.error.answer_step for r in reactions if r.label != "recovered"}
     each = sorted(
         (_answer(reaction) for reaction in reactions), key=lambda answer: answer.step or 0
     )
@@ -188,7 +183,7 @@ def _answer(reaction: Reaction) -> Verdict:
     return Verdict(
         "recovery",
         label=reaction.label,
-        step=error_step(reaction.error),
+        step=reaction.error.answer_step,
         cites=cites,
         reason=f"{reaction.reason}: {first_line(reaction.error.result)}",
     )
@@ -275,7 +270,7 @@ def _describe_next(steps: Sequence[Step], error: Exchange) -> str:
 
 
 def _next_entries(steps: Sequence[Step], error: Exchange) -> Iterator[Step]:
-    for at in range(error_step(error) + 1, len(steps)):
+    for at in range(error.answer_step + 1, len(steps)):
         if steps[at].actor == "agent":
             yield steps[at]
 

@@ -66,7 +66,7 @@ def _successful_call(exchange: Exchange) -> SuccessfulCall:
         if isinstance(given, dict)
         else frozenset()
     )
-    return SuccessfulCall(exchange.call.name, exchange.step, _answer_step(exchange), told)
+    return SuccessfulCall(exchange.call.name, exchange.step, exchange.answer_step, told)
 
 
 def mine_preconditions(
@@ -125,7 +125,7 @@ def calls_too_early(made: Sequence[Exchange], rule: Precondition) -> Iterator[Ex
         if not any(
             x.call.name == rule.after
             and has_succeeded(x)
-            and _answer_step(x) < exchange.step
+            and x.answer_step < exchange.step
             and _argument_text(x, rule.by) == value
             for x in made
         ):
@@ -137,10 +137,6 @@ def _argument_text(exchange: Exchange, name: str | None) -> str | None:
     given = exchange.call.arguments
     value = given.get(name) if name is not None and isinstance(given, dict) else None
     return value if isinstance(value, str) and value else None
-
-
-def _answer_step(exchange: Exchange) -> int:
-    return exchange.step if exchange.result_step is None else exchange.result_step
 
 
 def is_binding(rule: Precondition) -> bool:

@@ -26,7 +26,7 @@ from stepscope.measures.calls import (
     redundant_calls,
 )
 from stepscope.measures.conduct import lacks_consent
-from stepscope.measures.errors import REASON_CHARACTERS, error_step, first_line, reactions_of
+from stepscope.measures.errors import REASON_CHARACTERS, first_line, reactions_of
 from stepscope.measures.outcome import subgoal_calls
 from stepscope.measures.rule import RuleMeasure
 from stepscope.model import (
@@ -173,7 +173,7 @@ def _errors(trajectory: Trajectory, facts: Facts | None) -> Iterator[Suspicion]:
         error = reaction.error
         if error.call.requestor != "agent":
             continue
-        read = error_step(error)
+        read = error.answer_step
         said = f"{error.call.name} fails: {first_line(error.result)}"
         yield Suspicion(error.step, "failed", said, (read,))
         if reaction.label == "ignored" and reaction.step is not None:

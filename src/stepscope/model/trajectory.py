@@ -355,6 +355,11 @@ class Exchange(NamedTuple):
         """The result is an error, by whatever belief the result carries."""
         return self.result is not None and self.result.status == "error"
 
+    @property
+    def answer_step(self) -> int:
+        """The step where the result is read; the call's own where it has none."""
+        return self.step if self.result_step is None else self.result_step
+
 
 class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """One run of an agent on one task.

@@ -25,7 +25,7 @@ import msgspec
 
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import number_of
-from stepscope.measures.calls import agent_calls
+from stepscope.measures.calls import agent_calls, no_calls
 from stepscope.measures.rule import (
     AXIS_SCALE,
     CORRECT,
@@ -484,9 +484,7 @@ def _short(value: Json) -> str:
 
 ARGUMENT_VALIDITY_NAME = "axes.argument_validity"
 
-_VALIDITY_OF_NO_CALLS = (
-    Unmeasured("not_applicable", "the agent made no tool calls", ARGUMENT_VALIDITY_NAME),
-)
+_VALIDITY_OF_NO_CALLS = (no_calls(ARGUMENT_VALIDITY_NAME),)
 
 
 def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
@@ -540,9 +538,7 @@ ARGUMENT_VALIDITY = RuleMeasure(ARGUMENT_VALIDITY_NAME, "1", AXIS_SCALE, (), _va
 
 GROUNDING_LABELS = ("invented", "unknown")
 _NAMES = ("grounding", "grounding.invented")
-_GROUNDING_OF_NO_CALLS = tuple(
-    Unmeasured("not_applicable", "the agent made no tool calls", name) for name in _NAMES
-)
+_GROUNDING_OF_NO_CALLS = tuple(no_calls(name) for name in _NAMES)
 _NOTHING = tuple(
     Unmeasured("not_applicable", "no argument holds an identifier, e-mail, date or number", name)
     for name in _NAMES
@@ -593,7 +589,7 @@ GROUNDING = RuleMeasure("grounding", "1", Scale(0.0, inf, GROUNDING_LABELS), (),
 
 LABEL = "violation"
 
-_SCHEMA_OF_NO_CALLS = (Unmeasured("not_applicable", "the agent made no tool calls", "tool_schema"),)
+_SCHEMA_OF_NO_CALLS = (no_calls("tool_schema"),)
 _NO_SCHEMA = (
     Unmeasured("missing_input", "no called tool has a declared JSON schema", "tool_schema"),
 )

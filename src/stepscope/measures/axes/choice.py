@@ -15,10 +15,17 @@ from stepscope.measures.calls import (
     ends_run,
     failed_calls,
     has_succeeded,
+    no_calls,
     writes_of,
 )
-from stepscope.measures.conduct import REFUSES, asks_consent, find_breaches, lacks_consent
-from stepscope.measures.errors import TRANSIENT, error_step, first_line
+from stepscope.measures.conduct import (
+    REFUSES,
+    asks_consent,
+    declared_rules,
+    find_breaches,
+    lacks_consent,
+)
+from stepscope.measures.errors import TRANSIENT, first_line
 from stepscope.measures.facts import calls_too_early, describe_source, is_binding
 from stepscope.measures.outcome import find_other_writes, subgoal_calls
 from stepscope.measures.rule import (
@@ -35,14 +42,12 @@ from stepscope.model import (
     Case,
     Exchange,
     Facts,
-    PolicyRule,
     Precondition,
     Step,
     Trajectory,
 )
 from stepscope.model.effects import WRITES, words_of
 from stepscope.model.records import UNCERTAIN
-from stepscope.values import Unmeasured
 
 TOOL_SELECTION_NAME = "axes.tool_selection"
 Words = re.Pattern[str] | None
@@ -77,9 +82,7 @@ EVERYWHERE = frozenset(
 # A word of five letters is compared by these: "cancelling" asks for `cancel_order`.
 STEM_CHARACTERS = 5
 
-_SELECTION_OF_NO_CALLS = (
-    Unmeasured("not_applicable", "the agent made no tool calls", TOOL_SELECTION_NAME),
-)
+_SELECTION_OF_NO_CALLS = (no_calls(TOOL_SELECTION_NAME),)
 
 
 def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
@@ -134,7 +137,7 @@ def _undeclared_tools(trajectory: Trajectory, made: Sequence[Exchange]) -> Itera
 def _forbidden_tools(
     trajectory: Trajectory, case: Case | None, facts: Facts | None
 ) -> Iterator[AxisFault]:
-    rules = (facts.policy if facts is not None else ()) + (case.policy if case is not None else ())
+    rules = declared_rules(case, facts)
     for rule in rules:
         if rule.before is None and rule.max_calls is None:
             for breach in find_breaches(trajectory, rule, facts):
@@ -153,7 +156,7 @@ def _unchanged_retries(made: Sequence[Exchange], facts: Facts | None) -> Iterato
         said = first_line(exchange.result)
         before = open_errors.get(exchange.key)
         if before is not None and first_line(before.result) == said and not TRANSIENT.search(said):
-            cites = (error_step(before), exchange.step)
+            cites = (before.answer_step, exchange.step)
             yield AxisFault(exchange.step, f"{name} failed the same way before: {said}", cites)
         open_errors[exchange.key] = exchange
 
@@ -237,9 +240,7 @@ ASKS_FOR_CONSENT = re.compile(
 # The runs of a workflow have the same instructions, which are long: so many are kept read.
 INSTRUCTIONS = 16
 
-_SEQUENCING_OF_NO_CALLS = (
-    Unmeasured("not_applicable", "the agent made no tool calls", SEQUENCING_NAME),
-)
+_SEQUENCING_OF_NO_CALLS = (no_calls(SEQUENCING_NAME),)
 
 
 def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
@@ -297,12 +298,8 @@ def _why_too_early(rule: Precondition) -> str:
 
 
 def _consent_is_asked_for(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> bool:
-    declared: tuple[PolicyRule, ...] = facts.policy if facts is not None else ()
-    if case is not None:
-        declared += case.policy
-    if any(rule.require == "confirm" for rule in declared):
-        return True
-    return _instructions_ask(trajectory)
+    asked = any(rule.require == "confirm" for rule in declared_rules(case, facts))
+    return asked or _instructions_ask(trajectory)
 
 
 @cached_on_run

@@ -35,7 +35,7 @@ from stepscope.measures.axes.quantities import (
     words_around,
 )
 from stepscope.measures.calls import agent_calls, effect_of
-from stepscope.measures.errors import admits_failure, error_step, first_line, reactions_of
+from stepscope.measures.errors import admits_failure, first_line, reactions_of
 from stepscope.measures.rule import (
     AXIS_SCALE,
     CORRECT,
@@ -508,7 +508,7 @@ def _false_claims(
         exchange = reaction.error
         if effect_of(exchange.call.name, facts) == "read":
             continue
-        where = error_step(exchange)
+        where = exchange.answer_step
         message = next((m for m in told if m.step.index > where), None)
         if message is None:
             continue
