@@ -128,7 +128,11 @@ def signals_per_step(
     if refused is not None:
         return refused
     third = len(scores) // 3
-    start = _mean(list(scores[:third]))
+    s = list(scores[:third])
+    total = 0.0
+    for score in s:
+        total += score
+    start = total / len(s)
     return tuple(
         (scores[i - 1] - scores[i] > DROP)
         + (start - scores[i] > DROP)
@@ -175,13 +179,6 @@ def find_break_point_many(scores: Floats) -> npt.NDArray[np.int64]:
     start = _mean_block(steps[: len(steps) // 3])
     fell, below = steps[:-1] - steps[1:] > DROP, start - steps[1:] > DROP
     return np.asarray(1 + np.argmax(fell.astype(np.int8) + below, axis=0), np.int64)
-
-
-def _mean(s: list[float]) -> float:
-    total = 0.0
-    for score in s:
-        total += score
-    return total / len(s)
 
 
 def _find_absence(scores: Sequence[float]) -> Unmeasured | None:

@@ -367,13 +367,6 @@ def quantile(
     ordered = np.sort(numbers)
     if ordered[0] == ordered[-1]:
         return Unmeasured("undefined", f"all {len(numbers)} values are {ordered[0]:g}: no spread")
-    return _bracket_quantile(numbers, ordered, dense, q, frame)
-
-
-def _bracket_quantile(
-    numbers: Floats, ordered: Floats, dense: Ints, q: float, frame: EstimateFrame
-) -> Estimate | Unmeasured:
-    """Find the two values that hold the quantile between them; the values are finite and vary."""
     n = len(numbers)
     size, method = float(n), "order statistics"
     if frame.target == "tasks like these" and frame.n_tasks < n:
