@@ -23,7 +23,7 @@ from typing import TypeVar
 import numpy as np
 
 from bars.shape._shape import WITHIN, Line, figure, line
-from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS, gradual_recovery
+from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS
 from stepscope.lab.envelope import (
     CLASSIFIERS,
     Classifications,
@@ -34,7 +34,7 @@ from stepscope.lab.envelope import (
     draw_cell,
     measure_envelope,
 )
-from stepscope.lab.planted import add_noise
+from stepscope.lab.planted import PlantedCurves, add_noise, as_rows, draw_uniform, half_drop_steps
 from stepscope.shape.articles import v3_many
 from stepscope.shape.classifier import classify, classify_many, classify_ragged
 from stepscope.shape.noise import learn_noise
@@ -62,6 +62,24 @@ SPEED_RUNS, SECONDS = 1_000_000, 5.0
 UNFAIR = ("reconstruction",)
 # A cell is below V3 when it is by more than this many standard errors of both.
 ERRORS = 2.0
+
+
+def gradual_recovery(n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
+    """Draw recoveries that fall over two or three steps and return over two or three.
+
+    The deepest point is one or two steps long; what is lost is .28 to .50 and 85 % or more of it
+    comes back. With fewer than seven steps falls and returns take two; five are needed.
+    """
+    widest = 3 if n >= 7 else 2
+    down, up = (as_rows(rng.integers(2, widest + 1, m)) for _ in range(2))
+    bottom = np.minimum(as_rows(rng.integers(0, 2, m)), n - 1 - down - up)
+    latest = n - 1 - (down + bottom + up)
+    start = 1 + np.floor(rng.random((m, 1)) * latest)
+    steps = np.arange(n)
+    fall = np.clip((steps - start + 1) / down, 0, 1)
+    back = np.clip((steps - (start + down + bottom) + 1) / up, 0, 1)
+    lost = draw_uniform(rng, 0.28, 0.50, m) * (fall - draw_uniform(rng, 0.85, 1.0, m) * back)
+    return PlantedCurves(draw_uniform(rng, 0.80, 0.93, m) - lost, half_drop_steps(lost))
 
 
 def examples() -> Iterator[Line]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bars.shape.shape import gradual_recovery
 from stepscope.errors import UsageError
-from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS, article_curve, gradual_recovery
+from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS, article_curve
 from stepscope.lab.planted import NOISES, Noise, add_noise
 from stepscope.shape.types import SHAPES, ShapeName
 

@@ -252,14 +252,6 @@ def test_holm_agrees_with_r(p: list[float], adjusted: list[float]) -> None:
     assert np.allclose(stats.holm(p), adjusted)
 
 
-def test_adjusting_keeps_names_and_the_rest() -> None:
-    found = stats.compare_paired([0] * 9, range(9), [1] * 9, range(9), rng=rng())
-    assert isinstance(found, Comparison)
-    both = stats.adjust({"a": found, "b": found})
-    assert both["a"].p_adjusted == 2 * found.p
-    assert both["a"].effect == found.effect
-
-
 def test_all_looks_for_ever_spend_alpha() -> None:
     assert isclose(sum(stats.look_alpha(j) for j in range(1, 10_000)), 0.05, rel_tol=1e-3)
 

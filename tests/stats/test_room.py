@@ -18,7 +18,7 @@ def test_every_public_name_is_there_and_says_its_source() -> None:
         thing = getattr(stats, name)
         assert thing.__doc__
         if inspect.isfunction(thing):
-            known = ("codes", "count_losses", "trials_per_task", "adjust", "joint_table")
+            known = ("codes", "count_losses", "trials_per_task", "joint_table")
             assert "Source:" in thing.__doc__ or name in known, name
             assert ">>>" in thing.__doc__, name
 

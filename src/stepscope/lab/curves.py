@@ -280,24 +280,6 @@ COMPOUND: dict[str, Compound] = {
 }
 
 
-def gradual_recovery(n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
-    """Draw recoveries that fall over two or three steps and return over two or three.
-
-    The deepest point is one or two steps long; what is lost is .28 to .50 and 85 % or more of it
-    comes back. With fewer than seven steps falls and returns take two; five are needed.
-    """
-    widest = 3 if n >= 7 else 2
-    down, up = (as_rows(rng.integers(2, widest + 1, m)) for _ in range(2))
-    bottom = np.minimum(as_rows(rng.integers(0, 2, m)), n - 1 - down - up)
-    latest = n - 1 - (down + bottom + up)
-    start = 1 + np.floor(rng.random((m, 1)) * latest)
-    steps = np.arange(n)
-    fall = np.clip((steps - start + 1) / down, 0, 1)
-    back = np.clip((steps - (start + down + bottom) + 1) / up, 0, 1)
-    lost = draw_uniform(rng, 0.28, 0.50, m) * (fall - draw_uniform(rng, 0.85, 1.0, m) * back)
-    return PlantedCurves(_compound_level(rng, m) - lost, half_drop_steps(lost))
-
-
 # Spread of what arrives at a step, as a share of its mean.
 UNEVEN = 0.15
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from stepscope.stats.comparison import (
     Comparison,
-    adjust,
     compare_paired,
     compare_unpaired,
     detectable,
@@ -51,7 +50,6 @@ __all__ = [
     "DisagreementTest",
     "Flip",
     "JointTable",
-    "adjust",
     "agreement",
     "bootstrap_ratio",
     "category_shares",

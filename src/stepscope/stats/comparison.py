@@ -207,7 +207,6 @@ class Comparison:
     # chance of a difference at least so large if the agent made none; two-sided unless one side was
     # asked about
     p: float
-    p_adjusted: float | None = None  # p after `adjust` over all questions asked together, else None
     method: str  # how p was found
     n: int  # cases compared (paired), or clusters of both fleets together
     only_first: int = 0  # cases that only the first agent ran; 0 when unpaired
@@ -291,19 +290,6 @@ def compare_paired(
             see=see,
         )
     return replace(found, p=p, method=method, only_first=only[0], only_second=only[1])
-
-
-def adjust(comparisons: Mapping[str, Comparison]) -> dict[str, Comparison]:
-    """Return the comparisons with Holm-adjusted p: all questions asked together, by name.
-
-    >>> adjust({}) == {}
-    True
-    """
-    adjusted = holm([found.p for found in comparisons.values()])
-    return {
-        name: replace(found, p_adjusted=float(p))
-        for (name, found), p in zip(comparisons.items(), adjusted, strict=True)
-    }
 
 
 def _paired_p(
