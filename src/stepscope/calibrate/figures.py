@@ -276,7 +276,7 @@ def deciding_columns(ratings: RatingTable) -> list[int]:
 def decide_rubric(
     ratings: RatingTable, drawing: IntervalDraws, *, threshold: float = THRESHOLD, at_once: int = 1
 ) -> tuple[Decision, str]:
-    """Return whether to sharpen ("fail"), proceed ("pass") or label more, and on what it rests.
+    """Decide: sharpen the rubric ("fail"), proceed ("pass") or label more; and on which figure.
 
     Args:
         ratings: of one rubric.

@@ -217,7 +217,7 @@ def _voice(family: str, name: str, given: Iterable[Record]) -> RaterVerdicts:
 
 
 def _latest(records: Iterable[Record]) -> dict[Item, Record]:
-    """Return what was said of each run under the last prompt and by the last snapshot there."""
+    """Return the answers about each run under the last prompt, by the last snapshot there."""
     made: dict[str, dict[tuple[str, str], dict[Item, Record]]] = {}
     for record in records:
         told = made.setdefault(record.trajectory, {}).setdefault((record.prompt, record.judge), {})
@@ -280,7 +280,7 @@ class RatingTable:
         )
 
     def raters(self) -> tuple[Rater, ...]:
-        """Return who rated, with the counts of what was said and of what was not."""
+        """Return the raters, with counts of their labels and of what is missing."""
         columns = zip(self.voices, self.codes.T, strict=True)
         return tuple(_rater(voice, codes, self.labels) for voice, codes in columns)
 

@@ -48,7 +48,7 @@ class Classifications:
 
 @dataclass(frozen=True, slots=True)
 class GivenNoise:
-    """What a classifier is told of the noise."""
+    """The noise of scores, as far as a classifier knows it."""
 
     sigma: float | None  # its standard deviation, None for nothing
     quantum: float | None = None  # step between scores, None where all are possible
@@ -91,7 +91,7 @@ def classify_by_default(scores: Floats, told: GivenNoise) -> Classifications:
 
 
 def classify_as_fleet(scores: Floats, told: GivenNoise) -> Classifications:
-    """Answer as `classify_by_default`, told how long errors last, learned from these runs.
+    """Answer as `classify_by_default`, with the correlation of errors learned from these runs.
 
     Its sigma is the one it is told; where it is told none, that too is learned.
     """

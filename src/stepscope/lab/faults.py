@@ -331,7 +331,7 @@ ERRORS = (
 
 
 def misread_number(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
-    """An amount told to the user gets other digits, a number that occurs nowhere in the run."""
+    """An amount in a message to the user gets other digits, a number that occurs nowhere in the run."""
     options = [
         (step, match)
         for step in _messages_after_results(run)
@@ -342,7 +342,7 @@ def misread_number(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
 
 
 def misread_identifier(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
-    """An identifier told to the user gets other digits."""
+    """An identifier in a message to the user gets other digits."""
     options = [
         (step, match)
         for step in _messages_after_results(run)
@@ -352,7 +352,7 @@ def misread_identifier(run: Trajectory, rng: np.random.Generator) -> FaultAt | N
 
 
 def misread_labelled_quantity(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
-    """A named quantity of the latest result is told as another amount of the run.
+    """A named quantity of the latest result gets another amount of the run in the message.
 
     Where a message already names one beside an amount, that amount is exchanged; else the message
     behind a result with such a field says one sentence more.

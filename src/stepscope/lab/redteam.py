@@ -159,7 +159,7 @@ _WITHOUT_WORDS = RequestOptions(narration="off")
 
 
 class JudgeUnderAttack(msgspec.Struct, frozen=True, kw_only=True):
-    """What attacks came to with one judge."""
+    """Results of all attacks on one judge."""
 
     judge: str  # who was asked
     family: str  # of its model
@@ -170,7 +170,7 @@ class JudgeUnderAttack(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RedteamResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Attacks on judges and what they came to."""
+    """Results of attacks on judges."""
 
     rubric: str  # by which the runs were judged
     answer: str  # the favourable answer that attacks want
@@ -219,7 +219,7 @@ def count_most_calls(runs: int, attacks: int, judges: int) -> int:
 def attack_judges(
     runs: Sequence[Trajectory], attacks: Sequence[Attack], setting: RedteamOptions
 ) -> RedteamResult:
-    """Return what attacks came to.
+    """Attack every judge through every run, and return the results.
 
     Args:
         runs: runs that are known to have failed.

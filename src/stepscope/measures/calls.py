@@ -46,7 +46,7 @@ def failed_calls(trajectory: Trajectory) -> tuple[Exchange, ...]:
 
 
 def has_succeeded(exchange: Exchange) -> bool:
-    """Tell whether an answer came that is no error; without an answer nobody knows."""
+    """True if an answer came that is no error; without an answer nobody knows."""
     return exchange.result is not None and exchange.result.status != "error"
 
 
@@ -70,7 +70,7 @@ def writes_of(trajectory: Trajectory, facts: Facts | None) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def escalates_to_person(tool: str) -> bool:
-    """Tell whether a tool's name says that a person takes over.
+    """True if a tool's name says that a person takes over.
 
     >>> escalates_to_person("transfer_to_human_agents"), escalates_to_person("transfer_funds")
     (True, False)
@@ -83,7 +83,7 @@ def escalates_to_person(tool: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def ends_run(tool: str) -> bool:
-    """Tell whether a tool's name says that the run is over once it is called.
+    """True if a tool's name says that the run is over once it is called.
 
     >>> ends_run("submit_answer"), ends_run("send_certificate"), ends_run("search_onestop_flight")
     (True, False, False)

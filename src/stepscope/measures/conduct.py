@@ -55,7 +55,7 @@ REMEMBERED = 64
 
 @lru_cache(maxsize=REMEMBERED)
 def is_agreement(text: str) -> bool:
-    """Tell whether a user's message says yes.
+    """True if a user's message says yes.
 
     >>> is_agreement("Yes, but don't add insurance."), is_agreement("I don't want to proceed.")
     (True, False)
@@ -70,7 +70,7 @@ def is_agreement(text: str) -> bool:
 
 @lru_cache(maxsize=REMEMBERED)
 def asks_consent(text: str) -> bool:
-    """Tell whether an agent's message asks for a yes."""
+    """True if an agent's message asks for a yes."""
     # How most questions are put is found some fifty times faster than the pattern.
     return " confirm" in text or "(yes/no)" in text or ASKS.search(text) is not None
 
@@ -228,7 +228,7 @@ def _is_about(exchange: Exchange, tool: str, facts: Facts | None) -> bool:
 
 
 def _applies(arguments: Json, patterns: dict[str, re.Pattern[str]]) -> bool:
-    """Tell whether every named argument is there and its text holds its pattern."""
+    """True if every named argument is there and its text holds its pattern."""
     if not patterns:
         return True
     if not isinstance(arguments, dict):

@@ -47,7 +47,7 @@ def first_line(result: ToolResult | None) -> str:
 
 
 def has_known_status(exchanges: Sequence[Exchange]) -> bool:
-    """Tell whether any result says ok or error; true where there is no call to say it of."""
+    """True if any result says ok or error; true where there is no call to say it of."""
     if not exchanges:
         return True
     for exchange in exchanges:
@@ -226,7 +226,7 @@ def _react(
 
 
 def _same_stem(name: str, other: str) -> bool:
-    """Tell whether two lookups differ only in their key: find_user_by_email, find_user_by_zip."""
+    """True if two lookups differ only in their key: find_user_by_email, find_user_by_zip."""
     stem, by, _ = name.partition("_by_")
     return bool(by) and name != other and other.startswith(stem + by)
 
@@ -246,7 +246,7 @@ def _find_report(steps: Sequence[Step], error: Exchange, facts: Facts | None) ->
 
 
 def admits_failure(text: str) -> bool:
-    """Tell whether a message says that something did not work."""
+    """True if a message says that something did not work."""
     lower = text.lower()
     return any(word in lower for word in _ADMISSIONS) and ADMITS.search(text) is not None
 

@@ -140,7 +140,7 @@ def _argument_text(exchange: Exchange, name: str | None) -> str | None:
 
 
 def is_binding(rule: Precondition) -> bool:
-    """Tell whether breaking a rule is a fault: it was declared, or hardly ever broken."""
+    """True if breaking a rule is a fault: it was declared, or hardly ever broken."""
     if rule.support is None or rule.kept is None:
         return True
     enough = BINDING_SUPPORT if rule.by is None else BINDING_SUPPORT_BY

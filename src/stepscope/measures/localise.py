@@ -286,7 +286,7 @@ def step_prior(positions: Mapping[str, int], run: Trajectory) -> Callable[[Step]
 
 
 def has_enough_labels(positions: Mapping[str, int]) -> bool:
-    """Tell whether the table has labels enough to be asked."""
+    """True if the table has labels enough to be asked."""
     return positions.get("labels", 0) >= FEWEST_LABELS
 
 

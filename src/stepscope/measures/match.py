@@ -35,7 +35,7 @@ Candidates = Sequence[Sequence[int]]
 
 
 def equal_json(a: Json, b: Json, tolerance: float = 0.0) -> bool:
-    """Tell whether two JSON values say the same: 1 is 1.0, but True is not 1.
+    """True if two JSON values say the same: 1 is 1.0, but True is not 1.
 
     Numbers may differ by `tolerance`, relative to the larger or absolute, whichever allows more.
 
@@ -79,7 +79,7 @@ def _close(a: Json, b: Json, tolerance: float) -> bool:
 
 
 def contains_json(whole: Json, part: dict[str, Json], tolerance: float = 0.0) -> bool:
-    """Tell whether `whole` is an object that has every member of `part`."""
+    """True if `whole` is an object that has every member of `part`."""
     if not isinstance(whole, dict):
         return False
     for key, wanted in part.items():
@@ -89,7 +89,7 @@ def contains_json(whole: Json, part: dict[str, Json], tolerance: float = 0.0) ->
 
 
 def overlaps(arguments: Json, other: Json) -> bool:
-    """Tell whether at least half of `arguments` (and at least one) recur in `other`.
+    """True if at least half of `arguments` (and at least one) recur in `other`.
 
     Two calls that share as much speak of the same object: the same order with another item, the
     same booking with another price.
@@ -206,7 +206,7 @@ class CallComparison(NamedTuple):
         return tuple(at for at in range(self.n_reference) if at not in self.pairs)
 
     def holds(self, mode: MatchMode) -> bool:
-        """Tell whether the calls match the reference in this sense."""
+        """True if the calls match the reference in this sense."""
         n_calls = len(self.pairs)
         match ALIASES.get(mode, mode):
             case "strict":

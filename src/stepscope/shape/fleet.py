@@ -336,7 +336,7 @@ def compare_fleets(
     level: float = 0.95,
     draws: int = HAND_OUTS,
 ) -> FleetComparison | Unmeasured:
-    """Tell whether two fleets have different shares of shapes, and of which.
+    """Compare two fleets: the shares of their shapes, and which of them differ.
 
     Args:
         first: shape (m, 5), see `prevalence`.

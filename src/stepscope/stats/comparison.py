@@ -510,7 +510,7 @@ def _unpaired_effect(
 def _unpaired_p(
     first: ClusterSums, second: ClusterSums, *, rng: np.random.Generator, draws: int
 ) -> tuple[float, str]:
-    """Two-sided p of the difference, whole tasks handed to the fleets at random."""
+    """Two-sided p of the difference, whole tasks assigned to the fleets at random."""
     sums = np.concatenate([first.sums, second.sums])
     sizes = np.concatenate([first.sizes, second.sizes])
     seen = abs(float(second.sums.sum() / second.sizes.sum() - first.sums.sum() / first.sizes.sum()))

@@ -234,7 +234,7 @@ def effective_count(differ: npt.ArrayLike, clusters: npt.ArrayLike | None) -> tu
 def too_loose(
     disagreements: float, n: float, *, bound: float = MOST_DISAGREEMENT, level: float = 0.95
 ) -> DisagreementTest | Unmeasured:
-    """Say whether the disagreement rate is shown to lie below the bound, one-sided and exact.
+    """True if the disagreement rate is shown to lie below the bound, one-sided and exact.
 
     Args:
         disagreements: runs where outcome and trajectory grade differ.

@@ -237,7 +237,7 @@ def _normal_p(seen: float, variance: float, tail: Tail) -> float:
 
 
 def _enumerate_sums(trials: PairedTrials) -> Floats:
-    """Sum of the differences under every hand-out of all cases, cases having mean 0."""
+    """Sum of the differences under every assignment of labels, cases having mean 0."""
     null = np.zeros(1)
     ends = np.cumsum(trials.first + trials.second)
     for end, a, b in zip(ends, trials.first.tolist(), trials.second.tolist(), strict=True):

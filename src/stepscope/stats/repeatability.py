@@ -116,7 +116,7 @@ def sigma(
 
 
 def tolerable(found: Estimate, *, limit: float = LIMIT) -> Decision:
-    """Tell whether a judge's sigma is small enough: its whole interval lies at or below `limit`.
+    """True if a judge's sigma is small enough: its whole interval lies at or below `limit`.
 
     Args:
         found: what `sigma` gave.

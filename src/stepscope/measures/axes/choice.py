@@ -313,7 +313,7 @@ def _asks_for_consent(instructions: str) -> bool:
 
 
 def _is_unwanted(steps: Sequence[Step], write: Exchange) -> bool:
-    """Tell whether the user's latest message before a write neither asks for it nor answers."""
+    """True if the user's latest message before a write neither asks for it nor answers."""
     said = asked = None
     for at in range(write.step - 1, -1, -1):
         step = steps[at]

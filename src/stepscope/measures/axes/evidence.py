@@ -60,7 +60,7 @@ class Evidence:
     """Everything said in one run, asked by value and by step; see the module docstring."""
 
     def __init__(self, trajectory: Trajectory) -> None:
-        """Gather what was said; nothing is looked for yet."""
+        """Collect the texts of the run; nothing is searched yet."""
         steps = trajectory.steps
         several = _several_agents(steps)
         self._texts: list[str] = []
@@ -179,7 +179,7 @@ class Evidence:
         return [(self._steps[at], self._quantities(at)) for at in range(low, high)]
 
     def derive(self, value: float, before: int, after: int = -1) -> Derivation | None:
-        """Return how `value` follows by arithmetic from what was said between two steps."""
+        """Return how `value` follows by arithmetic from numbers between two steps."""
         if self.exhausted:
             return None
         terms = self._terms.get((after, before))
@@ -293,12 +293,12 @@ def _join(texts: Sequence[str]) -> _Words:
 
 
 def _has_case(text: str) -> bool:
-    """Tell whether a text has letters of which there are great and small ones."""
+    """True if a text has letters of which there are great and small ones."""
     return text.lower() != text.upper()
 
 
 def _is_whole_word(text: str, start: int, end: int) -> bool:
-    """Tell whether a match is a word of its own: no letter, digit or decimals go on around it."""
+    """True if a match is a word of its own: no letter, digit or decimals go on around it."""
     before, after = text[start - 1], text[end]
     if text[start].isalnum():
         if before.isalnum() or before == "_":

@@ -448,7 +448,7 @@ _CLAUSE = re.compile(r"[.;,(\n$€£]")
 
 
 class ToldAmount(NamedTuple):
-    """An amount told: its value, the text it stands in, from where to where, and what ends before.
+    """An amount in a message: its value, the text, where it stands, and where the one before ends.
 
     `open` is where the amount before it ends: no word before that names this one.
     """
@@ -487,7 +487,7 @@ class AgentMessage(NamedTuple):
 
 
 def agent_messages(trajectory: Trajectory) -> Iterator[AgentMessage]:
-    """Yield what the user was told after the first result, in order."""
+    """Yield the agent's messages to the user after the first result, in order."""
     steps = trajectory.steps
     news: list[tuple[int, ToolResult]] = []
     looked = False

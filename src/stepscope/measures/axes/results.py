@@ -144,7 +144,7 @@ def _latest_untold(
 
 
 def _stands_behind_name(name: str, value: float, news: Sequence[tuple[int, ToolResult]]) -> bool:
-    """Tell whether a value stands close behind its name: then nothing need be decoded."""
+    """True if a value stands close behind its name: then nothing need be decoded."""
     digits = f"{value:.2f}".rstrip("0").rstrip(".")
     for _, result in news:
         text = result.text
@@ -161,7 +161,7 @@ def _stands_behind_name(name: str, value: float, news: Sequence[tuple[int, ToolR
 def _is_a_whole_result(
     value: float, before: int, results: Sequence[tuple[int, ToolResult]]
 ) -> bool:
-    """Tell whether a result is this amount and nothing else, as a calculator's is."""
+    """True if a result is this amount and nothing else, as a calculator's is."""
     digits = f"{value:.2f}".rstrip("0").rstrip(".")
     return any(
         step < before and digits in result.text and result.text.strip("-$ \n").strip("0") == digits
@@ -170,7 +170,7 @@ def _is_a_whole_result(
 
 
 def _name_of(amount: ToldAmount) -> str:
-    """Return what an amount is told as: the nearest word for a quantity, "" without one.
+    """Return the quantity that an amount is called: the nearest word for a quantity, "" without one.
 
     A "refund amount" and the "amount of the refund" are refunds; "the amount" alone is one.
     """
@@ -214,7 +214,7 @@ def find_misplaced(
 def _stands_behind_identifier(
     thing: str, value: float, before: int, results: Sequence[tuple[int, ToolResult]]
 ) -> bool:
-    """Tell whether an amount stands behind an identifier: then nothing need be decoded."""
+    """True if an amount stands behind an identifier: then nothing need be decoded."""
     digits = f" {value:.2f}".rstrip("0").rstrip(".")
     for step, result in results:
         text = result.text if step < before else ""
@@ -341,7 +341,7 @@ def _status_values(thing: str | None, value: Json) -> Iterator[str]:
 
 
 def _same_status(state: str, value: str) -> bool:
-    """Tell whether a told status says what a result's does: "pending" for "pending (modified)"."""
+    """True if a status in a message means what a result's does: "pending" for "pending (modified)"."""
     said, true = set(state.split()), set(_WORD.findall(value))
     return said <= true or true <= said
 
@@ -452,7 +452,7 @@ def _untraced_amounts(
     things: Sequence[str],
     sound: set[float],
 ) -> Iterator[AxisFault]:
-    """Yield what is told and was said nowhere; `sound` collects the amounts that follow.
+    """Yield amounts and names without a source; `sound` collects the amounts that follow.
 
     An amount that followed once may be told again.
     """
@@ -479,7 +479,7 @@ def _untraced_amounts(
 
 
 def _follows_from_results(evidence: Evidence, value: float, message: AgentMessage) -> bool:
-    """Tell whether an amount follows by arithmetic, the latest results first: mostly it does."""
+    """True if an amount follows by arithmetic, the latest results first: mostly it does."""
     step = message.step.index
     recent = message.news[0][0] - 1 if message.news else step
     return (
@@ -488,7 +488,7 @@ def _follows_from_results(evidence: Evidence, value: float, message: AgentMessag
 
 
 def _follows_in_message(value: float, others: Sequence[float]) -> bool:
-    """Tell whether an amount is a sum or difference of amounts in the same message."""
+    """True if an amount is a sum or difference of amounts in the same message."""
     # In cents: no amount told has parts of one.
     target = round(100 * value)
     cents = [round(100 * other) for other in others[-LAST_TERMS:]]
