@@ -331,7 +331,7 @@ ERRORS = (
 
 
 def misread_number(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
-    """An amount in a message to the user gets other digits, a number that occurs nowhere in the run."""
+    """An amount in a message to the user gets other digits, a new number."""
     options = [
         (step, match)
         for step in _messages_after_results(run)

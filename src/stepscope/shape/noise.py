@@ -52,7 +52,7 @@ class FleetNoise:
         return self.correlation.value if low is not None and low > SLIGHT else 0.0
 
     def contradicts(self, sigma: float) -> bool:
-        """True if a given sigma differs from the fleet's by a quarter or more, beyond its interval."""
+        """True if a given sigma is a quarter or more off the fleet's interval."""
         low, high = self.sigma.low, self.sigma.high
         if low is None or high is None:
             return False

@@ -170,7 +170,7 @@ def _is_a_whole_result(
 
 
 def _name_of(amount: ToldAmount) -> str:
-    """Return the quantity that an amount is called: the nearest word for a quantity, "" without one.
+    """Return what an amount is called: the nearest word for a quantity, "" without one.
 
     A "refund amount" and the "amount of the refund" are refunds; "the amount" alone is one.
     """
@@ -341,7 +341,7 @@ def _status_values(thing: str | None, value: Json) -> Iterator[str]:
 
 
 def _same_status(state: str, value: str) -> bool:
-    """True if a status in a message means what a result's does: "pending" for "pending (modified)"."""
+    """True if a told status means the same as a result's: "pending" for "pending (modified)"."""
     said, true = set(state.split()), set(_WORD.findall(value))
     return said <= true or true <= said
 
