@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from stepscope.runtime import processes
+from stepscope.score.measures import begin_scoring
 
 STEPSCOPE = str(Path(sys.executable).with_name("stepscope"))
 
@@ -27,7 +28,7 @@ def test_ctrl_c_is_code_130_and_one_line(tmp_path: Path) -> None:
 
 
 def test_a_working_process_is_out_of_reach_of_ctrl_c() -> None:
-    child = processes.start_child("stepscope.score.measures", b"")
+    child = processes.start_child(begin_scoring, b"")
     try:
         assert os.getpgid(child.pid) == child.pid != os.getpgrp()
     finally:

@@ -12,9 +12,15 @@ import pytest
 
 from stepscope.errors import EnvironmentFault, StepscopeError, StoreError
 from stepscope.model import Quarantined, Trajectory
-from stepscope.runtime.database import open_database, split_statements
+from stepscope.runtime.database import (
+    Migration,
+    backup_path,
+    migrate_database,
+    open_database,
+    split_statements,
+)
 from stepscope.store import Store
-from stepscope.store.migrations import APPLICATION_ID, Migration, backup_path, migrate_store
+from stepscope.store.store import SCHEMA
 from tests.factories import run, user
 from tests.store.made import record
 
@@ -91,7 +97,7 @@ TO_3 = Migration(3, "CREATE TABLE tags (run, key); INSERT INTO tags SELECT seq, 
 def version_1(path: Path) -> Iterator[sqlite3.Connection]:
     db = open_database(str(path))
     db.executescript(OLD + "INSERT INTO runs (id) VALUES ('x');")
-    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA application_id = {SCHEMA.application_id}")
     db.execute("PRAGMA user_version = 1")
     try:
         yield db
@@ -102,10 +108,10 @@ def version_1(path: Path) -> Iterator[sqlite3.Connection]:
 def test_an_older_store_is_led_up_step_by_step_with_a_copy_first(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with version_1(path) as db:
-        migrate_store(db, str(path), version=3, migrations=[TO_2, TO_3])
+        migrate_database(db, str(path), SCHEMA._replace(version=3, migrations=(TO_2, TO_3)))
         assert db.execute("SELECT name, key FROM runs, tags").fetchall() == [("nx", "a;b")]
         assert db.execute("PRAGMA user_version").fetchone() == (3,)
-        migrate_store(db, str(path), version=3, migrations=[TO_2, TO_3])
+        migrate_database(db, str(path), SCHEMA._replace(version=3, migrations=(TO_2, TO_3)))
     copy = backup_path(str(path), 1)
     assert copy.stat().st_mode & 0o777 == 0o600
     old = sqlite3.connect(copy)
@@ -119,10 +125,10 @@ def test_a_migration_that_fails_changes_nothing_and_can_be_repeated(tmp_path: Pa
     broken = Migration(3, "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);")
     with version_1(path) as db:
         with pytest.raises(sqlite3.OperationalError, match="nowhere"):
-            migrate_store(db, str(path), version=3, migrations=[TO_2, broken])
+            migrate_database(db, str(path), SCHEMA._replace(version=3, migrations=(TO_2, broken)))
         assert db.execute("PRAGMA user_version").fetchone() == (2,)
         assert db.execute("SELECT name FROM sqlite_master WHERE name = 'half'").fetchall() == []
-        migrate_store(db, str(path), version=3, migrations=[TO_2, TO_3])
+        migrate_database(db, str(path), SCHEMA._replace(version=3, migrations=(TO_2, TO_3)))
         assert db.execute("PRAGMA user_version").fetchone() == (3,)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from stepscope.errors import StoreError
 from stepscope.model import Case, Source, Step, StepScore, Trajectory, Verdict
+from stepscope.runtime.database import backup_path
 from stepscope.store import PutCounts, Store
-from stepscope.store.migrations import backup_path
 from stepscope.values import Unmeasured
 from tests.factories import agent, run, user
 

@@ -10,12 +10,10 @@ whole part. Without the file everything is sent again, which changes nothing the
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -27,43 +25,35 @@ from stepscope.backends.types import Evaluation, list_evaluations, separate_trac
 from stepscope.errors import UsageError
 from stepscope.formats.otlp import write
 from stepscope.model import Record, Trajectory
-from stepscope.runtime.database import MEMORY, translate_faults
+from stepscope.runtime.database import MEMORY, Database, Schema, translate_faults
 from stepscope.score.importing import Progress
 from stepscope.store.where import Where, parse_where, started_since
 
 SentPart = Literal["spans", "verdicts"]
 
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS sent (target TEXT NOT NULL, run TEXT NOT NULL, part TEXT NOT NULL,"
-    " digest TEXT NOT NULL, PRIMARY KEY (target, run, part)) WITHOUT ROWID"
-)
+# Without an id: so were those files that are there.
+_SCHEMA = Schema(application_id=0, version=0, sql=str, foreign="no list of what was sent")
 
 
-class SentLog:
-    """The rows of one target; a context manager that closes the file."""
+class SentLog(Database):
+    """What was sent to one target."""
 
     def __init__(self, store: str, target: str) -> None:
-        """Open the ledger beside the store at this path."""
-        self._path = MEMORY if store == MEMORY else f"{store}.sent.db"
+        """Open the file beside the store at this path."""
         self._target = target
-        with translate_faults(self._path):
-            self._db = sqlite3.connect(self._path, isolation_level=None)
-            self._db.execute(_SCHEMA)
+        super().__init__(MEMORY if store == MEMORY else f"{store}.sent.db", _SCHEMA)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._db.close()
+    def _prepare(self) -> None:
+        with translate_faults(self.path):
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS sent (target TEXT NOT NULL, run TEXT NOT NULL,"
+                " part TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (target, run, part))"
+                " WITHOUT ROWID"
+            )
 
     def holds(self, run: str, part: SentPart, digest: str) -> bool:
         """Whether this very content was taken there."""
-        with translate_faults(self._path):
+        with translate_faults(self.path):
             row = self._db.execute(
                 "SELECT digest FROM sent WHERE target = ? AND run = ? AND part = ?",
                 (self._target, run, part),
@@ -72,7 +62,7 @@ class SentLog:
 
     def keep(self, run: str, part: SentPart, digest: str) -> None:
         """Note that this content was taken there."""
-        with translate_faults(self._path):
+        with translate_faults(self.path):
             self._db.execute(
                 "INSERT INTO sent (target, run, part, digest) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (target, run, part) DO UPDATE SET digest = excluded.digest",

@@ -7,7 +7,6 @@ are what the receiver reports: one line each for a person, one object for a prog
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -23,8 +22,7 @@ from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Quarantined, Source, Trajectory, Warn
 from stepscope.receive.journal import CACHE_KIBIBYTES, DueTrace, Journal, JournalSpan, span_key
-from stepscope.runtime.database import open_database
-from stepscope.runtime.processes import serve_frames as serve_child
+from stepscope.runtime.database import Connection, open_database
 from stepscope.safety.json import REPAIR_CODES, Repair
 from stepscope.safety.limits import Limits
 from stepscope.score.importing import RunDefaults
@@ -77,13 +75,9 @@ frame_decoder = msgspec.json.Decoder(list[DueTrace])
 reply_decoder = msgspec.json.Decoder(ClosingReply)
 
 
-def serve() -> None:
-    """Be a child: read the start, then traces to close until the input ends."""
-    serve_child(_begin)
-
-
 @contextmanager
-def _begin(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
+def begin_closing(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
+    """Give what closes traces in a child process, `first` being a `ClosingStart`."""
     start = start_decoder.decode(first)
     with (
         Notebook(Store.open(start.store), start.settings) as notebook,
@@ -99,7 +93,7 @@ class Closer:
     """Closes traces of one journal into one store."""
 
     def __init__(
-        self, notebook: Notebook, journal: Journal, db: sqlite3.Connection, start: ClosingStart
+        self, notebook: Notebook, journal: Journal, db: Connection, start: ClosingStart
     ) -> None:
         """Read from `journal` and from `db`, which is the notebook's store again."""
         self._notebook = notebook

@@ -10,32 +10,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from hashlib import sha256
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import msgspec
 
-from stepscope.errors import StoreError
 from stepscope.formats.spans.span import RawSpan
-from stepscope.runtime.database import open_database, transaction, translate_faults
+from stepscope.runtime.database import Database, Schema, transaction, translate_faults
 from stepscope.safety.json import Repair
 
-# "STPJ": tells a journal from any other SQLite file.
-APPLICATION_ID = 0x5354504A
-_SCHEMA = (
-    # One row a trace, kept for a while after it was closed, so that what comes late is known.
-    # state: open; closed (in the store); left (no agent in it); stuck (could not be read).
-    # spans, bytes: accepted, ever. again: came a second time. refused: over a limit.
-    "CREATE TABLE traces (trace TEXT PRIMARY KEY, state TEXT NOT NULL, rooted INTEGER NOT NULL,"
-    " spans INTEGER NOT NULL, bytes INTEGER NOT NULL, again INTEGER NOT NULL,"
-    " refused INTEGER NOT NULL, last REAL NOT NULL) WITHOUT ROWID",
-    "CREATE INDEX traces_by_state ON traces (state, rooted, last)",
-    # key: hash of body, which is Kept as JSON.
-    "CREATE TABLE spans (seq INTEGER PRIMARY KEY, trace TEXT NOT NULL, key BLOB NOT NULL,"
-    " body BLOB NOT NULL, UNIQUE (trace, key))",
-    f"PRAGMA application_id = {APPLICATION_ID:d}",
+_SQL = """
+    -- One row a trace, kept for a while after it was closed, so that what comes late is known.
+    -- state: open; closed (in the store); left (no agent in it); stuck (could not be read).
+    -- spans, bytes: accepted, ever. again: came a second time. refused: over a limit.
+    CREATE TABLE traces (trace TEXT PRIMARY KEY, state TEXT NOT NULL, rooted INTEGER NOT NULL,
+        spans INTEGER NOT NULL, bytes INTEGER NOT NULL, again INTEGER NOT NULL,
+        refused INTEGER NOT NULL, last REAL NOT NULL) WITHOUT ROWID;
+    CREATE INDEX traces_by_state ON traces (state, rooted, last);
+    -- key: hash of body, which is a JournalSpan as JSON.
+    CREATE TABLE spans (seq INTEGER PRIMARY KEY, trace TEXT NOT NULL, key BLOB NOT NULL,
+        body BLOB NOT NULL, UNIQUE (trace, key));
+"""
+SCHEMA = Schema(
+    application_id=0x5354504A,  # "STPJ"
+    version=0,
+    sql=lambda: _SQL,
+    foreign="no journal of a receiver; move it away",
+    newer="a journal of version {found}; this stepscope reads up to {version}: upgrade stepscope",
 )
 # Receiver's seconds for which a closed trace is remembered: a day.
 REMEMBERED = 86_400.0
@@ -108,51 +109,18 @@ def span_key(body: bytes) -> bytes:
     return sha256(body).digest()[:_KEY_BYTES]
 
 
-class Journal:
+class Journal(Database):
     """One open journal; each thread and process opens its own."""
 
     def __init__(self, path: str) -> None:
-        """Open the journal at `path`, making it where there is none.
-
-        Raises:
-            StoreError: the file is something else.
-            EnvironmentFault: it cannot be opened or made durable.
-        """
-        self.path = path
-        self._db = open_database(path)
-        with ExitStack() as unless_ready:
-            unless_ready.callback(self._db.close)
-            with translate_faults(path):
-                self._db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
-                self._prepare()
-                behind = self._db.execute("SELECT max(last) FROM traces").fetchone()[0] or 0.0
-            unless_ready.pop_all()
-        self._began = time.monotonic() - behind
+        """Open the journal at `path`, making it where there is none; raises as `Database`."""
+        super().__init__(path, SCHEMA)
 
     def _prepare(self) -> None:
-        found = self._db.execute("PRAGMA application_id").fetchone()[0]
-        if found == APPLICATION_ID:
-            return
-        if found or self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
-            raise StoreError(f"{self.path}: no journal of a receiver; move it away")
-        with transaction(self._db, self.path):
-            for statement in _SCHEMA:
-                self._db.execute(statement)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        with translate_faults(self.path):
+            self._db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
+            behind = self._db.execute("SELECT max(last) FROM traces").fetchone()[0] or 0.0
+        self._began = time.monotonic() - behind
 
     def now(self) -> float:
         """Return the receiver's time in seconds."""

@@ -19,12 +19,10 @@ import errno
 import math
 import signal
 import socket
-import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing as contextlib_closing
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, ClassVar, TypeVar
@@ -36,7 +34,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from stepscope import api
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
-from stepscope.receive import closing
 from stepscope.receive.closing import (
     ClosedTrace,
     ClosingReply,
@@ -51,6 +48,7 @@ from stepscope.receive.closing import (
     Tell,
     TraceLeftOut,
     TraceQuarantined,
+    begin_closing,
     reply_decoder,
 )
 from stepscope.receive.journal import DueTrace, Journal, OpenCounts, TraceLimits
@@ -61,9 +59,8 @@ from stepscope.receive.server import (
     accepted_hosts,
     make_receiver_app,
 )
-from stepscope.runtime import processes
-from stepscope.runtime.database import MEMORY, translate_faults
-from stepscope.runtime.processes import Job
+from stepscope.runtime.database import MEMORY, hold_lock
+from stepscope.runtime.processes import Executor, Job
 from stepscope.safety.limits import MIB
 from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings
@@ -151,14 +148,9 @@ class ClosingQueue:
 
     def _ask(self, due: list[DueTrace]) -> ClosingReply:
         if self._answers is None:
-            self._answers = processes.answer_jobs(
-                closing.__name__,
-                msgspec.json.encode(self._start),
-                iter(self._asked.get, None),
-                workers=1,
-                ahead=1,
-                died=_DIED + " (exit code {code})",
-            )
+            executor = Executor(workers=1, ahead=1, died=_DIED + " (exit code {code})")
+            start = msgspec.json.encode(self._start)
+            self._answers = executor.map(begin_closing, start, iter(self._asked.get, None))
         self._asked.put(Job(None, msgspec.json.encode(due)))
         try:
             _, answer = next(self._answers)
@@ -311,7 +303,11 @@ def run_receiver(
     with api.open(store, settings=settings) as notebook:
         notebook.store.fix_weights(settings.weights)
     journal = f"{store}.journal"
-    with _lock_alone(journal), contextlib_closing(_bind(plan.place)) as listening:
+    taken = (
+        f"another stepscope import --listen works for {store}; end it, or name another store with "
+        "--store"
+    )
+    with hold_lock(f"{journal}.lock", taken), closing(_bind(plan.place)) as listening:
         start = ClosingStart(store, journal, settings, plan.filling, plan.keep_all)
         stopped = asyncio.run(_Receiver(start, plan, tell).run(listening))
     # The process that closes runs was killed when idle: its log is folded into the file.
@@ -469,31 +465,6 @@ def _server(app: ASGIApp, patience: ConnectionLimits) -> _Server:
             timeout_graceful_shutdown=GRACE,
         )
     )
-
-
-@contextmanager
-def _lock_alone(journal: str) -> Iterator[None]:
-    """Hold a lock that no other receiver gets, and that a kill gives back.
-
-    Raises:
-        UsageError: another receiver has it.
-    """
-    path = f"{journal}.lock"
-    with (
-        translate_faults(path),
-        contextlib_closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as lock,
-    ):
-        try:
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as e:
-            if e.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise
-            store = journal.removesuffix(".journal")
-            raise UsageError(
-                f"another stepscope import --listen works for {store}; end it, or name another "
-                "store with --store"
-            ) from e
-        yield
 
 
 def _bind(place: ListenAddress) -> socket.socket:

@@ -1,5 +1,7 @@
-"""Open SQLite the way stores and ledgers need it, and tell its faults apart.
+"""Open SQLite files durably, lead them to this version's schema, and tell their faults apart.
 
+A new file gets its schema; an older one is led up by numbered steps, each one transaction, after a
+copy was put beside it. A newer one is refused: an older program cannot know what its rows mean.
 Every pragma is set and then read back: a file that cannot be durable is refused, not used. Faults
 of disk, permission and lock are the environment's (`EnvironmentFault`); a file that is no database
 is the user's (`StoreError`); anything else is a bug and stays an sqlite3 error.
@@ -10,11 +12,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
 
-from stepscope.errors import EnvironmentFault, StoreError
+from stepscope.errors import EnvironmentFault, StoreError, UsageError
+
+Connection = sqlite3.Connection
 
 MEMORY = ":memory:"
 # Another process's batch takes well under a second; a wait of half a minute means it hangs.
@@ -39,7 +45,7 @@ _ENVIRONMENT = {
 _NO_STORE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 
 
-def open_database(path: str, *, any_thread: bool = False) -> sqlite3.Connection:
+def open_database(path: str, *, any_thread: bool = False) -> Connection:
     """Return a connection with every pragma set and asserted; make the file, mode 0600, if new.
 
     Args:
@@ -66,6 +72,11 @@ def open_database(path: str, *, any_thread: bool = False) -> sqlite3.Connection:
     return db
 
 
+def open_memory() -> Connection:
+    """Return a connection to tables that live as long as it does, for a query over other data."""
+    return sqlite3.connect(MEMORY)
+
+
 def _create(path: Path) -> None:
     if path.is_dir():
         raise StoreError(f"{path}: a folder; expected the file of a store, as {path}/runs.db")
@@ -77,7 +88,7 @@ def _create(path: Path) -> None:
         raise EnvironmentFault(f"{path}: no store can be made here ({e.strerror})") from e
 
 
-def _prepare(db: sqlite3.Connection, path: str) -> None:
+def _prepare(db: Connection, path: str) -> None:
     expected = {
         # WAL survives a kill at any moment and lets others read meanwhile.
         "journal_mode": "memory" if path == MEMORY else "wal",
@@ -107,7 +118,7 @@ def _prepare(db: sqlite3.Connection, path: str) -> None:
             )
 
 
-def _patiently(db: sqlite3.Connection, statement: str) -> None:
+def _patiently(db: Connection, statement: str) -> None:
     """Execute a statement that SQLite gives up at once where two processes make one new file.
 
     Both have it open for reading and want to write its first page: neither would ever wait for the
@@ -149,7 +160,7 @@ def translate_faults(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def transaction(db: sqlite3.Connection, path: str) -> Iterator[None]:
+def transaction(db: Connection, path: str) -> Iterator[None]:
     """Write in one transaction: all of it is on disk at the end, or nothing is.
 
     The write lock is taken at once, so that no reader's snapshot has to be upgraded later.
@@ -164,7 +175,27 @@ def transaction(db: sqlite3.Connection, path: str) -> Iterator[None]:
                 db.execute("ROLLBACK")
 
 
-def try_begin(db: sqlite3.Connection) -> bool:
+@contextmanager
+def hold_lock(path: str, taken: str) -> Iterator[None]:
+    """Hold a lock that no other process gets, and that a kill gives back.
+
+    Raises:
+        UsageError: another process has it; `taken` says what to do.
+    """
+    with (
+        translate_faults(path),
+        closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as lock,
+    ):
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as e:
+            if e.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            raise UsageError(taken) from e
+        yield
+
+
+def try_begin(db: Connection) -> bool:
     """Begin to write where nobody else does, without waiting; return whether that was so."""
     db.execute("PRAGMA busy_timeout = 0").fetchall()
     try:
@@ -191,7 +222,7 @@ def split_statements(sql: str) -> Iterator[str]:
             start = at + 1
 
 
-def rewrite_database(db: sqlite3.Connection, path: str) -> None:
+def rewrite_database(db: Connection, path: str) -> None:
     """Write the file anew, so that what was deleted is gone from it and from its log.
 
     Raises:
@@ -207,3 +238,137 @@ def rewrite_database(db: sqlite3.Connection, path: str) -> None:
             f"{path}: erased, but another process still reads the store and keeps old pages in "
             "its log; end it and purge again"
         )
+
+
+class Migration(NamedTuple):
+    """The SQL that leads a file of version `to` - 1 to version `to`."""
+
+    to: int
+    sql: str
+
+
+class Schema(NamedTuple):
+    """What a file of one kind holds.
+
+    Attributes:
+        application_id: tells it from any other SQLite file.
+        version: of a new file.
+        sql: gives the statements that make a new file.
+        foreign: what to say of another program's file.
+        newer: what to say of a file of a newer version, `{found}` and `{version}` in it.
+        migrations: lead an older file up.
+    """
+
+    application_id: int
+    version: int
+    sql: Callable[[], str]
+    foreign: str
+    newer: str = ""
+    migrations: tuple[Migration, ...] = ()
+
+
+class Database:
+    """One open file (or memory); a context manager that closes it."""
+
+    def __init__(self, path: str, schema: Schema) -> None:
+        """Open the file, making or migrating it.
+
+        Raises:
+            StoreError: the file is something else, or of a newer version.
+            EnvironmentFault: it cannot be opened or made durable.
+        """
+        self.path = path
+        self._db = open_database(path)
+        with ExitStack() as unless_ready:
+            unless_ready.callback(self._db.close)
+            migrate_database(self._db, path, schema)
+            self._prepare()
+            unless_ready.pop_all()
+
+    def _prepare(self) -> None:
+        """Do what comes before the first use."""
+
+    def close(self) -> None:
+        """Close the file; a second close does nothing."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def migrate_database(db: Connection, path: str, schema: Schema) -> None:
+    """Make the tables of a new file, or migrate an older one after backing it up.
+
+    Raises:
+        StoreError: the file is another program's database, or of a newer version.
+    """
+    with translate_faults(path):
+        found = _version(db, path, schema)
+    if found is None:
+        _step(db, path, schema, Migration(schema.version, schema.sql()), None)
+    elif found > schema.version:
+        raise StoreError(f"{path}: {schema.newer.format(found=found, version=schema.version)}")
+    elif found < schema.version:
+        back_up_database(db, path, found)
+        for migration in schema.migrations:
+            if migration.to > found:
+                _step(db, path, schema, migration, migration.to - 1)
+
+
+def _version(db: Connection, path: str, schema: Schema) -> int | None:
+    """Return the version of a file, None for one without tables."""
+    application = int(db.execute("PRAGMA application_id").fetchone()[0])
+    if application == schema.application_id:
+        return int(db.execute("PRAGMA user_version").fetchone()[0])
+    if application or db.execute("SELECT 1 FROM sqlite_master").fetchone():
+        raise StoreError(f"{path}: {schema.foreign}")
+    return None
+
+
+def _step(
+    db: Connection, path: str, schema: Schema, migration: Migration, expected: int | None
+) -> None:
+    with transaction(db, path):
+        # Another process may have done it while this one waited for the lock.
+        if _version(db, path, schema) != expected:
+            return
+        for statement in split_statements(migration.sql):
+            db.execute(statement)
+        db.execute(f"PRAGMA application_id = {schema.application_id:d}")
+        db.execute(f"PRAGMA user_version = {migration.to:d}")
+
+
+def back_up_database(db: Connection, path: str, version: int) -> Path | None:
+    """Copy a file beside itself before it is changed; return the copy, None in memory.
+
+    A copy of this version that is already there is kept: it is the older, safer one.
+    """
+    if path == MEMORY:
+        return None
+    target = backup_path(path, version)
+    if target.exists():
+        return target
+    part = target.with_name(target.name + ".part")
+    part.unlink(missing_ok=True)
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    copy = sqlite3.connect(part)
+    try:
+        with translate_faults(path):
+            db.backup(copy)
+    finally:
+        copy.close()
+    part.rename(target)
+    return target
+
+
+def backup_path(path: str, version: int) -> Path:
+    """Where the copy of a file of `version` lies: `runs.db.v1.bak` beside `runs.db`."""
+    return Path(f"{path}.v{version}.bak")

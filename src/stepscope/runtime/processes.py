@@ -1,4 +1,4 @@
-"""Work in other processes: frames of bytes to them, frames back, in order.
+"""Run a function in other processes: chunks of bytes to them, replies back, in order.
 
 The processes are plain `python -c` children that speak over pipes, not `multiprocessing`: that one
 imports the caller's script again in every child, which runs a script without a main guard twice.
@@ -9,6 +9,7 @@ outlives a killed parent; only the parent listens to Ctrl-C.
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import IO, Generic, NamedTuple, TypeVar
 
@@ -26,18 +28,19 @@ from stepscope import errors
 from stepscope.errors import EnvironmentFault, StepscopeError
 
 T = TypeVar("T")
-# What a child does with a frame.
-Answer = Callable[[bytes], bytes]
+# A function of a module, by whose name a child finds it: given the first frame, it gives what
+# replies to the others.
+Function = Callable[[bytes], AbstractContextManager[Callable[[bytes], bytes]]]
 
 _CHILD = (
-    "import importlib, json, sys; sys.path[:] = json.loads(sys.argv[1]);"
-    " importlib.import_module(sys.argv[2]).serve()"
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
+    " from stepscope.runtime.processes import serve_frames; serve_frames(*sys.argv[2:])"
 )
 # Objects made before cycles are looked for: a plugin's own cycles are still found, some 10 MB late.
 GC_OBJECTS = 100_000
 _SIZE_BYTES = 8
-_ROOM_BYTES = 32 * 1024 * 1024
-_ANSWER, _FAULT = b"a", b"f"
+_MOST_BYTES = 32 * 1024 * 1024
+_REPLY, _FAULT = b"a", b"f"
 
 
 class Job(NamedTuple, Generic[T]):
@@ -71,60 +74,90 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def answer_jobs(
-    module: str,
-    start: bytes,
-    jobs: Iterable[Job[T]],
-    *,
-    workers: int,
-    ahead: int,
-    died: str,
-    room: int = _ROOM_BYTES,
-) -> Iterator[tuple[T, bytes]]:
-    """Yield the answer to every job, in the order of the jobs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor:
+    """Child processes that work on jobs while the caller takes what is done.
 
-    Args:
-        module: its `serve_frames()` is what a child runs.
-        start: the first frame of every child.
-        jobs: what is asked.
+    Attributes:
         workers: how many processes.
-        ahead: jobs a process that are asked before their turn: they keep it busy, and fill memory.
+        ahead: jobs a process that are sent before their turn: they keep it busy, and fill memory.
         died: what to tell a user whose process ended, as "a scoring process ended ({code})".
-        room: bytes held by jobs that are asked before their turn.
-
-    Raises:
-        EnvironmentFault: a process ended.
-        StepscopeError: what a process met, as it met it.
+        most_bytes: bytes held by jobs that are sent before their turn.
     """
-    children = [start_child(module, start) for _ in range(workers)]
-    idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
-    for child in children:
-        idle.put(child)
-    pool = ThreadPoolExecutor(workers)
-    pending: deque[tuple[Job[T], Future[bytes]]] = deque()
-    held = 0
-    try:
-        for job in jobs:
-            pending.append((job, pool.submit(_ask, idle, job.frame, died)))
-            held += job.held
-            while len(pending) >= ahead * workers or (held >= room and pending):
-                done, future = pending.popleft()
-                held -= done.held
+
+    workers: int
+    ahead: int
+    died: str
+    most_bytes: int = _MOST_BYTES
+
+    def map(
+        self, function: Function, start: bytes, jobs: Iterable[Job[T]]
+    ) -> Iterator[tuple[T, bytes]]:
+        """Yield the reply to every job, in the order of the jobs.
+
+        Args:
+            function: what a child runs.
+            start: the first frame of every child.
+            jobs: what is sent.
+
+        Raises:
+            EnvironmentFault: a process ended.
+            StepscopeError: what a process met, as it met it.
+        """
+        children = [start_child(function, start) for _ in range(self.workers)]
+        idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+        for child in children:
+            idle.put(child)
+        pool = ThreadPoolExecutor(self.workers)
+        pending: deque[tuple[Job[T], Future[bytes]]] = deque()
+        held = 0
+        try:
+            for job in jobs:
+                pending.append((job, pool.submit(self._ask, idle, job.frame)))
+                held += job.held
+                while len(pending) >= self.ahead * self.workers or (
+                    held >= self.most_bytes and pending
+                ):
+                    done, future = pending.popleft()
+                    held -= done.held
+                    yield done.beside, future.result()
+            for done, future in pending:
                 yield done.beside, future.result()
-        for done, future in pending:
-            yield done.beside, future.result()
-    finally:
-        for child in children:
-            child.kill()
-        pool.shutdown(cancel_futures=True)
-        for child in children:
-            close_child(child)
+        finally:
+            for child in children:
+                child.kill()
+            pool.shutdown(cancel_futures=True)
+            for child in children:
+                close_child(child)
+
+    def _ask(self, idle: SimpleQueue[subprocess.Popen[bytes]], frame: bytes) -> bytes:
+        child = idle.get()
+        try:
+            _send(child.stdin, frame)
+            kind, reply = _receive(child.stdout)
+        except BrokenPipeError:
+            kind, reply = b"", b""
+        finally:
+            idle.put(child)
+        if kind == _FAULT:
+            fault = _faults.decode(reply)
+            raise getattr(errors, fault.kind, StepscopeError)(fault.message)
+        if kind != _REPLY:
+            raise EnvironmentFault(self.died.format(code=child.wait()))
+        return reply
 
 
-def start_child(module: str, start: bytes) -> subprocess.Popen[bytes]:
+def start_child(function: Function, start: bytes) -> subprocess.Popen[bytes]:
     """Return a child that has been sent its first frame."""
     child = subprocess.Popen(
-        [sys.executable, "-c", _CHILD, json.dumps(sys.path), module],
+        [
+            sys.executable,
+            "-c",
+            _CHILD,
+            json.dumps(sys.path),
+            function.__module__,
+            function.__name__,
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         process_group=0,  # Ctrl-C reaches a whole group, and a child before it can ignore it
@@ -147,24 +180,7 @@ def close_child(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
-def _ask(idle: SimpleQueue[subprocess.Popen[bytes]], frame: bytes, died: str) -> bytes:
-    child = idle.get()
-    try:
-        _send(child.stdin, frame)
-        kind, reply = _receive(child.stdout)
-    except BrokenPipeError:
-        kind, reply = b"", b""
-    finally:
-        idle.put(child)
-    if kind == _FAULT:
-        fault = _faults.decode(reply)
-        raise getattr(errors, fault.kind, StepscopeError)(fault.message)
-    if kind != _ANSWER:
-        raise EnvironmentFault(died.format(code=child.wait()))
-    return reply
-
-
-def _send(pipe: IO[bytes] | None, frame: bytes, kind: bytes = _ANSWER) -> None:
+def _send(pipe: IO[bytes] | None, frame: bytes, kind: bytes = _REPLY) -> None:
     assert pipe is not None
     pipe.write(kind + len(frame).to_bytes(_SIZE_BYTES, "big"))
     pipe.write(frame)
@@ -180,16 +196,16 @@ def _receive(pipe: IO[bytes] | None) -> tuple[bytes, bytes]:
     return (head[:1], frame) if head and len(frame) == size else (b"", b"")
 
 
-def serve_frames(begin: Callable[[bytes], AbstractContextManager[Answer]]) -> None:
-    """Be a child: answer frames until the input ends.
+def serve_frames(module: str, name: str) -> None:
+    """Reply to frames, as a child, until the input ends.
 
-    Args:
-        begin: given the first frame, what answers the others. It is called when the second one has
-            come: a parent killed meanwhile sends none, and what it worked on may be gone.
+    The function of that name is called with the first frame when the second one has come: a parent
+    killed meanwhile sends none, and what it worked on may be gone.
     """
     # What a plugin prints must not mix with the frames.
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    begin: Function = getattr(importlib.import_module(module), name)
     try:
         try:
             _serve(begin, replies)
@@ -199,16 +215,16 @@ def serve_frames(begin: Callable[[bytes], AbstractContextManager[Answer]]) -> No
         os._exit(1)  # the parent is gone; there is nobody left to tell
 
 
-def _serve(begin: Callable[[bytes], AbstractContextManager[Answer]], replies: IO[bytes]) -> None:
+def _serve(begin: Function, replies: IO[bytes]) -> None:
     start = _receive(sys.stdin.buffer)[1]
     kind, frame = _receive(sys.stdin.buffer)
     if not kind:
         return
-    with begin(start) as answer:
+    with begin(start) as reply_to:
         # Runs and answers are trees without cycles: what the collector would look for is not there,
         # and looking through every kept run takes a tenth of the time.
         gc.freeze()
         gc.set_threshold(GC_OBJECTS)
         while kind:
-            _send(replies, answer(frame))
+            _send(replies, reply_to(frame))
             kind, frame = _receive(sys.stdin.buffer)

@@ -28,7 +28,7 @@ from stepscope.formats.reading import (
     split_file,
 )
 from stepscope.model import Quarantined, Trajectory
-from stepscope.runtime import processes
+from stepscope.runtime.processes import Executor, Job, cores
 from stepscope.safety.limits import MIB, Limits
 from stepscope.store import Store
 from stepscope.store.runs import PreparedRun, prepare_run
@@ -206,30 +206,21 @@ def _answer_batches(
             size += batch.bytes
             if size >= POOL_FROM_BYTES:
                 break
-        workers = processes.cores() if size >= POOL_FROM_BYTES else 1
+        workers = cores() if size >= POOL_FROM_BYTES else 1
         batches = chain(ahead, batches)
     if workers == 1:
         for batch in batches:
             yield batch, _answer_frame(batch.portions, plan)
         return
-    for batch, answer in processes.answer_jobs(
-        __name__,
-        _encode(plan),
-        (processes.Job(batch, _encode(batch.portions), batch.bytes) for batch in batches),
-        workers=workers,
-        ahead=_AHEAD,
-        died=_DIED,
-    ):
-        yield batch, _replies.decode(answer)
-
-
-def serve() -> None:
-    """Be a child: read the plan, then portions until the input ends."""
-    processes.serve_frames(_begin)
+    executor = Executor(workers=workers, ahead=_AHEAD, died=_DIED)
+    jobs = (Job(batch, _encode(batch.portions), batch.bytes) for batch in batches)
+    for batch, reply in executor.map(begin_reading, _encode(plan), jobs):
+        yield batch, _replies.decode(reply)
 
 
 @contextmanager
-def _begin(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
+def begin_reading(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
+    """Give what reads chunks of files in a child process, `first` being the plan."""
     plan = _plans.decode(first)
     yield lambda frame: _encode(_answer_frame(_frames.decode(frame), plan))
 

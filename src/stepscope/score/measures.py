@@ -23,8 +23,8 @@ from stepscope.measures.facts import (
     successful_calls,
 )
 from stepscope.model import Answer, Case, Facts, Figures, Measure, Scale, Trajectory, Verdict
-from stepscope.runtime import processes
 from stepscope.runtime.database import MEMORY
+from stepscope.runtime.processes import Executor, Job, cores
 from stepscope.store import Store
 from stepscope.store.records import AnswerLine, Question, encode_answer
 from stepscope.store.runs import StoredRun
@@ -252,24 +252,15 @@ def score_chunks(
         EnvironmentFault: a process died.
         StepscopeError: what a process met, as it met it.
     """
-    for _, reply in processes.answer_jobs(
-        __name__,
-        _encode_frame(_Start(path, plan)),
-        (processes.Job(None, _encode_frame(list(chunk))) for chunk in chunks),
-        workers=workers,
-        ahead=_AHEAD,
-        died=_DIED,
-    ):
+    executor = Executor(workers=workers, ahead=_AHEAD, died=_DIED)
+    jobs = (Job(None, _encode_frame(list(chunk))) for chunk in chunks)
+    for _, reply in executor.map(begin_scoring, _encode_frame(_Start(path, plan)), jobs):
         yield _batch_decoder.decode(reply)
 
 
-def serve() -> None:
-    """Be a child: read the plan, then answer chunks until the input ends."""
-    processes.serve_frames(_begin)
-
-
 @contextmanager
-def _begin(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
+def begin_scoring(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
+    """Give what scores chunks of runs in a child process, `first` being the store and the plan."""
     start = _start_decoder.decode(first)
     with Store.open(start.store) as store:
         asker = MeasureRunner(start.plan)
@@ -418,7 +409,7 @@ def _score_tasks(
 ) -> Iterator[AnswerBatch]:
     chunks = (todo[at : at + CHUNK_RUNS] for at in range(0, len(todo), CHUNK_RUNS))
     if workers is None:
-        workers = processes.cores() if len(todo) >= POOL_FROM_RUNS else 1
+        workers = cores() if len(todo) >= POOL_FROM_RUNS else 1
     if workers > 1 and store.path != MEMORY and todo:
         yield from score_chunks(store.path, plan, chunks, workers)
         return

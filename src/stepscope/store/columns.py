@@ -13,7 +13,6 @@ version stays.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, Self
@@ -24,6 +23,7 @@ import numpy.typing as npt
 
 from stepscope.errors import UsageError
 from stepscope.model import Record
+from stepscope.runtime.database import Connection
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate, UnmeasuredKind
 
@@ -197,7 +197,7 @@ def text_array(values: object) -> Texts:
     return found
 
 
-def load_runs(db: sqlite3.Connection, where: Where | None) -> Runs:
+def load_runs(db: Connection, where: Where | None) -> Runs:
     """Return the runs that `where` chooses, superseded ones left out, by name, then id."""
     chosen = Where("1") if where is None else where
     rows = db.execute(
@@ -221,7 +221,7 @@ def load_runs(db: sqlite3.Connection, where: Where | None) -> Runs:
     )
 
 
-def read_tag(db: sqlite3.Connection, key: str, chosen: Runs) -> Texts:
+def read_tag(db: Connection, key: str, chosen: Runs) -> Texts:
     """Return the value of one tag of each of the runs, None where a run has no such tag."""
     found = dict(db.execute("SELECT run, value FROM tags WHERE key = ?", (key,)))
     return text_array([found.get(run) for run in chosen.key.tolist()])
@@ -297,7 +297,7 @@ class CurrentQuestion(NamedTuple):
 class RunPlaces:
     """Where each run stands in the arrays, and what decides which of its records are current."""
 
-    def __init__(self, db: sqlite3.Connection, chosen: Runs) -> None:
+    def __init__(self, db: Connection, chosen: Runs) -> None:
         self._order = np.argsort(chosen.key)
         self._keys = chosen.key[self._order]
         self._workflows, self._workflow = np.unique(chosen.workflow, return_inverse=True)
@@ -327,7 +327,7 @@ class RunPlaces:
 
 
 def fill_cells(
-    db: sqlite3.Connection,
+    db: Connection,
     place: RunPlaces,
     measure: str,
     cells: ColumnCells,
@@ -397,7 +397,7 @@ class FoundAnswers(NamedTuple):
         cells.case[at] = self.case[kept]
 
 
-def current_questions(db: sqlite3.Connection, measure: str) -> list[CurrentQuestion]:
+def current_questions(db: Connection, measure: str) -> list[CurrentQuestion]:
     """Return the questions of a measure whose answers may be current; later ones win."""
     current: dict[tuple[str, str], set[str]] = {}
     for workflow, version, facts in db.execute(
@@ -421,7 +421,7 @@ def current_questions(db: sqlite3.Connection, measure: str) -> list[CurrentQuest
     return sorted(found, key=lambda asked: not asked.outdated)
 
 
-def find_run(db: sqlite3.Connection, text: str) -> str:
+def find_run(db: Connection, text: str) -> str:
     """Return the id of the run called `text`: its name, its id, or a unique start of its id.
 
     Raises:
@@ -445,7 +445,7 @@ def find_run(db: sqlite3.Connection, text: str) -> str:
 
 
 def find_answered_runs(
-    db: sqlite3.Connection, measure: str, workflow: str, version: str, facts: str
+    db: Connection, measure: str, workflow: str, version: str, facts: str
 ) -> set[int]:
     """Return the runs of a workflow that have whole-run answers against their present case."""
     aspect = measure + "."
@@ -466,7 +466,7 @@ def find_answered_runs(
     return found
 
 
-def count_scored_runs(db: sqlite3.Connection) -> tuple[int, int]:
+def count_scored_runs(db: Connection) -> tuple[int, int]:
     """Return how many runs can be scored, and how many have a current answer about their outcome.
 
     Every measure is asked in the same batch of runs, so that one of them tells how far `score` is.
@@ -485,13 +485,13 @@ def count_scored_runs(db: sqlite3.Connection) -> tuple[int, int]:
     return total, done
 
 
-def count_raters(db: sqlite3.Connection, measure: str) -> int:
+def count_raters(db: Connection, measure: str) -> int:
     """Return how many different judges, people or files were asked a measure."""
     query = "SELECT count(*) FROM (SELECT DISTINCT family, judge FROM questions WHERE measure = ?)"
     return int(db.execute(query, (measure,)).fetchone()[0])
 
 
-def list_measures(db: sqlite3.Connection) -> tuple[str, ...]:
+def list_measures(db: Connection) -> tuple[str, ...]:
     """Return the full names of all measures with an answer about a whole run or a step."""
     rows = db.execute(
         "SELECT DISTINCT measure FROM questions AS q"
@@ -500,7 +500,7 @@ def list_measures(db: sqlite3.Connection) -> tuple[str, ...]:
     return tuple(row[0] for row in rows)
 
 
-def list_families(db: sqlite3.Connection, measure: str) -> tuple[str, ...]:
+def list_families(db: Connection, measure: str) -> tuple[str, ...]:
     """Return the families of everyone who was asked a measure, sorted."""
     rows = db.execute(
         "SELECT DISTINCT family FROM questions WHERE measure = ? ORDER BY family", (measure,)
@@ -511,7 +511,7 @@ def list_families(db: sqlite3.Connection, measure: str) -> tuple[str, ...]:
 _decode = msgspec.json.Decoder(tuple[int, ...]).decode
 
 
-def step_values(db: sqlite3.Connection, places: RunPlaces, measure: str, runs: Runs) -> StepColumn:
+def step_values(db: Connection, places: RunPlaces, measure: str, runs: Runs) -> StepColumn:
     """Return the numbers that a measure gave to single steps, whoever gave them.
 
     Of several questions to one judge the last by version and prompt counts, never by time. Answers
@@ -559,7 +559,7 @@ def step_values(db: sqlite3.Connection, places: RunPlaces, measure: str, runs: R
 
 
 def cited_steps(
-    db: sqlite3.Connection, places: RunPlaces, measure: str, runs: Runs
+    db: Connection, places: RunPlaces, measure: str, runs: Runs
 ) -> list[tuple[int, ...] | None]:
     """Return the steps that the whole-run answers of a measure cite; None where there is none."""
     if not len(runs):

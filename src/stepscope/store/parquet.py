@@ -10,7 +10,6 @@ extra.
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -25,6 +24,7 @@ import numpy.typing as npt
 
 from stepscope.errors import ConfigError, EnvironmentFault, StoreError
 from stepscope.model import Record
+from stepscope.runtime.database import Connection, open_memory
 from stepscope.store import columns, records
 from stepscope.store.columns import ANSWERED, AnswerColumn, Runs, StepColumn, Texts
 from stepscope.store.records import WHOLE, RecordRow, decode_record
@@ -89,7 +89,7 @@ def arrow_schemas() -> tuple[pa.Schema, pa.Schema]:
     return pa.schema(list(runs.items())), pa.schema(list(records.items()))
 
 
-def records_table(db: sqlite3.Connection, where: Where | None) -> pa.Table:
+def records_table(db: Connection, where: Where | None) -> pa.Table:
     """Return the records as one table.
 
     Raises:
@@ -102,7 +102,7 @@ def records_table(db: sqlite3.Connection, where: Where | None) -> pa.Table:
     return pa.Table.from_batches(batches, schema).unify_dictionaries()
 
 
-def write_parquet(db: sqlite3.Connection, folder: Path, where: Where | None) -> None:
+def write_parquet(db: Connection, folder: Path, where: Where | None) -> None:
     """Write both files; each is whole when it has its name, mode 0600.
 
     Raises:
@@ -156,7 +156,7 @@ def _replace_when_written(path: Path) -> Iterator[Path]:
 
 
 def _batches(
-    db: sqlite3.Connection, where: Where | None, schema: pa.Schema
+    db: Connection, where: Where | None, schema: pa.Schema
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the records as batches of one measure each, with its name."""
     import pyarrow as pa
@@ -378,7 +378,7 @@ class ParquetRows:
         return versions
 
     def _chosen(self, where: Where) -> npt.NDArray[np.int64]:
-        db = sqlite3.connect(":memory:")
+        db = open_memory()
         try:
             db.execute("CREATE TABLE runs (seq INTEGER PRIMARY KEY, " + ", ".join(RUN_FIELDS) + ")")
             db.execute("CREATE TABLE tags (run INTEGER, key, value, PRIMARY KEY (run, key))")

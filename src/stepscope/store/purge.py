@@ -7,7 +7,6 @@ its tables. An erased run stays erased when its file is imported again.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +14,13 @@ from pathlib import Path
 import msgspec
 
 from stepscope.errors import EnvironmentFault
-from stepscope.runtime.database import MEMORY, rewrite_database, transaction, translate_faults
+from stepscope.runtime.database import (
+    MEMORY,
+    Connection,
+    rewrite_database,
+    transaction,
+    translate_faults,
+)
 from stepscope.store.where import Where
 
 # A quarantined record is chosen like a run of which nothing but the time of import is known.
@@ -55,9 +60,7 @@ class PurgeResult(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join((head, *("  " + line for line in self.remains)))
 
 
-def purge_texts(
-    db: sqlite3.Connection, path: str, blobs: Path | None, where: Where | None
-) -> PurgeResult:
+def purge_texts(db: Connection, path: str, blobs: Path | None, where: Where | None) -> PurgeResult:
     """Erase the texts of the runs that `where` chooses, and of their shorter versions.
 
     Raises:
@@ -89,7 +92,7 @@ def purge_texts(
     )
 
 
-def _erase(db: sqlite3.Connection) -> None:
+def _erase(db: Connection) -> None:
     for statement in (
         "DELETE FROM traces WHERE run IN " + _DOOMED,
         "DELETE FROM media WHERE run IN " + _DOOMED,
@@ -106,7 +109,7 @@ def _erase(db: sqlite3.Connection) -> None:
     )
 
 
-def _sweep(db: sqlite3.Connection, path: str, blobs: Path | None) -> int:
+def _sweep(db: Connection, path: str, blobs: Path | None) -> int:
     """Delete the files that no run refers to; `put` writes its own under the same lock."""
     if blobs is None or not blobs.is_dir():
         return 0
@@ -121,7 +124,7 @@ def _sweep(db: sqlite3.Connection, path: str, blobs: Path | None) -> int:
     return len(doomed)
 
 
-def _remains(db: sqlite3.Connection, path: str) -> Iterable[str]:
+def _remains(db: Connection, path: str) -> Iterable[str]:
     with translate_faults(path):
         purged = _count(db, "runs WHERE purged_ns IS NOT NULL")
         whole = _count(db, "runs WHERE purged_ns IS NULL")
@@ -139,5 +142,5 @@ def _remains(db: sqlite3.Connection, path: str) -> Iterable[str]:
             yield f"{path}.journal: spans of runs that `import --listen` has not closed yet"
 
 
-def _count(db: sqlite3.Connection, of: str) -> int:
+def _count(db: Connection, of: str) -> int:
     return int(db.execute("SELECT count(*) FROM " + of).fetchone()[0])

@@ -11,7 +11,6 @@ since weights chosen after the scores can make any run look good. Source of the 
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
@@ -34,6 +33,7 @@ from stepscope.model import (
     digest,
 )
 from stepscope.model.records import IMPORTED, STEP_SCORES
+from stepscope.runtime.database import Connection
 from stepscope.safety.text import visible_line
 from stepscope.shape.weights import SCALE
 from stepscope.store.where import Where
@@ -124,7 +124,7 @@ class RowIds:
         """Drop everything: a transaction that made some of the ids was rolled back."""
         self.__init__()  # type: ignore[misc]
 
-    def question(self, db: sqlite3.Connection, question: Question) -> int:
+    def question(self, db: Connection, question: Question) -> int:
         """Return the id of a question, made if new; call inside a transaction."""
         if question not in self._questions:
             db.execute(
@@ -141,7 +141,7 @@ class RowIds:
             self._questions[question] = found[0]
         return self._questions[question]
 
-    def case(self, db: sqlite3.Connection, hash_: str, body: bytes | None = None) -> int:
+    def case(self, db: Connection, hash_: str, body: bytes | None = None) -> int:
         """Return the id of a case, made if new; call inside a transaction.
 
         A body is written where none is, however well the id is known: it may have been purged.
@@ -159,7 +159,7 @@ class RowIds:
         return self._cases[hash_]
 
 
-def insert_records(db: sqlite3.Connection, names: RowIds, records: Iterable[Record]) -> int:
+def insert_records(db: Connection, names: RowIds, records: Iterable[Record]) -> int:
     """Insert records that are not there yet; return how many. Call inside a transaction.
 
     Raises:
@@ -223,7 +223,7 @@ def _refuse_bad_numbers(record: Record) -> None:
 
 
 def insert_lines(
-    db: sqlite3.Connection,
+    db: Connection,
     names: RowIds,
     questions: Sequence[Question],
     lines: Iterable[AnswerLine],
@@ -234,7 +234,7 @@ def insert_lines(
     return _insert_rows(db, _INSERT_LINES, [(ids[line[0]], *line[1:], now) for line in lines])
 
 
-def _insert_rows(db: sqlite3.Connection, statement: str, rows: Iterable[tuple[object, ...]]) -> int:
+def _insert_rows(db: Connection, statement: str, rows: Iterable[tuple[object, ...]]) -> int:
     before = db.total_changes
     # In key order the rows of one question reach neighbouring pages.
     db.executemany(statement, sorted(rows, key=_key))
@@ -244,7 +244,7 @@ def _insert_rows(db: sqlite3.Connection, statement: str, rows: Iterable[tuple[ob
 _key = itemgetter(0, 1, 2, 3, 4)
 
 
-def _run_row(db: sqlite3.Connection, trajectory: str) -> int:
+def _run_row(db: Connection, trajectory: str) -> int:
     found = db.execute("SELECT seq FROM runs WHERE id = ?", (trajectory,)).fetchone()
     if found is None:
         raise StoreError(
@@ -282,7 +282,7 @@ class RecordRow(NamedTuple):
 
 
 def read_record_rows(
-    db: sqlite3.Connection, where: Where | None, trajectory: str | None, measure: str | None
+    db: Connection, where: Where | None, trajectory: str | None, measure: str | None
 ) -> Iterator[RecordRow]:
     """Yield the records that were asked for, ordered by measure, run and step."""
     conditions, parameters = ["runs.superseded_by IS NULL"], []
@@ -375,7 +375,7 @@ _heads = msgspec.json.Decoder(Trajectory)
 _NOT_SCORED = "nobody scored this step"
 
 
-def find_named_run(db: sqlite3.Connection, name: str) -> tuple[int, str, int] | None:
+def find_named_run(db: Connection, name: str) -> tuple[int, str, int] | None:
     """Return row, id and steps of the one run that is called `name`, or has it as its id.
 
     None where there is no such run; of several of one name none is meant.
@@ -389,7 +389,7 @@ def find_named_run(db: sqlite3.Connection, name: str) -> tuple[int, str, int] | 
     return None
 
 
-def is_ambiguous(db: sqlite3.Connection, name: str) -> bool:
+def is_ambiguous(db: Connection, name: str) -> bool:
     """Tell whether more than one run has this name."""
     rows = db.execute(
         "SELECT 1 FROM runs WHERE name = ? AND superseded_by IS NULL LIMIT 2", (name,)
@@ -398,7 +398,7 @@ def is_ambiguous(db: sqlite3.Connection, name: str) -> bool:
 
 
 def attach_scores(
-    db: sqlite3.Connection, names: RowIds, run: tuple[int, str, int], scores: Iterable[StepScore]
+    db: Connection, names: RowIds, run: tuple[int, str, int], scores: Iterable[StepScore]
 ) -> tuple[list[StepScore], list[tuple[StepScore, str]]]:
     """Store the scores of a run; call inside a transaction.
 
@@ -430,7 +430,7 @@ def attach_scores(
     return fresh, refused
 
 
-def _known_scores(db: sqlite3.Connection, seq: int) -> dict[tuple[str, int, int], float | None]:
+def _known_scores(db: Connection, seq: int) -> dict[tuple[str, int, int], float | None]:
     rows = db.execute(
         "SELECT q.judge, r.repeat, r.step, r.value FROM questions AS q CROSS JOIN records AS r"
         " ON r.question = q.id AND r.run = ? WHERE q.measure = ? AND q.family = ?",
@@ -476,7 +476,7 @@ def score_records(trajectory: str, scores: Iterable[StepScore]) -> Iterator[Reco
 
 
 def quarantine_scores(
-    db: sqlite3.Connection,
+    db: Connection,
     refused: Iterable[tuple[StepScore, str]],
     *,
     name: str,
@@ -496,9 +496,7 @@ def quarantine_scores(
     return db.total_changes - before
 
 
-def move_earlier_scores(
-    db: sqlite3.Connection, seq: int, name: str, steps: int
-) -> tuple[StepScore, ...]:
+def move_earlier_scores(db: Connection, seq: int, name: str, steps: int) -> tuple[StepScore, ...]:
     """Move to a new run the scores that came before its trace did, and return them.
 
     The run that was nothing but these scores is superseded by it. Where a score names a step that
@@ -516,7 +514,7 @@ def move_earlier_scores(
     return tuple(moved)
 
 
-def move_scores(db: sqlite3.Connection, old: int, new: int) -> tuple[StepScore, ...]:
+def move_scores(db: Connection, old: int, new: int) -> tuple[StepScore, ...]:
     """Move the scores of a run to the run that takes its place, and return them."""
     db.execute(
         "UPDATE OR IGNORE records SET run = ? WHERE run = ? AND question IN"
@@ -535,7 +533,7 @@ _decode = msgspec.json.Decoder(tuple[float, ...]).decode
 _cases = msgspec.json.Decoder(Case)
 
 
-def fix_case_weights(db: sqlite3.Connection, workflow: str, task: str, case: bytes) -> None:
+def fix_case_weights(db: Connection, workflow: str, task: str, case: bytes) -> None:
     """Fix the weights that a case brings, if any; call inside a transaction.
 
     Raises:
@@ -547,7 +545,7 @@ def fix_case_weights(db: sqlite3.Connection, workflow: str, task: str, case: byt
             fix_weights(db, workflow, task, found)
 
 
-def fix_weights(db: sqlite3.Connection, workflow: str, task: str, weights: Iterable[float]) -> None:
+def fix_weights(db: Connection, workflow: str, task: str, weights: Iterable[float]) -> None:
     """Fix the weights of a task, or of `EVERY_TASK` task; call inside a transaction.
 
     Raises:
@@ -581,7 +579,7 @@ def fix_weights(db: sqlite3.Connection, workflow: str, task: str, weights: Itera
     )
 
 
-def _has_scores(db: sqlite3.Connection, workflow: str, task: str) -> bool:
+def _has_scores(db: Connection, workflow: str, task: str) -> bool:
     """Tell whether a run that these weights would hold for has a step score."""
     chosen = "1" if task == EVERY_TASK else "coalesce(task, name) = ?"
     found = db.execute(
@@ -593,7 +591,7 @@ def _has_scores(db: sqlite3.Connection, workflow: str, task: str) -> bool:
     return found is not None
 
 
-def read_weights(db: sqlite3.Connection) -> Mapping[tuple[str, str], tuple[float, ...]]:
+def read_weights(db: Connection) -> Mapping[tuple[str, str], tuple[float, ...]]:
     """Return all weights by workflow and task."""
     rows = db.execute("SELECT workflow, task, body FROM weights")
     return {(workflow, task): _decode(body) for workflow, task, body in rows}

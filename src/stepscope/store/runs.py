@@ -14,7 +14,6 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -25,6 +24,7 @@ import msgspec
 
 from stepscope.errors import EnvironmentFault, StoreError
 from stepscope.model import SCORES, Case, Label, Outcome, Part, Step, StepScore, Trajectory, figures
+from stepscope.runtime.database import Connection
 from stepscope.safety.limits import MIB
 from stepscope.store import records
 from stepscope.store.records import RowIds, insert_records, label_records
@@ -301,7 +301,7 @@ def merge_late_spans(old: Trajectory, now: Trajectory) -> Trajectory | None:
     return msgspec.structs.replace(old, **{name: getattr(now, name) for name in _SPAN_FIELDS})
 
 
-def update_span_columns(db: sqlite3.Connection, seq: int, row: RunColumns) -> None:
+def update_span_columns(db: Connection, seq: int, row: RunColumns) -> None:
     """Update the columns of a run that its spans can change."""
     db.execute(
         "UPDATE runs SET tokens = ?, cost_usd = ?, seconds = ?, start_ns = ? WHERE seq = ?",
@@ -309,7 +309,7 @@ def update_span_columns(db: sqlite3.Connection, seq: int, row: RunColumns) -> No
     )
 
 
-def latest_version(db: sqlite3.Connection, format: str, run_id: str) -> str | None:
+def latest_version(db: Connection, format: str, run_id: str) -> str | None:
     """Return the id of the latest version of a recorder's run; None where there is none to read."""
     row = db.execute(
         "SELECT id FROM runs WHERE run_id = ? AND format = ? AND superseded_by IS NULL"
@@ -343,7 +343,7 @@ class PutCounts(NamedTuple):
 
 
 def write_runs(
-    db: sqlite3.Connection, names: RowIds, batch: list[PreparedRun], blobs: Path | None
+    db: Connection, names: RowIds, batch: list[PreparedRun], blobs: Path | None
 ) -> PutCounts:
     """Write one batch, its media into the folder `blobs`; call inside a transaction."""
     new = known = superseded = refused = 0
@@ -376,7 +376,7 @@ def write_runs(
     return PutCounts(new, known, superseded, refused)
 
 
-def _insert_run(db: sqlite3.Connection, names: RowIds, run: PreparedRun, now: int) -> int:
+def _insert_run(db: Connection, names: RowIds, run: PreparedRun, now: int) -> int:
     """Insert a new run; return how many versions of its session were superseded."""
     if run.case is not None:
         records.fix_case_weights(db, run.row.workflow, run.row.task or run.row.name, run.case[1])
@@ -400,13 +400,13 @@ def _insert_run(db: sqlite3.Connection, names: RowIds, run: PreparedRun, now: in
     return _supersede(db, seq, run) if run.row.run_id is not None else 0
 
 
-def _is_of_others(db: sqlite3.Connection, run: PreparedRun) -> bool:
+def _is_of_others(db: Connection, run: PreparedRun) -> bool:
     """Tell whether what is known of a run by its scores alone is known as one run or several."""
     name = run.row.name
     return records.find_named_run(db, name) is not None or records.is_ambiguous(db, name)
 
 
-def _scores_of_others(db: sqlite3.Connection, names: RowIds, run: PreparedRun, now: int) -> int:
+def _scores_of_others(db: Connection, names: RowIds, run: PreparedRun, now: int) -> int:
     """Give scores to the run of their name; return how many cannot be given to one."""
     its = records.find_named_run(db, run.row.name)
     if its is not None:
@@ -418,7 +418,7 @@ def _scores_of_others(db: sqlite3.Connection, names: RowIds, run: PreparedRun, n
 
 
 def _attach(
-    db: sqlite3.Connection, names: RowIds, its: tuple[int, str, int], run: PreparedRun, now: int
+    db: Connection, names: RowIds, its: tuple[int, str, int], run: PreparedRun, now: int
 ) -> int:
     """Give the scores of a run to the run of row, id and steps `its`; return how many cannot be."""
     if run.case is not None:
@@ -435,14 +435,14 @@ def _attach(
     return len(refused)
 
 
-def _keep_scores(db: sqlite3.Connection, seq: int, head: bytes, fresh: Sequence[StepScore]) -> None:
+def _keep_scores(db: Connection, seq: int, head: bytes, fresh: Sequence[StepScore]) -> None:
     """Add scores to a run's own trace, so that an export has them."""
     run = _heads.decode(head)
     whole = msgspec.structs.replace(run, scores=(*run.scores, *fresh))
     db.execute("UPDATE traces SET head = ? WHERE run = ?", (encode_json(whole), seq))
 
 
-def _set_tags(db: sqlite3.Connection, seq: int, tags: Mapping[str, str]) -> None:
+def _set_tags(db: Connection, seq: int, tags: Mapping[str, str]) -> None:
     db.executemany(
         "INSERT INTO tags (run, key, value) VALUES (?, ?, ?)"
         " ON CONFLICT (run, key) DO UPDATE SET value = excluded.value",
@@ -450,7 +450,7 @@ def _set_tags(db: sqlite3.Connection, seq: int, tags: Mapping[str, str]) -> None
     )
 
 
-def _set_case(db: sqlite3.Connection, names: RowIds, seq: int, run: PreparedRun) -> None:
+def _set_case(db: Connection, names: RowIds, seq: int, run: PreparedRun) -> None:
     if run.case is None:
         return
     records.fix_case_weights(db, run.row.workflow, run.row.task or run.row.name, run.case[1])
@@ -461,7 +461,7 @@ def _set_case(db: sqlite3.Connection, names: RowIds, seq: int, run: PreparedRun)
 
 
 def _update_known_run(
-    db: sqlite3.Connection, names: RowIds, seq: int, head: bytes, run: PreparedRun
+    db: Connection, names: RowIds, seq: int, head: bytes, run: PreparedRun
 ) -> None:
     """Take over what a later import knows about a run; what it does not know stays as it is."""
     old, now = _heads.decode(head), _heads.decode(run.head)
@@ -497,7 +497,7 @@ def _update_known_run(
         )
 
 
-def _supersede(db: sqlite3.Connection, seq: int, run: PreparedRun) -> int:
+def _supersede(db: Connection, seq: int, run: PreparedRun) -> int:
     """Mark which versions of a session are shorter ones of another; return how many."""
     others = db.execute(
         "SELECT runs.seq, traces.steps FROM runs JOIN traces ON traces.run = runs.seq"
@@ -521,7 +521,7 @@ def _supersede(db: sqlite3.Connection, seq: int, run: PreparedRun) -> int:
     return count
 
 
-def _has_more_spans(db: sqlite3.Connection, other: int, head: bytes) -> bool | None:
+def _has_more_spans(db: Connection, other: int, head: bytes) -> bool | None:
     """Tell whether a trace has all the spans of an earlier version of it: late spans come anywhere.
 
     False where the earlier one has more; None where they are no versions of each other. Of two with
@@ -535,7 +535,7 @@ def _has_more_spans(db: sqlite3.Connection, other: int, head: bytes) -> bool | N
     return True if before <= now else False if now < before else None
 
 
-def _replace_version(db: sqlite3.Connection, short: int, long: int) -> None:
+def _replace_version(db: Connection, short: int, long: int) -> None:
     """Let a longer version take the place of a shorter one, and its step scores."""
     db.execute("UPDATE runs SET superseded_by = ? WHERE seq = ?", (long, short))
     moved = records.move_scores(db, short, long)
@@ -554,7 +554,7 @@ def _is_grown(short: bytes, long: bytes) -> bool:
     return len(after) > len(before) and after[: len(before)] == before
 
 
-def select_keys(db: sqlite3.Connection, where: Where | None) -> list[int]:
+def select_keys(db: Connection, where: Where | None) -> list[int]:
     """Return the runs that `where` chooses, superseded and purged ones left out, by name."""
     chosen = Where("1") if where is None else where
     query = (
@@ -573,7 +573,7 @@ class StoredRun(NamedTuple):
     trajectory: Trajectory
 
 
-def read_runs_by_row(db: sqlite3.Connection, chosen: Sequence[int]) -> Iterator[StoredRun]:
+def read_runs_by_row(db: Connection, chosen: Sequence[int]) -> Iterator[StoredRun]:
     """Yield runs by row, in the order asked for; one purged meanwhile is left out."""
     cases: dict[int, Case | None] = {0: None}
     for key in chosen:
@@ -594,7 +594,7 @@ def read_runs_by_row(db: sqlite3.Connection, chosen: Sequence[int]) -> Iterator[
         yield StoredRun(key, case_id, trajectory)
 
 
-def read_run_by_id(db: sqlite3.Connection, id_: str) -> StoredRun:
+def read_run_by_id(db: Connection, id_: str) -> StoredRun:
     """Return the run of an id.
 
     Raises:

@@ -10,27 +10,32 @@ it: draws take the runs of the smallest random numbers, each run's own.
 from __future__ import annotations
 
 import hmac
-import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from hashlib import blake2b, sha256
+from importlib.resources import files
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import msgspec
 
 from stepscope.errors import DataError
 from stepscope.model import Case, Facts, Figures, Json, Quarantined, Record, Trajectory, digest
-from stepscope.runtime.database import MEMORY, open_database, transaction, translate_faults
+from stepscope.runtime.database import (
+    MEMORY,
+    Database,
+    Migration,
+    Schema,
+    transaction,
+    translate_faults,
+)
 from stepscope.safety.redact import Redactor
 from stepscope.safety.secrets import SecretPattern
 from stepscope.store import columns, parquet, records, runs
 from stepscope.store import runs as runs_store
 from stepscope.store.columns import AnswerColumn, Runs, StepColumn, Texts
-from stepscope.store.migrations import migrate_store
 from stepscope.store.purge import PurgeResult, purge_texts
 from stepscope.store.records import AnswerLine, Question, RowIds
 from stepscope.store.runs import PreparedRun, PutCounts, StoredRun, batch_runs, prepare_run
@@ -41,142 +46,55 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def put_quarantined(
-    db: sqlite3.Connection, items: Iterable[Quarantined], redactor: Redactor
-) -> int:
-    """Keep records with their bytes, secrets hidden in the reasons; return how many were new."""
-    now, before = time.time_ns(), db.total_changes
-    db.executemany(
-        "INSERT INTO quarantine (uri, place, reason, raw, imported_ns)"
-        " VALUES (?, ?, ?, ?, ?) ON CONFLICT (uri, place, reason) DO NOTHING",
-        ((q.uri, q.offset, redactor.redact(q.reason).text, q.raw, now) for q in items),
-    )
-    return db.total_changes - before
+_WEIGHTS_AND_NOISE = """
+CREATE TABLE weights (
+    workflow TEXT NOT NULL,
+    task     TEXT NOT NULL,
+    hash     TEXT NOT NULL,
+    body     BLOB NOT NULL,
+    fixed_ns INTEGER NOT NULL,
+    PRIMARY KEY (workflow, task)
+) WITHOUT ROWID;
+CREATE TABLE noise (
+    judge       TEXT PRIMARY KEY,
+    body        BLOB NOT NULL,
+    measured_ns INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
 
+_KEYS = """
+CREATE TABLE keys (
+    name TEXT PRIMARY KEY,
+    body BLOB NOT NULL
+) WITHOUT ROWID;
+INSERT INTO keys (name, body) VALUES ('redaction', randomblob(32));
+"""
 
-def read_quarantined(db: sqlite3.Connection) -> Iterator[Quarantined]:
-    """Yield what could not be read, by file and offset."""
-    for uri, offset, reason, raw in db.execute(
-        "SELECT uri, place, reason, raw FROM quarantine ORDER BY uri, place, reason"
-    ):
-        yield Quarantined(reason=reason, offset=offset, raw=raw, uri=uri)
+_SAMPLES = """
+CREATE TABLE samples (
+    rubric      TEXT NOT NULL,
+    run         INTEGER NOT NULL REFERENCES runs (seq),
+    probability REAL NOT NULL CHECK (probability > 0 AND probability <= 1),
+    chosen      INTEGER NOT NULL CHECK (chosen IN (0, 1)),
+    drawn_ns    INTEGER NOT NULL,
+    PRIMARY KEY (rubric, run)
+) WITHOUT ROWID;
+"""
 
-
-def put_account(
-    db: sqlite3.Connection, uri: str, account: Mapping[str, Json], at_ns: int | None
-) -> None:
-    """Keep what the import of one file found; a later import of it replaces the account."""
-    db.execute(
-        "INSERT INTO accounts (uri, body, imported_ns) VALUES (?, ?, ?)"
-        " ON CONFLICT (uri) DO UPDATE SET body = excluded.body, imported_ns = excluded.imported_ns",
-        (uri, msgspec.json.encode(account), time.time_ns() if at_ns is None else at_ns),
-    )
-
-
-def read_accounts(db: sqlite3.Connection) -> Iterator[dict[str, Json]]:
-    """Yield the accounts of all imported files, by file."""
-    for (body,) in db.execute("SELECT body FROM accounts ORDER BY uri"):
-        yield msgspec.json.decode(body)
-
-
-def accounts_with(
-    db: sqlite3.Connection, runs: Collection[str], *, later: bool
-) -> Iterator[dict[str, Json]]:
-    """Yield the accounts of the imports that brought these runs, and of files of no run since.
-
-    With `later`, only those of imports that came after all of the runs, and of their files.
-    """
-    held: dict[str | None, list[bool]] = {}
-    times = []
-    for id_, uri, at, imported in db.execute(
-        "SELECT runs.id, runs.uri, runs.imported_ns, accounts.imported_ns"
-        " FROM runs LEFT JOIN accounts ON accounts.uri = runs.uri"
-    ):
-        held.setdefault(uri, []).append(id_ in runs)
-        if id_ in runs:
-            times.append((at, at if imported is None else imported))
-    if not times:
-        return
-    since = 1 + max(at for at, _ in times) if later else min(min(pair) for pair in times)
-    imports = set() if later else {imported for _, imported in times}
-    for uri, body, imported in db.execute("SELECT uri, body, imported_ns FROM accounts"):
-        if imported in imports or (imported >= since and any(held.get(uri, [True]))):
-            yield msgspec.json.decode(body)
-
-
-class OpenStore:
-    """The file and the connection under a `Store`."""
-
-    def __init__(self, path: str) -> None:
-        """Open the store at `path`; `Store.open` is the door that takes any path."""
-        self.path = path
-        self._db = open_database(path)
-        self._names = RowIds()
-        self._aligned: tuple[Runs, columns.RunPlaces] | None = None
-        # What is kept of reasons, sent or filed passes through the first; what is shown of runs
-        # through the second, which is None where they are shown as they are.
-        self.redactor: Redactor
-        self.shown: Redactor | None
-        with ExitStack() as unless_ready:
-            unless_ready.callback(self._db.close)
-            migrate_store(self._db, path)
-            self.redact()
-            unless_ready.pop_all()
-
-    @classmethod
-    def open(cls, path: str | Path) -> Self:
-        """Open a store, making it where there is none; ":memory:" lives as long as the object.
-
-        Raises:
-            StoreError: no store, or of a newer version.
-            EnvironmentFault: it cannot be opened or made durable.
-        """
-        return cls(str(path))
-
-    def redact(self, own: Iterable[SecretPattern] = (), *, shown: bool = True) -> None:
-        """Hide `own` forms of secrets, too, in what is kept of reasons and shown of runs.
-
-        `shown` False shows runs as they are. Placeholders have the key of the store, so they stay
-        the same for its life.
-        """
-        with translate_faults(self.path):
-            found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
-        self.redactor = Redactor(found[0], own)
-        self.shown = self.redactor if shown else None
-
-    def secret(self, purpose: str) -> bytes:
-        """Return 32 bytes that only this store knows, others for each purpose, for all its life."""
-        with translate_faults(self.path):
-            found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
-        return hmac.new(found[0], purpose.encode(), sha256).digest()
-
-    def close(self) -> None:
-        """Close the file; a second close does nothing."""
-        self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    @property
-    def blobs(self) -> Path | None:
-        """The folder of images, audio and files; None in memory, where they stay in the run."""
-        return None if self.path == MEMORY else Path(self.path + ".blobs")
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        with ExitStack() as unless_written:
-            unless_written.callback(self._names.forget)
-            with transaction(self._db, self.path):
-                yield
-            unless_written.pop_all()
+SCHEMA = Schema(
+    application_id=0x53545053,  # "STPS"
+    version=4,
+    sql=lambda: files("stepscope.store").joinpath("schema.sql").read_text(encoding="utf-8"),
+    foreign="an SQLite database of another program, no stepscope store; "
+    "name another file with --store",
+    newer="a store of version {found}; this stepscope reads up to {version}: upgrade stepscope, "
+    "or name another file with --store",
+    migrations=(
+        Migration(2, _WEIGHTS_AND_NOISE),
+        Migration(3, _KEYS),
+        Migration(4, _SAMPLES),
+    ),
+)
 
 
 class DrawnRun(NamedTuple):
@@ -210,34 +128,6 @@ def draw_sample(
     return [run for run in runs if run in chosen], len(chosen) / len(runs)
 
 
-def put_draw(
-    db: sqlite3.Connection,
-    rubric: str,
-    population: Iterable[str],
-    probability: float,
-    drawn: frozenset[str],
-) -> None:
-    """Keep a draw; call inside a transaction."""
-    now = time.time_ns()
-    db.executemany(
-        "INSERT INTO samples (rubric, run, probability, chosen, drawn_ns)"
-        " SELECT ?1, seq, ?3, ?4, ?5 FROM runs WHERE id = ?2"
-        " ON CONFLICT (rubric, run) DO UPDATE SET chosen = max(chosen, excluded.chosen),"
-        " probability = max(probability, excluded.probability), drawn_ns = excluded.drawn_ns",
-        [(rubric, run, probability, run in drawn, now) for run in population],
-    )
-
-
-def read_draw(db: sqlite3.Connection, rubric: str) -> dict[str, DrawnRun]:
-    """Return every run that could have been drawn, by id."""
-    rows = db.execute(
-        "SELECT runs.id, chosen, probability FROM samples JOIN runs ON runs.seq = samples.run"
-        " WHERE rubric = ?",
-        (rubric,),
-    )
-    return {run: DrawnRun(bool(chosen), probability) for run, chosen, probability in rows}
-
-
 Status = Literal["pass", "fail", "unknown"]
 
 
@@ -250,8 +140,61 @@ class Current(NamedTuple):
     facts: str
 
 
-class Store(OpenStore):
+class Store(Database):
     """Runs and records on disk; use as a context manager, or `close` it."""
+
+    def __init__(self, path: str) -> None:
+        """Open the store at `path`; `Store.open` takes any path."""
+        self._names = RowIds()
+        self._aligned: tuple[Runs, columns.RunPlaces] | None = None
+        # What is kept of reasons, sent or filed passes through the first; what is shown of runs
+        # through the second, which is None where they are shown as they are.
+        self.redactor: Redactor
+        self.shown: Redactor | None
+        super().__init__(path, SCHEMA)
+
+    def _prepare(self) -> None:
+        self.redact()
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open a store, making it where there is none; ":memory:" lives as long as the object.
+
+        Raises:
+            StoreError: no store, or of a newer version.
+            EnvironmentFault: it cannot be opened or made durable.
+        """
+        return cls(str(path))
+
+    def redact(self, own: Iterable[SecretPattern] = (), *, shown: bool = True) -> None:
+        """Hide `own` forms of secrets, too, in what is kept of reasons and shown of runs.
+
+        `shown` False shows runs as they are. Placeholders have the key of the store, so they stay
+        the same for its life.
+        """
+        with translate_faults(self.path):
+            found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
+        self.redactor = Redactor(found[0], own)
+        self.shown = self.redactor if shown else None
+
+    def secret(self, purpose: str) -> bytes:
+        """Return 32 bytes that only this store knows, others for each purpose, for all its life."""
+        with translate_faults(self.path):
+            found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
+        return hmac.new(found[0], purpose.encode(), sha256).digest()
+
+    @property
+    def blobs(self) -> Path | None:
+        """The folder of images, audio and files; None in memory, where they stay in the run."""
+        return None if self.path == MEMORY else Path(self.path + ".blobs")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with ExitStack() as unless_written:
+            unless_written.callback(self._names.forget)
+            with transaction(self._db, self.path):
+                yield
+            unless_written.pop_all()
 
     def put(self, runs: Iterable[Trajectory]) -> PutCounts:
         """Store runs, in durable batches; known ones take over what came late.
@@ -337,13 +280,26 @@ class Store(OpenStore):
         self, rubric: str, population: Iterable[str], probability: float, drawn: Iterable[str]
     ) -> None:
         """Keep which of `population`, by id, were drawn for a rubric, each with `probability`."""
+        chosen, now = frozenset(drawn), time.time_ns()
         with self._writing():
-            put_draw(self._db, rubric, population, probability, frozenset(drawn))
+            self._db.executemany(
+                "INSERT INTO samples (rubric, run, probability, chosen, drawn_ns)"
+                " SELECT ?1, seq, ?3, ?4, ?5 FROM runs WHERE id = ?2"
+                " ON CONFLICT (rubric, run) DO UPDATE SET chosen = max(chosen, excluded.chosen),"
+                " probability = max(probability, excluded.probability),"
+                " drawn_ns = excluded.drawn_ns",
+                [(rubric, run, probability, run in chosen, now) for run in population],
+            )
 
     def sampled(self, rubric: str) -> dict[str, DrawnRun]:
         """Return what is known of each run that could have been drawn for a rubric, by id."""
         with translate_faults(self.path):
-            return read_draw(self._db, rubric)
+            rows = self._db.execute(
+                "SELECT runs.id, chosen, probability FROM samples"
+                " JOIN runs ON runs.seq = samples.run WHERE rubric = ?",
+                (rubric,),
+            )
+            return {run: DrawnRun(bool(chosen), share) for run, chosen, share in rows}
 
     def drawn(self, rubric: str) -> dict[str, float]:
         """Return the inclusion probability of each run that was drawn for a rubric, by id."""
@@ -551,14 +507,26 @@ class Store(OpenStore):
             return [row[0] for row in rows]
 
     def quarantine(self, items: Iterable[Quarantined]) -> int:
-        """Keep records that could not be read, their bytes included; return how many were new."""
+        """Keep records that could not be read, with their bytes; return how many were new.
+
+        Secrets are hidden in the reasons.
+        """
         with self._writing():
-            return put_quarantined(self._db, items, self.redactor)
+            now, before = time.time_ns(), self._db.total_changes
+            self._db.executemany(
+                "INSERT INTO quarantine (uri, place, reason, raw, imported_ns)"
+                " VALUES (?, ?, ?, ?, ?) ON CONFLICT (uri, place, reason) DO NOTHING",
+                ((q.uri, q.offset, self.redactor.redact(q.reason).text, q.raw, now) for q in items),
+            )
+            return self._db.total_changes - before
 
     def quarantined(self) -> Iterator[Quarantined]:
         """Yield what could not be read, by file and offset."""
         with translate_faults(self.path):
-            yield from read_quarantined(self._db)
+            for uri, offset, reason, raw in self._db.execute(
+                "SELECT uri, place, reason, raw FROM quarantine ORDER BY uri, place, reason"
+            ):
+                yield Quarantined(reason=reason, offset=offset, raw=raw, uri=uri)
 
     def keep_account(self, uri: str, account: Mapping[str, Json], at_ns: int | None = None) -> None:
         """Keep what the import of one file found; a later import of it replaces the account.
@@ -566,17 +534,39 @@ class Store(OpenStore):
         Files that were imported together have one time, that of its start; now when left out.
         """
         with self._writing():
-            put_account(self._db, uri, account, at_ns)
+            self._db.execute(
+                "INSERT INTO accounts (uri, body, imported_ns) VALUES (?, ?, ?)"
+                " ON CONFLICT (uri) DO UPDATE SET body = excluded.body,"
+                " imported_ns = excluded.imported_ns",
+                (uri, msgspec.json.encode(account), time.time_ns() if at_ns is None else at_ns),
+            )
 
     def accounts(self) -> Iterator[dict[str, Json]]:
         """Yield the accounts of all imported files, by file."""
         with translate_faults(self.path):
-            yield from read_accounts(self._db)
+            for (body,) in self._db.execute("SELECT body FROM accounts ORDER BY uri"):
+                yield msgspec.json.decode(body)
 
     def accounts_with(self, runs: Collection[str], *, later: bool) -> Iterator[dict[str, Json]]:
         """Yield the accounts of the imports that brought these runs, and of files of no run since.
 
         With `later`, only those of imports that came after all of the runs, and of their files.
         """
+        held: dict[str | None, list[bool]] = {}
+        times = []
         with translate_faults(self.path):
-            yield from accounts_with(self._db, runs, later=later)
+            for id_, uri, at, imported in self._db.execute(
+                "SELECT runs.id, runs.uri, runs.imported_ns, accounts.imported_ns"
+                " FROM runs LEFT JOIN accounts ON accounts.uri = runs.uri"
+            ):
+                held.setdefault(uri, []).append(id_ in runs)
+                if id_ in runs:
+                    times.append((at, at if imported is None else imported))
+            if not times:
+                return
+            since = 1 + max(at for at, _ in times) if later else min(min(pair) for pair in times)
+            imports = set() if later else {imported for _, imported in times}
+            rows = self._db.execute("SELECT uri, body, imported_ns FROM accounts")
+            for uri, body, imported in rows:
+                if imported in imports or (imported >= since and any(held.get(uri, [True]))):
+                    yield msgspec.json.decode(body)
