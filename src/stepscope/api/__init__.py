@@ -7,20 +7,50 @@
 
 Nothing is computed here: traces are read by `formats`, verdicts made by `score`, figures by
 `report`. What a person reads comes back as an object that prints itself, in Jupyter as a table.
+Each name loads its module when it is first asked for.
 """
 
 from __future__ import annotations
 
-from stepscope.api.exporting import Exported
-from stepscope.api.notebook import Notebook, Records, match, open
-from stepscope.api.score_files import shapes
-from stepscope.api.views import ComparisonView, ReportView, RunView, Text, report_folder
-from stepscope.score.importing import Added
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stepscope.api.exporting import Exported as Exported
+    from stepscope.api.judging import JudgeOptions as JudgeOptions
+    from stepscope.api.notebook import Notebook as Notebook
+    from stepscope.api.notebook import Records as Records
+    from stepscope.api.notebook import match as match
+    from stepscope.api.notebook import open as open
+    from stepscope.api.score_files import shapes as shapes
+    from stepscope.api.views import ComparisonView as ComparisonView
+    from stepscope.api.views import ReportView as ReportView
+    from stepscope.api.views import RunView as RunView
+    from stepscope.api.views import Text as Text
+    from stepscope.api.views import report_folder as report_folder
+    from stepscope.score.importing import Added as Added
+
+_HOMES = {
+    "Added": "stepscope.score.importing",
+    "ComparisonView": "stepscope.api.views",
+    "Exported": "stepscope.api.exporting",
+    "JudgeOptions": "stepscope.api.judging",
+    "Notebook": "stepscope.api.notebook",
+    "Records": "stepscope.api.notebook",
+    "ReportView": "stepscope.api.views",
+    "RunView": "stepscope.api.views",
+    "Text": "stepscope.api.views",
+    "match": "stepscope.api.notebook",
+    "open": "stepscope.api.notebook",
+    "report_folder": "stepscope.api.views",
+    "shapes": "stepscope.api.score_files",
+}
 
 __all__ = [
     "Added",
     "ComparisonView",
     "Exported",
+    "JudgeOptions",
     "Notebook",
     "Records",
     "ReportView",
@@ -31,3 +61,13 @@ __all__ = [
     "report_folder",
     "shapes",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -84,8 +84,72 @@ def combine_filters(
     return whole
 
 
-class JudgingNotebook:
-    """A store, its settings and the ledger of its judges; see `Notebook`."""
+Messages = Sequence[CallMessage] | Sequence[Mapping[str, Json]] | bytes
+
+
+def match(
+    messages: Messages,
+    reference: Sequence[ReferenceCall] | Messages,
+    *,
+    mode: MatchMode = "in_order",
+    arguments: ArgumentMode = "exact",
+    overrides: Mapping[str, ArgumentMode | Sequence[str]] | None = None,
+    tolerance: float = 0.0,
+) -> CallComparison:
+    """Return how the tool calls of OpenAI-style messages compare with a reference.
+
+    Args:
+        messages: a run: decoded messages, or their JSON array as bytes.
+        reference: what it should have called: `ReferenceCall`s, or messages that make the calls.
+        mode: the sense of `matched`; see `stepscope.measures.match`.
+        arguments: how arguments must agree.
+        overrides: tool -> another argument mode, or the names of the arguments that count.
+        tolerance: how far numbers may differ.
+
+    Raises:
+        TraceError: the messages have another shape.
+        UsageError: a mode that does not exist, or a negative tolerance.
+
+    >>> run = [{"tool_calls": [{"function": {"name": "find", "arguments": '{"id": 7}'}}]}]
+    >>> match(run, [ReferenceCall("find", {"id": 7})], mode="strict").matched
+    True
+    """
+    given = [] if isinstance(reference, bytes) else [*reference]
+    wanted = [call for call in given if isinstance(call, ReferenceCall)]
+    if isinstance(reference, bytes) or len(wanted) < len(given):
+        wanted = reference_calls(message_calls(reference))  # type: ignore[arg-type]  # then it is messages
+    return compare_calls(
+        message_calls(messages),
+        wanted,
+        mode=mode,
+        arguments=arguments,
+        overrides=overrides,
+        tolerance=tolerance,
+    )
+
+
+def open(path: str | Path | None = None, *, settings: Settings | None = None) -> Notebook:
+    """Open a store, making it where there is none; ":memory:" keeps it for this process only.
+
+    Args:
+        path: the store; when left out the one of `stepscope.toml`, or `stepscope.db`.
+        settings: when left out those of the working directory.
+
+    Raises:
+        ConfigError: the settings are wrong.
+        UsageError: there is no folder to make the store in.
+        StoreError: the file is no store, or of a newer version.
+        EnvironmentFault: the disk does not let it be read or written.
+    """
+    held = load_settings() if settings is None else settings
+    place = Path(held.store if path is None else path)
+    if not place.parent.is_dir():
+        raise UsageError(f"{place}: there is no folder {str(place.parent)!r} to make a store in")
+    return Notebook(Store.open(place), held)
+
+
+class Notebook:
+    """A store with the settings that hold for it; a context manager that closes it."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
@@ -120,6 +184,195 @@ class JudgingNotebook:
         if self._ledger is None:
             self._ledger = Ledger(ledger_path(self.store.path))
         return self._ledger
+
+    def add(
+        self,
+        paths: str | Path | Iterable[str | Path],
+        *,
+        agent: str | None = None,
+        agent_version: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        format_name: str | None = None,
+        strict: bool = False,
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> Added:
+        """Read traces into the store: files, folders, globs, zips.
+
+        Args:
+            paths: one or several.
+            agent: the agent, where a trace names none.
+            agent_version: its version, where a trace names none.
+            tags: tags that a trace lacks.
+            format_name: the format; told from the content when left out.
+            strict: keep nothing unless everything can be read as it is.
+            workers: processes; when left out, one a core for much to read and none for little.
+            progress: called with the runs read so far, and 0.
+
+        Raises:
+            TraceError: a path named is no trace.
+            UsageError: no such path.
+        """
+        self.store.fix_weights(self.settings.weights)
+        several = [paths] if isinstance(paths, str | Path) else list(paths)
+        return import_traces(
+            self.store,
+            [str(path) for path in several],
+            format_name=format_name,
+            limits=self.settings.limits,
+            strict=strict,
+            filling=RunDefaults(agent, agent_version, dict(tags or {})),
+            workers=workers,
+            progress=progress or _silent,
+        )
+
+    def score(
+        self,
+        *,
+        where: str | None = None,
+        since: str | None = None,
+        measures: Sequence[str] | None = None,
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> ScoringResult:
+        """Give every run its verdicts; deterministic, never spends, resumes.
+
+        Raises:
+            StoreError: the settings have other weights than those that runs were scored under.
+        """
+        self.store.fix_weights(self.settings.weights)
+        return score_runs(
+            self.store,
+            measures=measures,
+            where=combine_filters(where, since),
+            declared=self.settings.declared,
+            workers=workers,
+            progress=progress,
+        )
+
+    def report(
+        self,
+        *,
+        where: str | None = None,
+        since: str | None = None,
+        by: str | None = None,
+        seed: int | None = None,
+        look_first: int | None = 10,
+    ) -> ReportView:
+        """Return the report vector of the chosen runs.
+
+        Args:
+            where: a filter, as "agent = 'gpt-4o'".
+            since: a date or an age, as "7d".
+            by: one group for each value of this field.
+            seed: where random draws start; when left out that of the settings.
+            look_first: how many runs to look at first; None for all.
+
+        Raises:
+            UsageError: the filter makes no sense.
+            DataError: no run is chosen.
+        """
+        # Statistics load slowly, and reading runs into the store has no use for them.
+        from stepscope.report.build import build_report
+
+        chosen = combine_filters(where)
+        value = build_report(
+            self.store,
+            where=chosen,
+            since=since,
+            by=by,
+            seed=self.settings.seed if seed is None else seed,
+            look_first=look_first,
+        )
+        return ReportView(
+            value, self.show, ReportSource(self.store, chosen, since, self.settings.policies)
+        )
+
+    def compare(
+        self,
+        a: str,
+        b: str,
+        *,
+        by: str = "agent",
+        where: str | None = None,
+        since: str | None = None,
+        seed: int | None = None,
+    ) -> ComparisonView:
+        """Compare the runs of two agents (or two values of another field), paired by task."""
+        from stepscope.report.compare import compare_groups
+
+        drawn = self.settings.seed if seed is None else seed
+        chosen = combine_filters(where, since)
+        return ComparisonView(compare_groups(self.store, a, b, by=by, where=chosen, seed=drawn))
+
+    def show(
+        self,
+        run: str,
+        *,
+        around: int | None = None,
+        steps: tuple[int, int] | None = None,
+        width: int = 100,
+    ) -> Text:
+        """Return one run as text, by name or unique id prefix.
+
+        Raises:
+            UsageError: no such run, several, or no such step.
+        """
+        return Text(
+            text.render(
+                run_views.make_run_document(
+                    self.store, run, around=around, steps=steps, width=width
+                ),
+                width,
+            )
+        )
+
+    def curve(self, run: str) -> ScoreCurveView:
+        """Return the score curve of one run, by name or unique id prefix.
+
+        Raises:
+            UsageError: no such run, or several.
+        """
+        from stepscope.report.curves import read_curve
+
+        return ScoreCurveView(read_curve(self.store, self.store.find(run)))
+
+    def show_json(self, run: str) -> str:
+        """Return one run with its records and suspects as JSON."""
+        return run_views.show_run_json(self.store, run)
+
+    def shapes(self, *, where: str | None = None, since: str | None = None) -> Shapes | Unmeasured:
+        """Return the shapes of the score curves of the chosen runs: shares with intervals."""
+        from stepscope.report.build import read_chosen_runs
+        from stepscope.report.rows import estimate_shapes
+
+        table = read_chosen_runs(self.store, where=combine_filters(where), since=since, by=None)
+        return estimate_shapes(table.shapes, table.clusters, self.settings.seed)
+
+    def calibrate_sigma(
+        self, scores: str | Path | None = None, *, quantum: float | None = None
+    ) -> list[JudgeNoise]:
+        """Measure the noise of each judge from steps scored twice, and keep it for shapes.
+
+        Args:
+            scores: a file of scores with a column repeat; the scores of the store when left out.
+            quantum: step between the scores that the judge can give.
+
+        Raises:
+            TraceError: a row of the file cannot be read.
+            UsageError: no such file.
+        """
+        from stepscope.api.score_files import open_score_file
+        from stepscope.calibrate import noise
+
+        if scores is None:
+            found = noise.noise_of_store(self.store, quantum=quantum)
+        else:
+            stream = open_score_file(str(scores), self.settings)
+            with stream.file:
+                found = noise.noise_of_file(stream, quantum=quantum)
+        noise.store_noise(self.store, found)
+        return found
 
     def judge(
         self,
@@ -361,263 +614,6 @@ class JudgingNotebook:
         with stream.file:
             family: Literal["human", "imported"] = "human" if human else "imported"
             return add_verdicts(self.store, stream, said, family=family)
-
-
-Messages = Sequence[CallMessage] | Sequence[Mapping[str, Json]] | bytes
-
-
-def match(
-    messages: Messages,
-    reference: Sequence[ReferenceCall] | Messages,
-    *,
-    mode: MatchMode = "in_order",
-    arguments: ArgumentMode = "exact",
-    overrides: Mapping[str, ArgumentMode | Sequence[str]] | None = None,
-    tolerance: float = 0.0,
-) -> CallComparison:
-    """Return how the tool calls of OpenAI-style messages compare with a reference.
-
-    Args:
-        messages: a run: decoded messages, or their JSON array as bytes.
-        reference: what it should have called: `ReferenceCall`s, or messages that make the calls.
-        mode: the sense of `matched`; see `stepscope.measures.match`.
-        arguments: how arguments must agree.
-        overrides: tool -> another argument mode, or the names of the arguments that count.
-        tolerance: how far numbers may differ.
-
-    Raises:
-        TraceError: the messages have another shape.
-        UsageError: a mode that does not exist, or a negative tolerance.
-
-    >>> run = [{"tool_calls": [{"function": {"name": "find", "arguments": '{"id": 7}'}}]}]
-    >>> match(run, [ReferenceCall("find", {"id": 7})], mode="strict").matched
-    True
-    """
-    given = [] if isinstance(reference, bytes) else [*reference]
-    wanted = [call for call in given if isinstance(call, ReferenceCall)]
-    if isinstance(reference, bytes) or len(wanted) < len(given):
-        wanted = reference_calls(message_calls(reference))  # type: ignore[arg-type]  # then it is messages
-    return compare_calls(
-        message_calls(messages),
-        wanted,
-        mode=mode,
-        arguments=arguments,
-        overrides=overrides,
-        tolerance=tolerance,
-    )
-
-
-def open(path: str | Path | None = None, *, settings: Settings | None = None) -> Notebook:
-    """Open a store, making it where there is none; ":memory:" keeps it for this process only.
-
-    Args:
-        path: the store; when left out the one of `stepscope.toml`, or `stepscope.db`.
-        settings: when left out those of the working directory.
-
-    Raises:
-        ConfigError: the settings are wrong.
-        UsageError: there is no folder to make the store in.
-        StoreError: the file is no store, or of a newer version.
-        EnvironmentFault: the disk does not let it be read or written.
-    """
-    held = load_settings() if settings is None else settings
-    place = Path(held.store if path is None else path)
-    if not place.parent.is_dir():
-        raise UsageError(f"{place}: there is no folder {str(place.parent)!r} to make a store in")
-    return Notebook(Store.open(place), held)
-
-
-class Notebook(JudgingNotebook):
-    """A store with the settings that hold for it; a context manager that closes it."""
-
-    def add(
-        self,
-        paths: str | Path | Iterable[str | Path],
-        *,
-        agent: str | None = None,
-        agent_version: str | None = None,
-        tags: Mapping[str, str] | None = None,
-        format_name: str | None = None,
-        strict: bool = False,
-        workers: int | None = None,
-        progress: Progress | None = None,
-    ) -> Added:
-        """Read traces into the store: files, folders, globs, zips.
-
-        Args:
-            paths: one or several.
-            agent: the agent, where a trace names none.
-            agent_version: its version, where a trace names none.
-            tags: tags that a trace lacks.
-            format_name: the format; told from the content when left out.
-            strict: keep nothing unless everything can be read as it is.
-            workers: processes; when left out, one a core for much to read and none for little.
-            progress: called with the runs read so far, and 0.
-
-        Raises:
-            TraceError: a path named is no trace.
-            UsageError: no such path.
-        """
-        self.store.fix_weights(self.settings.weights)
-        several = [paths] if isinstance(paths, str | Path) else list(paths)
-        return import_traces(
-            self.store,
-            [str(path) for path in several],
-            format_name=format_name,
-            limits=self.settings.limits,
-            strict=strict,
-            filling=RunDefaults(agent, agent_version, dict(tags or {})),
-            workers=workers,
-            progress=progress or _silent,
-        )
-
-    def score(
-        self,
-        *,
-        where: str | None = None,
-        since: str | None = None,
-        measures: Sequence[str] | None = None,
-        workers: int | None = None,
-        progress: Progress | None = None,
-    ) -> ScoringResult:
-        """Give every run its verdicts; deterministic, never spends, resumes.
-
-        Raises:
-            StoreError: the settings have other weights than those that runs were scored under.
-        """
-        self.store.fix_weights(self.settings.weights)
-        return score_runs(
-            self.store,
-            measures=measures,
-            where=combine_filters(where, since),
-            declared=self.settings.declared,
-            workers=workers,
-            progress=progress,
-        )
-
-    def report(
-        self,
-        *,
-        where: str | None = None,
-        since: str | None = None,
-        by: str | None = None,
-        seed: int | None = None,
-        look_first: int | None = 10,
-    ) -> ReportView:
-        """Return the report vector of the chosen runs.
-
-        Args:
-            where: a filter, as "agent = 'gpt-4o'".
-            since: a date or an age, as "7d".
-            by: one group for each value of this field.
-            seed: where random draws start; when left out that of the settings.
-            look_first: how many runs to look at first; None for all.
-
-        Raises:
-            UsageError: the filter makes no sense.
-            DataError: no run is chosen.
-        """
-        # Statistics load slowly, and reading runs into the store has no use for them.
-        from stepscope.report.build import build_report
-
-        chosen = combine_filters(where)
-        value = build_report(
-            self.store,
-            where=chosen,
-            since=since,
-            by=by,
-            seed=self.settings.seed if seed is None else seed,
-            look_first=look_first,
-        )
-        return ReportView(
-            value, self.show, ReportSource(self.store, chosen, since, self.settings.policies)
-        )
-
-    def compare(
-        self,
-        a: str,
-        b: str,
-        *,
-        by: str = "agent",
-        where: str | None = None,
-        since: str | None = None,
-        seed: int | None = None,
-    ) -> ComparisonView:
-        """Compare the runs of two agents (or two values of another field), paired by task."""
-        from stepscope.report.compare import compare_groups
-
-        drawn = self.settings.seed if seed is None else seed
-        chosen = combine_filters(where, since)
-        return ComparisonView(compare_groups(self.store, a, b, by=by, where=chosen, seed=drawn))
-
-    def show(
-        self,
-        run: str,
-        *,
-        around: int | None = None,
-        steps: tuple[int, int] | None = None,
-        width: int = 100,
-    ) -> Text:
-        """Return one run as text, by name or unique id prefix.
-
-        Raises:
-            UsageError: no such run, several, or no such step.
-        """
-        return Text(
-            text.render(
-                run_views.make_run_document(
-                    self.store, run, around=around, steps=steps, width=width
-                ),
-                width,
-            )
-        )
-
-    def curve(self, run: str) -> ScoreCurveView:
-        """Return the score curve of one run, by name or unique id prefix.
-
-        Raises:
-            UsageError: no such run, or several.
-        """
-        from stepscope.report.curves import read_curve
-
-        return ScoreCurveView(read_curve(self.store, self.store.find(run)))
-
-    def show_json(self, run: str) -> str:
-        """Return one run with its records and suspects as JSON."""
-        return run_views.show_run_json(self.store, run)
-
-    def shapes(self, *, where: str | None = None, since: str | None = None) -> Shapes | Unmeasured:
-        """Return the shapes of the score curves of the chosen runs: shares with intervals."""
-        from stepscope.report.build import read_chosen_runs
-        from stepscope.report.rows import estimate_shapes
-
-        table = read_chosen_runs(self.store, where=combine_filters(where), since=since, by=None)
-        return estimate_shapes(table.shapes, table.clusters, self.settings.seed)
-
-    def calibrate_sigma(
-        self, scores: str | Path | None = None, *, quantum: float | None = None
-    ) -> list[JudgeNoise]:
-        """Measure the noise of each judge from steps scored twice, and keep it for shapes.
-
-        Args:
-            scores: a file of scores with a column repeat; the scores of the store when left out.
-            quantum: step between the scores that the judge can give.
-
-        Raises:
-            TraceError: a row of the file cannot be read.
-            UsageError: no such file.
-        """
-        from stepscope.api.score_files import open_score_file
-        from stepscope.calibrate import noise
-
-        if scores is None:
-            found = noise.noise_of_store(self.store, quantum=quantum)
-        else:
-            stream = open_score_file(str(scores), self.settings)
-            with stream.file:
-                found = noise.noise_of_file(stream, quantum=quantum)
-        noise.store_noise(self.store, found)
-        return found
 
     def trajectories(
         self, *, where: str | None = None, since: str | None = None
