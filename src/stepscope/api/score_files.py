@@ -9,9 +9,8 @@ meant has another shape.
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,6 +28,13 @@ from stepscope.report import words
 from stepscope.report.curves import average_noise
 from stepscope.report.document import TableColumn
 from stepscope.report.render import text
+from stepscope.report.rows import (
+    FleetShapes,
+    align_shapes,
+    average_scorings,
+    count_shapes,
+    join_shapes,
+)
 from stepscope.report.types import Shapes
 from stepscope.report.views import profile
 from stepscope.report.views.curve import draw_sparkline
@@ -37,7 +43,6 @@ from stepscope.safety.text import visible_line
 from stepscope.settings import Settings, load_settings
 from stepscope.shape.breaks import break_point
 from stepscope.shape.classifier import classify_ragged
-from stepscope.shape.fleet import prevalence
 from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeBatch, ShapeLabel
 from stepscope.shape.weights import gate_failed, weighted_score
 from stepscope.stats import codes
@@ -114,28 +119,20 @@ def _average_repeats(group: ScoredRuns) -> CurveBatch:
     """Return the curves of whole runs; rows are ordered by run, judge, step, repeat."""
     rows = group.rows
     run = np.repeat(np.arange(len(group.names)), np.diff(group.starts))
-    judges = rows.texts.get("judge")
+    judges, tasks = rows.texts.get("judge"), rows.texts.get("task")
     changes = run[1:] != run[:-1]
     if judges is not None:
         changes |= np.array([a != b for a, b in zip(judges[1:], judges, strict=False)], np.bool_)
-    first = np.append(True, changes)
-    own = np.append(True, changes | (rows.step[1:] != rows.step[:-1]))
-    entry = np.flatnonzero(own)
-    known = ~np.isnan(rows.score)
-    counts = np.add.reduceat(known.astype(np.int64), entry)
-    sums = np.add.reduceat(np.where(known, rows.score, 0.0), entry)
-    begins = np.flatnonzero(first[entry])
-    fewest = np.minimum.reduceat(np.where(counts > 0, counts, np.iinfo(np.int64).max), begins)
-    places = entry[begins].tolist()
-    tasks = rows.texts.get("task")
+    found = average_scorings(np.append(True, changes), rows.step, rows.score)
+    places = found.entry[found.begins].tolist()
     return CurveBatch(
         runs=[(rows.run[i], "" if judges is None else judges[i]) for i in places],
         tasks=["" if tasks is None else tasks[i] for i in places],
-        starts=np.append(begins, len(entry)),
-        steps=rows.step[entry],
-        scores=np.where(counts > 0, sums / np.maximum(counts, 1), np.nan),
-        repeats=np.where(fewest == np.iinfo(np.int64).max, 1, fewest),
-        numbers={name: cells[entry] for name, cells in rows.numbers.items()},
+        starts=np.append(found.begins, len(found.entry)),
+        steps=rows.step[found.entry],
+        scores=found.scores,
+        repeats=found.fewest,
+        numbers={name: cells[found.entry] for name, cells in rows.numbers.items()},
     )
 
 
@@ -159,9 +156,9 @@ def _join_batches(parts: list[CurveBatch]) -> CurveBatch:
     )  # fmt: skip
 
 
-FloatArray = npt.NDArray[np.float64]
 Weights = Mapping[str, Sequence[float]]
 
+_NONE = np.empty(0, np.bool_)
 # Weights of every run, beside those of a run or a task by its name.
 EVERY_RUN = "*"
 _SIGNALS = ("latency", "cost")
@@ -306,7 +303,7 @@ class ClassifiedCurves:
         entry = [int(a[row]) for a in (batch.break_step, batch.break_low, batch.break_high)]
         return found if unmodelled else _break_of(found, entry)
 
-    def _fused(self, found: RunShape, signals: Mapping[str, FloatArray]) -> RunShape:
+    def _fused(self, found: RunShape, signals: Mapping[str, Floats]) -> RunShape:
         """Return a curve with the break that scores, latency and cost give together."""
         broke = break_point(
             found.scores,
@@ -331,21 +328,14 @@ def _break_of(found: RunShape, entry: Sequence[int]) -> RunShape:
     return msgspec.structs.replace(found, break_step=step, break_first=first, break_last=last)
 
 
-FloatValues = npt.NDArray[np.float64]
-
-
-@dataclass(slots=True)
-class _FleetCounts:
-    """What is kept of every curve that was read."""
-
-    labels: Counter[str] = field(default_factory=Counter)
-    beside: Counter[str] = field(default_factory=Counter)
-    lost: Counter[str] = field(default_factory=Counter)
-    likelihoods: list[FloatValues] = field(default_factory=list)
-    tasks: list[str] = field(default_factory=list)
-    judges: set[str] = field(default_factory=set)
-    sigmas: set[float | None] = field(default_factory=set)
-    repeats: int = 1
+def _align(batch: ShapeBatch, gate_failed: npt.NDArray[np.bool_] = _NONE) -> FleetShapes:
+    return align_shapes(
+        batch,
+        np.arange(len(gate_failed)),
+        len(gate_failed),
+        gate_failed=gate_failed,
+        break_step=batch.break_step.astype(np.int64),
+    )
 
 
 class FileShapes:
@@ -383,7 +373,12 @@ class FileShapes:
         self._noise = noise or {}
         self._seed = seed
         self._progress = progress
-        self._counts = _FleetCounts()
+        # Of every curve that was read: a few numbers, and its task.
+        self._found = [_align(classify_ragged(np.empty(0), np.empty(0, np.int64)))]
+        self._tasks: list[str] = []
+        self._judges: set[str] = set()
+        self._sigmas: set[float | None] = set()
+        self._repeats = 1
 
     def __enter__(self) -> Self:
         return self
@@ -429,28 +424,12 @@ class FileShapes:
 
     def fleet(self) -> Shapes:
         """Return the shares of the shapes over the curves read so far, and what was counted."""
-        counts = self._counts
-        rows = np.concatenate([*counts.likelihoods, np.empty((0, len(SHAPES)))])
-        unmodelled = counts.beside["unmodelled"]
-        lost = dict(counts.lost)
-        shares = prevalence(
-            rows,
-            rng=np.random.default_rng(self._seed),
-            clusters=codes(counts.tasks) if all(counts.tasks) and counts.tasks else None,
-            unmeasured={**lost, **({"unmodelled": unmodelled} if unmodelled else {})},
-        )
-        return Shapes(
-            shares={} if isinstance(shares, Unmeasured) else shares,
-            no_shares=shares if isinstance(shares, Unmeasured) else None,
-            labels={name: counts.labels[name] for name in SHAPES if counts.labels[name]},
-            n_runs=len(rows) + unmodelled,
-            unresolved=counts.beside["unresolved"],
-            unmodelled=unmodelled,
-            low_level=counts.beside["low_level"],
-            gate_failed=counts.beside["gate_failed"],
-            unmeasured=lost,
-            source=self._source(),
-            sigma=self._noise_text(),
+        of = join_shapes(self._found, source=self._source(), sigma=self._noise_text())
+        tasks = [task for task, fits in zip(self._tasks, of.fitted.tolist(), strict=True) if fits]
+        return count_shapes(
+            of,
+            codes(self._tasks) if tasks and all(tasks) else None,
+            np.random.default_rng(self._seed),
         )
 
     def _by_sigma(self, held: CurveBatch) -> Iterator[tuple[float | None, CurveBatch]]:
@@ -460,9 +439,9 @@ class FileShapes:
             key: average_noise(key[0], key[1], self._noise) if self._sigma is None else self._sigma
             for key in {(judge, repeats) for (_, judge), repeats in asked}
         }
-        self._counts.judges.update(judge for judge, _ in known)
-        self._counts.repeats = max(self._counts.repeats, *(n for _, n in known))
-        self._counts.sigmas.update(known.values())
+        self._judges.update(judge for judge, _ in known)
+        self._repeats = max(self._repeats, *(n for _, n in known))
+        self._sigmas.update(known.values())
         values = list(dict.fromkeys(known.values()))
         if len(values) == 1:
             yield values[0], held
@@ -472,37 +451,26 @@ class FileShapes:
             yield value, held.take(np.flatnonzero([sigma == value for sigma in of]))
 
     def _count(self, found: ClassifiedCurves) -> None:
-        counts, batch = self._counts, found.batch
-        fitted = ~batch.unmodelled
-        for code, n in zip(*np.unique(batch.label[fitted], return_counts=True), strict=True):
-            if code == UNRESOLVED:
-                counts.beside["unresolved"] += int(n)
-            else:
-                counts.labels[SHAPES[code]] += int(n)
-        counts.beside["unmodelled"] += int(batch.unmodelled.sum())
-        counts.beside["low_level"] += int(batch.low_level.sum())
-        if self._weights or "weight" in found.curves.numbers:
-            counts.beside["gate_failed"] += sum(found.fails(at) for at in range(len(found)))
-        for reason, n in zip(*np.unique(batch.reasons, return_counts=True), strict=True):
-            if reason:
-                counts.lost[batch.absences[reason - 1].kind] += int(n)
-        counts.likelihoods.append(batch.log_likelihood[fitted])
-        counts.tasks += [found.curves.tasks[at] for at in batch.rows[fitted].tolist()]
+        curves, size = found.curves, len(found)
+        failed = np.zeros(size, np.bool_)
+        if self._weights or "weight" in curves.numbers:
+            failed = np.array([found.fails(at) for at in range(size)], np.bool_)
+        self._tasks += curves.tasks
+        self._found.append(_align(found.batch, failed))
 
     def _source(self) -> str:
-        counts = self._counts
-        named = sorted(judge for judge in counts.judges if judge)
+        named = sorted(judge for judge in self._judges if judge)
         said = f"{self._stream.uri}, judged by {', '.join(named)}" if named else self._stream.uri
-        return f"{said}, means of up to {counts.repeats} scorings" if counts.repeats > 1 else said
+        return f"{said}, means of up to {self._repeats} scorings" if self._repeats > 1 else said
 
     def _noise_text(self) -> str:
         if self._sigma is not None:
             return f"{self._sigma:g}, given"
-        known = sorted(sigma for sigma in self._counts.sigmas if sigma is not None)
+        known = sorted(sigma for sigma in self._sigmas if sigma is not None)
         if not known:
             return "unknown, averaged over a range; --sigma says it"
         said = f"{known[0]:.3f}" + (f" to {known[-1]:.3f}" if len(known) > 1 else "")
-        more = "; of some judges unknown" if None in self._counts.sigmas else ""
+        more = "; of some judges unknown" if None in self._sigmas else ""
         return f"{said}, the upper limit over repeated scorings{more}"
 
 
@@ -536,8 +504,6 @@ def shapes(
     ...     next(iter(found)).shape
     'healthy'
     """
-    pass  # moved
-
     if sigma is not None and not 0 < sigma <= 1:
         raise UsageError(f"sigma is {sigma!r}; expected more than 0 and at most 1, such as 0.05")
     if quantum is not None and not 0 < quantum <= 1:

@@ -7,7 +7,7 @@ taken, and labels of rules stand in only where no run has a score. Labels make n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from math import sqrt
@@ -124,32 +124,69 @@ def read_fleet_curves(rows: Rows, runs: Runs) -> FleetCurves | None:
     return _labelled(rows, runs) if len(runs) <= LABELLED_RUNS else None
 
 
+class AveragedScores(NamedTuple):
+    """Scorings averaged by step: curves laid end to end.
+
+    Attributes:
+        entry: shape (n,), the first scoring of each step.
+        begins: shape (k,), where each curve begins among the steps.
+        scores: shape (n,), NaN where a step was looked at and not scored.
+        counts: shape (n,), how many scorings were averaged.
+        fewest: shape (k,), fewest scorings averaged in a score of the curve, at least 1: the noise
+            of its means is that of the step with the fewest.
+    """
+
+    entry: Ints
+    begins: Ints
+    scores: Floats
+    counts: Ints
+    fewest: Ints
+
+
+def average_scorings(first: npt.NDArray[np.bool_], step: Ints, value: Floats) -> AveragedScores:
+    """Return scorings averaged by step, whether they come from a store or from a file.
+
+    Args:
+        first: where another curve begins; scorings are ordered by curve, step, repeat.
+        step: index of the step that was scored.
+        value: the score, NaN where there is none.
+    """
+    entry = np.flatnonzero(first | np.append(True, step[1:] != step[:-1]))
+    known = ~np.isnan(value)
+    counts = np.add.reduceat(known.astype(np.int64), entry)
+    sums = np.add.reduceat(np.where(known, value, 0.0), entry)
+    begins = np.flatnonzero(first[entry])
+    most = np.iinfo(np.int64).max
+    fewest = np.minimum.reduceat(np.where(counts > 0, counts, most), begins)
+    return AveragedScores(
+        entry=entry,
+        begins=begins,
+        scores=np.where(counts > 0, sums / np.maximum(counts, 1), np.nan),
+        counts=counts,
+        fewest=np.where(fewest == most, 1, fewest),
+    )
+
+
 def _scored(column: StepColumn, noise: Mapping[str, Estimate]) -> FleetCurves:
     scored = np.bincount(column.scorer[~np.isnan(column.value)], minlength=len(column.scorers))
     order = sorted(range(len(column.scorers)), key=lambda i: (-scored[i], column.scorers[i]))
     family, judge = column.scorers[order[0]]
     mine = np.flatnonzero(column.scorer == order[0])
-    at, step, value = column.at[mine], column.step[mine], column.value[mine]
-    first = np.flatnonzero(np.append(True, (at[1:] != at[:-1]) | (step[1:] != step[:-1])))
-    known = ~np.isnan(value)
-    counts = np.add.reduceat(known.astype(np.int64), first)
-    sums = np.add.reduceat(np.where(known, value, 0.0), first)
-    scores = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    begins = np.flatnonzero(np.append(True, at[first][1:] != at[first][:-1]))
-    lengths = np.diff(np.append(begins, len(first)))
-    # As for one run: the noise of a mean is that of its step with the fewest scorings.
-    fewest = np.minimum.reduceat(np.where(counts > 0, counts, np.iinfo(np.int64).max), begins)
+    at = column.at[mine]
+    found = average_scorings(
+        np.append(True, at[1:] != at[:-1]), column.step[mine], column.value[mine]
+    )
+    lengths = np.diff(np.append(found.begins, len(found.entry)))
     measured = noise.get(judge)
     sigma = None
     if measured is not None and measured.high is not None:
-        held = np.maximum(np.where(fewest == np.iinfo(np.int64).max, 1, fewest), 1)
-        sigma = np.repeat(np.minimum(measured.high / np.sqrt(held), 1.0), lengths)
-    some = counts[counts > 0]
+        sigma = np.repeat(np.minimum(measured.high / np.sqrt(found.fewest), 1.0), lengths)
+    some = found.counts[found.counts > 0]
     return FleetCurves(
-        at=at[first][begins],
+        at=at[found.entry][found.begins],
         lengths=lengths,
-        steps=step[first],
-        scores=scores,
+        steps=column.step[mine][found.entry],
+        scores=found.scores,
         sigma=sigma,
         source="imported" if family == IMPORTED else "judge",
         judge=judge,
@@ -285,23 +322,71 @@ def classify_fleet(rows: Rows, runs: Runs) -> FleetShapes | None:
         batch = classify_ragged(found.scores, found.lengths, sigma=float(sigma[0]))
     else:
         batch = classify_ragged(found.scores, found.lengths, sigma=sigma)
-    size = len(runs)
+    begins = np.cumsum(found.lengths) - found.lengths
+    entry = batch.break_step.astype(np.int64)
+    broken = (entry >= 0) & ~batch.unmodelled
+    steps = found.steps[begins[batch.rows] + np.maximum(entry, 0)]
+    return align_shapes(
+        batch,
+        found.at,
+        len(runs),
+        gate_failed=_gates(rows, runs, found),
+        break_step=np.where(broken, steps, -1),
+        source=describe_scorers(found),
+        sigma=describe_noise(found, rows.noise()),
+        scored=found.source != "step_labels",
+    )
+
+
+def align_shapes(
+    batch: ShapeBatch,
+    of: RunInts,
+    size: int,
+    *,
+    gate_failed: Flags,
+    break_step: RunInts,
+    source: str = "",
+    sigma: str = "",
+    scored: bool = True,
+) -> FleetShapes:
+    """Return the shapes of curves in the places of their runs.
+
+    Args:
+        batch: the curves, classified.
+        of: the place of each curve's run.
+        size: how many runs there are.
+        gate_failed: of each run.
+        break_step: of each curve that was classified, -1 for none.
+        source: where the scores come from, in words.
+        sigma: their noise, in words.
+        scored: whether they are scores, not labels.
+    """
     state = np.full(size, NO_RECORD, np.int8)
     kinds = np.array([ANSWERED, *(cell_state(absent.kind) for absent in batch.absences)], np.int8)
-    state[found.at] = kinds[batch.reasons]
-    at = found.at[batch.rows]
+    state[of] = kinds[batch.reasons]
+    at = of[batch.rows]
     return FleetShapes(
         state=state,
         label=_spread(at, size, batch.label, UNRESOLVED),
         unmodelled=_spread(at, size, batch.unmodelled, False),
         low_level=_spread(at, size, batch.low_level, False),
-        gate_failed=_gates(rows, runs, found),
-        break_step=_spread(at, size, _steps(found, batch), -1),
+        gate_failed=gate_failed,
+        break_step=_spread(at, size, break_step, -1),
         log_likelihood=_spread(at, size, batch.log_likelihood, 0.0),
-        source=describe_scorers(found),
-        sigma=describe_noise(found, rows.noise()),
-        scored=found.source != "step_labels",
+        source=source,
+        sigma=sigma,
+        scored=scored,
     )
+
+
+def join_shapes(parts: Sequence[FleetShapes], *, source: str, sigma: str) -> FleetShapes:
+    """Return the shapes of several lots of runs one after the other."""
+    columns = {
+        field.name: np.concatenate([getattr(part, field.name) for part in parts])
+        for field in fields(FleetShapes)
+        if field.name not in {"source", "sigma", "scored"}
+    }
+    return FleetShapes(**columns, source=source, sigma=sigma, scored=True)
 
 
 def _spread(at: RunInts, size: int, values: npt.NDArray[T], absent: float) -> npt.NDArray[T]:
@@ -309,14 +394,6 @@ def _spread(at: RunInts, size: int, values: npt.NDArray[T], absent: float) -> np
     whole = np.full((size, *values.shape[1:]), absent, values.dtype)
     whole[at] = values
     return whole
-
-
-def _steps(found: FleetCurves, batch: ShapeBatch) -> RunInts:
-    """Return the step of the run at which each curve broke, -1 for none."""
-    begins = np.cumsum(found.lengths) - found.lengths
-    entry = batch.break_step.astype(np.int64)
-    broken = (entry >= 0) & ~batch.unmodelled
-    return np.where(broken, found.steps[begins[batch.rows] + np.maximum(entry, 0)], -1)
 
 
 def _gates(rows: Rows, runs: Runs, found: FleetCurves) -> Flags:
@@ -349,13 +426,18 @@ def estimate_shapes(of: FleetShapes | None, clusters: RunInts, seed: int) -> Sha
     """
     if of is None or not (of.state != NO_RECORD).any():
         return NO_CURVES
+    return count_shapes(of, clusters, np.random.default_rng([seed, 0x53484150]))
+
+
+def count_shapes(of: FleetShapes, clusters: RunInts | None, rng: np.random.Generator) -> Shapes:
+    """Return the shapes of runs, of which at least one may have a curve; see `estimate_shapes`."""
     fitted, answered = of.fitted, of.state == ANSWERED
     lost = of.lost()
     unmodelled = int(of.unmodelled.sum())
     shares = LABELS_ARE_NO_SCORES if not of.scored else prevalence(
         of.log_likelihood[fitted],
-        rng=np.random.default_rng([seed, 0x53484150]),
-        clusters=clusters[fitted],
+        rng=rng,
+        clusters=None if clusters is None else clusters[fitted],
         unmeasured={**lost, **({"unmodelled": unmodelled} if unmodelled else {})},
     )  # fmt: skip
     counts = np.bincount(of.label[of.label >= 0], minlength=len(SHAPES)).tolist()
