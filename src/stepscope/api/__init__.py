@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stepscope.api.exporting import Exported as Exported
-    from stepscope.api.judging import JudgeOptions as JudgeOptions
+    from stepscope.api.judging import JudgingOptions as JudgingOptions
     from stepscope.api.notebook import Notebook as Notebook
     from stepscope.api.notebook import Records as Records
     from stepscope.api.notebook import match as match
@@ -34,7 +34,7 @@ _HOMES = {
     "Added": "stepscope.score.importing",
     "ComparisonView": "stepscope.api.views",
     "Exported": "stepscope.api.exporting",
-    "JudgeOptions": "stepscope.api.judging",
+    "JudgingOptions": "stepscope.api.judging",
     "Notebook": "stepscope.api.notebook",
     "Records": "stepscope.api.notebook",
     "ReportView": "stepscope.api.views",
@@ -50,7 +50,7 @@ __all__ = [
     "Added",
     "ComparisonView",
     "Exported",
-    "JudgeOptions",
+    "JudgingOptions",
     "Notebook",
     "Records",
     "ReportView",

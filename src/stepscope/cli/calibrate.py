@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.options import By, Json, Offline, Seed, Since, StorePath, WhereText
+from stepscope.cli import terminal
+from stepscope.cli.options import (
+    By,
+    Json,
+    Offline,
+    Seed,
+    Since,
+    StorePath,
+    WhereText,
+    open_existing,
+)
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,9 +69,6 @@ def agree(
 
     Example: stepscope agree --rubric axes --queue 10
     """
-    from stepscope.cli import terminal
-    from stepscope.cli.options import open_existing
-
     _refuse(modes=modes, queue=queue, csv=csv, by=by, rubric=rubric, as_json=as_json)
     with open_existing(store) as notebook:
         if modes:
@@ -85,7 +92,6 @@ def agree(
 def _modes(
     notebook: Notebook, *, where: str | None, since: str | None, seed: int | None, as_json: bool
 ) -> int:
-    from stepscope.cli import terminal
 
     view = notebook.modes(where=where, since=since, seed=seed)
     terminal.print_text(view.json() if as_json else view.text(terminal.terminal_width()))
@@ -141,8 +147,6 @@ def sigma(
     Example: stepscope calibrate sigma repeated.csv
     """
     from stepscope import api
-    from stepscope.cli import terminal
-    from stepscope.cli.options import open_existing
     from stepscope.values import Unmeasured
 
     if quantum is not None and not 0 < quantum <= 1:

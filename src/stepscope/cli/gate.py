@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli.options import Json, Offline, Seed, StorePath, WhereText
+from stepscope.cli import terminal
+from stepscope.cli.options import (
+    Json,
+    Offline,
+    Seed,
+    StorePath,
+    WhereText,
+    open_existing,
+    parse_filter,
+)
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -136,7 +145,6 @@ def gate(
         raise UsageError("--runs needs no store: leave --store or --runs out")
 
     from stepscope.api import gating
-    from stepscope.cli.options import open_existing, parse_filter
 
     settings = settings_at(config)
     policies = gating.choose_policies(
@@ -197,15 +205,12 @@ def settings_at(config: Path | None) -> Settings:
 
 def _deliver(view: GateView, form: str, out: Path | None) -> None:
     """Write the job summary, and print the report or write it to the file asked for."""
-    from stepscope.cli import terminal
-    from stepscope.cli import terminal as terminal_cli
-
-    terminal_cli.write_job_summary(view.markdown())
+    terminal.write_job_summary(view.markdown())
     if form:
         text = {"json": view.json, "markdown": view.markdown, "junit": view.junit}[form]()
         terminal.deliver(text, out)
     elif out is None:
-        terminal.print_text(terminal_cli.guard_output(view.text(terminal.terminal_width())))
+        terminal.print_text(terminal.guard_output(view.text(terminal.terminal_width())))
     else:
         terminal.deliver(view.text(), out)
 
@@ -241,9 +246,6 @@ def update(
     import msgspec
 
     from stepscope.api import gating
-    from stepscope.cli import terminal
-    from stepscope.cli import terminal as terminal_cli
-    from stepscope.cli.options import open_existing, parse_filter
     from stepscope.gates import baseline
 
     settings = settings_at(config)
@@ -267,9 +269,7 @@ def update(
     if as_json:
         terminal.print_json([msgspec.to_builtins(diff) for _, _, diff in made])
     else:
-        terminal.print_text(
-            terminal_cli.guard_output("\n\n".join(str(diff) for _, _, diff in made))
-        )
+        terminal.print_text(terminal.guard_output("\n\n".join(str(diff) for _, _, diff in made)))
     if not (yes or _agreed([str(policy.baseline) for policy in policies])):
         raise UsageError("nothing was written; say --yes to write the baseline")
     for policy, new, _ in made:

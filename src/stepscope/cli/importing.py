@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from stepscope.cli import terminal
 from stepscope.cli.options import Json, Offline, StorePath
 from stepscope.errors import UsageError
 
@@ -243,7 +244,6 @@ def import_(
         from stepscope.cli.transfer import receive_runs
 
         return receive_runs(paths or [], listening, store=store, filling=filling, as_json=as_json)
-    from stepscope.cli import terminal
 
     if any(_BACKEND(path) for path in paths or ()):
         refuse_given(files, "is for files; a backend says itself what its traces are")
@@ -254,11 +254,7 @@ def import_(
         raise UsageError("--since is for backends, as in: stepscope import phoenix:default")
     else:
         added = _from_files(paths or [], files, store=store, filling=filling)
-    if as_json:
-        terminal.print_json(added)
-    else:
-        terminal.print_text(str(added))
-        terminal.print_hint("stepscope score", store)
+    terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
     return 0
 
 
@@ -266,7 +262,6 @@ def _from_files(
     paths: list[str], asked: FileOptions, *, store: Path | None, filling: RunDefaults
 ) -> Added:
     from stepscope import api
-    from stepscope.cli import terminal
 
     with api.open(store) as notebook, terminal.show_progress("reading runs") as step:
         return notebook.add(

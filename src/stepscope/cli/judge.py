@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stepscope.cli.options import Json, Offline, Since, StorePath, WhereText
+from stepscope.cli import terminal
+from stepscope.cli.options import Json, Offline, Since, StorePath, WhereText, open_existing
 from stepscope.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -157,7 +158,6 @@ def judge(
     import secrets
 
     from stepscope.api.judging import JudgingOptions
-    from stepscope.cli.options import open_existing
 
     with open_existing(store, load_judge_settings(offline)) as notebook:
         chosen = combine_run_filter(notebook, runs, where)
@@ -211,8 +211,6 @@ def judge_and_print(
     as_json: bool,
 ) -> int:
     """Judge, after saying what it may cost; print what was done, return the exit code."""
-    from stepscope.cli import terminal
-
     done: list[JudgingResult] = []
     for how in hows:
         try:
@@ -238,8 +236,6 @@ def judge_within_budget(
     how: JudgingOptions | None = None,
 ) -> JudgingResult:
     """Judge once, after saying what it may cost; return what was done."""
-    from stepscope.cli import terminal
-
     cost = {name: asked[name] for name in ("where", "since", "budget_usd")}
     expected = notebook.judge_cost(names[1], judges=names[0], how=how, **cost)
     terminal.print_note(f"asking {', '.join(names[0])}: {expected.line()}")
@@ -264,14 +260,11 @@ def exit_code_of_judging(done: Sequence[JudgingResult]) -> int:
 
 def say_stopping() -> None:
     """Say that calls in flight are waited for."""
-    from stepscope.cli import terminal
-
     terminal.print_note("stopping: waiting for what was sent; Ctrl-C again leaves at once")
 
 
 def _what_rules_found(notebook: Notebook, where: str | None, *, as_json: bool) -> None:
     """Print what the evidence judge says: it needs no key, and is one family of the panel."""
-    from stepscope.cli import terminal
     from stepscope.report.render.text import lay_out_table
     from stepscope.report.views.profile import tabulate_axes
 
@@ -292,7 +285,6 @@ def _print_cost(
     *,
     as_json: bool,
 ) -> int:
-    from stepscope.cli import terminal
 
     with terminal.show_progress("planning"):
         expected = [
@@ -306,7 +298,6 @@ def _print_cost(
 
 
 def _write_goals(notebook: Notebook, path: Path, where: str | None, since: str | None) -> int:
-    from stepscope.cli import terminal
 
     if path.exists():
         raise UsageError(f"{path} is there already; name another file, or move it away")
@@ -363,8 +354,6 @@ def rejudge(
     Example: stepscope rejudge --rubric axes --judge openai/gpt-5.1
     """
     from stepscope.api.judging import JudgingOptions
-    from stepscope.cli import terminal
-    from stepscope.cli.options import open_existing
 
     with (
         open_existing(store, load_judge_settings(offline)) as notebook,
@@ -382,11 +371,7 @@ def rejudge(
             stopping=say_stopping,
         )
         place = Path(notebook.store.path)
-    if as_json:
-        terminal.print_json(found)
-    else:
-        terminal.print_text(str(found))
-        terminal.print_hint("stepscope agree", place)
+    terminal.print_result(found, as_json=as_json, hint="stepscope agree", store=place)
     if found.judged.ran.stopped:
         return STOPPED
     return 0 if found.judged.ran.records else UNMEASURED

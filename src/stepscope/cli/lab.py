@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from stepscope.cli.options import Json, Offline, StorePath, WhereText
+from stepscope.cli import terminal
+from stepscope.cli.options import Json, Offline, StorePath, WhereText, open_existing, parse_filter
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +65,6 @@ def envelope(
 
     Example: stepscope lab envelope --n 8 --sigma 0.06 --plot envelope.svg
     """
-    from stepscope.cli import terminal
     from stepscope.lab import envelope as lab
     from stepscope.report.render import text
     from stepscope.report.views import lab as lab_views
@@ -151,8 +151,6 @@ def redteam(
     import msgspec
 
     from stepscope import api
-    from stepscope.cli import terminal
-    from stepscope.cli.options import open_existing, parse_filter
     from stepscope.cli.setup import find_bundled
     from stepscope.lab import attacks as attacks_lab
     from stepscope.lab import redteam as lab
@@ -201,7 +199,6 @@ def _attack(
     budget: float | None,
 ) -> tuple[RedteamResult, list[JudgingStatistics]]:
     from stepscope.api import judging
-    from stepscope.cli import terminal
     from stepscope.judges import rubrics
     from stepscope.judges.judgement import configured_judge
     from stepscope.lab import redteam as lab

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from stepscope.cli.options import By, Json, Offline, Seed, Since, StorePath, WhereText
+from stepscope.cli import terminal
+from stepscope.cli.options import (
+    By,
+    Json,
+    Offline,
+    Seed,
+    Since,
+    StorePath,
+    WhereText,
+    open_existing,
+)
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,9 +50,6 @@ def compare(
 
     Example: stepscope compare gpt-4o gpt-4o-v2
     """
-    from stepscope.cli import terminal
-    from stepscope.cli.options import open_existing
-
     with open_existing(store) as notebook:
         compared = notebook.compare(a, b, by=by, where=where, since=since, seed=seed)
     if as_json:
@@ -116,8 +123,6 @@ def report(
 
     Example: stepscope report --where "agent = 'gpt-4o'" --html report.html
     """
-    from stepscope.cli import terminal
-
     if html is None and (embed is not None or gates):
         raise UsageError("--embed and --gates are about the page: say --html FILE as well")
     if as_json + markdown + junit > 1:
@@ -147,7 +152,6 @@ def _view(
     look_first: int | None,
 ) -> Iterator[ReportView]:
     """Give the report over a store, or over a folder of exported verdicts, while it is open."""
-    from stepscope.cli.options import open_existing
     from stepscope.settings import load_settings
 
     settings = load_settings()
@@ -184,7 +188,6 @@ def _files(
     embed: int | Literal["all"],
     gates: Sequence[Path],
 ) -> int:
-    from stepscope.cli import terminal
 
     if html is not None:
         terminal.print_note(f"wrote {view.html(html, embed=embed, gates=gates)}")
@@ -194,7 +197,6 @@ def _files(
 
 
 def _figure(view: ReportView, key: str, *, as_json: bool) -> int:
-    from stepscope.cli import terminal
     from stepscope.values import Unmeasured
 
     if key.lower() in ONE_NUMBER:
@@ -243,7 +245,6 @@ def shape(
     Example: stepscope shape scores.csv --sigma 0.05
     """
     from stepscope import api
-    from stepscope.cli import terminal
 
     with (
         terminal.show_progress("classifying curves") as step,
@@ -265,7 +266,6 @@ def shape(
 
 def _print_curves(found: FileShapes, most: int, width: int) -> None:
     from stepscope.api import score_files
-    from stepscope.cli import terminal
 
     printed = total = open_ = 0
     for part in found.batches():
@@ -288,8 +288,6 @@ def _print_curves(found: FileShapes, most: int, width: int) -> None:
 def _print_json_lines(found: FileShapes) -> None:
     """Print curve by curve, so that a million need no more memory than a few."""
     import msgspec
-
-    from stepscope.cli import terminal
 
     encode = msgspec.json.Encoder(order="deterministic").encode
     lead = '{"runs": [\n'
@@ -347,8 +345,6 @@ def view(
     """
     from urllib.parse import urlencode
 
-    from stepscope.cli import terminal
-    from stepscope.cli.options import open_existing
     from stepscope.report.render.data import read_gate_reports
     from stepscope.settings import load_settings
     from stepscope.web.app import make_web_app, new_token

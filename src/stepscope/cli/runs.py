@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from stepscope.cli import terminal
 from stepscope.cli.options import (
     ExportFormat,
     ExportVerdicts,
@@ -16,6 +17,7 @@ from stepscope.cli.options import (
     Since,
     StorePath,
     WhereText,
+    open_existing,
 )
 from stepscope.errors import UsageError
 
@@ -74,9 +76,6 @@ def export(
         )
     if out is None:
         raise UsageError("nowhere to write to: name a file, or a backend with --to")
-    from stepscope.cli import terminal
-    from stepscope.cli.options import open_existing
-
     with open_existing(store) as notebook, terminal.show_progress("writing runs") as step:
         exported = notebook.export(
             out,
@@ -114,9 +113,6 @@ def purge(
 
     Example: stepscope purge --older-than 90d --yes
     """
-    from stepscope.cli import terminal
-    from stepscope.cli.options import open_existing
-
     if older_than is None and where is None:
         raise UsageError("purge needs --older-than or --where (every run: --where \"id != ''\")")
     with open_existing(store) as notebook:
@@ -124,10 +120,7 @@ def purge(
         if not yes:
             _ask(n)
         purged = notebook.purge(where=where, older_than=older_than)
-    if as_json:
-        terminal.print_json(purged)
-    else:
-        terminal.print_text(str(purged))
+    terminal.print_result(purged, as_json=as_json)
 
 
 def _ask(n: int) -> None:
@@ -157,18 +150,11 @@ def score(
 
     Example: stepscope score --where "workflow = 'airline'"
     """
-    from stepscope.cli import terminal
-    from stepscope.cli.options import open_existing
-
     with open_existing(store) as notebook, terminal.show_progress("scoring runs") as step:
         scored = notebook.score(
             where=where, since=since, measures=measure, workers=workers, progress=step
         )
-    if as_json:
-        terminal.print_json(scored)
-    else:
-        terminal.print_text(str(scored))
-        terminal.print_hint("stepscope report", store)
+    terminal.print_result(scored, as_json=as_json, hint="stepscope report", store=store)
 
 
 def show(
@@ -191,9 +177,6 @@ def show(
 
     Example: stepscope show airline/11/2 --step 14
     """
-    from stepscope.cli import terminal
-    from stepscope.cli.options import open_existing
-
     chosen = _span(steps)
     if step is not None and chosen is not None:
         raise UsageError("--step and --steps say different things; leave one out")

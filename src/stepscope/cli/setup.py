@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stepscope.cli import terminal
 from stepscope.cli.judge import Budget, Judges
-from stepscope.cli.options import Json, Offline, StorePath
+from stepscope.cli.options import Json, Offline, StorePath, open_existing
 from stepscope.errors import ConfigError, EnvironmentFault, UsageError
 
 if TYPE_CHECKING:
@@ -66,9 +67,6 @@ def demo(
     Example: stepscope demo
     """
     from stepscope import api
-    from stepscope.cli import terminal
-
-    pass  # moved
 
     place = _demo_store() if store is None else store
     code, problem = 0, None
@@ -130,7 +128,6 @@ def _demo_settings(*, offline: bool) -> Settings:
 
 def _judge_demo(notebook: Notebook, judges: list[str], budget: float | None) -> int:
     """Ask models about the bundled runs; return the exit code."""
-    from stepscope.cli import terminal
     from stepscope.cli.judge import exit_code_of_judging, judge_within_budget
 
     asked = {"where": DEMO_FILTER, "since": None, "budget_usd": budget, "budget": ""}
@@ -155,7 +152,7 @@ def doctor(*, store: StorePath = None, offline: Offline = False, as_json: Json =
 
     Example: stepscope doctor
     """
-    from stepscope.cli import checks, terminal
+    from stepscope.cli import checks
 
     found = checks.run_checks(store)
     if as_json:
@@ -189,10 +186,6 @@ def init(
 
     Example: stepscope init --store .stepscope/demo.db
     """
-    from stepscope.cli import terminal
-
-    pass  # moved
-
     if FILE.exists() and not force:
         raise UsageError(f"{FILE} is there already; --force overwrites it")
     effects = _tool_effects(store)
@@ -224,7 +217,6 @@ def init(
 
 
 def _tool_effects(store: Path | None) -> dict[str, str]:
-    from stepscope.cli.options import open_existing
     from stepscope.settings import load_settings
 
     if store is None and not Path(load_settings().store).exists():
@@ -240,7 +232,6 @@ def _ask(tool: str, *, guess: bool) -> bool:
 
 
 def _say(effects: dict[str, str], *, asked: bool) -> None:
-    from stepscope.cli import terminal
     from stepscope.safety.text import visible_line
 
     terminal.print_text(f"wrote {FILE}")

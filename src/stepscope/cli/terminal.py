@@ -8,7 +8,6 @@ in any order.
 from __future__ import annotations
 
 import os
-import secrets
 import shlex
 import shutil
 import sys
@@ -33,6 +32,8 @@ def guard_output(text: str) -> str:
     """Return text as it is to be printed: in GitHub Actions it commands nothing."""
     if not in_actions():
         return text
+    import secrets
+
     token = secrets.token_hex(16)
     body = disarm_commands(text).rstrip("\n")
     return f"::stop-commands::{token}\n{body}\n::{token}::\n"
@@ -80,6 +81,18 @@ def print_json(value: object) -> None:
 
     raw = msgspec.json.encode(value, order="deterministic")
     sys.stdout.write(msgspec.json.format(raw, indent=2).decode() + "\n")
+
+
+def print_result(
+    value: object, *, as_json: bool, hint: str = "", store: Path | None = None
+) -> None:
+    """Print what a command did: as JSON, or as text with the next command."""
+    if as_json:
+        print_json(value)
+    else:
+        print_text(str(value))
+        if hint:
+            print_hint(hint, store)
 
 
 def deliver(text: str, path: Path | None) -> None:

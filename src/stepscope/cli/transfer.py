@@ -39,11 +39,7 @@ def import_verdicts(file: str, asked: VerdictOptions, *, store: Path | None, as_
             rater=asked.rater,
             human=asked.human,
         )
-    if as_json:
-        terminal.print_json(found)
-    else:
-        terminal.print_text(str(found))
-        terminal.print_hint("stepscope agree", store)
+    terminal.print_result(found, as_json=as_json, hint="stepscope agree", store=store)
     return 0
 
 
@@ -152,7 +148,4 @@ def send_to_backend(
             again=again,
             progress=step,
         )
-    if as_json:
-        terminal.print_json(told)
-    else:
-        terminal.print_text(str(told))
+    terminal.print_result(told, as_json=as_json)
