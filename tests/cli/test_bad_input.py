@@ -135,7 +135,7 @@ def test_one_number_is_refused_with_the_vector_and_the_reason(
 
 def test_a_bug_is_one_line_and_a_file_not_a_traceback(tmp_path: Path) -> None:
     code = (
-        "import sys; from stepscope.cli import main as m, show;"
+        "import sys; from stepscope.cli import main as m;"
         "m._run = lambda arguments: 1 // 0;"
         "sys.exit(m.main())"
     )
