@@ -25,49 +25,9 @@ from stepscope.backends.types import Evaluation, list_evaluations, separate_trac
 from stepscope.errors import UsageError
 from stepscope.formats.otlp import write
 from stepscope.model import Record, Trajectory
-from stepscope.runtime.database import MEMORY, Database, Schema, translate_faults
 from stepscope.score.importing import Progress
+from stepscope.store.store import SentLog
 from stepscope.store.where import Where, parse_where, started_since
-
-SentPart = Literal["spans", "verdicts"]
-
-# Without an id: so were those files that are there.
-_SCHEMA = Schema(application_id=0, version=0, sql=str, foreign="no list of what was sent")
-
-
-class SentLog(Database):
-    """What was sent to one target."""
-
-    def __init__(self, store: str, target: str) -> None:
-        """Open the file beside the store at this path."""
-        self._target = target
-        super().__init__(MEMORY if store == MEMORY else f"{store}.sent.db", _SCHEMA)
-
-    def _prepare(self) -> None:
-        with translate_faults(self.path):
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS sent (target TEXT NOT NULL, run TEXT NOT NULL,"
-                " part TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (target, run, part))"
-                " WITHOUT ROWID"
-            )
-
-    def holds(self, run: str, part: SentPart, digest: str) -> bool:
-        """Whether this very content was taken there."""
-        with translate_faults(self.path):
-            row = self._db.execute(
-                "SELECT digest FROM sent WHERE target = ? AND run = ? AND part = ?",
-                (self._target, run, part),
-            ).fetchone()
-        return row is not None and row[0] == digest
-
-    def keep(self, run: str, part: SentPart, digest: str) -> None:
-        """Note that this content was taken there."""
-        with translate_faults(self.path):
-            self._db.execute(
-                "INSERT INTO sent (target, run, part, digest) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (target, run, part) DO UPDATE SET digest = excluded.digest",
-                (self._target, run, part, digest),
-            )
 
 
 def content_digest(bodies: Iterable[bytes]) -> str:

@@ -82,9 +82,8 @@ def begin_closing(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
     with (
         Notebook(Store.open(start.store), start.settings) as notebook,
         Journal(start.journal) as journal,
-        closing(open_database(start.store)) as db,
+        closing(open_database(start.store, cache_kibibytes=CACHE_KIBIBYTES)) as db,
     ):
-        db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
         closer = Closer(notebook, journal, db, start)
         yield lambda frame: _encode(closer.close(frame_decoder.decode(frame)))
 

@@ -45,12 +45,15 @@ _ENVIRONMENT = {
 _NO_STORE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 
 
-def open_database(path: str, *, any_thread: bool = False) -> Connection:
+def open_database(
+    path: str, *, any_thread: bool = False, cache_kibibytes: int = _CACHE_KIBIBYTES
+) -> Connection:
     """Return a connection with every pragma set and asserted; make the file, mode 0600, if new.
 
     Args:
         path: of the file.
         any_thread: whether several threads use it, one after the other.
+        cache_kibibytes: pages of the file that are held in memory.
 
     Raises:
         StoreError: the file is no SQLite database.
@@ -67,7 +70,7 @@ def open_database(path: str, *, any_thread: bool = False) -> Connection:
         )
         with ExitStack() as unless_ready:
             unless_ready.callback(db.close)
-            _prepare(db, path)
+            _prepare(db, path, cache_kibibytes)
             unless_ready.pop_all()
     return db
 
@@ -88,7 +91,7 @@ def _create(path: Path) -> None:
         raise EnvironmentFault(f"{path}: no store can be made here ({e.strerror})") from e
 
 
-def _prepare(db: Connection, path: str) -> None:
+def _prepare(db: Connection, path: str, cache_kibibytes: int) -> None:
     expected = {
         # WAL survives a kill at any moment and lets others read meanwhile.
         "journal_mode": "memory" if path == MEMORY else "wal",
@@ -104,7 +107,7 @@ def _prepare(db: Connection, path: str) -> None:
         "PRAGMA foreign_keys = ON",
         "PRAGMA secure_delete = ON",
         f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}",
-        f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}",
+        f"PRAGMA cache_size = -{cache_kibibytes}",
         f"PRAGMA journal_size_limit = {_LOG_BYTES}",
         "PRAGMA trusted_schema = OFF",
     ):
