@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated
 
 import typer
 
 from stepscope.cli import terminal
-from stepscope.cli.options import Json, Offline, StorePath
+from stepscope.cli.options import Json, Offline, StorePath, open_existing
 from stepscope.errors import UsageError
-
-if TYPE_CHECKING:
-    from stepscope.score.importing import Added, RunDefaults
-
 
 Paths = Annotated[
     list[str] | None,
@@ -114,41 +110,11 @@ Rater = Annotated[
 Human = Annotated[bool, typer.Option("--human", help="With --verdicts: people rated.")]
 
 
-class VerdictOptions(NamedTuple):
-    """What is asked of verdicts alone; `map`, `labels` as they were given."""
-
-    map: list[str] | None
-    labels: list[str] | None
-    rubric: str | None
-    rater: str | None
-    human: bool
-
-
-class FileOptions(NamedTuple):
-    """What is asked of files alone."""
-
-    format: str | None
-    strict: bool
-    workers: int | None
-
-
-class ListenOptions(NamedTuple):
-    """What is asked of runs that come in as they happen; None where the settings decide."""
-
-    quiet: float | None
-    idle: float | None
-    keep_all: bool
-
-
-def refuse_given(given: FileOptions | ListenOptions | VerdictOptions, why: str) -> None:
-    """Refuse the first option that was given, saying why.
-
-    Raises:
-        UsageError: one was.
-    """
-    for name, value in given._asdict().items():
+def _refuse_given(given: Mapping[str, object], why: str) -> None:
+    """Refuse the first option that was given, saying why."""
+    for name, value in given.items():
         if value is not None and value is not False:
-            raise UsageError(f"--{name.replace('_', '-')} {why}")
+            raise UsageError(f"--{name} {why}")
 
 
 def parse_tags(pairs: list[str]) -> dict[str, str]:
@@ -211,28 +177,38 @@ def import_(
     Example: stepscope import --verdicts labels.csv --map run=id,label=verdict --rubric axes
     """
     tags = parse_tags(tag or [])
-    files, listening = (
-        FileOptions(format_name, strict, workers),
-        ListenOptions(quiet, idle, keep_all),
-    )
-    of_verdicts = VerdictOptions(mapped, labels, rubric, rater, human)
+    files = {"format": format_name, "strict": strict, "workers": workers}
+    listening = {"quiet": quiet, "idle": idle, "keep-all": keep_all}
+    of_verdicts = {
+        "map": mapped, "labels": labels, "rubric": rubric, "rater": rater, "human": human
+    }  # fmt: skip
     if verdicts is not None:
-        refuse_given(files, "is for runs; --verdicts reads what was said of runs of the store")
-        refuse_given(listening, "is for runs that come in with --listen")
+        _refuse_given(files, "is for runs; --verdicts reads what was said of runs of the store")
+        _refuse_given(listening, "is for runs that come in with --listen")
         if paths or listen or since is not None or tags or agent or agent_version:
             raise UsageError(
                 "--verdicts FILE reads verdicts alone; import runs by a command before"
             )
-        from stepscope.cli.transfer import import_verdicts
+        from stepscope.api.verdict_import import parse_pairs
 
-        return import_verdicts(verdicts, of_verdicts, store=store, as_json=as_json)
-    refuse_given(of_verdicts, "is for --verdicts FILE")
+        with open_existing(store) as notebook:
+            found = notebook.add_verdicts(
+                verdicts,
+                columns=parse_pairs(mapped or [], "--map"),
+                labels=parse_pairs(labels or [], "--labels"),
+                rubric=rubric,
+                rater=rater,
+                human=human,
+            )
+        terminal.print_result(found, as_json=as_json, hint="stepscope agree", store=store)
+        return 0
+    _refuse_given(of_verdicts, "is for --verdicts FILE")
     if listen:
-        refuse_given(files, "is for files; --listen reads nothing but OTLP, as it comes")
+        _refuse_given(files, "is for files; --listen reads nothing but OTLP, as it comes")
         if since is not None:
             raise UsageError("--since is for backends; --listen reads OTLP as it comes")
     else:
-        refuse_given(listening, "is for runs that come in with --listen")
+        _refuse_given(listening, "is for runs that come in with --listen")
         if not paths:
             raise UsageError(
                 "nothing to import: name files, folders or globs, or receive with --listen"
@@ -243,34 +219,36 @@ def import_(
     if listen:
         from stepscope.cli.transfer import receive_runs
 
-        return receive_runs(paths or [], listening, store=store, filling=filling, as_json=as_json)
+        return receive_runs(
+            paths or [],
+            quiet=quiet,
+            idle=idle,
+            keep_all=keep_all,
+            store=store,
+            filling=filling,
+            as_json=as_json,
+        )
 
     if any(_BACKEND(path) for path in paths or ()):
-        refuse_given(files, "is for files; a backend says itself what its traces are")
+        _refuse_given(files, "is for files; a backend says itself what its traces are")
         from stepscope.cli.transfer import pull_runs
 
         added = pull_runs(paths or [], since=since, store=store, filling=filling)
     elif since is not None:
         raise UsageError("--since is for backends, as in: stepscope import phoenix:default")
     else:
-        added = _from_files(paths or [], files, store=store, filling=filling)
+        from stepscope import api
+
+        with api.open(store) as notebook, terminal.show_progress("reading runs") as step:
+            added = notebook.add(
+                paths or [],
+                agent=agent,
+                agent_version=agent_version,
+                tags=tags,
+                format_name=format_name,
+                strict=strict,
+                workers=workers,
+                progress=step,
+            )
     terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
     return 0
-
-
-def _from_files(
-    paths: list[str], asked: FileOptions, *, store: Path | None, filling: RunDefaults
-) -> Added:
-    from stepscope import api
-
-    with api.open(store) as notebook, terminal.show_progress("reading runs") as step:
-        return notebook.add(
-            paths,
-            agent=filling.agent,
-            agent_version=filling.agent_version,
-            tags=filling.tags,
-            format_name=asked.format,
-            strict=asked.strict,
-            workers=asked.workers,
-            progress=step,
-        )

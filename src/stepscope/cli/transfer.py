@@ -1,4 +1,4 @@
-"""Import and export beyond files of runs: listening, backends in both directions, verdicts.
+"""Import and export beyond files: listening, and backends in both directions.
 
 Loaded only when such an option is given: the backends and the receiver cost start-up time.
 """
@@ -9,44 +9,21 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stepscope import api, backends
-from stepscope.api.verdict_import import parse_pairs
 from stepscope.backends.send import What
 from stepscope.cli import terminal
-from stepscope.cli.importing import VerdictOptions
 from stepscope.cli.options import open_existing
 from stepscope.errors import UsageError
 from stepscope.score.importing import Added, RunDefaults
 
-if TYPE_CHECKING:
-    from stepscope.cli.importing import ListenOptions
-
-
-def import_verdicts(file: str, asked: VerdictOptions, *, store: Path | None, as_json: bool) -> int:
-    """Read a file of verdicts into the store, and say what was found."""
-    columns, labels = (
-        parse_pairs(asked.map or [], "--map"),
-        parse_pairs(asked.labels or [], "--labels"),
-    )
-    with open_existing(store) as notebook:
-        found = notebook.add_verdicts(
-            file,
-            columns=columns,
-            labels=labels,
-            rubric=asked.rubric,
-            rater=asked.rater,
-            human=asked.human,
-        )
-    terminal.print_result(found, as_json=as_json, hint="stepscope agree", store=store)
-    return 0
-
 
 def receive_runs(
     places: Sequence[str],
-    asked: ListenOptions,
     *,
+    quiet: float | None,
+    idle: float | None,
+    keep_all: bool,
     store: Path | None,
     filling: RunDefaults,
     as_json: bool,
@@ -78,12 +55,12 @@ def receive_runs(
         sys.stdout.flush()
 
     waits = TraceTimeouts(
-        settings.listen.quiet_seconds if asked.quiet is None else asked.quiet,
-        settings.listen.idle_seconds if asked.idle is None else asked.idle,
+        settings.listen.quiet_seconds if quiet is None else quiet,
+        settings.listen.idle_seconds if idle is None else idle,
     )
     path = settings.store if store is None else str(store)
     plan = ReceiverOptions(
-        place=place, token=token, waits=waits, filling=filling, keep_all=asked.keep_all
+        place=place, token=token, waits=waits, filling=filling, keep_all=keep_all
     )
     run_receiver(path, settings, plan, tell)
     return 0
