@@ -97,37 +97,26 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the user has set; every field has a default.
+    """What the user has set; every field has a default."""
 
-    Attributes:
-        store: path of the store, relative to the file that says so.
-        seed: where every random draw starts.
-        offline: refuse every connection that is not loopback.
-        limits: how large a trace may be.
-        listen: when a run that is received ends.
-        redaction: what is hidden besides the known forms of secrets.
-        tools: tool -> whether it changes the world; the others are inferred from their names.
-        alternatives: tool -> tools that serve the same purpose.
-        policy: rules of conduct.
-        precondition: which tool needs which other first.
-        workflow: workflow -> its baseline and its gates.
-        judges: the models that judge, and what they may cost.
-        weights: workflow -> task, or "*" for every task -> a weight of 1, 2 or 3 for each step that
-            is scored; fixed before the first score comes in.
-    """
-
-    store: str = STORE
-    seed: int = 0
-    offline: bool = False
-    limits: Limits = Limits()
-    listen: ListenTable = ListenTable()
-    redaction: Redaction = Redaction()
+    store: str = STORE  # path of the store, relative to the file that says so
+    seed: int = 0  # where every random draw starts
+    offline: bool = False  # refuse every connection that is not loopback
+    limits: Limits = Limits()  # how large a trace may be
+    listen: ListenTable = ListenTable()  # when a run that is received ends
+    redaction: Redaction = Redaction()  # what is hidden besides the known forms of secrets
+    # tool -> whether it changes the world; the others are inferred from their names
     tools: dict[str, Literal["read", "write"]] = msgspec.field(default_factory=dict)
+    # tool -> tools that serve the same purpose
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    policy: tuple[RuleTable, ...] = ()
-    precondition: tuple[PreconditionTable, ...] = ()
+    policy: tuple[RuleTable, ...] = ()  # rules of conduct
+    precondition: tuple[PreconditionTable, ...] = ()  # which tool needs which other first
+    # workflow -> its baseline and its gates
     workflow: dict[str, settings_gates.WorkflowTable] = msgspec.field(default_factory=dict)
+    # the models that judge, and what they may cost
     judges: configured.JudgesTable = configured.JudgesTable()
+    # workflow -> task, or "*" for every task -> a weight of 1, 2 or 3 for each step that is scored;
+    # fixed before the first score comes in
     weights: dict[str, dict[str, tuple[float, ...]]] = msgspec.field(default_factory=dict)
 
     @property

@@ -13,7 +13,6 @@ import pytest
 from stepscope.errors import EnvironmentFault, StepscopeError, StoreError
 from stepscope.model import Quarantined, Trajectory
 from stepscope.runtime.database import (
-    Migration,
     backup_path,
     migrate_database,
     open_database,
@@ -89,8 +88,8 @@ def test_a_place_where_nothing_can_be_made_is_the_environments_fault(tmp_path: P
 
 
 OLD = "CREATE TABLE runs (seq INTEGER PRIMARY KEY, id TEXT);"
-TO_2 = Migration(2, "ALTER TABLE runs ADD COLUMN name TEXT; UPDATE runs SET name = 'n' || id;")
-TO_3 = Migration(3, "CREATE TABLE tags (run, key); INSERT INTO tags SELECT seq, 'a;b' FROM runs;")
+TO_2 = "ALTER TABLE runs ADD COLUMN name TEXT; UPDATE runs SET name = 'n' || id;"
+TO_3 = "CREATE TABLE tags (run, key); INSERT INTO tags SELECT seq, 'a;b' FROM runs;"
 
 
 @contextmanager
@@ -108,10 +107,10 @@ def version_1(path: Path) -> Iterator[sqlite3.Connection]:
 def test_an_older_store_is_led_up_step_by_step_with_a_copy_first(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with version_1(path) as db:
-        migrate_database(db, str(path), SCHEMA._replace(version=3, migrations=(TO_2, TO_3)))
+        migrate_database(db, str(path), SCHEMA._replace(version=3, migrations={2: TO_2, 3: TO_3}))
         assert db.execute("SELECT name, key FROM runs, tags").fetchall() == [("nx", "a;b")]
         assert db.execute("PRAGMA user_version").fetchone() == (3,)
-        migrate_database(db, str(path), SCHEMA._replace(version=3, migrations=(TO_2, TO_3)))
+        migrate_database(db, str(path), SCHEMA._replace(version=3, migrations={2: TO_2, 3: TO_3}))
     copy = backup_path(str(path), 1)
     assert copy.stat().st_mode & 0o777 == 0o600
     old = sqlite3.connect(copy)
@@ -122,13 +121,15 @@ def test_an_older_store_is_led_up_step_by_step_with_a_copy_first(tmp_path: Path)
 
 def test_a_migration_that_fails_changes_nothing_and_can_be_repeated(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    broken = Migration(3, "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);")
+    broken = "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);"
     with version_1(path) as db:
         with pytest.raises(sqlite3.OperationalError, match="nowhere"):
-            migrate_database(db, str(path), SCHEMA._replace(version=3, migrations=(TO_2, broken)))
+            migrate_database(
+                db, str(path), SCHEMA._replace(version=3, migrations={2: TO_2, 3: broken})
+            )
         assert db.execute("PRAGMA user_version").fetchone() == (2,)
         assert db.execute("SELECT name FROM sqlite_master WHERE name = 'half'").fetchall() == []
-        migrate_database(db, str(path), SCHEMA._replace(version=3, migrations=(TO_2, TO_3)))
+        migrate_database(db, str(path), SCHEMA._replace(version=3, migrations={2: TO_2, 3: TO_3}))
         assert db.execute("PRAGMA user_version").fetchone() == (3,)
 
 

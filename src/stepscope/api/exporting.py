@@ -67,7 +67,12 @@ def export_runs(
     if total == 0:
         raise UsageError("no run with its texts is chosen, so there is nothing to write")
     place = Path(out)
-    if out != "-" and not force and place.exists() and not _empty_folder(place):
+    if (
+        out != "-"
+        and not force
+        and place.exists()
+        and not (place.is_dir() and not any(place.iterdir()))
+    ):
         raise UsageError(f"{out} is there already; --force overwrites it")
     if verdicts == "only":
         n = _verdicts(store, out, format, where)
@@ -148,7 +153,13 @@ def _verdicts(store: Store, out: str, format: Target, where: Where | None) -> in
     if format == "otlp":
         raise UsageError("OTLP holds verdicts on spans; choose --verdicts gen_ai or openinference")
     if format == "parquet":
-        return _parquet(store, out, where)
+        folder = Path(out)
+        if out == "-" or folder.is_file():
+            raise UsageError(f"{out}: verdicts as Parquet are a folder of two files; name a folder")
+        store.to_parquet(folder, where)
+        import pyarrow.parquet as pq
+
+        return pq.read_metadata(folder / "records.parquet").num_rows
     n = 0
 
     def lines(file: BinaryIO) -> None:
@@ -159,16 +170,6 @@ def _verdicts(store: Store, out: str, format: Target, where: Where | None) -> in
 
     _deliver(out, lines)
     return n
-
-
-def _parquet(store: Store, out: str, where: Where | None) -> int:
-    folder = Path(out)
-    if out == "-" or folder.is_file():
-        raise UsageError(f"{out}: verdicts as Parquet are a folder of two files; name a folder")
-    store.to_parquet(folder, where)
-    import pyarrow.parquet as pq
-
-    return pq.read_metadata(folder / "records.parquet").num_rows
 
 
 def _deliver(out: str, write: Writer) -> None:
@@ -200,7 +201,3 @@ def _counted(runs: Iterable[T], total: int, progress: Progress) -> Iterator[T]:
     for done, run in enumerate(runs, 1):
         yield run
         progress(done, total)
-
-
-def _empty_folder(place: Path) -> bool:
-    return place.is_dir() and not any(place.iterdir())

@@ -93,22 +93,16 @@ class GateView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateOptions:
-    """What is asked of one invocation.
+    """What is asked of one invocation."""
 
-    Attributes:
-        where: which runs are under test.
-        commit: what is under test; without it reruns are not seen.
-        attempt: how often this commit was gated at least, this time included.
-        log: the file of the log of looks, kept where the commit is known; None keeps none.
-        seed: where permutations that are drawn start; that of the settings when left out.
-        enough: asked now and then; once it says yes, what is left is out of time.
-    """
-
-    where: Where | None = None
-    commit: str | None = None
-    attempt: int = 1
+    where: Where | None = None  # which runs are under test
+    commit: str | None = None  # what is under test; without it reruns are not seen
+    attempt: int = 1  # how often this commit was gated at least, this time included
+    # the file of the log of looks, kept where the commit is known; None keeps none
     log: Path | None = None
+    # where permutations that are drawn start; that of the settings when left out
     seed: int | None = None
+    # asked now and then; once it says yes, what is left is out of time
     enough: Callable[[], bool] | None = None
 
 
@@ -149,7 +143,11 @@ def _decided(
     if any(CONDUCT in policy.reads for policy in policies) and settings.policy:
         names = {policy.workflow for policy in policies} | {""}
         rules = [rule for rule in settings.policy if rule.workflow in names]
-        check_tools(rules, _known_tools(notebook), where="settings")
+        known = set(notebook.settings.tools)
+        for run in notebook.trajectories():
+            known.update(tool.name for tool in run.tools or ())
+            known.update(call.name for step in run.steps for call in step.calls)
+        check_tools(rules, known, where="settings")
     log = None if request.commit is None else request.log
     seen = looks.Looks() if log is None else looks.Looks.open(log)
     report = decide_gates(
@@ -287,21 +285,16 @@ def propose_baseline(
 
 
 def choose_policies(
-    settings: Settings,
-    workflows: Iterable[str] = (),
+    settings: Settings,  # where they are declared
+    workflows: Iterable[str] = (),  # names; empty for all
     *,
-    baseline: str | None = None,
+    baseline: str | None = None,  # a file to compare with instead of the one that the settings name
+    # how often each case must have been run, instead of what the settings say
     trials: int | None = None,
+    # the cases that must have been run, instead of those of the baseline
     cases: Iterable[str] = (),
 ) -> tuple[WorkflowPolicy, ...]:
     """Return the policies to gate: all with gates, or those named.
-
-    Args:
-        settings: where they are declared.
-        workflows: names; empty for all.
-        baseline: a file to compare with instead of the one that the settings name.
-        trials: how often each case must have been run, instead of what the settings say.
-        cases: the cases that must have been run, instead of those of the baseline.
 
     Raises:
         UsageError: a workflow without gates is named, none has any, one baseline or list of
@@ -349,11 +342,3 @@ def needed_measures(policies: Iterable[WorkflowPolicy]) -> tuple[str, ...]:
         wholes = [".".join(words[:length]) for length in range(len(words), 0, -1)]
         found.update([whole for whole in wholes if whole in known][:1])
     return tuple(sorted(found))
-
-
-def _known_tools(notebook: Notebook) -> set[str]:
-    known = set(notebook.settings.tools)
-    for run in notebook.trajectories():
-        known.update(tool.name for tool in run.tools or ())
-        known.update(call.name for step in run.steps for call in step.calls)
-    return known

@@ -46,21 +46,13 @@ from stepscope.values import Estimate, Unmeasured
 
 
 class GoalDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """A draft of a goals file.
+    """A draft of a goals file."""
 
-    Attributes:
-        text: the file, TOML; nothing in it is confirmed.
-        runs: runs that it has goals for.
-        goals: their goals.
-        without_step: goals that no call met: a person says which steps are theirs.
-        without_subgoals: runs whose cases have no sub-goals to draft from.
-    """
-
-    text: str
-    runs: int
-    goals: int
-    without_step: int
-    without_subgoals: int
+    text: str  # the file, TOML; nothing in it is confirmed
+    runs: int  # runs that it has goals for
+    goals: int  # their goals
+    without_step: int  # goals that no call met: a person says which steps are theirs
+    without_subgoals: int  # runs whose cases have no sub-goals to draft from
 
     def __str__(self) -> str:
         """Say what is in it, in a line."""
@@ -298,23 +290,14 @@ AnswersByKey = Mapping[AnswerKey, Mapping[str, Verdict]]
 
 
 class ChangedAnswers(msgspec.Struct, frozen=True, kw_only=True):
-    """How the answers of one judge differ from earlier ones about the same runs.
+    """How the answers of one judge differ from earlier ones about the same runs."""
 
-    Attributes:
-        rubric: by which both were asked.
-        judge: who was asked now.
-        before: who was asked before.
-        was: version and prompt hash of the earlier question.
-        changed: share of the runs whose label is another one now.
-        runs: names of the first few of them, with both labels.
-    """
-
-    rubric: str
-    judge: str
-    before: str
-    was: str
-    changed: Estimate | Unmeasured
-    runs: tuple[str, ...]
+    rubric: str  # by which both were asked
+    judge: str  # who was asked now
+    before: str  # who was asked before
+    was: str  # version and prompt hash of the earlier question
+    changed: Estimate | Unmeasured  # share of the runs whose label is another one now
+    runs: tuple[str, ...]  # names of the first few of them, with both labels
 
     def __str__(self) -> str:
         """Say it in a line or two."""

@@ -58,24 +58,15 @@ BATCH_CURVES = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CurveBatch:
-    """Curves laid end to end, one for each run and judge.
+    """Curves laid end to end, one for each run and judge."""
 
-    Attributes:
-        runs: name and judge of each curve, m of them.
-        tasks: task of each, "" where the file does not say.
-        starts: shape (m + 1,), where each begins.
-        steps: shape (n,), index of each scored step.
-        scores: shape (n,), NaN where nobody scored.
-        repeats: shape (m,), fewest scorings averaged in a score of the curve.
-        numbers: latency, cost and weight of each step, where the file has them; NaN where empty.
-    """
-
-    runs: list[tuple[str, str]]
-    tasks: list[str]
-    starts: Ints
-    steps: Ints
-    scores: Floats
-    repeats: Ints
+    runs: list[tuple[str, str]]  # name and judge of each curve, m of them
+    tasks: list[str]  # task of each, "" where the file does not say
+    starts: Ints  # shape (m + 1,), where each begins
+    steps: Ints  # shape (n,), index of each scored step
+    scores: Floats  # shape (n,), NaN where nobody scored
+    repeats: Ints  # shape (m,), fewest scorings averaged in a score of the curve
+    # latency, cost and weight of each step, where the file has them; NaN where empty
     numbers: dict[str, Floats]
 
     def __len__(self) -> int:
@@ -346,26 +337,19 @@ class FileShapes:
 
     def __init__(
         self,
-        stream: Stream,
+        stream: Stream,  # the file
         *,
+        # noise of one score; when left out that of `noise`, else it is averaged over
         sigma: float | None = None,
-        quantum: float | None = None,
-        weights: Weights | None = None,
+        quantum: float | None = None,  # step between the values that the judge can give
+        weights: Weights | None = None,  # of steps, by name of a run or task, or `EVERY`
+        # the sigma of each judge, from repeated scorings
         noise: Mapping[str, Estimate] | None = None,
-        seed: int = 0,
+        seed: int = 0,  # where random draws start
+        # called with the number of curves done, and 0
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Read nothing yet.
-
-        Args:
-            stream: the file.
-            sigma: noise of one score; when left out that of `noise`, else it is averaged over.
-            quantum: step between the values that the judge can give.
-            weights: of steps, by name of a run or task, or `EVERY`.
-            noise: the sigma of each judge, from repeated scorings.
-            seed: where random draws start.
-            progress: called with the number of curves done, and 0.
-        """
+        """Read nothing yet."""
         self._stream = stream
         self._sigma = sigma
         self._quantum = quantum

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -51,21 +51,15 @@ class RefusedRow(TraceError):
 
 
 class VerdictColumns(msgspec.Struct, frozen=True, kw_only=True):
-    """Which column is what, and what is the same for every row.
+    """Which column is what, and what is the same for every row."""
 
-    Attributes:
-        of: field -> column; a dot leads into a nested object; "-1" behind a step's column says
-            that the file counts from 1.
-        labels: label in the file -> label of the rubric.
-        rubric: the rubric, or the set that the axis column names one of.
-        rater: who rated.
-        answers: what the user's own rubric may be answered with, by its name.
-    """
-
+    # field -> column; a dot leads into a nested object; "-1" behind a step's column says that the
+    # file counts from 1
     of: dict[str, str] = {}
-    labels: dict[str, str] = {}
-    rubric: str | None = None
-    rater: str | None = None
+    labels: dict[str, str] = {}  # label in the file -> label of the rubric
+    rubric: str | None = None  # the rubric, or the set that the axis column names one of
+    rater: str | None = None  # who rated
+    # what the user's own rubric may be answered with, by its name
     answers: dict[str, tuple[str, ...]] = {}
 
     def resolved(self) -> VerdictColumns:
@@ -87,7 +81,13 @@ class VerdictColumns(msgspec.Struct, frozen=True, kw_only=True):
     def cell(self, cells: Mapping[str, Json], field: str) -> Json:
         """Return what a row says of a field; None where it says nothing."""
         if field in self.of:
-            return _cell_at(cells, self.of[field].removesuffix("-1"))
+            path = self.of[field].removesuffix("-1")
+            if path in cells:
+                return cells[path]
+            found: Json = dict(cells)
+            for part in path.split("."):
+                found = found.get(part) if isinstance(found, dict) else None
+            return found
         return next((cells[name] for name in USUAL_COLUMNS[field] if name in cells), None)
 
     def check(self, cells: Mapping[str, Json]) -> None:
@@ -108,22 +108,6 @@ class VerdictColumns(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError(
                     f"no column says the {what}; the file has {known}: --map {what}=COLUMN"
                 )
-
-
-def _cell_at(cells: Mapping[str, Json], path: str) -> Json:
-    if path in cells:
-        return cells[path]
-    found: Json = dict(cells)
-    for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
-
-
-class RunSize(NamedTuple):
-    """A run that was found: its id, and how many steps it has."""
-
-    run: str
-    steps: int
 
 
 def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
@@ -186,7 +170,7 @@ def rubric_choices(name: str) -> tuple[str, ...] | None:
 
 
 def read_verdict(
-    cells: Mapping[str, Json], columns: VerdictColumns, name: str, run: RunSize
+    cells: Mapping[str, Json], columns: VerdictColumns, name: str, steps: int
 ) -> Verdict | None:
     """Return the verdict of a row; None where the row holds none.
 
@@ -197,10 +181,10 @@ def read_verdict(
     value = _share("value", columns.cell(cells, "value"))
     if label is None and (value is None or name != STEP_SCORES):
         return None
-    step = _step(columns.cell(cells, "step"), run, columns.of.get("step", "").endswith("-1"))
+    step = _step(columns.cell(cells, "step"), steps, columns.of.get("step", "").endswith("-1"))
     if name == STEP_SCORES and step is None:
         raise RefusedRow("no step", "a score without a step; map a column to step")
-    cites = _cites(columns.cell(cells, "cites"), run)
+    cites = _cites(columns.cell(cells, "cites"), steps)
     reason = columns.cell(cells, "reason")
     return Verdict(
         STEP_SCORES if name == STEP_SCORES else JUDGE_PREFIX + name,
@@ -231,14 +215,14 @@ def _label(columns: VerdictColumns, cells: Mapping[str, Json], name: str) -> str
     return said
 
 
-def _step(cell: Json, run: RunSize, from_one: bool) -> int | None:
+def _step(cell: Json, steps: int, from_one: bool) -> int | None:
     if cell is None or cell == "":
         return None
     step = read_index(cell, "step") - from_one
-    if not 0 <= step < run.steps:
+    if not 0 <= step < steps:
         first = "1" if from_one else "0"
         raise RefusedRow(
-            "no such step", f"step {_quote(cell)}; the run has {run.steps} steps, from {first}"
+            "no such step", f"step {_quote(cell)}; the run has {steps} steps, from {first}"
         )
     return step
 
@@ -267,13 +251,13 @@ def _share(what: str, cell: Json) -> float | None:
     return number
 
 
-def _cites(cell: Json, run: RunSize) -> tuple[int, ...]:
+def _cites(cell: Json, steps: int) -> tuple[int, ...]:
     if cell is None or cell == "":
         return ()
     parts = cell if isinstance(cell, list) else str(cell).strip("[]").replace(",", " ").split()
     cited = tuple(read_index(part, "step") for part in parts)
-    if any(step >= run.steps for step in cited):
-        raise RefusedRow("no such step", f"cites {_quote(cell)}; the run has {run.steps} steps")
+    if any(step >= steps for step in cited):
+        raise RefusedRow("no such step", f"cites {_quote(cell)}; the run has {steps} steps")
     return cited
 
 
@@ -346,11 +330,11 @@ class _VerdictImport:
         self._family = family
         runs = store.runs()
         counts = zip(runs.id.tolist(), runs.name.tolist(), runs.steps.tolist(), strict=True)
-        self._runs: dict[str, RunSize | None] = {}
+        self._runs: dict[str, tuple[str, int] | None] = {}
         for id_, name, steps in counts:
             # A name of several runs means none of them.
-            self._runs[name] = None if name in self._runs else RunSize(id_, steps)
-            self._runs[id_] = RunSize(id_, steps)
+            self._runs[name] = None if name in self._runs else (id_, steps)
+            self._runs[id_] = (id_, steps)
         self._said: dict[str, dict[VerdictKey, VerdictContent]] = {}
         self.known = self.empty = 0
         self.quarantined: dict[str, int] = {}
@@ -365,7 +349,8 @@ class _VerdictImport:
         """
         cells, columns = row.cells, self._columns
         name = read_rubric_name(cells, columns)
-        found = read_verdict(cells, columns, name, self._run(cells))
+        run, steps = self._run(cells)
+        found = read_verdict(cells, columns, name, steps)
         if found is None:
             self.empty += 1
             return None
@@ -374,7 +359,6 @@ class _VerdictImport:
             raise RefusedRow("no rater", "nobody is named; map a column to judge, or say --rater")
         given = columns.cell(cells, "repeat")
         repeat = 0 if given is None or given == "" else read_index(given, "repeat")
-        run = self._run(cells).run
         key, said = (run, found.step, rater, repeat), (found.label, found.value)
         before = self._before(found.measure)
         if key in before and before[key] != said:
@@ -397,7 +381,7 @@ class _VerdictImport:
             repeat=repeat,
         )
 
-    def _run(self, cells: Mapping[str, Json]) -> RunSize:
+    def _run(self, cells: Mapping[str, Json]) -> tuple[str, int]:
         said = self._columns.cell(cells, "run")
         name = "" if said is None else str(said)
         if name not in self._runs:

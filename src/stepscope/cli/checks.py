@@ -39,8 +39,9 @@ def run_checks(store: Path | None) -> list[Check]:
     """Return every check, in a fixed order; `store` is the one of the settings when None."""
     settings, of_settings = _settings()
     path = Path(settings.store) if store is None else store
+    found = f"{platform.python_version()} at {sys.executable}"
     return [
-        _python(),
+        Check(name="python", state="ok", found=found),
         of_settings,
         _store(path),
         _disk(path),
@@ -49,11 +50,6 @@ def run_checks(store: Path | None) -> list[Check]:
         _sandbox(),
         _browser(),
     ]
-
-
-def _python() -> Check:
-    found = f"{platform.python_version()} at {sys.executable}"
-    return Check(name="python", state="ok", found=found)
 
 
 def _settings() -> tuple[Settings, Check]:

@@ -170,7 +170,14 @@ def gate(
         fail_on=fail_on.value,
         undecided=None if undecided is None else undecided.value,
     )
-    _deliver(view, form, out)
+    terminal.write_job_summary(view.markdown())
+    if form:
+        text = {"json": view.json, "markdown": view.markdown, "junit": view.junit}[form]()
+        terminal.deliver(text, out)
+    elif out is None:
+        terminal.print_text(terminal.guard_output(view.text(terminal.terminal_width())))
+    else:
+        terminal.deliver(view.text(), out)
     if write is not None:
         _write_all(view, write)
     return view.exit_code
@@ -201,18 +208,6 @@ def settings_at(config: Path | None) -> Settings:
     if not config.is_file():
         raise UsageError(f"--config {str(config)!r}: there is no such file")
     return load_settings(config.parent)
-
-
-def _deliver(view: GateView, form: str, out: Path | None) -> None:
-    """Write the job summary, and print the report or write it to the file asked for."""
-    terminal.write_job_summary(view.markdown())
-    if form:
-        text = {"json": view.json, "markdown": view.markdown, "junit": view.junit}[form]()
-        terminal.deliver(text, out)
-    elif out is None:
-        terminal.print_text(terminal.guard_output(view.text(terminal.terminal_width())))
-    else:
-        terminal.deliver(view.text(), out)
 
 
 def _write_all(view: GateView, folder: Path) -> None:

@@ -117,14 +117,20 @@ def _run(arguments: Sequence[str]) -> int:
     except StepscopeError as e:
         return _complain(str(e), e.exit_code)
     except _BadCommandLine as e:
-        return _complain(_usage(e), 2)
+        context = getattr(e, "ctx", None)
+        path = context.command_path if context else "stepscope"
+        text = getattr(e, "format_message", e.__str__)()
+        return _complain(f"{text.rstrip('.')}; see {path} --help", 2)
     except (KeyboardInterrupt, typer.Abort):
         result = STOPPED
     except BrokenPipeError:
         raise
     except OSError as e:
         if e.errno in _DISK_GAVE_OUT:
-            _give_up_output()
+            try:
+                sys.stdout.flush()
+            except OSError:
+                _close_quietly()
             where = f"{e.filename}: " if e.filename else ""
             return _complain(f"{where}{e.strerror}; free some space", EnvironmentFault.exit_code)
         if e.filename is None:
@@ -152,26 +158,12 @@ def stop_again(ignored: sys.UnraisableHookArgs) -> None:
     threading.Timer(0.05, signal.pthread_kill, again).start()
 
 
-def _usage(error: Exception) -> str:
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else "stepscope"
-    text = getattr(error, "format_message", error.__str__)()
-    return f"{text.rstrip('.')}; see {path} --help"
-
-
 def _complain(message: str, code: int) -> int:
     from stepscope.safety.redact import scrub_message
     from stepscope.safety.text import disarm_commands, visible_line
 
     sys.stderr.write(f"error: {disarm_commands(visible_line(scrub_message(message)))}\n")
     return code
-
-
-def _give_up_output() -> None:
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _close_quietly()
 
 
 def _close_quietly() -> None:

@@ -134,7 +134,21 @@ def report(
         if html is not None or plots is not None:
             return _files(view, html, plots, embed=_embed(embed), gates=gates or ())
     if get is not None:
-        return _figure(view, get, as_json=as_json)
+        from stepscope.values import Unmeasured
+
+        if get.lower() in ONE_NUMBER:
+            terminal.print_text(view.text(terminal.terminal_width()))
+            raise UsageError(
+                f"--get {get!r}: there is no single number; one would hide the path behind the "
+                "outcome or the outcome behind the path, so above is the vector; --get one of its "
+                "figures"
+            )
+        figure = view[get]
+        if as_json:
+            terminal.print_json(figure)
+        else:
+            terminal.print_text(view.line(get))
+        return UNMEASURED if isinstance(figure, Unmeasured) else 0
     forms = {view.json: as_json, view.markdown: markdown, view.junit: junit}
     form = next((form for form, asked in forms.items() if asked), None)
     terminal.deliver(view.text(terminal.terminal_width()) if form is None else form(), out)
@@ -196,23 +210,6 @@ def _files(
     return 0
 
 
-def _figure(view: ReportView, key: str, *, as_json: bool) -> int:
-    from stepscope.values import Unmeasured
-
-    if key.lower() in ONE_NUMBER:
-        terminal.print_text(view.text(terminal.terminal_width()))
-        raise UsageError(
-            f"--get {key!r}: there is no single number; one would hide the path behind the outcome "
-            "or the outcome behind the path, so above is the vector; --get one of its figures"
-        )
-    figure = view[key]
-    if as_json:
-        terminal.print_json(figure)
-    else:
-        terminal.print_text(view.line(key))
-    return UNMEASURED if isinstance(figure, Unmeasured) else 0
-
-
 def shape(
     scores: Annotated[str, typer.Argument(metavar="SCORES", help="CSV or JSON lines; - is stdin.")],
     *,
@@ -261,28 +258,25 @@ def shape(
         if as_json:
             _print_json_lines(found)
         else:
-            _print_curves(found, runs, terminal.terminal_width())
+            width = terminal.terminal_width()
+            from stepscope.api import score_files
 
-
-def _print_curves(found: FileShapes, most: int, width: int) -> None:
-    from stepscope.api import score_files
-
-    printed = total = open_ = 0
-    for part in found.batches():
-        total += len(part)
-        for at in range(min(len(part), most - printed)):
-            if not printed:
-                terminal.print_text(score_files.HEAD)
-            run = part.run(at)
-            terminal.print_text(score_files.curve_line(run, width))
-            printed += 1
-            open_ += run.shape == "unresolved" and not run.unmodelled
-    if total > printed:
-        terminal.print_text(
-            f"... {total - printed:,} more: --runs {total} prints all, --json has all"
-        )
-    terminal.print_text(f"{score_files.UNRESOLVED_LINE}\n" if open_ else "")
-    terminal.print_text("\n".join(score_files.fleet_lines(found.fleet(), width)))
+            printed = total = open_ = 0
+            for part in found.batches():
+                total += len(part)
+                for at in range(min(len(part), runs - printed)):
+                    if not printed:
+                        terminal.print_text(score_files.HEAD)
+                    run = part.run(at)
+                    terminal.print_text(score_files.curve_line(run, width))
+                    printed += 1
+                    open_ += run.shape == "unresolved" and not run.unmodelled
+            if total > printed:
+                terminal.print_text(
+                    f"... {total - printed:,} more: --runs {total} prints all, --json has all"
+                )
+            terminal.print_text(f"{score_files.UNRESOLVED_LINE}\n" if open_ else "")
+            terminal.print_text("\n".join(score_files.fleet_lines(found.fleet(), width)))
 
 
 def _print_json_lines(found: FileShapes) -> None:

@@ -118,15 +118,15 @@ def purge(
     with open_existing(store) as notebook:
         n = notebook.count(where=where, older_than=older_than)
         if not yes:
-            _ask(n)
+            if not sys.stdin.isatty():
+                raise UsageError(
+                    f"purge would erase the texts of {n:,} runs for good; confirm with --yes"
+                )
+            typer.confirm(
+                f"Erase the texts of {n:,} runs, and quarantine, for good?", abort=True, err=True
+            )
         purged = notebook.purge(where=where, older_than=older_than)
     terminal.print_result(purged, as_json=as_json)
-
-
-def _ask(n: int) -> None:
-    if not sys.stdin.isatty():
-        raise UsageError(f"purge would erase the texts of {n:,} runs for good; confirm with --yes")
-    typer.confirm(f"Erase the texts of {n:,} runs, and quarantine, for good?", abort=True, err=True)
 
 
 def score(

@@ -21,7 +21,6 @@ from stepscope.cli.options import Json, Offline, StorePath, open_existing
 from stepscope.errors import ConfigError, EnvironmentFault, UsageError
 
 if TYPE_CHECKING:
-    from stepscope.api import Notebook
     from stepscope.settings import Settings
 
 
@@ -80,7 +79,12 @@ def demo(
             scored = notebook.score(progress=step)
         if judge:
             try:
-                code = _judge_demo(notebook, judge, budget)
+                from stepscope.cli.judge import exit_code_of_judging, judge_within_budget
+
+                asked = {"where": DEMO_FILTER, "since": None, "budget_usd": budget, "budget": ""}
+                done = judge_within_budget(notebook, (judge, ["axes"]), asked)
+                terminal.print_note(str(done))
+                code = exit_code_of_judging([done])
             except ConfigError as e:
                 problem = ConfigError(f"no model was asked: {e}")
         view = notebook.report(where=DEMO_FILTER)
@@ -124,16 +128,6 @@ def _demo_settings(*, offline: bool) -> Settings:
     from stepscope.settings import Settings, load_settings
 
     return Settings(judges=load_settings().judges, offline=offline)
-
-
-def _judge_demo(notebook: Notebook, judges: list[str], budget: float | None) -> int:
-    """Ask models about the bundled runs; return the exit code."""
-    from stepscope.cli.judge import exit_code_of_judging, judge_within_budget
-
-    asked = {"where": DEMO_FILTER, "since": None, "budget_usd": budget, "budget": ""}
-    done = judge_within_budget(notebook, (judges, ["axes"]), asked)
-    terminal.print_note(str(done))
-    return exit_code_of_judging([done])
 
 
 def _demo_store() -> Path:

@@ -40,7 +40,7 @@ from stepscope.gates.rates import (
     say_losses,
     say_percent,
 )
-from stepscope.gates.sample import Arm, Flags, Floats
+from stepscope.gates.sample import Arm, Flags
 from stepscope.gates.settings import GatePolicy
 from stepscope.gates.types import Cause
 from stepscope.stats import Comparison
@@ -131,20 +131,14 @@ def build_drop_test(
 
 @dataclass(frozen=True, slots=True)
 class DropTest:
-    """A drop that must not be seen.
-
-    Attributes:
-        p: with lost runs at their best.
-        beyond: whether the drop exceeds the margin, lost runs at their best.
-        measured: over the runs that have answers.
-    """
+    """A drop that must not be seen."""
 
     gate: GatePolicy
     now: Arm
     before: Arm
-    measured: comparison_Comparison
-    p: float
-    beyond: bool
+    measured: comparison_Comparison  # over the runs that have answers
+    p: float  # with lost runs at their best
+    beyond: bool  # whether the drop exceeds the margin, lost runs at their best
     seed: int
 
     def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
@@ -163,7 +157,9 @@ class DropTest:
         doubt = self._doubt(said, spend)
         if doubt is not None:
             return doubt
-        seen = _detectable_drop(self.measured, gate.bound, spend)
+        error = (self.measured.sd or 0.0) / sqrt(self.measured.n)
+        z, power = NormalDist().inv_cdf(1 - spend.alone), NormalDist().inv_cdf(POWER)
+        seen = max((z + power) * error, gate.bound + power * error)
         most = 1 - float(self.before.measured().bad.mean())
         could = f"a drop of {say_percent(seen)}"
         if seen > most:
@@ -284,13 +280,6 @@ def _effect_value(found: comparison_Comparison) -> float:
 def _effect(now: Arm, before: Arm, level: float, seed: int) -> Estimate | Unmeasured:
     found = _compare_with_draws(now, before, level, seed, 1)
     return found if isinstance(found, Unmeasured) else found.effect
-
-
-def _detectable_drop(found: comparison_Comparison, margin: float, spend: LookAlpha) -> float:
-    """Return the true drop that is no chance, and above the margin, in 80 % of repetitions."""
-    error = (found.sd or 0.0) / sqrt(found.n)
-    z, power = NormalDist().inv_cdf(1 - spend.alone), NormalDist().inv_cdf(POWER)
-    return max((z + power) * error, margin + power * error)
 
 
 def _cases_needed(drop: DropTest, spend: LookAlpha) -> int | None:
@@ -450,7 +439,11 @@ def estimate_ratio(now: Arm, before: Arm, seed: int, level: float) -> Estimate |
 
 def rank_p(now: Arm, before: Arm, *, seed: int) -> float:
     """Return the one-sided p of longer runs now, labels permuted within cases, on ranks."""
-    ranks = _ranks(np.concatenate([before.top, now.top]))
+    # Mid-ranks, 0 for the smallest: equal values share theirs.
+    values = np.concatenate([before.top, now.top])
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    ranks = np.asarray((ends - (counts + 1) / 2)[inverse], dtype=np.float64)
     found = permute_in_stages(
         lambda draws: stats.compare_paired(
             ranks[: len(before.at)],
@@ -505,13 +498,6 @@ def say_ratio(gate: GatePolicy, found: Estimate | Unmeasured) -> str:
 
 def _is_in_cases(side: Arm, cases: set[object]) -> Flags:
     return np.array([case in cases for case in side.cases.tolist()], dtype=np.bool_)
-
-
-def _ranks(values: Floats) -> Floats:
-    """Mid-ranks, 0 for the smallest: equal values share theirs."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    return np.asarray((ends - (counts + 1) / 2)[inverse], dtype=np.float64)
 
 
 def _detectable_ratio(

@@ -45,21 +45,13 @@ ALWAYS_KEPT = ("outcome", "efficiency.steps")
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs that later ones are compared with.
+    """The runs that later ones are compared with."""
 
-    Attributes:
-        workflow: whose runs they are.
-        commit: what they are runs of, as the user said; None where nothing was said.
-        agents: names of the agents, with their versions where known.
-        measures: which question the cells of each measure answer.
-        sample: the runs.
-    """
-
-    workflow: str
-    commit: str | None
-    agents: tuple[str, ...]
-    measures: dict[str, MeasureQuestion]
-    sample: Sample
+    workflow: str  # whose runs they are
+    commit: str | None  # what they are runs of, as the user said; None where nothing was said
+    agents: tuple[str, ...]  # names of the agents, with their versions where known
+    measures: dict[str, MeasureQuestion]  # which question the cells of each measure answer
+    sample: Sample  # the runs
 
 
 class BaselineProblem(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,19 +82,13 @@ class _File(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def make_baseline(
-    rows: Rows,
-    policy: WorkflowPolicy,
+    rows: Rows,  # a store, or anything else with its columns
+    policy: WorkflowPolicy,  # whose gates say which measures are kept
     *,
-    where: Where | None = None,
-    commit: str | None = None,
+    where: Where | None = None,  # which runs
+    commit: str | None = None,  # what they are runs of
 ) -> Baseline:
     """Return the baseline that the chosen runs of a workflow make.
-
-    Args:
-        rows: a store, or anything else with its columns.
-        policy: whose gates say which measures are kept.
-        where: which runs.
-        commit: what they are runs of.
 
     Raises:
         DataError: no run, or a measure that a gate compares has no verdict.
@@ -305,18 +291,14 @@ UNKNOWN = "unknown case"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """How many trials each case must show.
+    """How many trials each case must show."""
 
-    Attributes:
-        trials: by case.
-        cases: where runs of unknown case are put: those of the design, else those that were seen.
-        numbered: cases in which two runs of one name are one trial: in the baseline they never are.
-        narrower: what was declared, in words, where it asks for less than the baseline; else "".
-    """
-
-    trials: Mapping[str, int]
+    trials: Mapping[str, int]  # by case
+    # where runs of unknown case are put: those of the design, else those that were seen
     cases: tuple[str, ...]
+    # cases in which two runs of one name are one trial: in the baseline they never are
     numbered: frozenset[str] = frozenset()
+    # what was declared, in words, where it asks for less than the baseline; else ""
     narrower: str = ""
 
     def missing(self, runs: Iterable[SampleRun]) -> tuple[SampleRun, ...]:

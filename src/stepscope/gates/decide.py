@@ -55,23 +55,17 @@ class EvaluatedGate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowUnderTest:
-    """One workflow before its gates are asked: its runs, its baseline, and remarks on both.
-
-    Attributes:
-        sample: the runs under test, those of earlier looks pooled.
-        missing: the trials of the design that this look lacks.
-        absent: all that counts at its worst in every gate, as if every look had lacked it.
-        none: why there are no runs, where there are none.
-    """
+    """One workflow before its gates are asked: its runs, its baseline, and remarks on both."""
 
     policy: WorkflowPolicy
-    sample: Sample
+    sample: Sample  # the runs under test, those of earlier looks pooled
     baseline: Baseline | BaselineProblem
     design: Design
-    missing: tuple[SampleRun, ...]
-    none: str
+    missing: tuple[SampleRun, ...]  # the trials of the design that this look lacks
+    none: str  # why there are no runs, where there are none
     notes: tuple[str, ...]
     looks: int
+    # all that counts at its worst in every gate, as if every look had lacked it
     absent: tuple[SampleRun, ...] = ()
 
     @property
@@ -81,27 +75,18 @@ class WorkflowUnderTest:
 
 
 def prepare_workflow(
-    policy: WorkflowPolicy,
-    found: Sample,
-    baseline: Baseline | BaselineProblem,
+    policy: WorkflowPolicy,  # the workflow
+    found: Sample,  # its runs
+    baseline: Baseline | BaselineProblem,  # what they are compared with
     *,
-    log: Looks,
-    commit: str | None,
+    log: Looks,  # renewed with this look, where the commit is known
+    commit: str | None,  # what is under test
+    # no run is there because the baseline was made of it: one that is the same was made again, and
+    # is a trial where its case has not enough others
     apart: bool,
-    none: str,
+    none: str,  # why there are no runs, where there are none
 ) -> WorkflowUnderTest:
-    """Return a workflow with the runs under test: not the baseline's own, earlier looks pooled.
-
-    Args:
-        policy: the workflow.
-        found: its runs.
-        baseline: what they are compared with.
-        log: renewed with this look, where the commit is known.
-        commit: what is under test.
-        apart: no run is there because the baseline was made of it: one that is the same was made
-            again, and is a trial where its case has not enough others.
-        none: why there are no runs, where there are none.
-    """
+    """Return a workflow with the runs under test: not the baseline's own, earlier looks pooled."""
     sample = Sample(
         runs=found.runs,
         cells={name: found.cells[name] for name in policy.reads},
@@ -363,39 +348,29 @@ ALPHA = 0.05
 
 
 def decide_gates(
-    rows: Rows,
-    policies: Sequence[WorkflowPolicy],
+    rows: Rows,  # a store, or anything else with its columns
+    policies: Sequence[WorkflowPolicy],  # the workflows to gate
     *,
+    # by workflow, as `baseline.load_all` gives them
     baselines: Mapping[str, Baseline | BaselineProblem],
+    # which runs are under test; those of the baseline are left out where there are others
     where: Where | None = None,
+    # the sources whose gates are run; the others are not run, and listed
     tier: Sequence[str] = (RULES,),
-    commit: str | None = None,
+    commit: str | None = None,  # what is under test; runs of earlier looks at it are pooled
+    # how often this commit was gated at least, this time included, as CI knows it
     attempt: int = 1,
-    looks: Looks | None = None,
-    seed: int = 0,
-    alpha: float = ALPHA,
+    looks: Looks | None = None,  # the log of looks, renewed here; the caller saves it
+    seed: int = 0,  # where permutations that are drawn start
+    alpha: float = ALPHA,  # chance of a false alarm over all gates and looks
+    # by judge, how often it calls a good run bad, as measured
     false_alarms: Mapping[str, float] | None = None,
+    # asked before each gate; once it says yes, the rest is out of time
     enough: Callable[[], bool] | None = None,
-    set_aside: int = 0,
-    apart: bool = False,
+    set_aside: int = 0,  # records among those under test that could not be read
+    apart: bool = False,  # the rows hold no run because a baseline was made of it
 ) -> GateReport:
     """Return the decisions of all gates of one invocation.
-
-    Args:
-        rows: a store, or anything else with its columns.
-        policies: the workflows to gate.
-        baselines: by workflow, as `baseline.load_all` gives them.
-        where: which runs are under test; those of the baseline are left out where there are others.
-        tier: the sources whose gates are run; the others are not run, and listed.
-        commit: what is under test; runs of earlier looks at it are pooled.
-        attempt: how often this commit was gated at least, this time included, as CI knows it.
-        looks: the log of looks, renewed here; the caller saves it.
-        seed: where permutations that are drawn start.
-        alpha: chance of a false alarm over all gates and looks.
-        false_alarms: by judge, how often it calls a good run bad, as measured.
-        enough: asked before each gate; once it says yes, the rest is out of time.
-        set_aside: records among those under test that could not be read.
-        apart: the rows hold no run because a baseline was made of it.
 
     Raises:
         StoreError: the records of a measure are of two versions.

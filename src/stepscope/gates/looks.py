@@ -32,19 +32,12 @@ MOST_COMMITS = 200
 
 
 class CommitLooks(msgspec.Struct, frozen=True, kw_only=True):
-    """The looks at one commit of one workflow under one policy.
+    """The looks at one commit of one workflow under one policy."""
 
-    Attributes:
-        looks: how many there were.
-        asked: by measure, which question the cells answer.
-        runs: the runs of all looks, in the order in which they came.
-        cells: by measure, one cell a run.
-    """
-
-    looks: int
-    asked: dict[str, MeasureQuestion]
-    runs: tuple[SampleRun, ...]
-    cells: dict[str, tuple[Cell, ...]]
+    looks: int  # how many there were
+    asked: dict[str, MeasureQuestion]  # by measure, which question the cells answer
+    runs: tuple[SampleRun, ...]  # the runs of all looks, in the order in which they came
+    cells: dict[str, tuple[Cell, ...]]  # by measure, one cell a run
 
 
 class LookLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,38 +149,25 @@ def _commit_looks(looks: int, sample: Sample) -> CommitLooks:
 
 
 class PolicyLooks(msgspec.Struct, frozen=True, kw_only=True):
-    """The looks at one commit under one policy.
+    """The looks at one commit under one policy."""
 
-    Attributes:
-        commit: what was under test.
-        looks: how many looks brought new runs.
-        runs: runs of all looks, pooled.
-        current: whether the policy is still the one that holds.
-    """
-
-    commit: str
-    looks: int
-    runs: int
-    current: bool
+    commit: str  # what was under test
+    looks: int  # how many looks brought new runs
+    runs: int  # runs of all looks, pooled
+    current: bool  # whether the policy is still the one that holds
 
 
 class GateHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of one workflow.
+    """What is kept of one workflow."""
 
-    Attributes:
-        workflow: its name.
-        file: the name of the baseline's file, without its folder; "" where none is named.
-        holds: what the baseline holds, in a line; "" where there is none to compare with.
-        changes: old -> new: what the chosen runs would change in it, one line each.
-        problems: what could not be read or compared, and what to do, one line each.
-        looked: a row a commit, in the order of the log: the last look last.
-    """
-
-    workflow: str
-    file: str = ""
-    holds: str = ""
+    workflow: str  # its name
+    file: str = ""  # the name of the baseline's file, without its folder; "" where none is named
+    holds: str = ""  # what the baseline holds, in a line; "" where there is none to compare with
+    # old -> new: what the chosen runs would change in it, one line each
     changes: tuple[str, ...] = ()
+    # what could not be read or compared, and what to do, one line each
     problems: tuple[str, ...] = ()
+    # a row a commit, in the order of the log: the last look last
     looked: tuple[PolicyLooks, ...] = ()
 
 
@@ -231,18 +211,16 @@ def _compared(
         old = baselines.load_baseline(policy.baseline, policy.workflow)
         if not isinstance(old, Baseline):
             return msgspec.structs.replace(made, problems=(*problems, old.reason))
-        made = msgspec.structs.replace(made, holds=_holds(old))
+        size = f"{len(old.sample.runs):,} runs of {len(old.sample.cases):,} cases"
+        made = msgspec.structs.replace(
+            made, holds=f"{size}, commit {old.commit or 'none said'}, {', '.join(old.agents)}"
+        )
         new = baselines.make_baseline(rows, policy, where=where)
     except StepscopeError as e:
         return msgspec.structs.replace(made, problems=(*problems, str(e)))
     # Nobody said which commit the chosen runs are of.
     new = msgspec.structs.replace(new, commit=old.commit)
     return msgspec.structs.replace(made, changes=diff_baselines(old, new).lines[1:])
-
-
-def _holds(held: Baseline) -> str:
-    size = f"{len(held.sample.runs):,} runs of {len(held.sample.cases):,} cases"
-    return f"{size}, commit {held.commit or 'none said'}, {', '.join(held.agents)}"
 
 
 def _policy_looks(log: LookLog, policy: WorkflowPolicy) -> tuple[PolicyLooks, ...]:

@@ -36,17 +36,11 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookAlpha:
-    """What one look may spend.
+    """What one look may spend."""
 
-    Attributes:
-        alpha: chance of a false alarm over all gates of this look.
-        alpha_pass: chance of passing a proof that should not: one-sided, of one gate.
-        tests: gates that have a p.
-    """
-
-    alpha: float
-    alpha_pass: float
-    tests: int
+    alpha: float  # chance of a false alarm over all gates of this look
+    alpha_pass: float  # chance of passing a proof that should not: one-sided, of one gate
+    tests: int  # gates that have a p
 
     @property
     def alone(self) -> float:

@@ -50,21 +50,14 @@ Cell = float | str | Absent
 
 
 class MeasureQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which question the cells of a measure answer: all of it must be equal to compare them.
+    """Which question the cells of a measure answer: all of it must be equal to compare them."""
 
-    Attributes:
-        version: the measure's.
-        declared: hash of what the user declared and the measure uses: rules, effects of tools.
-        judge: model and snapshot of the judge; empty for rules.
-        prompt: hash of its prompt.
-        rubric: name, version and hash of its rubric.
-    """
-
-    version: str
+    version: str  # the measure's
+    # hash of what the user declared and the measure uses: rules, effects of tools
     declared: str = ""
-    judge: str = ""
-    prompt: str = ""
-    rubric: str = ""
+    judge: str = ""  # model and snapshot of the judge; empty for rules
+    prompt: str = ""  # hash of its prompt
+    rubric: str = ""  # name, version and hash of its rubric
 
     def __str__(self) -> str:
         """Say it in one line."""
@@ -83,19 +76,12 @@ class SampleRun(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Runs of one workflow.
+    """Runs of one workflow."""
 
-    Attributes:
-        runs: the runs.
-        cells: by measure, one cell a run.
-        asked: by measure that has records: which question they answer.
-        agents: names of the agents, with their versions where known.
-    """
-
-    runs: tuple[SampleRun, ...]
-    cells: Mapping[str, tuple[Cell, ...]]
-    asked: Mapping[str, MeasureQuestion]
-    agents: tuple[str, ...] = ()
+    runs: tuple[SampleRun, ...]  # the runs
+    cells: Mapping[str, tuple[Cell, ...]]  # by measure, one cell a run
+    asked: Mapping[str, MeasureQuestion]  # by measure that has records: which question they answer
+    agents: tuple[str, ...] = ()  # names of the agents, with their versions where known
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -124,21 +110,15 @@ class Sample:
 
 
 def read_samples(
-    rows: Rows,
-    workflows: Sequence[str],
-    measures: Sequence[str],
-    where: Where | None,
+    rows: Rows,  # a store, or anything else with its columns
+    workflows: Sequence[str],  # their names
+    measures: Sequence[str],  # full names of the columns to read
+    where: Where | None,  # which runs
     *,
+    # the measures whose label counts where an answer has a number as well
     labelled: Container[str] = (),
 ) -> dict[str, Sample]:
     """Read the runs of each workflow; a workflow without runs has an empty sample.
-
-    Args:
-        rows: a store, or anything else with its columns.
-        workflows: their names.
-        measures: full names of the columns to read.
-        where: which runs.
-        labelled: the measures whose label counts where an answer has a number as well.
 
     Raises:
         StoreError: the records of a measure are of two versions.
@@ -239,23 +219,16 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """The runs that a gate speaks of, one row each.
+    """The runs that a gate speaks of, one row each."""
 
-    Attributes:
-        at: place of each run in its sample.
-        cases: the case of each run.
-        top: how bad: 0 to `size` (for figures: the figure itself, infinite where the run is
-            absent); nan where lost.
-        size: units of each run: 1, or its errors where recovery is the question.
-        lost: runs without an answer that should have one.
-        unmeasured: how many runs have no answer, by kind, those that are no loss included.
-    """
-
-    at: npt.NDArray[np.int64]
-    cases: npt.NDArray[np.object_]
+    at: npt.NDArray[np.int64]  # place of each run in its sample
+    cases: npt.NDArray[np.object_]  # the case of each run
+    # how bad: 0 to `size` (for figures: the figure itself, infinite where the run is absent); nan
+    # where lost
     top: Floats
-    size: Floats
-    lost: Flags
+    size: Floats  # units of each run: 1, or its errors where recovery is the question
+    lost: Flags  # runs without an answer that should have one
+    # how many runs have no answer, by kind, those that are no loss included
     unmeasured: Mapping[str, int]
 
     @property
@@ -315,7 +288,11 @@ def build_arm(gate: GatePolicy, sample: Sample) -> Arm:
             counts[answer] = counts.get(answer, 0) + 1
             if answer == NOT_APPLICABLE:
                 continue
-            answer = (np.nan, _units(gate, cells))
+            errors = cells[-1] if gate.quantity.kind == "recovered" else 1.0
+            answer = (
+                np.nan,
+                (float(errors) if isinstance(errors, float | int) and errors > 0 else 1.0),
+            )
         at.append(place)
         found.append(answer)
     pairs = np.array(found, dtype=np.float64).reshape(-1, 2)
@@ -396,9 +373,3 @@ def _unrecovered_errors(errors: float, saved: Cell) -> float | str:
     # A run with errors to which recovery does not apply would be left out: it is a loss instead.
     lost = isinstance(saved, Absent) and saved.unmeasured != NOT_APPLICABLE
     return saved.unmeasured if isinstance(saved, Absent) and lost else "undefined"
-
-
-def _units(gate: GatePolicy, cells: tuple[Cell, ...]) -> float:
-    """Return the units of a lost run: its errors where they are known, else 1."""
-    errors = cells[-1] if gate.quantity.kind == "recovered" else 1.0
-    return float(errors) if isinstance(errors, float | int) and errors > 0 else 1.0

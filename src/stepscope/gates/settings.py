@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -31,27 +31,17 @@ Kind = Literal[
 
 
 class Quantity(msgspec.Struct, frozen=True, kw_only=True):
-    """A measure as gates read it.
+    """A measure as gates read it."""
 
-    Attributes:
-        measure: full name, with its aspect.
-        kind: how its answers are read.
-        better: the end of a share that is good; None where the threshold says it.
-        good: the labels that are good.
-        bad: the labels that are bad; any other label is no answer.
-        unit: unit of the estimate.
-        quantile: for figures of the vector: which quantile of the runs is meant.
-        sources: the sources that can answer; empty for any.
-    """
-
-    measure: str
-    kind: Kind
+    measure: str  # full name, with its aspect
+    kind: Kind  # how its answers are read
+    # the end of a share that is good; None where the threshold says it
     better: Literal["high", "low"] | None = None
-    good: tuple[str, ...] = ()
-    bad: tuple[str, ...] = ()
-    unit: str = "share"
-    quantile: float | None = None
-    sources: tuple[str, ...] = ()
+    good: tuple[str, ...] = ()  # the labels that are good
+    bad: tuple[str, ...] = ()  # the labels that are bad; any other label is no answer
+    unit: str = "share"  # unit of the estimate
+    quantile: float | None = None  # for figures of the vector: which quantile of the runs is meant
+    sources: tuple[str, ...] = ()  # the sources that can answer; empty for any
 
 
 def _share(measure: str, better: Literal["high", "low"] = "high") -> Quantity:
@@ -218,26 +208,17 @@ About = Literal["rate", "drop", "ratio"]
 
 
 class GatePolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """One gate, checked.
+    """One gate, checked."""
 
-    Attributes:
-        name: as the policy calls it.
-        quantity: what it is about.
-        about: a rate of bad runs, a drop or a ratio against the baseline.
-        bound: the largest share of bad runs, drop or ratio that passes.
-        limit: a run whose value is above it is bad; None where the value itself says how bad.
-        rule: how runs become a decision.
-        threshold: as the policy writes it.
-        wants_good: the policy speaks of the share of good runs, and so does the estimate.
-    """
-
-    name: str
-    quantity: Quantity
-    about: About
-    bound: float
+    name: str  # as the policy calls it
+    quantity: Quantity  # what it is about
+    about: About  # a rate of bad runs, a drop or a ratio against the baseline
+    bound: float  # the largest share of bad runs, drop or ratio that passes
+    # a run whose value is above it is bad; None where the value itself says how bad
     limit: float | None
-    rule: Rule
-    threshold: str
+    rule: Rule  # how runs become a decision
+    threshold: str  # as the policy writes it
+    # the policy speaks of the share of good runs, and so does the estimate
     wants_good: bool = False
     severity: Severity = "hard"
     source: str = RULES
@@ -310,53 +291,38 @@ RATIO = "max_ratio_to_baseline_median"
 
 
 class WorkflowTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[workflow.NAME]` as written; `WorkflowPolicy` is the same, checked.
+    """`[workflow.NAME]` as written; `WorkflowPolicy` is the same, checked."""
 
-    Attributes:
-        corpus: folder of cases, one file each.
-        agent: what is under test: `recorded` for runs that were recorded elsewhere.
-        baseline: the committed file that runs are compared with, relative to the settings.
-        trials: how often each case must have been run; as often as in the baseline by default.
-        gates: gate -> its thresholds and settings.
-    """
-
-    corpus: str | None = None
-    agent: str = RECORDED
+    corpus: str | None = None  # folder of cases, one file each
+    agent: str = RECORDED  # what is under test: `recorded` for runs that were recorded elsewhere
+    # the committed file that runs are compared with, relative to the settings
     baseline: str | None = None
+    # how often each case must have been run; as often as in the baseline by default
     trials: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    # gate -> its thresholds and settings
     gates: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class GateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One gate as written: thresholds first, then how they are decided.
+    """One gate as written: thresholds first, then how they are decided."""
 
-    Attributes:
-        max_per_run: a run above it is in breach; alone: no run may be.
-        min_rate: least share of runs that are good; 1 makes it a count gate.
-        max_rate: largest share of runs that are bad; 0 makes it a count gate.
-        max_drop: how much less than in the baseline the share of good runs may be.
-        max_ratio_to_baseline_median: how many times the baseline's median the median may be.
-        label: the label that a rate is about, where a measure answers in labels.
-        rule: how runs become a decision; `regression` against a baseline, else `proof`.
-        severity: a soft failure is shown and does not set the exit code.
-        source: whose records it reads: `rules`, or a judge.
-        recovered: `forbidden` counts an error that was recovered as well.
-        uncertain: `ignored` leaves verdicts "uncertain" out; by default they count as bad.
-        file_on: from which severity on the issue loop files it.
-    """
-
-    max_per_run: float | None = None
-    min_rate: float | None = None
-    max_rate: float | None = None
+    max_per_run: float | None = None  # a run above it is in breach; alone: no run may be
+    min_rate: float | None = None  # least share of runs that are good; 1 makes it a count gate
+    max_rate: float | None = None  # largest share of runs that are bad; 0 makes it a count gate
+    # how much less than in the baseline the share of good runs may be
     max_drop: float | None = None
+    # how many times the baseline's median the median may be
     max_ratio_to_baseline_median: float | None = None
-    label: str | None = None
+    label: str | None = None  # the label that a rate is about, where a measure answers in labels
+    # how runs become a decision; `regression` against a baseline, else `proof`
     rule: Literal["regression", "proof"] | None = None
-    severity: Severity = "hard"
-    source: str = RULES
+    severity: Severity = "hard"  # a soft failure is shown and does not set the exit code
+    source: str = RULES  # whose records it reads: `rules`, or a judge
+    # `forbidden` counts an error that was recovered as well
     recovered: Literal["allowed", "forbidden"] = "allowed"
+    # `ignored` leaves verdicts "uncertain" out; by default they count as bad
     uncertain: Literal["worst", "ignored"] = "worst"
-    file_on: Severity = "soft"
+    file_on: Severity = "soft"  # from which severity on the issue loop files it
 
 
 def read_policy(name: str, table: WorkflowTable, *, where: str) -> WorkflowPolicy:
@@ -437,35 +403,26 @@ def _gate(name: str, written: Mapping[str, Any], where: str) -> GatePolicy:
         raise ConfigError(f"{where}: {name}: {' '.join(str(e).split())}") from e
     about = find_quantity(name, source=table.source, label=table.label, where=where)
     at = f"{where}: {name}"
-    decided = _gate_bound(_thresholds(table, at), about, at)
-    about, rule = _with_label(about, table, decided, at), _rule(decided, table, at)
-    if table.recovered == "forbidden" and about.measure != "errors":
-        raise ConfigError(f'{at}: recovered = "forbidden" is a setting of no_errors only')
     keys = ("max_per_run", "min_rate", "max_rate", "max_drop", RATIO)
-    return GatePolicy(
+    gate = GatePolicy(
         name=name,
         quantity=about,
-        about=decided.about,
-        bound=decided.bound,
-        limit=decided.limit,
-        rule=rule,
+        about="rate",
+        bound=0.0,
+        limit=None,
+        rule="count",
         threshold=", ".join(f"{key} = {written[key]:g}" for key in keys if key in written),
-        wants_good=decided.wants_good,
         severity=table.severity,
         source=table.source,
         recovered=table.recovered,
         uncertain=table.uncertain,
         file_on=table.file_on,
     )
-
-
-class GateBound(NamedTuple):
-    """What the thresholds of a gate come to."""
-
-    about: About
-    bound: float
-    limit: float | None
-    wants_good: bool
+    gate = _bounded(gate, _thresholds(table, at), at)
+    about, rule = _with_label(gate, table, at), _rule(gate, table, at)
+    if table.recovered == "forbidden" and about.measure != "errors":
+        raise ConfigError(f'{at}: recovered = "forbidden" is a setting of no_errors only')
+    return msgspec.structs.replace(gate, quantity=about, rule=rule)
 
 
 def _thresholds(table: GateTable, at: str) -> dict[str, float]:
@@ -494,24 +451,27 @@ def _thresholds(table: GateTable, at: str) -> dict[str, float]:
     return found
 
 
-def _gate_bound(found: Mapping[str, float], about: Quantity, at: str) -> GateBound:
-    """Return what is bounded, refusing thresholds that mean nothing for this quantity."""
-    limit = found.get("max_per_run")
+def _bounded(gate: GatePolicy, found: Mapping[str, float], at: str) -> GatePolicy:
+    """Return the gate with what is bounded, refusing thresholds that mean nothing for it."""
+    about, limit = gate.quantity, found.get("max_per_run")
     key = next((k for k in found if k != "max_per_run"), None)
     wrong = _why_senseless(key, limit, about)
     if wrong is not None:
         raise ConfigError(f"{at}: {wrong}")
+    change = msgspec.structs.replace
     if key == RATIO:
-        return GateBound("ratio", found[key], None, False)
+        return change(gate, about="ratio", bound=found[key])
     if about.kind == "count" and limit is None:
         limit = 0.0
     if key is None:
-        bound = 0.0 if about.quantile is None else 1.0 - about.quantile
-        return GateBound("rate", bound, limit, False)
+        return change(
+            gate, bound=0.0 if about.quantile is None else 1.0 - about.quantile, limit=limit
+        )
     if key == "max_drop":
-        return GateBound("drop", found[key], limit, False)
+        return change(gate, about="drop", bound=found[key], limit=limit)
     good = key == "min_rate"
-    return GateBound("rate", 1.0 - found[key] if good else found[key], limit, good)
+    bound = 1.0 - found[key] if good else found[key]
+    return change(gate, bound=bound, limit=limit, wants_good=good)
 
 
 def _why_senseless(key: str | None, limit: float | None, about: Quantity) -> str | None:
@@ -532,8 +492,9 @@ def _why_senseless(key: str | None, limit: float | None, about: Quantity) -> str
     return None
 
 
-def _with_label(about: Quantity, table: GateTable, decided: GateBound, at: str) -> Quantity:
+def _with_label(gate: GatePolicy, table: GateTable, at: str) -> Quantity:
     """Return the quantity with the label that the policy names as its good or bad one."""
+    about = gate.quantity
     if table.label is None:
         if about.kind == "label" and not about.bad:
             raise ConfigError(f'{at}: {about.measure} answers in labels; say which: label = "..."')
@@ -546,14 +507,14 @@ def _with_label(about: Quantity, table: GateTable, decided: GateBound, at: str) 
             f"{at}: {about.measure} has no label {table.label!r}; "
             f"{suggest_name(table.label, known)}"
         )
-    if decided.wants_good or decided.about == "drop":
+    if gate.wants_good or gate.about == "drop":
         return msgspec.structs.replace(about, good=(table.label,), bad=())
     return msgspec.structs.replace(about, good=(), bad=(table.label,))
 
 
-def _rule(decided: GateBound, table: GateTable, at: str) -> Rule:
-    if decided.about != "rate":
+def _rule(gate: GatePolicy, table: GateTable, at: str) -> Rule:
+    if gate.about != "rate":
         return table.rule or "regression"
     if table.rule == "regression":
         raise ConfigError(f"{at}: regression needs max_drop or max_ratio_to_baseline_median")
-    return "count" if decided.bound <= 0 else "proof"
+    return "count" if gate.bound <= 0 else "proof"

@@ -40,69 +40,46 @@ Cause = Literal[
 
 
 class CaseFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A case that speaks against the agent: its runs in breach, worst case first in a gate.
+    """A case that speaks against the agent: its runs in breach, worst case first in a gate."""
 
-    Attributes:
-        case: the task, or the run's name where it names no task.
-        runs: names of the runs in breach.
-        ids: ids of the same runs, for `stepscope show`.
-        steps: the steps that the first of these runs is faulted for, where a measure cites any.
-        evidence: what the measure says of that run, or what changed against the baseline.
-    """
-
-    case: str
-    runs: tuple[str, ...]
-    ids: tuple[str, ...]
+    case: str  # the task, or the run's name where it names no task
+    runs: tuple[str, ...]  # names of the runs in breach
+    ids: tuple[str, ...]  # ids of the same runs, for `stepscope show`
+    # the steps that the first of these runs is faulted for, where a measure cites any
     steps: tuple[int, ...] = ()
-    evidence: str = ""
+    evidence: str = ""  # what the measure says of that run, or what changed against the baseline
 
 
 class GateDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of one gate.
+    """The answer of one gate."""
 
-    Attributes:
-        name: the gate as the policy calls it.
-        measure: what it reads, with its aspect ("redundant_calls.count").
-        rule: how runs become a decision; see docs/explanation/gates.md.
-        threshold: the threshold as the policy writes it ("max_drop = 0.05").
-        source: whose records it reads.
-        severity: a soft failure is shown and does not set the exit code, unless asked to.
-        file_on: from which severity on the issue loop files it.
-        outcome: the decision.
-        cause: why it is undecided or was not run; None otherwise.
-        reason: one line, with the numbers.
-        estimate: the rate, or what got worse (baseline minus current: positive is worse; or the
-            ratio of medians), with its 90 % interval: each limit is one-sided 95 %.
-        p: one-sided chance of such runs if nothing is wrong; None where nothing is tested.
-        p_adjusted: p after Holm over all gates of this invocation.
-        detectable: regression: the smallest true worsening seen in 80 % of repetitions, in the
-            unit of the estimate.
-        runs_needed: runs in all that would decide in 80 % of repetitions, where undecided.
-        n_runs: runs of the workflow, measured or not.
-        failing: the cases in breach, worst first; at most `decide.CASES_LISTED`.
-        n_failing: how many cases there are in breach, listed or not.
-        notes: remarks that did not decide, one line each.
-    """
-
-    name: str
-    measure: str
-    rule: Rule
-    threshold: str
-    source: str = "rules"
+    name: str  # the gate as the policy calls it
+    measure: str  # what it reads, with its aspect ("redundant_calls.count")
+    rule: Rule  # how runs become a decision; see docs/explanation/gates.md
+    threshold: str  # the threshold as the policy writes it ("max_drop = 0.05")
+    source: str = "rules"  # whose records it reads
+    # a soft failure is shown and does not set the exit code, unless asked to
     severity: Severity = "hard"
-    file_on: Severity = "soft"
-    outcome: GateOutcome
-    cause: Cause | None = None
-    reason: str
+    file_on: Severity = "soft"  # from which severity on the issue loop files it
+    outcome: GateOutcome  # the decision
+    cause: Cause | None = None  # why it is undecided or was not run; None otherwise
+    reason: str  # one line, with the numbers
+    # the rate, or what got worse (baseline minus current: positive is worse; or the ratio of
+    # medians), with its 90 % interval: each limit is one-sided 95 %
     estimate: Estimate | Unmeasured | None = None
+    # one-sided chance of such runs if nothing is wrong; None where nothing is tested
     p: float | None = None
-    p_adjusted: float | None = None
+    p_adjusted: float | None = None  # p after Holm over all gates of this invocation
+    # regression: the smallest true worsening seen in 80 % of repetitions, in the unit of the
+    # estimate
     detectable: float | None = None
+    # runs in all that would decide in 80 % of repetitions, where undecided
     runs_needed: int | None = None
-    n_runs: int = 0
+    n_runs: int = 0  # runs of the workflow, measured or not
+    # the cases in breach, worst first; at most `decide.CASES_LISTED`
     failing: tuple[CaseFailure, ...] = ()
-    n_failing: int = 0
-    notes: tuple[str, ...] = ()
+    n_failing: int = 0  # how many cases there are in breach, listed or not
+    notes: tuple[str, ...] = ()  # remarks that did not decide, one line each
 
     @property
     def measured(self) -> bool:
@@ -111,32 +88,21 @@ class GateDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkflowDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """All gates of one workflow, and how its runs and its baseline fit together.
+    """All gates of one workflow, and how its runs and its baseline fit together."""
 
-    Attributes:
-        workflow: its name.
-        n_runs: current runs, reruns of the commit pooled.
-        n_cases: their cases.
-        n_baseline_runs: runs of the baseline, 0 without one.
-        n_shared: cases that both have.
-        vanished: cases of the baseline that were not run.
-        new: cases that the baseline does not know: outside every comparison with it.
-        absent: trials of the design that are missing, and records that could not be read, in words;
-            each counts at its worst in every gate.
-        design: what was declared, in words, where it asks for less than the baseline.
-        gates: one decision a gate, in the order of the policy.
-    """
-
-    workflow: str
-    n_runs: int
-    n_cases: int
-    n_baseline_runs: int = 0
-    n_shared: int = 0
-    vanished: tuple[str, ...] = ()
+    workflow: str  # its name
+    n_runs: int  # current runs, reruns of the commit pooled
+    n_cases: int  # their cases
+    n_baseline_runs: int = 0  # runs of the baseline, 0 without one
+    n_shared: int = 0  # cases that both have
+    vanished: tuple[str, ...] = ()  # cases of the baseline that were not run
+    # cases that the baseline does not know: outside every comparison with it
     new: tuple[str, ...] = ()
+    # trials of the design that are missing, and records that could not be read, in words; each
+    # counts at its worst in every gate
     absent: str = ""
-    design: str = ""
-    gates: tuple[GateDecision, ...]
+    design: str = ""  # what was declared, in words, where it asks for less than the baseline
+    gates: tuple[GateDecision, ...]  # one decision a gate, in the order of the policy
 
     @property
     def outcome(self) -> GateOutcome:
@@ -146,29 +112,17 @@ class WorkflowDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GateReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One invocation of `gate`.
+    """One invocation of `gate`."""
 
-    Attributes:
-        schema: version of the published JSON schema.
-        workflows: one decision a workflow, in the order of the policy.
-        commit: what was under test; None: reruns cannot be seen.
-        policy_hash: sixteen hex digits over all policies of this invocation.
-        look: which look at this commit under this policy it is, from 1.
-        alpha: chance of a false alarm over all gates and all looks.
-        alpha_look: the part of alpha that this look may spend.
-        tier: the sources whose gates are run.
-        seed: where permutations that are drawn start.
-    """
-
-    schema: int = 1
-    workflows: tuple[WorkflowDecision, ...]
-    commit: str | None
-    policy_hash: str
-    look: int
-    alpha: float
-    alpha_look: float
-    tier: tuple[str, ...]
-    seed: int
+    schema: int = 1  # version of the published JSON schema
+    workflows: tuple[WorkflowDecision, ...]  # one decision a workflow, in the order of the policy
+    commit: str | None  # what was under test; None: reruns cannot be seen
+    policy_hash: str  # sixteen hex digits over all policies of this invocation
+    look: int  # which look at this commit under this policy it is, from 1
+    alpha: float  # chance of a false alarm over all gates and all looks
+    alpha_look: float  # the part of alpha that this look may spend
+    tier: tuple[str, ...]  # the sources whose gates are run
+    seed: int  # where permutations that are drawn start
 
     @property
     def gates(self) -> tuple[GateDecision, ...]:
@@ -195,20 +149,15 @@ PASSED, FAILED, UNDECIDED = 0, 3, 4
 
 
 def exit_code(
-    report: GateReport,
+    report: GateReport,  # what was decided
     *,
+    # counts gates that more runs would decide as passed or failed; left out, they are code 4. It
+    # never speaks of a gate that could not be measured: that is code 4, soft or hard, as is a
+    # report in which no gate was run.
     undecided: Literal["pass", "fail"] | None = None,
-    fail_on: Severity = "hard",
+    fail_on: Severity = "hard",  # the least severity that counts
 ) -> int:
-    """Return 3 when a gate that counts failed, else 4 when one could not be decided, else 0.
-
-    Args:
-        report: what was decided.
-        undecided: counts gates that more runs would decide as passed or failed; left out, they are
-            code 4. It never speaks of a gate that could not be measured: that is code 4, soft or
-            hard, as is a report in which no gate was run.
-        fail_on: the least severity that counts.
-    """
+    """Return 3 when a gate that counts failed, else 4 when one could not be decided, else 0."""
     run = [gate for gate in report.gates if gate.outcome != "not_run"]
     counted = [gate for gate in run if gate.severity == "hard" or fail_on == "soft"]
     open_ = any(gate.outcome == "undecided" and gate.measured for gate in counted)

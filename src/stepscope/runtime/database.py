@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -243,31 +243,15 @@ def rewrite_database(db: Connection, path: str) -> None:
         )
 
 
-class Migration(NamedTuple):
-    """The SQL that leads a file of version `to` - 1 to version `to`."""
-
-    to: int
-    sql: str
-
-
 class Schema(NamedTuple):
-    """What a file of one kind holds.
+    """What a file of one kind holds."""
 
-    Attributes:
-        application_id: tells it from any other SQLite file.
-        version: of a new file.
-        sql: gives the statements that make a new file.
-        foreign: what to say of another program's file.
-        newer: what to say of a file of a newer version, `{found}` and `{version}` in it.
-        migrations: lead an older file up.
-    """
-
-    application_id: int
-    version: int
-    sql: Callable[[], str]
-    foreign: str
-    newer: str = ""
-    migrations: tuple[Migration, ...] = ()
+    application_id: int  # tells it from any other SQLite file
+    version: int  # of a new file
+    sql: Callable[[], str]  # gives the statements that make a new file
+    foreign: str  # what to say of another program's file
+    newer: str = ""  # what to say of a file of a newer version, `{found}` and `{version}` in it
+    migrations: Mapping[int, str] = {}  # version -> the SQL that leads to it from the one before
 
 
 class Database:
@@ -316,14 +300,14 @@ def migrate_database(db: Connection, path: str, schema: Schema) -> None:
     with translate_faults(path):
         found = _version(db, path, schema)
     if found is None:
-        _step(db, path, schema, Migration(schema.version, schema.sql()), None)
+        _step(db, path, schema, schema.version, schema.sql(), None)
     elif found > schema.version:
         raise StoreError(f"{path}: {schema.newer.format(found=found, version=schema.version)}")
     elif found < schema.version:
         back_up_database(db, path, found)
-        for migration in schema.migrations:
-            if migration.to > found:
-                _step(db, path, schema, migration, migration.to - 1)
+        for to, sql in sorted(schema.migrations.items()):
+            if to > found:
+                _step(db, path, schema, to, sql, to - 1)
 
 
 def _version(db: Connection, path: str, schema: Schema) -> int | None:
@@ -337,16 +321,16 @@ def _version(db: Connection, path: str, schema: Schema) -> int | None:
 
 
 def _step(
-    db: Connection, path: str, schema: Schema, migration: Migration, expected: int | None
+    db: Connection, path: str, schema: Schema, to: int, sql: str, expected: int | None
 ) -> None:
     with transaction(db, path):
         # Another process may have done it while this one waited for the lock.
         if _version(db, path, schema) != expected:
             return
-        for statement in split_statements(migration.sql):
+        for statement in split_statements(sql):
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {schema.application_id:d}")
-        db.execute(f"PRAGMA user_version = {migration.to:d}")
+        db.execute(f"PRAGMA user_version = {to:d}")
 
 
 def back_up_database(db: Connection, path: str, version: int) -> Path | None:

@@ -44,17 +44,11 @@ _REPLY, _FAULT = b"a", b"f"
 
 
 class Job(NamedTuple, Generic[T]):
-    """A frame to be answered.
+    """A frame to be answered."""
 
-    Attributes:
-        beside: what the caller wants back beside the answer.
-        frame: what is asked.
-        held: bytes of memory that `beside` and `frame` hold, where they may be many.
-    """
-
-    beside: T
-    frame: bytes
-    held: int = 0
+    beside: T  # what the caller wants back beside the answer
+    frame: bytes  # what is asked
+    held: int = 0  # bytes of memory that `beside` and `frame` hold, where they may be many
 
 
 class _Fault(msgspec.Struct, frozen=True):
@@ -76,19 +70,12 @@ def cores() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
-    """Child processes that work on jobs while the caller takes what is done.
+    """Child processes that work on jobs while the caller takes what is done."""
 
-    Attributes:
-        workers: how many processes.
-        ahead: jobs a process that are sent before their turn: they keep it busy, and fill memory.
-        died: what to tell a user whose process ended, as "a scoring process ended ({code})".
-        most_bytes: bytes held by jobs that are sent before their turn.
-    """
-
-    workers: int
-    ahead: int
-    died: str
-    most_bytes: int = _MOST_BYTES
+    workers: int  # how many processes
+    ahead: int  # jobs a process that are sent before their turn: they keep it busy, and fill memory
+    died: str  # what to tell a user whose process ended, as "a scoring process ended ({code})"
+    most_bytes: int = _MOST_BYTES  # bytes held by jobs that are sent before their turn
 
     def map(
         self, function: Function, start: bytes, jobs: Iterable[Job[T]]

@@ -53,23 +53,18 @@ def unmeasured_kind(state: int) -> UnmeasuredKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """Runs as aligned arrays, ordered by name, then id; superseded runs are left out.
+    """Runs as aligned arrays, ordered by name, then id; superseded runs are left out."""
 
-    Attributes:
-        key: what `column` aligns with; unique within one store, no meaning outside it.
-        task: None where the run names none; so are trial, agent and agent_version.
-        outcome: "pass", "fail" or "unknown".
-    """
-
+    # what `column` aligns with; unique within one store, no meaning outside it
     key: npt.NDArray[np.int64]
     id: Texts
     name: Texts
     workflow: Texts
-    task: Texts
+    task: Texts  # None where the run names none; so are trial, agent and agent_version
     trial: Texts
     agent: Texts
     agent_version: Texts
-    outcome: Texts
+    outcome: Texts  # "pass", "fail" or "unknown"
     steps: npt.NDArray[np.int64]
     calls: npt.NDArray[np.int64]
 
@@ -79,20 +74,14 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerColumn:
-    """The whole-run answers of one measure, or one aspect of it, aligned with `Runs`.
+    """The whole-run answers of one measure, or one aspect of it, aligned with `Runs`."""
 
-    Attributes:
-        measure: its full name ("redundant_calls.count").
-        value: NaN where there is no number.
-        label: None where there is no label.
-        state: 1 answered, 0 no record (not scored), negative: unmeasured, see `unmeasured_kind`.
-        versions: versions of the measure behind the answers; more than one may not be mixed.
-    """
-
-    measure: str
-    value: npt.NDArray[np.float64]
-    label: Texts
+    measure: str  # its full name ("redundant_calls.count")
+    value: npt.NDArray[np.float64]  # NaN where there is no number
+    label: Texts  # None where there is no label
+    # 1 answered, 0 no record (not scored), negative: unmeasured, see `unmeasured_kind`
     state: npt.NDArray[np.int8]
+    # versions of the measure behind the answers; more than one may not be mixed
     versions: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -117,23 +106,14 @@ class AnswerColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepColumn:
-    """Numbers given to single steps, one entry each, by scorer, run, step and repeat.
+    """Numbers given to single steps, one entry each, by scorer, run, step and repeat."""
 
-    Attributes:
-        scorers: family and judge of everyone who gave any.
-        scorer: index into `scorers`.
-        at: place of the run among the runs asked for.
-        step: index of the step.
-        repeat: which scoring of this step by this scorer.
-        value: the number; NaN where the step was looked at and not scored.
-    """
-
-    scorers: tuple[tuple[str, str], ...]
-    scorer: npt.NDArray[np.int64]
-    at: npt.NDArray[np.int64]
-    step: npt.NDArray[np.int64]
-    repeat: npt.NDArray[np.int64]
-    value: npt.NDArray[np.float64]
+    scorers: tuple[tuple[str, str], ...]  # family and judge of everyone who gave any
+    scorer: npt.NDArray[np.int64]  # index into `scorers`
+    at: npt.NDArray[np.int64]  # place of the run among the runs asked for
+    step: npt.NDArray[np.int64]  # index of the step
+    repeat: npt.NDArray[np.int64]  # which scoring of this step by this scorer
+    value: npt.NDArray[np.float64]  # the number; NaN where the step was looked at and not scored
 
     @classmethod
     def empty(cls) -> Self:
@@ -247,6 +227,19 @@ class ColumnCells(NamedTuple):
             np.zeros(size, dtype=np.int64),
         )
 
+    def put(
+        self,
+        at: npt.NDArray[np.int64],
+        state: npt.NDArray[np.int8],
+        value: npt.NDArray[np.float64],
+        label: Texts,
+    ) -> None:
+        """Put answers into the cells at these positions."""
+        # A label without a number is an answer too; only the store tells the two apart.
+        self.state[at] = np.minimum(state, ANSWERED)
+        self.value[at] = value
+        self.label[at] = label
+
 
 def read_column(
     measure: str, size: int, fill: Callable[[str, ColumnCells], set[str]]
@@ -359,42 +352,16 @@ def fill_cells(
             kept &= place.purged[at]
         if not kept.any():
             continue
-        found = FoundAnswers(
-            at,
-            np.array(states, dtype=np.int8),
-            np.array(values, dtype=np.float64),
-            text_array(labels),
-            np.full(len(at), asked.id, dtype=np.int64),
-            case,
-        )
+        state, value = np.array(states, dtype=np.int8), np.array(values, dtype=np.float64)
+        label = text_array(labels)
         # What was made against the run's case wins over what was made against none.
-        found.into(cells, kept & (case == 0))
-        found.into(cells, kept & (case != 0))
+        for mine in (kept & (case == 0), kept & (case != 0)):
+            to = at[mine]
+            cells.put(to, state[mine], value[mine], label[mine])
+            cells.question[to] = asked.id
+            cells.case[to] = case[mine]
         versions.add(asked.version)
     return versions
-
-
-class FoundAnswers(NamedTuple):
-    """Answers as they were read, each with its position in the column."""
-
-    at: npt.NDArray[np.int64]
-    state: npt.NDArray[np.int8]
-    value: npt.NDArray[np.float64]
-    label: Texts
-    question: npt.NDArray[np.int64]
-    case: npt.NDArray[np.int64]
-
-    def into(self, cells: ColumnCells, kept: npt.NDArray[np.bool_]) -> None:
-        """Put the kept ones into the cells."""
-        if not kept.any():
-            return
-        at = self.at[kept]
-        # A label without a number is an answer too; only the store tells the two apart.
-        cells.state[at] = np.minimum(self.state[kept], ANSWERED)
-        cells.value[at] = self.value[kept]
-        cells.label[at] = self.label[kept]
-        cells.question[at] = self.question[kept]
-        cells.case[at] = self.case[kept]
 
 
 def current_questions(db: Connection, measure: str) -> list[CurrentQuestion]:

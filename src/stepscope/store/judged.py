@@ -66,28 +66,19 @@ class RunAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeAnswers:
-    """The current answers of one judge to one measure.
+    """The current answers of one judge to one measure."""
 
-    Attributes:
-        asked: who was asked what.
-        rubric: the rubric's name.
-        main: whether this is what the judge says: asked as usual, or never asked but in this mode.
-        version: of the rubric, without its mode.
-        runs: answers by place of the run.
-        prompts: runs by hash of the prompt.
-        snapshots: runs by the snapshot that answered; "" where it is the model that was asked for.
-        older: runs that have an answer of another version, by version.
-        all: every record, current or not, that the judge made for this measure: what was paid for.
-    """
-
-    asked: JudgedQuestion
-    rubric: str
+    asked: JudgedQuestion  # who was asked what
+    rubric: str  # the rubric's name
+    # whether this is what the judge says: asked as usual, or never asked but in this mode
     main: bool
-    version: str
-    runs: Mapping[int, RunAnswers]
-    prompts: Mapping[str, int]
+    version: str  # of the rubric, without its mode
+    runs: Mapping[int, RunAnswers]  # answers by place of the run
+    prompts: Mapping[str, int]  # runs by hash of the prompt
+    # runs by the snapshot that answered; "" where it is the model that was asked for
     snapshots: Mapping[str, int]
-    older: Mapping[str, int]
+    older: Mapping[str, int]  # runs that have an answer of another version, by version
+    # every record, current or not, that the judge made for this measure: what was paid for
     all: tuple[tuple[int, Record], ...]
 
 

@@ -365,15 +365,8 @@ class ParquetRows:
             kept = table.column("current").to_numpy() & (at >= 0)
             if not kept.any():
                 continue
-            found = columns.FoundAnswers(
-                at,
-                table.column("state").to_numpy(),
-                table.column("value").to_numpy(),
-                _words(table, "label"),
-                nothing := np.zeros(len(at), dtype=np.int64),
-                nothing,
-            )
-            found.into(cells, kept)
+            state, value = (table.column(name).to_numpy()[kept] for name in ("state", "value"))
+            cells.put(at[kept], state, value, _words(table, "label")[kept])
             versions |= set(_words(table, "version")[kept])
         return versions
 

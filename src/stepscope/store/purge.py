@@ -34,21 +34,13 @@ _DOOMED = "(SELECT seq FROM temp.doomed)"
 
 
 class PurgeResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was erased, and what remains.
+    """What was erased, and what remains."""
 
-    Attributes:
-        runs: runs whose texts were erased now.
-        blobs: files of images, audio and other media deleted.
-        quarantined: records deleted that had never been readable.
-        replies: raw replies of judges deleted.
-        remains: what is still in the store or beside it, one line each.
-    """
-
-    runs: int
-    blobs: int
-    quarantined: int
-    replies: int = 0
-    remains: tuple[str, ...]
+    runs: int  # runs whose texts were erased now
+    blobs: int  # files of images, audio and other media deleted
+    quarantined: int  # records deleted that had never been readable
+    replies: int = 0  # raw replies of judges deleted
+    remains: tuple[str, ...]  # what is still in the store or beside it, one line each
 
     def __str__(self) -> str:
         """Say it in a few lines."""
@@ -83,29 +75,26 @@ def purge_texts(db: Connection, path: str, blobs: Path | None, where: Where | No
             " OR uri IN (SELECT uri FROM runs WHERE seq IN " + _DOOMED + ")",
             chosen.parameters,
         ).rowcount
-        _erase(db)
+        for statement in (
+            "DELETE FROM traces WHERE run IN " + _DOOMED,
+            "DELETE FROM media WHERE run IN " + _DOOMED,
+            "UPDATE records SET reason = '' WHERE reason <> '' AND run IN " + _DOOMED,
+            "UPDATE cases SET body = NULL WHERE id IN (SELECT case_id FROM runs WHERE seq IN "
+            + _DOOMED
+            + ") AND NOT EXISTS (SELECT 1 FROM runs JOIN traces ON traces.run = runs.seq"
+            " WHERE runs.case_id = cases.id)",
+        ):
+            db.execute(statement)
+        db.execute(
+            "UPDATE runs SET purged_ns = coalesce(purged_ns, ?), uri = NULL WHERE seq IN "
+            + _DOOMED,
+            (time.time_ns(),),
+        )
         db.execute("DROP TABLE temp.doomed")
     deleted = _sweep(db, path, blobs)
     rewrite_database(db, path)
     return PurgeResult(
         runs=runs, blobs=deleted, quarantined=quarantined, remains=tuple(_remains(db, path))
-    )
-
-
-def _erase(db: Connection) -> None:
-    for statement in (
-        "DELETE FROM traces WHERE run IN " + _DOOMED,
-        "DELETE FROM media WHERE run IN " + _DOOMED,
-        "UPDATE records SET reason = '' WHERE reason <> '' AND run IN " + _DOOMED,
-        "UPDATE cases SET body = NULL WHERE id IN (SELECT case_id FROM runs WHERE seq IN "
-        + _DOOMED
-        + ") AND NOT EXISTS (SELECT 1 FROM runs JOIN traces ON traces.run = runs.seq"
-        " WHERE runs.case_id = cases.id)",
-    ):
-        db.execute(statement)
-    db.execute(
-        "UPDATE runs SET purged_ns = coalesce(purged_ns, ?), uri = NULL WHERE seq IN " + _DOOMED,
-        (time.time_ns(),),
     )
 
 

@@ -172,7 +172,13 @@ def insert_records(db: Connection, names: RowIds, records: Iterable[Record]) -> 
         answer = record.answer
         run = runs.get(record.trajectory)
         if run is None:
-            run = runs[record.trajectory] = _run_row(db, record.trajectory)
+            found = db.execute("SELECT seq FROM runs WHERE id = ?", (record.trajectory,)).fetchone()
+            if found is None:
+                raise StoreError(
+                    f"a record about run {record.trajectory!r}, which is not in the store; "
+                    "put it first"
+                )
+            run = runs[record.trajectory] = int(found[0])
         question = names.question(
             db,
             Question(
@@ -242,15 +248,6 @@ def _insert_rows(db: Connection, statement: str, rows: Iterable[tuple[object, ..
 
 
 _key = itemgetter(0, 1, 2, 3, 4)
-
-
-def _run_row(db: Connection, trajectory: str) -> int:
-    found = db.execute("SELECT seq FROM runs WHERE id = ?", (trajectory,)).fetchone()
-    if found is None:
-        raise StoreError(
-            f"a record about run {trajectory!r}, which is not in the store; put it first"
-        )
-    return int(found[0])
 
 
 class RecordRow(NamedTuple):
@@ -412,7 +409,12 @@ def attach_scores(
         The scores that are new, and those that are refused, each with the reason.
     """
     seq, id_, steps = run
-    known = _known_scores(db, seq)
+    rows = db.execute(
+        "SELECT q.judge, r.repeat, r.step, r.value FROM questions AS q CROSS JOIN records AS r"
+        " ON r.question = q.id AND r.run = ? WHERE q.measure = ? AND q.family = ?",
+        (seq, STEP_SCORES, IMPORTED),
+    )
+    known = {(judge, repeat, step): value for judge, repeat, step, value in rows}
     fresh: list[StepScore] = []
     refused: list[tuple[StepScore, str]] = []
     for score in scores:
@@ -428,15 +430,6 @@ def attach_scores(
     if fresh:
         insert_records(db, names, score_records(id_, fresh))
     return fresh, refused
-
-
-def _known_scores(db: Connection, seq: int) -> dict[tuple[str, int, int], float | None]:
-    rows = db.execute(
-        "SELECT q.judge, r.repeat, r.step, r.value FROM questions AS q CROSS JOIN records AS r"
-        " ON r.question = q.id AND r.run = ? WHERE q.measure = ? AND q.family = ?",
-        (seq, STEP_SCORES, IMPORTED),
-    )
-    return {(judge, repeat, step): value for judge, repeat, step, value in rows}
 
 
 def _earlier_score(value: float | None, score: StepScore) -> str:
@@ -564,7 +557,14 @@ def fix_weights(db: Connection, workflow: str, task: str, weights: Iterable[floa
     held = None if row is None else _decode(row[0])
     if held == wanted:
         return
-    if _has_scores(db, workflow, task):
+    chosen = "1" if task == EVERY_TASK else "coalesce(task, name) = ?"
+    found = db.execute(
+        "SELECT 1 FROM questions AS q CROSS JOIN records AS r ON r.question = q.id"
+        " JOIN runs ON runs.seq = r.run WHERE q.measure = 'scores' AND workflow = ?"
+        " AND superseded_by IS NULL AND " + chosen + " LIMIT 1",
+        (workflow,) if task == EVERY_TASK else (workflow, task),
+    ).fetchone()
+    if found is not None:
         of = "every task" if task == EVERY_TASK else f"task {task!r}"
         was = "none were fixed" if held is None else f"fixed as {_text(held)}"
         raise StoreError(
@@ -577,18 +577,6 @@ def fix_weights(db: Connection, workflow: str, task: str, weights: Iterable[floa
         " fixed_ns = excluded.fixed_ns",
         (workflow, task, digest(wanted), msgspec.json.encode(wanted), time.time_ns()),
     )
-
-
-def _has_scores(db: Connection, workflow: str, task: str) -> bool:
-    """Tell whether a run that these weights would hold for has a step score."""
-    chosen = "1" if task == EVERY_TASK else "coalesce(task, name) = ?"
-    found = db.execute(
-        "SELECT 1 FROM questions AS q CROSS JOIN records AS r ON r.question = q.id"
-        " JOIN runs ON runs.seq = r.run WHERE q.measure = 'scores' AND workflow = ?"
-        " AND superseded_by IS NULL AND " + chosen + " LIMIT 1",
-        (workflow,) if task == EVERY_TASK else (workflow, task),
-    ).fetchone()
-    return found is not None
 
 
 def read_weights(db: Connection) -> Mapping[tuple[str, str], tuple[float, ...]]:

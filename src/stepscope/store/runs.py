@@ -183,27 +183,16 @@ class RunColumns(NamedTuple):
 
 
 class PreparedRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A run encoded for the store.
+    """A run encoded for the store."""
 
-    Attributes:
-        row: its columns.
-        head: the trace as JSON without steps and case.
-        steps: its steps as JSON, media that go to blobs left out.
-        case: hash and JSON of what it is measured against.
-        tags: as in the trace.
-        labels: as in the trace.
-        blobs: media that go beside the store.
-        scores: as in the trace.
-    """
-
-    row: RunColumns
-    head: bytes
-    steps: bytes
-    case: tuple[str, bytes] | None = None
-    tags: dict[str, str] = {}
-    labels: tuple[Label, ...] = ()
-    blobs: tuple[Blob, ...] = ()
-    scores: tuple[StepScore, ...] = ()
+    row: RunColumns  # its columns
+    head: bytes  # the trace as JSON without steps and case
+    steps: bytes  # its steps as JSON, media that go to blobs left out
+    case: tuple[str, bytes] | None = None  # hash and JSON of what it is measured against
+    tags: dict[str, str] = {}  # as in the trace
+    labels: tuple[Label, ...] = ()  # as in the trace
+    blobs: tuple[Blob, ...] = ()  # media that go beside the store
+    scores: tuple[StepScore, ...] = ()  # as in the trace
 
     @property
     def held_bytes(self) -> int:
@@ -219,8 +208,27 @@ def prepare_run(trajectory: Trajectory, *, move_media: bool) -> PreparedRun:
     if move_media and DATA_KEY in steps:
         kept, blobs = move_media_out(t.steps)
         steps = encode_json(kept)
+    found = figures(t)
     return PreparedRun(
-        _run_columns(t),
+        RunColumns(
+            t.id,
+            t.name,
+            t.workflow,
+            t.task,
+            t.trial,
+            t.agent,
+            t.agent_version,
+            t.outcome.status,
+            found.steps,
+            found.calls,
+            _fits(found.tokens),
+            found.cost_usd,
+            found.seconds,
+            t.source.format,
+            t.source.run_id,
+            t.source.uri,
+            _fits(_start_ns(t)),
+        ),
         encode_json(msgspec.structs.replace(t, steps=(), case=None)),
         steps,
         None if t.case is None else (t.case.hash, encode_json(t.case)),
@@ -243,29 +251,6 @@ def batch_runs(runs: Iterable[PreparedRun]) -> Iterator[list[PreparedRun]]:
             batch, held = [], 0
     if batch:
         yield batch
-
-
-def _run_columns(t: Trajectory) -> RunColumns:
-    found = figures(t)
-    return RunColumns(
-        t.id,
-        t.name,
-        t.workflow,
-        t.task,
-        t.trial,
-        t.agent,
-        t.agent_version,
-        t.outcome.status,
-        found.steps,
-        found.calls,
-        _fits(found.tokens),
-        found.cost_usd,
-        found.seconds,
-        t.source.format,
-        t.source.run_id,
-        t.source.uri,
-        _fits(_start_ns(t)),
-    )
 
 
 def _fits(number: int | None) -> int | None:

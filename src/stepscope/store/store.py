@@ -26,7 +26,6 @@ from stepscope.model import Case, Facts, Figures, Json, Quarantined, Record, Tra
 from stepscope.runtime.database import (
     MEMORY,
     Database,
-    Migration,
     Schema,
     transaction,
     translate_faults,
@@ -89,11 +88,7 @@ SCHEMA = Schema(
     "name another file with --store",
     newer="a store of version {found}; this stepscope reads up to {version}: upgrade stepscope, "
     "or name another file with --store",
-    migrations=(
-        Migration(2, _WEIGHTS_AND_NOISE),
-        Migration(3, _KEYS),
-        Migration(4, _SAMPLES),
-    ),
+    migrations={2: _WEIGHTS_AND_NOISE, 3: _KEYS, 4: _SAMPLES},
 )
 
 

@@ -70,22 +70,16 @@ class GateCheck:
 
 
 def decide_workflow(
-    settings: Settings,
-    workflow: str,
+    settings: Settings,  # where the gates are declared
+    workflow: str,  # whose gates
     *,
+    # files or folders of traces; the store of the settings when left out
     runs: str | Path | Sequence[str | Path] | None = None,
+    # a file to compare with instead of the one that the settings name
     baseline: str | Path | None = None,
-    root: Path,
+    root: Path,  # what paths are relative to
 ) -> GateCheck:
-    """Decide the gates of a workflow, on the runs of the store or on files.
-
-    Args:
-        settings: where the gates are declared.
-        workflow: whose gates.
-        runs: files or folders of traces; the store of the settings when left out.
-        baseline: a file to compare with instead of the one that the settings name.
-        root: what paths are relative to.
-    """
+    """Decide the gates of a workflow, on the runs of the store or on files."""
     __tracebackhide__ = True
     try:
         named = None if baseline is None else str(root / baseline)
@@ -131,15 +125,10 @@ class MatchResult:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run under test: the fixture `trajectory`.
+    """A run under test: the fixture `trajectory`."""
 
-    Attributes:
-        run: the trajectory as it was read.
-        declared: what the settings say of tools and conduct.
-    """
-
-    run: Trajectory
-    declared: DeclaredConduct
+    run: Trajectory  # the trajectory as it was read
+    declared: DeclaredConduct  # what the settings say of tools and conduct
 
     def __repr__(self) -> str:
         return f"<run {visible_line(self.run.name or self.run.id)}>"

@@ -423,7 +423,14 @@ def hostile_values_are_told(subject: FormatSubject) -> Iterator[str]:
             read = subject.read(content)
             where = f"with {spoiler[:32]!r} at {_shown(places[at])}"
             yield from _check_told(read, len(content), where)
-            yield from _storable(read, where)
+            for run in read.runs:
+                try:
+                    again = msgspec.json.decode(msgspec.json.encode(run), type=type(run))
+                except (msgspec.MsgspecError, UnicodeError, OverflowError, RecursionError) as e:
+                    yield f"{where}: a run that cannot be stored ({e}); decode with safety.door"
+                    continue
+                if [step.index for step in again.steps] != list(range(len(again.steps))):
+                    yield f"{where}: steps {[step.index for step in again.steps]}; count from 0"
 
 
 def _places(documents: tuple[Json, ...]) -> Iterator[tuple[tuple[Json, ...], Json]]:
@@ -462,17 +469,6 @@ def _check_told(read: ReadResult, size: int, where: str) -> Iterator[str]:
             yield f"{where}: a quarantined record whose reason is not one line: {item.reason!r}"
         if not 0 <= item.offset <= size:
             yield f"{where}: a quarantined record at byte {item.offset} of {size}"
-
-
-def _storable(read: ReadResult, where: str) -> Iterator[str]:
-    for run in read.runs:
-        try:
-            again = msgspec.json.decode(msgspec.json.encode(run), type=type(run))
-        except (msgspec.MsgspecError, UnicodeError, OverflowError, RecursionError) as e:
-            yield f"{where}: a run that cannot be stored ({e}); decode with safety.door"
-            continue
-        if [step.index for step in again.steps] != list(range(len(again.steps))):
-            yield f"{where}: steps {[step.index for step in again.steps]}; count from 0"
 
 
 def unknown_keys_are_kept(subject: FormatSubject) -> Iterator[str]:

@@ -36,23 +36,15 @@ Badly = Literal["", "hang", "reset", "half", "gzip"]
 
 
 class CannedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent back.
+    """What is sent back."""
 
-    Attributes:
-        body: the reply's.
-        status: its HTTP status.
-        headers: further ones.
-        delay: seconds before it.
-        together: sent as soon as so many requests are open at once, after `delay` in any case.
-        badly: never sent, reset before it, ended after half of it, or packed by gzip.
-    """
-
-    body: bytes = b""
-    status: int = 200
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
-    delay: float = 0.0
+    body: bytes = b""  # the reply's
+    status: int = 200  # its HTTP status
+    headers: dict[str, str] = msgspec.field(default_factory=dict)  # further ones
+    delay: float = 0.0  # seconds before it
+    # sent as soon as so many requests are open at once, after `delay` in any case
     together: int = 0
-    badly: Badly = ""
+    badly: Badly = ""  # never sent, reset before it, ended after half of it, or packed by gzip
 
 
 class ReceivedRequest(NamedTuple):
@@ -119,7 +111,13 @@ class ModelServer:
         if canned.badly in {"hang", "reset"}:
             writer.transport.abort()
             return False
-        writer.write(_head(canned) + _body(canned))
+        headers = {"content-type": "application/json", "content-length": str(len(_packed(canned)))}
+        if canned.badly == "gzip":
+            headers["content-encoding"] = "gzip"
+        lines = [f"{name}: {value}" for name, value in {**headers, **canned.headers}.items()]
+        writer.write(
+            "\r\n".join([f"HTTP/1.1 {canned.status} Said", *lines, "", ""]).encode() + _body(canned)
+        )
         await writer.drain()
         return canned.badly != "half"
 
@@ -167,14 +165,6 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 
 def _packed(canned: CannedReply) -> bytes:
     return gzip.compress(canned.body, 1) if canned.badly == "gzip" else canned.body
-
-
-def _head(canned: CannedReply) -> bytes:
-    headers = {"content-type": "application/json", "content-length": str(len(_packed(canned)))}
-    if canned.badly == "gzip":
-        headers["content-encoding"] = "gzip"
-    lines = [f"{name}: {value}" for name, value in {**headers, **canned.headers}.items()]
-    return "\r\n".join([f"HTTP/1.1 {canned.status} Said", *lines, "", ""]).encode()
 
 
 def _body(canned: CannedReply) -> bytes:

@@ -59,7 +59,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     try:
         trials = _trials(mark, config)
         settings = _settings(config)
-        made = list_tests(_corpus(mark, config, settings), trials, settings.declared)
+        from stepscope.testing.fixtures import read_corpus
+
+        cases = mark.kwargs["cases"]
+        several = [cases] if isinstance(cases, str | Path) else list(cases)
+        paths = tuple(str(config.rootpath / path) for path in several)
+        held = config.stash.setdefault(_READ, {})
+        if paths not in held:
+            held[paths] = read_corpus(paths, settings.limits)
+        made = list_tests(held[paths], trials, settings.declared)
     except StepscopeError as e:
         where = metafunc.definition.nodeid
         raise pytest.Collector.CollectError(f"{where}: {visible_line(str(e))}") from e
@@ -121,18 +129,6 @@ def _trials(mark: pytest.Mark, config: pytest.Config) -> int | None:
         raise UsageError(f"@pytest.mark.stepscope: trials is {trials!r}; expected 1 or more")
     repeat: int | None = config.getoption("--stepscope-repeat")
     return trials if repeat is None else repeat
-
-
-def _corpus(mark: pytest.Mark, config: pytest.Config, settings: Settings) -> Corpus:
-    from stepscope.testing.fixtures import read_corpus
-
-    cases = mark.kwargs["cases"]
-    several = [cases] if isinstance(cases, str | Path) else list(cases)
-    paths = tuple(str(config.rootpath / path) for path in several)
-    held = config.stash.setdefault(_READ, {})
-    if paths not in held:
-        held[paths] = read_corpus(paths, settings.limits)
-    return held[paths]
 
 
 def _settings(config: pytest.Config) -> Settings:
