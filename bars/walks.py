@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -67,7 +68,9 @@ def walk(work: Callable[[], object]) -> tuple[set[str], int]:
     def profile(frame: FrameType, event: str, _: object) -> None:
         nonlocal deepest
         name = frame.f_code.co_filename
-        if event == "call" and name.startswith(SOURCE) and frame.f_code.co_name != "<module>":
+        # Bodies of modules and classes are run by imports, and are no optimised code.
+        called = event == "call" and frame.f_code.co_flags & CO_OPTIMIZED
+        if called and name.startswith(SOURCE):
             files.add(name.removeprefix(SOURCE))
             deepest = max(deepest, depth(frame))
 

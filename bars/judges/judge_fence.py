@@ -19,9 +19,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from bars.judges._injections import CORPUS, DELIMITERS, corpus
-from stepscope.judges.transcript import Fence, fence_nonce, fit_blocks, make_transcript
+from stepscope.judges.transcript import MARK, Fence, fence_nonce, fit_blocks, make_transcript
 from stepscope.model import Part, Source, Step, ToolCall, ToolDef, ToolResult, Trajectory
-from stepscope.safety.normalise import MARK
 from stepscope.safety.redact import Redactor
 
 TRACES = 100_000

@@ -27,10 +27,10 @@ from stepscope.judges.goals import Goal, Goals
 from stepscope.judges.judgement import Judgement, RequestOptions, configured_judge
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import load_rubric
+from stepscope.judges.transcript import MARK, normalise_text
 from stepscope.model import Request, Step, Trajectory
 from stepscope.models.configured import JudgesTable, JudgeTable
 from stepscope.models.opening import close_models, open_model
-from stepscope.safety.normalise import MARK, normalise_text
 from stepscope.safety.redact import Redactor
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

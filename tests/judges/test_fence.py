@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.judges.transcript import LINE_CHARACTERS, Fence, fence_nonce
-from stepscope.safety.normalise import MARK, fold_text, normalise_text
+from stepscope.judges.transcript import (
+    LINE_CHARACTERS,
+    MARK,
+    Fence,
+    fence_nonce,
+    fold_text,
+    normalise_text,
+)
 
 FENCE = Fence("0123456789abcdef")
 HOSTILE = (

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from stepscope.judges.transcript import (
+    MARK,
     Fence,
     LabelledText,
     TranscriptBlock,
@@ -14,7 +15,6 @@ from stepscope.judges.transcript import (
     make_transcript,
 )
 from stepscope.model import Part, Step, ToolCall, ToolDef, ToolResult, Trajectory
-from stepscope.safety.normalise import MARK
 from stepscope.safety.redact import Redactor
 from tests.factories import agent, calls, did, result, run, user
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from stepscope.judges.judgement import Judge
 from stepscope.judges.rubrics import load_rubric
+from stepscope.judges.transcript import normalise_text
 from stepscope.lab.attacks import built_in_attacks
 from stepscope.lab.redteam import RedteamOptions, open_judges
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Outcome, Reply, Request, Trajectory, Usage
-from stepscope.safety.normalise import normalise_text
 from stepscope.safety.redact import Redactor
 from tests.factories import agent, did, run, user
 from tests.judges.asked import Prices, patience

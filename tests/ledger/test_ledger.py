@@ -13,11 +13,11 @@ import pytest
 
 from stepscope.errors import ConfigError, StoreError
 from stepscope.ledger import states
-from stepscope.ledger.commits import LedgerSession
 from stepscope.ledger.ledger import (
     Budget,
     BudgetState,
     Ledger,
+    LedgerSession,
     ledger_path,
     pack_reply,
     unpack_reply,
@@ -242,7 +242,7 @@ KILLED = (
     "import asyncio, os, signal, sys\n"
     "from stepscope.ledger.ledger import Budget\n"
     "from stepscope.ledger.ledger import Ledger, pack_reply\n"
-    "from stepscope.ledger.commits import LedgerSession\n"
+    "from stepscope.ledger.ledger import LedgerSession\n"
     "from tests.judges.asked import reply\n"
     "from tests.ledger.test_ledger import KEY, wanted\n"
     "async def main():\n"

@@ -33,7 +33,7 @@ from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger, ledger_path
 from stepscope.model import Model, Record, Verdict
 from stepscope.models.batches import open_batches
-from stepscope.models.opening import agent_family, open_model
+from stepscope.models.opening import OWN_MODEL_MARK, agent_family, open_model
 from stepscope.models.prices import Prices
 from stepscope.models.retry import RetryPolicy
 from stepscope.report.rows import number_tasks
@@ -252,7 +252,9 @@ def _open_models(
     settings: Settings, names: Sequence[str], judges: Sequence[Judge]
 ) -> dict[str, Model]:
     """Return the models by their judges' names; every one that cannot be opened is told of."""
-    values = read_keys()
+    # Models of one's own need no key.
+    needed = any(OWN_MODEL_MARK not in name for name in names)
+    values: Mapping[str, str] = read_keys() if needed else {}
     opened: dict[str, Model] = {}
     missing: list[str] = []
     for name, judge in zip(names, judges, strict=True):

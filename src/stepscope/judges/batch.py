@@ -26,8 +26,7 @@ from stepscope.judges.judgement import AskOutcome, Judgement
 from stepscope.judges.run import JudgingCounts, JudgingStatistics, Keep, Progress, run_judgements
 from stepscope.ledger import states
 from stepscope.ledger.calls import CallClients, Paid, may_be_paid
-from stepscope.ledger.commits import LedgerSession
-from stepscope.ledger.ledger import LedgerWork, pack_reply, to_nano_usd, unpack_reply
+from stepscope.ledger.ledger import LedgerSession, LedgerWork, pack_reply, to_nano_usd, unpack_reply
 from stepscope.ledger.states import HEARTBEAT_SECONDS, LedgerAsk, OpenBatch, Standing
 from stepscope.model import Model, Reply, Request, Structure
 from stepscope.models.batches import MOST_BATCH_BYTES, BatchClient, BatchItem, IntendedBatch

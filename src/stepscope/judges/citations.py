@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepscope.judges.replies import InvalidReply, ReplyFields, display_value
-from stepscope.judges.transcript import Fence, Transcript
+from stepscope.judges.transcript import Fence, Transcript, fold_text
 from stepscope.model import Json
-from stepscope.safety.normalise import fold_text
 
 # A quotation shorter than this is found in too many steps to be evidence of anything.
 SHORTEST_QUOTE = 8

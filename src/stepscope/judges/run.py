@@ -17,8 +17,7 @@ import msgspec
 
 from stepscope.judges.judgement import AskOutcome, Judgement
 from stepscope.ledger.calls import CallClients, Failed, LedgerCalls, Paid
-from stepscope.ledger.commits import LedgerSession
-from stepscope.ledger.ledger import UnknownCall, to_usd
+from stepscope.ledger.ledger import LedgerSession, UnknownCall, to_usd
 from stepscope.ledger.states import HEARTBEAT_SECONDS
 from stepscope.model import Answer, Record, Usage
 from stepscope.models.dialect import Ask

@@ -29,13 +29,14 @@ from stepscope.judges.transcript import (
     TranscriptBlock,
     bound_tokens,
     fence_nonce,
+    fold_text,
     make_transcript,
+    normalise_text,
     redact_for_judge,
 )
 from stepscope.model import Answer, Case, Json, Reply, Trajectory, Verdict
 from stepscope.model.records import LOOKS_SUFFIX
 from stepscope.models.dialect import Ask, reply_key
-from stepscope.safety.normalise import fold_text, normalise_text
 from stepscope.safety.redact import Redactor
 from stepscope.safety.text import visible
 from stepscope.values import Unmeasured

@@ -14,8 +14,14 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol
 
 from stepscope.errors import ConfigError, ModelError, StepscopeError
-from stepscope.ledger.commits import LedgerSession
-from stepscope.ledger.ledger import Budget, Ledger, pack_reply, to_nano_usd, unpack_reply
+from stepscope.ledger.ledger import (
+    Budget,
+    Ledger,
+    LedgerSession,
+    pack_reply,
+    to_nano_usd,
+    unpack_reply,
+)
 from stepscope.ledger.states import NO_ANSWER, LedgerAsk
 from stepscope.model import Model, Reply, Request, Usage
 from stepscope.models.batches import BatchClient

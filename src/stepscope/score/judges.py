@@ -236,6 +236,8 @@ class JudgePlan:
     @property
     def purged(self) -> int:
         """Runs that are chosen and whose texts are erased."""
+        if not self._store.purged():
+            return 0
         return len(self._store.runs(self._asking.where)) - len(self._keys)
 
     @property

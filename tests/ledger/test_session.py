@@ -12,8 +12,7 @@ from typing import TypeVar
 import pytest
 
 from stepscope.errors import EnvironmentFault, StoreError
-from stepscope.ledger.commits import LedgerSession
-from stepscope.ledger.ledger import Budget, Ledger, LedgerWork, pack_reply
+from stepscope.ledger.ledger import Budget, Ledger, LedgerSession, LedgerWork, pack_reply
 from stepscope.ledger.states import LedgerAsk
 from tests.judges.asked import reply
 
