@@ -234,5 +234,5 @@ def test_disputed_runs_lead_to_their_pages() -> None:
 
     store = store_of(HELD, axes(ONE, HELD, "x."), axes(TWO, HELD, ".."))
     made = make_profile_page(build_report(store), links=FileLinks([FIRST.id]))
-    (sheet,) = [s for s in made.content.judges.sheets if s.heading == "Disputed"]  # type: ignore[attr-defined]
+    (sheet,) = [s for s in made.content.sheets if s.heading == "Disputed"]  # type: ignore[attr-defined]
     assert sheet.rows[0].cells[0].href == FileLinks([FIRST.id]).run(FIRST.id)

@@ -42,8 +42,7 @@ from stepscope.report.views.compare import make_choice_page, make_groups_page, m
 from stepscope.report.views.gates import make_gates_page
 from stepscope.report.views.overview import make_overview_page
 from stepscope.report.views.panels import chart_panels
-from stepscope.report.views.profile import chart_axes, make_profile_page
-from stepscope.report.views.profile import view_shapes as shapes_view
+from stepscope.report.views.profile import chart_axes, chart_shapes, make_profile_page
 from stepscope.report.views.run import make_run_choice_page, make_run_page
 from stepscope.report.views.runs import RunListRow, read_runs
 from stepscope.report.views.vector import chart_vector, tabulate_vector
@@ -295,11 +294,10 @@ def make_report_charts(report: Report) -> dict[str, Chart]:
     Where judges were asked there is a panel for each group: panel, panel-1, panel-2.
     """
     tables = [tabulate_vector(profile, "vector") for profile in report.profiles[:1]]
-    shapes = shapes_view(report.profiles)
     found = {
         "vector": chart_vector(report.profiles, tables[0]),
         "axes": chart_axes(report.profiles),
-        "shapes": None if shapes is None else shapes.chart,
+        "shapes": chart_shapes(report.profiles),
     }
     drawn = chart_panels(report.panels) if report.panels else ()
     panels = {f"panel-{at}" if at else "panel": chart for at, chart in enumerate(drawn)}

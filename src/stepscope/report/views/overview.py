@@ -30,7 +30,12 @@ from stepscope.report.rows import DEFAULT_BY
 from stepscope.report.types import OutcomeTable, Profile, Report
 from stepscope.report.views import gates as gate_views
 from stepscope.report.views.panels import tabulate_panels
-from stepscope.report.views.profile import ShapesView, tabulate_axes, tabulate_shapes, view_shapes
+from stepscope.report.views.profile import (
+    chart_shapes,
+    tabulate_axes,
+    tabulate_shape_counts,
+    tabulate_shapes,
+)
 from stepscope.report.views.runs import (
     OUTCOME,
     LookFirstView,
@@ -149,7 +154,8 @@ class OverviewContent:
     earned_empty: EmptyNotice
     joints: tuple[Table, ...]
     flips: tuple[str, ...]
-    shapes: ShapesView | None
+    shapes: Table | None
+    shapes_chart: Chart | None
     gates: tuple[tuple[str, str, Tone], ...]
     gates_href: str
     runs: RunList
@@ -174,8 +180,8 @@ def make_overview_page(
     table = tabulate_groups(report.profiles, keys) if several else None
     vector = chart_vector(report.profiles, table or groups[0].table)
     earned = plot_outcome_path(runs, report.provenance.by)
-    shapes = view_shapes(report.profiles)
-    charts = [vector, earned, None if shapes is None else shapes.chart]
+    shapes_chart = chart_shapes(report.profiles)
+    charts = [vector, earned, shapes_chart]
     content = OverviewContent(
         about=describe_profile(report.whole, report)[1].replace("   ", " · "),
         chosen=_chosen(report),
@@ -196,7 +202,8 @@ def make_overview_page(
         flips=()
         if isinstance(report.rank_flips, Unmeasured)
         else tuple(describe_flip(flip) for flip in report.rank_flips),
-        shapes=shapes,
+        shapes=tabulate_shape_counts(report.profiles),
+        shapes_chart=shapes_chart,
         gates=_gates(gates),
         gates_href=links.page("gates"),
         runs=make_run_list(runs, query or RunQuery(), links),

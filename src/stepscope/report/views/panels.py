@@ -7,7 +7,6 @@ escape them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from stepscope.model.records import Figure
 from stepscope.report import words
@@ -406,36 +405,9 @@ def tabulate_costs(found: Panels) -> Table:
 LONGEST = 24
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PanelsView:
-    """What the template of the profile reads of judges.
-
-    The table of shares stands in full, not beside each other as in a terminal.
-    """
-
-    charts: tuple[Chart, ...]
-    shares: Table | None
-    notes: tuple[str, ...]
-    sheets: tuple[Table, ...]
-
-
-def view_panels(found: Panels, links: Links) -> PanelsView:
-    """Return what judges say as pictures and tables."""
-    sheets = tabulate_panels(found, links)
-    beside = [sheet for sheet in sheets if sheet.layout == "beside"]
-    shares = _shares(found)
-    notes = dict.fromkeys(n for sheet in beside for n in sheet.notes if "--json" not in n)
-    return PanelsView(
-        charts=tuple(_charts(found, shares)) if shares is not None else (),
-        shares=shares,
-        notes=tuple(notes),
-        sheets=tuple(sheet for sheet in sheets if sheet.layout != "beside"),
-    )
-
-
 def chart_panels(found: Panels) -> tuple[Chart, ...]:
     """Return the pictures alone, one for each group of runs."""
-    shares = _shares(found)
+    shares = tabulate_all_shares(found)
     return () if shares is None else tuple(_charts(found, shares))
 
 
@@ -481,15 +453,17 @@ def _called(found: Panels) -> dict[str, str]:
     return {name: short[:LONGEST] for name, short in shorten_names(order).items()}
 
 
-def _shares(found: Panels) -> Table | None:
+def tabulate_all_shares(found: Panels) -> Table | None:
     """Return every share: a row for each group, aspect and judge, any and all among them."""
     rows = [
         row for panel in found.panels for group in panel.groups for row in _rows(panel.title, group)
     ]
     if not rows:
         return None
+    notes = [note for sheet in tabulate_shares(found) for note in sheet.notes]
     return Table(
         id="panel-table",
+        notes=tuple(dict.fromkeys(note for note in notes if "--json" not in note)),
         caption="Panels: runs at fault among those that a judge answered",
         columns=make_columns(
             "group", "aspect", "judge", "at fault", "95 % interval", "worst case", "judged",

@@ -22,8 +22,7 @@ from stepscope.report.document import (
     make_row,
 )
 from stepscope.report.types import Profile, Report, Shapes, ShapesDifference
-from stepscope.report.views import panels
-from stepscope.report.views.panels import PanelsView
+from stepscope.report.views.panels import chart_panels, tabulate_all_shares, tabulate_panels
 from stepscope.report.views.vector import choose_largest, draw_interval, name_profile
 from stepscope.report.words import (
     AXES,
@@ -110,15 +109,19 @@ class ProfileContent:
     table: Table
     empty: EmptyNotice | None
     about: str
-    judges: PanelsView | None = None
+    judged: bool
+    charts: tuple[Chart, ...]  # what judges say: a picture for each group
+    shares: Table | None
+    sheets: tuple[Table, ...]
 
 
 def make_profile_page(report: Report, *, links: Links) -> Page:
     """Return the failure profile of every group."""
     chart = chart_axes(report.profiles)
     empty = EmptyNotice(said=f"No axis is scored: {SCORE_FIRST}.", commands=("stepscope score",))
-    judges = panels.view_panels(report.panels, links) if report.panels else None
-    drawn = [*([] if chart is None else [chart]), *(() if judges is None else judges.charts)]
+    shares = tabulate_all_shares(report.panels) if report.panels else None
+    sheets = tabulate_panels(report.panels, links) if report.panels else []
+    drawn = chart_panels(report.panels) if report.panels else ()
     return Page(
         name="profile",
         title="Profile",
@@ -129,9 +132,13 @@ def make_profile_page(report: Report, *, links: Links) -> Page:
             table=_table(report.profiles),
             empty=None if _scored(report.profiles) else empty,
             about="judges: " + (", ".join(report.provenance.judges) or "none"),
-            judges=judges,
+            judged=bool(report.panels),
+            charts=drawn,
+            shares=shares,
+            # The table of shares stands in full, not side by side as in a terminal.
+            sheets=tuple(sheet for sheet in sheets if sheet.layout != "beside"),
         ),
-        charts=tuple(drawn),
+        charts=drawn if chart is None else (chart, *drawn),
     )
 
 
@@ -207,26 +214,13 @@ def _page_cells(key: str, figure: Figure) -> tuple[TableCell, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShapesView:
-    """The chart of shares, where there are any, the counts, and where the scores come from."""
-
-    chart: Chart | None
-    counts: Table
-    notes: tuple[str, ...]
+def _with_curves(profiles: Sequence[Profile]) -> list[tuple[Profile, Shapes]]:
+    return [(p, p.shapes) for p in profiles if isinstance(p.shapes, Shapes)]
 
 
-def view_shapes(profiles: Sequence[Profile]) -> ShapesView | None:
-    """Return the shapes of all groups; None where no run has a curve."""
-    found = [(profile, profile.shapes) for profile in profiles]
-    held = [(p, s) for p, s in found if isinstance(s, Shapes)]
-    if not held:
-        return None
-    notes = dict.fromkeys(f"Scores: {shapes.source}; noise: {shapes.sigma}." for _, shapes in held)
-    return ShapesView(chart=_chart(held), counts=_counts(held), notes=tuple(notes))
-
-
-def _chart(held: Sequence[tuple[Profile, Shapes]]) -> Chart | None:
+def chart_shapes(profiles: Sequence[Profile]) -> Chart | None:
+    """Return the shares of shapes of all groups; None where none has any."""
+    held = _with_curves(profiles)
     shown = {id(profile) for profile in choose_largest([profile for profile, _ in held])}
     rows: list[dict[str, object]] = []
     shares = []
@@ -270,7 +264,12 @@ def _chart(held: Sequence[tuple[Profile, Shapes]]) -> Chart | None:
     )
 
 
-def _counts(held: Sequence[tuple[Profile, Shapes]]) -> Table:
+def tabulate_shape_counts(profiles: Sequence[Profile]) -> Table | None:
+    """Return how many runs of each group have which kind of curve; None where no run has one."""
+    held = _with_curves(profiles)
+    if not held:
+        return None
+    notes = dict.fromkeys(f"Scores: {shapes.source}; noise: {shapes.sigma}." for _, shapes in held)
     counted = {
         "runs with a curve": "n_runs",
         "unresolved": "unresolved",
@@ -286,7 +285,13 @@ def _counts(held: Sequence[tuple[Profile, Shapes]]) -> Table:
         cells = (TableCell(f"{count:,}", sort=count) for count in counts)
         rows.append(make_row(name_profile(profile), *cells, TableCell(said, tone="quiet")))
     columns = make_columns("group", *counted, "shares", numbers=counted)
-    return Table(id="shape-counts", caption="Runs with a curve", columns=columns, rows=tuple(rows))
+    return Table(
+        id="shape-counts",
+        caption="Runs with a curve",
+        columns=columns,
+        rows=tuple(rows),
+        notes=tuple(notes),
+    )
 
 
 SHAPES_TITLE = "Shapes"
@@ -301,10 +306,9 @@ BESIDE = {
 
 def tabulate_shapes(profiles: Sequence[Profile]) -> Table | None:
     """Return the shapes of all groups beside each other; None where there is nothing to say."""
-    found = [(p, p.shapes) for p in profiles if isinstance(p.shapes, Shapes)]
     held = [
         (profile, shapes)
-        for profile, shapes in found
+        for profile, shapes in _with_curves(profiles)
         if shapes.shares or shapes.labels or not shapes.source.startswith("labels")
     ]
     if not held:
