@@ -179,11 +179,7 @@ def _score_figures(
             np.abs(differences), both.runs, level=drawing.level, unit_of_n="steps"
         ),
         "rank": stats.rank_correlation(
-            alone,
-            within,
-            both.runs,
-            rng=np.random.default_rng(drawing.seed),
-            level=drawing.level,
+            alone, within, both.runs, rng=np.random.default_rng(drawing.seed), level=drawing.level
         ),
     }
 

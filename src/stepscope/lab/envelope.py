@@ -347,11 +347,7 @@ def _check_names(what: str, names: Sequence[str], known: Iterable[str]) -> None:
 
 
 def _grid(
-    *,
-    ns: Sequence[int],
-    sigmas: Sequence[float],
-    generators: Sequence[str],
-    noises: Sequence[str],
+    *, ns: Sequence[int], sigmas: Sequence[float], generators: Sequence[str], noises: Sequence[str]
 ) -> Iterator[EnvelopeCell]:
     _check_names("generator", generators, GENERATORS)
     _check_names("noise", noises, NOISES)

@@ -154,10 +154,7 @@ _NO_COUNTS = tuple(
     Verdict(f"redundant_calls.{aspect}", 0.0)
     for aspect in ("count", "identical", "back_to_back", "near")
 )
-_REDUNDANCY_OF_NO_CALLS: tuple[Answer, ...] = (
-    no_calls("redundant_calls"),
-    *_NO_COUNTS,
-)
+_REDUNDANCY_OF_NO_CALLS: tuple[Answer, ...] = (no_calls("redundant_calls"), *_NO_COUNTS)
 _CLEAN = (Verdict("redundant_calls", 0.0), *_NO_COUNTS[:3])
 
 

@@ -569,9 +569,5 @@ def _localise(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
 
 
 LOCALISE = RuleMeasure(
-    LOCALISE_NAME,
-    "1",
-    Scale(0.0, inf, KINDS),
-    ("alternatives", "effects", "positions"),
-    _localise,
+    LOCALISE_NAME, "1", Scale(0.0, inf, KINDS), ("alternatives", "effects", "positions"), _localise
 )

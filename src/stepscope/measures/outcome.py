@@ -238,11 +238,7 @@ def _outputs(trajectory: Trajectory, case: Case) -> Answer:
 
 
 SUBGOALS = RuleMeasure(
-    "subgoals",
-    "1",
-    Scale(0.0, inf, ("all", "some", "none", "kept", "broken")),
-    (),
-    _subgoals,
+    "subgoals", "1", Scale(0.0, inf, ("all", "some", "none", "kept", "broken")), (), _subgoals
 )
 
 

@@ -193,9 +193,7 @@ def _find_absence(scores: Sequence[float]) -> Unmeasured | None:
 
 
 def _find_absence_of_signals(
-    scores: Sequence[float],
-    latency_ms: Sequence[float] | None,
-    token_cost: Sequence[float] | None,
+    scores: Sequence[float], latency_ms: Sequence[float] | None, token_cost: Sequence[float] | None
 ) -> Unmeasured | None:
     for name, values in (("latency", latency_ms), ("cost", token_cost)):
         if values is None:

@@ -100,12 +100,7 @@ def rank_flips(
 
 
 def _flip(
-    pair: tuple[str, str],
-    outcome: Floats,
-    grade: Floats,
-    *,
-    rng: np.random.Generator,
-    draws: int,
+    pair: tuple[str, str], outcome: Floats, grade: Floats, *, rng: np.random.Generator, draws: int
 ) -> Flip | Unmeasured:
     both = np.isfinite(outcome) & np.isfinite(grade)
     tasks = int(both.sum())

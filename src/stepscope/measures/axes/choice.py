@@ -37,15 +37,7 @@ from stepscope.measures.rule import (
     fault_answers,
     faultless_answer,
 )
-from stepscope.model import (
-    Answer,
-    Case,
-    Exchange,
-    Facts,
-    Precondition,
-    Step,
-    Trajectory,
-)
+from stepscope.model import Answer, Case, Exchange, Facts, Precondition, Step, Trajectory
 from stepscope.model.effects import WRITES, words_of
 from stepscope.model.records import UNCERTAIN
 

@@ -534,9 +534,5 @@ def _is_no_courtesy(sentence: re.Match[str]) -> str:
 
 
 RESULT_INTERPRETATION = RuleMeasure(
-    RESULT_INTERPRETATION_NAME,
-    "2",
-    AXIS_SCALE,
-    ("alternatives", "effects"),
-    _interpret,
+    RESULT_INTERPRETATION_NAME, "2", AXIS_SCALE, ("alternatives", "effects"), _interpret
 )
