@@ -195,11 +195,9 @@ class _Result(msgspec.Struct, gc=False):
     extra: dict[str, Any] | None = None
 
 
-class _Observation(msgspec.Struct, gc=False):
-    results: list[Any] = []
+class _Metrics(msgspec.Struct, gc=False):
+    """Counts of a step; those of a run have the same names behind `total_`."""
 
-
-class _StepMetrics(msgspec.Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
@@ -213,8 +211,8 @@ class _Step(msgspec.Struct, gc=False):
     model_name: str | None = None
     reasoning_content: str | None = None
     tool_calls: list[Any] | None = None
-    observation: _Observation | None = None
-    metrics: _StepMetrics | None = None
+    observation: dict[str, Any] | None = None
+    metrics: _Metrics | None = None
     is_copied_context: bool | None = None
     extra: dict[str, Any] | None = None
 
@@ -228,11 +226,8 @@ def read_atif_step(value: Json, index: int) -> Step:
     try:
         step = msgspec.convert(value, _Step)
         calls = tuple([read_atif_call(call) for call in step.tool_calls or ()])
-        results = (
-            tuple([read_atif_result(r) for r in step.observation.results])
-            if step.observation
-            else ()
-        )
+        listed = (step.observation or {}).get("results", [])
+        results = tuple([read_atif_result(r) for r in msgspec.convert(listed, list[Any])])
     except msgspec.ValidationError as e:
         raise TraceError(f"step {index}: {e}") from e
     start = parse_time(step.timestamp)
@@ -244,7 +239,7 @@ def read_atif_step(value: Json, index: int) -> Step:
         calls=calls,
         results=results,
         model=step.model_name,
-        usage=_read_step_usage(step.metrics),
+        usage=_read_usage(step.metrics),
         cost_usd=None if step.metrics is None else step.metrics.cost_usd,
         start=start,
         replayed=bool(step.is_copied_context),
@@ -305,7 +300,7 @@ def read_atif_result(value: Json) -> ToolResult:
     return ToolResult(result.source_call_id, None, parts, None, *judged, extra=extra or None)
 
 
-def _read_step_usage(metrics: _StepMetrics | None) -> Usage | None:
+def _read_usage(metrics: _Metrics | None) -> Usage | None:
     if metrics is None:
         return None
     usage = Usage(
@@ -348,13 +343,6 @@ class _Agent(msgspec.Struct, gc=False):
     tool_definitions: list[Any] | None = None
 
 
-class _FinalMetrics(msgspec.Struct, gc=False):
-    total_prompt_tokens: int | None = None
-    total_completion_tokens: int | None = None
-    total_cached_tokens: int | None = None
-    total_cost_usd: float | None = None
-
-
 class AtifRun(msgspec.Struct, gc=False):
     """The keys of a run, typed; what stands beside them is kept."""
 
@@ -363,7 +351,7 @@ class AtifRun(msgspec.Struct, gc=False):
     agent: _Agent
     session_id: str | None = None
     trajectory_id: str | None = None
-    final_metrics: _FinalMetrics | None = None
+    final_metrics: dict[str, Any] | None = None
     subagent_trajectories: list[Any] | None = None
     extra: dict[str, Any] | None = None
 
@@ -411,7 +399,9 @@ def draft_atif_run(
     steps = restore_atif_steps(read, kept)
     start, end = time_bounds(steps)
     agent = record["agent"]
-    metrics = record.get("final_metrics") or {}
+    metrics = run.final_metrics or {}
+    counts = {key.removeprefix("total_"): metrics[key] for key in metrics if key in _FINAL_METRICS}
+    total = msgspec.convert(counts, _Metrics)
     for key, value in (
         ("agent", rest(agent, _AGENT)),
         ("final_metrics", rest(metrics, _FINAL_METRICS)),
@@ -430,8 +420,8 @@ def draft_atif_run(
         agent=run.agent.name,
         agent_version=run.agent.version,
         tools=tool_defs(run.agent.tool_definitions),
-        usage=_read_final_usage(run.final_metrics),
-        cost_usd=None if run.final_metrics is None else run.final_metrics.total_cost_usd,
+        usage=_read_usage(total),
+        cost_usd=total.cost_usd,
         start=start,
         end=end,
         warnings=_find_misnumbered(run.steps),
@@ -448,14 +438,3 @@ def _find_misnumbered(steps: list[Json]) -> tuple[Warn, ...]:
             if isinstance(step, dict) and step.get("step_id", at + 1) != at + 1
         ]
     )
-
-
-def _read_final_usage(metrics: _FinalMetrics | None) -> Usage | None:
-    if metrics is None:
-        return None
-    usage = Usage(
-        input_total=metrics.total_prompt_tokens,
-        cache_read=metrics.total_cached_tokens,
-        output_total=metrics.total_completion_tokens,
-    )
-    return None if usage == Usage() else usage
