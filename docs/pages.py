@@ -95,7 +95,7 @@ def measures() -> str:
 
 def rubrics() -> str:
     """Every built-in rubric: what it asks, what counts, what does not and whose that is."""
-    from stepscope.judges.rubrics import RUBRIC_SETS, load_rubric_set
+    from stepscope.judges import RUBRIC_SETS, load_rubric_set
 
     parts = []
     for names in RUBRIC_SETS.values():

@@ -1,1 +1,1 @@
-"""sandbox."""
+"""Untrusted commands on a copy of a folder, in a sandbox that can only read it."""
