@@ -16,7 +16,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import rest
-from stepscope.formats.format import LabelFormat, RunLabels, parse_records
+from stepscope.formats.format import FileFormat, RunLabels, parse_records
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Label, Quarantined, Stream, Trajectory
 from stepscope.safety.limits import Limits
@@ -141,4 +141,4 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             yield item
 
 
-FORMAT = LabelFormat(NAME, _likeness, _read, load_labels)
+FORMAT = FileFormat(NAME, _likeness, _read, load_labels=load_labels)

@@ -217,17 +217,10 @@ def graph_warnings(
 _ACTORS: dict[str, Actor] = {"system": "system", "assistant": "agent", "user": "user"}
 
 
-class ThreadSteps(NamedTuple):
-    """The steps of a thread, and for each of its lines the step it is in or stands before."""
-
-    steps: tuple[Step, ...]
-    step_of_line: list[int]
-
-
 def thread_steps(
     lines: list[ClaudeLine], constants: dict[str, Json], off_path: set[int], limits: Limits
-) -> ThreadSteps:
-    """Return the steps of a thread.
+) -> tuple[tuple[Step, ...], list[int]]:
+    """Return the steps of a thread, and for each line the step it is in or stands before.
 
     Raises:
         TraceError: a message of a shape that the API does not know.
@@ -255,7 +248,7 @@ def thread_steps(
             steps.append(step)
         open_message = None if replayed else line.message_id
         step_of_line.append(len(steps) - 1)
-    return ThreadSteps(tuple(steps), step_of_line)
+    return tuple(steps), step_of_line
 
 
 def _last_lines_of_messages(lines: list[ClaudeLine], again: set[int]) -> set[int]:

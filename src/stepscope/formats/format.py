@@ -38,23 +38,6 @@ class DecodedRecord(NamedTuple):
     raw: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class FileFormat:
-    """A format made of two functions; satisfies `stepscope.model.Format`."""
-
-    name: str
-    likeness: Callable[[Opening], float]
-    reading: Callable[[Stream], Iterator[Trajectory | Quarantined]]
-
-    def sniff(self, head: bytes) -> float:
-        """Confidence, 0 to 1, that a file starting with `head` is of this format."""
-        return self.likeness(read_opening(head))
-
-    def read(self, stream: Stream) -> Iterator[Trajectory | Quarantined]:
-        """Yield every run of the file; what cannot be read comes out as `Quarantined`."""
-        return self.reading(stream)
-
-
 class RunLabels:
     """The labels of one file by task, and which of them found their run."""
 
@@ -93,21 +76,32 @@ class RunLabels:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelFormat(FileFormat):
-    """A format of files without runs, which hold labels of the runs in their folder."""
+class FileFormat:
+    """A format made of two functions; satisfies `stepscope.model.Format`."""
 
-    load: Callable[[Path, Limits], RunLabels | None]
+    name: str
+    likeness: Callable[[Opening], float]
+    reading: Callable[[Stream], Iterator[Trajectory | Quarantined]]
+    # how sure a head that holds no JSON makes it
+    head_likeness: Callable[[bytes], float] | None = None
+    # of a format whose files hold no runs: loads the labels of the runs in their folder
+    load_labels: Callable[[Path, Limits], RunLabels | None] | None = None
+
+    def sniff(self, head: bytes) -> float:
+        """Confidence, 0 to 1, that a file starting with `head` is of this format."""
+        opening = read_opening(head)
+        if opening.shape == "none" and self.head_likeness is not None:
+            return self.head_likeness(head)
+        return self.likeness(opening)
+
+    def read(self, stream: Stream) -> Iterator[Trajectory | Quarantined]:
+        """Yield every run of the file; what cannot be read comes out as `Quarantined`."""
+        return self.reading(stream)
 
 
-class ReadContext(NamedTuple):
-    """What a record is read with: the file that it is from, fit to be printed, and the limits."""
-
-    uri: str
-    limits: Limits
-
-
-# What comes of one record: its runs, or the record itself, set aside.
-RecordReader = Callable[[RawRecord, ReadContext, Ordinals], Iterable[Trajectory | Quarantined]]
+# Reads one record of a file, whose name is fit to be printed: its runs, or the record itself, set
+# aside. Of the others it knows only how often their content came.
+RecordReader = Callable[[RawRecord, str, Limits, Ordinals], Iterable[Trajectory | Quarantined]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +110,6 @@ class RecordFormat:
 
     name: str  # what `--format` takes
     likeness: Callable[[Opening], float]  # how sure the opening of a file makes it
-    # reads one record; of others it knows only how often their content came, in `Ordinals`
     one: RecordReader
     # gives the records of a file
     split: Callable[[Stream], Iterator[RawRecord | Quarantined]] = split_records
@@ -127,19 +120,21 @@ class RecordFormat:
 
     def read(self, stream: Stream) -> Iterator[Trajectory | Quarantined]:
         """Yield every run of the file; what cannot be read comes out as `Quarantined`."""
-        place, ordinals = ReadContext(stream.uri, stream.limits), Ordinals()
+        ordinals = Ordinals()
         for record in self.split(stream):
             if isinstance(record, Quarantined):
                 yield record
             else:
-                yield from self.one(record, place, ordinals)
+                yield from self.one(record, stream.uri, stream.limits, ordinals)
 
 
 def decode_records(stream: Stream) -> Iterator[DecodedRecord | Quarantined]:
     """Yield every record decoded; one that is no JSON, or beyond a limit, is quarantined."""
-    place = ReadContext(stream.uri, stream.limits)
     for record in split_records(stream):
-        yield record if isinstance(record, Quarantined) else _decode_record(record, place)
+        if isinstance(record, Quarantined):
+            yield record
+        else:
+            yield _decode_record(record, stream.uri, stream.limits)
 
 
 def parse_records(
@@ -158,21 +153,21 @@ def parse_records(
             yield record, parsed
 
 
-def _decode_record(record: RawRecord, place: ReadContext) -> DecodedRecord | Quarantined:
+def _decode_record(record: RawRecord, uri: str, limits: Limits) -> DecodedRecord | Quarantined:
     try:
-        value, repairs = decode(record.raw, limits=place.limits)
+        value, repairs = decode(record.raw, limits=limits)
     except TraceError as e:
-        return Quarantined(reason=str(e), offset=record.offset, raw=record.raw, uri=place.uri)
-    return DecodedRecord(value, record.offset, place.uri, repairs, place.limits, record.raw)
+        return Quarantined(reason=str(e), offset=record.offset, raw=record.raw, uri=uri)
+    return DecodedRecord(value, record.offset, uri, repairs, limits, record.raw)
 
 
 def read_each(runs_of: Callable[[DecodedRecord, Ordinals], Iterable[Trajectory]]) -> RecordReader:
     """Return what reads one record by `runs_of`; a record that it refuses is quarantined."""
 
     def one(
-        record: RawRecord, place: ReadContext, ordinals: Ordinals
+        record: RawRecord, uri: str, limits: Limits, ordinals: Ordinals
     ) -> Iterable[Trajectory | Quarantined]:
-        decoded = _decode_record(record, place)
+        decoded = _decode_record(record, uri, limits)
         if isinstance(decoded, Quarantined):
             return (decoded,)
         return attempt(decoded, lambda found: runs_of(found, ordinals))

@@ -16,7 +16,6 @@ Format: the schema of `stepscope.model.Trajectory`, version 1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, BinaryIO
 
@@ -32,7 +31,7 @@ from stepscope.formats.files import (
     pyarrow_module,
     read_batches,
 )
-from stepscope.formats.format import ReadContext, RecordFormat
+from stepscope.formats.format import FileFormat, RecordFormat
 from stepscope.formats.opening import Opening
 from stepscope.formats.records import RawRecord, split_records
 from stepscope.model import Json, Quarantined, Stream, Trajectory, Warn
@@ -165,21 +164,21 @@ def _split_runs(stream: Stream) -> Iterator[RawRecord | Quarantined]:
             yield Quarantined(reason=str(e), offset=record.offset, raw=record.raw, uri=stream.uri)
 
 
-def _read_run(raw: object, offset: int, place: ReadContext) -> Trajectory | Quarantined:
+def _read_run(raw: object, offset: int, uri: str, limits: Limits) -> Trajectory | Quarantined:
     if not isinstance(raw, bytes):
-        return Quarantined(reason="a row without a run", offset=offset, raw=b"", uri=place.uri)
+        return Quarantined(reason="a row without a run", offset=offset, raw=b"", uri=uri)
     try:
-        if len(raw) > place.limits.line_bytes:
+        if len(raw) > limits.line_bytes:
             raise LimitError(f"{len(raw)} bytes; raise limits.line_bytes")
-        return decode_run(raw, place.limits)
+        return decode_run(raw, limits)
     except TraceError as e:
-        return Quarantined(reason=str(e), offset=offset, raw=raw, uri=place.uri)
+        return Quarantined(reason=str(e), offset=offset, raw=raw, uri=uri)
 
 
 FORMAT = RecordFormat(
     NAME,
     _likeness,
-    lambda record, place, _: (_read_run(record.raw, record.offset, place),),
+    lambda record, uri, limits, _: (_read_run(record.raw, record.offset, uri, limits),),
     _split_runs,
 )
 
@@ -228,37 +227,33 @@ def write_runs_parquet(trajectories: Iterable[Trajectory], file: BinaryIO) -> in
     return count
 
 
-@dataclass(frozen=True, slots=True)
-class _ParquetFormat:
-    name: str = PARQUET_NAME
-
-    def sniff(self, head: bytes) -> float:
-        """Parquet that nobody else knows is taken here, so that it is told what it lacks."""
-        if not head.startswith(PARQUET_MAGIC):
-            return 0.0
-        told = parquet_footer(head)
-        return _FOREIGN_SURE if told and _SCHEMA_KEY not in told else 1.0
-
-    def read(self, stream: Stream) -> Iterator[Trajectory | Quarantined]:
-        """Yield every run of the file.
-
-        Raises:
-            TraceError: no Parquet, cut short, or not of ours.
-            LimitError: a row group is larger than the limits allow.
-            ConfigError: pyarrow is not installed.
-        """
-        with open_parquet(stream) as file:
-            metadata = file.schema_arrow.metadata or {}
-            if _SCHEMA_KEY not in metadata or "run" not in file.schema_arrow.names:
-                raise TraceError(f"{stream.uri}: Parquet, but not written by stepscope")
-            text = metadata[_SCHEMA_KEY].decode("ascii", "replace")
-            check_schema(int(text) if text.isdecimal() else text)
-            check_parquet_sizes(file, stream)
-            batches = read_batches(file, stream, _BATCH_RUNS, ["run"])
-            rows = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
-            place = ReadContext(stream.uri, stream.limits)
-            for number, raw in enumerate(rows):
-                yield _read_run(raw, number, place)
+def _parquet_likeness(head: bytes) -> float:
+    """Return how sure it is; Parquet that nobody else knows is taken, and told what it lacks."""
+    if not head.startswith(PARQUET_MAGIC):
+        return 0.0
+    footer = parquet_footer(head)
+    return _FOREIGN_SURE if footer and _SCHEMA_KEY not in footer else 1.0
 
 
-PARQUET_FORMAT = _ParquetFormat()
+def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    """Yield every run of a file.
+
+    Raises:
+        TraceError: no Parquet, cut short, or not of ours.
+        LimitError: a row group is larger than the limits allow.
+        ConfigError: pyarrow is not installed.
+    """
+    with open_parquet(stream) as file:
+        metadata = file.schema_arrow.metadata or {}
+        if _SCHEMA_KEY not in metadata or "run" not in file.schema_arrow.names:
+            raise TraceError(f"{stream.uri}: Parquet, but not written by stepscope")
+        text = metadata[_SCHEMA_KEY].decode("ascii", "replace")
+        check_schema(int(text) if text.isdecimal() else text)
+        check_parquet_sizes(file, stream)
+        batches = read_batches(file, stream, _BATCH_RUNS, ["run"])
+        rows = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
+        for number, raw in enumerate(rows):
+            yield _read_run(raw, number, stream.uri, stream.limits)
+
+
+PARQUET_FORMAT = FileFormat(PARQUET_NAME, lambda _: 0.0, _read_parquet, _parquet_likeness)

@@ -34,7 +34,7 @@ from stepscope.formats.files import (
     sniffable_bytes,
 )
 from stepscope.formats.finish import Ordinals
-from stepscope.formats.format import LabelFormat, ReadContext, RecordFormat, RunLabels
+from stepscope.formats.format import FileFormat, RecordFormat, RunLabels
 from stepscope.formats.opening import HEAD_BYTES, SURE, detect, likely_formats
 from stepscope.formats.records import RawRecord
 from stepscope.model import Format, Quarantined, Stream, Trajectory
@@ -331,7 +331,8 @@ def load_labels_beside(uri: str, limits: Limits) -> RunLabels | None:
     """Return the labels that lie in the folder of a file of runs, None where none do."""
     path = _find_label_file(uri)
     form = None if path is None else registry.format(_LABEL_FILES[path.name])
-    return form.load(path, limits) if path and isinstance(form, LabelFormat) else None
+    load = form.load_labels if isinstance(form, FileFormat) else None
+    return None if path is None or load is None else load(path, limits)
 
 
 # A file of at most this size travels as a whole.
@@ -409,7 +410,7 @@ def read_chunk(portion: FileChunk, limits: Limits, ordinals: Ordinals) -> ChunkR
         return ChunkRuns(items, reading.tally.counts, fault=fault)
     assert isinstance(reader, RecordFormat)
     record = RawRecord(portion.offset, portion.raw)
-    items.extend(reader.one(record, ReadContext(portion.uri, limits), ordinals))
+    items.extend(reader.one(record, portion.uri, limits, ordinals))
     for item in items:
         counts.add(item)
     return ChunkRuns(items, counts)

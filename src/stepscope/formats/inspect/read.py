@@ -25,7 +25,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.files import ZIP_MAGIC, rewind
 from stepscope.formats.finish import Ordinals
-from stepscope.formats.format import DecodedRecord, ReadContext, RecordFormat, attempt
+from stepscope.formats.format import DecodedRecord, RecordFormat, attempt
 from stepscope.formats.inspect import log
 from stepscope.formats.inspect.log import unframe_sample
 from stepscope.formats.inspect.sample import NAME, read_sample
@@ -190,14 +190,14 @@ def _split(stream: Stream) -> Iterator[RawRecord | Quarantined]:
 
 
 def _one(
-    record: RawRecord, place: ReadContext, ordinals: Ordinals
+    record: RawRecord, uri: str, limits: Limits, ordinals: Ordinals
 ) -> Iterable[Trajectory | Quarantined]:
     log, sample = unframe_sample(record.raw)
     try:
-        value, repairs = decode_sample(sample, limits=place.limits)
+        value, repairs = decode_sample(sample, limits=limits)
     except TraceError as e:
-        return (Quarantined(reason=str(e), offset=record.offset, raw=sample, uri=place.uri),)
-    found = DecodedRecord(value, record.offset, place.uri, repairs, place.limits, sample)
+        return (Quarantined(reason=str(e), offset=record.offset, raw=sample, uri=uri),)
+    found = DecodedRecord(value, record.offset, uri, repairs, limits, sample)
     return attempt(found, lambda found: (read_sample(found, log, ordinals),))
 
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from stepscope.errors import TraceError
 from stepscope.formats.finish import Ordinals, finish_run
-from stepscope.formats.opening import read_opening
+from stepscope.formats.format import FileFormat
+from stepscope.formats.opening import Opening
 from stepscope.formats.records import is_json
 from stepscope.formats.scores.files import find_delimiter, read_score_rows
 from stepscope.formats.scores.rows import (
@@ -215,39 +216,39 @@ NAME = SCORES
 _SURE, _NEARLY = 0.95, 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class _StepScoresFormat:
-    name: str = NAME
+def _likeness(opening: Opening) -> float:
+    """Return how sure the keys of the first record make it."""
+    first = next(iter(opening.records), None)
+    if not isinstance(first, dict):
+        return 0.0
+    cells = {column_name(str(key)): first[key] for key in reversed(first)}
+    if cells.keys() >= set(NEEDED_COLUMNS):
+        return _SURE if not isinstance(cells["score"], dict | list) else 0.0
+    return _NEARLY if "score" in cells and cells.keys() & {"run", "step"} else 0.0
 
-    def sniff(self, head: bytes) -> float:
-        """Look at the header, or at the keys of the first JSON record."""
-        if is_json(head):
-            first = next(iter(read_opening(head).records), None)
-            if not isinstance(first, dict):
-                return 0.0
-            cells = {column_name(str(key)): first[key] for key in reversed(first)}
-            if cells.keys() >= set(NEEDED_COLUMNS):
-                return _SURE if not isinstance(cells["score"], dict | list) else 0.0
-            return _NEARLY if "score" in cells and cells.keys() & {"run", "step"} else 0.0
-        line = head.removeprefix(BOM).lstrip().partition(b"\n")[0].decode("utf-8", "replace")
-        mark = find_delimiter(line)
-        if mark is None:
-            return 0.0
-        names = {column_name(name) for name in line.split(mark)}
-        return _SURE if names.issuperset(NEEDED_COLUMNS) else _NEARLY
 
-    def read(self, stream: Stream) -> Iterator[Trajectory | Quarantined]:
-        """Yield the runs of the file and the rows that cannot be read.
+def _header_likeness(head: bytes) -> float:
+    """Return how sure the header of a table makes it."""
+    line = head.removeprefix(BOM).lstrip().partition(b"\n")[0].decode("utf-8", "replace")
+    mark = find_delimiter(line)
+    if mark is None or is_json(head):
+        return 0.0
+    names = {column_name(name) for name in line.split(mark)}
+    return _SURE if names.issuperset(NEEDED_COLUMNS) else _NEARLY
 
-        Raises:
-            TraceError: a column is missing or named twice, or the file is no text.
-        """
-        ordinals = Ordinals()
-        for found in group_runs(read_score_rows(stream), stream.uri):
-            if isinstance(found, BadRow):
-                yield quarantine_row(found, stream.uri)
-            else:
-                yield from _runs(found, stream, ordinals)
+
+def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    """Yield the runs of a file and the rows that cannot be read.
+
+    Raises:
+        TraceError: a column is missing or named twice, or the file is no text.
+    """
+    ordinals = Ordinals()
+    for found in group_runs(read_score_rows(stream), stream.uri):
+        if isinstance(found, BadRow):
+            yield quarantine_row(found, stream.uri)
+        else:
+            yield from _runs(found, stream, ordinals)
 
 
 def quarantine_row(bad: BadRow, uri: str) -> Quarantined:
@@ -315,4 +316,4 @@ def _step_score(rows: ScoreRows, i: int) -> StepScore:
     )
 
 
-FORMAT = _StepScoresFormat()
+FORMAT = FileFormat(NAME, _likeness, _read, _header_likeness)
