@@ -13,7 +13,6 @@ Format: OpenAI API reference; OpenAI Python SDK 3.54.0, `types/responses/respons
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -55,7 +54,6 @@ from stepscope.formats.format import (
 )
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Part, Quarantined, Step, Stream, ToolDef, Trajectory, Warn
-from stepscope.safety.json import Repair
 from stepscope.safety.limits import MIB
 
 NAME = "openai_responses"
@@ -72,6 +70,7 @@ class ResponseRun(NamedTuple):
     draft: Trajectory
     answer: str | None
     earlier: str | None
+    record: DecodedRecord
 
 
 def read_items(listed: list[Json], found: DecodedRecord) -> tuple[list[Step], tuple[ToolDef, ...]]:
@@ -124,7 +123,8 @@ def read_response(found: DecodedRecord) -> ResponseRun:
         end=end,
     )
     earlier = text_at(answer, "previous_response_id") or text_at(request, "previous_response_id")
-    return ResponseRun(draft, text_at(answer, "id"), earlier)
+    # What was decoded is told by the draft.
+    return ResponseRun(draft, text_at(answer, "id"), earlier, found._replace(value=None))
 
 
 def _split_exchange(
@@ -211,64 +211,50 @@ _HELD_BYTES = 64 * MIB
 _encode_canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
-@dataclass(slots=True)
-class HeldRun:
-    """A run that may be continued: what its records tell, in order, and the bytes of each."""
-
-    tolds: list[ResponseRun]
-    first: DecodedRecord
-    raws: list[bytes]
-    repairs: list[Repair]
-
-
 class ResponseChains:
-    """Takes the records of a file in order and gives back the runs that are let go."""
+    """Takes the records of a file in order and gives back the runs that are let go.
+
+    A run that may be continued is the list of its records.
+    """
 
     def __init__(self) -> None:
-        self._held: dict[int, HeldRun] = {}
+        self._held: dict[int, list[ResponseRun]] = {}
         self._latest: dict[str, int] = {}
         self._count = 0
         self._size = 0
 
-    def take(self, told: ResponseRun, record: DecodedRecord) -> list[HeldRun]:
+    def take(self, told: ResponseRun) -> list[list[ResponseRun]]:
         """Continue a run that is held, or begin one; return the runs that were let go for it."""
         at = None if told.earlier is None else self._latest.pop(told.earlier, None)
-        if at is None:
-            at = self._begin(told, record)
+        if at is not None:
+            self._held[at].append(told)
         else:
-            held = self._held[at]
-            held.tolds.append(told)
-            held.raws.append(record.raw)
-            held.repairs += record.repairs
-        self._size += len(record.raw)
+            if told.earlier is not None:
+                reason = f"it continues response {told.earlier!r}, which is not open in this file"
+                warnings = (*told.draft.warnings, Warn("earlier_response_missing", reason, 0))
+                draft = msgspec.structs.replace(told.draft, warnings=warnings)
+                told = told._replace(draft=draft)
+            self._count += 1
+            at = self._count
+            self._held[at] = [told]
+        self._size += len(told.record.raw)
         if told.answer is not None:
             self._latest[told.answer] = at
-        gone: list[HeldRun] = []
+        gone: list[list[ResponseRun]] = []
         while len(self._held) > _HELD_RUNS or (self._size > _HELD_BYTES and len(self._held) > 1):
             gone.append(self._let_go(next(iter(self._held))))
         return gone
 
-    def rest(self) -> list[HeldRun]:
+    def rest(self) -> list[list[ResponseRun]]:
         """Return every run that is still held, in the order of their first records."""
         return [self._let_go(at) for at in list(self._held)]
 
-    def _begin(self, told: ResponseRun, record: DecodedRecord) -> int:
-        if told.earlier is not None:
-            reason = f"it continues response {told.earlier!r}, which is not open in this file"
-            warn = Warn("earlier_response_missing", reason, 0)
-            draft = told.draft
-            draft = msgspec.structs.replace(draft, warnings=(*draft.warnings, warn))
-            told = told._replace(draft=draft)
-        self._count += 1
-        self._held[self._count] = HeldRun([told], record, [record.raw], list(record.repairs))
-        return self._count
-
-    def _let_go(self, at: int) -> HeldRun:
+    def _let_go(self, at: int) -> list[ResponseRun]:
         held = self._held.pop(at)
-        answer = held.tolds[-1].answer
+        answer = held[-1].answer
         if answer is not None and self._latest.get(answer) == at:
             del self._latest[answer]
-        self._size -= sum([len(raw) for raw in held.raws])
+        self._size -= sum([len(told.record.raw) for told in held])
         return held
 
 
@@ -388,7 +374,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
                 run = _draft_items(read_items(value, record)[0], record, listed)
                 yield finish_run(run, ordinals, limits=record.limits, repairs=record.repairs)
             else:
-                yield from _finish_held(chains.take(read_response(record), record), ordinals)
+                yield from _finish_held(chains.take(read_response(record)), ordinals)
         except (TraceError, msgspec.ValidationError) as e:
             if _is_part(value):
                 loose.lost()
@@ -404,13 +390,17 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         )
 
 
-def _finish_held(held: list[HeldRun], ordinals: Ordinals) -> Iterator[Trajectory | Quarantined]:
-    for one in held:
-        run = _join_records(one.tolds) if len(one.tolds) > 1 else one.tolds[0].draft
+def _finish_held(
+    held: list[list[ResponseRun]], ordinals: Ordinals
+) -> Iterator[Trajectory | Quarantined]:
+    for tolds in held:
+        run = _join_records(tolds) if len(tolds) > 1 else tolds[0].draft
+        first, repairs = tolds[0].record, [x for told in tolds for x in told.record.repairs]
         try:
-            yield finish_run(run, ordinals, limits=one.first.limits, repairs=one.repairs)
+            yield finish_run(run, ordinals, limits=first.limits, repairs=repairs)
         except TraceError as e:
-            yield quarantine_record(one.first._replace(raw=b"\n".join(one.raws)), e)
+            raw = b"\n".join([told.record.raw for told in tolds])
+            yield quarantine_record(first._replace(raw=raw), e)
 
 
 FORMAT = FileFormat(NAME, _likeness, _read)
