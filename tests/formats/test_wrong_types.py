@@ -13,21 +13,21 @@ import pytest
 from stepscope import registry
 from stepscope.formats.atif import write
 from stepscope.model import Json, Quarantined, Stream, Trajectory
-from tests.formats import test_agentrx_labels as agentrx
-from tests.formats import test_anthropic_messages as anthropic
+from tests.formats import test_agentrx as agentrx
 from tests.formats import test_claude_code as claude
-from tests.formats import test_langchain_messages as langchain
 from tests.formats import test_langfuse as langfuse
 from tests.formats import test_mini_swe_agent as mini
 from tests.formats import test_mlflow as mlflow
 from tests.formats import test_openai_agents as agents
-from tests.formats import test_openai_messages as openai
-from tests.formats import test_openai_responses as responses
 from tests.formats import test_swe_agent as swe
 from tests.formats import test_tau2 as tau2
 from tests.formats import test_tau_bench
 from tests.formats import test_whowhen as whowhen
 from tests.formats.atif import test_atif
+from tests.formats.chat import test_anthropic as anthropic
+from tests.formats.chat import test_langchain as langchain
+from tests.formats.chat import test_openai as openai
+from tests.formats.chat import test_responses as responses
 from tests.formats.google_adk import test_google_adk as adk
 from tests.formats.inspect import made as inspect
 from tests.formats.langsmith_runs import ROUNDS, entries

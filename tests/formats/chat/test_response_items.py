@@ -6,8 +6,8 @@ import pytest
 
 from stepscope.formats.chat.responses import FORMAT
 from stepscope.model import Json
+from tests.formats.chat.test_responses import ASK, CALLS, PROVIDED, SAYS, THINKS, answers
 from tests.formats.reading import run_of, written
-from tests.formats.test_openai_responses import ASK, CALLS, PROVIDED, SAYS, THINKS, answers
 
 
 @pytest.mark.parametrize(

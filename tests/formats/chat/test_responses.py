@@ -296,7 +296,7 @@ def test_what_a_record_says_of_its_run_is_the_runs() -> None:
 
 
 def test_the_format_keeps_what_formats_promise() -> None:
-    file = Path(__file__).parent / "data" / "openai_responses.jsonl"
+    file = Path(__file__).parents[1] / "data" / "openai_responses.jsonl"
     assert check_format(FORMAT, file).runs == 1
 
 

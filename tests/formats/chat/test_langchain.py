@@ -16,7 +16,7 @@ from stepscope.testing import check_format
 from tests.formats.reading import codes, lines, read, refused, run_of, written
 
 FORMS: dict[str, list[dict[str, Any]]] = json.loads(
-    (Path(__file__).parent / "data" / "langchain_forms.json").read_bytes()
+    (Path(__file__).parents[1] / "data" / "langchain_forms.json").read_bytes()
 )
 PLAIN = FORMS["plain"]
 ASKED = {"type": "human", "content": "go"}
