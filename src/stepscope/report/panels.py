@@ -52,7 +52,6 @@ from stepscope.report.votes import (
     Flags,
     PanelAspect,
     RunGroup,
-    RunSampling,
     adjust_claims,
     claim_differences,
     classify_absence,
@@ -378,10 +377,10 @@ def count_pattern_runs(
     table: RunTable,
     judged: Sequence[JudgeAnswers],
     groups: Sequence[RunGroup],
-    bench: AspectSample,
+    sample: AspectSample,
     steps: Acted,
 ) -> Iterator[PatternShare]:
-    """Yield each pattern, by judge and group; `bench` says how the runs were drawn."""
+    """Yield each pattern, by judge and group; `sample` says how the runs were drawn."""
     for one in judged:
         if one.asked.measure != STEP_LABELS or not one.main:
             continue
@@ -391,7 +390,7 @@ def count_pattern_runs(
             chosen[of.places] = True
             for name in PATTERN_NAMES:
                 yield _pattern(
-                    table, {at: f for at, f in of_run.items() if chosen[at]}, name, of, bench,
+                    table, {at: f for at, f in of_run.items() if chosen[at]}, name, of, sample,
                     judge=one.asked.judge,
                 )  # fmt: skip
 
@@ -412,7 +411,7 @@ def _pattern(
     of_run: dict[int, PatternSteps],
     name: PatternName,
     of: RunGroup,
-    bench: AspectSample,
+    sample: AspectSample,
     *,
     judge: str,
 ) -> PatternShare:
@@ -429,7 +428,7 @@ def _pattern(
         name=name,
         judge=judge,
         group=of.title,
-        share=bench.share(shows, told, why),
+        share=sample.share(shows, told, why),
         n=len(names),
         runs=tuple(names[:NAMED_EXAMPLES]),
         advice=PATTERN_ADVICE[name],
@@ -548,17 +547,9 @@ def build_panels(
     asked = [one for one in asked if not one.asked.measure.endswith(_BESIDE)]
     steps = read_agent_steps(rows, table, asked)
     all_ = sorted(read_aspects(table, asked, steps), key=lambda aspect: _place(aspect.rubric))
-    ids = table.runs.id.tolist()
-    benches = [
-        AspectSample(
-            aspect=aspect,
-            clusters=table.clusters,
-            drawn=RunSampling.of(ids, read_sampling(rows, aspect.rubric)),
-        )
-        for aspect in all_
-    ]
-    seated = [_panel(bench, groups) for bench in benches]
-    compared = adjust_claims([claim_differences(bench, groups, seed) for bench in benches])
+    samples = [_sample(rows, table, aspect) for aspect in all_]
+    seated = [_panel(sample, groups) for sample in samples]
+    compared = adjust_claims([claim_differences(sample, groups, seed) for sample in samples])
     whole = [replace(panel, claims=made) for panel, made in zip(seated, compared, strict=True)]
     measures = {one.asked.measure for one in asked}
     spoken = {aspect.rubric for aspect in all_}
@@ -566,15 +557,27 @@ def build_panels(
     return Panels(
         panels=tuple(whole),
         answers=tuple(_answers(table, [o for o in asked if o.asked.measure not in spoken], groups)),
-        patterns=tuple(_patterns(table, asked, groups, benches, steps)),
-        onsets=tuple(measure_onsets(table, asked, groups, benches)),
+        patterns=tuple(_patterns(table, asked, groups, samples, steps)),
+        onsets=tuple(measure_onsets(table, asked, groups, samples)),
         agreement=tuple(compare_judges(rows, sorted(measures, key=_place), where=where, seed=seed)),
         queue=apart,
         n_disputed=n_disputed,
         trace=choose_worked_trace(rows, table, all_) if isinstance(rows, Store) else None,
-        flags=(*find_flags(table, found, whole, family=agent_family), *_not_drawn(table, benches)),
+        flags=(*find_flags(table, found, whole, family=agent_family), *_not_drawn(table, samples)),
         costs=count_costs(found, Prices(JudgesTable())),
         judges=tuple(sorted({one.asked.judge for one in found})),
+    )
+
+
+def _sample(rows: Rows, table: RunTable, aspect: PanelAspect) -> AspectSample:
+    """Return an aspect with how its runs were drawn; without a draw every run counts the same."""
+    drawn = read_sampling(rows, aspect.rubric)
+    chances = np.array([drawn.get(id_, np.nan) for id_ in table.runs.id.tolist()])
+    return AspectSample(
+        aspect=aspect,
+        clusters=table.clusters,
+        probability=chances if drawn else None,
+        inside=~np.isnan(chances) if drawn else np.ones(len(table), np.bool_),
     )
 
 
@@ -599,31 +602,31 @@ def _patterns(
     table: RunTable,
     judged: Sequence[JudgeAnswers],
     groups: Sequence[RunGroup],
-    benches: Sequence[AspectSample],
+    samples: Sequence[AspectSample],
     steps: Acted,
 ) -> Iterator[PatternShare]:
-    bench = next((one for one in benches if one.aspect.rubric == STEP_LABELS), None)
-    if bench is not None:
-        yield from count_pattern_runs(table, judged, groups, bench, steps)
+    sample = next((one for one in samples if one.aspect.rubric == STEP_LABELS), None)
+    if sample is not None:
+        yield from count_pattern_runs(table, judged, groups, sample, steps)
 
 
-def _panel(bench: AspectSample, groups: Sequence[RunGroup]) -> Panel:
+def _panel(sample: AspectSample, groups: Sequence[RunGroup]) -> Panel:
     return Panel(
-        rubric=bench.aspect.rubric,
-        failing=bench.aspect.failing,
-        members=tuple(one.member for one in bench.aspect.votes),
-        groups=tuple(measure_group(bench, of) for of in groups),
-        drawn=bench.drawn.probability is not None,
+        rubric=sample.aspect.rubric,
+        failing=sample.aspect.failing,
+        members=tuple(one.member for one in sample.aspect.votes),
+        groups=tuple(measure_group(sample, of) for of in groups),
+        drawn=sample.probability is not None,
     )
 
 
-def _not_drawn(table: RunTable, benches: Sequence[AspectSample]) -> Iterator[VerdictFlag]:
+def _not_drawn(table: RunTable, samples: Sequence[AspectSample]) -> Iterator[VerdictFlag]:
     """Yield how many judged runs no share speaks of, since they were not in the sample."""
-    for bench in benches:
-        asked = np.logical_or.reduce([one.asked for one in bench.aspect.votes])
-        outside = table.runs.name[asked & ~bench.drawn.inside].tolist()
+    for sample in samples:
+        asked = np.logical_or.reduce([one.asked for one in sample.aspect.votes])
+        outside = table.runs.name[asked & ~sample.inside].tolist()
         if outside:
-            said = f"{bench.aspect.rubric}: judged, but outside of the sample that was drawn"
+            said = f"{sample.aspect.rubric}: judged, but outside of the sample that was drawn"
             runs = tuple(outside[:5])
             yield VerdictFlag(kind="not_drawn", judge="", said=said, n=len(outside), runs=runs)
 

@@ -244,23 +244,6 @@ INCOMPLETE = "incomplete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSampling:
-    """How runs came before the judges, aligned with them."""
-
-    # with which each run was drawn; None where none was drawn
-    probability: npt.NDArray[np.float64] | None
-    inside: Flags  # runs that estimates may speak from: all, or those that were drawn
-
-    @classmethod
-    def of(cls, ids: Sequence[str], drawn: Mapping[str, float]) -> RunSampling:
-        """Return how these runs came; without a draw every run counts the same."""
-        if not drawn:
-            return cls(probability=None, inside=np.ones(len(ids), np.bool_))
-        found = np.array([drawn.get(id_, np.nan) for id_ in ids])
-        return cls(probability=found, inside=~np.isnan(found))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunGroup:
     """Runs that stand together: what they are called, and where they are."""
 
@@ -274,14 +257,16 @@ class AspectSample:
 
     aspect: PanelAspect
     clusters: npt.NDArray[np.int64]
-    drawn: RunSampling
+    # with which each run was drawn; None where none was drawn
+    probability: npt.NDArray[np.float64] | None
+    inside: Flags  # runs that estimates may speak from: all, or those that were drawn
 
     def share(self, failing: Flags, answered: Flags, why: Mapping[str, Flags]) -> Figure:
         """Return the share of failing runs among those answered; `why` are those lost."""
-        kept = answered & self.drawn.inside
-        lost = {name: int((runs & self.drawn.inside).sum()) for name, runs in why.items()}
+        kept = answered & self.inside
+        lost = {name: int((runs & self.inside).sum()) for name, runs in why.items()}
         lost = {name: n for name, n in sorted(lost.items()) if n}
-        clusters, chances = self.clusters[kept], self.drawn.probability
+        clusters, chances = self.clusters[kept], self.probability
         figure: Figure
         if chances is None:
             figure = stats.proportion(failing[kept], clusters, unmeasured=lost)
@@ -289,7 +274,7 @@ class AspectSample:
             gone = np.zeros_like(kept)
             for name, runs in why.items():
                 if name != NOT_APPLICABLE:
-                    gone |= runs & self.drawn.inside
+                    gone |= runs & self.inside
             figure = stats.weighted_proportion(
                 failing[kept], chances[kept], clusters, lost=chances[gone], unmeasured=lost
             )
@@ -299,16 +284,16 @@ class AspectSample:
         return figure
 
 
-def measure_group(bench: AspectSample, of: RunGroup) -> PanelGroup:
+def measure_group(sample: AspectSample, of: RunGroup) -> PanelGroup:
     """Return what every judge found in one group of runs, and what they found together."""
-    chosen = np.zeros(len(bench.clusters), np.bool_)
+    chosen = np.zeros(len(sample.clusters), np.bool_)
     chosen[of.places] = True
-    votes = bench.aspect.votes
+    votes = sample.aspect.votes
     return PanelGroup(
         title=of.title,
         n_runs=int(chosen.sum()),
-        seats=tuple(_seat(bench, one, chosen) for one in votes),
-        votes=tuple(_vote(bench, sitting, chosen) for sitting in list_panels(votes)),
+        seats=tuple(_seat(sample, one, chosen) for one in votes),
+        votes=tuple(_vote(sample, sitting, chosen) for sitting in list_panels(votes)),
     )
 
 
@@ -321,17 +306,17 @@ def list_panels(votes: Sequence[JudgeVotes]) -> Iterator[Sequence[JudgeVotes]]:
         yield votes
 
 
-def _seat(bench: AspectSample, one: JudgeVotes, chosen: Flags) -> JudgeShare:
+def _seat(sample: AspectSample, one: JudgeVotes, chosen: Flags) -> JudgeShare:
     asked = one.asked & chosen
     open_ = asked & ~one.answered
     why = {str(name): open_ & (one.why == name) for name in set(one.why[open_].tolist())}
-    figure = bench.share(one.failing, one.answered & chosen, why)
+    figure = sample.share(one.failing, one.answered & chosen, why)
     counted = {name: int(runs.sum()) for name, runs in sorted(why.items())}
     return JudgeShare(
         judge=one.member.judge,
         failing=figure,
         lost=counted,
-        not_judged=int((chosen & ~one.asked & bench.drawn.inside).sum()),
+        not_judged=int((chosen & ~one.asked & sample.inside).sum()),
     )
 
 
@@ -342,7 +327,7 @@ def find_complete(sitting: Sequence[JudgeVotes]) -> tuple[Flags, Flags]:
     return answered, asked
 
 
-def _vote(bench: AspectSample, sitting: Sequence[JudgeVotes], chosen: Flags) -> PanelVote:
+def _vote(sample: AspectSample, sitting: Sequence[JudgeVotes], chosen: Flags) -> PanelVote:
     answered, asked = find_complete(sitting)
     # A run that an aspect does not apply to, as each judge says, asks nothing of the panel.
     idle = np.logical_and.reduce([one.why == NOT_APPLICABLE for one in sitting]) & chosen
@@ -351,34 +336,34 @@ def _vote(bench: AspectSample, sitting: Sequence[JudgeVotes], chosen: Flags) -> 
     found = [one.failing for one in sitting]
     return PanelVote(
         judges=tuple(one.member.judge for one in sitting),
-        any=bench.share(np.logical_or.reduce(found), answered & chosen, why),
-        all=bench.share(np.logical_and.reduce(found), answered & chosen, why),
+        any=sample.share(np.logical_or.reduce(found), answered & chosen, why),
+        all=sample.share(np.logical_and.reduce(found), answered & chosen, why),
         incomplete=int(part.sum()),
     )
 
 
 def claim_differences(
-    bench: AspectSample, groups: Sequence[RunGroup], seed: int
+    sample: AspectSample, groups: Sequence[RunGroup], seed: int
 ) -> tuple[PanelClaim, ...]:
     """Return the groups compared pair by pair, p not adjusted yet.
 
     Nothing is claimed of groups that were drawn with different chances, or of very many groups.
     """
-    chances = bench.drawn.probability
-    uneven = chances is not None and len(np.unique(chances[bench.drawn.inside])) > 1
+    chances = sample.probability
+    uneven = chances is not None and len(np.unique(chances[sample.inside])) > 1
     if not 2 <= len(groups) <= MOST_GROUPS or uneven:
         return ()
-    first, *_ = [*list_panels(bench.aspect.votes), bench.aspect.votes]
+    first, *_ = [*list_panels(sample.aspect.votes), sample.aspect.votes]
     answered, _asked = find_complete(first)
     failing = np.logical_or.reduce([one.failing for one in first])
-    answered = answered & bench.drawn.inside
+    answered = answered & sample.inside
     return tuple(
-        _claim(bench, failing, answered, pair=pair, seed=seed) for pair in combinations(groups, 2)
+        _claim(sample, failing, answered, pair=pair, seed=seed) for pair in combinations(groups, 2)
     )
 
 
 def _claim(
-    bench: AspectSample,
+    sample: AspectSample,
     failing: Flags,
     answered: Flags,
     *,
@@ -388,9 +373,9 @@ def _claim(
     sides = []
     for of in pair:
         kept = of.places[answered[of.places]]
-        sides.append((failing[kept].astype(np.float64), bench.clusters[kept]))
+        sides.append((failing[kept].astype(np.float64), sample.clusters[kept]))
     (xs, x_cases), (ys, y_cases) = sides
-    key = f"{bench.aspect.rubric} {bench.aspect.failing} {pair[0].title} {pair[1].title}"
+    key = f"{sample.aspect.rubric} {sample.aspect.failing} {pair[0].title} {pair[1].title}"
     rng = np.random.default_rng([seed, crc32(key.encode())])
     paired = len(np.intersect1d(x_cases, y_cases)) > 0
     compare = stats.compare_paired if paired else stats.compare_unpaired
@@ -423,16 +408,16 @@ def measure_onsets(
     table: RunTable,
     judged: Sequence[JudgeAnswers],
     groups: Sequence[RunGroup],
-    benches: Sequence[AspectSample],
+    samples: Sequence[AspectSample],
 ) -> Iterator[BehaviourOnset]:
     """Yield what each judge says of each behaviour, by group of runs."""
-    by_rubric = {bench.aspect.rubric: bench for bench in benches}
+    by_rubric = {sample.aspect.rubric: sample for sample in samples}
     for one in judged:
-        bench = by_rubric.get(one.asked.measure)
-        if not one.main or bench is None or bench.aspect.failing != PRESENT:
+        sample = by_rubric.get(one.asked.measure)
+        if not one.main or sample is None or sample.aspect.failing != PRESENT:
             continue
         first, present, told = _places(table, one)
-        votes = next(v for v in bench.aspect.votes if v.member.judge == one.asked.judge)
+        votes = next(v for v in sample.aspect.votes if v.member.judge == one.asked.judge)
         for of in groups:
             chosen = np.zeros(len(table), np.bool_)
             chosen[of.places] = True
@@ -442,7 +427,7 @@ def measure_onsets(
                 rubric=one.asked.measure,
                 judge=one.asked.judge,
                 group=of.title,
-                runs=bench.share(votes.failing, votes.answered & chosen, {}),
+                runs=sample.share(votes.failing, votes.answered & chosen, {}),
                 onset=stats.quantile(first[began], 0.5, clusters[began], unit="share of the run"),
                 tenths=tuple(
                     stats.ratio(
