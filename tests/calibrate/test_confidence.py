@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stepscope.calibrate.agreement import measure_agreement
-from stepscope.calibrate.confidence import pool_rising
+from stepscope.calibrate.figures import pool_rising
 from stepscope.calibrate.types import ConfidenceBin, RubricAgreement
 from stepscope.model import Record
 from stepscope.values import Estimate, Unmeasured

@@ -17,17 +17,19 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.calibrate.confidence import calibration_curves, confidence_weighted, rubric_changes
 from stepscope.calibrate.figures import (
     DISPUTED,
     NOMINAL,
     THRESHOLD,
     IntervalDraws,
+    calibration_curves,
     compare_families,
     compare_raters,
+    confidence_weighted,
     decide_rubric,
     deciding_columns,
     group_agreement,
+    rubric_changes,
 )
 from stepscope.calibrate.ratings import WHAT_ENTERS, RatingTable, read_ratings
 from stepscope.calibrate.types import (

@@ -13,14 +13,17 @@ from functools import cache, partial
 from importlib.util import find_spec
 from itertools import compress, product
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import altair as alt
 
 from stepscope.errors import ConfigError, UsageError
-from stepscope.lab.envelope import ClassifierEnvelope, SimulatedFigure
 from stepscope.report.document import Chart
 from stepscope.report.views.curve import name_curve_chart
+from stepscope.values import Unmeasured
+
+if TYPE_CHECKING:
+    from stepscope.lab.envelope import ClassifierEnvelope
 
 # A Vega-Lite specification, or a part of one: any JSON. The type is Altair's own freedom.
 Spec = dict[str, Any]
@@ -353,7 +356,7 @@ def make_envelope_chart(envelope: ClassifierEnvelope) -> alt.FacetChart:
             "high": min(row.accuracy.value + 2 * row.accuracy.error, MOST),
         }
         for row in envelope.rows
-        if isinstance(row.accuracy, SimulatedFigure)
+        if not isinstance(row.accuracy, Unmeasured)
     ]
     names = _met(rows, "classifier")
     spread = alt.Scale(zero=False, padding=12)
