@@ -448,7 +448,9 @@ def _runs(
     except TraceError as e:
         yield quarantine_value(source, {"info": info, "data": {"spans": trace.spans}}, e)
         return
-    yield add_assessments(_known(run, info, metadata, spans, limits), _assessments(info), limits)
+    whole = _known(run, info, metadata, spans, limits)
+    listed = info.get("assessments")
+    yield add_assessments(whole, listed if isinstance(listed, list) else [], limits)
 
 
 def _trace_id(trace: MlflowTrace) -> str:
@@ -525,11 +527,6 @@ def _trace_name(info: Record) -> str:
     tags = info.get("tags")
     found = text_at(tags, "mlflow.traceName") if isinstance(tags, dict) else None
     return found or ""
-
-
-def _assessments(info: Record) -> list[Json]:
-    listed = info.get("assessments")
-    return listed if isinstance(listed, list) else []
 
 
 def _beside(trace: MlflowTrace) -> dict[str, Json] | None:

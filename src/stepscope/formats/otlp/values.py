@@ -118,9 +118,12 @@ def decode_span(member: RequestSpan) -> RawSpan:
     extra = {**member.beside, **(rest(span, _SPAN) or {})}
     if not isinstance(code, int | str) or code not in _STATUSES:
         code, extra["status"] = 0, status
+    trace_id, span_id = _hex(span, "traceId"), _hex(span, "spanId")
+    if span_id is None:
+        raise TraceError(f"a span needs a `spanId`; found keys {', '.join(list(span)[:6])}")
     return RawSpan(
-        trace_id=_hex(span, "traceId") or "",
-        span_id=_needed(_hex(span, "spanId"), span),
+        trace_id=trace_id or "",
+        span_id=span_id,
         parent_id=_hex(span, "parentSpanId"),
         name=_text(span, "name") or "",
         kind=_kind(span.get("kind")),
@@ -150,12 +153,6 @@ def decode_span(member: RequestSpan) -> RawSpan:
         ),
         extra=extra or None,
     )
-
-
-def _needed(span_id: str | None, span: dict[str, Json]) -> str:
-    if span_id is None:
-        raise TraceError(f"a span needs a `spanId`; found keys {', '.join(list(span)[:6])}")
-    return span_id
 
 
 def _hex(span: dict[str, Json], key: str) -> str | None:

@@ -220,6 +220,7 @@ def _draft_trace(
     roots = [at for at in tree.order if tree.parents[at] is None]
     start, end = _bounds(spans)
     tools = _tools(told)
+    session = next((said.session for said in read if said.session is not None), None)
     return Trajectory(
         id="",
         name=trace_id,
@@ -227,7 +228,7 @@ def _draft_trace(
         source=msgspec.structs.replace(source, run_id=trace_id or source.run_id),
         workflow=next((said.workflow for said in read if said.workflow is not None), ""),
         agent=next((s.agent for s in steps if s.actor == "agent" and not s.replayed), None),
-        tags=_tags(read),
+        tags={} if session is None else {"session": session},
         tools=tools or None,
         spans=tuple(
             [
@@ -279,11 +280,6 @@ def _bounds(spans: Sequence[RawSpan]) -> tuple[Instant | None, Instant | None]:
     ends = [span.end_ns for span in spans if span.end_ns is not None]
     first = Instant(min(starts), str(min(starts))) if starts else None
     return first, Instant(max(ends), str(max(ends))) if ends else None
-
-
-def _tags(read: Sequence[SpanContent]) -> dict[str, str]:
-    session = next((said.session for said in read if said.session is not None), None)
-    return {} if session is None else {"session": session}
 
 
 def _tools(told: SpanRoles) -> tuple[ToolDef, ...]:

@@ -297,8 +297,8 @@ def read_pydantic_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
         return None
     events = _events(decode_object(about.get("events"), limits))
     whole = _events(decode_object(find_value(about, *_ALL), limits))
-    choices = [event for event in events if _is_choice(event)]
-    asked = [event for event in events if not _is_choice(event)]
+    choices = [event for event in events if event.get("event.name") == "gen_ai.choice"]
+    asked = [event for event in events if event.get("event.name") != "gen_ai.choice"]
     return SpanContent(
         operation="agent" if find_operation(about) == "agent" else None,
         agent=find_text(about, "agent_name"),
@@ -315,10 +315,6 @@ def _events(listed: Json) -> list[dict[str, Json]]:
     return (
         [event for event in listed if isinstance(event, dict)] if isinstance(listed, list) else []
     )
-
-
-def _is_choice(event: dict[str, Json]) -> bool:
-    return event.get("event.name") == "gen_ai.choice"
 
 
 def _read_plain_event(event: dict[str, Json]) -> dict[str, Json]:
