@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -111,34 +110,9 @@ def grade_paths(table: RunTable) -> tuple[RunFlags, RunFlags]:
     return graded, graded & ~bad
 
 
-class Disagreement(NamedTuple):
-    """Where outcome and path disagree: the runs, the share of runs, and whether it is too rare."""
-
-    lucky: tuple[RunLine, ...]
-    unlucky: tuple[RunLine, ...]
-    share: Figure
-    too_loose: Decision
-
-
-def find_disagreement(table: RunTable) -> Disagreement:
-    """Return the runs that passed unearned, those that failed though earned, and what it shows."""
-    known, passed = read_outcomes(table)
-    graded, good = grade_paths(table)
-    both = known & graded
-    lost = {"missing_input": int((~both).sum())}
-    joint = stats.joint_table(passed[both], good[both], table.clusters[both], unmeasured=lost)
-    if isinstance(joint, Unmeasured):
-        return Disagreement((), (), joint, Decision("undecided", joint.reason))
-    return Disagreement(
-        _lines(table, both & passed & ~good),
-        _lines(table, both & ~passed & good),
-        joint.disagreement,
-        _loose(joint),
-    )
-
-
-def _loose(joint: stats.JointTable) -> Decision:
-    found = joint.too_loose
+def _loose(joint: stats.JointTable | Unmeasured) -> Decision:
+    """Decide whether outcome and path disagree so rarely that the path's grade adds nothing."""
+    found = joint if isinstance(joint, Unmeasured) else joint.too_loose
     if isinstance(found, Unmeasured):
         return Decision("undecided", found.reason)
     upper = f"outcome and path disagree in at most {found.upper:.0%} of runs"
@@ -560,7 +534,13 @@ def _places(table: RunTable, profiles: list[Profile], parts: list[RunTable]) -> 
 def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 0) -> Profile:
     """Return the vector of one group of runs, with outcome against path, and their shapes."""
     figures, notes, trials = measure_vector(table)
-    disagree = find_disagreement(table)
+    known, passed = read_outcomes(table)
+    graded, good = grade_paths(table)
+    both = known & graded
+    lost = {"missing_input": int((~both).sum())}
+    joint = stats.joint_table(passed[both], good[both], table.clusters[both], unmeasured=lost)
+    measured = not isinstance(joint, Unmeasured)
+    lucky, unlucky = measured & both & passed & ~good, measured & both & ~passed & good
     return Profile(
         group=group,
         n_runs=len(table),
@@ -571,10 +551,10 @@ def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 
         figures=figures,
         notes=notes,
         earned=tuple(count_outcome_tables(table)),
-        lucky=disagree.lucky,
-        unlucky=disagree.unlucky,
-        disagreement=disagree.share,
-        too_loose=disagree.too_loose,
+        lucky=_lines(table, lucky),
+        unlucky=_lines(table, unlucky),
+        disagreement=joint if isinstance(joint, Unmeasured) else joint.disagreement,
+        too_loose=_loose(joint),
         shapes=estimate_shapes(table.shapes, table.clusters, seed),
     )
 

@@ -149,24 +149,20 @@ def _earned() -> alt.LayerChart:
     return _dressed(alt.LayerChart(layer=[agree, points]), height=260)
 
 
+def _matrix(names: Sequence[str], legend: str, x: alt.X) -> tuple[alt.Chart, alt.Chart]:
+    """Return a matrix of shares of faults: what all layers have in common, and its cells."""
+    fields = zip(("label:N", "group:N", "text:N", "judged:N"), names, strict=True)
+    tip = [alt.Tooltip(field, title=name) for field, name in fields]
+    base = _base().encode(x=x, y=_labels(), tooltip=tip)
+    scale = alt.Scale(domain=[0, 1], range=["#f5f1e8", RED])
+    color = alt.Color("value:Q", scale=scale, legend=alt.Legend(title=legend, orient="bottom"))
+    return base, base.mark_rect(stroke="#888", strokeWidth=0.5).encode(color=color)
+
+
 def _axes() -> alt.LayerChart:
     """The failure profile: axes down, groups across, the share of faulty runs in words too."""
-    base = _base().encode(
-        x=alt.X("group:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=180)),
-        y=_labels(),
-        tooltip=[
-            alt.Tooltip("label:N", title="axis"),
-            alt.Tooltip("group:N", title="group"),
-            alt.Tooltip("text:N", title="incorrect"),
-            alt.Tooltip("judged:N", title="judged"),
-        ],
-    )
-    scale = alt.Scale(domain=[0, 1], range=["#f5f1e8", RED])
-    cells = base.mark_rect(stroke="#888", strokeWidth=0.5).encode(
-        color=alt.Color(
-            "value:Q", scale=scale, legend=alt.Legend(title="share incorrect", orient="bottom")
-        )
-    )
+    x = alt.X("group:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=180))
+    base, cells = _matrix(("axis", "group", "incorrect", "judged"), "share incorrect", x)
     text: Spec = {"lineBreak": "\n", "fontSize": 12, "dy": -7}
     words = base.transform_filter("isValid(datum.value)").mark_text(color="#111", **text)
     absent = base.transform_filter("!isValid(datum.value)").mark_text(color=GREY, fontSize=11)
@@ -179,21 +175,8 @@ def _judges() -> alt.LayerChart:
     column = alt.EncodingSortField(field="column", op="min")
     room = alt.ExprRef("max(bandwidth('x') - 4, 24)")
     head = alt.Axis(orient="top", labelAngle=0, labelLimit=room)
-    base = _base().encode(
-        x=alt.X("group:N", title=None, sort=column, axis=head),
-        y=_labels(),
-        tooltip=[
-            alt.Tooltip("label:N", title="aspect"),
-            alt.Tooltip("group:N", title="judge"),
-            alt.Tooltip("text:N", title="at fault"),
-            alt.Tooltip("judged:N", title="judged"),
-        ],
-    )
-    scale = alt.Scale(domain=[0, 1], range=["#f5f1e8", RED])
-    legend = alt.Legend(title="share at fault", orient="bottom")
-    cells = base.mark_rect(stroke="#888", strokeWidth=0.5).encode(
-        color=alt.Color("value:Q", scale=scale, legend=legend)
-    )
+    x = alt.X("group:N", title=None, sort=column, axis=head)
+    base, cells = _matrix(("aspect", "judge", "at fault", "judged"), "share at fault", x)
     wide, narrow = (alt.ExprRef(f"bandwidth('x') {than} 84 ? 1 : 0") for than in (">=", "<"))
     text: Spec = {"lineBreak": "\n", "fontSize": 12, "color": "#111"}
     there = base.transform_filter("isValid(datum.value)")
