@@ -119,8 +119,7 @@ def text_at(record: dict[str, Json], key: str) -> str | None:
 def sub_goals(actions: Iterable[tuple[str, dict[str, Json]]]) -> tuple[SubGoal, ...]:
     """Return a sub-goal for every action that writes; one of a name used before bears its number.
 
-    Args:
-        actions: the tool of each, and the arguments that are compared.
+    An action is its tool's name and the arguments that are compared.
     """
     used: Counter[str] = Counter()
     goals = []

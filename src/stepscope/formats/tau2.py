@@ -193,13 +193,9 @@ class _Criteria(msgspec.Struct, gc=False):
     communicate_info: list[str] | None = None
 
 
-class _Scenario(msgspec.Struct, gc=False):
-    instructions: Any = None
-
-
 class _Task(msgspec.Struct, gc=False):
     id: str | int
-    user_scenario: _Scenario | None = None
+    user_scenario: dict[str, Any] | None = None
     initial_state: dict[str, Any] | None = None
     evaluation_criteria: _Criteria | None = None
 
@@ -345,11 +341,10 @@ def _case(task: dict[str, Json] | None, workflow: str, name: str) -> Case | None
     typed = msgspec.convert(task, _Task)
     criteria = typed.evaluation_criteria or _Criteria()
     actions = [action for action in criteria.actions or () if action.requestor != "user"]
-    scenario = typed.user_scenario
     return Case(
         workflow=workflow,
         task=name,
-        request=None if scenario is None else _instructions_text(scenario.instructions),
+        request=_instructions_text((typed.user_scenario or {}).get("instructions")),
         setup=typed.initial_state,
         subgoals=sub_goals((action.name, action.compared) for action in actions),
         outputs=tuple(criteria.communicate_info or ()),

@@ -280,18 +280,13 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     if isinstance(record, list):
         listed = [anthropic_step(message, index, limits) for index, message in enumerate(record)]
         return _finish_messages(tuple(listed), found, ordinals)
-    bodies = unwrap_exchange(record, limits)
-    request = record if bodies is None else (bodies.request or {})
-    response = None if bodies is None else bodies.response
+    request, response, extra = unwrap_exchange(record, limits)
     if response is not None and "messages" in response:
         # A recorded HTTP body may as well be what was sent.
         request, response = response, None
     envelope = msgspec.convert(request, MessageEnvelope)
     steps = _exchange_steps(found, request, response)
-    extra = {
-        **((bodies and bodies.extra) or {}),
-        **(rest(request, ENVELOPE_KEYS | {"messages", "system"}) or {}),
-    }
+    extra = {**extra, **(rest(request, ENVELOPE_KEYS | {"messages", "system"}) or {})}
     run_id = envelope.source_id or (steps[-1].id if response is not None else None)
     draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
     return finish_run(draft, ordinals, limits=limits, repairs=found.repairs)

@@ -53,32 +53,26 @@ _HTTP_KEYS = frozenset({"body"})
 _AROUND_BODY_KEYS = frozenset({"status", "status_code", "headers", "url"})
 
 
-class ExchangeBodies(NamedTuple):
-    """The two bodies of an API call, either of which may be missing, and the wrapping's rest."""
+def unwrap_exchange(
+    record: dict[str, Json], limits: Limits
+) -> tuple[dict[str, Json], dict[str, Json] | None, dict[str, Json]]:
+    """Return what was asked, what was answered, and what the wrapping of recorded traffic says.
 
-    request: dict[str, Json] | None
-    response: dict[str, Json] | None
-    extra: dict[str, Json] | None
-
-
-def unwrap_exchange(record: dict[str, Json], limits: Limits) -> ExchangeBodies | None:
-    """Return the bodies of recorded traffic, None where the record is no wrapping.
+    A record that is no wrapping is itself what was asked.
 
     Raises:
         TraceError: a body is no JSON object.
     """
     if "response" in record and "messages" not in record and "role" not in record:
-        request, response = record.get("request"), record["response"]
-        return ExchangeBodies(
-            None if request is None else decode_body(request, "request", limits),
-            None if response is None else decode_body(response, "response", limits),
-            rest(record, _PAIR_KEYS),
+        asked, answered = record.get("request"), record["response"]
+        return (
+            {} if asked is None else decode_body(asked, "request", limits),
+            None if answered is None else decode_body(answered, "response", limits),
+            rest(record, _PAIR_KEYS) or {},
         )
     if "body" in record and ("status" in record or "headers" in record):
-        return ExchangeBodies(
-            None, decode_body(record["body"], "body", limits), rest(record, _HTTP_KEYS)
-        )
-    return None
+        return {}, decode_body(record["body"], "body", limits), rest(record, _HTTP_KEYS) or {}
+    return record, None, {}
 
 
 def decode_body(value: Json, name: str, limits: Limits) -> dict[str, Json]:
@@ -486,7 +480,10 @@ class MessageEnvelope(msgspec.Struct, gc=False):
         run_id: str | None = None,  # the recorder's own id of the run
         extra: dict[str, Json] | None = None,  # what else is said of the run
     ) -> Trajectory:
-        """Return the run of some steps with what stands around them, not yet finished."""
+        """Return the run of some steps with what stands around them, not yet finished.
+
+        The format is the workflow too, where none is named; `run_id` is the recorder's own.
+        """
         workflow = self.workflow or format_name
         named = [name for name in (workflow, self.task_name, self.trial_name) if name is not None]
         return Trajectory(

@@ -114,14 +114,11 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
         return _finish_messages(steps, found, ordinals)
     if not isinstance(record, dict):
         raise TraceError(f"expected messages; found {str(record)[:60]!r}")
-    bodies = unwrap_exchange(record, limits)
-    request = record if bodies is None else (bodies.request or {})
-    response = None if bodies is None else bodies.response
-    if bodies is None and text_at(record, "object") == "chat.completion":
+    request, response, extra = unwrap_exchange(record, limits)
+    if request is record and text_at(record, "object") == "chat.completion":
         request, response = {}, record
     envelope = msgspec.convert(request, MessageEnvelope)
     steps = _exchange_steps(request, response, limits)
-    extra = (bodies and bodies.extra) or {}
     for body in (request, response or {}):
         extra = {**extra, **(rest(body, ENVELOPE_KEYS | _BODY_KEYS) or {})}
     run_id = envelope.source_id

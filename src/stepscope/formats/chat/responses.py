@@ -90,7 +90,11 @@ def read_response(found: DecodedRecord) -> ResponseRun:
     record = found.value
     if not isinstance(record, dict):
         raise TraceError(f"expected a request or a response; found {str(record)[:60]!r}")
-    request, response, around = _split_exchange(record, found)
+    request, response, around = unwrap_exchange(record, found.limits)
+    if request is record and record.get("object") == "response":
+        request, response = {}, record
+    elif request is record and "output" in record:
+        response = record
     answer: dict[str, Json] = response or {}
     # What a response repeats of its request.
     repeated: dict[str, Json] = {k: answer[k] for k in ("tools", "model") if k in answer}
@@ -125,18 +129,6 @@ def read_response(found: DecodedRecord) -> ResponseRun:
     earlier = text_at(answer, "previous_response_id") or text_at(request, "previous_response_id")
     # What was decoded is told by the draft.
     return ResponseRun(draft, text_at(answer, "id"), earlier, found._replace(value=None))
-
-
-def _split_exchange(
-    record: dict[str, Json], found: DecodedRecord
-) -> tuple[dict[str, Json], dict[str, Json] | None, dict[str, Json]]:
-    """Return what was asked, what was answered, and what the wrapping says beside."""
-    bodies = unwrap_exchange(record, found.limits)
-    if bodies is not None:
-        return bodies.request or {}, bodies.response, bodies.extra or {}
-    if record.get("object") == "response":
-        return {}, record, {}
-    return record, record if "output" in record else None, {}
 
 
 def _request_steps(

@@ -137,9 +137,7 @@ def rows_from_cells(
 ) -> list[ScoreRows | BadRow]:
     """Return rows that were looked at one by one: the wrong ones, then a chunk of the good ones.
 
-    Args:
-        rows: the number of each row, its cells by column, and the row as it stands in the file.
-        names: the columns of the file.
+    A row is its number, its cells by column, and the row as it stands in the file.
     """
     bad: list[ScoreRows | BadRow] = []
     good: list[tuple[int, Cells]] = []
