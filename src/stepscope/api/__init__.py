@@ -16,13 +16,20 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stepscope.api.agreement import AgreementView as AgreementView
+    from stepscope.api.agreement import ModesView as ModesView
+    from stepscope.api.agreement import QueueView as QueueView
     from stepscope.api.exporting import Exported as Exported
     from stepscope.api.judging import JudgingOptions as JudgingOptions
+    from stepscope.api.judging import RejudgeResult as RejudgeResult
     from stepscope.api.notebook import Notebook as Notebook
     from stepscope.api.notebook import Records as Records
     from stepscope.api.notebook import match as match
     from stepscope.api.notebook import open as open
+    from stepscope.api.score_files import FileShapes as FileShapes
+    from stepscope.api.score_files import RunShape as RunShape
     from stepscope.api.score_files import shapes as shapes
+    from stepscope.api.verdict_import import AddedVerdicts as AddedVerdicts
     from stepscope.api.views import ComparisonView as ComparisonView
     from stepscope.api.views import ReportView as ReportView
     from stepscope.api.views import RunView as RunView
@@ -32,12 +39,19 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Added": "stepscope.score.importing",
+    "AddedVerdicts": "stepscope.api.verdict_import",
+    "AgreementView": "stepscope.api.agreement",
     "ComparisonView": "stepscope.api.views",
     "Exported": "stepscope.api.exporting",
+    "FileShapes": "stepscope.api.score_files",
     "JudgingOptions": "stepscope.api.judging",
+    "ModesView": "stepscope.api.agreement",
     "Notebook": "stepscope.api.notebook",
+    "QueueView": "stepscope.api.agreement",
     "Records": "stepscope.api.notebook",
+    "RejudgeResult": "stepscope.api.judging",
     "ReportView": "stepscope.api.views",
+    "RunShape": "stepscope.api.score_files",
     "RunView": "stepscope.api.views",
     "Text": "stepscope.api.views",
     "match": "stepscope.api.notebook",
@@ -46,21 +60,7 @@ _HOMES = {
     "shapes": "stepscope.api.score_files",
 }
 
-__all__ = [
-    "Added",
-    "ComparisonView",
-    "Exported",
-    "JudgingOptions",
-    "Notebook",
-    "Records",
-    "ReportView",
-    "RunView",
-    "Text",
-    "match",
-    "open",
-    "report_folder",
-    "shapes",
-]
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> object:

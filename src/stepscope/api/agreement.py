@@ -123,12 +123,7 @@ def view_agreement(
     seed: int,
     threshold: float,
 ) -> AgreementView:
-    """Return the agreement of the chosen runs' raters.
-
-    Raises:
-        UsageError: the threshold is no kappa to decide on, no such field, or nobody rated the
-            rubric while others were rated.
-    """
+    """Return the agreement of the chosen runs' raters."""
     if not 0 < threshold < 1:
         raise UsageError(f"--min {threshold:g}: expected a kappa between 0 and 1, such as .5")
     found: tuple[Agreement, ...]
@@ -179,11 +174,7 @@ def _refuse_unknown(rows: Rows, rubric: str) -> None:
 
 
 def view_disputes(rows: Rows, rubric: str | None, *, where: Where | None) -> QueueView:
-    """Return the disputes of the chosen runs.
-
-    Raises:
-        UsageError: nobody rated the rubric while others were rated.
-    """
+    """Return the disputes of the chosen runs."""
     found = raters.labelling_queue(rows, rubric=rubric, where=where)
     if rubric is not None and not found:
         _refuse_unknown(rows, rubric)

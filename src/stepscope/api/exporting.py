@@ -58,10 +58,6 @@ def export_runs(
     """Write the chosen runs, or their verdicts, to `out`; `-` is standard output.
 
     `verdicts` is by default `gen_ai` for OTLP, where they stand on spans, else `none`.
-
-    Raises:
-        UsageError: nothing is chosen, something is at `out` already, or the format cannot hold it.
-        ConfigError: Parquet is asked for and pyarrow is not installed.
     """
     total = len(store.keys(where))
     if total == 0:

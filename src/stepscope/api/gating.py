@@ -116,11 +116,6 @@ def gate_store(
 
     What the imports of these runs could not read counts at its worst; older imports do not matter.
 
-    Args:
-        notebook: the store, scored before, and the settings.
-        policies: as `choose_policies` gives them.
-        request: what is asked.
-
     Raises:
         ConfigError: the log of looks is torn, or a rule of conduct names a tool nobody knows.
         StoreError: the records of a measure are of two versions.

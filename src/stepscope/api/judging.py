@@ -137,11 +137,7 @@ DEFAULT_OPTIONS = JudgingOptions()
 
 
 def unique_names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
-    """Return one or several names as names, each once.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return one or several names as names, each once."""
     names = tuple(dict.fromkeys([given] if isinstance(given, str) else given))
     if not names:
         raise UsageError(f"no {what} is named")
@@ -157,12 +153,7 @@ def plan_questions(
     where: Where | None,
     how: JudgingOptions,
 ) -> JudgingScope:
-    """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept.
-
-    Raises:
-        ConfigError: no such rubric, no judge, or one of unknown family.
-        DataError: a sample of no run.
-    """
+    """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept."""
     chosen = load_rubrics(asked)
     goals = None if how.goals is None else goals_file.load_goals(Path(how.goals))
     drawn: dict[str, Container[str]] = dict(how.only)
@@ -193,11 +184,7 @@ def plan_questions(
 def _refuse_kin(
     store: Store, judges: Sequence[Judge], where: Where | None, settings: Settings
 ) -> None:
-    """Check that no judge is of the family of an agent; a name that says none is no kin.
-
-    Raises:
-        ConfigError: one is.
-    """
+    """Check that no judge is of the family of an agent; a name that says none is no kin."""
     families = settings.judges.families
     for agent in sorted({str(one) for one in store.runs(where).agent if one is not None}):
         kin = agent_family(agent, families)
@@ -227,11 +214,7 @@ def open_access(
     models: Mapping[str, Model] | None,
     batch: bool = False,
 ) -> CallClients:
-    """Return what calls go through; models are opened unless they are given.
-
-    Raises:
-        ConfigError: a key is missing (says which variable), or an SDK; or there are no batches.
-    """
+    """Return what calls go through; models are opened unless they are given."""
     table = settings.judges
     if models is None:
         models = _open_models(settings, names, judges)
@@ -342,11 +325,7 @@ def read_first_answers(
 def find_judged_runs(
     store: Store, rubrics: Sequence[Rubric], where: Where | None
 ) -> tuple[dict[str, frozenset[str]], tuple[str, ...]]:
-    """Return rubric -> the runs that a judge was asked about by it, and who was.
-
-    Raises:
-        UsageError: nobody was asked by any of them.
-    """
+    """Return rubric -> the runs that a judge was asked about by it, and who was."""
     runs: dict[str, set[str]] = {rubric.name: set() for rubric in rubrics}
     judges: dict[str, None] = {}
     for rubric in rubrics:
@@ -363,13 +342,7 @@ def find_judged_runs(
 def compare_answers(
     store: Store, before: AnswersByKey, after: AnswersByKey
 ) -> tuple[ChangedAnswers, ...]:
-    """Return how what was asked now differs from what was asked before, question by question.
-
-    Args:
-        store: for the names and tasks of runs.
-        before: the answers that were there.
-        after: all answers that are there now.
-    """
+    """Return how what was asked now differs from what was asked before, question by question."""
     runs = store.runs()
     found: list[ChangedAnswers] = []
     for asked in sorted(after.keys() - before.keys()):

@@ -89,11 +89,7 @@ class CurveBatch:
 
 
 def read_curves(stream: Stream) -> Iterator[CurveBatch]:
-    """Yield the curves of a file in batches.
-
-    Raises:
-        TraceError: a row cannot be read, or a column is missing; the message names the row.
-    """
+    """Yield the curves of a file in batches."""
     held: list[CurveBatch] = []
     for found in group_runs(read_score_rows(stream), stream.uri):
         if isinstance(found, BadRow):
@@ -232,11 +228,7 @@ class ClassifiedCurves:
         return bool(self.of_weights(at)) and bool(self.run(at).gate_failed)
 
     def of_weights(self, at: int) -> tuple[float, ...] | None:
-        """Return the weights of a curve: of the file, else by run, task, or for every run.
-
-        Raises:
-            UsageError: there are more or fewer than the run has steps.
-        """
+        """Return the weights of a curve: of the file, else by run, task, or for every run."""
         held = self.curves
         name, _ = held.runs[at]
         own = held.numbers.get("weight")
@@ -512,11 +504,7 @@ def shapes(
 
 
 def open_score_file(path: str, settings: Settings) -> Stream:
-    """Return a file that is read as it is named, "-" for standard input.
-
-    Raises:
-        UsageError: it cannot be opened.
-    """
+    """Return a file that is read as it is named, "-" for standard input."""
     if path == "-":
         # A copy of the handle, so that closing it leaves standard input alone.
         return Stream(open(sys.stdin.fileno(), "rb", closefd=False), "-", settings.limits)

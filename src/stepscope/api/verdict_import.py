@@ -63,11 +63,7 @@ class VerdictColumns(msgspec.Struct, frozen=True, kw_only=True):
     answers: dict[str, tuple[str, ...]] = {}
 
     def resolved(self) -> VerdictColumns:
-        """Return the same with the file of a user's own rubric read: its name and its menu.
-
-        Raises:
-            ConfigError: the file is no rubric.
-        """
+        """Return the same with the file of a user's own rubric read: its name and its menu."""
         if self.rubric is None or not self.rubric.endswith(".md"):
             return self
         own = load_rubric(self.rubric)
@@ -91,11 +87,7 @@ class VerdictColumns(msgspec.Struct, frozen=True, kw_only=True):
         return next((cells[name] for name in USUAL_COLUMNS[field] if name in cells), None)
 
     def check(self, cells: Mapping[str, Json]) -> None:
-        """Refuse a file whose columns are other ones.
-
-        Raises:
-            UsageError: a column that was named is not there, or none says the run or the verdict.
-        """
+        """Refuse a file whose columns are other ones."""
         known = visible_line(", ".join(cells))[:200]
         for field, name in self.of.items():
             column = name.removesuffix("-1").partition(".")[0]
@@ -113,9 +105,6 @@ class VerdictColumns(msgspec.Struct, frozen=True, kw_only=True):
 def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
     """Return what `A=B,C=D` options say.
 
-    Raises:
-        UsageError: one says nothing, or a field twice.
-
     >>> parse_pairs(["run=id,label=read_verdict", "step=n-1"], "--map")
     {'run': 'id', 'label': 'verdict', 'step': 'n-1'}
     """
@@ -131,11 +120,7 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
 
 
 def read_rubric_name(cells: Mapping[str, Json], columns: VerdictColumns) -> str:
-    """Return the name of the rubric that a row is about.
-
-    Raises:
-        Refused: the row names none, or one that several rubrics end in.
-    """
+    """Return the name of the rubric that a row is about."""
     said = columns.cell(cells, "axis")
     name = "" if said is None else str(said).strip()
     if columns.rubric is not None:
@@ -172,11 +157,7 @@ def rubric_choices(name: str) -> tuple[str, ...] | None:
 def read_verdict(
     cells: Mapping[str, Json], columns: VerdictColumns, name: str, steps: int
 ) -> Verdict | None:
-    """Return the verdict of a row; None where the row holds none.
-
-    Raises:
-        Refused: a cell holds what it may not.
-    """
+    """Return the verdict of a row; None where the row holds none."""
     label = _label(columns, cells, name)
     value = _share("value", columns.cell(cells, "value"))
     if label is None and (value is None or name != STEP_SCORES):
@@ -228,11 +209,7 @@ def _step(cell: Json, steps: int, from_one: bool) -> int | None:
 
 
 def read_index(cell: Json, what: str) -> int:
-    """Return a cell as a whole number.
-
-    Raises:
-        Refused: it is none.
-    """
+    """Return a cell as a whole number."""
     text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
     if isinstance(cell, bool) or not (text.isascii() and text.isdigit() and len(text) < 10):
         raise RefusedRow(f"no {what}", f"{what} {_quote(cell)}; expected an index")
@@ -342,11 +319,7 @@ class _VerdictImport:
         self.raters: dict[str, None] = {}
 
     def record(self, row: VerdictFileRow) -> Record | None:
-        """Return a row as a record; None where it holds nothing, or nothing new.
-
-        Raises:
-            Refused: it cannot be placed.
-        """
+        """Return a row as a record; None where it holds nothing, or nothing new."""
         cells, columns = row.cells, self._columns
         name = read_rubric_name(cells, columns)
         run, steps = self._run(cells)
@@ -394,11 +367,7 @@ class _VerdictImport:
         return found
 
     def _before(self, measure: str) -> dict[VerdictKey, VerdictContent]:
-        """Return what was said under a measure; read from the store once.
-
-        Raises:
-            UsageError: a rater's verdicts are here under another family.
-        """
+        """Return what was said under a measure; read from the store once."""
         if measure not in self._said:
             self._said[measure] = {}
             for record in self._store.records(measure=measure):

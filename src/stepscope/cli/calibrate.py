@@ -107,11 +107,7 @@ def _refuse(
     rubric: str | None,
     as_json: bool,
 ) -> None:
-    """Refuse options that would change nothing.
-
-    Raises:
-        UsageError: there is one.
-    """
+    """Refuse options that would change nothing."""
     if modes and queue is not None:
         raise UsageError("--modes and --queue are two lists; ask for one")
     if modes and rubric is not None:

@@ -192,11 +192,7 @@ def _form(**asked: bool) -> str:
 
 
 def settings_at(config: Path | None) -> Settings:
-    """Return the settings of a file or folder; those of the working directory when left out.
-
-    Raises:
-        UsageError: there is no such file, or it is not called as settings are.
-    """
+    """Return the settings of a file or folder; those of the working directory when left out."""
     from stepscope.settings import FILE, load_settings
 
     if config is None:

@@ -118,11 +118,7 @@ def _refuse_given(given: Mapping[str, object], why: str) -> None:
 
 
 def parse_tags(pairs: list[str]) -> dict[str, str]:
-    """Return the tags that KEY=VALUE pairs say.
-
-    Raises:
-        UsageError: one says none.
-    """
+    """Return the tags that KEY=VALUE pairs say."""
     tags: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

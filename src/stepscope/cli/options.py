@@ -96,11 +96,7 @@ class ExportVerdicts(StrEnum):
 
 
 def open_existing(path: Path | None, settings: Settings | None = None) -> Notebook:
-    """Open the store at `path`, or the one of the settings (of the working directory).
-
-    Raises:
-        UsageError: there is no store there.
-    """
+    """Open the store at `path`, or the one of the settings (of the working directory)."""
     from stepscope import api
     from stepscope.settings import load_settings
 

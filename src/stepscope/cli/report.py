@@ -180,11 +180,7 @@ def _view(
 
 
 def _embed(text: str | None) -> int | Literal["all"]:
-    """Return of how many runs the steps are embedded.
-
-    Raises:
-        UsageError: it is neither a number from 0 nor "all".
-    """
+    """Return of how many runs the steps are embedded."""
     if text is None:
         return EMBED
     if text == "all":

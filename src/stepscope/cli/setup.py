@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 
 def find_bundled(*names: str) -> Path:
-    """Return the path of a bundled file or folder, as `bundled("airline", "runs.json")`.
-
-    Raises:
-        EnvironmentFault: the installation lacks its examples.
-    """
+    """Return the path of a bundled file or folder, as `bundled("airline", "runs.json")`."""
     package = Path(str(resources.files("stepscope")))
     for root in (package / "examples", package.parents[1] / "examples"):
         path = root.joinpath(*names)

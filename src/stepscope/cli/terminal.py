@@ -40,11 +40,7 @@ def guard_output(text: str) -> str:
 
 
 def write_job_summary(markdown: str) -> None:
-    """Add Markdown to the job summary, where the CI system has one.
-
-    Raises:
-        EnvironmentFault: the file that it names cannot be written.
-    """
+    """Add Markdown to the job summary, where the CI system has one."""
     place = os.environ.get("GITHUB_STEP_SUMMARY")
     if not place:
         return

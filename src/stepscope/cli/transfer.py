@@ -28,11 +28,7 @@ def receive_runs(
     filling: RunDefaults,
     as_json: bool,
 ) -> int:
-    """Receive until Ctrl-C, a line for each run; with `as_json` an object a line.
-
-    Raises:
-        UsageError: more than one address, or one that is none.
-    """
+    """Receive until Ctrl-C, a line for each run; with `as_json` an object a line."""
     import msgspec
 
     from stepscope.receive import server
@@ -73,11 +69,7 @@ def pull_runs(
     store: Path | None,
     filling: RunDefaults,
 ) -> Added:
-    """Pull one project into the store; return what came.
-
-    Raises:
-        UsageError: more than one place.
-    """
+    """Pull one project into the store; return what came."""
     if len(paths) > 1:
         raise UsageError(f"{len(paths)} places are named; one command pulls from one backend")
     with api.open(store) as notebook, terminal.show_progress("pulling runs") as step:
@@ -105,11 +97,7 @@ def send_to_backend(
     store: Path | None,
     as_json: bool,
 ) -> None:
-    """Send the chosen runs, their verdicts, or both.
-
-    Raises:
-        UsageError: a file is named, too, or verdicts are wanted in words that are for files.
-    """
+    """Send the chosen runs, their verdicts, or both."""
     if out is not None:
         raise UsageError(f"{out!r} and --to {to!r}: write to a file, or send to a backend")
     if only not in _WHAT:

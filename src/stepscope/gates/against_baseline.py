@@ -43,9 +43,7 @@ from stepscope.gates.rates import (
 from stepscope.gates.sample import Arm, Flags
 from stepscope.gates.settings import GatePolicy
 from stepscope.gates.types import Cause
-from stepscope.stats import Comparison
-from stepscope.stats.comparison import POWER
-from stepscope.stats.comparison import Comparison as comparison_Comparison
+from stepscope.stats.comparison import POWER, Comparison
 from stepscope.values import Estimate, Unmeasured
 
 # Permutations drawn, and the p at or below which more are drawn.
@@ -94,14 +92,7 @@ def smallest_possible_p(now: Arm, before: Arm, worst: float) -> float:
 def build_drop_test(
     gate: GatePolicy, current: Arm, baseline: Arm, *, seed: int
 ) -> GateTest | GateAnswer:
-    """Return the question of a gate on a drop in the share of good runs.
-
-    Args:
-        gate: about a drop.
-        current: the runs under test.
-        baseline: the runs declared beforehand.
-        seed: where permutations that are drawn start.
-    """
+    """Return the question of a gate on a drop in the share of good runs."""
     now, before = _with_units(current), _with_units(baseline)
     if not now.n_measured:
         return answer_without_verdicts(gate, current)
@@ -117,26 +108,24 @@ def build_drop_test(
     best = measured
     if now.n_lost or before.n_lost:
         found = compare_bad_runs(now.filled(bad=False), before.filled(bad=True), seed=seed)
-        best = found if isinstance(found, comparison_Comparison) else measured
-    drop = DropTest(
-        gate, now, before, measured, best.p, _effect_value(best) > gate.bound + TOLERANCE, seed
-    )
+        best = found if isinstance(found, Comparison) else measured
+    p = best.p
     if gate.rule == "proof":
         p = p_above(
             lambda at: _effect(now.filled(bad=False), before.filled(bad=True), at, seed), gate.bound
         )
-        return DropProof(drop, p)
-    return drop
+    beyond = _effect_value(best) > gate.bound + TOLERANCE
+    return DropTest(gate, now, before, measured, p, beyond, seed)
 
 
 @dataclass(frozen=True, slots=True)
 class DropTest:
-    """A drop that must not be seen."""
+    """A drop that must not be seen, or of which a `proof` must show that it is in the margin."""
 
     gate: GatePolicy
     now: Arm
     before: Arm
-    measured: comparison_Comparison  # over the runs that have answers
+    measured: Comparison  # over the runs that have answers
     p: float  # with lost runs at their best
     beyond: bool  # whether the drop exceeds the margin, lost runs at their best
     seed: int
@@ -145,6 +134,8 @@ class DropTest:
         """Fail where the drop is no chance and above the margin; pass where it could be seen."""
         effect, gate = self.measured.effect, self.gate
         said = say_drop(gate, self.measured)
+        if gate.rule == "proof":
+            return self._answer_proof(said, p_adjusted, spend)
         if p_adjusted <= spend.alpha and self.beyond:
             return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=effect)
         if smallest_possible_p(self.now.measured(), self.before.measured(), 1.0) > spend.alone:
@@ -179,7 +170,7 @@ class DropTest:
         worst = compare_bad_runs(
             self.now.filled(bad=True), self.before.filled(bad=False), seed=self.seed
         )
-        if not isinstance(worst, comparison_Comparison) or worst.p > spend.alpha:
+        if not isinstance(worst, Comparison) or worst.p > spend.alpha:
             return None
         if _effect_value(worst) <= self.gate.bound + TOLERANCE:
             return None
@@ -191,33 +182,24 @@ class DropTest:
             estimate=self.measured.effect,
         )
 
-
-@dataclass(frozen=True, slots=True)
-class DropProof:
-    """A drop that must be shown to be below the margin."""
-
-    drop: DropTest
-    p: float
-
-    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
+    def _answer_proof(self, said: str, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
         """Pass or fail where a limit lies clear of the margin."""
-        drop, bound = self.drop, self.drop.gate.bound
-        said, effect = say_drop(drop.gate, drop.measured), drop.measured.effect
+        effect, bound = self.measured.effect, self.gate.bound
         if p_adjusted <= spend.alpha:
             return GateAnswer(outcome="fail", reason=said, estimate=effect)
-        worst, before = drop.now.filled(bad=True), drop.before.filled(bad=False)
-        if is_below(lambda at: _effect(worst, before, at, drop.seed), bound, spend.alpha_pass):
+        worst, before = self.now.filled(bad=True), self.before.filled(bad=False)
+        if is_below(lambda at: _effect(worst, before, at, self.seed), bound, spend.alpha_pass):
             return GateAnswer(outcome="pass", reason=said, estimate=effect)
-        plain = drop.now.measured(), drop.before.measured()
-        if is_below(lambda at: _effect(*plain, at, drop.seed), bound, spend.alpha_pass):
+        plain = self.now.measured(), self.before.measured()
+        if is_below(lambda at: _effect(*plain, at, self.seed), bound, spend.alpha_pass):
             return GateAnswer(
                 outcome="undecided",
                 cause="not_measured",
                 reason=f"{said}; were all that is missing bad, it would not pass",
                 estimate=effect,
             )
-        needed = _cases_needed(drop, spend)
-        runs = needed and needed * max(1, round(len(drop.now.at) / drop.measured.n))
+        needed = _cases_needed(self, spend)
+        runs = needed and needed * max(1, round(len(self.now.at) / self.measured.n))
         more = f"about {say_count(needed, 'case')} would decide" if needed else "it is the margin"
         return GateAnswer(
             outcome="undecided",
@@ -228,7 +210,7 @@ class DropProof:
         )
 
 
-def compare_bad_runs(now: Arm, before: Arm, *, seed: int) -> comparison_Comparison | Unmeasured:
+def compare_bad_runs(now: Arm, before: Arm, *, seed: int) -> Comparison | Unmeasured:
     """Compare bad runs now with those of the baseline; the effect is how much more there are."""
     return permute_in_stages(
         lambda draws: _compare_with_draws(now, before, INTERVAL_LEVEL, seed, draws)
@@ -237,7 +219,7 @@ def compare_bad_runs(now: Arm, before: Arm, *, seed: int) -> comparison_Comparis
 
 def _compare_with_draws(
     now: Arm, before: Arm, level: float, seed: int, draws: int
-) -> comparison_Comparison | Unmeasured:
+) -> Comparison | Unmeasured:
     return stats.compare_paired(
         before.bad,
         before.cases,
@@ -251,7 +233,7 @@ def _compare_with_draws(
     )
 
 
-def say_drop(gate: GatePolicy, found: comparison_Comparison) -> str:
+def say_drop(gate: GatePolicy, found: Comparison) -> str:
     """Return the drop with its interval, cases and margin in words."""
     effect = found.effect
     if isinstance(effect, Unmeasured):
@@ -273,7 +255,7 @@ def _losses(now: Arm, before: Arm) -> Mapping[str, int]:
     return {k: now.unmeasured.get(k, 0) + before.unmeasured.get(k, 0) for k in kinds}
 
 
-def _effect_value(found: comparison_Comparison) -> float:
+def _effect_value(found: Comparison) -> float:
     return found.effect.value if isinstance(found.effect, Estimate) else 0.0
 
 
@@ -299,14 +281,7 @@ LONGEST = 1e18
 def build_ratio_test(
     gate: GatePolicy, current: Arm, baseline: Arm, *, seed: int
 ) -> GateTest | GateAnswer:
-    """Return the question of a gate on the ratio of two medians.
-
-    Args:
-        gate: about a ratio.
-        current: the runs under test.
-        baseline: the runs declared beforehand.
-        seed: where permutations and resamples that are drawn start.
-    """
+    """Return the question of a gate on the ratio of two medians."""
     if not current.n_measured:
         return answer_without_verdicts(gate, current)
     now, before = current.measured(), baseline.measured()
@@ -314,17 +289,13 @@ def build_ratio_test(
     if absent is not None:
         return absent
     best = fill_lost(current, 0.0), fill_lost(baseline, inf)
-    ratio = RatioTest(
-        gate=gate,
-        now=current,
-        before=baseline,
-        p=rank_p(*best, seed=seed),
-        beyond=ratio_of_medians(*best) > gate.bound + TOLERANCE,
-        seed=seed,
+    p = (
+        p_above(partial(estimate_ratio, now, before, seed), gate.bound)
+        if gate.rule == "proof"
+        else rank_p(*best, seed=seed)
     )
-    if gate.rule == "proof":
-        return RatioProof(ratio, p_above(partial(estimate_ratio, now, before, seed), gate.bound))
-    return ratio
+    beyond = ratio_of_medians(*best) > gate.bound + TOLERANCE
+    return RatioTest(gate, current, baseline, p, beyond, seed)
 
 
 def _incomparable(gate: GatePolicy, now: Arm, before: Arm) -> GateAnswer | None:
@@ -339,9 +310,9 @@ def _incomparable(gate: GatePolicy, now: Arm, before: Arm) -> GateAnswer | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RatioTest:
-    """A lengthening that must not be seen; fields as those of `drops.Drop`."""
+    """A lengthening that must not be seen, or shown to be in the margin; see `DropTest`."""
 
     gate: GatePolicy
     now: Arm
@@ -359,6 +330,8 @@ class RatioTest:
         """Fail where the lengthening is no chance and above the margin."""
         shown = self.measured()
         said = say_ratio(self.gate, shown)
+        if self.gate.rule == "proof":
+            return self._answer_proof(said, shown, p_adjusted, spend)
         if p_adjusted <= spend.alpha and self.beyond:
             return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=shown)
         if smallest_possible_p(self.now.measured(), self.before.measured(), inf) > spend.alone:
@@ -391,36 +364,24 @@ class RatioTest:
         lost = say_losses({**self.now.unmeasured}) or "unmeasured runs of the baseline"
         return "not_measured", f"were {lost} long, it would fail"
 
-
-@dataclass(frozen=True, slots=True)
-class RatioProof:
-    """A lengthening that must be shown to be below the margin."""
-
-    ratio: RatioTest
-    p: float
-
-    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
+    def _answer_proof(
+        self, said: str, shown: Estimate | Unmeasured, p_adjusted: float, spend: LookAlpha
+    ) -> GateAnswer:
         """Pass or fail where a limit lies clear of the margin."""
-        ratio, bound = self.ratio, self.ratio.gate.bound
-        shown = ratio.measured()
-        said = say_ratio(ratio.gate, shown)
         if p_adjusted <= spend.alpha:
             return GateAnswer(outcome="fail", reason=said, estimate=shown)
-        limits = partial(estimate_ratio, ratio.now.measured(), ratio.before.measured(), ratio.seed)
-        clear = is_below(limits, bound, spend.alpha_pass)
-        if clear and not (ratio.now.n_lost or ratio.before.n_lost):
+        limits = partial(estimate_ratio, self.now.measured(), self.before.measured(), self.seed)
+        clear = is_below(limits, self.gate.bound, spend.alpha_pass)
+        if clear and not (self.now.n_lost or self.before.n_lost):
             return GateAnswer(outcome="pass", reason=said, estimate=shown)
-        reason, cause = self._open(said, shown, clear)
-        return GateAnswer(outcome="undecided", cause=cause, reason=reason, estimate=shown)
-
-    def _open(self, said: str, shown: Estimate | Unmeasured, clear: bool) -> tuple[str, Cause]:
-        """Return why it is neither shown nor refuted."""
+        cause: Cause = "interval"
+        why = "the limits hold the margin"
         if isinstance(shown, Unmeasured) or shown.high is None:
-            return f"{said}; a limit needs 20 cases that both have", "too_few_cases"
-        if clear:
-            lost = say_losses({**self.ratio.now.unmeasured}) or "unmeasured runs of the baseline"
-            return f"{said}; but {lost} could be long", "not_measured"
-        return f"{said}; the limits hold the margin", "interval"
+            cause, why = "too_few_cases", "a limit needs 20 cases that both have"
+        elif clear:
+            lost = say_losses({**self.now.unmeasured}) or "unmeasured runs of the baseline"
+            cause, why = "not_measured", f"but {lost} could be long"
+        return GateAnswer(outcome="undecided", cause=cause, reason=f"{said}; {why}", estimate=shown)
 
 
 def estimate_ratio(now: Arm, before: Arm, seed: int, level: float) -> Estimate | Unmeasured:
@@ -456,7 +417,7 @@ def rank_p(now: Arm, before: Arm, *, seed: int) -> float:
             tail="upper",
         )
     )
-    return found.p if isinstance(found, comparison_Comparison) else 1.0
+    return found.p if isinstance(found, Comparison) else 1.0
 
 
 def ratio_of_medians(now: Arm, before: Arm) -> float:

@@ -127,15 +127,7 @@ def make_baseline(
 
 
 def load_baseline(path: str | Path | None, workflow: str) -> Baseline | BaselineProblem:
-    """Return the baseline in a file, or why there is none to compare with.
-
-    Args:
-        path: the file; None where the policy names none.
-        workflow: whose runs it must hold.
-
-    Raises:
-        EnvironmentFault: the file is there and the disk does not give it.
-    """
+    """Return the baseline in a file, or why there is none to compare with."""
     update = f"stepscope baseline update --workflow {workflow}"
     if path is None:
         return BaselineProblem(
@@ -186,11 +178,7 @@ def load_baselines(policies: Iterable[WorkflowPolicy]) -> dict[str, Baseline | B
 
 
 def write_baseline(baseline: Baseline, path: str | Path) -> None:
-    """Write a baseline as a whole or not at all; its folder is made if it is new.
-
-    Raises:
-        EnvironmentFault: the disk does not take it; the old file stands.
-    """
+    """Write a baseline as a whole or not at all; its folder is made if it is new."""
     replace_file(Path(path), encode_baseline(baseline))
 
 
@@ -243,11 +231,7 @@ def encode_baseline(baseline: Baseline) -> bytes:
 
 
 def _sample(file: _File) -> Sample:
-    """Return the runs of a file.
-
-    Raises:
-        ValueError: a case has more or fewer cells of a measure than runs, or the counts are off.
-    """
+    """Return the runs of a file."""
     runs: list[SampleRun] = []
     cells: dict[str, list[Cell]] = {name: [] for name in file.measures}
     for case, held in file.cases.items():

@@ -247,15 +247,7 @@ CASES_LISTED = 10
 def list_failing_cases(
     gate: GatePolicy, current: Arm, baseline: Arm | None, sample: Sample, rows: Rows
 ) -> tuple[tuple[CaseFailure, ...], int]:
-    """Return the worst cases of a gate, and how many cases are in breach.
-
-    Args:
-        gate: what was asked.
-        current: the runs under test, as the gate sees them.
-        baseline: those of the baseline, for gates that compare.
-        sample: where the runs' names are.
-        rows: where the words of the measure are.
-    """
+    """Return the worst cases of a gate, and how many cases are in breach."""
     measured = current.measured()
     if gate.compares and baseline is not None:
         worst = _worse_cases(gate, measured, baseline.measured())

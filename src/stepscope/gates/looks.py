@@ -61,11 +61,7 @@ class Looks:
         return cls(load_look_log(path), Path(path))
 
     def save(self) -> None:
-        """Write the log as a whole or not at all.
-
-        Raises:
-            EnvironmentFault: the disk does not take it.
-        """
+        """Write the log as a whole or not at all."""
         if self.path is not None:
             replace_file(self.path, msgspec.json.encode(self.log) + b"\n")
 
@@ -174,13 +170,7 @@ class GateHistory(msgspec.Struct, frozen=True, kw_only=True):
 def read_gate_history(
     rows: Rows, policies: Sequence[WorkflowPolicy], *, where: Where | None = None
 ) -> tuple[GateHistory, ...]:
-    """Return what is kept of every workflow with gates, and how the chosen runs differ from it.
-
-    Args:
-        rows: a store, or anything else with its columns.
-        policies: all of the settings; the log of looks lies beside the first baseline they name.
-        where: which runs are compared with the baselines.
-    """
+    """Return what is kept of every workflow with gates, and how the chosen runs differ from it."""
     log, torn = _log(policies)
     return tuple([
         msgspec.structs.replace(

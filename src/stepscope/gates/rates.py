@@ -132,14 +132,7 @@ def say_losses(unmeasured: dict[str, int]) -> str:
 
 
 def evaluate_rate(gate: GatePolicy, side: Arm, false_alarms: float | None) -> GateTest | GateAnswer:
-    """Return the answer of a count gate on rules, or the question that waits for the others' p.
-
-    Args:
-        gate: about a rate.
-        side: the runs that it speaks of.
-        false_alarms: how often its judge calls a good run bad, as measured; None for rules, and
-            where nobody measured it.
-    """
+    """Return the answer of a count gate on rules, or the question that waits for the others' p."""
     if not side.n_measured:
         return answer_without_verdicts(gate, side)
     if gate.rule == "proof":

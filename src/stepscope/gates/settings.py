@@ -145,9 +145,6 @@ def find_quantity(name: str, *, source: str, label: str | None, where: str) -> Q
         source: whose records the gate reads.
         label: the label that the gate is about, where it names one.
         where: file and table, for messages.
-
-    Raises:
-        ConfigError: nothing is called so, or its source cannot know it.
     """
     if source == STEP_LABELS_NAME and name in _JUDGED:
         return _count(_JUDGED[name])
@@ -326,16 +323,7 @@ class GateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def read_policy(name: str, table: WorkflowTable, *, where: str) -> WorkflowPolicy:
-    """Return the policy of one workflow.
-
-    Args:
-        name: the workflow.
-        table: as written.
-        where: the file, for messages.
-
-    Raises:
-        ConfigError: a gate is about nothing known, has no threshold or two, or cannot be decided.
-    """
+    """Return the policy of one workflow."""
     where = f"{where}, [workflow.{name}.gates]"
     gates = tuple(_gate(gate, one, where) for gate, one in _each_gate(table.gates, where))
     if any(gate.compares for gate in gates) and table.baseline is None:
@@ -355,16 +343,7 @@ def read_policy(name: str, table: WorkflowTable, *, where: str) -> WorkflowPolic
 
 
 def check_tools(rules: Sequence[PolicyRule], known: Collection[str], *, where: str) -> None:
-    """Refuse rules of conduct about tools that no run was offered or called.
-
-    Args:
-        rules: as declared (`[[policy]]`).
-        known: every tool that was offered, called, or declared in `[tools]`.
-        where: the file, for messages.
-
-    Raises:
-        ConfigError: a rule names another tool: it could never be broken.
-    """
+    """Refuse rules of conduct about tools that no run was offered or called."""
     for rule in rules:
         for tool in (rule.forbid, rule.before, rule.require):
             if tool is not None and tool not in known and tool not in _NO_TOOLS:

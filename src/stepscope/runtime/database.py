@@ -50,11 +50,6 @@ def open_database(
 ) -> Connection:
     """Return a connection with every pragma set and asserted; make the file, mode 0600, if new.
 
-    Args:
-        path: of the file.
-        any_thread: whether several threads use it, one after the other.
-        cache_kibibytes: pages of the file that are held in memory.
-
     Raises:
         StoreError: the file is no SQLite database.
         EnvironmentFault: it cannot be opened, locked or made durable.

@@ -82,11 +82,6 @@ class Executor:
     ) -> Iterator[tuple[T, bytes]]:
         """Yield the reply to every job, in the order of the jobs.
 
-        Args:
-            function: what a child runs.
-            start: the first frame of every child.
-            jobs: what is sent.
-
         Raises:
             EnvironmentFault: a process ended.
             StepscopeError: what a process met, as it met it.

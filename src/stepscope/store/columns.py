@@ -389,11 +389,7 @@ def current_questions(db: Connection, measure: str) -> list[CurrentQuestion]:
 
 
 def find_run(db: Connection, text: str) -> str:
-    """Return the id of the run called `text`: its name, its id, or a unique start of its id.
-
-    Raises:
-        UsageError: no run or several; the message names candidates.
-    """
+    """Return the id of the run called `text`: its name, its id, or a unique start of its id."""
     for query, parameters in (
         ("id = ?", (text,)),
         ("superseded_by IS NULL AND name = ?", (text,)),

@@ -51,11 +51,7 @@ _TAGS = (
 
 
 def arrow_schemas() -> tuple[pa.Schema, pa.Schema]:
-    """Return the schemas of runs and records.
-
-    Raises:
-        ConfigError: pyarrow is not installed.
-    """
+    """Return the schemas of runs and records."""
     try:
         import pyarrow as pa
     except ImportError as e:
@@ -90,11 +86,7 @@ def arrow_schemas() -> tuple[pa.Schema, pa.Schema]:
 
 
 def records_table(db: Connection, where: Where | None) -> pa.Table:
-    """Return the records as one table.
-
-    Raises:
-        ConfigError: pyarrow is not installed.
-    """
+    """Return the records as one table."""
     _, schema = arrow_schemas()
     import pyarrow as pa
 
@@ -103,12 +95,7 @@ def records_table(db: Connection, where: Where | None) -> pa.Table:
 
 
 def write_parquet(db: Connection, folder: Path, where: Where | None) -> None:
-    """Write both files; each is whole when it has its name, mode 0600.
-
-    Raises:
-        ConfigError: pyarrow is not installed.
-        EnvironmentFault: the folder cannot be written.
-    """
+    """Write both files; each is whole when it has its name, mode 0600."""
     run_schema, record_schema = arrow_schemas()
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -53,11 +53,7 @@ class PurgeResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def purge_texts(db: Connection, path: str, blobs: Path | None, where: Where | None) -> PurgeResult:
-    """Erase the texts of the runs that `where` chooses, and of their shorter versions.
-
-    Raises:
-        EnvironmentFault: another process keeps old pages alive; purging again ends the work.
-    """
+    """Erase the texts of the runs that `where` chooses, and of their shorter versions."""
     chosen = Where("1") if where is None else where
     with transaction(db, path):
         db.execute("DROP TABLE IF EXISTS temp.doomed")

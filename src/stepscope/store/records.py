@@ -160,11 +160,7 @@ class RowIds:
 
 
 def insert_records(db: Connection, names: RowIds, records: Iterable[Record]) -> int:
-    """Insert records that are not there yet; return how many. Call inside a transaction.
-
-    Raises:
-        StoreError: a record is about a run that the store does not hold.
-    """
+    """Insert records that are not there yet; return how many. Call inside a transaction."""
     runs: dict[str, int] = {}
     rows = []
     now = time.time_ns()
@@ -527,11 +523,7 @@ _cases = msgspec.json.Decoder(Case)
 
 
 def fix_case_weights(db: Connection, workflow: str, task: str, case: bytes) -> None:
-    """Fix the weights that a case brings, if any; call inside a transaction.
-
-    Raises:
-        StoreError: see `fix_weights`.
-    """
+    """Fix the weights that a case brings, if any; call inside a transaction."""
     if _WEIGHTS_KEY in case:
         found = _cases.decode(case).weights
         if found is not None:
@@ -539,12 +531,7 @@ def fix_case_weights(db: Connection, workflow: str, task: str, case: bytes) -> N
 
 
 def fix_weights(db: Connection, workflow: str, task: str, weights: Iterable[float]) -> None:
-    """Fix the weights of a task, or of `EVERY_TASK` task; call inside a transaction.
-
-    Raises:
-        StoreError: runs of it were scored under other weights, or before there were any; a weight
-            is not 1, 2 or 3.
-    """
+    """Fix the weights of a task, or of `EVERY_TASK` task; call inside a transaction."""
     wanted = tuple(float(weight) for weight in weights)
     wrong = [weight for weight in wanted if weight not in SCALE]
     if wrong:

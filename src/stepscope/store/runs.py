@@ -84,16 +84,7 @@ def move_media_out(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], list[Blob
 def move_media_in(
     steps: tuple[Step, ...], names: Mapping[int, str], folder: Path
 ) -> tuple[Step, ...]:
-    """Return the steps with their data read back from the blob folder.
-
-    Args:
-        steps: as stored.
-        names: place of a part -> sha256 of its bytes.
-        folder: where the blobs lie.
-
-    Raises:
-        StoreError: a blob is missing or has been changed.
-    """
+    """Return the steps with their data read back from the blob folder."""
 
     def back(place: int, part: Part) -> Part:
         if place not in names:
@@ -105,11 +96,7 @@ def move_media_in(
 
 
 def write_blob(folder: Path, blob: Blob) -> None:
-    """Write a blob that is not there yet; it is on disk, whole, before it has its name.
-
-    Raises:
-        EnvironmentFault: the folder or the disk does not take it.
-    """
+    """Write a blob that is not there yet; it is on disk, whole, before it has its name."""
     target = folder / blob.sha256
     part = folder / f"{blob.sha256}.{os.getpid()}.part"
     try:
@@ -128,11 +115,7 @@ def write_blob(folder: Path, blob: Blob) -> None:
 
 
 def read_blob(folder: Path, name: str) -> bytes:
-    """Return the bytes of a blob.
-
-    Raises:
-        StoreError: it is missing or has been changed.
-    """
+    """Return the bytes of a blob."""
     path = folder / name
     try:
         content = path.read_bytes()
@@ -580,11 +563,7 @@ def read_runs_by_row(db: Connection, chosen: Sequence[int]) -> Iterator[StoredRu
 
 
 def read_run_by_id(db: Connection, id_: str) -> StoredRun:
-    """Return the run of an id.
-
-    Raises:
-        StoreError: no such run, or its texts were purged.
-    """
+    """Return the run of an id."""
     row = db.execute("SELECT seq, purged_ns FROM runs WHERE id = ?", (id_,)).fetchone()
     if row is None:
         raise StoreError(f"no run {id_!r} in the store")

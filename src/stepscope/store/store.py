@@ -370,11 +370,7 @@ class Store(Database):
             return columns.find_run(self._db, text)
 
     def case_of(self, id: str) -> Case | None:
-        """Return what the run is measured against, None where nothing is known.
-
-        Raises:
-            StoreError: no such run, or its texts were purged.
-        """
+        """Return what the run is measured against, None where nothing is known."""
         return self.trajectory(id).case
 
     def append(self, batch: Sequence[Record]) -> int:

@@ -103,20 +103,12 @@ def started_since(text: str, *, now: datetime | None = None) -> Where:
 
 
 def started_before(text: str, *, now: datetime | None = None) -> Where:
-    """Return the condition that a run started before `text`; for the rest see `started_since`.
-
-    Raises:
-        UsageError: `text` is neither a date nor a duration.
-    """
+    """Return the condition that a run started before `text`; for the rest see `started_since`."""
     return Where(_WHEN + " < ?", (parse_moment("before", text, now=now),), f"before {text}")
 
 
 def parse_moment(option: str, text: str, *, now: datetime | None = None) -> int:
-    """Return a date, a time or an age as nanoseconds since 1970; `option` is for the message.
-
-    Raises:
-        UsageError: `text` is neither a date nor a duration.
-    """
+    """Return a date, a time or an age as nanoseconds since 1970; `option` is for the message."""
     units = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
     try:
         if match := re.fullmatch(r"(\d{1,9})([mhdw])", text.strip()):

@@ -196,12 +196,7 @@ class Corpus:
 
 
 def read_corpus(paths: Iterable[str | Path], limits: Limits) -> Corpus:
-    """Read recorded runs.
-
-    Raises:
-        TraceError: a path named is no trace.
-        UsageError: no such path, or no run at all.
-    """
+    """Read recorded runs."""
     runs: list[Trajectory] = []
     lost = 0
     named = [str(path) for path in paths]
@@ -223,13 +218,7 @@ def read_corpus(paths: Iterable[str | Path], limits: Limits) -> Corpus:
 def list_tests(
     corpus: Corpus, trials: int | None, declared: DeclaredConduct
 ) -> list[tuple[str, RecordedRun | MissingRecording]]:
-    """Return one test a case and trial, each with its id.
-
-    Args:
-        corpus: the runs.
-        trials: how many of each case; all that were recorded when left out.
-        declared: what the settings say of tools and conduct.
-    """
+    """Return one test a case and trial, each with its id."""
     found: list[tuple[str, RecordedRun | MissingRecording]] = []
     for case, runs in corpus.cases:
         taken = runs if trials is None else runs[:trials]
