@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -180,17 +180,45 @@ def judge(
             batch=batch,
             strict_families=strict_families,
         )
-        asked: dict[str, Any] = {"where": chosen, "since": since, "budget_usd": budget}
-        names = (judge, rubric or ["axes"])
+        options = list_options(how, narration)
+        rubrics = rubric or ["axes"]
         if dry_run:
-            return _print_cost(
-                notebook, names, asked, list_options(how, narration), as_json=as_json
-            )
+            with terminal.show_progress("planning"):
+                costs = [
+                    notebook.judge_cost(
+                        rubrics, judges=judge, where=chosen, since=since, how=one, budget_usd=budget
+                    )
+                    for one in options
+                ]
+            return _print_all(costs, as_json=as_json)
         # Asking with narration and without is one command, and has one budget.
-        asked["budget"] = budget_name or secrets.token_hex(16)
-        return judge_and_print(
-            notebook, names, asked, list_options(how, narration), as_json=as_json
-        )
+        shared = budget_name or secrets.token_hex(16)
+        done: list[JudgingResult] = []
+        for one in options:
+            try:
+                done.append(
+                    judge_within_budget(
+                        notebook, judge, rubrics, where=chosen, since=since, how=one,
+                        budget_usd=budget, budget=shared,
+                    )
+                )  # fmt: skip
+            except ConfigError as e:
+                _what_rules_found(notebook, chosen, as_json=as_json)
+                raise ConfigError(f"nothing was sent: {e}") from e
+            if done[-1].ran.stopped:
+                break
+        _print_all(done, as_json=as_json)
+        if not as_json:
+            terminal.print_hint("stepscope report", Path(notebook.store.path))
+        return exit_code_of_judging(done)
+
+
+def _print_all(found: Sequence[object], *, as_json: bool) -> int:
+    if as_json:
+        terminal.print_json(found)
+    else:
+        terminal.print_text("\n".join(map(str, found)))
+    return 0
 
 
 def list_options(how: JudgingOptions, narration: Narration) -> tuple[JudgingOptions, ...]:
@@ -202,50 +230,33 @@ def list_options(how: JudgingOptions, narration: Narration) -> tuple[JudgingOpti
     return tuple(msgspec.structs.replace(how, narration=one) for one in ("on", "off"))
 
 
-def judge_and_print(
-    notebook: Notebook,
-    names: tuple[Sequence[str], Sequence[str]],
-    asked: dict[str, Any],
-    hows: Sequence[JudgingOptions],
-    *,
-    as_json: bool,
-) -> int:
-    """Judge, after saying what it may cost; print what was done, return the exit code."""
-    done: list[JudgingResult] = []
-    for how in hows:
-        try:
-            done.append(judge_within_budget(notebook, names, asked, how))
-        except ConfigError as e:
-            _what_rules_found(notebook, asked["where"], as_json=as_json)
-            raise ConfigError(f"nothing was sent: {e}") from e
-        if done[-1].ran.stopped:
-            break
-    if as_json:
-        terminal.print_json(done)
-    else:
-        for one in done:
-            terminal.print_text(str(one))
-        terminal.print_hint("stepscope report", Path(notebook.store.path))
-    return exit_code_of_judging(done)
-
-
 def judge_within_budget(
     notebook: Notebook,
-    names: tuple[Sequence[str], Sequence[str]],
-    asked: dict[str, Any],
+    judges: Sequence[str],
+    rubrics: Sequence[str],
+    *,
+    where: str | None,
+    since: str | None = None,
     how: JudgingOptions | None = None,
+    budget_usd: float | None,
+    budget: str = "",
 ) -> JudgingResult:
     """Judge once, after saying what it may cost; return what was done."""
-    cost = {name: asked[name] for name in ("where", "since", "budget_usd")}
-    expected = notebook.judge_cost(names[1], judges=names[0], how=how, **cost)
-    terminal.print_note(f"asking {', '.join(names[0])}: {expected.line()}")
+    expected = notebook.judge_cost(
+        rubrics, judges=judges, where=where, since=since, how=how, budget_usd=budget_usd
+    )
+    terminal.print_note(f"asking {', '.join(judges)}: {expected.line()}")
     with terminal.show_progress("judging") as step:
-
-        def progress(at: int, usd: float) -> None:
-            step(at, 0)
-
         return notebook.judge(
-            names[1], judges=names[0], how=how, progress=progress, stopping=say_stopping, **asked
+            rubrics,
+            judges=judges,
+            where=where,
+            since=since,
+            how=how,
+            budget_usd=budget_usd,
+            budget=budget,
+            progress=lambda at, usd: step(at, 0),
+            stopping=say_stopping,
         )
 
 
@@ -277,28 +288,7 @@ def _what_rules_found(notebook: Notebook, where: str | None, *, as_json: bool) -
     terminal.print_text("\n".join(["What the rules found, without a model:", "", *lines]))
 
 
-def _print_cost(
-    notebook: Notebook,
-    names: tuple[Sequence[str], Sequence[str]],
-    asked: dict[str, Any],
-    hows: Sequence[JudgingOptions],
-    *,
-    as_json: bool,
-) -> int:
-
-    with terminal.show_progress("planning"):
-        expected = [
-            notebook.judge_cost(names[1], judges=names[0], how=how, **asked) for how in hows
-        ]
-    if as_json:
-        terminal.print_json(expected)
-    else:
-        terminal.print_text("\n".join(str(one) for one in expected))
-    return 0
-
-
 def _write_goals(notebook: Notebook, path: Path, where: str | None, since: str | None) -> int:
-
     if path.exists():
         raise UsageError(f"{path} is there already; name another file, or move it away")
     draft = notebook.propose_goals(where=where, since=since)

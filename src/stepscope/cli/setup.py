@@ -77,8 +77,9 @@ def demo(
             try:
                 from stepscope.cli.judge import exit_code_of_judging, judge_within_budget
 
-                asked = {"where": DEMO_FILTER, "since": None, "budget_usd": budget, "budget": ""}
-                done = judge_within_budget(notebook, (judge, ["axes"]), asked)
+                done = judge_within_budget(
+                    notebook, judge, ["axes"], where=DEMO_FILTER, budget_usd=budget
+                )
                 terminal.print_note(str(done))
                 code = exit_code_of_judging([done])
             except ConfigError as e:
