@@ -38,7 +38,7 @@ def ignore(number: int, error: ModelError | None) -> None:
     pass
 
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 BOTH: tuple[Protocol, ...] = ("openai", "anthropic")
 
 

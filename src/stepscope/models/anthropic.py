@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.errors import ConfigError
-from stepscope.model import Endpoint, Json, Media, Model, Request, Stop, Structure, Usage
-from stepscope.models.dialect import Dialect, ParsedReply, schema_in_words, token_count
+from stepscope.model import Endpoint, Json, Media, Model, Stop, Structure, Usage
+from stepscope.models.dialect import Chat, ChatMessage, Dialect, ParsedReply, token_count
 from stepscope.models.retry import invalid_reply_error
 
 if TYPE_CHECKING:
@@ -78,36 +78,28 @@ def open_anthropic(endpoint: Endpoint) -> Model:
     return SdkModel(endpoint, MESSAGES, client, words)
 
 
-def message_parameters(
-    endpoint: Endpoint, request: Request, structure: Structure
-) -> dict[str, Json]:
-    """Return what is sent: rubric and trace with cache marks, images, then the question."""
-    system = schema_in_words(request) if structure == "prompt_only" else request.system
-    content = [_text(request.question)]
-    shown = [block for one in request.media for block in (_text(one.words), _image(one))]
-    if shown:
-        shown[-1] |= {"cache_control": _CACHED}
-    content[:0] = shown
-    if request.context:
-        content.insert(0, {**_text(request.context), "cache_control": _CACHED})
+def message_parameters(endpoint: Endpoint, chat: Chat, structure: Structure) -> dict[str, Json]:
+    """Return what is sent: the first message as system, what is shared with cache marks."""
+    told = chat.instructed() if structure == "prompt_only" else chat
+    system, *turns = told.messages
     asked: dict[str, Json] = {
-        **request.extra,
+        **chat.extra,
         "model": endpoint.model,
-        "max_tokens": request.max_output_tokens,
-        "system": [{**_text(system), "cache_control": _CACHED}],
-        "messages": [{"role": "user", "content": content}],
+        "max_tokens": chat.max_output_tokens,
+        "system": _content(system),
+        "messages": [{"role": one.role, "content": _content(one)} for one in turns],
     }
     if endpoint.own:
         asked["service_tier"] = "standard_only"  # the one whose price is known
-    if request.temperature is not None:
-        asked["temperature"] = request.temperature
+    if chat.temperature is not None:
+        asked["temperature"] = chat.temperature
     if structure == "json_schema":
-        more = request.extra.get("output_config")
-        form = {"type": "json_schema", "schema": request.schema}
+        more = chat.extra.get("output_config")
+        form = {"type": "json_schema", "schema": chat.schema}
         asked["output_config"] = {**(more if isinstance(more, dict) else {}), "format": form}
     elif structure == "forced_tool":
-        asked["tools"] = [{"name": request.schema_name, "input_schema": request.schema}]
-        asked["tool_choice"] = {"type": "tool", "name": request.schema_name}
+        asked["tools"] = [{"name": chat.schema_name, "input_schema": chat.schema}]
+        asked["tool_choice"] = {"type": "tool", "name": chat.schema_name}
     return asked
 
 
@@ -152,8 +144,15 @@ def message_usage(told: Json) -> Usage | None:
     )
 
 
-def _text(text: str) -> dict[str, Json]:
-    return {"type": "text", "text": text}
+def _content(message: ChatMessage) -> list[dict[str, Json]]:
+    blocks: list[dict[str, Json]] = [
+        {"type": "text", "text": part} if isinstance(part, str) else _image(part)
+        for part in message.parts
+    ]
+    # The trace is shared by more questions than the images that follow it.
+    for at in {0, message.shared - 1} if message.shared else ():
+        blocks[at]["cache_control"] = _CACHED
+    return blocks
 
 
 def _image(media: Media) -> dict[str, Json]:

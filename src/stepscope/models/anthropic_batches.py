@@ -26,7 +26,7 @@ from stepscope.models.batches import (
     BatchState,
     IntendedBatch,
 )
-from stepscope.models.dialect import Ask
+from stepscope.models.dialect import Ask, make_chat
 from stepscope.models.http import SdkModel
 
 _PATH = "/v1/messages/batches"
@@ -99,7 +99,7 @@ class AnthropicBatches:
     def line(self, ask: Ask, structure: Structure) -> bytes:
         """Return what one ask adds to the request."""
         model = self._model
-        asked = model.dialect.parameters(model.endpoint, ask.request, structure)
+        asked = model.dialect.parameters(model.endpoint, make_chat(ask.request), structure)
         return msgspec.json.encode({"custom_id": ask.key, "params": asked})
 
     async def submit(self, intended: IntendedBatch, lines: Sequence[bytes]) -> str:

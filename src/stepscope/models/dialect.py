@@ -1,7 +1,8 @@
-"""What a model is asked and how one provider's protocol says it: asks, their hashes, dialects.
+"""What a model is asked and how one provider's protocol says it: asks, chats, dialects.
 
-A dialect turns a request into plain JSON, so that the same words go over the wire at once and into
-a batch, and takes the answer out of a reply. An ask is a request to one judge under the key of its
+A judge's request becomes a `Chat`: messages, and the schema of the answer. A dialect turns a chat
+into plain JSON, so that the same words go over the wire at once and into a batch, and takes the
+answer out of a reply. An ask is a request to one judge under the key of its
 reply. Also checks whether a reply fits the JSON schema that its endpoint accepted.
 """
 
@@ -10,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from stepscope.model import Endpoint, Json, Reply, Request, Stop, Structure, Usage
+from stepscope.model import Endpoint, Json, Media, Reply, Request, Stop, Structure, Usage
 
 _encode = msgspec.json.encode
 
@@ -49,6 +50,56 @@ def _hashed_request(request: Request) -> dict[str, Json]:
     return {**told, "media": media} if media else {k: v for k, v in told.items() if k != "media"}
 
 
+class ChatMessage(NamedTuple):
+    """One message of a chat: texts and images, in the order in which the model reads them."""
+
+    role: Literal["system", "user"]
+    parts: tuple[str | Media, ...]
+    shared: int = 0  # how many of the first parts other chats share: a provider may cache them
+
+
+class Chat(NamedTuple):
+    """What a model is asked: messages, the schema of its answer, and how it is sampled."""
+
+    messages: tuple[ChatMessage, ...]
+    schema_name: str
+    schema: dict[str, Json]
+    max_output_tokens: int
+    temperature: float | None
+    seed: int | None
+    extra: dict[str, Json]  # further parameters of the provider
+
+    def instructed(self) -> Chat:
+        """Return the chat for a model that takes no schema: its first message says it in words."""
+        schema = msgspec.json.encode(self.schema).decode()
+        words = (
+            "\n\nAnswer with one JSON object and nothing else: no text around it, no code fence. "
+            f"It fits this JSON schema:\n{schema}"
+        )
+        first, *rest = self.messages
+        told = first._replace(parts=(*first.parts[:-1], f"{first.parts[-1]}{words}"))
+        return self._replace(messages=(told, *rest))
+
+
+def make_chat(request: Request) -> Chat:
+    """Return the chat of a judge's request: rubric, then trace, images and question in one turn."""
+    shared: list[str | Media] = [request.context] if request.context else []
+    for image in request.media:
+        shared += (image.words, image)
+    return Chat(
+        messages=(
+            ChatMessage("system", (request.system,), shared=1),
+            ChatMessage("user", (*shared, request.question), len(shared)),
+        ),
+        schema_name=request.schema_name,
+        schema=request.schema,
+        max_output_tokens=request.max_output_tokens,
+        temperature=request.temperature,
+        seed=request.seed,
+        extra=request.extra,
+    )
+
+
 class ParsedReply(NamedTuple):
     """What stands in a reply."""
 
@@ -65,18 +116,9 @@ class Dialect:
     path: str  # what is posted to, below the base URL
     request_id: str  # the header that names a request, for the provider's support
     structures: tuple[Structure, ...]  # how structured output can be asked for, the strictest first
-    parameters: Callable[[Endpoint, Request, Structure], dict[str, Json]]  # what is sent
+    parameters: Callable[[Endpoint, Chat, Structure], dict[str, Json]]  # what is sent
     # what is taken from the body of a reply; raises `ModelError` where it is none
     read: Callable[[Endpoint, bytes, Structure], ParsedReply]
-
-
-def schema_in_words(request: Request) -> str:
-    """Return the system turn of a model that takes no schema: it is told the schema in words."""
-    schema = msgspec.json.encode(request.schema).decode()
-    return (
-        f"{request.system}\n\nAnswer with one JSON object and nothing else: no text around it, no "
-        f"code fence. It fits this JSON schema:\n{schema}"
-    )
 
 
 def token_count(value: object) -> int | None:

@@ -26,7 +26,7 @@ from stepscope.errors import ConfigError, EnvironmentFault, ModelError
 from stepscope.model import Endpoint, Reply, Request, Structure
 from stepscope.models import retry
 from stepscope.models.batches import BatchItem
-from stepscope.models.dialect import Dialect, ParsedReply
+from stepscope.models.dialect import Chat, Dialect, ParsedReply, make_chat
 from stepscope.safety.limits import MIB
 from stepscope.safety.offline import is_loopback
 
@@ -206,13 +206,17 @@ class SdkModel:
         return self._structures[self._at]
 
     async def complete(self, request: Request) -> Reply:
+        """Ask a judge's request once; see `reply`. Raises ModelError."""
+        return await self.reply(make_chat(request))
+
+    async def reply(self, chat: Chat) -> Reply:
         """Ask once; what is raised says whether asking again may help.
 
         Raises:
             ModelError: no answer came.
         """
         structure = self.structure
-        asked = self.dialect.parameters(self.endpoint, request, structure)
+        asked = self.dialect.parameters(self.endpoint, chat, structure)
         came = await self._post(msgspec.json.encode(asked))
         if came.status >= 300:
             if retry.read_error_body(came.body).code in retry.FILTERED:

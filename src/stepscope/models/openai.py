@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.errors import ConfigError
-from stepscope.model import Endpoint, Json, Media, Model, Request, Stop, Structure, Usage
-from stepscope.models.dialect import Dialect, ParsedReply, schema_in_words, token_count
+from stepscope.model import Endpoint, Json, Media, Model, Stop, Structure, Usage
+from stepscope.models.dialect import Chat, ChatMessage, Dialect, ParsedReply, token_count
 from stepscope.models.retry import invalid_reply_error, status_error
 
 if TYPE_CHECKING:
@@ -99,35 +99,32 @@ def open_openai(endpoint: Endpoint) -> Model:
     return SdkModel(endpoint, CHAT_COMPLETIONS, client, words)
 
 
-def chat_parameters(endpoint: Endpoint, request: Request, structure: Structure) -> dict[str, Json]:
-    """Return what is sent: rubric, then trace and question in one turn, which all servers take."""
-    schema = {"name": request.schema_name, "schema": request.schema}
+def chat_parameters(endpoint: Endpoint, chat: Chat, structure: Structure) -> dict[str, Json]:
+    """Return what is sent: every message as one turn, which all servers take."""
+    schema = {"name": chat.schema_name, "schema": chat.schema}
     limit = "max_completion_tokens" if endpoint.own and _is_openai(endpoint) else "max_tokens"
-    system = schema_in_words(request) if structure == "prompt_only" else request.system
+    told = chat.instructed() if structure == "prompt_only" else chat
     asked: dict[str, Json] = {
-        **request.extra,
+        **chat.extra,
         "model": endpoint.model,
-        "messages": [
-            {"role": "system", "content": system},
-            {"role": "user", "content": _turn(request)},
-        ],
-        limit: request.max_output_tokens,
+        "messages": [{"role": one.role, "content": _content(one)} for one in told.messages],
+        limit: chat.max_output_tokens,
     }
-    if request.temperature is not None:
-        asked["temperature"] = request.temperature
-    if request.seed is not None:
-        asked["seed"] = request.seed
+    if chat.temperature is not None:
+        asked["temperature"] = chat.temperature
+    if chat.seed is not None:
+        asked["seed"] = chat.seed
     if endpoint.own and _is_openai(endpoint):
-        asked["prompt_cache_key"] = _cache_key(request)
+        asked["prompt_cache_key"] = _cache_key(chat)
         asked["service_tier"] = "default"  # the one whose price is known, whatever the project says
     if structure == "json_schema":
         asked["response_format"] = {"type": structure, "json_schema": {**schema, "strict": True}}
     elif structure == "json_object_schema":
-        asked["response_format"] = {"type": "json_object", "schema": request.schema}
+        asked["response_format"] = {"type": "json_object", "schema": chat.schema}
     elif structure == "forced_tool":
-        tool = {"name": request.schema_name, "parameters": request.schema}
+        tool = {"name": chat.schema_name, "parameters": chat.schema}
         asked["tools"] = [{"type": "function", "function": tool}]
-        name = {"name": request.schema_name}
+        name = {"name": chat.schema_name}
         asked["tool_choice"] = {"type": "function", "function": name}
     return asked
 
@@ -199,15 +196,14 @@ def _answer(found: _Completion, choice: _Choice, structure: Structure) -> Parsed
     return ParsedReply(text, stop, completion_usage(found.usage), found.model or "")
 
 
-def _turn(request: Request) -> str | list[Json]:
-    if not request.media:
-        return f"{request.context}\n\n{request.question}" if request.context else request.question
-    shown = [part for one in request.media for part in (_text(one.words), _image(one))]
-    return [_text(request.context), *shown, _text(request.question)]
-
-
-def _text(text: str) -> Json:
-    return {"type": "text", "text": text}
+def _content(message: ChatMessage) -> str | list[Json]:
+    texts = [part for part in message.parts if isinstance(part, str)]
+    if len(texts) == len(message.parts):
+        return "\n\n".join(texts)
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else _image(part)
+        for part in message.parts
+    ]
 
 
 def _image(media: Media) -> Json:
@@ -216,9 +212,10 @@ def _image(media: Media) -> Json:
     return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
 
 
-def _cache_key(request: Request) -> str:
+def _cache_key(chat: Chat) -> str:
     """Return what sends all questions about one trace to the machine that has it cached."""
-    return sha256(f"{request.system}\0{request.context}".encode()).hexdigest()[:32]
+    firsts = [str(one.parts[0]) if one.shared else "" for one in chat.messages]
+    return sha256("\0".join(firsts).encode()).hexdigest()[:32]
 
 
 def _arguments(raw: bytes) -> str:

@@ -23,7 +23,7 @@ from stepscope.models.batches import (
     BatchState,
     IntendedBatch,
 )
-from stepscope.models.dialect import Ask
+from stepscope.models.dialect import Ask, make_chat
 from stepscope.models.http import SdkModel
 
 _PATH = "/batches"
@@ -99,7 +99,7 @@ class OpenAIBatches:
                 "custom_id": ask.key,
                 "method": "POST",
                 "url": self._endpoint,
-                "body": model.dialect.parameters(model.endpoint, ask.request, structure),
+                "body": model.dialect.parameters(model.endpoint, make_chat(ask.request), structure),
             }
         )
 
