@@ -23,6 +23,7 @@ from stepscope.formats.chat.messages import (
     detect_dialect,
     is_chat_message,
     is_other_run,
+    opening_messages,
     shape_error,
     unwrap_exchange,
 )
@@ -219,15 +220,12 @@ _WHOLE_KEYS = frozenset({"messages", "request", "response", "body"})
 
 
 def _likeness(opening: Opening) -> float:
-    if not opening.records:
-        return 0.0
-    first = opening.records[0]
+    first = opening.records[0] if opening.records else None
     if _is_response(first):
         return 0.95
-    if opening.shape in {"array", "lines"} and is_chat_message(first):
-        return _DIALECT_LIKENESS.get(detect_dialect(opening.records), 0.0)
-    if isinstance(first, list):
-        return _DIALECT_LIKENESS.get(detect_dialect(first), 0.0)
+    messages = opening_messages(opening, is_chat_message)
+    if messages is not None:
+        return _DIALECT_LIKENESS.get(detect_dialect(messages), 0.0)
     return _body_likeness(first) if isinstance(first, dict) else 0.0
 
 

@@ -31,6 +31,7 @@ from stepscope.formats.fields import (
 )
 from stepscope.formats.finish import reward_outcome
 from stepscope.formats.format import DecodedRecord
+from stepscope.formats.opening import Opening
 from stepscope.model import (
     Actor,
     Json,
@@ -368,6 +369,14 @@ def is_chat_message(record: Json) -> bool:
         and ("content" in record or "tool_calls" in record or "function_call" in record)
         and isinstance(record.get("content"), str | list | None)
     )
+
+
+def opening_messages(opening: Opening, is_own: Callable[[Json], bool]) -> Sequence[Json] | None:
+    """Return the messages that a file begins with: its records, or its first record's elements."""
+    first = opening.records[0] if opening.records else None
+    if opening.shape in {"array", "lines"} and is_own(first):
+        return opening.records
+    return first if isinstance(first, list) else None
 
 
 def is_other_run(record: dict[str, Json]) -> bool:

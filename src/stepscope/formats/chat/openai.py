@@ -10,8 +10,6 @@ Format: OpenAI API reference; OpenAI Python SDK 3.54.0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from stepscope.errors import TraceError
@@ -25,6 +23,7 @@ from stepscope.formats.chat.messages import (
     has_run_fences,
     is_chat_message,
     is_other_run,
+    opening_messages,
     unwrap_exchange,
 )
 from stepscope.formats.chat.response_items import is_response_item, item_step
@@ -50,17 +49,10 @@ _BODY_KEYS = frozenset({"messages", "choices", "usage"})
 
 
 def _likeness(opening: Opening) -> float:
-    if not opening.records:
-        return 0.0
-    first = opening.records[0]
-    if opening.shape in {"array", "lines"} and is_chat_message(first):
-        return _chat_likeness(opening.records)
-    if isinstance(first, list):
-        return _chat_likeness(first)
-    return _body_likeness(first) if isinstance(first, dict) else 0.0
-
-
-def _chat_likeness(messages: Sequence[Json]) -> float:
+    messages = opening_messages(opening, is_chat_message)
+    if messages is None:
+        first = opening.records[0] if opening.records else None
+        return _body_likeness(first) if isinstance(first, dict) else 0.0
     if any(map(is_response_item, messages)):
         return 0.0
     likeness = _DIALECT_LIKENESS.get(detect_dialect(messages), 0.0)

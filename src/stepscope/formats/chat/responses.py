@@ -23,6 +23,7 @@ from stepscope.formats.chat.messages import (
     MessageEnvelope,
     MessageOptions,
     is_chat_message,
+    opening_messages,
     unwrap_exchange,
 )
 from stepscope.formats.chat.response_items import (
@@ -301,13 +302,10 @@ _FOREIGN_KEYS = frozenset("run_type traceId trace_id observations span_data span
 
 
 def _likeness(opening: Opening) -> float:
-    if not opening.records:
-        return 0.0
-    first = opening.records[0]
-    if opening.shape in {"array", "lines"} and (is_chat_message(first) or is_response_item(first)):
-        return 0.9 if any(is_response_item(record) for record in opening.records) else 0.0
-    if isinstance(first, list):
-        return 0.9 if any(map(is_response_item, first)) else 0.0
+    items = opening_messages(opening, lambda one: is_chat_message(one) or is_response_item(one))
+    if items is not None:
+        return 0.9 if any(map(is_response_item, items)) else 0.0
+    first = opening.records[0] if opening.records else None
     return _body_likeness(first) if isinstance(first, dict) else 0.0
 
 
