@@ -12,6 +12,7 @@ from stepscope.report.render import data, markdown, text
 from stepscope.report.types import (
     ComparisonReport,
     Difference,
+    Profile,
     Provenance,
     RankFlip,
     Report,
@@ -269,3 +270,17 @@ def test_worst_case_bounds_stand_beside_a_rate() -> None:
 def test_a_report_is_never_one_number(refuse: Callable[[Report], None]) -> None:
     with pytest.raises(Exception, match="a report is a vector"):
         refuse(report())
+
+
+def test_markdown_breaks_a_table_of_many_groups_into_several() -> None:
+    titles = [f"agent-{at}" for at in range(8)]
+    many = msgspec.structs.replace(report(), profiles=tuple(map(axes_profile, titles)))
+    lines = markdown.render(make_report_document(many)).splitlines()
+    heads = [line for line in lines if line.startswith("| Failure profile")]
+    assert [head.count("<code>") for head in heads] == [6, 2]
+
+
+def axes_profile(title: str) -> Profile:
+    made = profile(title)
+    figures = {**made.figures, "axes.termination": rate(0.1, 0.05, 0.2)}
+    return msgspec.structs.replace(made, figures=figures)

@@ -24,6 +24,8 @@ _ENTITIES = {ord(c): f"&#{ord(c)};" for c in ACTIVE}
 _FIGURES = frozenset("0123456789.,[]() -+$%of")
 # A comment is read, not scrolled: evidence longer than this is cut, its end marked.
 EVIDENCE_WIDTH = 160
+# Groups or judges that stand beside each other in one table; of more there are several tables.
+MOST_BESIDE = 6
 
 
 def render(document: Document) -> str:
@@ -61,19 +63,22 @@ def escape_markdown(text: str) -> str:
 
 
 def _table(table: Table) -> Iterator[str]:
+    """Yield a table; one of many groups as several, each of no more than a comment can show."""
     if table.heading:
         yield from (f"**{escape_markdown(table.heading)}**", "")
-    if table.rows:
-        labels = [escape_code(column.label) if column.code else escape_markdown(column.label)
-                  for column in table.columns]  # fmt: skip
-        if not table.heading:
-            labels[0] = table.corner
-        yield _row(labels)
-        yield "|" + "".join("---:|" if column.number else "---|" for column in table.columns)
+    most = MOST_BESIDE if table.layout == "beside" else len(table.columns)
+    for start in range(1, len(table.columns), most) if table.rows else ():
+        if start > 1:
+            yield ""
+        columns = table.columns[start : start + most]
+        first = escape_markdown(table.columns[0].label) if table.heading else table.corner
+        labels = (escape_code(c.label) if c.code else escape_markdown(c.label) for c in columns)
+        yield _row([first, *labels])
+        yield "|---|" + "".join("---:|" if column.number else "---|" for column in columns)
         for row in table.rows:
-            cells = [_cell(cell, table) for cell in row.cells]
-            missing = [""] * (len(table.columns) - len(cells))
-            yield _row([*cells[:-1], *missing, cells[-1]])
+            first, *cells = (_cell(cell, table) for cell in row.cells)
+            shown = cells[start - 1 : start - 1 + most]
+            yield _row([first, *shown[:-1], *[""] * (len(columns) - len(shown)), *shown[-1:]])
     if table.notes:
         yield from ("", "<br>".join(map(escape_markdown, table.notes)))
 

@@ -37,6 +37,7 @@ from stepscope.report.words import (
     format_interval,
     format_score,
     format_share,
+    shorten_names,
 )
 from stepscope.values import Decision, Estimate, Unmeasured
 
@@ -172,7 +173,7 @@ def _row(found: GroupAgreement) -> TableRow:
     kappa = found["fleiss"] if found.of == "all" else found["kappa"]
     gwet, raw = found["gwet"], found["raw"]
     lost = 0 if isinstance(raw, Unmeasured) else raw.n_unmeasured
-    short = ", ".join(name.rpartition("/")[2] for name in found.raters)
+    short = ", ".join(shorten_names(found.raters).values())
     return make_row(
         TableCell(_title(found), short=short if found.of != "all" else ""),
         _value(raw),
