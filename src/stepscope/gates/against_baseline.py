@@ -288,7 +288,7 @@ def build_ratio_test(
     absent = _incomparable(gate, now, before)
     if absent is not None:
         return absent
-    best = fill_lost(current, 0.0), fill_lost(baseline, inf)
+    best = current.filled_with(0.0), baseline.filled_with(inf)
     p = (
         p_above(partial(estimate_ratio, now, before, seed), gate.bound)
         if gate.rule == "proof"
@@ -355,7 +355,7 @@ class RatioTest:
         """Return why lost runs, the longest of all, would make it fail."""
         if not (self.now.n_lost or self.before.n_lost):
             return None
-        worst = fill_lost(self.now, inf), fill_lost(self.before, 0.0)
+        worst = self.now.filled_with(inf), self.before.filled_with(0.0)
         if (
             ratio_of_medians(*worst) <= self.gate.bound + TOLERANCE
             or rank_p(*worst, seed=self.seed) > spend.alpha
@@ -431,18 +431,6 @@ def ratio_of_medians(now: Arm, before: Arm) -> float:
     if first == inf:
         return 0.0
     return after / first if first > 0 else (inf if after > 0 else 1.0)
-
-
-def fill_lost(side: Arm, value: float) -> Arm:
-    """Return all runs, the lost ones as long as `value`."""
-    return Arm(
-        at=side.at,
-        cases=side.cases,
-        top=np.where(side.lost, value, side.top),
-        size=side.size,
-        lost=np.zeros_like(side.lost),
-        unmeasured=side.unmeasured,
-    )
 
 
 def say_ratio(gate: GatePolicy, found: Estimate | Unmeasured) -> str:

@@ -10,7 +10,7 @@ apply is no loss.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -243,13 +243,13 @@ class Arm:
 
     def take(self, chosen: Flags) -> Arm:
         """Return the chosen rows; what is unmeasured stays counted."""
-        return Arm(
+        return replace(
+            self,
             at=self.at[chosen],
             cases=self.cases[chosen],
             top=self.top[chosen],
             size=self.size[chosen],
             lost=self.lost[chosen],
-            unmeasured=self.unmeasured,
         )
 
     def measured(self) -> Arm:
@@ -258,15 +258,11 @@ class Arm:
 
     def filled(self, *, bad: bool) -> Arm:
         """Return all runs, the lost ones at their worst (`bad`) or at their best."""
-        worst = self.size if bad else np.zeros_like(self.size)
-        return Arm(
-            at=self.at,
-            cases=self.cases,
-            top=np.where(self.lost, worst, self.top),
-            size=self.size,
-            lost=np.zeros_like(self.lost),
-            unmeasured=self.unmeasured,
-        )
+        return self.filled_with(self.size if bad else 0.0)
+
+    def filled_with(self, top: Floats | float) -> Arm:
+        """Return all runs, the lost ones as bad or as long as `top`."""
+        return replace(self, top=np.where(self.lost, top, self.top), lost=np.zeros_like(self.lost))
 
     @property
     def bad(self) -> Floats:

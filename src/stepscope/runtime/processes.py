@@ -51,14 +51,8 @@ class Job(NamedTuple, Generic[T]):
     held: int = 0  # bytes of memory that `beside` and `frame` hold, where they may be many
 
 
-class _Fault(msgspec.Struct, frozen=True):
-    """An error of ours that a child met: the name of its class and its message."""
-
-    kind: str
-    message: str
-
-
-_faults = msgspec.json.Decoder(_Fault)
+# An error of ours that a child met: the name of its class and its message.
+_faults = msgspec.json.Decoder(tuple[str, str])
 
 
 def cores() -> int:
@@ -122,8 +116,8 @@ class Executor:
         finally:
             idle.put(child)
         if kind == _FAULT:
-            fault = _faults.decode(reply)
-            raise getattr(errors, fault.kind, StepscopeError)(fault.message)
+            kind_of_error, message = _faults.decode(reply)
+            raise getattr(errors, kind_of_error, StepscopeError)(message)
         if kind != _REPLY:
             raise EnvironmentFault(self.died.format(code=child.wait()))
         return reply
@@ -192,7 +186,7 @@ def serve_frames(module: str, name: str) -> None:
         try:
             _serve(begin, replies)
         except StepscopeError as e:
-            _send(replies, msgspec.json.encode(_Fault(type(e).__name__, str(e))), _FAULT)
+            _send(replies, msgspec.json.encode((type(e).__name__, str(e))), _FAULT)
     except BrokenPipeError:
         os._exit(1)  # the parent is gone; there is nobody left to tell
 
