@@ -174,8 +174,9 @@ def test_runs_as_otlp_hold_their_verdicts_unless_told_otherwise(
     assert str(exported).startswith(line)
     other = ss.open(":memory:", settings=Settings())
     assert other.add(tmp_path / "runs.otlp.jsonl").new == 20
-    ids = [run.id for run in notebook.trajectories()]
-    assert [run.id for run in other.trajectories()] == ids
+    # Known by its id, whatever it is called there.
+    ids = {run.id for run in notebook.trajectories()}
+    assert {run.id for run in other.trajectories()} == ids
 
 
 def test_verdicts_are_for_spans_or_alone(notebook: Notebook, tmp_path: Path) -> None:
