@@ -124,11 +124,7 @@ class _BatchRun:
     """Rounds of batches: what is not paid is sent, what was sent is polled until it is over."""
 
     def __init__(
-        self,
-        clients: CallClients,
-        session: LedgerSession,
-        pace: PollTiming,
-        stopped: asyncio.Event,
+        self, clients: CallClients, session: LedgerSession, pace: PollTiming, stopped: asyncio.Event
     ) -> None:
         self.tally = JudgingCounts()
         # Why an ask has no answer, by the hash of its request.

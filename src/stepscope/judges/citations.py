@@ -37,12 +37,12 @@ class CitationChecker:
         """Return cited steps, sorted, each once.
 
         Raises:
-            Disbelief: one is no whole number, or no step of the run.
+            InvalidReply: one is no whole number, or no step of the run.
         """
         return tuple(sorted({self.step(one) for one in value}))
 
     def step(self, value: Json) -> int:
-        """Return a cited step. Raises Disbelief, as `cites` does."""
+        """Return a cited step. Raises InvalidReply, as `cites` does."""
         if type(value) is not int:
             raise citation_error(f"{display_value(value)} is not the index of a step")
         if not 0 <= value < self.steps:
@@ -53,7 +53,7 @@ class CitationChecker:
         """Return how many quotations are long enough to count; all of them stand where they should.
 
         Raises:
-            Disbelief: one is of no step, or does not stand in its step.
+            InvalidReply: one is of no step, or does not stand in its step.
         """
         counted = 0
         for number, item in enumerate(value):
@@ -67,7 +67,7 @@ class CitationChecker:
         """Tell whether a quotation counts as evidence.
 
         Raises:
-            Disbelief: it does not stand in the step.
+            InvalidReply: it does not stand in the step.
         """
         words = _strip_quotes(self.fence.cleared(quote))
         if words and words not in self.copy.folded(step):
@@ -79,7 +79,7 @@ class CitationChecker:
         """Refuse an answer that stands in a step, its fields in whatever order.
 
         Raises:
-            Disbelief: it does.
+            InvalidReply: it does.
         """
         fields = [
             fold_text(self.fence.cleared(json.dumps({name: value}, ensure_ascii=False)[1:-1]))
@@ -91,7 +91,7 @@ class CitationChecker:
         """Return what a judge gives as its reason, without fence and marks.
 
         Raises:
-            Disbelief: the words are the run's.
+            InvalidReply: the words are the run's.
         """
         cleared = self.fence.cleared(rationale)
         words = _strip_quotes(cleared).rstrip(".!?")
@@ -108,7 +108,7 @@ class CitationChecker:
 
 
 def citation_error(what: str) -> InvalidReply:
-    """Return the disbelief of a citation that points nowhere."""
+    """Return the error of a citation that points nowhere."""
     return InvalidReply("invalid_evidence", f"hallucinated_citation: {what}")
 
 

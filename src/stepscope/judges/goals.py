@@ -20,7 +20,6 @@ from stepscope.errors import ConfigError
 from stepscope.model import Case, Exchange, Json, SubGoal, Trajectory
 from stepscope.values import Unmeasured
 
-GOALS_FILE = "goals.toml"
 # Larger ones were not written by people.
 MOST_BYTES = 4 * 1024 * 1024
 

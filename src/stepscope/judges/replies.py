@@ -24,7 +24,7 @@ _CODE_FENCE = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n```\s*", re.DOTALL)
 
 
 class InvalidReply(Exception):
-    """A reply, or a part of one, is not believed: which kind, and a counted word with a reason."""
+    """A reply, or a part of one, is invalid: which kind, and a counted word with a reason."""
 
     def __init__(self, kind: UnmeasuredKind, reason: str) -> None:
         """Keep both."""
@@ -38,7 +38,7 @@ class InvalidReply(Exception):
 
 
 def unparsable_reply(word: str, what: str) -> InvalidReply:
-    """Return the disbelief of an answer that does not fit its schema."""
+    """Return the error of an answer that does not fit its schema."""
     return InvalidReply("unparsable", f"{word}: {what}")
 
 
@@ -51,7 +51,7 @@ def parse_object(reply: Reply) -> dict[str, Json]:
     """Return the object that a reply is.
 
     Raises:
-        Disbelief: the model stopped early, or wrote anything but one JSON object.
+        InvalidReply: the model stopped early, or wrote anything but one JSON object.
     """
     _refuse_stop(reply)
     text = reply.text
@@ -60,10 +60,7 @@ def parse_object(reply: Reply) -> dict[str, Json]:
         text = wrapped[1]
     try:
         value = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_constant=_constant,
-            parse_int=_int,
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_int
         )
     except json.JSONDecodeError as e:
         raise unparsable_reply("not_json", f"{e.msg} at character {e.pos} of {len(text)}") from e
@@ -115,7 +112,7 @@ class ReplyFields:
         """Take an object with exactly these names.
 
         Raises:
-            Disbelief: it is none, one is missing, or there are others.
+            InvalidReply: it is none, one is missing, or there are others.
         """
         if not isinstance(value, dict):
             raise unparsable_reply("wrong_type", f"{where} is {_type_words(value)}, not an object")
@@ -131,39 +128,39 @@ class ReplyFields:
         self.where = where
 
     def text(self, name: str) -> str:
-        """Return a text. Raises Disbelief."""
+        """Return a text. Raises InvalidReply."""
         found = self.value[name]
         if type(found) is not str:
             raise self._wrong(name, "a text")
         return found
 
     def told(self, name: str) -> str:
-        """Return a text that is kept: nothing in it hides, and it ends. Raises Disbelief."""
+        """Return a text that is kept: nothing in it hides, and it ends. Raises InvalidReply."""
         return visible(self.text(name)[:MOST_RATIONALE_CHARACTERS])
 
     def listed(self, name: str) -> list[Json]:
-        """Return a list. Raises Disbelief."""
+        """Return a list. Raises InvalidReply."""
         found = self.value[name]
         if type(found) is not list:
             raise self._wrong(name, "a list")
         return found
 
     def whole(self, name: str) -> int:
-        """Return a whole number. Raises Disbelief."""
+        """Return a whole number. Raises InvalidReply."""
         found = self.value[name]
         if type(found) is not int:
             raise self._wrong(name, "a whole number")
         return found
 
     def truth(self, name: str) -> bool:
-        """Return true or false. Raises Disbelief."""
+        """Return true or false. Raises InvalidReply."""
         found = self.value[name]
         if type(found) is not bool:
             raise self._wrong(name, "true or false")
         return found
 
     def share(self, name: str) -> float:
-        """Return a number from 0 to 1. Raises Disbelief."""
+        """Return a number from 0 to 1. Raises InvalidReply."""
         found = self.value[name]
         if type(found) not in {int, float}:
             raise self._wrong(name, "a number")
@@ -174,7 +171,7 @@ class ReplyFields:
         return float(found)
 
     def menu(self, name: str, answers: Sequence[str]) -> str:
-        """Return one of the answers, to the letter. Raises Disbelief."""
+        """Return one of the answers, to the letter. Raises InvalidReply."""
         found = self.text(name)
         if found not in answers:
             listed = ", ".join(answers)

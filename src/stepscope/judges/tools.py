@@ -271,7 +271,7 @@ def read_turn(reply: Reply) -> LookupCall | Reply:
     """Return the look that a reply asks for, or the plain reply that its answer is.
 
     Raises:
-        Disbelief: it is neither.
+        InvalidReply: it is neither.
     """
     fields = ReplyFields(parse_object(reply), _FIELDS, "the reply")
     action = fields.text("action")
@@ -437,7 +437,7 @@ class _PathsSoFar(NamedTuple):
 
 
 class _ToolReplyReader:
-    """Believes what the plain belief believes, and looks up what the judge asks for until then."""
+    """Reads replies as the plain reader does, and answers lookups until the judge answers."""
 
     def __init__(
         self, judgement: Judgement, toolbox: Toolbox, fence: Fence, limits: LookupLimits

@@ -81,7 +81,7 @@ class AxisParser:
     left_out: int = 0  # characters of the run that the judge did not see
 
     def read(self, part: int, reply: Reply) -> tuple[Answer, ...]:
-        """Return what a reply says. Raises Disbelief."""
+        """Return what a reply says. Raises InvalidReply."""
         fields = ReplyFields(parse_object(reply), _AXIS_FIELDS)
         label = fields.menu("label", self.labels)
         confidence = fields.share("confidence")
@@ -117,7 +117,7 @@ class AttributionParser:
     left_out: int = 0  # characters of the run that the judge did not see
 
     def read(self, part: int, reply: Reply) -> tuple[Answer, ...]:
-        """Return what a reply says. Raises Disbelief."""
+        """Return what a reply says. Raises InvalidReply."""
         fields = ReplyFields(parse_object(reply), _PART_FIELDS)
         label, whose = fields.menu("part", self.labels), fields.menu("whose", FAULT_OWNERS)
         confidence = fields.share("confidence")
@@ -153,7 +153,7 @@ class ScoreParser:
     step: int  # which was scored
 
     def read(self, part: int, reply: Reply) -> tuple[Answer, ...]:
-        """Return what a reply says. Raises Disbelief."""
+        """Return what a reply says. Raises InvalidReply."""
         fields = ReplyFields(parse_object(reply), _SCORE_FIELDS)
         score, rationale = fields.share("score"), fields.told("rationale")
         self.witness.refuse_copied(fields.value)
@@ -207,7 +207,7 @@ class AnswerParser(Protocol[Part]):
     """How the replies of one kind of question are read."""
 
     def read(self, part: int, reply: Reply) -> Part:
-        """Return what a reply to the ask `part` says. Raises Disbelief."""
+        """Return what a reply to the ask `part` says. Raises InvalidReply."""
 
     def faulty(self, read: Part) -> str:
         """Return the first word of what in it does not fit the schema, "" where all does."""
@@ -218,7 +218,7 @@ class AnswerParser(Protocol[Part]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaReplyReader(Generic[Part]):
-    """The `Belief` of a judgement: which asks were planned, and how their replies are read."""
+    """The `ReplyReader` of a judgement: which asks were planned, and how their replies are read."""
 
     asks: tuple[Ask, ...]  # as planned, in order
     repeat: int  # of the judgement: a repair is bought for each repeat
@@ -400,7 +400,7 @@ class LabelsParser(StepsParser):
     alone: bool = False
 
     def read(self, part: int, reply: Reply) -> WindowAnswers:
-        """Return what a reply says. Raises Disbelief."""
+        """Return what a reply says. Raises InvalidReply."""
         fields = ReplyFields(parse_object(reply), ("steps",))
         self.witness.refuse_copied(fields.value)
         return self.entries(part, fields.listed("steps"), self._one, "")
@@ -439,7 +439,7 @@ class PresenceParser(StepsParser):
     """How the presence of a behaviour in every step is read."""
 
     def read(self, part: int, reply: Reply) -> WindowAnswers:
-        """Return what a reply says. Raises Disbelief."""
+        """Return what a reply says. Raises InvalidReply."""
         fields = ReplyFields(parse_object(reply), ("steps", "rationale"))
         self.witness.refuse_copied(fields.value)
         rationale = self.witness.own_words(fields.told("rationale"))

@@ -187,11 +187,7 @@ class OpenAIBatches:
         body = bytes(reply.body)
         if reply.status_code >= 300:
             return wire.refused_item(
-                self._model,
-                found.custom_id,
-                body,
-                status=reply.status_code,
-                structure=structure,
+                self._model, found.custom_id, body, status=reply.status_code, structure=structure
             )
         return wire.answered_item(
             self._model,

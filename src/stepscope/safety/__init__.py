@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from stepscope.safety.redact import Redactor as Redactor
     from stepscope.safety.secrets import OwnSecret as OwnSecret
 
-_HOMES = {
-    "Limits": "limits",
-    "OwnSecret": "secrets",
-    "Redactor": "redact",
-}
+_HOMES = {"Limits": "limits", "OwnSecret": "secrets", "Redactor": "redact"}
 __all__ = [*_HOMES]
 
 

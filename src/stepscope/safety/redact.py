@@ -293,9 +293,7 @@ PROVIDER_SECRETS: tuple[SecretPattern, ...] = (
         rf"hooks\.slack\.com/(?P<secret>(?:services|workflows|triggers)/{_W}++(?:/{_W}++)++)",
     ),
     make_pattern(
-        "discord",
-        "/api/webhooks/",
-        rf"/api/webhooks/[0-9]{{15,22}}/(?P<secret>{_W}{{50,}}+)",
+        "discord", "/api/webhooks/", rf"/api/webhooks/[0-9]{{15,22}}/(?P<secret>{_W}{{50,}}+)"
     ),
     make_pattern(
         "discord",

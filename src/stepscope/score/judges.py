@@ -42,13 +42,7 @@ from stepscope.judges.judgement import (
 )
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import Rubric
-from stepscope.judges.run import (
-    JudgingStatistics,
-    Keep,
-    Progress,
-    reason_word,
-    run_judgements,
-)
+from stepscope.judges.run import JudgingStatistics, Keep, Progress, reason_word, run_judgements
 from stepscope.judges.tools import (
     Toolbox,
     add_tools,
@@ -302,10 +296,7 @@ class JudgePlan:
             yield from planned
             return
         toolbox = trajectory_tools(
-            trajectory,
-            trajectory.case,
-            redactor=self._store.redactor,
-            narration=options.narration,
+            trajectory, trajectory.case, redactor=self._store.redactor, narration=options.narration
         )
         if (files := self._files) is not None:
             toolbox = toolbox.with_more(files.tools.values(), off=files.off, state=files.state)

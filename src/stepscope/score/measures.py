@@ -16,12 +16,7 @@ import msgspec
 
 from stepscope import registry
 from stepscope.errors import ConfigError
-from stepscope.measures.facts import (
-    DeclaredConduct,
-    SuccessfulCall,
-    fit_facts,
-    successful_calls,
-)
+from stepscope.measures.facts import DeclaredConduct, SuccessfulCall, fit_facts, successful_calls
 from stepscope.model import Answer, Case, Facts, Figures, Measure, Scale, Trajectory, Verdict
 from stepscope.runtime.database import MEMORY
 from stepscope.runtime.processes import Executor, Job, cores
@@ -41,6 +36,7 @@ class MeasurePlan(msgspec.Struct, frozen=True):
 
     measures: tuple[str, ...]
     facts: dict[str, Facts]
+    store: str = ""  # path of the store that a child process opens
 
 
 class AnswerBatch(msgspec.Struct, array_like=True):
@@ -107,7 +103,7 @@ def ask_measure(
 
 
 def check_answers(measure: Measure, given: Iterable[object], steps: int) -> list[Answer]:
-    """Return the answers with every unsound one replaced by why it is not believed.
+    """Return the answers with every unsound one replaced by why it is refused.
 
     An answer about a step that does not exist, or no answer at all, spoils the whole-run answer of
     its aspect.
@@ -139,7 +135,7 @@ def check_answers(measure: Measure, given: Iterable[object], steps: int) -> list
 
 
 def _check_answer(own: str, scale: Scale, answer: object, steps: int) -> Answer:
-    """Return the answer itself where it may be believed, else why it may not be."""
+    """Return the answer itself where it is sound, else why it is not."""
     # By type, not isinstance: this line runs for every answer of every run.
     if type(answer) is not Verdict and type(answer) is not Unmeasured:
         found = type(answer).__name__
@@ -226,14 +222,7 @@ _DIED = (
 _encode_frame = msgspec.msgpack.encode
 
 
-class _Start(msgspec.Struct, frozen=True):
-    """The first frame a child reads."""
-
-    store: str
-    plan: MeasurePlan
-
-
-_start_decoder = msgspec.msgpack.Decoder(_Start)
+_plan_decoder = msgspec.msgpack.Decoder(MeasurePlan)
 _chunk_decoder = msgspec.msgpack.Decoder(list[RunTask])
 _batch_decoder = msgspec.msgpack.Decoder(AnswerBatch)
 
@@ -254,16 +243,17 @@ def score_chunks(
     """
     executor = Executor(workers=workers, ahead=_AHEAD, died=_DIED)
     jobs = (Job(None, _encode_frame(list(chunk))) for chunk in chunks)
-    for _, reply in executor.map(begin_scoring, _encode_frame(_Start(path, plan)), jobs):
+    first = _encode_frame(msgspec.structs.replace(plan, store=path))
+    for _, reply in executor.map(begin_scoring, first, jobs):
         yield _batch_decoder.decode(reply)
 
 
 @contextmanager
 def begin_scoring(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
-    """Give what scores chunks of runs in a child process, `first` being the store and the plan."""
-    start = _start_decoder.decode(first)
-    with Store.open(start.store) as store:
-        asker = MeasureRunner(start.plan)
+    """Give what scores chunks of runs in a child process, `first` being the plan."""
+    plan = _plan_decoder.decode(first)
+    with Store.open(plan.store) as store:
+        asker = MeasureRunner(plan)
         yield lambda frame: _encode_frame(score_chunk(store, asker, _chunk_decoder.decode(frame)))
 
 
