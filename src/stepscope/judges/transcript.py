@@ -338,7 +338,7 @@ def bound_tokens(text: str) -> int:
 
 
 def redact_for_judge(text: str, redactor: Redactor) -> str:
-    """Return a text of a trace as a judge reads it: without secrets, and as `normalise_text` does."""
+    """Return a text as a judge reads it: without secrets, normalised by `normalise_text`."""
     # Looked for twice, and before anything is spelt out: a character without ink can stand beside
     # a secret, where it parts it from a word, and inside of one, where it hides it.
     return _redact_visible(redactor.redact(compose_text(text)).text, redactor)
