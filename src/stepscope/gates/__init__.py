@@ -1,5 +1,5 @@
 """Estimate + policy + baseline -> pass, fail, undecided or not run, each with its reason.
 
-`policy` reads `[workflow.NAME]` tables, `baseline` the committed file that runs are compared with,
-`decide` makes one `GateReport` (types in `types`) that every renderer and exit code comes from.
+`settings` reads `[workflow.NAME]` tables, `baseline` the committed file of runs that later ones are
+compared with, `decide` makes one `GateReport` (in `types`) that renderers and exit codes come from.
 """
