@@ -23,7 +23,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from functools import partial
 from importlib.resources import files
-from sqlite3 import Connection
 from threading import Lock
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
@@ -48,6 +47,7 @@ from stepscope.model import Reply
 from stepscope.runtime.database import (
     BUSY_MILLISECONDS,
     MEMORY,
+    Connection,
     open_database,
     rewrite_database,
     split_statements,

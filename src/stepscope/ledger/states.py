@@ -26,7 +26,6 @@ import json
 import os
 import platform
 import secrets
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -35,6 +34,7 @@ from typing import Literal, NamedTuple
 
 from stepscope.model import Structure
 from stepscope.models.batches import IntendedBatch
+from stepscope.runtime.database import Connection
 
 # Ten beats: a machine that swaps is slow, not dead.
 HEARTBEAT_SECONDS = 5.0
@@ -153,7 +153,7 @@ class ClaimResult(NamedTuple):
     cost: int | None = None
 
 
-def register_worker(db: sqlite3.Connection, owner: Owner, lives: IsAlive) -> int:
+def register_worker(db: Connection, owner: Owner, lives: IsAlive) -> int:
     """Enter a worker, after releasing the claims of dead ones; return its row."""
     expire_workers(db, owner.token, lives)
     made = db.execute(
@@ -162,12 +162,12 @@ def register_worker(db: sqlite3.Connection, owner: Owner, lives: IsAlive) -> int
     return int(made.lastrowid or 0)
 
 
-def record_heartbeat(db: sqlite3.Connection, owner: int) -> None:
+def record_heartbeat(db: Connection, owner: int) -> None:
     """Record that a worker is alive."""
     db.execute("UPDATE owners SET beat = beat + 1 WHERE id = ?", (owner,))
 
 
-def expire_workers(db: sqlite3.Connection, finder: str, lives: IsAlive) -> int:
+def expire_workers(db: Connection, finder: str, lives: IsAlive) -> int:
     """Release the claims of dead workers. Returns how many were dead."""
     rows = db.execute("SELECT id, token, place, pid, start, beat FROM owners").fetchall()
     dead = [row[0] for row in rows if not lives(Owner(*row[1:]))]
@@ -176,7 +176,7 @@ def expire_workers(db: sqlite3.Connection, finder: str, lives: IsAlive) -> int:
     return len(dead)
 
 
-def release_claims(db: sqlite3.Connection, owner: int, finder: str, why: str) -> None:
+def release_claims(db: Connection, owner: int, finder: str, why: str) -> None:
     """Release an owner's claims, list what it has sent as of unknown outcome, and remove it."""
     for key, state in db.execute(
         "SELECT key, state FROM asks WHERE owner = ?", (owner,)
@@ -188,7 +188,7 @@ def release_claims(db: sqlite3.Connection, owner: int, finder: str, why: str) ->
     db.execute("DELETE FROM owners WHERE id = ?", (owner,))
 
 
-def open_budget(db: sqlite3.Connection, name: str, most: int | None) -> None:
+def open_budget(db: Connection, name: str, most: int | None) -> None:
     """Make a budget, or set its limit to what was said last; what is spent stays spent."""
     db.execute(
         "INSERT INTO budgets (name, most) VALUES (?, ?)"
@@ -197,9 +197,7 @@ def open_budget(db: sqlite3.Connection, name: str, most: int | None) -> None:
     )
 
 
-def claim_ask(
-    db: sqlite3.Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive
-) -> ClaimResult:
+def claim_ask(db: Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive) -> ClaimResult:
     """Claim an ask and reserve its money, unless it is paid or another worker's."""
     row = db.execute(
         "SELECT owner, cost, body FROM asks LEFT JOIN replies ON replies.key = asks.key"
@@ -233,13 +231,13 @@ def claim_ask(
     return ClaimResult("mine")
 
 
-def _is_batch(db: sqlite3.Connection, owner: int) -> bool:
+def _is_batch(db: Connection, owner: int) -> bool:
     """Tell whether an owner is no run, but a batch at a provider."""
     row = db.execute("SELECT place FROM owners WHERE id = ?", (owner,)).fetchone()
     return row is not None and row[0] == BATCH_PLACE
 
 
-def _is_held(db: sqlite3.Connection, owner: int, finder: str, lives: IsAlive) -> bool:
+def _is_held(db: Connection, owner: int, finder: str, lives: IsAlive) -> bool:
     """Tell whether the owner of a row lives; a dead one is settled."""
     row = db.execute(
         "SELECT token, place, pid, start, beat FROM owners WHERE id = ?", (owner,)
@@ -250,7 +248,7 @@ def _is_held(db: sqlite3.Connection, owner: int, finder: str, lives: IsAlive) ->
     return False
 
 
-def _reserve(db: sqlite3.Connection, known: int | None, buyer: Worker, lives: IsAlive) -> Standing:
+def _reserve(db: Connection, known: int | None, buyer: Worker, lives: IsAlive) -> Standing:
     """Reserve the worst that a call can cost, where the budget holds it."""
     most, spent, reserved = _read_budget(db, buyer.budget)
     if known is None and most is not None:
@@ -268,12 +266,12 @@ def _reserve(db: sqlite3.Connection, known: int | None, buyer: Worker, lives: Is
     return "mine"
 
 
-def _read_budget(db: sqlite3.Connection, name: str) -> tuple[int | None, int, int]:
+def _read_budget(db: Connection, name: str) -> tuple[int | None, int, int]:
     row = db.execute("SELECT most, spent, reserved FROM budgets WHERE name = ?", (name,)).fetchone()
     return row[0], row[1], row[2]
 
 
-def note_sent(db: sqlite3.Connection, key: str, request: str, owner: int) -> bool:
+def note_sent(db: Connection, key: str, request: str, owner: int) -> bool:
     """Note that an ask is about to be sent; False when it was taken over, or its reply is here."""
     done = db.execute(
         "UPDATE asks SET state = 'sent', request = ?, attempts = attempts + 1, at_ns = ?"
@@ -283,7 +281,7 @@ def note_sent(db: sqlite3.Connection, key: str, request: str, owner: int) -> boo
     return done.rowcount == 1
 
 
-def note_resent(db: sqlite3.Connection, key: str, buyer: Worker) -> bool:
+def note_resent(db: Connection, key: str, buyer: Worker) -> bool:
     """Note that an ask whose last answer never came is about to be sent once more.
 
     The first sending counts as paid. False when the budget does not hold a second one: then the ask
@@ -304,7 +302,7 @@ def note_resent(db: sqlite3.Connection, key: str, buyer: Worker) -> bool:
 
 
 def store_reply(
-    db: sqlite3.Connection, key: str, body: bytes, cost: int | None, owner: int
+    db: Connection, key: str, body: bytes, cost: int | None, owner: int
 ) -> bytes | None:
     """Keep a reply; return another one where that was kept before it, which then stands.
 
@@ -327,9 +325,7 @@ def store_reply(
     return bytes(kept[0])
 
 
-def fail_ask(
-    db: sqlite3.Connection, key: str, reason: str, buyer: Worker, *, unknown: str = ""
-) -> None:
+def fail_ask(db: Connection, key: str, reason: str, buyer: Worker, *, unknown: str = "") -> None:
     """Give an ask up; `unknown` says why nobody can know whether it was paid, "" when it was not.
 
     It is asked again by a later run.
@@ -343,7 +339,7 @@ def fail_ask(
     _free_ask(db, key, "failed" if reason else "planned", reason)
 
 
-def note_recorded(db: sqlite3.Connection, keys: Sequence[str]) -> None:
+def note_recorded(db: Connection, keys: Sequence[str]) -> None:
     """Note that what the replies say is in the store."""
     db.executemany(
         "UPDATE asks SET state = 'verdict' WHERE key = ? AND state = 'received'",
@@ -351,7 +347,7 @@ def note_recorded(db: sqlite3.Connection, keys: Sequence[str]) -> None:
     )
 
 
-def erase_replies(db: sqlite3.Connection, subjects: str) -> int:
+def erase_replies(db: Connection, subjects: str) -> int:
     """Delete the replies about subjects, a JSON array of ids; return how many there were."""
     chosen = " (SELECT key FROM asks WHERE trajectory IN (SELECT value FROM json_each(?)))"
     deleted = db.execute("DELETE FROM replies WHERE key IN" + chosen, (subjects,)).rowcount
@@ -359,7 +355,7 @@ def erase_replies(db: sqlite3.Connection, subjects: str) -> int:
     return deleted
 
 
-def _list_unknown(db: sqlite3.Connection, key: str, finder: str, why: str) -> None:
+def _list_unknown(db: Connection, key: str, finder: str, why: str) -> None:
     """List the last sending of an ask as of unknown outcome, and count its money as spent."""
     db.execute(
         "INSERT INTO unknown (key, trajectory, judge, attempt, worst, budget, why, run, at_ns)"
@@ -374,7 +370,7 @@ def _list_unknown(db: sqlite3.Connection, key: str, finder: str, why: str) -> No
     )
 
 
-def _settle_money(db: sqlite3.Connection, key: str, *, spent: int) -> None:
+def _settle_money(db: Connection, key: str, *, spent: int) -> None:
     """Free what was reserved for an ask, and count what was paid."""
     db.execute(
         "UPDATE budgets SET reserved = budgets.reserved - asks.reserved, spent = spent + ?"
@@ -384,7 +380,7 @@ def _settle_money(db: sqlite3.Connection, key: str, *, spent: int) -> None:
     db.execute("UPDATE asks SET reserved = 0 WHERE key = ?", (key,))
 
 
-def _free_ask(db: sqlite3.Connection, key: str, state: str, reason: str) -> None:
+def _free_ask(db: Connection, key: str, state: str, reason: str) -> None:
     """Free an ask from its owner, and what was reserved for it."""
     _settle_money(db, key, spent=0)
     db.execute(
@@ -405,7 +401,7 @@ class OpenBatch(NamedTuple):
     remote: str
 
 
-def stored_bodies(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, bytes]:
+def stored_bodies(db: Connection, keys: Sequence[str]) -> dict[str, bytes]:
     """Return the replies that are here, by key."""
     found = db.execute(
         "SELECT key, body FROM replies WHERE key IN (SELECT value FROM json_each(?))",
@@ -415,7 +411,7 @@ def stored_bodies(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, byte
 
 
 def claim_batch(
-    db: sqlite3.Connection,
+    db: Connection,
     token: str,
     structure: Structure,
     asks: Sequence[LedgerAsk],
@@ -446,13 +442,13 @@ def claim_batch(
     return standings
 
 
-def note_submitted(db: sqlite3.Connection, token: str, remote: str) -> None:
+def note_submitted(db: Connection, token: str, remote: str) -> None:
     """Keep the provider's name for a batch."""
     db.execute("UPDATE batches SET remote = ? WHERE token = ?", (remote, token))
 
 
 def adopt_batches(
-    db: sqlite3.Connection, purposes: Iterable[str], buyer: Worker, lives: IsAlive
+    db: Connection, purposes: Iterable[str], buyer: Worker, lives: IsAlive
 ) -> list[OpenBatch]:
     """Take the open batches of these purposes that no living worker polls; return ours."""
     found = db.execute(
@@ -476,33 +472,33 @@ def adopt_batches(
     ]
 
 
-def _has_keeper(db: sqlite3.Connection, keeper: int | None, lives: IsAlive) -> bool:
+def _has_keeper(db: Connection, keeper: int | None, lives: IsAlive) -> bool:
     row = db.execute(
         "SELECT token, place, pid, start, beat FROM owners WHERE id = ?", (keeper,)
     ).fetchone()
     return row is not None and lives(Owner(*row))
 
 
-def _owed_keys(db: sqlite3.Connection, owner: int) -> frozenset[str]:
+def _owed_keys(db: Connection, owner: int) -> frozenset[str]:
     found = db.execute("SELECT key FROM asks WHERE owner = ?", (owner,)).fetchall()
     return frozenset(key for (key,) in found)
 
 
-def remote_names(db: sqlite3.Connection) -> frozenset[str]:
+def remote_names(db: Connection) -> frozenset[str]:
     """Return the providers' names of all batches that were ever made."""
     found = db.execute("SELECT remote FROM batches WHERE remote <> ''").fetchall()
     return frozenset(remote for (remote,) in found)
 
 
 def store_batch_replies(
-    db: sqlite3.Connection, replies: Sequence[tuple[str, bytes, int | None]], owner: int
+    db: Connection, replies: Sequence[tuple[str, bytes, int | None]], owner: int
 ) -> list[bool]:
     """Keep replies (key, body, cost) of a batch; return which of them were not here before."""
     return [store_reply(db, key, body, cost, owner) is None for key, body, cost in replies]
 
 
 def end_batch(
-    db: sqlite3.Connection, batch: OpenBatch, unpaid: dict[str, str], buyer: Worker
+    db: Connection, batch: OpenBatch, unpaid: dict[str, str], buyer: Worker
 ) -> frozenset[str]:
     """End a batch; return the asks that it says nothing of, which count as paid.
 
