@@ -105,7 +105,7 @@ class VerdictColumns(msgspec.Struct, frozen=True, kw_only=True):
 def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
     """Return what `A=B,C=D` options say.
 
-    >>> parse_pairs(["run=id,label=read_verdict", "step=n-1"], "--map")
+    >>> parse_pairs(["run=id,label=verdict", "step=n-1"], "--map")
     {'run': 'id', 'label': 'verdict', 'step': 'n-1'}
     """
     found: dict[str, str] = {}

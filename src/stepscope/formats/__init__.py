@@ -59,7 +59,10 @@ def __getattr__(name: str) -> object:
         home, _, own = _HOMES[name].partition(":")
         return getattr(import_module(f"{__name__}.{home}"), own or name)
     # Entry points name a format by its module.
-    return import_module(f"{__name__}.{name}")
+    try:
+        return import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as e:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from e
 
 
 def __dir__() -> list[str]:

@@ -125,10 +125,8 @@ def prompt_hash(rubric: Rubric, template: PromptTemplate, *modes: str) -> str:
 
     Modes are whatever else changes an answer: the schema, the narration, isolated or contextual.
 
-    >>> from stepscope.judges.rubrics import rubric
-    >>> one = rubric("axes.termination")
-    >>> prompt_hash(one, load_prompt("axis"), "a", "b") == prompt_hash(one, load_prompt("axis"),
-    ...     "ab")
+    >>> one, template = load_rubric("axes.termination"), load_prompt("axis")
+    >>> prompt_hash(one, template, "a", "b") == prompt_hash(one, template, "ab")
     False
     """
     parts = (rubric.hash, template.hash, *modes)

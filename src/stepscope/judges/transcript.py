@@ -643,7 +643,8 @@ def digest_steps(copy: Transcript, end: int, room: int) -> tuple[TranscriptBlock
 def describe_windows(made: Sequence[Window]) -> str:
     """Return the windows in words.
 
-    >>> describe_windows([Window(0, 30, Context("", 0)), Window(26, 40, Context("", 0))])
+    >>> text = FittedTranscript("", 0)
+    >>> describe_windows([Window(0, 30, text), Window(26, 40, text)])
     '2 windows: steps 0 to 29, 26 to 39'
     """
     ranges = ", ".join(f"{window.first} to {window.end - 1}" for window in made)

@@ -274,7 +274,7 @@ def _record(redactor: Redactor, record: Record, pieces: Mapping[str, str]) -> Re
 def _without_beginning(said: str, pieces: Mapping[str, str]) -> str:
     """Return a text without the piece that it breaks off in.
 
-    >>> _without_beginning("no key abcdef", {"abcdefgh": "[hide_secrets]"})
+    >>> _without_beginning("no key abcdef", {"abcdefgh": "[hidden]"})
     'no key [hidden]'
     """
     found = (_begun(said, piece) for piece in pieces)

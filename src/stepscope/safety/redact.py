@@ -165,7 +165,7 @@ def json_view(text: str) -> DecodedView | None:
     r"""Return a text without JSON escapes; None where it has none.
 
     >>> json_view(r"a\u002db")
-    View(text='a-b', starts=[0, 1, 7, 8])
+    DecodedView(text='a-b', starts=[0, 1, 7, 8])
     """
     if "\\" not in text:
         return None
@@ -176,7 +176,7 @@ def percent_view(text: str) -> DecodedView | None:
     """Return a text without percent escapes; None where it has none.
 
     >>> percent_view("a%2Db")
-    View(text='a-b', starts=[0, 1, 4, 5])
+    DecodedView(text='a-b', starts=[0, 1, 4, 5])
     """
     if "%" not in text:
         return None
@@ -439,7 +439,7 @@ def _merge_matches(hits: list[SecretMatch]) -> list[SecretMatch]:
     """Return hits that do not overlap: of those that do, the whole, named by the one found first.
 
     >>> _merge_matches([SecretMatch(4, 8, "openai", "b"), SecretMatch(2, 6, "key", "a")])
-    [Hit(start=2, end=8, kind='openai', secret='b')]
+    [SecretMatch(start=2, end=8, kind='openai', secret='b')]
     """
     kept: list[tuple[int, SecretMatch]] = []
     for order, hit in sorted(enumerate(hits), key=lambda item: (item[1].start, -item[1].end)):

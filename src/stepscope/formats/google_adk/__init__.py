@@ -8,4 +8,7 @@ from importlib import import_module
 def __getattr__(name: str) -> object:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
+    try:
+        return import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as e:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from e
