@@ -446,7 +446,7 @@ def infer_text_status(text: str) -> ToolStatus:
 
     >>> infer_text_status("Error: no such user").status, infer_text_status("Errors are rare").status
     ('error', 'unknown')
-    >>> infer_text_status('{"error_status": null, "rows": []}').status
+    >>> infer_text_status('{"error": null, "rows": []}').status
     'ok'
     """
     # Looking for a plain word is ten times faster than for what begins a line.
