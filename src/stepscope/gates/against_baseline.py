@@ -10,7 +10,7 @@ A ratio (steps, tokens, seconds) is tested on the ranks of all values: one run o
 long run, not forty. Its interval resamples cases (`stepscope.stats.medians`). A null that cannot
 be listed is drawn in stages: few permutations where p is large, many where it is small. A p at or
 below a stage's mark is drawn anew, so that P(p <= a) <= a for each a up to the first mark, far
-above any alpha here. Source of the test: `stepscope.stats.permutation` and `shuffling`.
+above any alpha here. Source of the test: `stepscope.stats.permutation`.
 """
 
 from __future__ import annotations

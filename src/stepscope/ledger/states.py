@@ -39,7 +39,7 @@ from stepscope.runtime.database import Connection
 # Ten beats: a machine that swaps is slow, not dead.
 HEARTBEAT_SECONDS = 5.0
 DEAD_SECONDS = 50.0
-# In place of a machine's: an owner that is no process but a batch at a provider (`batching`).
+# In place of a machine's: an owner that is no process but a batch at a provider (`judges.batch`).
 BATCH_PLACE = "batch"
 _START_FIELD = 19  # of the fields behind the name in /proc/PID/stat: the start, in ticks since boot
 

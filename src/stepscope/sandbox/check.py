@@ -1,7 +1,7 @@
 """Whether the sandbox of this machine holds: everything that a hostile command would try, tried.
 
 A profile that holds on one kernel leaks on another, and a leak shows no error. So each process
-tries the list of `sandbox_probe`, and four ways to use up the machine, once, before it first runs
+tries the list of `sandbox.probe`, and four ways to use up the machine, once, before it first runs
 a command; one probe that works means that no command is run. It takes about half a second.
 """
 

@@ -1,6 +1,6 @@
 """What a hostile command would try first: run inside of the sandbox, by an interpreter alone.
 
-Its one argument is JSON that says what outside could be reached: see `Outside` of `sandbox_check`.
+Its one argument is JSON that says what outside could be reached: see `Outside` of `sandbox.check`.
 It prints a JSON object: the name of each probe, and "" where the sandbox held, else what came of
 it. Nothing is imported but the standard library, and nothing is changed that matters if it works.
 """
@@ -35,7 +35,7 @@ NUMBERS = {
 ABSENT = (22, 38)  # EINVAL and ENOSYS: not refused, but this kernel has none
 SPECIAL_SESSION = -3
 TIOCSTI = 0x5412
-# What was told of the outside; the probe's own data, whatever JSON says. See `sandbox_check`.
+# What was told of the outside; the probe's own data, whatever JSON says. See `sandbox.check`.
 Outside = dict[str, Any]
 library = ctypes.CDLL(None, use_errno=True)
 
