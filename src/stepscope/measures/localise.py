@@ -545,8 +545,8 @@ def _localise(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     Per-step answers: value = the step's share of the suspicion of all the agent's steps, label =
     the strongest kind of evidence there, reason = everything found there. Whole run: how many steps
     are named. A reading order: how often the first is the one that people name is measured by
-    `python -m bars.localise` and told in docs/explanation/localise.md. Refused: runs that did not
-    fail.
+    `python -m bars.measures.localise` and told in docs/explanation/localise.md. Refused: runs
+    that did not fail.
     """
     if trajectory.outcome.status != "fail":
         return _PASSED if trajectory.outcome.status == "pass" else _UNKNOWN
