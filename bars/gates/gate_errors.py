@@ -23,9 +23,9 @@ from bars.stats._coverage import chances
 from stepscope import stats
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.decide import ALPHA, answer_gates
-from stepscope.gates.rates import GateAnswer
 from stepscope.gates.sample import Arm
 from stepscope.gates.settings import GatePolicy, WorkflowTable, read_policy
+from stepscope.gates.types import GateAnswer
 from stepscope.values import Estimate
 
 INVOCATIONS = 10_000

@@ -13,11 +13,12 @@ from hashlib import sha256
 import msgspec
 import numpy as np
 
-from stepscope.gates.baseline import Baseline, BaselineProblem, make_baseline
+from stepscope.gates.baseline import make_baseline
 from stepscope.gates.decide import decide_gates
 from stepscope.gates.looks import Looks
+from stepscope.gates.sample import Sample
 from stepscope.gates.settings import WorkflowPolicy, WorkflowTable, read_policy
-from stepscope.gates.types import GateDecision, GateReport
+from stepscope.gates.types import GateAnswer, GateDecision, GateReport
 from stepscope.model import Record, Verdict
 from stepscope.store.columns import (
     ANSWERED,
@@ -151,7 +152,7 @@ def gates(workflow: str = "w", /, **written: object) -> WorkflowPolicy:
 def report(
     now: Rows,
     asked: WorkflowPolicy,
-    before: Rows | Baseline | BaselineProblem | None = None,
+    before: Rows | Sample | GateAnswer | None = None,
     *,
     commit: str | None = None,
     looks: Looks | None = None,
@@ -160,7 +161,7 @@ def report(
     false_alarms: dict[str, float] | None = None,
 ) -> GateReport:
     held = {}
-    if isinstance(before, Baseline | BaselineProblem):
+    if isinstance(before, Sample | GateAnswer):
         held = {asked.workflow: before}
     elif before is not None:
         held = {asked.workflow: make_baseline(before, asked)}
@@ -177,7 +178,7 @@ def report(
 
 
 def decision(
-    now: Rows, before: Rows | Baseline | BaselineProblem | None = None, /, **written: object
+    now: Rows, before: Rows | Sample | GateAnswer | None = None, /, **written: object
 ) -> GateDecision:
     """Return the answer of the one gate that is written."""
     return report(now, gates(**written), before).gates[0]

@@ -9,17 +9,16 @@ import pytest
 
 from stepscope.errors import StoreError, UsageError
 from stepscope.gates.baseline import (
-    Baseline,
-    BaselineProblem,
     load_baseline,
     make_baseline,
     write_baseline,
 )
 from stepscope.gates.decide import decide_gates
 from stepscope.gates.looks import Looks
-from stepscope.gates.sample import MeasureQuestion
+from stepscope.gates.sample import MeasureQuestion, Sample
 from stepscope.gates.types import (
     Cause,
+    GateAnswer,
     GateDecision,
     GateOutcome,
     GateReport,
@@ -40,12 +39,12 @@ def only(found: GateReport) -> GateDecision:
     return gate
 
 
-def held(before: Rows = BEFORE) -> Baseline:
+def held(before: Rows = BEFORE) -> Sample:
     return make_baseline(before, DROP)
 
 
-def other_version() -> Baseline:
-    return msgspec.structs.replace(held(), measures={"outcome": MeasureQuestion(version="0")})
+def other_version() -> Sample:
+    return msgspec.structs.replace(held(), asked={"outcome": MeasureQuestion(version="0")})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,7 @@ def other_version() -> Baseline:
         (GOOD, other_version(), "baseline_other_version", "(version 0) than here (version 1): sco"),
         (
             GOOD,
-            msgspec.structs.replace(held(), measures={}),
+            msgspec.structs.replace(held(), asked={}),
             "baseline_lacks_measure",
             "keeps no outcome: score its runs again",
         ),
@@ -87,7 +86,7 @@ def other_version() -> Baseline:
     ],
 )
 def test_what_could_not_be_measured_says_which_way_and_never_passes(
-    now: Rows, before: Baseline | None, cause: Cause, says: str
+    now: Rows, before: Sample | None, cause: Cause, says: str
 ) -> None:
     found = report(now, DROP, before)
     gate = only(found)
@@ -117,7 +116,7 @@ def test_a_file_that_is_no_baseline_is_an_answer_of_its_own(
     if raw is not None:
         path.write_bytes(raw)
     found = load_baseline(path, "w")
-    assert isinstance(found, BaselineProblem)
+    assert isinstance(found, GateAnswer)
     assert found.cause == cause
     assert only(report(GOOD, DROP, found)).cause == cause
 
@@ -125,14 +124,14 @@ def test_a_file_that_is_no_baseline_is_an_answer_of_its_own(
 def test_the_baseline_of_another_workflow_is_refused(tmp_path: Path) -> None:
     write_baseline(held(), tmp_path / "b.json")
     found = load_baseline(tmp_path / "b.json", "v")
-    assert isinstance(found, BaselineProblem)
+    assert isinstance(found, GateAnswer)
     assert found.cause == "baseline_other_workflow"
 
 
 def test_a_corrupt_baseline_leaves_the_other_gates_their_answer() -> None:
     asked = gates(outcome={"max_drop": 0.05}, policy={"max_per_run": 0})
     now = rows(run("a", outcome=1, policy=0), run("b", outcome=1, policy=0))
-    broken = BaselineProblem(cause="baseline_corrupt", reason="torn")
+    broken = GateAnswer(outcome="undecided", cause="baseline_corrupt", reason="torn")
     both = report(now, asked, broken).gates
     assert [g.outcome for g in both] == ["undecided", "pass"]
 

@@ -23,8 +23,9 @@ from stepscope.formats.reading import Account
 from stepscope.gates import baseline, looks
 from stepscope.gates import baseline as baselines
 from stepscope.gates.decide import decide_gates
+from stepscope.gates.sample import Sample
 from stepscope.gates.settings import RECORDED, WorkflowPolicy, check_tools, suggest_name
-from stepscope.gates.types import GateReport, Severity, exit_code
+from stepscope.gates.types import GateAnswer, GateReport, Severity, exit_code
 from stepscope.report.render import data, markdown, text
 from stepscope.report.views import gates
 from stepscope.score.importing import Added
@@ -129,7 +130,7 @@ def _decided(
     notebook: Notebook,
     policies: Sequence[WorkflowPolicy],
     request: GateOptions,
-    held: Mapping[str, baselines.Baseline | baselines.BaselineProblem],
+    held: Mapping[str, Sample | GateAnswer],
     set_aside: int,
     *,
     apart: bool = False,
@@ -165,14 +166,14 @@ def _decided(
 def _set_aside(
     notebook: Notebook,
     request: GateOptions,
-    held: Mapping[str, baselines.Baseline | baselines.BaselineProblem],
+    held: Mapping[str, Sample | GateAnswer],
 ) -> int:
     """Return how many records the imports of the runs under test could not read.
 
     Where only runs of the baselines are there, later imports brought the same runs again; those
     that they did not bring are counted as well.
     """
-    known = [b.sample.runs for b in held.values() if isinstance(b, baselines.Baseline)]
+    known = [b.runs for b in held.values() if isinstance(b, Sample)]
     own = {run.id for runs in known for run in runs}
     runs = notebook.store.runs(request.where)
     ids = {id_ for id_, name in zip(runs.id, runs.workflow, strict=True) if name in held}
@@ -266,7 +267,7 @@ def propose_baseline(
     *,
     where: Where | None = None,
     commit: str | None = None,
-) -> tuple[baselines.Baseline, baseline.BaselineDiff]:
+) -> tuple[Sample, tuple[str, ...]]:
     """Return the baseline that the chosen runs make, and what it changes; nothing is written.
 
     Raises:

@@ -234,8 +234,6 @@ def update(
 
     Example: stepscope baseline update --workflow refunds --where "agent_version = 'v7'"
     """
-    import msgspec
-
     from stepscope.api import gating
     from stepscope.gates import baseline
 
@@ -258,9 +256,9 @@ def update(
             for policy in policies
         ]
     if as_json:
-        terminal.print_json([msgspec.to_builtins(diff) for _, _, diff in made])
+        terminal.print_json([{"lines": lines} for _, _, lines in made])
     else:
-        terminal.print_text(terminal.guard_output("\n\n".join(str(diff) for _, _, diff in made)))
+        terminal.print_text(terminal.guard_output("\n\n".join("\n".join(d) for _, _, d in made)))
     if not (yes or _agreed([str(policy.baseline) for policy in policies])):
         raise UsageError("nothing was written; say --yes to write the baseline")
     for policy, new, _ in made:

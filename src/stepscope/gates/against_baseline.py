@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import comb, exp, inf, log, sqrt
@@ -28,10 +27,9 @@ import numpy as np
 from stepscope import stats
 from stepscope.gates.rates import (
     INTERVAL_LEVEL,
+    PROOF,
     TOLERANCE,
-    GateAnswer,
     GateTest,
-    LookAlpha,
     answer_without_verdicts,
     is_below,
     p_above,
@@ -42,7 +40,7 @@ from stepscope.gates.rates import (
 )
 from stepscope.gates.sample import Arm, Flags
 from stepscope.gates.settings import GatePolicy
-from stepscope.gates.types import Cause
+from stepscope.gates.types import Cause, GateAnswer
 from stepscope.stats.comparison import POWER, Comparison
 from stepscope.values import Estimate, Unmeasured
 
@@ -105,109 +103,97 @@ def build_drop_test(
             reason=f"{say_count(len(shared), 'case')} of the baseline measured in these runs: "
             "two or more are needed",
         )
-    best = measured
-    if now.n_lost or before.n_lost:
-        found = compare_bad_runs(now.filled(bad=False), before.filled(bad=True), seed=seed)
-        best = found if isinstance(found, Comparison) else measured
-    p = best.p
     if gate.rule == "proof":
         p = p_above(
             lambda at: _effect(now.filled(bad=False), before.filled(bad=True), at, seed), gate.bound
         )
+        return GateTest(p, partial(_answer_drop_proof, gate, now, before, measured, seed))
+    best = measured
+    if now.n_lost or before.n_lost:
+        found = compare_bad_runs(now.filled(bad=False), before.filled(bad=True), seed=seed)
+        best = found if isinstance(found, Comparison) else measured
     beyond = _effect_value(best) > gate.bound + TOLERANCE
-    return DropTest(gate, now, before, measured, p, beyond, seed)
+    answer = partial(_answer_drop, gate, now, before, measured, seed, beyond=beyond)
+    return GateTest(best.p, answer)
 
 
-@dataclass(frozen=True, slots=True)
-class DropTest:
-    """A drop that must not be seen, or of which a `proof` must show that it is in the margin."""
+def _answer_drop(
+    gate: GatePolicy, now: Arm, before: Arm, measured: Comparison, seed: int,
+    p_adjusted: float, alpha: float, alone: float, *, beyond: bool,
+) -> GateAnswer:  # fmt: skip
+    """Fail where the drop is no chance and above the margin; pass where it could be seen.
 
-    gate: GatePolicy
-    now: Arm
-    before: Arm
-    measured: Comparison  # over the runs that have answers
-    p: float  # with lost runs at their best
-    beyond: bool  # whether the drop exceeds the margin, lost runs at their best
-    seed: int
-
-    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
-        """Fail where the drop is no chance and above the margin; pass where it could be seen."""
-        effect, gate = self.measured.effect, self.gate
-        said = say_drop(gate, self.measured)
-        if gate.rule == "proof":
-            return self._answer_proof(said, p_adjusted, spend)
-        if p_adjusted <= spend.alpha and self.beyond:
-            return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=effect)
-        if smallest_possible_p(self.now.measured(), self.before.measured(), 1.0) > spend.alone:
-            return GateAnswer(
-                outcome="undecided",
-                cause="too_few_cases",
-                reason=f"{said}; even if every run were bad, these cases could not show it",
-                estimate=effect,
-            )
-        doubt = self._doubt(said, spend)
-        if doubt is not None:
-            return doubt
-        error = (self.measured.sd or 0.0) / sqrt(self.measured.n)
-        z, power = NormalDist().inv_cdf(1 - spend.alone), NormalDist().inv_cdf(POWER)
-        seen = max((z + power) * error, gate.bound + power * error)
-        most = 1 - float(self.before.measured().bad.mean())
-        could = f"a drop of {say_percent(seen)}"
-        if seen > most:
-            could = f"not even a drop from {say_percent(most)} to 0 %"
-        reason = f"{said}; {could} would be seen in 80 % of repetitions"
-        return GateAnswer(
-            outcome="pass",
-            reason=reason,
-            estimate=effect,
-            detectable=seen if seen <= most else None,
-        )
-
-    def _doubt(self, said: str, spend: LookAlpha) -> GateAnswer | None:
-        """Return the answer where lost runs at their worst would fail."""
-        if not (self.now.n_lost or self.before.n_lost):
-            return None
-        worst = compare_bad_runs(
-            self.now.filled(bad=True), self.before.filled(bad=False), seed=self.seed
-        )
-        if not isinstance(worst, Comparison) or worst.p > spend.alpha:
-            return None
-        if _effect_value(worst) <= self.gate.bound + TOLERANCE:
-            return None
-        lost = say_losses({**self.now.unmeasured}) or "unmeasured runs of the baseline"
+    `measured` is over the runs that have answers; `beyond` says whether the drop exceeds the margin
+    with lost runs at their best.
+    """
+    effect = measured.effect
+    said = say_drop(gate, measured)
+    if p_adjusted <= alpha and beyond:
+        return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=effect)
+    if smallest_possible_p(now.measured(), before.measured(), 1.0) > alone:
         return GateAnswer(
             outcome="undecided",
-            cause="not_measured",
-            reason=f"{said}; were {lost} bad, it would fail",
-            estimate=self.measured.effect,
+            cause="too_few_cases",
+            reason=f"{said}; even if every run were bad, these cases could not show it",
+            estimate=effect,
         )
-
-    def _answer_proof(self, said: str, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
-        """Pass or fail where a limit lies clear of the margin."""
-        effect, bound = self.measured.effect, self.gate.bound
-        if p_adjusted <= spend.alpha:
-            return GateAnswer(outcome="fail", reason=said, estimate=effect)
-        worst, before = self.now.filled(bad=True), self.before.filled(bad=False)
-        if is_below(lambda at: _effect(worst, before, at, self.seed), bound, spend.alpha_pass):
-            return GateAnswer(outcome="pass", reason=said, estimate=effect)
-        plain = self.now.measured(), self.before.measured()
-        if is_below(lambda at: _effect(*plain, at, self.seed), bound, spend.alpha_pass):
+    if now.n_lost or before.n_lost:
+        worst = compare_bad_runs(now.filled(bad=True), before.filled(bad=False), seed=seed)
+        rare = isinstance(worst, Comparison) and worst.p <= alpha
+        if rare and _effect_value(worst) > gate.bound + TOLERANCE:
+            lost = say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
             return GateAnswer(
                 outcome="undecided",
                 cause="not_measured",
-                reason=f"{said}; were all that is missing bad, it would not pass",
+                reason=f"{said}; were {lost} bad, it would fail",
                 estimate=effect,
             )
-        needed = _cases_needed(self, spend)
-        runs = needed and needed * max(1, round(len(self.now.at) / self.measured.n))
-        more = f"about {say_count(needed, 'case')} would decide" if needed else "it is the margin"
+    error = (measured.sd or 0.0) / sqrt(measured.n)
+    z, power = NormalDist().inv_cdf(1 - alone), NormalDist().inv_cdf(POWER)
+    seen = max((z + power) * error, gate.bound + power * error)
+    most = 1 - float(before.measured().bad.mean())
+    could = f"a drop of {say_percent(seen)}"
+    if seen > most:
+        could = f"not even a drop from {say_percent(most)} to 0 %"
+    return GateAnswer(
+        outcome="pass",
+        reason=f"{said}; {could} would be seen in 80 % of repetitions",
+        estimate=effect,
+        detectable=seen if seen <= most else None,
+    )
+
+
+def _answer_drop_proof(
+    gate: GatePolicy, now: Arm, before: Arm, measured: Comparison, seed: int,
+    p_adjusted: float, alpha: float, alone: float,
+) -> GateAnswer:  # fmt: skip
+    """Pass or fail where a limit lies clear of the margin."""
+    effect, said = measured.effect, say_drop(gate, measured)
+    if p_adjusted <= alpha:
+        return GateAnswer(outcome="fail", reason=said, estimate=effect)
+    worst, best = now.filled(bad=True), before.filled(bad=False)
+    if is_below(lambda at: _effect(worst, best, at, seed), gate.bound, PROOF * alpha):
+        return GateAnswer(outcome="pass", reason=said, estimate=effect)
+    plain = now.measured(), before.measured()
+    if is_below(lambda at: _effect(*plain, at, seed), gate.bound, PROOF * alpha):
         return GateAnswer(
             outcome="undecided",
-            cause="interval",
-            reason=f"{said}; {more}",
+            cause="not_measured",
+            reason=f"{said}; were all that is missing bad, it would not pass",
             estimate=effect,
-            runs_needed=runs,
         )
+    needed, away = None, abs(_effect_value(measured) - gate.bound)
+    if away > TOLERANCE and measured.sd:
+        share = PROOF * alpha if _effect_value(measured) < gate.bound else alone
+        needed = max(stats.runs_needed(away, measured.sd, level=1 - 2 * share), measured.n + 1)
+    more = f"about {say_count(needed, 'case')} would decide" if needed else "it is the margin"
+    return GateAnswer(
+        outcome="undecided",
+        cause="interval",
+        reason=f"{said}; {more}",
+        estimate=effect,
+        runs_needed=needed and needed * max(1, round(len(now.at) / measured.n)),
+    )
 
 
 def compare_bad_runs(now: Arm, before: Arm, *, seed: int) -> Comparison | Unmeasured:
@@ -255,22 +241,14 @@ def _losses(now: Arm, before: Arm) -> Mapping[str, int]:
     return {k: now.unmeasured.get(k, 0) + before.unmeasured.get(k, 0) for k in kinds}
 
 
-def _effect_value(found: Comparison) -> float:
-    return found.effect.value if isinstance(found.effect, Estimate) else 0.0
+def _effect_value(found: Comparison | Unmeasured) -> float:
+    effect = found if isinstance(found, Unmeasured) else found.effect
+    return effect.value if isinstance(effect, Estimate) else 0.0
 
 
 def _effect(now: Arm, before: Arm, level: float, seed: int) -> Estimate | Unmeasured:
     found = _compare_with_draws(now, before, level, seed, 1)
     return found if isinstance(found, Unmeasured) else found.effect
-
-
-def _cases_needed(drop: DropTest, spend: LookAlpha) -> int | None:
-    away = abs(_effect_value(drop.measured) - drop.gate.bound)
-    alpha = spend.alpha_pass if _effect_value(drop.measured) < drop.gate.bound else spend.alone
-    if away <= TOLERANCE or not drop.measured.sd:
-        return None
-    needed = stats.runs_needed(away, drop.measured.sd, level=1 - 2 * alpha)
-    return max(needed, drop.measured.n + 1)
 
 
 # Stands for the length of an absent run where a length must be finite: more than steps, tokens,
@@ -288,14 +266,13 @@ def build_ratio_test(
     absent = _incomparable(gate, now, before)
     if absent is not None:
         return absent
+    if gate.rule == "proof":
+        p = p_above(partial(estimate_ratio, now, before, seed), gate.bound)
+        return GateTest(p, partial(_answer_ratio_proof, gate, current, baseline, seed))
     best = current.filled_with(0.0), baseline.filled_with(inf)
-    p = (
-        p_above(partial(estimate_ratio, now, before, seed), gate.bound)
-        if gate.rule == "proof"
-        else rank_p(*best, seed=seed)
-    )
     beyond = ratio_of_medians(*best) > gate.bound + TOLERANCE
-    return RatioTest(gate, current, baseline, p, beyond, seed)
+    answer = partial(_answer_ratio, gate, current, baseline, seed, beyond=beyond)
+    return GateTest(rank_p(*best, seed=seed), answer)
 
 
 def _incomparable(gate: GatePolicy, now: Arm, before: Arm) -> GateAnswer | None:
@@ -310,78 +287,63 @@ def _incomparable(gate: GatePolicy, now: Arm, before: Arm) -> GateAnswer | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class RatioTest:
-    """A lengthening that must not be seen, or shown to be in the margin; see `DropTest`."""
+def _answer_ratio(
+    gate: GatePolicy, now: Arm, before: Arm, seed: int,
+    p_adjusted: float, alpha: float, alone: float, *, beyond: bool,
+) -> GateAnswer:  # fmt: skip
+    """Fail where the lengthening is no chance and above the margin; see `_answer_drop`."""
+    shown = _measured_ratio(now, before, seed)
+    said = say_ratio(gate, shown)
+    if p_adjusted <= alpha and beyond:
+        return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=shown)
+    if smallest_possible_p(now.measured(), before.measured(), inf) > alone:
+        return GateAnswer(
+            outcome="undecided",
+            cause="too_few_cases",
+            reason=f"{said}; however long the runs, these cases could not show it",
+            estimate=shown,
+        )
+    worst = now.filled_with(inf), before.filled_with(0.0)
+    if (
+        (now.n_lost or before.n_lost)
+        and ratio_of_medians(*worst) > gate.bound + TOLERANCE
+        and rank_p(*worst, seed=seed) <= alpha
+    ):
+        lost = say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
+        reason = f"{said}; were {lost} long, it would fail"
+        return GateAnswer(outcome="undecided", cause="not_measured", reason=reason, estimate=shown)
+    seen = _detectable_ratio(shown, gate.bound, alone)
+    could = f"; {seen:.2f} times would be seen in 80 % of repetitions" if seen else ""
+    return GateAnswer(outcome="pass", reason=said + could, estimate=shown, detectable=seen)
 
-    gate: GatePolicy
-    now: Arm
-    before: Arm
-    p: float
-    beyond: bool
-    seed: int
 
-    def measured(self) -> Estimate | Unmeasured:
-        """Return the ratio over the runs that have lengths."""
-        now = self.now.take(np.isfinite(self.now.top))
-        return estimate_ratio(now, self.before.measured(), self.seed, INTERVAL_LEVEL)
+def _answer_ratio_proof(
+    gate: GatePolicy, now: Arm, before: Arm, seed: int,
+    p_adjusted: float, alpha: float, alone: float,
+) -> GateAnswer:  # fmt: skip
+    """Pass or fail where a limit lies clear of the margin."""
+    shown = _measured_ratio(now, before, seed)
+    said = say_ratio(gate, shown)
+    if p_adjusted <= alpha:
+        return GateAnswer(outcome="fail", reason=said, estimate=shown)
+    limits = partial(estimate_ratio, now.measured(), before.measured(), seed)
+    clear = is_below(limits, gate.bound, PROOF * alpha)
+    if clear and not (now.n_lost or before.n_lost):
+        return GateAnswer(outcome="pass", reason=said, estimate=shown)
+    cause: Cause = "interval"
+    why = "the limits hold the margin"
+    if isinstance(shown, Unmeasured) or shown.high is None:
+        cause, why = "too_few_cases", "a limit needs 20 cases that both have"
+    elif clear:
+        lost = say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
+        cause, why = "not_measured", f"but {lost} could be long"
+    return GateAnswer(outcome="undecided", cause=cause, reason=f"{said}; {why}", estimate=shown)
 
-    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
-        """Fail where the lengthening is no chance and above the margin."""
-        shown = self.measured()
-        said = say_ratio(self.gate, shown)
-        if self.gate.rule == "proof":
-            return self._answer_proof(said, shown, p_adjusted, spend)
-        if p_adjusted <= spend.alpha and self.beyond:
-            return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=shown)
-        if smallest_possible_p(self.now.measured(), self.before.measured(), inf) > spend.alone:
-            return GateAnswer(
-                outcome="undecided",
-                cause="too_few_cases",
-                reason=f"{said}; however long the runs, these cases could not show it",
-                estimate=shown,
-            )
-        doubt = self._doubt(spend)
-        if doubt is not None:
-            cause, reason = doubt
-            return GateAnswer(
-                outcome="undecided", cause=cause, reason=f"{said}; {reason}", estimate=shown
-            )
-        seen = _detectable_ratio(shown, self.gate.bound, spend)
-        could = f"; {seen:.2f} times would be seen in 80 % of repetitions" if seen else ""
-        return GateAnswer(outcome="pass", reason=said + could, estimate=shown, detectable=seen)
 
-    def _doubt(self, spend: LookAlpha) -> tuple[Cause, str] | None:
-        """Return why lost runs, the longest of all, would make it fail."""
-        if not (self.now.n_lost or self.before.n_lost):
-            return None
-        worst = self.now.filled_with(inf), self.before.filled_with(0.0)
-        if (
-            ratio_of_medians(*worst) <= self.gate.bound + TOLERANCE
-            or rank_p(*worst, seed=self.seed) > spend.alpha
-        ):
-            return None
-        lost = say_losses({**self.now.unmeasured}) or "unmeasured runs of the baseline"
-        return "not_measured", f"were {lost} long, it would fail"
-
-    def _answer_proof(
-        self, said: str, shown: Estimate | Unmeasured, p_adjusted: float, spend: LookAlpha
-    ) -> GateAnswer:
-        """Pass or fail where a limit lies clear of the margin."""
-        if p_adjusted <= spend.alpha:
-            return GateAnswer(outcome="fail", reason=said, estimate=shown)
-        limits = partial(estimate_ratio, self.now.measured(), self.before.measured(), self.seed)
-        clear = is_below(limits, self.gate.bound, spend.alpha_pass)
-        if clear and not (self.now.n_lost or self.before.n_lost):
-            return GateAnswer(outcome="pass", reason=said, estimate=shown)
-        cause: Cause = "interval"
-        why = "the limits hold the margin"
-        if isinstance(shown, Unmeasured) or shown.high is None:
-            cause, why = "too_few_cases", "a limit needs 20 cases that both have"
-        elif clear:
-            lost = say_losses({**self.now.unmeasured}) or "unmeasured runs of the baseline"
-            cause, why = "not_measured", f"but {lost} could be long"
-        return GateAnswer(outcome="undecided", cause=cause, reason=f"{said}; {why}", estimate=shown)
+def _measured_ratio(now: Arm, before: Arm, seed: int) -> Estimate | Unmeasured:
+    """Return the ratio over the runs that have lengths."""
+    finite = now.take(np.isfinite(now.top))
+    return estimate_ratio(finite, before.measured(), seed, INTERVAL_LEVEL)
 
 
 def estimate_ratio(now: Arm, before: Arm, seed: int, level: float) -> Estimate | Unmeasured:
@@ -449,9 +411,7 @@ def _is_in_cases(side: Arm, cases: set[object]) -> Flags:
     return np.array([case in cases for case in side.cases.tolist()], dtype=np.bool_)
 
 
-def _detectable_ratio(
-    found: Estimate | Unmeasured, margin: float, spend: LookAlpha
-) -> float | None:
+def _detectable_ratio(found: Estimate | Unmeasured, margin: float, alone: float) -> float | None:
     """Return the true ratio that is no chance, and above the margin, in 80 % of repetitions.
 
     On the log scale, with the error that the interval shows; None where there is none.
@@ -462,5 +422,5 @@ def _detectable_ratio(
         return None
     normal = NormalDist()
     error = log(found.high / found.low) / (2 * normal.inv_cdf((1 + found.level) / 2))
-    z, power = normal.inv_cdf(1 - spend.alone), normal.inv_cdf(POWER)
+    z, power = normal.inv_cdf(1 - alone), normal.inv_cdf(POWER)
     return exp(max((z + power) * error, log(margin) + power * error))

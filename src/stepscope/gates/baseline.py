@@ -2,7 +2,7 @@
 
 One line a measure and case, so that a diff reads; every cell of every run, in the order of `runs`,
 so that the permutation test is exact. A file that is missing, torn, newer or of another workflow
-is a `BaselineProblem`, a value and not an exception: the gates that need no baseline still decide.
+is a `GateAnswer`, a value and not an exception: the gates that need no baseline still decide.
 `diff_baselines` says what an update changes; control characters of traces are made visible there.
 """
 
@@ -20,6 +20,7 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import DataError, EnvironmentFault
 from stepscope.gates.sample import (
@@ -32,7 +33,7 @@ from stepscope.gates.sample import (
     say_no_runs,
 )
 from stepscope.gates.settings import WorkflowPolicy
-from stepscope.gates.types import Cause
+from stepscope.gates.types import Cause, GateAnswer
 from stepscope.safety.text import visible_line
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -42,27 +43,6 @@ SCHEMA = 1
 ID_DIGITS = 16
 # Kept for every case, whatever the gates read: what a reader of the file asks first.
 ALWAYS_KEPT = ("outcome", "efficiency.steps")
-
-
-class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs that later ones are compared with."""
-
-    workflow: str  # whose runs they are
-    commit: str | None  # what they are runs of, as the user said; None where nothing was said
-    agents: tuple[str, ...]  # names of the agents, with their versions where known
-    measures: dict[str, MeasureQuestion]  # which question the cells of each measure answer
-    sample: Sample  # the runs
-
-
-class BaselineProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """Why there is no baseline to compare with, and what to do."""
-
-    cause: Cause
-    reason: str
-
-
-class _FileHead(msgspec.Struct, kw_only=True):
-    schema: int
 
 
 class _FileCase(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -87,7 +67,7 @@ def make_baseline(
     *,
     where: Where | None = None,  # which runs
     commit: str | None = None,  # what they are runs of
-) -> Baseline:
+) -> Sample:
     """Return the baseline that the chosen runs of a workflow make.
 
     Raises:
@@ -112,72 +92,64 @@ def make_baseline(
     )
     sample = sample.take(ordered)
     asked = {name: sample.asked[name] for name in measures if name in sample.asked}
-    return Baseline(
+    return replace(
+        sample,
+        runs=tuple(SampleRun(run.id[:ID_DIGITS], run.name, run.case) for run in sample.runs),
+        cells={name: sample.cells[name] for name in asked},
+        asked=asked,
         workflow=policy.workflow,
         commit=commit,
-        agents=sample.agents,
-        measures=asked,
-        sample=Sample(
-            runs=tuple(SampleRun(run.id[:ID_DIGITS], run.name, run.case) for run in sample.runs),
-            cells={name: sample.cells[name] for name in asked},
-            asked=asked,
-            agents=sample.agents,
-        ),
     )
 
 
-def load_baseline(path: str | Path | None, workflow: str) -> Baseline | BaselineProblem:
+def load_baseline(path: str | Path | None, workflow: str) -> Sample | GateAnswer:
     """Return the baseline in a file, or why there is none to compare with."""
     update = f"stepscope baseline update --workflow {workflow}"
     if path is None:
-        return BaselineProblem(
-            cause="baseline_missing",
-            reason=f"no baseline is named: add one to [workflow.{workflow}], then {update}",
+        return _problem(
+            "baseline_missing",
+            f"no baseline is named: add one to [workflow.{workflow}], then {update}",
         )
     place = Path(path)
     try:
         raw = place.read_bytes()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        return BaselineProblem(
-            cause="baseline_missing", reason=f"there is no file {str(path)!r}; make it: {update}"
-        )
+        return _problem("baseline_missing", f"there is no file {str(path)!r}; make it: {update}")
     except OSError as e:
         raise EnvironmentFault(f"{path}: the baseline cannot be read ({e.strerror})") from e
     try:
-        head = msgspec.json.decode(raw, type=_FileHead)
-        if head.schema > SCHEMA:
-            return BaselineProblem(
-                cause="baseline_other_version",
-                reason=f"{path} was written by a newer stepscope (schema {head.schema}, this one "
-                f"reads up to {SCHEMA}): upgrade stepscope",
+        head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("schema")
+        schema = SCHEMA if head is None else msgspec.json.decode(head, type=int)
+        if schema > SCHEMA:
+            return _problem(
+                "baseline_other_version",
+                f"{path} was written by a newer stepscope (schema {schema}, this one reads up to "
+                f"{SCHEMA}): upgrade stepscope",
             )
-        file = msgspec.json.decode(raw, type=_File)
-        sample = _sample(file)
+        sample = _sample(msgspec.json.decode(raw, type=_File))
     except (msgspec.MsgspecError, ValueError, RecursionError) as e:
-        return BaselineProblem(
-            cause="baseline_corrupt",
-            reason=f"{path} is no baseline ({' '.join(str(e).split())}): restore it, or {update}",
+        return _problem(
+            "baseline_corrupt",
+            f"{path} is no baseline ({' '.join(str(e).split())}): restore it, or {update}",
         )
-    if file.workflow != workflow:
-        return BaselineProblem(
-            cause="baseline_other_workflow",
-            reason=f"{path} is the baseline of {file.workflow!r}, not of {workflow!r}",
+    if sample.workflow != workflow:
+        return _problem(
+            "baseline_other_workflow",
+            f"{path} is the baseline of {sample.workflow!r}, not of {workflow!r}",
         )
-    return Baseline(
-        workflow=file.workflow,
-        commit=file.commit,
-        agents=file.agents,
-        measures=file.measures,
-        sample=sample,
-    )
+    return sample
 
 
-def load_baselines(policies: Iterable[WorkflowPolicy]) -> dict[str, Baseline | BaselineProblem]:
+def _problem(cause: Cause, reason: str) -> GateAnswer:
+    return GateAnswer(outcome="undecided", cause=cause, reason=reason)
+
+
+def load_baselines(policies: Iterable[WorkflowPolicy]) -> dict[str, Sample | GateAnswer]:
     """Return the baseline of each workflow, or why there is none; `load_baseline` raises."""
     return {policy.workflow: load_baseline(policy.baseline, policy.workflow) for policy in policies}
 
 
-def write_baseline(baseline: Baseline, path: str | Path) -> None:
+def write_baseline(baseline: Sample, path: str | Path) -> None:
     """Write a baseline as a whole or not at all; its folder is made if it is new."""
     replace_file(Path(path), encode_baseline(baseline))
 
@@ -202,26 +174,25 @@ def replace_file(path: Path, raw: bytes) -> None:
         raise EnvironmentFault(f"{path}: cannot be written ({e.strerror})") from e
 
 
-def encode_baseline(baseline: Baseline) -> bytes:
+def encode_baseline(baseline: Sample) -> bytes:
     """Return the file: the same baseline gives the same bytes, one line a measure and case."""
-    sample = baseline.sample
     head: dict[str, object] = {
         "schema": SCHEMA,
         "workflow": baseline.workflow,
         "commit": baseline.commit,
         "agents": baseline.agents,
-        "measures": dict(sorted(baseline.measures.items())),
-        "n_runs": len(sample.runs),
-        "n_cases": len(sample.cases),
+        "measures": dict(sorted(baseline.asked.items())),
+        "n_runs": len(baseline.runs),
+        "n_cases": len(baseline.cases),
     }
     lines = [f" {_json(key)}: {_json(value)}," for key, value in head.items()]
     cases = []
-    for case in sample.cases:
-        places = [at for at, run in enumerate(sample.runs) if run.case == case]
-        runs = [f"{sample.runs[at].id} {sample.runs[at].name}" for at in places]
+    for case in baseline.cases:
+        places = [at for at, run in enumerate(baseline.runs) if run.case == case]
+        runs = [f"{baseline.runs[at].id} {baseline.runs[at].name}" for at in places]
         cells = ",\n".join(
             f"    {_json(name)}: {_json([_short(line[at]) for at in places])}"
-            for name, line in sample.cells.items()
+            for name, line in baseline.cells.items()
         )
         cases.append(
             f'  {_json(case)}: {{\n   "runs": {_json(runs)},\n   "cells": {{\n{cells}\n   }}\n  }}'
@@ -250,6 +221,8 @@ def _sample(file: _File) -> Sample:
         cells={name: tuple(line) for name, line in cells.items()},
         asked=file.measures,
         agents=file.agents,
+        workflow=file.workflow,
+        commit=file.commit,
     )
 
 
@@ -298,7 +271,7 @@ class Design:
 
 
 def design_of(
-    policy: WorkflowPolicy, baseline: Baseline | BaselineProblem, runs: Sequence[SampleRun]
+    policy: WorkflowPolicy, baseline: Sample | GateAnswer, runs: Sequence[SampleRun]
 ) -> Design:
     """Return the design of a workflow: as declared, else as the baseline was run.
 
@@ -307,7 +280,7 @@ def design_of(
         baseline: whose trials must be shown where nothing was declared.
         runs: those under test; their cases are the design where only a number was declared.
     """
-    held = baseline.sample.runs if isinstance(baseline, Baseline) else ()
+    held = baseline.runs if isinstance(baseline, Sample) else ()
     before = Counter(run.case for run in held)
     names = Counter((run.case, run.name) for run in held)
     # The names of sessions without a task are no cases: they do not come back.
@@ -364,49 +337,39 @@ def said(absent: Sequence[SampleRun]) -> str:
     return f"at their worst: {', '.join(words)}" if words else ""
 
 
-class BaselineDiff(msgspec.Struct, frozen=True, kw_only=True):
-    """What `baseline update` changes: totals and cases, old against new, one line each."""
-
-    lines: tuple[str, ...]
-
-    def __str__(self) -> str:
-        """All lines."""
-        return "\n".join(self.lines)
-
-
-def diff_baselines(old: Baseline | BaselineProblem, new: Baseline) -> BaselineDiff:
-    """Return what changes from an old baseline to a new one, for people."""
+def diff_baselines(old: Sample | GateAnswer, new: Sample) -> tuple[str, ...]:
+    """Return what changes from an old baseline to a new one, a line a total or case."""
     said = [f"workflow {new.workflow}"]
-    if isinstance(old, BaselineProblem):
+    if isinstance(old, GateAnswer):
         said.append(f"new baseline: {_size_text(new)}")
-        said += [f"  {name}: {_total_text(new, name)}" for name in sorted(new.measures)]
-        return BaselineDiff(lines=tuple(visible_line(line) for line in said))
+        said += [f"  {name}: {_total_text(new, name)}" for name in sorted(new.asked)]
+        return tuple(visible_line(line) for line in said)
     said.append(f"runs: {_size_text(old)} -> {_size_text(new)}")
     for what in ("commit", "agents"):
         before, after = getattr(old, what), getattr(new, what)
         if before != after:
             said.append(f"{what}: {_value_text(before)} -> {_value_text(after)}")
-    for name in sorted({*old.measures, *new.measures}):
+    for name in sorted({*old.asked, *new.asked}):
         said += _changes(name, old, new)
     gone, come = _cases_missing_from(old, new), _cases_missing_from(new, old)
     said += [f"cases gone: {', '.join(gone)}"] if gone else []
     said += [f"cases new: {', '.join(come)}"] if come else []
-    if len(said) == 2 and old.sample.runs == new.sample.runs:
+    if len(said) == 2 and old.runs == new.runs:
         said = [said[0], "nothing changes"]
-    return BaselineDiff(lines=tuple(visible_line(line) for line in said))
+    return tuple(visible_line(line) for line in said)
 
 
-def _changes(name: str, old: Baseline, new: Baseline) -> list[str]:
-    before, after = old.measures.get(name), new.measures.get(name)
+def _changes(name: str, old: Sample, new: Sample) -> list[str]:
+    before, after = old.asked.get(name), new.asked.get(name)
     if before is None or after is None:
         return [f"{name}: {'added' if before is None else 'no longer kept'}"]
     said = [f"{name}: {before} -> {after}"] if before != after else []
-    if old.sample.cells[name] != new.sample.cells[name]:
+    if old.cells[name] != new.cells[name]:
         totals = _total_text(old, name), _total_text(new, name)
         said.append(f"{name}: {totals[0]} -> {totals[1]}")
         moved = [
             case
-            for case in old.sample.cases
+            for case in old.cases
             if (was := _case_text(old, name, case))
             and (now := _case_text(new, name, case))
             and was != now
@@ -417,15 +380,13 @@ def _changes(name: str, old: Baseline, new: Baseline) -> list[str]:
     return said
 
 
-def _case_text(baseline: Baseline, name: str, case: str) -> str:
-    cells = baseline.sample.cells[name]
-    return _cells_text(
-        [c for c, r in zip(cells, baseline.sample.runs, strict=True) if r.case == case]
-    )
+def _case_text(baseline: Sample, name: str, case: str) -> str:
+    cells = baseline.cells[name]
+    return _cells_text([c for c, r in zip(cells, baseline.runs, strict=True) if r.case == case])
 
 
-def _total_text(baseline: Baseline, name: str) -> str:
-    return _cells_text(baseline.sample.cells[name])
+def _total_text(baseline: Sample, name: str) -> str:
+    return _cells_text(baseline.cells[name])
 
 
 def _cells_text(cells: Sequence[Cell]) -> str:
@@ -442,13 +403,13 @@ def _cells_text(cells: Sequence[Cell]) -> str:
     return ", ".join([*parts, *(f"{words.count(word)} {word}" for word in sorted(set(words)))])
 
 
-def _size_text(baseline: Baseline) -> str:
-    return f"{len(baseline.sample.runs)} runs of {len(baseline.sample.cases)} cases"
+def _size_text(baseline: Sample) -> str:
+    return f"{len(baseline.runs)} runs of {len(baseline.cases)} cases"
 
 
-def _cases_missing_from(one: Baseline, other: Baseline) -> list[str]:
-    known = set(other.sample.cases)
-    return sorted((case for case in one.sample.cases if case not in known), key=case_order)
+def _cases_missing_from(one: Sample, other: Sample) -> list[str]:
+    known = set(other.cases)
+    return sorted((case for case in one.cases if case not in known), key=case_order)
 
 
 def _value_text(value: object) -> str:

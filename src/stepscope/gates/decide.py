@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 
 import msgspec
 import numpy as np
@@ -23,8 +23,6 @@ from stepscope.errors import UsageError
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.baseline import (
     ID_DIGITS,
-    Baseline,
-    BaselineProblem,
     Design,
     absences,
     design_of,
@@ -32,10 +30,16 @@ from stepscope.gates.baseline import (
     said,
 )
 from stepscope.gates.looks import Looks, look_key, pool_looks, replace_entry
-from stepscope.gates.rates import GateAnswer, GateTest, LookAlpha, say_count
+from stepscope.gates.rates import GateTest, say_count
 from stepscope.gates.sample import Arm, Sample, SampleRun, build_arm, read_samples, say_no_runs
 from stepscope.gates.settings import GatePolicy, WorkflowPolicy, policies_hash, rescore_command
-from stepscope.gates.types import CaseFailure, GateDecision, GateReport, WorkflowDecision
+from stepscope.gates.types import (
+    CaseFailure,
+    GateAnswer,
+    GateDecision,
+    GateReport,
+    WorkflowDecision,
+)
 from stepscope.model import Verdict
 from stepscope.model.records import RULES
 from stepscope.safety.redact import scrub_message
@@ -44,27 +48,16 @@ from stepscope.store.where import Where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluatedGate:
-    """A gate with the runs that it speaks of, and what asking came to."""
-
-    gate: GatePolicy
-    found: GateTest | GateAnswer
-    current: Arm | None = None
-    baseline: Arm | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowUnderTest:
     """One workflow before its gates are asked: its runs, its baseline, and remarks on both."""
 
     policy: WorkflowPolicy
     sample: Sample  # the runs under test, those of earlier looks pooled
-    baseline: Baseline | BaselineProblem
+    baseline: Sample | GateAnswer  # what they are compared with, or why there is nothing
     design: Design
     missing: tuple[SampleRun, ...]  # the trials of the design that this look lacks
     none: str  # why there are no runs, where there are none
     notes: tuple[str, ...]
-    looks: int
     # all that counts at its worst in every gate, as if every look had lacked it
     absent: tuple[SampleRun, ...] = ()
 
@@ -77,7 +70,7 @@ class WorkflowUnderTest:
 def prepare_workflow(
     policy: WorkflowPolicy,  # the workflow
     found: Sample,  # its runs
-    baseline: Baseline | BaselineProblem,  # what they are compared with
+    baseline: Sample | GateAnswer,  # what they are compared with
     *,
     log: Looks,  # renewed with this look, where the commit is known
     commit: str | None,  # what is under test
@@ -87,16 +80,15 @@ def prepare_workflow(
     none: str,  # why there are no runs, where there are none
 ) -> WorkflowUnderTest:
     """Return a workflow with the runs under test: not the baseline's own, earlier looks pooled."""
-    sample = Sample(
-        runs=found.runs,
+    sample = msgspec.structs.replace(
+        found,
         cells={name: found.cells[name] for name in policy.reads},
         asked={name: found.asked[name] for name in policy.reads if name in found.asked},
-        agents=found.agents,
     )
     notes: list[str] = []
     design = design_of(policy, baseline, sample.runs)
-    if isinstance(baseline, Baseline) and sample.runs:
-        own = {run.id for run in baseline.sample.runs}
+    if isinstance(baseline, Sample) and sample.runs:
+        own = {run.id for run in baseline.runs}
         other = [at for at, run in enumerate(sample.runs) if run.id[:ID_DIGITS] not in own]
         if other:
             new = sample.take(other)
@@ -107,12 +99,10 @@ def prepare_workflow(
         else:
             notes.append("these are the runs of the baseline itself: nothing new was measured")
     missing = design.missing(sample.runs)
-    count = 0
     if sample.runs and commit is not None:
         name = look_key(commit, policy.workflow, policy.hash)
-        entry, pooled = pool_looks(log.log.entries.get(name), sample)
-        log.log = replace_entry(log.log, name, entry)
-        count = entry.looks
+        pooled = pool_looks(log.log.entries.get(name), sample)
+        log.log = replace_entry(log.log, name, pooled)
         if len(pooled.runs) > len(sample.runs):
             earlier = len(pooled.runs) - len(sample.runs)
             notes.append(f"{say_count(earlier, 'run')} of earlier looks at this commit are pooled")
@@ -125,7 +115,6 @@ def prepare_workflow(
         missing=missing,
         none=none,
         notes=tuple(notes),
-        looks=count,
     )
 
 
@@ -137,106 +126,80 @@ def evaluate_gate(
     seed: int,
     false_alarms: Mapping[str, float],
     late: bool,
-) -> EvaluatedGate:
+) -> GateTest | GateAnswer:
     """Ask one gate, or say why it cannot be asked."""
     if gate.source not in tier:
         said = f"source {gate.source!r} is no part of this tier ({', '.join(tier) or 'none'})"
-        answer = GateAnswer(outcome="not_run", cause="source_not_in_tier", reason=said)
-        return EvaluatedGate(gate=gate, found=answer)
+        return GateAnswer(outcome="not_run", cause="source_not_in_tier", reason=said)
     if late:
         said = "the time was over before this gate"
-        answer = GateAnswer(outcome="undecided", cause="out_of_time", reason=said)
-        return EvaluatedGate(gate=gate, found=answer)
+        return GateAnswer(outcome="undecided", cause="out_of_time", reason=said)
     if not setting.sample.runs:
-        answer = GateAnswer(outcome="undecided", cause="no_runs", reason=setting.none)
-        return EvaluatedGate(gate=gate, found=answer)
+        return GateAnswer(outcome="undecided", cause="no_runs", reason=setting.none)
     current = build_arm(gate, setting.sample)
     whole = build_arm(gate, setting.whole) if setting.absent else current
+    question: Callable[[Arm], GateTest | GateAnswer]
     if not gate.compares:
         question = partial(rates.evaluate_rate, gate, false_alarms=false_alarms.get(gate.source))
-        return _asked(gate, question, current, whole if current.n_measured else current, None)
-    baseline = setting.baseline
-    problem = _incomparable(gate, setting)
-    if problem is not None or isinstance(baseline, BaselineProblem):
-        assert problem is not None
-        return EvaluatedGate(gate=gate, found=problem, current=current)
-    before = build_arm(gate, baseline.sample)
-    shared = not set(before.cases.tolist()).isdisjoint(current.measured().cases.tolist())
-    question = partial(
-        against_baseline.build_drop_test
-        if gate.about == "drop"
-        else against_baseline.build_ratio_test,
-        gate,
-        baseline=before,
-        seed=seed,
-    )
-    return _asked(gate, question, current, whole if shared else current, before)
+        together = current.n_measured > 0
+    else:
+        problem = _why_incomparable(gate, setting)
+        if problem is not None or isinstance(setting.baseline, GateAnswer):
+            assert problem is not None
+            return problem
+        before = build_arm(gate, setting.baseline)
+        together = not set(before.cases.tolist()).isdisjoint(current.measured().cases.tolist())
+        build = (
+            against_baseline.build_drop_test
+            if gate.about == "drop"
+            else against_baseline.build_ratio_test
+        )
+        question = partial(build, gate, baseline=before, seed=seed)
+    alone = question(current)
+    if not together or len(whole.at) <= len(current.at):
+        return alone
+    worst = question(whole)
+    if isinstance(worst, GateAnswer):
+        return worst
+    return GateTest(worst.p, partial(_answer_whole, worst, alone))
 
 
-def _asked(
-    gate: GatePolicy,
-    question: Callable[[Arm], GateTest | GateAnswer],
-    current: Arm,
-    whole: Arm,
-    before: Arm | None,
-) -> EvaluatedGate:
-    """Ask a gate of the runs that there are; where others are absent, of all together as well."""
-    found = question(current)
-    if len(whole.at) > len(current.at):
-        worst = question(whole)
-        found = worst if isinstance(worst, GateAnswer) else _Whole(worst, found)
-    return EvaluatedGate(gate=gate, found=found, current=whole, baseline=before)
+def _answer_whole(
+    worst: GateTest,
+    alone: GateTest | GateAnswer,
+    p_adjusted: float,
+    alpha: float,
+    first: float,
+) -> GateAnswer:
+    """Pass only where the runs that there are would pass without those that are absent."""
+    found = worst.answer(p_adjusted, alpha, first)
+    if found.outcome != "pass":
+        return found
+    if isinstance(alone, GateTest):
+        alone = alone.answer(1.0, alpha, first)
+    return found if alone.outcome == "pass" else alone
 
 
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """A question about all runs, absent ones included: these never make an answer better."""
-
-    worst: GateTest
-    alone: GateTest | GateAnswer
-
-    @property
-    def p(self) -> float:
-        return self.worst.p
-
-    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
-        """Pass only where the runs that there are would pass without the others."""
-        found, alone = self.worst.answer(p_adjusted, spend), self.alone
-        if found.outcome != "pass":
-            return found
-        alone = alone if isinstance(alone, GateAnswer) else alone.answer(1.0, spend)
-        return found if alone.outcome == "pass" else alone
-
-
-def _incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswer | None:
+def _why_incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswer | None:
     """Return why a gate cannot be compared with its baseline; None where it can."""
     baseline = setting.baseline
-    if isinstance(baseline, BaselineProblem):
-        return GateAnswer(outcome="undecided", cause=baseline.cause, reason=baseline.reason)
+    if isinstance(baseline, GateAnswer):
+        return baseline
     update = f"stepscope baseline update --workflow {setting.policy.workflow}"
+    score = rescore_command
     for name in gate.reads:
-        before, now = baseline.measures.get(name), setting.sample.asked.get(name)
+        before, now = baseline.asked.get(name), setting.sample.asked.get(name)
         if now is None:
-            return GateAnswer(
-                outcome="undecided",
-                cause="no_verdicts",
-                reason=f"no run has a record of {name}: {rescore_command(name)}",
-            )
+            said = f"no run has a record of {name}: {score(name)}"
+            return GateAnswer(outcome="undecided", cause="no_verdicts", reason=said)
         if before is None:
-            return GateAnswer(
-                outcome="undecided",
-                cause="baseline_lacks_measure",
-                reason=f"the baseline was made before this gate and keeps no {name}: score its "
-                f"runs again ({rescore_command(name)}), then {update}",
-            )
+            said = f"the baseline was made before this gate and keeps no {name}: score its "
+            said += f"runs again ({score(name)}), then {update}"
+            return GateAnswer(outcome="undecided", cause="baseline_lacks_measure", reason=said)
         if before != now:
-            return GateAnswer(
-                outcome="undecided",
-                cause="baseline_other_version",
-                reason=f"{name} answers another question in the baseline ({before}) than here "
-                f"({now}): score its runs again ({rescore_command(name)}), then "
-                f"{update}",
-            )
+            said = f"{name} answers another question in the baseline ({before}) than here ({now}): "
+            said += f"score its runs again ({score(name)}), then {update}"
+            return GateAnswer(outcome="undecided", cause="baseline_other_version", reason=said)
     return None
 
 
@@ -245,16 +208,17 @@ CASES_LISTED = 10
 
 
 def list_failing_cases(
-    gate: GatePolicy, current: Arm, baseline: Arm | None, sample: Sample, rows: Rows
+    gate: GatePolicy, setting: WorkflowUnderTest, rows: Rows
 ) -> tuple[tuple[CaseFailure, ...], int]:
     """Return the worst cases of a gate, and how many cases are in breach."""
-    measured = current.measured()
-    if gate.compares and baseline is not None:
-        worst = _worse_cases(gate, measured, baseline.measured())
+    whole = setting.whole
+    measured = build_arm(gate, whole).measured()
+    if gate.compares and isinstance(setting.baseline, Sample):
+        worst = _worse_cases(gate, measured, build_arm(gate, setting.baseline).measured())
     else:
         worst = _bad_cases(measured)
     found = [
-        _failure(gate, [sample.runs[at] for at in places], said, rows)
+        _failure(gate, [whole.runs[at] for at in places], said, rows)
         for _, places, said in worst[:CASES_LISTED]
     ]
     return tuple(found), len(worst)
@@ -343,8 +307,8 @@ def decide_gates(
     rows: Rows,  # a store, or anything else with its columns
     policies: Sequence[WorkflowPolicy],  # the workflows to gate
     *,
-    # by workflow, as `baseline.load_all` gives them
-    baselines: Mapping[str, Baseline | BaselineProblem],
+    # by workflow, as `baseline.load_baselines` gives them
+    baselines: Mapping[str, Sample | GateAnswer],
     # which runs are under test; those of the baseline are left out where there are others
     where: Where | None = None,
     # the sources whose gates are run; the others are not run, and listed
@@ -385,7 +349,7 @@ def decide_gates(
     ]
     lacks = absences([s.design for s in settings], [s.missing for s in settings], set_aside)
     settings = [
-        replace(setting, absent=absent * max(1, setting.looks))
+        replace(setting, absent=absent * max(1, setting.sample.looks))
         for setting, absent in zip(settings, lacks, strict=True)
     ]
     late = enough or _never
@@ -398,19 +362,19 @@ def decide_gates(
         ]
         for s in settings
     ]
-    look = max([attempt, *(setting.looks for setting in settings)])
-    answers, spend = answer_gates([one.found for each in asked for one in each], look, alpha)
+    look = max([attempt, *(setting.sample.looks for setting in settings)])
+    answers, spent = answer_gates([one for each in asked for one in each], look, alpha)
     told = iter(answers)
     return GateReport(
         workflows=tuple(
-            _workflow(setting, [(one, *next(told)) for one in each], rows)
-            for setting, each in zip(settings, asked, strict=True)
+            _workflow(setting, tuple(islice(told, len(setting.policy.gates))), rows)
+            for setting in settings
         ),
         commit=commit,
         policy_hash=policies_hash(policies),
         look=look,
         alpha=alpha,
-        alpha_look=spend.alpha,
+        alpha_look=spent,
         tier=tuple(tier),
         seed=seed,
     )
@@ -439,66 +403,68 @@ def _samples(rows: Rows, policies: Sequence[WorkflowPolicy], where: Where | None
 
 def answer_gates(
     found: Sequence[GateTest | GateAnswer], look: int, alpha: float
-) -> tuple[list[tuple[GateAnswer, float | None, float | None]], LookAlpha]:
-    """Return each answer with its p and adjusted p, and what this look may spend.
+) -> tuple[list[tuple[GateAnswer, float | None, float | None]], float]:
+    """Return each answer with its p and adjusted p, and the part of alpha that this look may spend.
 
     Args:
         found: what asking every gate of an invocation came to.
         look: which look it is, from 1.
         alpha: chance of a false alarm over all gates and looks.
     """
-    tested = [one.p for one in found if not isinstance(one, GateAnswer)]
+    tested = [one.p for one in found if isinstance(one, GateTest)]
     share = stats.look_alpha(look, alpha)
-    spend = LookAlpha(alpha=share, alpha_pass=2 * share, tests=len(tested))
     adjusted = iter(stats.holm(tested).tolist())
     told: list[tuple[GateAnswer, float | None, float | None]] = []
     for one in found:
         if isinstance(one, GateAnswer):
             told.append((one, None, None))
         else:
-            p_adjusted = next(adjusted)
-            told.append((one.answer(p_adjusted, spend), one.p, p_adjusted))
-    return told, spend
+            p = next(adjusted)
+            told.append((one.answer(p, share, share / len(tested)), one.p, p))
+    return told, share
 
 
 def _workflow(
     setting: WorkflowUnderTest,
-    answers: Sequence[tuple[EvaluatedGate, GateAnswer, float | None, float | None]],
+    answers: Sequence[tuple[GateAnswer, float | None, float | None]],
     rows: Rows,
 ) -> WorkflowDecision:
     cases = setting.sample.cases
     known: tuple[str, ...] = ()
-    if isinstance(setting.baseline, Baseline):
-        known = setting.baseline.sample.cases
+    if isinstance(setting.baseline, Sample):
+        known = setting.baseline.cases
     compared = bool(known) and bool(cases)
     return WorkflowDecision(
         workflow=setting.policy.workflow,
         n_runs=len(setting.sample.runs),
         n_cases=len(cases),
-        n_baseline_runs=(
-            len(setting.baseline.sample.runs) if isinstance(setting.baseline, Baseline) else 0
-        ),
+        n_baseline_runs=(len(setting.baseline.runs) if isinstance(setting.baseline, Sample) else 0),
         n_shared=len(set(known) & set(cases)),
         vanished=tuple(case for case in known if case not in set(cases)) if compared else (),
         new=tuple(case for case in cases if case not in set(known)) if compared else (),
         absent=said(setting.absent),
         design=setting.design.narrower,
-        gates=tuple(_decision(setting, *one, rows) for one in answers),
+        gates=tuple(
+            _decision(setting, gate, *answer, rows)
+            for gate, answer in zip(setting.policy.gates, answers, strict=True)
+        ),
     )
+
+
+# Why a gate was not put to the runs at all.
+NOT_ASKED = ("source_not_in_tier", "out_of_time", "no_runs")
 
 
 def _decision(
     setting: WorkflowUnderTest,
-    asked: EvaluatedGate,
+    gate: GatePolicy,
     answer: GateAnswer,
     p: float | None,
     p_adjusted: float | None,
     rows: Rows,
 ) -> GateDecision:
-    gate = asked.gate
-    parts = [answer.reason]
-    if asked.current is not None:
-        parts += [said(setting.absent), setting.design.narrower]
+    asked = answer.cause not in NOT_ASKED
+    parts = [answer.reason, *([said(setting.absent), setting.design.narrower] if asked else [])]
     decision = GateDecision(
         name=gate.name,
         measure=gate.quantity.measure,
@@ -516,10 +482,9 @@ def _decision(
         detectable=answer.detectable,
         runs_needed=answer.runs_needed,
         n_runs=len(setting.sample.runs),
-        notes=setting.notes if asked.current is not None else (),
+        notes=setting.notes if asked else (),
     )
-    decided = answer.outcome == "fail" or answer.cause == "interval"
-    if asked.current is None or not decided:
+    if answer.outcome != "fail" and answer.cause != "interval":
         return decision
-    cases, n = list_failing_cases(gate, asked.current, asked.baseline, setting.whole, rows)
+    cases, n = list_failing_cases(gate, setting, rows)
     return msgspec.structs.replace(decision, failing=cases, n_failing=n)

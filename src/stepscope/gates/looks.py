@@ -19,8 +19,8 @@ import msgspec
 
 from stepscope.errors import ConfigError, EnvironmentFault, StepscopeError
 from stepscope.gates import baseline as baselines
-from stepscope.gates.baseline import Baseline, diff_baselines, replace_file
-from stepscope.gates.sample import Cell, MeasureQuestion, Sample, SampleRun
+from stepscope.gates.baseline import diff_baselines, replace_file
+from stepscope.gates.sample import Sample
 from stepscope.gates.settings import WorkflowPolicy
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -31,20 +31,11 @@ LOG_FILE = "looks.json"
 MOST_COMMITS = 200
 
 
-class CommitLooks(msgspec.Struct, frozen=True, kw_only=True):
-    """The looks at one commit of one workflow under one policy."""
-
-    looks: int  # how many there were
-    asked: dict[str, MeasureQuestion]  # by measure, which question the cells answer
-    runs: tuple[SampleRun, ...]  # the runs of all looks, in the order in which they came
-    cells: dict[str, tuple[Cell, ...]]  # by measure, one cell a run
-
-
 class LookLog(msgspec.Struct, frozen=True, kw_only=True):
-    """All looks that are remembered, by key."""
+    """All looks that are remembered: by `look_key`, the runs of all looks at one commit."""
 
     schema: int = SCHEMA
-    entries: dict[str, CommitLooks] = msgspec.field(default_factory=dict)
+    entries: dict[str, Sample] = msgspec.field(default_factory=dict)
 
 
 class Looks:
@@ -104,44 +95,32 @@ def load_look_log(path: str | Path) -> LookLog:
     return log
 
 
-def pool_looks(entry: CommitLooks | None, sample: Sample) -> tuple[CommitLooks, Sample]:
-    """Return the entry after this look, and the runs of all looks together.
+def pool_looks(entry: Sample | None, sample: Sample) -> Sample:
+    """Return the runs of all looks together, with how many looks there were.
 
     What was scored again takes the place of what was logged. Runs that were logged under another
     question (a measure of another version) are left out: they cannot be pooled, but their looks
     count.
     """
     if entry is None:
-        return _commit_looks(1, sample), sample
+        return msgspec.structs.replace(sample, looks=1)
     now = {run.id for run in sample.runs}
-    old = {run.id for run in entry.runs}
     same = all(sample.asked.get(name) == asked for name, asked in entry.asked.items())
     same = same and set(entry.cells) == set(sample.cells)
-    kept = [at for at, run in enumerate(entry.runs) if run.id not in now] if same else []
-    pooled = Sample(
-        runs=(*(entry.runs[at] for at in kept), *sample.runs),
-        cells={
-            name: (*(entry.cells[name][at] for at in kept), *cells)
-            for name, cells in sample.cells.items()
-        },
-        asked=sample.asked,
-        agents=sample.agents,
+    kept = entry.take([at for at, run in enumerate(entry.runs) if run.id not in now and same])
+    return msgspec.structs.replace(
+        sample,
+        looks=entry.looks + (not now <= {run.id for run in entry.runs}),
+        runs=(*kept.runs, *sample.runs),
+        cells={name: (*kept.cells.get(name, ()), *cells) for name, cells in sample.cells.items()},
     )
-    looks = entry.looks + (0 if now <= old else 1)
-    return _commit_looks(looks, pooled), pooled
 
 
-def replace_entry(log: LookLog, name: str, entry: CommitLooks) -> LookLog:
+def replace_entry(log: LookLog, name: str, pooled: Sample) -> LookLog:
     """Return the log with one entry renewed; the oldest leave when there are too many."""
     entries = {other: held for other, held in log.entries.items() if other != name}
-    entries[name] = entry
+    entries[name] = msgspec.structs.replace(pooled, agents=())
     return LookLog(entries=dict(list(entries.items())[-MOST_COMMITS:]))
-
-
-def _commit_looks(looks: int, sample: Sample) -> CommitLooks:
-    return CommitLooks(
-        looks=looks, asked=dict(sample.asked), runs=sample.runs, cells=dict(sample.cells)
-    )
 
 
 class PolicyLooks(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,9 +178,9 @@ def _compared(
     made = GateHistory(workflow=policy.workflow, file=file, problems=problems)
     try:
         old = baselines.load_baseline(policy.baseline, policy.workflow)
-        if not isinstance(old, Baseline):
+        if not isinstance(old, Sample):
             return msgspec.structs.replace(made, problems=(*problems, old.reason))
-        size = f"{len(old.sample.runs):,} runs of {len(old.sample.cases):,} cases"
+        size = f"{len(old.runs):,} runs of {len(old.cases):,} cases"
         made = msgspec.structs.replace(
             made, holds=f"{size}, commit {old.commit or 'none said'}, {', '.join(old.agents)}"
         )
@@ -210,7 +189,7 @@ def _compared(
         return msgspec.structs.replace(made, problems=(*problems, str(e)))
     # Nobody said which commit the chosen runs are of.
     new = msgspec.structs.replace(new, commit=old.commit)
-    return msgspec.structs.replace(made, changes=diff_baselines(old, new).lines[1:])
+    return msgspec.structs.replace(made, changes=diff_baselines(old, new)[1:])
 
 
 def _policy_looks(log: LookLog, policy: WorkflowPolicy) -> tuple[PolicyLooks, ...]:

@@ -10,9 +10,9 @@ its p, and becomes a `GateAnswer` when all p are known; what needs no p is a `Ga
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, comb
-from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from stepscope import stats
 from stepscope.gates.sample import Arm
 from stepscope.gates.settings import GatePolicy
-from stepscope.gates.types import Cause, GateOutcome
+from stepscope.gates.types import GateAnswer
 from stepscope.model.records import RULES
 from stepscope.stats.intervals import effective_size
 from stepscope.stats.sample import sum_by_cluster
@@ -30,45 +30,22 @@ from stepscope.values import Estimate, Unmeasured
 INTERVAL_LEVEL = 0.90
 # Halvings until a p value is known to a millionth of itself or better.
 HALVINGS = 40
+# Passing a proof that should not pass is one-sided, of one gate: it may cost this many times what
+# the look may spend.
+PROOF = 2
 # Rounding in a difference of two shares is no difference.
 TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookAlpha:
-    """What one look may spend."""
+@dataclass(frozen=True, slots=True)
+class GateTest:
+    """A gate that was asked, and waits for the p of all others."""
 
-    alpha: float  # chance of a false alarm over all gates of this look
-    alpha_pass: float  # chance of passing a proof that should not: one-sided, of one gate
-    tests: int  # gates that have a p
-
-    @property
-    def alone(self) -> float:
-        """What a gate has where every other one holds: Holm's first step."""
-        return self.alpha / max(self.tests, 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateAnswer:
-    """Outcome of a gate with its reason; see `GateDecision` for each field."""
-
-    outcome: GateOutcome
-    reason: str
-    cause: Cause | None = None
-    estimate: Estimate | Unmeasured | None = None
-    detectable: float | None = None
-    runs_needed: int | None = None
-
-
-class GateTest(Protocol):
-    """A gate that was asked: its p, and its answer once p is adjusted."""
-
-    @property
-    def p(self) -> float:
-        """Chance of runs so bad if nothing is wrong, lost runs at their best."""
-
-    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
-        """Return the decision."""
+    p: float  # chance of runs so bad if nothing is wrong, lost runs at their best
+    # The decision, from p adjusted over all gates of the look, from what the look may spend (chance
+    # of a false alarm over all its gates), and from what this gate may where every other one holds
+    # (Holm's first step).
+    answer: Callable[[float, float, float], GateAnswer]
 
 
 # An estimate at a level of coverage, as its limits are needed at several.
@@ -96,7 +73,7 @@ def p_above(limits: LimitsAt, bound: float) -> float:
 
 def is_below(limits: LimitsAt, bound: float, alpha: float) -> bool:
     """Tell whether the one-sided upper limit at `alpha` lies below `bound`."""
-    found = limits(1 - 2 * alpha)
+    found = limits(1 - PROOF * alpha)
     return isinstance(found, Estimate) and found.high is not None and found.high < bound
 
 
@@ -142,14 +119,11 @@ def evaluate_rate(gate: GatePolicy, side: Arm, false_alarms: float | None) -> Ga
             return GateAnswer(
                 outcome="undecided", cause="too_few_cases", reason=reason, estimate=found
             )
-        return RateProof(
-            gate,
-            side,
-            p_above(lambda at: estimate_bad_rate(side.filled(bad=False), at), gate.bound),
-        )
+        p = p_above(lambda at: estimate_bad_rate(side.filled(bad=False), at), gate.bound)
+        return GateTest(p, partial(_answer_proof, gate, side))
     seen = int((side.measured().top > 0).sum())
     if gate.source == RULES:
-        return _answer_count(gate, side, seen, LookAlpha(alpha=1.0, alpha_pass=1.0, tests=1), 0.0)
+        return _answer_count(gate, side, seen, 0.0, 1.0, 1.0)
     if false_alarms is None:
         return GateAnswer(
             outcome="undecided",
@@ -158,7 +132,8 @@ def evaluate_rate(gate: GatePolicy, side: Arm, false_alarms: float | None) -> Ga
             f"{say_count(side.n_measured, 'run')} called bad mean nothing yet",
             estimate=_rate_estimate(gate, side, breaches=True),
         )
-    return JudgedCount(gate, side, seen, binomial_tail(seen, side.n_measured, false_alarms))
+    p = binomial_tail(seen, side.n_measured, false_alarms)
+    return GateTest(p, partial(_answer_count, gate, side, seen))
 
 
 def answer_without_verdicts(gate: GatePolicy, side: Arm) -> GateAnswer:
@@ -173,59 +148,36 @@ def answer_without_verdicts(gate: GatePolicy, side: Arm) -> GateAnswer:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedCount:
-    """A count gate on a judge: more runs called bad than its false alarms explain."""
-
-    gate: GatePolicy
-    side: Arm
-    seen: int
-    p: float
-
-    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
-        """Fail where the count is above what false alarms give."""
-        return _answer_count(self.gate, self.side, self.seen, spend, p_adjusted)
-
-
-@dataclass(frozen=True, slots=True)
-class RateProof:
-    """A rate that must be shown to be small."""
-
-    gate: GatePolicy
-    side: Arm
-    p: float
-
-    def answer(self, p_adjusted: float, spend: LookAlpha) -> GateAnswer:
-        """Pass or fail where a limit lies clear of the threshold; else say what is missing."""
-        gate, side = self.gate, self.side
-        shown = _rate_estimate(gate, side)
-        said = _say_rate(gate, shown)
-        if p_adjusted <= spend.alpha:
-            return GateAnswer(outcome="fail", reason=said, estimate=shown)
-        if is_below(
-            lambda at: estimate_bad_rate(side.filled(bad=True), at), gate.bound, spend.alpha_pass
-        ):
-            return GateAnswer(outcome="pass", reason=said, estimate=shown)
-        if side.n_lost and is_below(
-            lambda at: estimate_bad_rate(side.measured(), at), gate.bound, spend.alpha_pass
-        ):
-            return GateAnswer(
-                outcome="undecided",
-                cause="not_measured",
-                reason=f"{said}; were {say_losses(dict(side.unmeasured))} bad, it would not pass",
-                estimate=shown,
-            )
-        needed = _runs_needed(gate, side, spend)
-        more = "the rate is the threshold: no number of runs decides"
-        if needed is not None:
-            more = f"about {say_count(needed, 'run')} in all would decide"
+def _answer_proof(
+    gate: GatePolicy, side: Arm, p_adjusted: float, alpha: float, alone: float
+) -> GateAnswer:
+    """Pass or fail where a limit lies clear of the threshold; else say what is missing."""
+    shown = _rate_estimate(gate, side)
+    said = _say_rate(gate, shown)
+    if p_adjusted <= alpha:
+        return GateAnswer(outcome="fail", reason=said, estimate=shown)
+    if is_below(lambda at: estimate_bad_rate(side.filled(bad=True), at), gate.bound, PROOF * alpha):
+        return GateAnswer(outcome="pass", reason=said, estimate=shown)
+    if side.n_lost and is_below(
+        lambda at: estimate_bad_rate(side.measured(), at), gate.bound, PROOF * alpha
+    ):
         return GateAnswer(
             outcome="undecided",
-            cause="interval",
-            reason=f"{said}; {more}",
+            cause="not_measured",
+            reason=f"{said}; were {say_losses(dict(side.unmeasured))} bad, it would not pass",
             estimate=shown,
-            runs_needed=needed,
         )
+    needed = _runs_needed(gate, side, alpha, alone)
+    more = "the rate is the threshold: no number of runs decides"
+    if needed is not None:
+        more = f"about {say_count(needed, 'run')} in all would decide"
+    return GateAnswer(
+        outcome="undecided",
+        cause="interval",
+        reason=f"{said}; {more}",
+        estimate=shown,
+        runs_needed=needed,
+    )
 
 
 def estimate_bad_rate(side: Arm, level: float) -> Estimate | Unmeasured:
@@ -248,7 +200,9 @@ def binomial_tail(seen: int, n: int, chance: float) -> float:
     return min(1.0, max(0.0, 1.0 - below_))
 
 
-def _answer_count(gate: GatePolicy, side: Arm, seen: int, spend: LookAlpha, p: float) -> GateAnswer:
+def _answer_count(
+    gate: GatePolicy, side: Arm, seen: int, p: float, alpha: float, alone: float
+) -> GateAnswer:
     """Pass when no bad run was seen, or no more than false alarms explain (`p`)."""
     shown = _rate_estimate(gate, side, breaches=True)
     noun = "error" if gate.quantity.kind == "recovered" else "run"
@@ -263,7 +217,7 @@ def _answer_count(gate: GatePolicy, side: Arm, seen: int, spend: LookAlpha, p: f
     said = f"{bad} of {say_count(units, noun)} {what}"
     if not units:
         said = f"nothing to recover from in {say_count(side.n_measured, 'run')}"
-    if seen and (gate.source == RULES or p <= spend.alpha):
+    if seen and (gate.source == RULES or p <= alpha):
         return GateAnswer(outcome="fail", reason=said, estimate=shown)
     if side.n_lost:
         lost = say_losses(dict(side.unmeasured))
@@ -281,14 +235,7 @@ def _rate_estimate(gate: GatePolicy, side: Arm, *, breaches: bool = False) -> Es
     """Return the rate as the policy speaks of it: of good runs for `min_rate`, else of bad ones."""
     measured = side.measured()
     if breaches and gate.quantity.kind != "recovered":
-        measured = Arm(
-            at=measured.at,
-            cases=measured.cases,
-            top=(measured.top > 0).astype(np.float64),
-            size=measured.size,
-            lost=measured.lost,
-            unmeasured=measured.unmeasured,
-        )
+        measured = replace(measured, top=(measured.top > 0).astype(np.float64))
     found = estimate_bad_rate(measured, INTERVAL_LEVEL)
     if isinstance(found, Unmeasured) or not gate.wants_good:
         return found
@@ -317,14 +264,14 @@ def _say_rate(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
     )
 
 
-def _runs_needed(gate: GatePolicy, side: Arm, spend: LookAlpha) -> int | None:
+def _runs_needed(gate: GatePolicy, side: Arm, alpha: float, alone: float) -> int | None:
     """Return the runs that would decide at the rate seen, trials of a case repeating each other."""
     measured = side.measured()
     found = estimate_bad_rate(measured, INTERVAL_LEVEL)
     if isinstance(found, Unmeasured):
         return None
-    alpha = spend.alpha_pass if found.value < gate.bound else spend.alone
-    runs = stats.runs_to_tell(min(found.value, 1.0), gate.bound, alpha=alpha)
+    needed = PROOF * alpha if found.value < gate.bound else alone
+    runs = stats.runs_to_tell(min(found.value, 1.0), gate.bound, alpha=needed)
     if runs is None:
         return None
     sums, sizes = (

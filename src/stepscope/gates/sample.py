@@ -74,14 +74,16 @@ class SampleRun(msgspec.Struct, frozen=True):
     case: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """Runs of one workflow."""
+class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Runs of one workflow: under test, of a baseline, or of the looks at one commit."""
 
-    runs: tuple[SampleRun, ...]  # the runs
-    cells: Mapping[str, tuple[Cell, ...]]  # by measure, one cell a run
-    asked: Mapping[str, MeasureQuestion]  # by measure that has records: which question they answer
+    looks: int = 0  # looks that brought these runs; 0 outside of the log of looks
+    asked: dict[str, MeasureQuestion]  # by measure that has records: which question they answer
+    runs: tuple[SampleRun, ...]  # the runs, in the order in which they came
+    cells: dict[str, tuple[Cell, ...]]  # by measure, one cell a run
     agents: tuple[str, ...] = ()  # names of the agents, with their versions where known
+    workflow: str = ""  # of a baseline: whose runs they are
+    commit: str | None = None  # of a baseline: what they are runs of, where that was said
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -91,22 +93,15 @@ class Sample:
     def with_absent(self, runs: Sequence[SampleRun]) -> Sample:
         """Return these runs and those of which nothing is known."""
         nothing = (Absent(ABSENT),) * len(runs)
-        return Sample(
-            runs=(*self.runs, *runs),
-            cells={name: (*cells, *nothing) for name, cells in self.cells.items()},
-            asked=self.asked,
-            agents=self.agents,
-        )
+        cells = {name: (*cells, *nothing) for name, cells in self.cells.items()}
+        return msgspec.structs.replace(self, runs=(*self.runs, *runs), cells=cells)
 
     def take(self, chosen: Iterable[int]) -> Sample:
         """Return the runs at these places."""
         places = list(chosen)
-        return Sample(
-            runs=tuple(self.runs[at] for at in places),
-            cells={name: tuple(c[at] for at in places) for name, c in self.cells.items()},
-            asked=self.asked,
-            agents=self.agents,
-        )
+        runs = tuple(self.runs[at] for at in places)
+        cells = {name: tuple(c[at] for at in places) for name, c in self.cells.items()}
+        return msgspec.structs.replace(self, runs=runs, cells=cells)
 
 
 def read_samples(

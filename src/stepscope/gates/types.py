@@ -9,6 +9,7 @@ them makes them visible and harmless first.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -37,6 +38,18 @@ Cause = Literal[
     "out_of_time",  # --max-minutes was over before this gate
     "source_not_in_tier",  # its judge is not part of this run: not_run
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateAnswer:
+    """Outcome of a gate with its reason; see `GateDecision` for each field."""
+
+    outcome: GateOutcome
+    reason: str
+    cause: Cause | None = None
+    estimate: Estimate | Unmeasured | None = None
+    detectable: float | None = None
+    runs_needed: int | None = None
 
 
 class CaseFailure(msgspec.Struct, frozen=True, kw_only=True):
