@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.rounds import Row, Samples, table
-from stepscope.lab.curves import GENERATORS
+from stepscope.lab.curves import draw_curves
 from stepscope.lab.planted import add_noise
 from stepscope.shape.articles import CLIFF, CLIMB, GAP, SLIDE, SLOPE_V3, v3_many
 from stepscope.shape.classifier import classify_many
@@ -51,7 +51,7 @@ def runs() -> Floats:
     """Return the runs, the shapes in turn."""
     rng = np.random.default_rng(0)
     each = RUNS // len(SHAPES)
-    made = [GENERATORS["smooth"].draw(shape, STEPS, each, rng).curves for shape in SHAPES]
+    made = [draw_curves("smooth", shape, STEPS, each, rng).curves for shape in SHAPES]
     return add_noise(np.stack(made, axis=1).reshape(-1, STEPS), SIGMA, rng)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stepscope.lab import GENERATORS, add_noise
+from stepscope.lab import add_noise, draw_curves
 from stepscope.shape import SHAPES
 
 FOLDER = Path(__file__).resolve().parent.parent / "examples" / "scores"
@@ -37,7 +37,7 @@ def scores() -> str:
         for task in range(TASKS):
             n = int(rng.integers(7, 13))
             shape = SHAPES[int(rng.choice(len(SHAPES), p=shares))]
-            planted = GENERATORS["agent"].draw(shape, n, 1, rng)
+            planted = draw_curves("agent", shape, n, 1, rng)
             curve = add_noise(planted.curves, SIGMA, rng)[0]
             seconds = np.exp(rng.normal(0.5, 0.2, n))
             broke = int(planted.break_step[0])

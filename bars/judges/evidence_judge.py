@@ -21,7 +21,7 @@ import numpy as np
 
 from stepscope import registry
 from stepscope.formats.reading import read_files
-from stepscope.lab.faults import AXES, EFFECTS, FAULT_KINDS, PlantedFault, plant_faults
+from stepscope.lab.faults import AXES, EFFECTS, FAULT_KINDS, plant_faults
 from stepscope.measures.facts import DeclaredConduct, fit_facts, successful_calls
 from stepscope.model import Facts, Figures, Json, Measure, ToolDef, Trajectory, Verdict
 from stepscope.model.effects import infer_effect
@@ -149,15 +149,15 @@ def limits(hits: int, n: int) -> str:
     return f"{hits / n:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def recall(found: Sequence[tuple[PlantedFault, Asked]]) -> bool:
+def recall(found: Sequence[tuple[Trajectory, Asked]]) -> bool:
     """Print what was found of each kind of fault; return whether the required recalls hold."""
     print(f"\n{'planted fault':<28}{'axis':<23}{'n':>4}  {'found, and cited':<22}{'left open':>10}")
     holds = True
     for kind, (axis, _) in FAULT_KINDS.items():
-        mine = [(planted, asked) for planted, asked in found if planted.kind == kind]
+        mine = [(planted, asked) for planted, asked in found if planted.labels[0].category == kind]
         flagged = [asked.labels.get(axis) == "incorrect" for _, asked in mine]
         cited = [
-            flag and planted.step in asked.cites[axis]
+            flag and planted.labels[0].step in asked.cites[axis]
             for (planted, asked), flag in zip(mine, flagged, strict=True)
         ]
         bar = ""
@@ -264,7 +264,7 @@ def main(faults: int = FAULTS) -> int:
         )
     ]
     print(f"{len(planted)} faults planted in {len(passing)} passing runs, seed 0")
-    holds = recall([(fault, asker.ask(fault.trajectory)) for fault in planted])
+    holds = recall([(fault, asker.ask(fault)) for fault in planted])
     for name, runs in sets.items():
         for run in runs:
             _ = run.exchanges

@@ -22,7 +22,6 @@ from stepscope.lab.redteam import (
     ClassFlips,
     JudgeUnderAttack,
     NarrationSwap,
-    attack_judges,
     failing_runs,
 )
 from stepscope.model import Trajectory
@@ -53,7 +52,7 @@ def figures(
     """Return what the attacks came to with one judge, and print a line of it."""
     start = time.monotonic()
     with setting(Scripted(f"scripted/{name}", rule, echo=echo)) as made:
-        (one,) = attack_judges(runs, tried, made).judges
+        (one,) = made(runs, tried).judges
     texts, flipped = sum(row.tried for row in one.flips), sum(row.flipped for row in one.flips)
     limits = [row.limit for row in one.flips if row.limit is not None and not row.flipped]
     least = f"{100 * max(limits):.2f} %" if limits else "-"

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.lab.curves import GENERATORS
+from stepscope.lab.curves import draw_curves
 from stepscope.lab.planted import add_noise
 from stepscope.shape.articles import v3_many
 from stepscope.shape.classifier import classify_many
@@ -52,7 +52,7 @@ def curves(generator: str, n: int, sigma: float, size: int = POOL) -> Pool:
     rng = np.random.default_rng(n)
     parts: list[tuple[Floats, Floats, npt.NDArray[np.int8]]] = []
     for shape in SHAPES:
-        scores = add_noise(GENERATORS[generator].draw(shape, n, size, rng).curves, sigma, rng)
+        scores = add_noise(draw_curves(generator, shape, n, size, rng).curves, sigma, rng)
         found = classify_many(scores, sigma=sigma)
         parts.append((found.log_likelihood, found.posterior, v3_many(scores)))
     return Pool(*(np.stack(part) for part in zip(*parts, strict=True)))

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.lab.curves import GENERATORS
+from stepscope.lab.curves import GENERATORS, draw_curves
 from stepscope.lab.planted import add_noise
 from stepscope.shape.articles import find_break_point
 from stepscope.shape.breaks import fuse_signals
@@ -105,7 +105,7 @@ def cell(
     rng: np.random.Generator, m: int, *, generator: str, sigma: float, signals: Signals
 ) -> Row:
     """Simulate one cell: m broken runs, a third of each shape, and m healthy ones."""
-    planted = [GENERATORS[generator].draw(shape, STEPS, m // 3, rng) for shape in BROKEN]
+    planted = [draw_curves(generator, shape, STEPS, m // 3, rng) for shape in BROKEN]
     truth = np.concatenate([each.break_step for each in planted])
     scores = add_noise(np.concatenate([each.curves for each in planted]), sigma, rng)
     latency, cost = (source.draw(rng, truth) for source in SOURCES[signals])
@@ -152,7 +152,7 @@ def _healthy(
     rng: np.random.Generator, m: int, *, generator: str, sigma: float, signals: Signals
 ) -> tuple[tuple[float, float], float]:
     """Share of healthy runs with a break declared, fused and by scores, and with a signal."""
-    planted = GENERATORS[generator].draw("healthy", STEPS, m, rng)
+    planted = draw_curves(generator, "healthy", STEPS, m, rng)
     scores = add_noise(planted.curves, sigma, rng)
     latency, cost = (source.draw(rng, planted.break_step) for source in SOURCES[signals])
     fused = alone = 0

@@ -16,7 +16,6 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -27,9 +26,7 @@ from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS
 from stepscope.lab.envelope import (
     CLASSIFIERS,
     Classifications,
-    EnvelopeCell,
     EnvelopeRow,
-    GivenNoise,
     classify_by_default,
     draw_cell,
     measure_envelope,
@@ -194,17 +191,18 @@ def exceptions(pairs: Sequence[tuple[EnvelopeRow, EnvelopeRow]]) -> Iterator[str
                 )
 
 
-def taught(scores: Floats, hint: GivenNoise, *, trust: bool = True) -> Classifications:
+def taught(
+    scores: Floats, sigma: float | None, quantum: float | None, *, trust: bool = True
+) -> Classifications:
     """Answer with what the first 500 runs tell of their noise; sigma too, if it is not trusted."""
     some = scores[:500]
     lengths = np.full(len(some), some.shape[1])
-    found = learn_noise(some.ravel(), lengths, sigma=hint.sigma if trust else None)
+    known = sigma if trust else None
+    found = learn_noise(some.ravel(), lengths, sigma=known)
     if isinstance(found, Unmeasured):
-        return classify_by_default(scores, hint if trust else replace(hint, sigma=None))
-    sigma = hint.sigma if trust else found.sigma.value
-    return classify_by_default(
-        scores, replace(hint, sigma=sigma, correlation=found.correlation_to_tell())
-    )
+        return classify_by_default(scores, known, quantum)
+    known = sigma if trust else found.sigma.value
+    return classify_by_default(scores, known, quantum, found.correlation_to_tell())
 
 
 def correlated(
@@ -241,8 +239,8 @@ def correlated(
 def learned(trials: int, generators: Sequence[str]) -> Iterator[Line]:
     """A sigma told at half its value, and what 300 runs of the fleet say of it."""
 
-    def half(scores: Floats, hint: GivenNoise) -> Classifications:
-        return classify_by_default(scores, replace(hint, sigma=(hint.sigma or 0.0) / 2))
+    def half(scores: Floats, sigma: float | None, quantum: float | None) -> Classifications:
+        return classify_by_default(scores, (sigma or 0.0) / 2, quantum)
 
     made = measure_envelope(
         {"v3": CLASSIFIERS["v3"], "half": half, "taught": partial(taught, trust=False)},
@@ -296,8 +294,11 @@ def compound(trials: int) -> Iterator[Line]:
 def speed(runs: int = SPEED_RUNS, repeats: int = 3) -> Iterator[Line]:
     """Seconds for a million runs, and whether repeats give the same bytes."""
     pieces = -(-runs // 5_000)
-    cell = EnvelopeCell(generator="agent", noise="gaussian", n=10, sigma=0.05)
-    scores = np.concatenate([draw_cell(cell, 5_000, seed)[0] for seed in range(pieces)])[:runs]
+    drawn = [
+        draw_cell("agent", "gaussian", 10, 0.05, trials=5_000, seed=seed)[0]
+        for seed in range(pieces)
+    ]
+    scores = np.concatenate(drawn)[:runs]
     seconds, hashes = [], set()
     busy = time.process_time()
     for _ in range(repeats):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepscope.lab.curves import EXAMPLES, GENERATORS
+from stepscope.lab.curves import EXAMPLES, draw_curves
 from stepscope.lab.planted import add_noise
 from stepscope.shape import articles
 from stepscope.shape.articles import Codes, v1_many, v3_many
@@ -96,7 +96,7 @@ def sweep(trials: int, rng: np.random.Generator) -> list[Cell]:
     """Return V3's accuracy for each base, noise and clipping."""
     cells = []
     for (clip, shape), published in SWEEP.items():
-        clean = GENERATORS["article"].draw(shape, 10, trials, rng).curves
+        clean = draw_curves("article", shape, 10, trials, rng).curves
         for sigma, known in zip(SIGMAS, published, strict=True):
             found = v3_many(add_noise(clean, sigma, rng, clip=clip))
             ours = float((found == SHAPES.index(shape)).mean())
@@ -118,7 +118,7 @@ def scores(found: Codes, truth: Codes) -> dict[str, float]:
 
 def trajectories(rng: np.random.Generator) -> tuple[Floats, Codes]:
     """Draw 1,500 trajectories as the articles did: 300 of each shape, ten steps, sigma .035."""
-    made = [GENERATORS["reconstruction"].draw(shape, 10, 300, rng).curves for shape in SHAPES]
+    made = [draw_curves("reconstruction", shape, 10, 300, rng).curves for shape in SHAPES]
     return add_noise(np.vstack(made), 0.035, rng), np.repeat(np.arange(5, dtype=np.int8), 300)
 
 

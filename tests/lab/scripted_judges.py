@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from stepscope.judges.judgement import Judge
 from stepscope.judges.rubrics import load_rubric
 from stepscope.judges.transcript import normalise_text
-from stepscope.lab.attacks import built_in_attacks
-from stepscope.lab.redteam import RedteamOptions, open_judges
+from stepscope.lab.attacks import Attack, built_in_attacks
+from stepscope.lab.redteam import RedteamResult, attack_judges, open_judges
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Outcome, Reply, Request, Trajectory, Usage
@@ -98,7 +99,10 @@ def failed_runs(n: int) -> list[Trajectory]:
 
 
 @contextmanager
-def setting(*models: Scripted) -> Iterator[RedteamOptions]:
+def setting(
+    *models: Scripted,
+) -> Iterator[Callable[[Sequence[Trajectory], Sequence[Attack]], RedteamResult]]:
+    """Yield what attacks these judges."""
     judges = [Judge(name=model.name, family=model.name.partition("/")[0]) for model in models]
     with Ledger(":memory:") as ledger:
         access = CallClients(
@@ -109,10 +113,11 @@ def setting(*models: Scripted) -> Iterator[RedteamOptions]:
             budget=Budget(limit_usd=None),
         )
         with open_judges(access) as (asked, _):
-            yield RedteamOptions(
+            yield partial(
+                attack_judges,
                 rubric=load_rubric("quality.final_answer"),
                 judges=judges,
                 key=b"key",
                 redactor=Redactor(b"test"),
-                asked=asked,
+                ask=asked,
             )

@@ -7,7 +7,7 @@ import pytest
 
 from bars.shape.shape import gradual_recovery
 from stepscope.errors import UsageError
-from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS, article_curve
+from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS, article_curve, draw_curves
 from stepscope.lab.planted import NOISES, Noise, add_noise
 from stepscope.shape.types import SHAPES, ShapeName
 
@@ -23,7 +23,7 @@ def test_a_shape_that_breaks_says_where_and_the_others_say_nowhere(
 ) -> None:
     rng = np.random.default_rng(5)
     for n in LENGTHS:
-        made = GENERATORS[name].draw(shape, n, CURVES, rng)
+        made = draw_curves(name, shape, n, CURVES, rng)
         assert made.curves.shape == (CURVES, n)
         assert np.isfinite(made.curves).all()
         assert -0.05 < made.curves.min() < made.curves.max() < 1.15
@@ -43,8 +43,8 @@ def test_a_shape_that_breaks_says_where_and_the_others_say_nowhere(
 def test_early_is_before_the_middle_and_late_is_not(name: str) -> None:
     rng = np.random.default_rng(6)
     for n in LENGTHS:
-        early = GENERATORS[name].draw("early_collapse", n, CURVES, rng)
-        late = GENERATORS[name].draw("late_drift", n, CURVES, rng)
+        early = draw_curves(name, "early_collapse", n, CURVES, rng)
+        late = draw_curves(name, "late_drift", n, CURVES, rng)
         # A queue may be lucky for a step: half of its fall then comes one step after the middle.
         assert (early.break_step > n // 2).mean() <= 0.01
         assert n // 2 <= late.break_step.min()
@@ -54,8 +54,8 @@ def test_early_is_before_the_middle_and_late_is_not(name: str) -> None:
 def test_a_steady_loss_loses_in_every_third_and_a_healthy_run_in_none(name: str) -> None:
     rng = np.random.default_rng(7)
     for n in (9, 30):
-        steady = GENERATORS[name].draw("steady_degradation", n, CURVES, rng).curves
-        healthy = GENERATORS[name].draw("healthy", n, CURVES, rng).curves
+        steady = draw_curves(name, "steady_degradation", n, CURVES, rng).curves
+        healthy = draw_curves(name, "healthy", n, CURVES, rng).curves
         thirds = steady.reshape(CURVES, 3, -1).mean(2)
         assert (np.diff(thirds, axis=1) < -0.02).all()
         kept = np.diff(healthy.reshape(CURVES, 3, -1).mean(2), axis=1) > -0.08
@@ -65,7 +65,7 @@ def test_a_steady_loss_loses_in_every_third_and_a_healthy_run_in_none(name: str)
 
 def test_the_articles_examples_are_kept_as_printed_and_break_where_they_drop() -> None:
     rng = np.random.default_rng(0)
-    found = {shape: GENERATORS["article"].draw(shape, 10, 1, rng) for shape in SHAPES}
+    found = {shape: draw_curves("article", shape, 10, 1, rng) for shape in SHAPES}
     for shape, scores in EXAMPLES.items():
         assert np.allclose(found[shape].curves[0], scores, atol=1e-12)
     broke = {shape: int(made.break_step[0]) for shape, made in found.items()}
@@ -102,8 +102,10 @@ def test_noise_is_clipped_unless_one_asks_and_quantised_scores_are_tenths() -> N
 
 
 def test_the_same_seed_draws_the_same_bytes() -> None:
-    for made in GENERATORS.values():
-        first, again = (made.draw("recovery", 9, 20, np.random.default_rng(3)) for _ in range(2))
+    for name in GENERATORS:
+        first, again = (
+            draw_curves(name, "recovery", 9, 20, np.random.default_rng(3)) for _ in range(2)
+        )
         assert first.curves.tobytes() == again.curves.tobytes()
 
 
@@ -125,8 +127,8 @@ def test_compound_curves_and_gradual_recoveries_have_no_cliff_of_the_whole_drop(
 )
 def test_too_few_steps_are_refused_in_one_line(n: int, m: int, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        GENERATORS["walk"].draw("healthy", n, m, np.random.default_rng(0))
-    assert GENERATORS["walk"].draw("healthy", 4, 0, np.random.default_rng(0)).curves.shape == (0, 4)
+        draw_curves("walk", "healthy", n, m, np.random.default_rng(0))
+    assert draw_curves("walk", "healthy", 4, 0, np.random.default_rng(0)).curves.shape == (0, 4)
 
 
 def test_a_negative_sigma_is_refused() -> None:

@@ -8,10 +8,9 @@ import pytest
 from stepscope.errors import UsageError
 from stepscope.lab.envelope import (
     Classifications,
-    EnvelopeCell,
-    GivenNoise,
+    EnvelopeRow,
     SimulatedFigure,
-    assess_cell,
+    assess_answers,
     calibration_error,
     choose_classifiers,
     classify_as_fleet,
@@ -24,9 +23,21 @@ from stepscope.shape.types import SHAPES
 from stepscope.stats.sample import Floats
 from stepscope.values import Unmeasured
 
-CELL = EnvelopeCell(generator="walk", noise="gaussian", n=6, sigma=0.1)
 TRUTH = np.array([0, 1, 2, 3, 4] * 20)
 BROKE = np.array([-1, 2, 4, -1, 3] * 20)
+
+
+def assess(answers: Classifications) -> EnvelopeRow:
+    return assess_answers(
+        answers,
+        classifier="made",
+        generator="walk",
+        noise="gaussian",
+        n=6,
+        sigma=0.1,
+        truth=TRUTH,
+        broke=BROKE,
+    )
 
 
 def figure(found: SimulatedFigure | Unmeasured) -> float:
@@ -38,9 +49,7 @@ def figure(found: SimulatedFigure | Unmeasured) -> float:
 def test_right_answers_are_worth_one_and_a_sure_wrong_one_costs_calibration() -> None:
     best = TRUTH.astype(np.int8)
     best[:10] = (best[:10] + 1) % 5  # ten of a hundred are wrong
-    row = assess_cell(
-        "made",
-        CELL,
+    row = assess(
         Classifications(
             best=best,
             label=np.where(np.arange(100) < 20, -1, best).astype(np.int8),
@@ -49,9 +58,7 @@ def test_right_answers_are_worth_one_and_a_sure_wrong_one_costs_calibration() ->
             break_low=BROKE,
             break_high=BROKE,
             unmodelled=np.arange(100) < 1,
-        ),
-        truth=TRUTH,
-        broke=BROKE,
+        )
     )
     assert figure(row.accuracy) == 0.9
     assert {name: figure(found) for name, found in row.recall.items()} == dict.fromkeys(SHAPES, 0.9)
@@ -70,7 +77,7 @@ def test_right_answers_are_worth_one_and_a_sure_wrong_one_costs_calibration() ->
 def test_two_steps_away_is_not_within_one_and_no_break_is_not_found() -> None:
     best = TRUTH.astype(np.int8)
     answers = Classifications(best=best, label=best, break_step=np.where(BROKE == 2, -1, BROKE + 2))
-    row = assess_cell("made", CELL, answers, truth=TRUTH, broke=BROKE)
+    row = assess(answers)
     assert figure(row.break_found) == pytest.approx(2 / 3, abs=1e-6)
     assert figure(row.break_within_one) == 0.0
     assert figure(row.false_breaks) == 1.0
@@ -81,7 +88,7 @@ def test_two_steps_away_is_not_within_one_and_no_break_is_not_found() -> None:
 def test_nothing_resolved_is_unmeasured_accuracy_not_zero() -> None:
     best = TRUTH.astype(np.int8)
     answers = Classifications(best=best, label=np.full(100, -1, np.int8), break_step=BROKE)
-    row = assess_cell("made", CELL, answers, truth=TRUTH, broke=BROKE)
+    row = assess(answers)
     assert figure(row.resolved) == 0.0
     assert isinstance(row.resolved_accuracy, Unmeasured)
 
@@ -123,10 +130,10 @@ def test_a_larger_grid_changes_no_row_of_a_smaller_one() -> None:
 
 
 def test_every_classifier_sees_the_same_runs_and_is_told_what_was_asked() -> None:
-    seen: list[tuple[bytes, GivenNoise]] = []
+    seen: list[tuple[bytes, float | None, float | None]] = []
 
-    def spy(scores: Floats, told: GivenNoise) -> Classifications:
-        seen.append((scores.tobytes(), told))
+    def spy(scores: Floats, sigma: float | None, quantum: float | None) -> Classifications:
+        seen.append((scores.tobytes(), sigma, quantum))
         codes = np.zeros(len(scores), np.int8)
         return Classifications(best=codes, label=codes, break_step=np.full(len(scores), -1))
 
@@ -140,13 +147,13 @@ def test_every_classifier_sees_the_same_runs_and_is_told_what_was_asked() -> Non
         told=0.5,
     )
     assert seen[0] == seen[1]
-    assert seen[0][1] == GivenNoise(0.05, 0.1)
+    assert seen[0][1:] == (0.05, 0.1)
     measure_envelope({"a": spy}, ns=[5], sigmas=[0.1], generators=["walk"], trials=100, told=None)
-    assert seen[2][1] == GivenNoise(None, None)
+    assert seen[2][1:] == (None, None)
 
 
 def test_shapes_take_turns_in_a_cell() -> None:
-    scores, truth, broke = draw_cell(CELL, 102, 0)
+    scores, truth, broke = draw_cell("walk", "gaussian", 6, 0.1, trials=102, seed=0)
     assert scores.shape == (105, 6)
     assert truth[:6].tolist() == [0, 1, 2, 3, 4, 0]
     assert set(broke[truth == 0].tolist()) == {-1}
@@ -198,10 +205,7 @@ def test_a_fleet_learns_how_long_errors_last_and_claims_less() -> None:
 
 def test_too_few_runs_to_learn_from_are_answered_as_the_default_does() -> None:
     scores = np.random.default_rng(0).uniform(0.5, 1.0, (10, 8))
-    alone, together = (
-        classify_by_default(scores, GivenNoise(0.1)),
-        classify_as_fleet(scores, GivenNoise(0.1)),
-    )
+    alone, together = classify_by_default(scores, 0.1), classify_as_fleet(scores, 0.1)
     assert alone.posterior is not None
     assert together.posterior is not None
     assert np.array_equal(alone.posterior, together.posterior)

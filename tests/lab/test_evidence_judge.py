@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bars.judges.evidence_judge import declared_tools, judge, read
-from stepscope.lab.faults import plant_faults
+from stepscope.lab.faults import FAULT_KINDS, plant_faults
 from tests.factories import did, run
 
 KINDS = ("undeclared_tool", "fabricated_identifier", "wrong_format", "forbidden_tool")
@@ -22,9 +22,10 @@ def test_planted_faults_are_found_where_they_are_and_passing_runs_are_left_alone
     asker = judge(sets)
     passing = [run for runs in sets.values() for run in runs if run.outcome.status == "pass"]
     for fault in plant_faults(passing, KINDS, 40, np.random.default_rng(1)):
-        asked = asker.ask(fault.trajectory)
-        assert asked.labels[fault.axis] == "incorrect", (fault.kind, fault.trajectory.name)
-        assert fault.step in asked.cites[fault.axis]
+        asked, label = asker.ask(fault), fault.labels[0]
+        axis = FAULT_KINDS[str(label.category)][0]
+        assert asked.labels[axis] == "incorrect", fault.name
+        assert label.step in asked.cites[axis]
     alarms = [made.name for made in passing if "incorrect" in asker.ask(made).labels.values()]
     assert len(alarms) <= 0.05 * len(passing), alarms
 

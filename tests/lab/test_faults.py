@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.lab.faults import AXES, FAULT_KINDS, PlantedFault, plant_fault, plant_faults
+from stepscope.lab.faults import AXES, FAULT_KINDS, plant_fault, plant_faults
 from stepscope.model import Step, ToolDef, Trajectory
 from tests.factories import PASSED, agent, did, run, user
 
@@ -26,10 +26,16 @@ GOOD = run(
 )
 
 
-def planted(kind: str, seed: int = 0, made: Trajectory = GOOD) -> PlantedFault:
+def planted(kind: str, seed: int = 0, made: Trajectory = GOOD) -> Trajectory:
     found = plant_fault(made, kind, np.random.default_rng(seed))
     assert found is not None
     return found
+
+
+def shown(made: Trajectory) -> int:
+    step = made.labels[0].step
+    assert step is not None
+    return step
 
 
 def text(step: Step) -> str:
@@ -39,22 +45,18 @@ def text(step: Step) -> str:
 @pytest.mark.parametrize("kind", sorted(FAULT_KINDS))
 def test_every_kind_gives_a_run_of_its_own_that_names_its_step(kind: str) -> None:
     for seed in range(5):
-        found = planted(kind, seed)
-        made = found.trajectory
+        made = planted(kind, seed)
         assert [step.index for step in made.steps] == list(range(len(made.steps)))
-        assert 0 <= found.step < len(made.steps)
+        assert 0 <= shown(made) < len(made.steps)
         assert made.id != GOOD.id
         assert made.name == f"shop/1/0+{kind}"
         assert made.outcome.status == "unknown"
-        assert [(label.step, label.category, label.annotator) for label in made.labels] == [
-            (found.step, kind, "planted")
-        ]
-        assert found.axis == FAULT_KINDS[kind][0]
+        assert [(label.category, label.annotator) for label in made.labels] == [(kind, "planted")]
 
 
 @pytest.mark.parametrize("kind", sorted(FAULT_KINDS))
 def test_the_same_seed_plants_the_same_fault(kind: str) -> None:
-    again = [msgspec.json.encode(planted(kind, 3).trajectory) for _ in range(2)]
+    again = [msgspec.json.encode(planted(kind, 3)) for _ in range(2)]
     assert again[0] == again[1]
 
 
@@ -65,63 +67,63 @@ def test_a_run_where_a_kind_cannot_occur_stays_unplanted(kind: str) -> None:
 
 def test_a_fabricated_identifier_occurs_nowhere_else() -> None:
     found = planted("fabricated_identifier")
-    (call,) = found.trajectory.steps[found.step].calls
+    (call,) = found.steps[shown(found)].calls
     new = call.arguments["order_id"]
     assert new.startswith("#W")
     assert len(new) == len("#W2378156")
-    assert not any(new in text(step) for step in found.trajectory.steps)
+    assert not any(new in text(step) for step in found.steps)
 
 
 def test_a_planted_policy_forbids_the_planted_tool_only() -> None:
     found = planted("forbidden_tool")
-    (call,) = found.trajectory.steps[found.step].calls
-    assert found.trajectory.case is not None
-    assert [rule.forbid for rule in found.trajectory.case.policy] == [call.name]
+    (call,) = found.steps[shown(found)].calls
+    assert found.case is not None
+    assert [rule.forbid for rule in found.case.policy] == [call.name]
 
 
 def test_a_misread_number_leaves_everything_else_as_it_was() -> None:
     found = planted("misread_number")
     changed = [
         before.index
-        for before, after in zip(GOOD.steps, found.trajectory.steps, strict=True)
+        for before, after in zip(GOOD.steps, found.steps, strict=True)
         if before != after
     ]
-    assert changed == [found.step]
-    assert found.step in (3, 7)
+    assert changed == [shown(found)]
+    assert shown(found) in (3, 7)
 
 
 def test_a_labelled_quantity_is_told_as_another_amount_of_the_run() -> None:
     found = planted("misread_labelled_quantity", seed=1)
-    said = found.trajectory.steps[found.step].text
+    said = found.steps[shown(found)].text
     assert "$1,619.34" in said
     assert "refund" in said or "price" in said or "costs" in said
 
 
 def test_the_claim_stays_when_the_write_has_failed() -> None:
     found = planted("error_then_success")
-    assert found.step == 7
-    assert found.trajectory.steps[6].results[0].status == "error"
-    assert found.trajectory.steps[7].text == GOOD.steps[7].text
+    assert shown(found) == 7
+    assert found.steps[6].results[0].status == "error"
+    assert found.steps[7].text == GOOD.steps[7].text
 
 
 def test_removed_steps_move_the_step_that_is_named() -> None:
     found = planted("write_without_confirmation")
-    assert found.step == 3
-    assert [call.name for call in found.trajectory.steps[3].calls] == ["cancel_order"]
+    assert shown(found) == 3
+    assert [call.name for call in found.steps[3].calls] == ["cancel_order"]
     skipped = planted("skipped_precondition")
-    assert [x.call.name for x in skipped.trajectory.exchanges] == ["cancel_order"]
-    assert skipped.step == 3
+    assert [x.call.name for x in skipped.exchanges] == ["cancel_order"]
+    assert shown(skipped) == 3
 
 
 def test_endings_end_where_they_say() -> None:
     late = planted("calls_after_closing")
-    assert late.trajectory.steps[late.step].calls
-    assert late.trajectory.steps[late.step - 1].actor == "user"
+    assert late.steps[shown(late)].calls
+    assert late.steps[shown(late) - 1].actor == "user"
     failed = planted("ended_on_error")
-    assert failed.trajectory.exchanges[-1].failed
-    assert failed.step == len(failed.trajectory.steps) - 1
-    assert planted("ended_on_limit").trajectory.termination is not None
-    promised = planted("announced_never_made").trajectory
+    assert failed.exchanges[-1].failed
+    assert shown(failed) == len(failed.steps) - 1
+    assert planted("ended_on_limit").termination is not None
+    promised = planted("announced_never_made")
     assert [x.call.name for x in promised.exchanges] == ["get_order"]
     assert "cancel the order" in promised.steps[-1].text
 
@@ -130,7 +132,7 @@ def test_many_faults_take_kinds_and_runs_in_turn() -> None:
     kinds = ["misread_number", "fabricated_identifier"]
     empty = run(user("hi"))
     found = list(plant_faults([empty, GOOD], kinds, 5, np.random.default_rng(0)))
-    assert [one.kind for one in found] == [*kinds, *kinds, "misread_number"]
+    assert [one.labels[0].category for one in found] == [*kinds, *kinds, "misread_number"]
     assert list(plant_faults([empty], kinds, 5, np.random.default_rng(0))) == []
 
 

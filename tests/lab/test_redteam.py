@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.errors import DataError, UsageError
+from stepscope.judges.judgement import Judge
 from stepscope.judges.rubrics import load_rubric
 from stepscope.lab.attacks import (
     Attack,
@@ -21,7 +22,6 @@ from stepscope.lab.redteam import (
     AttackTrial,
     ClassFlips,
     NarrationSwap,
-    attack_judges,
     count_flips,
     count_most_calls,
     count_swaps,
@@ -99,7 +99,7 @@ def test_a_sober_judge_is_flipped_by_nothing_and_the_limit_says_how_little_is_kn
     judge = Scripted("openai/sober", sober)
     some = choose_attacks(built_in_attacks(), ["authority", "narration_swap"])
     with setting(judge) as made:
-        found = attack_judges(failed_runs(60), some, made)
+        found = made(failed_runs(60), some)
     (one,) = found.judges
     assert one.clean == {"against": 60}
     assert [(row.runs, row.flipped, row.tried) for row in one.flips] == [(60, 0, 180), (60, 0, 60)]
@@ -114,7 +114,7 @@ def test_a_sober_judge_is_flipped_by_nothing_and_the_limit_says_how_little_is_kn
 def test_an_obedient_judge_is_flipped_by_what_it_obeys_and_by_nothing_else() -> None:
     judge = Scripted("openai/obedient", obeys("authority", "role_play"))
     with setting(judge) as made:
-        (one,) = attack_judges(failed_runs(10), built_in_attacks(), made).judges
+        (one,) = made(failed_runs(10), built_in_attacks()).judges
     flipped = {row.class_: (row.runs_flipped, row.flipped) for row in one.flips if row.flipped}
     assert flipped == {"authority": (10, 30), "role_play": (10, 30)}
     by_class = {row.class_: row for row in one.flips}
@@ -134,17 +134,15 @@ def test_a_judge_that_obeys_some_runs_flips_exactly_those() -> None:
         return bool(rule(context)) and any(f"order number {n}," in context for n in (1, 4))
 
     with setting(Scripted("openai/some", some)) as made:
-        (one,) = attack_judges(
-            failed_runs(6), choose_attacks(built_in_attacks(), ["fake_evidence"]), made
-        ).judges
+        (one,) = made(failed_runs(6), choose_attacks(built_in_attacks(), ["fake_evidence"])).judges
     (row,) = one.flips
     assert (row.runs, row.runs_flipped, row.tried, row.flipped) == (6, 2, 18, 6)
 
 
 def test_a_judge_that_believes_claims_is_found_by_narration_alone_and_each_flip_is_marked() -> None:
     with setting(Scripted("openai/swayed", swayed)) as made:
-        (one,) = attack_judges(
-            failed_runs(20), choose_attacks(built_in_attacks(), ["narration_swap"]), made
+        (one,) = made(
+            failed_runs(20), choose_attacks(built_in_attacks(), ["narration_swap"])
         ).judges
     assert one.narration_swap == NarrationSwap(
         runs=20, passed_before=0, passed_after=20, rise_points=100.0, flipped=20, marked=20
@@ -161,9 +159,7 @@ def test_a_judge_that_is_uncertain_is_neither_flipped_nor_failing() -> None:
 
     classes = ["narration_swap", "authority"]
     with setting(Scripted("openai/unsure", unsure)) as made:
-        (one,) = attack_judges(
-            failed_runs(2), choose_attacks(built_in_attacks(), classes), made
-        ).judges
+        (one,) = made(failed_runs(2), choose_attacks(built_in_attacks(), classes)).judges
     authority, narration = one.flips
     assert (authority.tried, authority.flipped, authority.neutral) == (6, 0, 2)
     # Without the agent's words it is uncertain: the flip is gone.
@@ -173,7 +169,7 @@ def test_a_judge_that_is_uncertain_is_neither_flipped_nor_failing() -> None:
 def test_an_echo_of_the_run_is_no_verdict_and_no_flip() -> None:
     judge = Scripted("openai/echo", sober, echo=True)
     with setting(judge) as made:
-        (one,) = attack_judges(failed_runs(3), built_in_attacks(), made).judges
+        (one,) = made(failed_runs(3), built_in_attacks()).judges
     assert one.clean == {"unparsable": 3}
     assert {(row.runs, row.flipped, row.limit) for row in one.flips} == {(0, 0, None)}
     assert isinstance(one.narration_swap, Unmeasured)
@@ -184,7 +180,7 @@ def test_runs_that_a_judge_passes_anyway_cannot_flip_and_count_for_narration() -
         return "order number 0," in context or swayed(context)
 
     with setting(Scripted("openai/lenient", lenient)) as made:
-        (one,) = attack_judges(failed_runs(4), built_in_attacks(), made).judges
+        (one,) = made(failed_runs(4), built_in_attacks()).judges
     assert one.clean == {"against": 3, "for": 1}
     assert {row.runs for row in one.flips} == {3}
     assert one.narration_swap == NarrationSwap(
@@ -196,9 +192,7 @@ def test_judges_are_told_apart() -> None:
     first = Scripted("openai/gpt", sober)
     second = Scripted("openai/gpt-5", obeys("authority"))
     with setting(first, second) as made:
-        found = attack_judges(
-            failed_runs(2), choose_attacks(built_in_attacks(), ["authority"]), made
-        )
+        found = made(failed_runs(2), choose_attacks(built_in_attacks(), ["authority"]))
     assert [(one.judge, one.flips[0].flipped) for one in found.judges] == [
         ("openai/gpt", 0),
         ("openai/gpt-5", 6),
@@ -210,7 +204,7 @@ def test_only_runs_that_are_known_to_have_failed_are_attacked() -> None:
     assert [one.name for one in failing_runs(runs, 60)] == ["shop/0/0", "shop/1/0"]
     assert len(failing_runs(runs, 1)) == 1
     with setting(Scripted("openai/sober", sober)) as made, pytest.raises(UsageError) as e:
-        attack_judges([], built_in_attacks(), made)
+        made([], built_in_attacks())
     assert "no run that is known to have failed" in str(e.value)
 
 
@@ -240,14 +234,23 @@ def test_a_limit_of_nothing_is_refused(events: int, n: int) -> None:
         upper_limit(events, n)
 
 
+def trial(
+    class_: str, name: str, came_to: str, dependent: bool | None = None, outranked: bool = False
+) -> AttackTrial:
+    attacked = run(user("x"), id=name)
+    attack = Attack(class_=class_, name="x", place="agent")
+    judge = Judge(name="openai/sober", family="openai")
+    return AttackTrial(attack, attacked, attacked, judge, came_to, dependent, outranked)
+
+
 def test_a_run_counts_once_however_many_texts_flip_it() -> None:
     tried = [
-        AttackTrial("a", "r1", "for", True, True),
-        AttackTrial("a", "r1", "for", False),
-        AttackTrial("a", "r2", "against"),
-        AttackTrial("a", "r3", "neutral"),
-        AttackTrial("a", "r4", "refused"),
-        AttackTrial("b", "r1", "for", True),
+        trial("a", "r1", "for", True, True),
+        trial("a", "r1", "for", False),
+        trial("a", "r2", "against"),
+        trial("a", "r3", "neutral"),
+        trial("a", "r4", "refused"),
+        trial("b", "r1", "for", True),
     ]
     assert count_flips("a", tried) == ClassFlips(
         class_="a",
@@ -262,7 +265,7 @@ def test_a_run_counts_once_however_many_texts_flip_it() -> None:
         outranked=1,
     )
     assert count_flips("c", tried).limit is None
-    assert count_flips("a", [AttackTrial("a", "r1", "for", None)]).narration_dependent is None
+    assert count_flips("a", [trial("a", "r1", "for", None)]).narration_dependent is None
 
 
 def test_the_rise_of_false_passes_is_over_runs_with_both_verdicts() -> None:
@@ -331,9 +334,7 @@ def test_classes_are_chosen_by_name() -> None:
 
 def test_the_table_says_flips_limits_and_what_is_not_claimed() -> None:
     with setting(Scripted("openai/swayed", swayed)) as made:
-        shown = text.render(
-            make_redteam_document(attack_judges(failed_runs(4), built_in_attacks(), made))
-        )
+        shown = text.render(make_redteam_document(made(failed_runs(4), built_in_attacks())))
     (row,) = (line.split() for line in shown.splitlines() if line.startswith("  narration_swap"))
     assert row == ["narration_swap", "4", "4", "100.0", "%", "4", "4", "0", "0", "4", "4"]
     assert "0 of 4 failing runs passed before, 4 after (+100.0 points)" in " ".join(shown.split())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stepscope.errors import DataError
 from stepscope.lab.curves import two_stage_collapse
-from stepscope.lab.envelope import EnvelopeCell, draw_cell
+from stepscope.lab.envelope import draw_cell
 from stepscope.lab.planted import add_noise
 from stepscope.shape import classifier as room
 from stepscope.shape import inputs
@@ -23,7 +23,7 @@ from stepscope.stats.sample import Floats
 
 
 def runs(n: int, m: int = 40, sigma: float = 0.06) -> Floats:
-    return draw_cell(EnvelopeCell(generator="walk", noise="gaussian", n=n, sigma=sigma), m, 0)[0]
+    return draw_cell("walk", "gaussian", n, sigma, trials=m, seed=0)[0]
 
 
 def mixed(n: int, m: int) -> Floats:

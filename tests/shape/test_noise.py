@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from stepscope.errors import DataError
-from stepscope.lab.envelope import EnvelopeCell, draw_cell
+from stepscope.lab.envelope import draw_cell
 from stepscope.lab.planted import Noise
 from stepscope.shape.noise import FleetNoise, learn_noise
 from stepscope.values import Unmeasured
 
 
 def fleet(kind: Noise, sigma: float, runs: int = 200, n: int = 10) -> FleetNoise | Unmeasured:
-    scores = draw_cell(EnvelopeCell(generator="smooth", noise=kind, n=n, sigma=sigma), runs, 3)[0]
+    scores = draw_cell("smooth", kind, n, sigma, trials=runs, seed=3)[0]
     return learn_noise(scores.ravel(), np.full(len(scores), n))
 
 
@@ -36,7 +36,7 @@ def test_errors_that_last_are_found() -> None:
 
 
 def test_where_sigma_is_measured_the_correlation_is_the_one_that_goes_with_it() -> None:
-    scores = draw_cell(EnvelopeCell(generator="smooth", noise="ar1", n=10, sigma=0.15), 200, 3)[0]
+    scores = draw_cell("smooth", "ar1", 10, 0.15, trials=200, seed=3)[0]
     lengths = np.full(len(scores), 10)
     alone = learn_noise(scores.ravel(), lengths)
     told = learn_noise(scores.ravel(), lengths, sigma=0.15)
@@ -62,9 +62,7 @@ def test_a_noise_beyond_what_is_looked_at_is_unmeasured() -> None:
 
 
 def test_runs_without_a_shape_are_passed_over() -> None:
-    scores = draw_cell(EnvelopeCell(generator="smooth", noise="gaussian", n=8, sigma=0.06), 100, 3)[
-        0
-    ]
+    scores = draw_cell("smooth", "gaussian", 8, 0.06, trials=100, seed=3)[0]
     values = np.concatenate([scores.ravel(), [0.5, np.nan, 3.0]])
     found = learn_noise(values, np.array([8] * 100 + [2, 0, 1]))
     assert isinstance(found, FleetNoise)

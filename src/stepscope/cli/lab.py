@@ -223,14 +223,11 @@ def _attack(
             terminal.show_progress("asking judges") as step,
             open_judges(access, lambda done: step(done, most)) as (ask, rounds),
         ):
-            setting = lab.RedteamOptions(
-                rubric=asked,
-                judges=judges,
-                key=store.secret("fence"),
-                redactor=store.redactor,
-                asked=ask,
-            )
-            return lab.attack_judges(failing, attacks, setting), rounds
+            found = lab.attack_judges(
+                failing, attacks, rubric=asked, judges=judges, key=store.secret("fence"),
+                redactor=store.redactor, ask=ask,
+            )  # fmt: skip
+            return found, rounds
 
 
 def _sum_usage(rounds: Sequence[JudgingStatistics]) -> str:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stepscope.lab.curves import EXAMPLES as EXAMPLES
-    from stepscope.lab.curves import GENERATORS as GENERATORS
     from stepscope.lab.curves import article_curve as article_curve
+    from stepscope.lab.curves import draw_curves as draw_curves
     from stepscope.lab.envelope import CLASSIFIERS as CLASSIFIERS
     from stepscope.lab.envelope import Classifications as Classifications
-    from stepscope.lab.envelope import GivenNoise as GivenNoise
     from stepscope.lab.envelope import choose_classifiers as choose_classifiers
     from stepscope.lab.envelope import measure_envelope as measure_envelope
     from stepscope.lab.planted import add_noise as add_noise
@@ -23,11 +22,10 @@ _HOMES = {
     "CLASSIFIERS": "envelope",
     "Classifications": "envelope",
     "EXAMPLES": "curves",
-    "GENERATORS": "curves",
-    "GivenNoise": "envelope",
     "add_noise": "planted",
     "article_curve": "curves",
     "choose_classifiers": "envelope",
+    "draw_curves": "curves",
     "measure_envelope": "envelope",
 }
 __all__ = [*_HOMES]

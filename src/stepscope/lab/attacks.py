@@ -47,14 +47,10 @@ class Attack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     text: str = ""  # `@answer@` stands for the favourable answer
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    attack: list[Attack]
-
-
 def built_in_attacks() -> tuple[Attack, ...]:
     """Return our attacks, class by class; the last is the rewriting of all the agent's words."""
     text = files("stepscope.lab").joinpath("attacks.toml").read_text("utf-8")
-    ours = msgspec.convert(tomllib.loads(text), _File).attack
+    ours = msgspec.convert(tomllib.loads(text), dict[str, list[Attack]])["attack"]
     swap = Attack(class_=NARRATION_SWAP, name="claims", place="narration")
     return (*ours, swap)
 
@@ -75,7 +71,8 @@ def read_attacks(path: Path) -> tuple[Attack, ...]:
     try:
         text = path.read_text("utf-8")
         if path.suffix == ".toml":
-            found = tuple(msgspec.convert(tomllib.loads(text), _File).attack)
+            tables = msgspec.convert(tomllib.loads(text), dict[Literal["attack"], list[Attack]])
+            found = tuple(tables.get("attack", ()))
         elif path.suffix == ".json":
             found = _in_both_places(_texts(json.loads(text)))
         else:

@@ -16,18 +16,28 @@ from collections.abc import Callable
 
 import numpy as np
 
+from stepscope.errors import UsageError
 from stepscope.lab.planted import (
-    Generator,
+    FEWEST_STEPS,
+    NO_BREAK,
     PlantedCurves,
     as_rows,
     draw_early_steps,
     draw_late_steps,
     draw_uniform,
     half_drop_steps,
-    no_breaks,
 )
-from stepscope.shape.types import ShapeName
+from stepscope.shape.types import SHAPES, ShapeName
 from stepscope.stats.sample import Floats
+
+BREAKS: tuple[ShapeName, ...] = ("early_collapse", "late_drift", "recovery")
+
+
+def _with_breaks(shape: ShapeName, curves: Floats, lost: Floats) -> PlantedCurves:
+    """Return curves with their break steps, from what was lost at each step, (m, n)."""
+    none = np.full(len(curves), NO_BREAK, np.int64)
+    return PlantedCurves(curves, half_drop_steps(lost) if shape in BREAKS else none)
+
 
 # A slip: how often one happens at a step, and the burden it is until the next.
 SLIP_RATE = 0.15
@@ -105,16 +115,7 @@ def _plant_agent(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> 
     curves = skill * np.exp(
         -burden - ((rng.random((m, n)) < SLIP_RATE) * rng.uniform(*SLIP, (m, n)))
     )
-    lost = 1 - np.exp(-burden)
-    whole = shape in {"healthy", "steady_degradation"}
-    return PlantedCurves(curves, no_breaks(m) if whole else half_drop_steps(lost))
-
-
-AGENT = Generator(
-    name="agent",
-    about="an agent that carries its unresolved errors from step to step",
-    plant=_plant_agent,
-)
+    return _with_breaks(shape, curves, 1 - np.exp(-burden))
 
 
 EXAMPLES: dict[ShapeName, tuple[float, ...]] = {
@@ -124,7 +125,6 @@ EXAMPLES: dict[ShapeName, tuple[float, ...]] = {
     "recovery": (0.88, 0.90, 0.85, 0.40, 0.38, 0.72, 0.85, 0.87, 0.86, 0.89),
     "healthy": (0.80, 0.82, 0.84, 0.85, 0.86, 0.87, 0.88, 0.88, 0.89, 0.90),
 }
-BREAKS: tuple[ShapeName, ...] = ("early_collapse", "late_drift", "recovery")
 
 
 def article_curve(shape: ShapeName, n: int) -> Floats:
@@ -134,13 +134,9 @@ def article_curve(shape: ShapeName, n: int) -> Floats:
 
 
 def _bases(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
-    curve = article_curve(shape, n)
-    curves = np.tile(curve, (m, 1))
-    if shape not in BREAKS:
-        return PlantedCurves(curves, no_breaks(m))
+    curves = np.tile(article_curve(shape, n), (m, 1))
     # What was lost since the best step so far; a return is not a drop.
-    lost = np.maximum.accumulate(curve) - curve
-    return PlantedCurves(curves, np.repeat(half_drop_steps(lost[None, :]), m))
+    return _with_breaks(shape, curves, np.maximum.accumulate(curves, axis=1) - curves)
 
 
 def _article_collapse(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -204,20 +200,7 @@ ARTICLE_SHAPES = {
 
 
 def _reconstruction(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
-    curves, lost = ARTICLE_SHAPES[shape](n, m, rng)
-    return PlantedCurves(curves, half_drop_steps(lost) if shape in BREAKS else no_breaks(m))
-
-
-ARTICLE = Generator(
-    name="article",
-    about="the articles' four examples and our healthy base, interpolated to n steps",
-    plant=_bases,
-)
-RECONSTRUCTION = Generator(
-    name="reconstruction",
-    about="varied curves that give V1 and V3 the twelve scores the articles print",
-    plant=_reconstruction,
-)
+    return _with_breaks(shape, *ARTICLE_SHAPES[shape](n, m, rng))
 
 
 Compound = Callable[[int, int, np.random.Generator], Floats]
@@ -337,20 +320,11 @@ def _plant_holdout(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -
     speed = draw_uniform(rng, 0.75, 0.95, m)
     jitter = 1 - rng.gamma(1.0, 0.012, (m, n))
     if shape == "healthy":
-        return PlantedCurves(speed * jitter, no_breaks(m))
+        return _with_breaks(shape, speed * jitter, jitter)
     waits = HOLDOUT_SHAPES[shape](n, m, rng)
     deepest = draw_uniform(rng, 0.30, 0.55, m)
     curves = speed / (1 + waits * deepest / (speed - deepest))
-    lost = speed - curves
-    whole = shape == "steady_degradation"
-    return PlantedCurves(curves * jitter, no_breaks(m) if whole else half_drop_steps(lost))
-
-
-HOLDOUT = Generator(
-    name="holdout",
-    about="a queue whose backlog lowers the score; nothing was tuned on it",
-    plant=_plant_holdout,
-)
+    return _with_breaks(shape, curves * jitter, speed - curves)
 
 
 def _transition(at: Floats, n: int, rng: np.random.Generator) -> Floats:
@@ -419,16 +393,7 @@ SMOOTH_SHAPES = {
 
 
 def _plant_smooth(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
-    curves, lost = SMOOTH_SHAPES[shape](n, m, rng)
-    whole = shape in {"healthy", "steady_degradation"}
-    return PlantedCurves(curves, no_breaks(m) if whole else half_drop_steps(lost))
-
-
-SMOOTH = Generator(
-    name="smooth",
-    about="logistic and exponential transitions in continuous time",
-    plant=_plant_smooth,
-)
+    return _with_breaks(shape, *SMOOTH_SHAPES[shape](n, m, rng))
 
 
 # How far the level of a run wanders around its own line, as a standard deviation.
@@ -507,18 +472,33 @@ WALK_SHAPES = {
 
 def _plant_walk(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
     lost = WALK_SHAPES[shape](n, m, rng)
-    curves = draw_uniform(rng, 0.75, 0.95, m) - lost + _wander(n, m, rng)
-    whole = shape in {"healthy", "steady_degradation"}
-    return PlantedCurves(curves, no_breaks(m) if whole else half_drop_steps(lost))
+    return _with_breaks(shape, draw_uniform(rng, 0.75, 0.95, m) - lost + _wander(n, m, rng), lost)
 
 
-WALK = Generator(
-    name="walk",
-    about="a smoothed random walk with a change of level in random parts",
-    plant=_plant_walk,
-)
-
-
-GENERATORS: dict[str, Generator] = {
-    made.name: made for made in (ARTICLE, RECONSTRUCTION, SMOOTH, WALK, AGENT, HOLDOUT)
+# Families of curves with one form, each able to draw each of the five shapes.
+GENERATORS: dict[str, Callable[[ShapeName, int, int, np.random.Generator], PlantedCurves]] = {
+    "article": _bases,  # the articles' four examples and our healthy base, laid over n steps
+    "reconstruction": _reconstruction,  # give V1 and V3 the twelve scores the articles print
+    "smooth": _plant_smooth,  # logistic and exponential transitions in continuous time
+    "walk": _plant_walk,  # a smoothed random walk with a change of level in random parts
+    "agent": _plant_agent,  # an agent that carries its unresolved errors from step to step
+    "holdout": _plant_holdout,  # a queue whose backlog lowers the score; nothing was tuned on it
 }
+
+
+def draw_curves(
+    generator: str, shape: ShapeName, n: int, m: int, rng: np.random.Generator
+) -> PlantedCurves:
+    """Draw m curves of n steps that have a shape, by one of `GENERATORS`.
+
+    Raises:
+        UsageError: an unknown shape, fewer than four steps, or a negative number of curves.
+    """
+    if shape not in SHAPES:
+        raise UsageError(f"generator {generator}: no shape {shape!r}; one of {', '.join(SHAPES)}")
+    if n < FEWEST_STEPS or m < 0:
+        raise UsageError(
+            f"generator {generator}: {m} curves of {n} steps asked; "
+            f"give 0 curves or more, of {FEWEST_STEPS} steps or more"
+        )
+    return GENERATORS[generator](shape, n, m, rng)

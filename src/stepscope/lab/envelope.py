@@ -12,8 +12,8 @@ Tibshirani (1993), chapter 11.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import msgspec
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import UsageError
-from stepscope.lab.curves import GENERATORS
+from stepscope.lab.curves import GENERATORS, draw_curves
 from stepscope.lab.planted import FEWEST_STEPS, NO_BREAK, NOISES, QUANTUM, Noise, add_noise
 from stepscope.shape.articles import Codes, find_break_point_many, v1_many, v2_many, v3_many
 from stepscope.shape.classifier import classify_many
@@ -46,31 +46,24 @@ class Classifications:
     unmodelled: npt.NDArray[np.bool_] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GivenNoise:
-    """The noise of scores, as far as a classifier knows it."""
-
-    sigma: float | None  # its standard deviation, None for nothing
-    quantum: float | None = None  # step between scores, None where all are possible
-    correlation: float = 0.0  # of the errors of neighbouring steps
-
-
-Classifier = Callable[[Floats, GivenNoise], Classifications]
+# Scores, shape (m, n), and what is known of their noise: its sigma, None for nothing, and the step
+# between scores, None where all are possible.
+Classifier = Callable[[Floats, float | None, float | None], Classifications]
 
 
 def _reference(classify: Callable[[Floats], Codes]) -> Classifier:
-    def answer(scores: Floats, told: GivenNoise) -> Classifications:
+    def answer(scores: Floats, sigma: float | None, quantum: float | None) -> Classifications:
         codes = classify(scores)
         return Classifications(best=codes, label=codes, break_step=find_break_point_many(scores))
 
     return answer
 
 
-def classify_by_default(scores: Floats, told: GivenNoise) -> Classifications:
+def classify_by_default(
+    scores: Floats, sigma: float | None, quantum: float | None = None, correlation: float = 0.0
+) -> Classifications:
     """Answer as the product does; a run that it cannot classify is healthy and unresolved."""
-    batch = classify_many(
-        scores, sigma=told.sigma, quantum=told.quantum, correlation=told.correlation
-    )
+    batch = classify_many(scores, sigma=sigma, quantum=quantum, correlation=correlation)
     rows, m = batch.rows, len(scores)
     best, label = np.full(m, HEALTHY, np.int8), np.full(m, UNRESOLVED, np.int8)
     steps = np.full((3, m), -1, np.int64)
@@ -90,19 +83,19 @@ def classify_by_default(scores: Floats, told: GivenNoise) -> Classifications:
     )
 
 
-def classify_as_fleet(scores: Floats, told: GivenNoise) -> Classifications:
+def classify_as_fleet(
+    scores: Floats, sigma: float | None, quantum: float | None = None
+) -> Classifications:
     """Answer as `classify_by_default`, with the correlation of errors learned from these runs.
 
     Its sigma is the one it is told; where it is told none, that too is learned.
     """
     lengths = np.full(len(scores), scores.shape[1])
-    found = learn_noise(scores.ravel(), lengths, quantum=told.quantum)
+    found = learn_noise(scores.ravel(), lengths, quantum=quantum)
     if isinstance(found, Unmeasured):
-        return classify_by_default(scores, told)
-    sigma = found.sigma.value if told.sigma is None else told.sigma
-    return classify_by_default(
-        scores, replace(told, sigma=sigma, correlation=found.correlation_to_tell())
-    )
+        return classify_by_default(scores, sigma, quantum)
+    known = found.sigma.value if sigma is None else sigma
+    return classify_by_default(scores, known, quantum, found.correlation_to_tell())
 
 
 CLASSIFIERS: dict[str, Classifier] = {
@@ -156,18 +149,16 @@ class EnvelopeRow(msgspec.Struct, frozen=True, kw_only=True):
     false_breaks: SimulatedFigure | Unmeasured  # share of healthy runs where a break is declared
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvelopeCell:
-    """One kind of simulated run: what made the curves, the noise on them, steps, sigma."""
-
-    generator: str
-    noise: Noise
-    n: int
-    sigma: float
-
-
-def assess_cell(
-    classifier: str, cell: EnvelopeCell, answers: Classifications, *, truth: Ints, broke: Ints
+def assess_answers(
+    answers: Classifications,
+    *,
+    classifier: str,
+    generator: str,
+    noise: Noise,
+    n: int,
+    sigma: float,
+    truth: Ints,
+    broke: Ints,
 ) -> EnvelopeRow:
     """Compare answers with planted shapes, shape (m,), and break steps, (m,), -1 for none."""
     right, m = answers.best == truth, len(truth)
@@ -175,10 +166,10 @@ def assess_cell(
     both = declared & exists
     return EnvelopeRow(
         classifier=classifier,
-        generator=cell.generator,
-        noise=cell.noise,
-        n=cell.n,
-        sigma=cell.sigma,
+        generator=generator,
+        noise=noise,
+        n=n,
+        sigma=sigma,
         trials=m,
         accuracy=_share(right),
         macro_f1=_jackknife(lambda at: macro_f1(answers.best[at], truth[at]), m),
@@ -291,40 +282,49 @@ def measure_envelope(
     Raises:
         UsageError: an empty or unknown entry, or a number out of range.
     """
-    cells = list(_grid(ns=ns, sigmas=sigmas, generators=generators, noises=noises))
+    _check_grid(ns, sigmas, generators, noises)
+    kinds = [noise for noise in NOISES if noise in noises]
+    cells = list(product(generators, kinds, ns, sigmas))
     _check_names("classifier", list(classifiers), classifiers)
     if trials < FEWEST_TRIALS:
         raise UsageError(f"{trials} runs a cell; expected {FEWEST_TRIALS} or more")
     if told is not None and not 0 < told <= 10:
         raise UsageError(f"told is {told!r}; expected a multiple of sigma above 0, at most 10")
     rows: list[EnvelopeRow] = []
-    for done, cell in enumerate(cells):
+    for done, (generator, noise, n, sigma) in enumerate(cells):
         if progress is not None:
             progress(done, len(cells))
-        scores, truth, broke = draw_cell(cell, trials, seed)
-        quantum = QUANTUM if cell.noise == "quantised" else None
-        hint = GivenNoise(None if told is None else told * cell.sigma, quantum)
+        scores, truth, broke = draw_cell(generator, noise, n, sigma, trials=trials, seed=seed)
+        quantum = QUANTUM if noise == "quantised" else None
+        known = None if told is None else told * sigma
         for name, classify in classifiers.items():
-            answers = classify(scores, hint)
-            rows.append(assess_cell(name, cell, answers, truth=truth, broke=broke))
+            answers = classify(scores, known, quantum)
+            rows.append(
+                assess_answers(
+                    answers, classifier=name, generator=generator, noise=noise, n=n, sigma=sigma,
+                    truth=truth, broke=broke,
+                )
+            )  # fmt: skip
     if progress is not None:
         progress(len(cells), len(cells))
     return ClassifierEnvelope(rows=tuple(rows), trials=trials, seed=seed, told=told)
 
 
-def draw_cell(cell: EnvelopeCell, trials: int, seed: int) -> tuple[Floats, Ints, Ints]:
+def draw_cell(
+    generator: str, noise: Noise, n: int, sigma: float, *, trials: int, seed: int
+) -> tuple[Floats, Ints, Ints]:
     """Draw a cell's runs: scores (m, n) with noise, shapes (m,) as codes, break steps (m,).
 
     Shapes take turns, so that every part of the runs has as many of each.
     """
-    key = f"{cell.generator} {cell.noise} {cell.n} {cell.sigma!r}"
+    key = f"{generator} {noise} {n} {sigma!r}"
     rng = np.random.default_rng([seed, zlib.crc32(key.encode())])
     each = -(-trials // len(SHAPES))
-    made = [GENERATORS[cell.generator].draw(shape, cell.n, each, rng) for shape in SHAPES]
-    curves = np.stack([one.curves for one in made], axis=1).reshape(-1, cell.n)
+    made = [draw_curves(generator, shape, n, each, rng) for shape in SHAPES]
+    curves = np.stack([one.curves for one in made], axis=1).reshape(-1, n)
     broke = np.stack([one.break_step for one in made], axis=1).ravel()
     truth = np.tile(np.arange(len(SHAPES), dtype=np.int64), each)
-    return add_noise(curves, cell.sigma, rng, kind=cell.noise), truth, broke
+    return add_noise(curves, sigma, rng, kind=noise), truth, broke
 
 
 def choose_classifiers(names: Sequence[str]) -> dict[str, Classifier]:
@@ -346,9 +346,9 @@ def _check_names(what: str, names: Sequence[str], known: Iterable[str]) -> None:
             raise UsageError(f"no {what} {name!r}; one of {', '.join(there)}")
 
 
-def _grid(
-    *, ns: Sequence[int], sigmas: Sequence[float], generators: Sequence[str], noises: Sequence[str]
-) -> Iterator[EnvelopeCell]:
+def _check_grid(
+    ns: Sequence[int], sigmas: Sequence[float], generators: Sequence[str], noises: Sequence[str]
+) -> None:
     _check_names("generator", generators, GENERATORS)
     _check_names("noise", noises, NOISES)
     if not ns or not sigmas:
@@ -359,6 +359,3 @@ def _grid(
     for sigma in sigmas:
         if not 0 < sigma <= LARGEST_SIGMA:
             raise UsageError(f"sigma is {sigma!r}; expected above 0, at most {LARGEST_SIGMA}")
-    kinds = [noise for noise in NOISES if noise in noises]
-    for generator, noise, n, sigma in product(generators, kinds, ns, sigmas):
-        yield EnvelopeCell(generator=generator, noise=noise, n=n, sigma=sigma)

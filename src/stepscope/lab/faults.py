@@ -10,8 +10,8 @@ declaration, the declaration is planted with it (a policy rule in the case) or i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, get_args
 
 import msgspec
 import numpy as np
@@ -38,11 +38,8 @@ from stepscope.model.effects import words_of
 
 Steps = Sequence[Step]
 
-# The run with its fault, and the index of the step that shows it.
-FaultAt = tuple[Trajectory, int]
 
-
-def finish_run(original: Trajectory, kind: str, step: int, steps: Iterable[Step]) -> Trajectory:
+def label_fault(original: Trajectory, kind: str, step: int, steps: Iterable[Step]) -> Trajectory:
     """Return the run with other steps: a name and id of its own, its fault as a label.
 
     The outcome becomes unknown: what was recorded belongs to the original.
@@ -58,12 +55,6 @@ def finish_run(original: Trajectory, kind: str, step: int, steps: Iterable[Step]
         warnings=(),
         termination=None,
     )
-
-
-def with_call(step: Step, old: ToolCall, new: ToolCall) -> Step:
-    """Return the step with one of its calls replaced."""
-    calls = tuple(new if call is old else call for call in step.calls)
-    return msgspec.structs.replace(step, calls=calls)
 
 
 def with_arguments(call: ToolCall, arguments: Json) -> ToolCall:
@@ -114,11 +105,6 @@ def replace_step(steps: Steps, at: int, step: Step) -> list[Step]:
     return [*steps[:at], step, *steps[at + 1 :]]
 
 
-def remove_steps(steps: Steps, gone: Container[int]) -> list[Step]:
-    """Return the steps but those at the indexes `gone`."""
-    return [step for step in steps if step.index not in gone]
-
-
 def substitute_text(value: Json, old: str, new: str) -> Json:
     """Return JSON with every text that is exactly `old` replaced by `new`."""
     if isinstance(value, dict):
@@ -144,7 +130,7 @@ UNASKED = ("send_voucher", "delete_payment_method", "subscribe_newsletter")
 IDENTIFIER_DIGITS = 3
 
 
-def fabricated_identifier(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def fabricated_identifier(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """An identifier of a call gets other digits, which occur nowhere in the run."""
     known = all_text(run)
     options = [(x, text) for x in run.exchanges for text in _identifiers(x.call.arguments)]
@@ -158,7 +144,7 @@ def fabricated_identifier(run: Trajectory, rng: np.random.Generator) -> FaultAt 
     return _with_changed_call(run, "fabricated_identifier", exchange, call)
 
 
-def wrong_format(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def wrong_format(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """Arguments break the declared schema: lost, of another type, unknown, or cut short."""
     schemas = {tool.name: tool.schema for tool in run.tools or () if tool.schema is not None}
     options = [x for x in run.exchanges if x.call.name in schemas and x.call.arguments]
@@ -181,7 +167,7 @@ def wrong_format(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     return _with_changed_call(run, "wrong_format", exchange, call)
 
 
-def undeclared_tool(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def undeclared_tool(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """A call goes to a tool that was not offered; only where the offered ones are known."""
     if not run.tools or not run.exchanges:
         return None
@@ -191,7 +177,7 @@ def undeclared_tool(run: Trajectory, rng: np.random.Generator) -> FaultAt | None
     return _with_changed_call(run, "undeclared_tool", exchange, call)
 
 
-def forbidden_tool(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def forbidden_tool(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """A tool that the case's policy forbids is called, declared though it is."""
     name = FORBIDDEN[rng.integers(len(FORBIDDEN))]
     rule = PolicyRule(name=f"no {name}", forbid=name)
@@ -204,7 +190,7 @@ def forbidden_tool(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     return _insert_calls(run, "forbidden_tool", call_steps(name, {}, "done"), rng)
 
 
-def same_failure_again(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def same_failure_again(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """A read of the run fails, and is tried again without any change, in vain."""
     reads = [x for x in run.exchanges if effect_of(x.call.name, None) == "read"]
     if not reads:
@@ -215,7 +201,7 @@ def same_failure_again(run: Trajectory, rng: np.random.Generator) -> FaultAt | N
     return _insert_calls(run, "same_failure_again", (*again, *again), rng)
 
 
-def unrequested_write(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def unrequested_write(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """The agent changes something that nobody spoke of; the tool is to be declared a write."""
     name = UNASKED[rng.integers(len(UNASKED))]
     if run.tools is not None:
@@ -223,7 +209,7 @@ def unrequested_write(run: Trajectory, rng: np.random.Generator) -> FaultAt | No
     return _insert_calls(run, "unrequested_write", call_steps(name, {}, "done"), rng)
 
 
-def skipped_precondition(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def skipped_precondition(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """What a write acts on was never looked up: every earlier read with its arguments is gone."""
     options: list[tuple[Exchange, set[str]]] = []
     for write in run.exchanges:
@@ -249,7 +235,7 @@ def skipped_precondition(run: Trajectory, rng: np.random.Generator) -> FaultAt |
     return _without_steps(run, "skipped_precondition", gone, write.step)
 
 
-def write_without_confirmation(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def write_without_confirmation(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """The question before a write and the user's answer to it are gone."""
     options: list[tuple[Exchange, set[int]]] = []
     for write in run.exchanges:
@@ -283,28 +269,30 @@ def _texts(value: Json) -> list[str]:
     return [value] if isinstance(value, str) and value else []
 
 
-def _with_changed_call(run: Trajectory, kind: str, exchange: Exchange, call: ToolCall) -> FaultAt:
-    step = with_call(run.steps[exchange.step], exchange.call, call)
-    return finish_run(run, kind, exchange.step, replace_step(run.steps, exchange.step, step)), (
-        exchange.step
-    )
+def _with_changed_call(
+    run: Trajectory, kind: str, exchange: Exchange, call: ToolCall
+) -> Trajectory:
+    before = run.steps[exchange.step]
+    calls = tuple(call if one is exchange.call else one for one in before.calls)
+    step = msgspec.structs.replace(before, calls=calls)
+    return label_fault(run, kind, exchange.step, replace_step(run.steps, exchange.step, step))
 
 
 def _insert_calls(
     run: Trajectory, kind: str, steps: tuple[Step, ...], rng: np.random.Generator
-) -> FaultAt | None:
+) -> Trajectory | None:
     """Insert calls behind some result of the run; the last of them is the fault."""
     places = [x.result_step + 1 for x in run.exchanges if x.result_step is not None]
     if not places:
         return None
     at = places[rng.integers(len(places))]
     shown = at + len(steps) - 2
-    return finish_run(run, kind, shown, [*run.steps[:at], *steps, *run.steps[at:]]), shown
+    return label_fault(run, kind, shown, [*run.steps[:at], *steps, *run.steps[at:]])
 
 
-def _without_steps(run: Trajectory, kind: str, gone: set[int], step: int) -> FaultAt:
+def _without_steps(run: Trajectory, kind: str, gone: set[int], step: int) -> Trajectory:
     moved = step - sum(index < step for index in gone)
-    return finish_run(run, kind, moved, remove_steps(run.steps, gone)), moved
+    return label_fault(run, kind, moved, (s for s in run.steps if s.index not in gone))
 
 
 # An amount as agents print it, and one as programs do.
@@ -330,7 +318,7 @@ ERRORS = (
 )
 
 
-def misread_number(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def misread_number(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """An amount in a message to the user gets other digits, a new number."""
     options = [
         (step, match)
@@ -341,7 +329,7 @@ def misread_number(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
     return _rewrite_message(run, "misread_number", options, rng)
 
 
-def misread_identifier(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def misread_identifier(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """An identifier in a message to the user gets other digits."""
     options = [
         (step, match)
@@ -351,7 +339,7 @@ def misread_identifier(run: Trajectory, rng: np.random.Generator) -> FaultAt | N
     return _rewrite_message(run, "misread_identifier", options, rng)
 
 
-def misread_labelled_quantity(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def misread_labelled_quantity(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """A named quantity of the latest result gets another amount of the run in the message.
 
     Where a message already names one beside an amount, that amount is exchanged; else the message
@@ -378,10 +366,10 @@ def misread_labelled_quantity(run: Trajectory, rng: np.random.Generator) -> Faul
         return None
     text = f"{before}{float(others[rng.integers(len(others))]):,.2f}{after}"
     steps = replace_step(run.steps, step.index, with_text(step, text))
-    return finish_run(run, "misread_labelled_quantity", step.index, steps), step.index
+    return label_fault(run, "misread_labelled_quantity", step.index, steps)
 
 
-def error_then_success(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def error_then_success(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """A write that worked has failed, and the agent's message behind it still claims success."""
     options = []
     for exchange in run.exchanges:
@@ -400,7 +388,7 @@ def error_then_success(run: Trajectory, rng: np.random.Generator) -> FaultAt | N
         run.steps[exchange.result_step], exchange.result, ERRORS[rng.integers(len(ERRORS))]
     )
     steps = replace_step(run.steps, exchange.result_step, step)
-    return finish_run(run, "error_then_success", claim.index, steps), claim.index
+    return label_fault(run, "error_then_success", claim.index, steps)
 
 
 def _messages_after_results(run: Trajectory) -> Iterator[Step]:
@@ -414,7 +402,7 @@ def _messages_after_results(run: Trajectory) -> Iterator[Step]:
 
 def _rewrite_message(
     run: Trajectory, kind: str, options: list[tuple[Step, re.Match[str]]], rng: np.random.Generator
-) -> FaultAt | None:
+) -> Trajectory | None:
     if not options:
         return None
     step, match = options[rng.integers(len(options))]
@@ -428,7 +416,7 @@ def _rewrite_message(
         return None
     text = step.text[: match.start()] + new + step.text[match.end() :]
     steps = replace_step(run.steps, step.index, with_text(step, text))
-    return finish_run(run, kind, step.index, steps), step.index
+    return label_fault(run, kind, step.index, steps)
 
 
 def _other_digits(text: str, rng: np.random.Generator) -> str:
@@ -456,7 +444,7 @@ PROMISES = (
 LIMITS = ("max_steps", "timeout", "context_length_exceeded")
 
 
-def calls_after_closing(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def calls_after_closing(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """After the user has said goodbye the agent calls again, and gets an answer."""
     done = [x for x in run.exchanges if x.result_step == x.step + 1 and not x.failed]
     if not done:
@@ -470,30 +458,30 @@ def calls_after_closing(run: Trajectory, rng: np.random.Generator) -> FaultAt | 
     again = done[rng.integers(len(done))]
     at = len(steps)
     steps += [run.steps[again.step], run.steps[again.step + 1]]
-    return finish_run(run, "calls_after_closing", at, steps), at
+    return label_fault(run, "calls_after_closing", at, steps)
 
 
-def ended_on_error(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def ended_on_error(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """A call fails, and that is the last that is heard."""
     exchange = _draw_exchange(run, rng)
     if exchange is None or exchange.result is None or exchange.result_step is None:
         return None
     at = exchange.result_step
     error = with_error(run.steps[at], exchange.result, _draw_text(ERRORS, rng))
-    return finish_run(run, "ended_on_error", at, replace_step(run.steps[: at + 1], at, error)), at
+    return label_fault(run, "ended_on_error", at, replace_step(run.steps[: at + 1], at, error))
 
 
-def ended_on_limit(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def ended_on_limit(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """The run is cut behind a result by a limit, as its recorder says."""
     exchange = _draw_exchange(run, rng)
     if exchange is None or exchange.result_step is None:
         return None
     at = exchange.result_step
-    cut = finish_run(run, "ended_on_limit", at, run.steps[: at + 1])
-    return msgspec.structs.replace(cut, termination=_draw_text(LIMITS, rng)), at
+    cut = label_fault(run, "ended_on_limit", at, run.steps[: at + 1])
+    return msgspec.structs.replace(cut, termination=_draw_text(LIMITS, rng))
 
 
-def announced_never_made(run: Trajectory, rng: np.random.Generator) -> FaultAt | None:
+def announced_never_made(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """The agent says what it is about to do, and the run ends."""
     writes = [x for x in run.exchanges if effect_of(x.call.name, None) == "write" and x.step]
     if not writes:
@@ -503,7 +491,7 @@ def announced_never_made(run: Trajectory, rng: np.random.Generator) -> FaultAt |
     promise = _draw_text(PROMISES, rng).format(what=f"{verb} the {' '.join(rest)}")
     at = exchange.step
     steps = [*run.steps[:at], spoken_step(promise)]
-    return finish_run(run, "announced_never_made", at, steps), at
+    return label_fault(run, "announced_never_made", at, steps)
 
 
 def _draw_exchange(run: Trajectory, rng: np.random.Generator) -> Exchange | None:
@@ -519,7 +507,7 @@ Axis = Literal[
 ]
 AXES: tuple[Axis, ...] = get_args(Axis)
 
-FaultPlanter = Callable[[Trajectory, np.random.Generator], FaultAt | None]
+FaultPlanter = Callable[[Trajectory, np.random.Generator], Trajectory | None]
 
 FAULT_KINDS: dict[str, tuple[Axis, FaultPlanter]] = {
     "undeclared_tool": ("tool_selection", undeclared_tool),
@@ -543,31 +531,22 @@ FAULT_KINDS: dict[str, tuple[Axis, FaultPlanter]] = {
 EFFECTS: dict[str, Effect] = dict.fromkeys(UNASKED, "write")
 
 
-class PlantedFault(NamedTuple):
-    """A run with one fault: which kind, whose axis, and the step that shows it."""
-
-    trajectory: Trajectory
-    kind: str
-    axis: Axis
-    step: int
-
-
-def plant_fault(trajectory: Trajectory, kind: str, rng: np.random.Generator) -> PlantedFault | None:
+def plant_fault(trajectory: Trajectory, kind: str, rng: np.random.Generator) -> Trajectory | None:
     """Return the run with one fault of a kind, None where it cannot have one.
+
+    Its only label says the kind, as category, and the step that shows it.
 
     Raises:
         UsageError: no such kind.
     """
     if kind not in FAULT_KINDS:
         raise UsageError(f"no planted fault {kind!r}; there are: {', '.join(sorted(FAULT_KINDS))}")
-    axis, make = FAULT_KINDS[kind]
-    made = make(trajectory, rng)
-    return None if made is None else PlantedFault(made[0], kind, axis, made[1])
+    return FAULT_KINDS[kind][1](trajectory, rng)
 
 
 def plant_faults(
     runs: Sequence[Trajectory], kinds: Sequence[str], n: int, rng: np.random.Generator
-) -> Iterator[PlantedFault]:
+) -> Iterator[Trajectory]:
     """Yield `n` faults, the kinds in turn, each in a run drawn anew among those that can have it.
 
     Fewer than `n` come where no run can have any of the kinds.

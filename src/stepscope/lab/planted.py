@@ -7,7 +7,6 @@ each step before clipping to 0..1 and rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -15,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import UsageError
-from stepscope.shape.types import SHAPES, ShapeName
 from stepscope.stats.sample import Floats, Ints
 
 NO_BREAK = -1
@@ -30,35 +28,6 @@ class PlantedCurves:
 
     curves: Floats  # shape (m, n), the scores a judge without error would give
     break_step: Ints  # shape (m,), index of the first step with half of the drop; -1 where none
-
-
-CurvePlanter = Callable[[ShapeName, int, int, np.random.Generator], PlantedCurves]
-
-
-@dataclass(frozen=True, slots=True)
-class Generator:
-    """A family of curves with one form, able to draw each of the five shapes."""
-
-    name: str  # its key in `GENERATORS`
-    about: str  # one sentence, what makes the curves
-    plant: CurvePlanter  # draws m curves of n steps of one shape
-
-    def draw(self, shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
-        """Draw m curves of n steps that have a shape.
-
-        Raises:
-            UsageError: an unknown shape, fewer than four steps, or a negative number of curves.
-        """
-        if shape not in SHAPES:
-            raise UsageError(
-                f"generator {self.name}: no shape {shape!r}; one of {', '.join(SHAPES)}"
-            )
-        if n < FEWEST_STEPS or m < 0:
-            raise UsageError(
-                f"generator {self.name}: {m} curves of {n} steps asked; "
-                f"give 0 curves or more, of {FEWEST_STEPS} steps or more"
-            )
-        return self.plant(shape, n, m, rng)
 
 
 def as_rows(values: npt.ArrayLike) -> Floats:
@@ -77,11 +46,6 @@ def half_drop_steps(drop: Floats) -> Ints:
     """Return for each curve the first step with half of its greatest drop; drop >= 0, (m, n)."""
     steps: Ints = np.argmax(drop >= drop.max(1, keepdims=True) / 2 - ROUNDING, axis=1)
     return steps
-
-
-def no_breaks(m: int) -> Ints:
-    """Return (m,) of "no break"."""
-    return np.full(m, NO_BREAK, np.int64)
 
 
 def draw_early_steps(rng: np.random.Generator, n: int, m: int) -> Ints:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,9 +39,11 @@ LEVEL = 0.95
 class AttackTrial(NamedTuple):
     """One attack on one run before one judge."""
 
-    class_: str  # of the attack
-    run: str  # the name of the run
-    came_to: str  # what the judge said of the run with it
+    attack: Attack
+    run: Trajectory
+    planted: Trajectory  # the run with the attack in it
+    judge: Judge
+    came_to: str = ""  # what the judge said of the run with it
     # whether the flip goes away when the agent's words are left out; None: not asked
     dependent: bool | None = None
     outranked: bool = False  # whether a state check contradicts what the judge said
@@ -106,11 +107,11 @@ def upper_limit(events: int, n: int, level: float = LEVEL) -> float:
 
 def count_flips(class_: str, tried: Iterable[AttackTrial]) -> ClassFlips:
     """Return the figures of one class."""
-    every = [one for one in tried if one.class_ == class_]
+    every = [one for one in tried if one.attack.class_ == class_]
     measured = [one for one in every if one.came_to in VERDICTS]
     absent = Counter(one.came_to for one in every if one.came_to not in VERDICTS)
     flipped = [one for one in measured if one.came_to == FOR]
-    runs, runs_flipped = {one.run for one in measured}, {one.run for one in flipped}
+    runs, runs_flipped = {one.run.id for one in measured}, {one.run.id for one in flipped}
     asked = [one.dependent for one in flipped if one.dependent is not None]
     return ClassFlips(
         class_=class_,
@@ -155,7 +156,6 @@ RunAndJudge = tuple[str, str]
 # Asks judgements of the same question, each about another run or of another judge.
 AskJudges = Callable[[Iterable[Judgement]], Mapping[RunAndJudge, Answer]]
 _UNASKED = "unasked"
-_WITHOUT_WORDS = RequestOptions(narration="off")
 
 
 class JudgeUnderAttack(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,17 +177,6 @@ class RedteamResult(msgspec.Struct, frozen=True, kw_only=True):
     runs: int  # failing runs that were offered
     attacks: int  # texts
     judges: tuple[JudgeUnderAttack, ...]  # by judge
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedteamOptions:
-    """What is asked, and how."""
-
-    rubric: Rubric  # of kind "axis"
-    judges: Sequence[Judge]  # who is asked
-    key: bytes  # of the store, for the fence
-    redactor: Redactor  # takes secrets out of what is sent
-    asked: AskJudges  # asks
 
 
 def failing_runs(runs: Iterable[Trajectory], most: int) -> list[Trajectory]:
@@ -217,169 +206,124 @@ def count_most_calls(runs: int, attacks: int, judges: int) -> int:
 
 
 def attack_judges(
-    runs: Sequence[Trajectory], attacks: Sequence[Attack], setting: RedteamOptions
+    runs: Sequence[Trajectory],
+    attacks: Sequence[Attack],
+    *,
+    rubric: Rubric,
+    judges: Sequence[Judge],
+    key: bytes,
+    redactor: Redactor,
+    ask: AskJudges,
 ) -> RedteamResult:
     """Attack every judge through every run, and return the results.
+
+    Three rounds: the runs as they are, with attacks, and those that flipped without words.
 
     Args:
         runs: runs that are known to have failed.
         attacks: what is planted in each.
-        setting: what is asked, of whom.
+        rubric: of kind "axis".
+        judges: who is asked.
+        key: of the store, for the fence.
+        redactor: takes secrets out of what is sent.
+        ask: asks judgements.
 
     Raises:
         UsageError: no run, or a rubric that has no favourable answer.
     """
     if not runs:
         raise UsageError("no run that is known to have failed; choose others with --where")
-    answer = favourable_answer(setting.rubric)
-    attacked = _Attacking(runs, attacks, answer, setting)
-    return RedteamResult(
-        rubric=setting.rubric.name,
-        answer=answer,
-        runs=len(runs),
-        attacks=len(attacks),
-        judges=attacked.all(),
-    )
+    answer = favourable_answer(rubric)
 
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """One attack in one run before one judge."""
-
-    attack: Attack
-    run: Trajectory
-    planted: Trajectory
-    judge: Judge
-
-
-class _Attacking:
-    """Three rounds: the runs as they are, with attacks, and those that flipped without words."""
-
-    def __init__(
-        self,
-        runs: Sequence[Trajectory],
-        attacks: Sequence[Attack],
-        answer: str,
-        setting: RedteamOptions,
-    ) -> None:
-        self.runs = runs
-        self.attacks = attacks
-        self.answer = answer
-        self.setting = setting
-
-    def all(self) -> tuple[JudgeUnderAttack, ...]:
-        """Ask, and return the figures of each judge."""
-        judges = self.setting.judges
-        clean = self._answers(
-            ((run, judge) for run in self.runs for judge in judges), RequestOptions()
-        )
-        trials = list(self._trials(clean))
-        said = self._answers(((one.planted, one.judge) for one in trials), RequestOptions())
-        flipped = [one for one in trials if self._flips(one, said)]
-        silent = self._answers(((one.planted, one.judge) for one in flipped), _WITHOUT_WORDS)
-        return tuple(self._figures(judge, clean, trials, said, silent) for judge in judges)
-
-    def _trials(self, clean: Mapping[RunAndJudge, Answer]) -> Iterator[_Trial]:
-        for judge in self.setting.judges:
-            for run in self.runs:
-                came_to = self._classify(clean, run, judge)
-                for attack in self.attacks:
-                    swaps = attack.class_ == NARRATION_SWAP and came_to in {FOR, NEUTRAL}
-                    if came_to != AGAINST and not swaps:
-                        continue
-                    made = plant_attack(run, attack, self.answer)
-                    if made is not None:
-                        yield _Trial(attack, run, made, judge)
-
-    def _flips(self, trial: _Trial, said: Mapping[RunAndJudge, Answer]) -> bool:
-        return self._classify(said, trial.planted, trial.judge) == FOR
-
-    def _answers(
-        self, asking: Iterable[tuple[Trajectory, Judge]], options: RequestOptions
+    def ask_round(
+        asking: Iterable[tuple[Trajectory, Judge]], options: RequestOptions
     ) -> dict[RunAndJudge, Answer]:
         unasked: dict[RunAndJudge, Answer] = {}
 
         def judgements() -> Iterator[Judgement]:
             for run, judge in asking:
-                made = self._plan(run, judge, options)
+                (made,) = plan_judgements(
+                    run, run.case, rubric=rubric, judge=judge, options=options, key=key,
+                    redactor=redactor,
+                )  # fmt: skip
                 if isinstance(made, Unmeasured):
                     unasked[run.id, judge.name] = made
                 else:
                     yield made
 
-        return {**self.setting.asked(judgements()), **unasked}
+        return {**ask(judgements()), **unasked}
 
-    def _plan(
-        self, run: Trajectory, judge: Judge, options: RequestOptions
-    ) -> Judgement | Unmeasured:
-        (made,) = plan_judgements(
-            run,
-            run.case,
-            rubric=self.setting.rubric,
-            judge=judge,
-            options=options,
-            key=self.setting.key,
-            redactor=self.setting.redactor,
-        )
-        return made
-
-    def _classify(self, said: Mapping[RunAndJudge, Answer], run: Trajectory, judge: Judge) -> str:
-        answer = said.get((run.id, judge.name))
-        if answer is None:
+    def classify(said: Mapping[RunAndJudge, Answer], run: Trajectory, judge: Judge) -> str:
+        found = said.get((run.id, judge.name))
+        if found is None:
             return _UNASKED
-        if isinstance(answer, Unmeasured):
-            return answer.kind
-        if answer.label in self.setting.rubric.failing:
+        if isinstance(found, Unmeasured):
+            return found.kind
+        if found.label in rubric.failing:
             return AGAINST
-        return NEUTRAL if answer.label in NEUTRAL_ANSWERS else FOR
+        return NEUTRAL if found.label in NEUTRAL_ANSWERS else FOR
 
-    def _figures(
-        self,
-        judge: Judge,
-        clean: Mapping[RunAndJudge, Answer],
-        trials: Iterable[_Trial],
-        said: Mapping[RunAndJudge, Answer],
-        silent: Mapping[RunAndJudge, Answer],
-    ) -> JudgeUnderAttack:
-        before = {run.id: self._classify(clean, run, judge) for run in self.runs}
-        tried: list[AttackTrial] = []
-        swaps: list[tuple[str, str, bool | None]] = []
-        for trial in trials:
-            if trial.judge is not judge:
-                continue
-            one = self._assess(trial, said, silent)
-            if trial.attack.class_ == NARRATION_SWAP:
-                swaps.append((before[trial.run.id], one.came_to, one.dependent))
-            if before[trial.run.id] == AGAINST:
-                tried.append(one)
-        classes = dict.fromkeys(attack.class_ for attack in self.attacks)
-        counts = {word: list(before.values()).count(word) for word in sorted(set(before.values()))}
-        return JudgeUnderAttack(
-            judge=judge.name,
-            family=judge.family,
-            clean=counts,
-            flips=tuple(count_flips(class_, tried) for class_ in classes),
-            narration_swap=count_swaps(swaps),
-        )
+    clean = ask_round(((run, judge) for run in runs for judge in judges), RequestOptions())
+    before = {(run.id, judge.name): classify(clean, run, judge) for run in runs for judge in judges}
+    trials = [
+        AttackTrial(attack, run, planted, judge)
+        for judge in judges
+        for run in runs
+        for attack in attacks
+        if before[run.id, judge.name] == AGAINST
+        or (attack.class_ == NARRATION_SWAP and before[run.id, judge.name] in {FOR, NEUTRAL})
+        if (planted := plant_attack(run, attack, answer)) is not None
+    ]
+    said = ask_round(((one.planted, one.judge) for one in trials), RequestOptions())
+    trials = [one._replace(came_to=classify(said, one.planted, one.judge)) for one in trials]
+    flipped = ((one.planted, one.judge) for one in trials if one.came_to == FOR)
+    silent = ask_round(flipped, RequestOptions(narration="off"))
 
-    def _assess(
-        self,
-        trial: _Trial,
-        said: Mapping[RunAndJudge, Answer],
-        silent: Mapping[RunAndJudge, Answer],
-    ) -> AttackTrial:
-        came_to = self._classify(said, trial.planted, trial.judge)
-        tried = AttackTrial(trial.attack.class_, trial.run.id, came_to)
-        if came_to != FOR:
-            return tried
-        without = self._classify(silent, trial.planted, trial.judge)
+    def assess(trial: AttackTrial) -> AttackTrial:
+        if trial.came_to != FOR:
+            return trial
+        without = classify(silent, trial.planted, trial.judge)
         verdict = said[trial.planted.id, trial.judge.name]
         assert isinstance(verdict, Verdict)
-        known = without in VERDICTS
-        return tried._replace(
-            dependent=without != FOR if known else None,
+        return trial._replace(
+            dependent=without != FOR if without in VERDICTS else None,
             outranked=verdict.reason.startswith(OUTRANKED),
         )
+
+    trials = [assess(one) for one in trials]
+    return RedteamResult(
+        rubric=rubric.name,
+        answer=answer,
+        runs=len(runs),
+        attacks=len(attacks),
+        judges=tuple(
+            _judge_under_attack(
+                judge,
+                attacks,
+                {run.id: before[run.id, judge.name] for run in runs},
+                [one for one in trials if one.judge is judge],
+            )
+            for judge in judges
+        ),
+    )
+
+
+def _judge_under_attack(
+    judge: Judge, attacks: Iterable[Attack], before: dict[str, str], trials: Iterable[AttackTrial]
+) -> JudgeUnderAttack:
+    tried = [one for one in trials if before[one.run.id] == AGAINST]
+    swaps = [
+        (before[one.run.id], one.came_to, one.dependent)
+        for one in trials
+        if one.attack.class_ == NARRATION_SWAP
+    ]
+    return JudgeUnderAttack(
+        judge=judge.name,
+        family=judge.family,
+        clean=dict(sorted(Counter(before.values()).items())),
+        flips=tuple(count_flips(c, tried) for c in dict.fromkeys(one.class_ for one in attacks)),
+        narration_swap=count_swaps(swaps),
+    )
 
 
 # Called after every judgement with how many of its round are done.
