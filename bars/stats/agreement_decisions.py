@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.calibrate.figures import IntervalDraws, decide_rubric
+from stepscope.calibrate.figures import decide_rubric
 from stepscope.calibrate.ratings import RaterVerdicts, RatingTable, rating_table
 from stepscope.model import Answer, Verdict
 
@@ -50,7 +50,7 @@ def outcomes(
 ) -> list[str]:
     """Return what is decided of each of some rubrics."""
     return [
-        decide_rubric(rated(kappa, fault, runs, rng), IntervalDraws(), at_once=rubrics)[0].outcome
+        decide_rubric(rated(kappa, fault, runs, rng), at_once=rubrics)[0].outcome
         for _ in range(rubrics)
     ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.calibrate.figures import IntervalDraws
 from stepscope.calibrate.modes import ModeComparison, compare_modes
 from stepscope.model import Record, Verdict
 from stepscope.values import Estimate, Unmeasured
@@ -17,7 +16,7 @@ def asked(*records: list[Record], runs: int = 6) -> tuple[ModeComparison, ...]:
     with store(runs) as made:
         for batch in records:
             made.append(batch)
-        return compare_modes(made, IntervalDraws())
+        return compare_modes(made)
 
 
 def scored(judge: str, values: list[list[float]], *, family: str = "openai") -> list[Record]:

@@ -9,7 +9,6 @@ import msgspec
 
 from stepscope.calibrate import agreement as agreement_calibrate
 from stepscope.calibrate import agreement as raters
-from stepscope.calibrate.figures import IntervalDraws
 from stepscope.calibrate.modes import ModeComparison, compare_modes
 from stepscope.calibrate.ratings import rated_rubrics
 from stepscope.calibrate.types import Agreement, Dispute, RaterAnswer, RubricAgreement
@@ -186,7 +185,7 @@ def view_disputes(rows: Rows, rubric: str | None, *, where: Where | None) -> Que
 
 def view_modes(rows: Rows, *, where: Where | None, seed: int) -> ModesView:
     """Return how judges' isolated answers differ from their contextual ones."""
-    found = compare_modes(rows, IntervalDraws(seed), where=where)
+    found = compare_modes(rows, seed, where=where)
     redactor = rows.shown if isinstance(rows, Store) else None
     if redactor is None:
         return ModesView(found)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from types import MappingProxyType
 
 import numpy as np
@@ -21,10 +21,7 @@ from stepscope.calibrate.figures import (
     DISPUTED,
     NOMINAL,
     THRESHOLD,
-    IntervalDraws,
     calibration_curves,
-    compare_families,
-    compare_raters,
     confidence_weighted,
     decide_rubric,
     deciding_columns,
@@ -181,13 +178,12 @@ def measure_agreement(
         One aspect a rubric and granularity, by name; none where nobody but the rules rated.
     """
     found = read_ratings(rows, where=where, rubric=rubric)
-    drawing = IntervalDraws(seed)
     decided = sum(len(deciding_columns(one)) > 1 for one in found)
     return Agreement(
         aspects=tuple(
             rubric_agreement(
                 one,
-                drawing,
+                seed,
                 threshold=threshold,
                 at_once=max(decided, 1),
                 drawn=rows.sampled(one.aspect) if isinstance(rows, Store) else {},
@@ -250,7 +246,7 @@ def _literal(value: object) -> str:
 
 def rubric_agreement(
     rated: RatingTable,  # its ratings
-    drawing: IntervalDraws,  # how intervals are drawn
+    seed: int,  # where random draws start
     *,
     threshold: float,  # kappa below which it is to be sharpened
     at_once: int = 1,  # how many rubrics are decided together
@@ -259,7 +255,7 @@ def rubric_agreement(
 ) -> RubricAgreement:
     """Return the agreement on one rubric."""
     known = calibration_curves(rated)
-    decision, decided_on = decide_rubric(rated, drawing, threshold=threshold, at_once=at_once)
+    decision, decided_on = decide_rubric(rated, seed, threshold=threshold, at_once=at_once)
     every = list(range(len(rated.voices)))
     names = tuple(voice.name for voice in rated.voices)
     return RubricAgreement(
@@ -271,9 +267,9 @@ def rubric_agreement(
         raters=rated.raters(),
         together=_agreement_of_one(names)
         if len(every) < 2
-        else group_agreement(compare_raters(rated, every), names, "all", drawing),
-        pairs=tuple(_pairs(rated, known, drawing)),
-        families=tuple(_families(rated, drawing)),
+        else group_agreement(rated, [every], names, "all", seed),
+        pairs=tuple(_pairs(rated, known, seed)),
+        families=tuple(_families(rated, seed)),
         decision=decision,
         decided_on=decided_on,
         disputed=tuple(find_disputes(rated, within=True, most=DISPUTED)),
@@ -306,27 +302,28 @@ def _agreement_of_one(names: tuple[str, ...]) -> GroupAgreement:
 
 
 def _pairs(
-    rated: RatingTable, known: tuple[CalibrationCurve, ...], drawing: IntervalDraws
+    rated: RatingTable, known: tuple[CalibrationCurve, ...], seed: int
 ) -> Iterator[GroupAgreement]:
     for first, second in combinations(range(len(rated.voices)), 2):
         yield group_agreement(
-            compare_raters(rated, [first, second]),
+            rated,
+            [[first, second]],
             (rated.voices[first].name, rated.voices[second].name),
             "raters",
-            drawing,
+            seed,
             weighted=confidence_weighted(rated, known, first, second),
         )
 
 
-def _families(rated: RatingTable, drawing: IntervalDraws) -> Iterator[GroupAgreement]:
-    sizes: dict[str, int] = {}
-    for voice in rated.voices:
-        sizes[voice.family] = sizes.get(voice.family, 0) + 1
-    for first, second in combinations(sizes, 2):
+def _families(rated: RatingTable, seed: int) -> Iterator[GroupAgreement]:
+    columns: dict[str, list[int]] = {}
+    for at, voice in enumerate(rated.voices):
+        columns.setdefault(voice.family, []).append(at)
+    for first, second in combinations(columns, 2):
+        pairs = list(product(columns[first], columns[second]))
         # Of one pair of raters the pair itself says it.
-        if sizes[first] * sizes[second] > 1:
-            asked = compare_families(rated, first, second)
-            yield group_agreement(asked, (first, second), "families", drawing)
+        if len(pairs) > 1:
+            yield group_agreement(rated, pairs, (first, second), "families", seed)
 
 
 def _notes(rated: RatingTable, drawn: Mapping[str, DrawnRun]) -> Iterator[str]:

@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations
 from typing import Literal
 
 import msgspec
@@ -25,7 +24,7 @@ from stepscope.calibrate.types import CalibrationCurve, ConfidenceBin, GroupAgre
 from stepscope.model import Verdict
 from stepscope.model.records import HUMAN, RULES, Figure
 from stepscope.stats.interrater import CoefficientName, Metric, agreement, category_shares
-from stepscope.stats.sample import Floats, Ints, codes
+from stepscope.stats.sample import Bools, Floats, Ints, codes
 from stepscope.values import Decision, Estimate, Unmeasured
 
 # Scores are rounded to twentieths where the distance between two counts: judges name no finer ones.
@@ -49,79 +48,10 @@ OF_BANDS: dict[str, tuple[CoefficientName, Metric]] = {
     "gwet.quadratic": ("gwet", "quadratic"),
     "alpha.ordinal": ("alpha", "ordinal"),
 }
+# What intervals cover, and how many draws of weights they take.
+LEVEL = 0.95
+FEW_DRAWS = 2_000
 TWO_ONLY = Unmeasured("not_applicable", "kappa is of two raters; fleiss and alpha are of more")
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalDraws:
-    """How intervals are drawn: where random draws start, what they cover, how many there are."""
-
-    seed: int = 0
-    level: float = 0.95
-    draws: int = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedRatings:
-    """Ratings that are compared: rows of them, and the run of each row."""
-
-    codes: Ints  # shape (n, raters)
-    values: Floats  # shape (n, raters), scores
-    runs: Ints  # shape (n,)
-    # mean overlap of the steps cited, one entry for each pair that cites any; by row
-    cites: tuple[tuple[int, float], ...]
-    labels: tuple[str, ...]  # the labels in use
-    scored: bool  # whether these are scores
-    unmeasured: dict[str, int]  # items that one of the raters could not answer, by kind
-    unit: str  # what a row is
-
-
-def compare_raters(ratings: RatingTable, columns: Sequence[int]) -> ComparedRatings:
-    """Return the ratings of some raters; of a pair, what both rated."""
-    codes = ratings.codes[:, columns]
-    kept = (codes >= 0).sum(axis=1) >= 2
-    citing = [cited for at in columns if (cited := ratings.cites[at]) is not None]
-    places = np.flatnonzero(kept).tolist()
-    return ComparedRatings(
-        codes=codes[kept],
-        values=ratings.values[:, columns][kept],
-        runs=ratings.runs[kept],
-        cites=tuple(
-            (row, overlap)
-            for row, place in enumerate(places)
-            for first, second in combinations(citing, 2)
-            for overlap in _overlap(first.get(place), second.get(place))
-        ),
-        labels=ratings.labels,
-        scored=ratings.scored,
-        unmeasured=ratings.lost(columns),
-        unit=ratings.unit,
-    )
-
-
-def compare_families(ratings: RatingTable, first: str, second: str) -> ComparedRatings:
-    """Return every pair of a judge of one family and one of the other, one below the other."""
-    columns = {
-        family: [at for at, voice in enumerate(ratings.voices) if voice.family == family]
-        for family in (first, second)
-    }
-    pairs = list(product(columns[first], columns[second]))
-    each = [compare_raters(ratings, pair) for pair in pairs]
-    before = np.cumsum([0, *(len(asked.runs) for asked in each)]).tolist()
-    return ComparedRatings(
-        codes=np.concatenate([asked.codes for asked in each]),
-        values=np.concatenate([asked.values for asked in each]),
-        runs=np.concatenate([asked.runs for asked in each]),
-        cites=tuple(
-            (start + row, overlap)
-            for start, asked in zip(before, each, strict=False)
-            for row, overlap in asked.cites
-        ),
-        labels=ratings.labels,
-        scored=ratings.scored,
-        unmeasured=ratings.lost([*columns[first], *columns[second]]),
-        unit=ratings.unit,
-    )
 
 
 def _overlap(first: frozenset[int] | None, second: frozenset[int] | None) -> Iterator[float]:
@@ -131,69 +61,94 @@ def _overlap(first: frozenset[int] | None, second: frozenset[int] | None) -> Ite
 
 
 def group_agreement(
-    asked: ComparedRatings,  # their ratings
+    ratings: RatingTable,
+    groups: Sequence[Sequence[int]],  # columns, one below the other: each as many raters
     raters: tuple[str, ...],  # what they are called
     of: Literal["raters", "families", "all"],  # what these names are of
-    drawing: IntervalDraws,  # how intervals are drawn
+    seed: int,  # where random draws start
     *,
     # the agreement expected of calibrated confidences, where there are such
     weighted: Figure | None = None,
 ) -> GroupAgreement:
-    """Return how far raters agree by every coefficient."""
-    two = asked.codes.shape[1] == 2
-    figures: dict[str, Figure] = {name: agreement_figure(asked, name, drawing) for name in NOMINAL}
-    if asked.scored:
-        figures |= {name: agreement_figure(asked, name, drawing) for name in OF_BANDS}
-        rounded = np.where(np.isnan(asked.values), -1, np.rint(asked.values * TWENTIETHS))
+    """Return how far raters agree by every coefficient, on what two of them or more rated."""
+    kept = [(ratings.codes[:, group] >= 0).sum(axis=1) >= 2 for group in groups]
+    codes = np.concatenate([ratings.codes[:, g][k] for g, k in zip(groups, kept, strict=True)])
+    runs = np.concatenate([ratings.runs[k] for k in kept])
+    columns = dict.fromkeys(at for side in zip(*groups, strict=True) for at in side)
+    unmeasured = ratings.lost(list(columns))
+    two = codes.shape[1] == 2
+    names = [*NOMINAL, *(OF_BANDS if ratings.scored else ())]
+    figures: dict[str, Figure] = {
+        name: agreement_figure(name, codes, runs, ratings.labels, unmeasured, seed=seed)
+        for name in names
+    }
+    if ratings.scored:
+        values = np.concatenate([
+            ratings.values[:, g][k] for g, k in zip(groups, kept, strict=True)
+        ])  # fmt: skip
+        rounded = np.where(np.isnan(values), -1, np.rint(values * TWENTIETHS))
         figures["alpha.interval"] = agreement(
             rounded.astype(np.int64),
             "alpha",
-            rng=np.random.default_rng(drawing.seed),
+            rng=np.random.default_rng(seed),
             metric="quadratic",
             categories=TWENTIETHS + 1,
-            clusters=asked.runs,
-            level=drawing.level,
-            unmeasured=asked.unmeasured,
+            clusters=runs,
+            unmeasured=unmeasured,
         )
-    figures["jaccard"] = _jaccard(asked, drawing)
+    figures["jaccard"] = _jaccard(ratings, groups, kept)
     if weighted is not None:
         figures["weighted"] = weighted
     used = (
-        category_shares(asked.codes, categories=max(len(asked.labels), 1))
-        if (len(asked.codes) > 0 and len(asked.labels) <= MOST_LABELS)
+        category_shares(codes, categories=max(len(ratings.labels), 1))
+        if (len(codes) > 0 and len(ratings.labels) <= MOST_LABELS)
         else None
     )
     return GroupAgreement(
         raters=raters,
         of=of,
-        n=len(asked.codes),
+        n=len(codes),
         figures=figures,
         prevalence=None if used is None else _prevalence(used.mean(axis=0)),
         bias=float(np.abs(used[0] - used[1]).sum() / 2) if used is not None and two else None,
-        sentence=explain_prevalence(figures, asked, None if used is None else used.mean(axis=0)),
+        sentence=""
+        if used is None
+        else explain_prevalence(
+            figures, ratings, figures["kappa" if two else "fleiss"], used.mean(axis=0)
+        ),
     )
 
 
-def agreement_figure(asked: ComparedRatings, name: str, drawing: IntervalDraws) -> Figure:
+def agreement_figure(
+    name: str,
+    codes: Ints,  # shape (n, raters)
+    runs: Ints,  # shape (n,)
+    labels: Sequence[str],  # in use
+    unmeasured: Mapping[str, int],  # items that one of the raters could not answer, by kind
+    *,
+    seed: int,
+    level: float = LEVEL,
+    draws: int = FEW_DRAWS,
+) -> Figure:
     """Return one coefficient; kappa of more than two raters is not applicable."""
-    if len(asked.labels) > MOST_LABELS:
-        many = f"{len(asked.labels):,} different labels; a rubric has at most {MOST_LABELS}"
+    if len(labels) > MOST_LABELS:
+        many = f"{len(labels):,} different labels; a rubric has at most {MOST_LABELS}"
         return Unmeasured("undefined", f"{many}: translate them with import --labels")
     coefficient, metric = (NOMINAL | OF_BANDS)[name]
-    two = asked.codes.shape[1] == 2
+    two = codes.shape[1] == 2
     if coefficient == "kappa" and not two:
         return TWO_ONLY
     found = agreement(
-        asked.codes,
+        codes,
         coefficient,
-        rng=np.random.default_rng(drawing.seed),
+        rng=np.random.default_rng(seed),
         metric=metric,
         # One label throughout is no agreement beyond chance; but what share agrees is known.
-        categories=max(len(asked.labels), 2 if name == "raw" else 1),
-        clusters=asked.runs,
-        level=drawing.level,
-        draws=drawing.draws,
-        unmeasured=asked.unmeasured,
+        categories=max(len(labels), 2 if name == "raw" else 1),
+        clusters=runs,
+        level=level,
+        draws=draws,
+        unmeasured=unmeasured,
     )
     if name != "raw" or not two or isinstance(found, Unmeasured):
         return found
@@ -201,17 +156,20 @@ def agreement_figure(asked: ComparedRatings, name: str, drawing: IntervalDraws) 
     return msgspec.structs.replace(found, worst_low=worst[0], worst_high=worst[1])
 
 
-def _jaccard(asked: ComparedRatings, drawing: IntervalDraws) -> Figure:
-    if not asked.cites:
+def _jaccard(
+    ratings: RatingTable, groups: Sequence[Sequence[int]], kept: Sequence[Bools]
+) -> Figure:
+    overlaps, runs = [], []
+    for group, rows in zip(groups, kept, strict=True):
+        citing = [cited for at in group if (cited := ratings.cites[at]) is not None]
+        for place in np.flatnonzero(rows).tolist():
+            for first, second in combinations(citing, 2):
+                for overlap in _overlap(first.get(place), second.get(place)):
+                    overlaps.append(overlap)
+                    runs.append(ratings.runs[place])
+    if not overlaps:
         return Unmeasured("not_applicable", "no two raters cite steps of what both rated")
-    rows = np.array([row for row, _ in asked.cites], np.int64)
-    found = stats.mean_share(
-        [overlap for _, overlap in asked.cites],
-        asked.runs[rows],
-        level=drawing.level,
-        unit_of_n="pairs of verdicts",
-    )
-    return found
+    return stats.mean_share(overlaps, np.array(runs, np.int64), unit_of_n="pairs of verdicts")
 
 
 def _prevalence(used: Floats) -> float:
@@ -223,14 +181,13 @@ def _prevalence(used: Floats) -> float:
 
 
 def explain_prevalence(
-    figures: dict[str, Figure], asked: ComparedRatings, used: Floats | None
+    figures: dict[str, Figure], ratings: RatingTable, kappa: Figure, used: Floats
 ) -> str:
     """Return why kappa says little where one label is nearly all there is; "" elsewhere."""
-    kappa = figures["kappa" if asked.codes.shape[1] == 2 else "fleiss"]
     gwet, raw = figures["gwet"], figures["raw"]
-    if used is None or not isinstance(raw, Estimate):
+    if not isinstance(raw, Estimate):
         return ""
-    label, most = asked.labels[int(used.argmax())], float(used.max())
+    label, most = ratings.labels[int(used.argmax())], float(used.max())
     if isinstance(kappa, Unmeasured) and kappa.kind == "undefined":
         return (
             f"every answer is {label!r}: kappa has no value, and the raters agree because there "
@@ -243,7 +200,7 @@ def explain_prevalence(
     return (
         f"kappa {kappa.value:.2f} and AC1 {gwet.value:.2f} disagree because {most:.0%} of the "
         f"answers are {label!r}: chance alone would agree on {float((used**2).sum()):.0%} of the "
-        f"{asked.unit}, which leaves kappa little to go by; look at the other answers"
+        f"{ratings.unit}, which leaves kappa little to go by; look at the other answers"
     )
 
 
@@ -277,13 +234,13 @@ def deciding_columns(ratings: RatingTable) -> list[int]:
 
 
 def decide_rubric(
-    ratings: RatingTable, drawing: IntervalDraws, *, threshold: float = THRESHOLD, at_once: int = 1
+    ratings: RatingTable, seed: int = 0, *, threshold: float = THRESHOLD, at_once: int = 1
 ) -> tuple[Decision, str]:
     """Decide: sharpen the rubric ("fail"), proceed ("pass") or label more; and on which figure.
 
     Args:
         ratings: of one rubric.
-        drawing: how intervals are drawn.
+        seed: where random draws start.
         threshold: kappa below which a rubric is to be sharpened.
         at_once: how many rubrics are decided together.
     """
@@ -293,10 +250,18 @@ def decide_rubric(
     if len(columns) < 2:
         reason = f"one rater ({said}): agreement needs two"
         return Decision("undecided", reason), said
-    if at_once > 1:
-        level = 1 - SHY * (1 - drawing.level) / at_once
-        drawing = replace(drawing, level=level, draws=MANY_DRAWS)
-    found = agreement_figure(compare_raters(ratings, columns), name, drawing)
+    kept = (ratings.codes[:, columns] >= 0).sum(axis=1) >= 2
+    many = at_once > 1
+    found = agreement_figure(
+        name,
+        ratings.codes[:, columns][kept],
+        ratings.runs[kept],
+        ratings.labels,
+        ratings.lost(columns),
+        seed=seed,
+        level=1 - SHY * (1 - LEVEL) / at_once if many else LEVEL,
+        draws=MANY_DRAWS if many else FEW_DRAWS,
+    )
     told = f"{name} of {said}"
     if isinstance(found, Unmeasured):
         return Decision("undecided", f"{name} is unmeasured: {found.reason}"), told

@@ -7,15 +7,15 @@ by what the judge says in context. A difference is always the isolated answer mi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 import numpy as np
 
 from stepscope import stats
-from stepscope.calibrate.figures import ComparedRatings, IntervalDraws, agreement_figure
+from stepscope.calibrate.figures import agreement_figure
 from stepscope.calibrate.ratings import Item, RaterVerdicts, label_of, rater_answer, read_raters
 from stepscope.calibrate.types import RaterAnswer
 from stepscope.model import Verdict
@@ -72,23 +72,8 @@ class ModeComparison(msgspec.Struct, frozen=True, kw_only=True):
     most: tuple[ModeGap, ...] = ()  # the steps that differ most
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PairedAnswers:
-    """A judge's answers in both modes, one of each a step."""
-
-    judge: str
-    family: str
-    scores: bool  # whether scores are compared, not labels
-    items: tuple[Item, ...]  # the steps
-    alone: tuple[Verdict, ...]  # the isolated answers
-    within: tuple[Verdict, ...]  # the contextual answers
-    runs: Ints  # shape (n,), a number for the run of each step
-    thirds: Ints  # shape (n,), which third of its run each step lies in, from 0
-    names: Mapping[str, str]  # of runs, by id
-
-
 def compare_modes(
-    rows: Rows, drawing: IntervalDraws, *, where: Where | None = None
+    rows: Rows, seed: int = 0, *, where: Where | None = None
 ) -> tuple[ModeComparison, ...]:
     """Return how far each judge's two modes differ: labels first, then scores, by judge.
 
@@ -110,141 +95,120 @@ def compare_modes(
             for records in (rows.records(where, measure=name) for name in (isolated, contextual))
         )
         for key in sorted(alone.keys() & within.keys()):
-            both = _pair_answers(alone[key], within[key], chosen, scores=isolated == STEP_SCORES)
-            if not both.items:
-                continue
-            pairs_of = zip(both.alone, both.within, strict=True)
-            if both.scores:
-                apart = [(a.value or 0.0) - (b.value or 0.0) for a, b in pairs_of]
-            else:
-                apart = [float(label_of(a) != label_of(b)) for a, b in pairs_of]
-            differences = np.array(apart, np.float64)
-            found.append(
-                ModeComparison(
-                    judge=both.judge,
-                    family=both.family,
-                    isolated=isolated,
-                    contextual=contextual,
-                    of="scores" if both.scores else "labels",
-                    n=len(both.items),
-                    runs=int(both.runs.max()) + 1,
-                    figures=_score_figures(both, differences, drawing)
-                    if both.scores
-                    else _label_figures(both, drawing),
-                    table={} if both.scores else _table(both),
-                    where=tuple(_places(both, differences, drawing)),
-                    most=tuple(_largest_gaps(both, differences)),
-                )
+            made = _compare_judge(
+                alone[key], within[key], chosen, isolated=isolated, contextual=contextual, seed=seed
             )
+            if made is not None:
+                found.append(made)
     return tuple(found)
 
 
-def _pair_answers(
-    alone: RaterVerdicts, within: RaterVerdicts, chosen: Runs, *, scores: bool
-) -> _PairedAnswers:
+def _compare_judge(
+    alone: RaterVerdicts,
+    within: RaterVerdicts,
+    chosen: Runs,
+    *,
+    isolated: str,
+    contextual: str,
+    seed: int,
+) -> ModeComparison | None:
+    """Return how one judge's modes differ; None without a step that it answered in both."""
+    scored = isolated == STEP_SCORES
     names = dict(zip(chosen.id.tolist(), chosen.name.tolist(), strict=True))
     steps = dict(zip(chosen.id.tolist(), chosen.steps.tolist(), strict=True))
     shared = alone.said.keys() & within.said.keys()
-    items, first, second = [], [], []
+    items: list[Item] = []
+    first: list[Verdict] = []  # the isolated answers
+    second: list[Verdict] = []  # the contextual answers
     for item in sorted(shared, key=lambda i: (names[i[0]], i[0], i[1] or 0)):
         a, b = alone.said[item], within.said[item]
         if not (isinstance(a, Verdict) and isinstance(b, Verdict)):
             continue
-        if scores and (a.value is None or b.value is None):
+        if scored and (a.value is None or b.value is None):
             continue
         items.append(item)
         first.append(a)
         second.append(b)
-    thirds = [min(3 * (step or 0) // max(steps[run], 1), 2) for run, step in items]
-    return _PairedAnswers(
+    if not items:
+        return None
+    runs = codes(run for run, _ in items)
+    table: dict[str, dict[str, int]] = {}
+    if scored:
+        values = [[v.value or 0.0 for v in side] for side in (first, second)]
+        differences = np.array([a - b for a, b in zip(*values, strict=True)], np.float64)
+        figures: dict[str, Figure] = {
+            "difference": _mean(differences, runs, scored=True),
+            "distance": stats.mean_share(np.abs(differences), runs, unit_of_n="steps"),
+            "rank": stats.rank_correlation(
+                values[0], values[1], runs, rng=np.random.default_rng(seed)
+            ),
+        }
+    else:
+        said = [[label_of(v) for v in side] for side in (first, second)]
+        differences = np.array([float(a != b) for a, b in zip(*said, strict=True)], np.float64)
+        labels = tuple(sorted({*said[0], *said[1]}))
+        both = np.array([[labels.index(label) for label in side] for side in said]).T
+        figures = {
+            name: agreement_figure(name, both, runs, labels, {}, seed=seed)
+            for name in ("raw", "kappa", "gwet")
+        }
+        for (a, b), n in sorted(Counter(zip(*said, strict=True)).items()):
+            table.setdefault(b, {})[a] = n
+    # Which third of its run each step lies in, from 0.
+    thirds = np.array([min(3 * (step or 0) // max(steps[run], 1), 2) for run, step in items])
+    given = np.array([v.label or "" for v in second], np.object_)
+    parts = [(name, thirds == at) for at, name in enumerate(THIRDS)]
+    parts += [(label, np.equal(given, label)) for label in sorted(set(given.tolist()) - {""})]
+    return ModeComparison(
         judge=alone.name,
         family=alone.family,
-        scores=scores,
-        items=tuple(items),
-        alone=tuple(first),
-        within=tuple(second),
-        runs=codes(run for run, _ in items),
-        thirds=np.array(thirds, np.int64),
-        names=names,
+        isolated=isolated,
+        contextual=contextual,
+        of="scores" if scored else "labels",
+        n=len(items),
+        runs=int(runs.max()) + 1,
+        figures=figures,
+        table={label: table[label] for label in sorted(table)},
+        where=tuple(
+            ModeDifference(
+                part=part,
+                n=len(differences[there]),
+                difference=_mean(differences[there], runs[there], scored=scored),
+            )
+            for part, there in parts
+        ),
+        most=tuple(
+            ModeGap(
+                run=items[at][0],
+                name=names[items[at][0]],
+                step=items[at][1] or 0,
+                isolated=rater_answer(alone.name, alone.family, first[at]),
+                contextual=rater_answer(alone.name, alone.family, second[at]),
+                difference=float(differences[at]) if scored else None,
+            )
+            for at in _largest_gaps(first, second, differences, scored=scored)
+        ),
     )
 
 
-def _score_figures(
-    both: _PairedAnswers, differences: Floats, drawing: IntervalDraws
-) -> dict[str, Figure]:
-    alone, within = ([v.value or 0.0 for v in side] for side in (both.alone, both.within))
-    return {
-        "difference": _mean(differences, both.runs, drawing, scores=True),
-        "distance": stats.mean_share(
-            np.abs(differences), both.runs, level=drawing.level, unit_of_n="steps"
-        ),
-        "rank": stats.rank_correlation(
-            alone, within, both.runs, rng=np.random.default_rng(drawing.seed), level=drawing.level
-        ),
-    }
-
-
-def _label_figures(both: _PairedAnswers, drawing: IntervalDraws) -> dict[str, Figure]:
-    said = [[label_of(v) for v in side] for side in (both.alone, both.within)]
-    labels = tuple(sorted({*said[0], *said[1]}))
-    asked = ComparedRatings(
-        codes=np.array([[labels.index(label) for label in side] for side in said]).T,
-        values=np.empty((len(both.items), 0)),
-        runs=both.runs,
-        cites=(),
-        labels=labels,
-        scored=False,
-        unmeasured={},
-        unit="steps",
-    )
-    return {name: agreement_figure(asked, name, drawing) for name in ("raw", "kappa", "gwet")}
-
-
-def _table(both: _PairedAnswers) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for a, b in zip(both.alone, both.within, strict=True):
-        row = found.setdefault(label_of(b), {})
-        row[label_of(a)] = row.get(label_of(a), 0) + 1
-    return {label: dict(sorted(found[label].items())) for label in sorted(found)}
-
-
-def _places(
-    both: _PairedAnswers, differences: Floats, drawing: IntervalDraws
-) -> Iterator[ModeDifference]:
-    labels = np.array([v.label or "" for v in both.within], np.object_)
-    parts = [(name, both.thirds == at) for at, name in enumerate(THIRDS)]
-    parts += [(label, np.equal(labels, label)) for label in sorted(set(labels.tolist()) - {""})]
-    for part, chosen in parts:
-        of = differences[chosen]
-        difference = _mean(of, both.runs[chosen], drawing, scores=both.scores)
-        yield ModeDifference(part=part, n=len(of), difference=difference)
-
-
-def _mean(differences: Floats, runs: Ints, drawing: IntervalDraws, *, scores: bool) -> Figure:
+def _mean(differences: Floats, runs: Ints, *, scored: bool) -> Figure:
     """Return the mean difference of scores, or the share of labels that differ."""
-    if scores:
-        return stats.mean(differences, runs, level=drawing.level, unit="score", unit_of_n="steps")
-    return stats.proportion(differences, runs, level=drawing.level, unit_of_n="steps")
+    if scored:
+        return stats.mean(differences, runs, unit="score", unit_of_n="steps")
+    return stats.proportion(differences, runs, unit_of_n="steps")
 
 
-def _largest_gaps(both: _PairedAnswers, differences: Floats) -> Iterator[ModeGap]:
-    """Yield the steps that differ most; of labels those where both answers are surest."""
-    if both.scores:
+def _largest_gaps(
+    first: Sequence[Verdict], second: Sequence[Verdict], differences: Floats, *, scored: bool
+) -> list[int]:
+    """Return where the modes differ most; of labels where both answers are surest."""
+    if scored:
         weight = np.abs(differences)
     else:
         sure = [
             (a.confidence or 0.0) + (b.confidence or 0.0) + abs((a.value or 0.0) - (b.value or 0.0))
-            for a, b in zip(both.alone, both.within, strict=True)
+            for a, b in zip(first, second, strict=True)
         ]
         weight = np.where(differences > 0, 1.0 + np.array(sure), 0.0)
-    for at in np.argsort(-weight, kind="stable")[:MOST].tolist():
-        if differences[at] != 0:
-            run, step = both.items[at]
-            yield ModeGap(
-                run=run,
-                name=both.names[run],
-                step=step or 0,
-                isolated=rater_answer(both.judge, both.family, both.alone[at]),
-                contextual=rater_answer(both.judge, both.family, both.within[at]),
-                difference=float(differences[at]) if both.scores else None,
-            )
+    largest = np.argsort(-weight, kind="stable")[:MOST].tolist()
+    return [at for at in largest if differences[at] != 0]
