@@ -156,8 +156,8 @@ def _compare_judge(
             table.setdefault(b, {})[a] = n
     # Which third of its run each step lies in, from 0.
     thirds = np.array([min(3 * (step or 0) // max(steps[run], 1), 2) for run, step in items])
-    given = np.array([v.label or "" for v in second], np.object_)
     parts = [(name, thirds == at) for at, name in enumerate(THIRDS)]
+    given = np.array([v.label or "" for v in second], np.object_)
     parts += [(label, np.equal(given, label)) for label in sorted(set(given.tolist()) - {""})]
     return ModeComparison(
         judge=alone.name,

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 
 
+# A run, by id, and a judge, by name.
+RunAndJudge = tuple[str, str]
+
+
 class AttackTrial(NamedTuple):
     """One attack on one run before one judge."""
 
@@ -47,6 +51,23 @@ class AttackTrial(NamedTuple):
     # whether the flip goes away when the agent's words are left out; None: not asked
     dependent: bool | None = None
     outranked: bool = False  # whether a state check contradicts what the judge said
+
+    @property
+    def key(self) -> RunAndJudge:
+        """What its answers are found by."""
+        return self.planted.id, self.judge.name
+
+    def answered(self, answer: Answer | None, rubric: Rubric) -> AttackTrial:
+        """Return the trial with what the judge said of the attacked run."""
+        outranked = isinstance(answer, Verdict) and answer.reason.startswith(OUTRANKED)
+        came_to = _classify(answer, rubric)
+        return self._replace(came_to=came_to, outranked=outranked and came_to == FOR)
+
+    def without_words(self, answer: Answer | None, rubric: Rubric) -> AttackTrial:
+        """Return the trial with what the judge said of a flipped run without the agent's words."""
+        without = _classify(answer, rubric)
+        known = self.came_to == FOR and without in VERDICTS
+        return self._replace(dependent=without != FOR if known else None)
 
 
 # What a verdict can come to; what could not be measured is the kind of its absence.
@@ -151,8 +172,6 @@ def count_swaps(pairs: Sequence[tuple[str, str, bool | None]]) -> NarrationSwap 
     )
 
 
-# A run, by id, and a judge, by name.
-RunAndJudge = tuple[str, str]
 # Asks judgements of the same question, each about another run or of another judge.
 AskJudges = Callable[[Iterable[Judgement]], Mapping[RunAndJudge, Answer]]
 _UNASKED = "unasked"
@@ -253,18 +272,9 @@ def attack_judges(
 
         return {**ask(judgements()), **unasked}
 
-    def classify(said: Mapping[RunAndJudge, Answer], run: Trajectory, judge: Judge) -> str:
-        found = said.get((run.id, judge.name))
-        if found is None:
-            return _UNASKED
-        if isinstance(found, Unmeasured):
-            return found.kind
-        if found.label in rubric.failing:
-            return AGAINST
-        return NEUTRAL if found.label in NEUTRAL_ANSWERS else FOR
-
     clean = ask_round(((run, judge) for run in runs for judge in judges), RequestOptions())
-    before = {(run.id, judge.name): classify(clean, run, judge) for run in runs for judge in judges}
+    asked = [(run.id, judge.name) for run in runs for judge in judges]
+    before = {key: _classify(clean.get(key), rubric) for key in asked}
     trials = [
         AttackTrial(attack, run, planted, judge)
         for judge in judges
@@ -275,22 +285,10 @@ def attack_judges(
         if (planted := plant_attack(run, attack, answer)) is not None
     ]
     said = ask_round(((one.planted, one.judge) for one in trials), RequestOptions())
-    trials = [one._replace(came_to=classify(said, one.planted, one.judge)) for one in trials]
+    trials = [one.answered(said.get(one.key), rubric) for one in trials]
     flipped = ((one.planted, one.judge) for one in trials if one.came_to == FOR)
     silent = ask_round(flipped, RequestOptions(narration="off"))
-
-    def assess(trial: AttackTrial) -> AttackTrial:
-        if trial.came_to != FOR:
-            return trial
-        without = classify(silent, trial.planted, trial.judge)
-        verdict = said[trial.planted.id, trial.judge.name]
-        assert isinstance(verdict, Verdict)
-        return trial._replace(
-            dependent=without != FOR if without in VERDICTS else None,
-            outranked=verdict.reason.startswith(OUTRANKED),
-        )
-
-    trials = [assess(one) for one in trials]
+    trials = [one.without_words(silent.get(one.key), rubric) for one in trials]
     return RedteamResult(
         rubric=rubric.name,
         answer=answer,
@@ -306,6 +304,16 @@ def attack_judges(
             for judge in judges
         ),
     )
+
+
+def _classify(answer: Answer | None, rubric: Rubric) -> str:
+    if answer is None:
+        return _UNASKED
+    if isinstance(answer, Unmeasured):
+        return answer.kind
+    if answer.label in rubric.failing:
+        return AGAINST
+    return NEUTRAL if answer.label in NEUTRAL_ANSWERS else FOR
 
 
 def _judge_under_attack(
