@@ -7,7 +7,12 @@ from importlib import resources
 import msgspec
 import pytest
 
-from stepscope.report import words
+from stepscope.report.formatting import (
+    describe_figure,
+    describe_profile,
+    format_number,
+    list_figures,
+)
 from stepscope.report.render import data, markdown, text
 from stepscope.report.types import (
     ComparisonReport,
@@ -189,7 +194,7 @@ def test_tasks_times_trials_is_said_only_where_it_counts_the_runs(
 ) -> None:
     trials = TrialCounts(low=low, high=4, always=10, mixed=26, never=14)
     made = msgspec.structs.replace(profile(), n_runs=runs, trials=trials)
-    assert said in words.describe_profile(made, report())[1]
+    assert said in describe_profile(made, report())[1]
 
 
 def test_the_too_loose_warning_is_printed() -> None:
@@ -233,22 +238,22 @@ def test_a_rank_flip_is_said_in_words() -> None:
     ],
 )
 def test_numbers_are_in_their_own_unit(key: str, value: float, shown: str) -> None:
-    assert words.format_number(key, value) == shown
+    assert format_number(key, value) == shown
 
 
 def test_an_absent_p95_keeps_its_own_line_under_its_median() -> None:
     whole = profile()
     whole.figures["steps.p95"] = Unmeasured("insufficient_data", "too few runs")
-    found = {item.label: item.unmeasured for item in words.list_figures(whole)}
+    found = {item.label: item.unmeasured for item in list_figures(whole)}
     assert found["  p95"] == "200 insufficient_data: too few runs"
 
 
 def test_a_p95_without_a_median_above_it_says_what_it_is_of() -> None:
     whole = profile()
     whole.figures["steps.p95"] = whole.figures["steps.median"]
-    assert "  p95" in [item.label for item in words.list_figures(whole)]
+    assert "  p95" in [item.label for item in list_figures(whole)]
     whole.figures["steps.median"] = Unmeasured("insufficient_data", "2 values are too few")
-    labels = [item.label for item in words.list_figures(whole)]
+    labels = [item.label for item in list_figures(whole)]
     assert "steps, p95" in labels
     assert "  p95" not in labels
 
@@ -259,10 +264,9 @@ def test_worst_case_bounds_stand_beside_a_rate() -> None:
         unmeasured={"refused": 10}, worst_low=0.25, worst_high=0.75,
     )  # fmt: skip
     whole = msgspec.structs.replace(lossy, unmeasured={}, worst_low=0.5, worst_high=0.5)
-    assert words.describe_figure("outcome.pass", whole).unmeasured == "0"
+    assert describe_figure("outcome.pass", whole).unmeasured == "0"
     assert (
-        words.describe_figure("outcome.pass", lossy).unmeasured
-        == "10 refused; worst case .250 to .750"
+        describe_figure("outcome.pass", lossy).unmeasured == "10 refused; worst case .250 to .750"
     )
 
 

@@ -24,9 +24,9 @@ from stepscope.formats.scores.files import read_score_rows
 from stepscope.formats.scores.rows import BadRow
 from stepscope.formats.scores.runs import ScoredRuns, group_runs
 from stepscope.model import Stream
-from stepscope.report import words
 from stepscope.report.curves import average_noise
 from stepscope.report.document import TableColumn
+from stepscope.report.formatting import clip, format_count, format_score, format_share, name_shape
 from stepscope.report.render import text
 from stepscope.report.rows import (
     FleetShapes,
@@ -38,7 +38,6 @@ from stepscope.report.rows import (
 from stepscope.report.types import Shapes
 from stepscope.report.views import profile
 from stepscope.report.views.curve import draw_sparkline
-from stepscope.report.words import clip
 from stepscope.safety.text import visible_line
 from stepscope.settings import Settings, load_settings
 from stepscope.shape.breaks import break_point
@@ -530,7 +529,7 @@ def curve_line(run: RunShape, width: int) -> str:
     """Return one curve as a line of at most `width` columns."""
     name = f"{run.run} ({run.judge})" if run.judge else run.run
     shape, sure = _shape_cell(run)
-    mean = "-" if run.mean is None else words.format_score(run.mean)
+    mean = "-" if run.mean is None else format_score(run.mean)
     head = (
         f"{clip(visible_line(name), NAME):<{NAME}}  {shape:<{SHAPE}}  {sure:>{SURE}}  "
         f"{mean:>{MEAN}}  {_break_cell(run):<{BREAK}}  "
@@ -547,8 +546,8 @@ def _shape_cell(run: RunShape) -> tuple[str, str]:
     if run.unmodelled:
         return "no shape fits", "-"
     best = max(run.posterior, key=lambda name: run.posterior[name])
-    said = words.name_shape(run.shape if run.shape != "unresolved" else f"{best}?")
-    return said, words.format_share(run.posterior[best])
+    said = name_shape(run.shape if run.shape != "unresolved" else f"{best}?")
+    return said, format_share(run.posterior[best])
 
 
 def _break_cell(run: RunShape) -> str:
@@ -572,5 +571,5 @@ def fleet_lines(shapes: Shapes, width: int) -> list[str]:
     """Return the shares of the fleet as lines."""
     what = "share, 95 % interval" if shapes.shares else "curves by their own label"
     table = profile.tabulate_shapes_of([shapes], [TableColumn("")])
-    heading = f"Shapes of {words.format_count(shapes.n_runs, 'curve')}: {what}"
+    heading = f"Shapes of {format_count(shapes.n_runs, 'curve')}: {what}"
     return [heading, *text.lay_out_table(replace(table, corner=""), width)[1:]]

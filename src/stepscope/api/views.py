@@ -15,7 +15,7 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.model.records import Figure
-from stepscope.report import words
+from stepscope.report.formatting import describe_figure
 from stepscope.report.render import data, markdown, text
 from stepscope.report.types import (
     ComparisonReport,
@@ -169,7 +169,7 @@ class ReportView:
         Raises:
             UsageError: no such figure.
         """
-        line = words.describe_figure(key, self[key], runs=self.value.whole.n_runs)
+        line = describe_figure(key, self[key], runs=self.value.whole.n_runs)
         return f"{key}  {line.value}  {line.interval}  n {line.n}  unmeasured {line.unmeasured}"
 
     def text(self, width: int = 100) -> str:

@@ -160,7 +160,7 @@ def sigma(
 def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
     import textwrap
 
-    from stepscope.report import words
+    from stepscope.report.formatting import format_interval, format_share
     from stepscope.safety.text import visible_line
     from stepscope.values import Unmeasured
 
@@ -173,9 +173,9 @@ def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
             said = f"{name:<{wide}}      -  {sigma.kind}: {sigma.reason}"
             yield from textwrap.wrap(visible_line(said), width, subsequent_indent=" " * (wide + 9))
             continue
-        interval = words.format_interval("sigma", sigma)
+        interval = format_interval("sigma", sigma)
         yield (
-            f"{name:<{wide}}  {words.format_share(sigma.value):>5}  {interval:<13}  {sigma.n:>8,}  "
+            f"{name:<{wide}}  {format_share(sigma.value):>5}  {interval:<13}  {sigma.n:>8,}  "
             f"{sigma.n_tasks:>5,}"
         )
         notes = [noise.decision.reason if noise.decision else "", *sigma.diagnostics]

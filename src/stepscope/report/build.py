@@ -21,6 +21,7 @@ from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.model import Answer
 from stepscope.model.records import UNCERTAIN, Figure
 from stepscope.report.evidence import read_look_first as choose
+from stepscope.report.formatting import AXES, INCORRECT, MEASURES, NOT_SCORED, give_reason
 from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
@@ -45,7 +46,6 @@ from stepscope.report.types import (
     TrialCounts,
 )
 from stepscope.report.votes import RunGroup
-from stepscope.report.words import AXES, INCORRECT, MEASURES, NOT_SCORED, give_reason
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
 from stepscope.store.where import Where

@@ -18,6 +18,7 @@ from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.model.records import Figure
 from stepscope.report.build import build_profile, read_axis_faults
+from stepscope.report.formatting import AXES, give_reason
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
     RunFlags,
@@ -33,7 +34,6 @@ from stepscope.report.types import (
     Provenance,
     ShapesDifference,
 )
-from stepscope.report.words import AXES, give_reason
 from stepscope.shape import fleet
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where

@@ -21,9 +21,7 @@ from stepscope.measures.match import largest_matching
 from stepscope.measures.outcome import subgoal_candidates
 from stepscope.model import Case, Exchange, Json, Record, SubGoal, Trajectory
 from stepscope.report.curves import Weights, make_curve
-from stepscope.report.rows import FleetShapes, RuleFindings, RunTable, read_outcomes, sort_findings
-from stepscope.report.types import Curve, GateFailure, LookFirst, SuspectKind, SuspectSteps
-from stepscope.report.words import (
+from stepscope.report.formatting import (
     brief_value,
     describe_call,
     describe_value,
@@ -31,6 +29,8 @@ from stepscope.report.words import (
     format_score,
     format_share,
 )
+from stepscope.report.rows import FleetShapes, RuleFindings, RunTable, read_outcomes, sort_findings
+from stepscope.report.types import Curve, GateFailure, LookFirst, SuspectKind, SuspectSteps
 from stepscope.safety.redact import Redactor, redact_json
 from stepscope.safety.text import visible_line
 from stepscope.shape.types import HEALTHY

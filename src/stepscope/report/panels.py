@@ -30,6 +30,7 @@ from stepscope.models.configured import JudgesTable
 from stepscope.models.opening import agent_family
 from stepscope.models.prices import Prices
 from stepscope.report.evidence import read_shown_run
+from stepscope.report.formatting import AXES, INCORRECT, cut_words, describe_call, quote_result
 from stepscope.report.panel_types import (
     AnswerCounts,
     DisputedRun,
@@ -62,7 +63,6 @@ from stepscope.report.votes import (
     read_aspects,
     select_current,
 )
-from stepscope.report.words import AXES, INCORRECT, cut_words, describe_call, quote_result
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.columns import Rows

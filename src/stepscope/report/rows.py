@@ -19,8 +19,8 @@ import numpy.typing as npt
 from stepscope.errors import StoreError, UsageError
 from stepscope.model import Record, Verdict
 from stepscope.model.records import IMPORTED, STEP_SCORES, UNCERTAIN
+from stepscope.report.formatting import ALSO_READ, AXES, MEASURES, NOT_SCORED
 from stepscope.report.types import NO_CURVES, CurveSource, Shapes
-from stepscope.report.words import ALSO_READ, AXES, MEASURES, NOT_SCORED
 from stepscope.shape.classifier import classify_ragged
 from stepscope.shape.fleet import prevalence
 from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeBatch

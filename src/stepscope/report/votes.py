@@ -23,6 +23,7 @@ from stepscope.judges.patterns import PATTERN_NAMES, LabelPattern, PatternName, 
 from stepscope.model import Record, Trajectory, Verdict
 from stepscope.model.records import NOT_APPLICABLE, RULES, UNCERTAIN, Figure
 from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
+from stepscope.report.formatting import AXES, INCORRECT
 from stepscope.report.panel_types import (
     BehaviourOnset,
     JudgeShare,
@@ -32,7 +33,6 @@ from stepscope.report.panel_types import (
     PanelVote,
 )
 from stepscope.report.rows import RunTable
-from stepscope.report.words import AXES, INCORRECT
 from stepscope.store.columns import ANSWERED, NO_RECORD, Texts, unmeasured_kind
 from stepscope.store.judged import (
     JudgeAnswers,

@@ -19,7 +19,7 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.gates.types import GateDecision, GateOutcome, GateReport, Severity, WorkflowDecision
-from stepscope.report import words
+from stepscope.report.formatting import describe_figure
 from stepscope.report.types import ComparisonReport, GateDocument, LookFirst, Profile, Report
 from stepscope.report.views import gates
 from stepscope.safety.text import visible, visible_line
@@ -112,7 +112,7 @@ def _figures(profile: Profile) -> Iterator[str]:
         if isinstance(figure, Unmeasured):
             body = f"<skipped message={quote_attribute(f'{figure.kind}: {figure.reason}')}/>"
         else:
-            item = words.describe_figure(key, figure, note=profile.notes.get(key, ""))
+            item = describe_figure(key, figure, note=profile.notes.get(key, ""))
             said = f"{item.value} {item.interval} n={item.n}, unmeasured {item.unmeasured}"
             body = f"<system-out>{escape_text(said)}</system-out>"
         yield f"{head}{body}</testcase>"

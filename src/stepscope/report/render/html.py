@@ -27,6 +27,7 @@ from stepscope.errors import StoreError
 from stepscope.gates.looks import GateHistory
 from stepscope.report.compare import compare_groups
 from stepscope.report.document import Chart, FileLinks, Links, Page, Table, make_columns, make_row
+from stepscope.report.formatting import describe_profile, describe_suspect
 from stepscope.report.render import charts
 from stepscope.report.render.pages import (
     NAVIGATION,
@@ -47,7 +48,6 @@ from stepscope.report.views.run import make_run_choice_page, make_run_page
 from stepscope.report.views.runs import RunListRow, read_runs
 from stepscope.report.views.vector import chart_vector, tabulate_vector
 from stepscope.report.views.verdicts import read_run
-from stepscope.report.words import describe_profile, describe_suspect
 from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where

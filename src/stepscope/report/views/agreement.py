@@ -30,7 +30,7 @@ from stepscope.report.document import (
     TableRow,
     make_row,
 )
-from stepscope.report.words import (
+from stepscope.report.formatting import (
     clip,
     format_bounds,
     format_count,

@@ -29,12 +29,7 @@ from stepscope.report.document import (
     make_row,
     pair_anchor,
 )
-from stepscope.report.types import ComparisonReport, Difference, ShapesDifference
-from stepscope.report.views.profile import tabulate_shape_differences
-from stepscope.report.views.runs import TONES
-from stepscope.report.views.vector import make_figure_cell, name_profile
-from stepscope.report.views.verdicts import RunData
-from stepscope.report.words import (
+from stepscope.report.formatting import (
     brief_value,
     cut_words,
     describe_absence,
@@ -49,6 +44,11 @@ from stepscope.report.words import (
     name_figure,
     quote_result,
 )
+from stepscope.report.types import ComparisonReport, Difference, ShapesDifference
+from stepscope.report.views.profile import tabulate_shape_differences
+from stepscope.report.views.runs import TONES
+from stepscope.report.views.vector import make_figure_cell, name_profile
+from stepscope.report.views.verdicts import RunData
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 

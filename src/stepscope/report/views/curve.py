@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from stepscope.report import words
 from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, make_row
+from stepscope.report.formatting import fold, format_number, format_score, format_share, name_shape
 from stepscope.report.types import Curve
-from stepscope.report.words import fold, format_score, format_share, name_shape
 from stepscope.safety.text import visible_line
 from stepscope.shape.types import CredibleInterval
 from stepscope.values import Unmeasured
@@ -344,7 +343,7 @@ def _describe_sentences(curve: Curve) -> Iterator[str]:
 
 def _odds(curve: Curve) -> str:
     named = sorted(curve.posterior.items(), key=lambda item: -item[1])[:2]
-    return ", ".join(f"{name_shape(shape)} {words.format_share(share)}" for shape, share in named)
+    return ", ".join(f"{name_shape(shape)} {format_share(share)}" for shape, share in named)
 
 
 def _steps(steps: tuple[int, ...]) -> str:
@@ -353,12 +352,12 @@ def _steps(steps: tuple[int, ...]) -> str:
 
 
 def _rests_on(curve: Curve) -> str:
-    noise = "" if curve.sigma is None else f" {words.format_share(curve.sigma)}"
+    noise = "" if curve.sigma is None else f" {format_share(curve.sigma)}"
     judge = f" ({curve.judge})" if curve.judge else ""
     mean = ""
     if curve.mean is not None:
-        low, high = words.format_share(curve.mean.low), words.format_share(curve.mean.high)
-        mean = f"; mean {words.format_share(curve.mean.value)} [{low}, {high}]"
+        low, high = format_share(curve.mean.low), format_share(curve.mean.high)
+        mean = f"; mean {format_share(curve.mean.value)} [{low}, {high}]"
     return f"From {SOURCES[curve.source]}{judge}; noise{noise}: {NOISE[curve.sigma_source]}{mean}."
 
 
@@ -392,4 +391,4 @@ def _table(curve: Curve, anchor: str, to: StepAddress) -> Table:
 def _cell(key: str, value: float | None) -> TableCell:
     if value is None:
         return TableCell("-", tone="quiet")
-    return TableCell(words.format_number(key, value), sort=value)
+    return TableCell(format_number(key, value), sort=value)

@@ -26,6 +26,12 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
+from stepscope.report.formatting import (
+    describe_flip,
+    describe_profile,
+    describe_suspect,
+    note_unearned,
+)
 from stepscope.report.rows import DEFAULT_BY
 from stepscope.report.types import OutcomeTable, Profile, Report
 from stepscope.report.views import gates as gate_views
@@ -52,7 +58,6 @@ from stepscope.report.views.vector import (
     tabulate_groups,
     tabulate_vector,
 )
-from stepscope.report.words import describe_flip, describe_profile, describe_suspect, note_unearned
 from stepscope.safety.text import visible_line
 from stepscope.values import Unmeasured
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stepscope.model.records import Figure
-from stepscope.report import words
 from stepscope.report.document import (
     Chart,
     Links,
@@ -19,12 +18,11 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
-from stepscope.report.panel_types import Panel, PanelGroup, Panels, name_rubric
-from stepscope.report.views.vector import MOST_GROUPS, draw_interval
-from stepscope.report.words import (
+from stepscope.report.formatting import (
     format_interval,
     format_number,
     format_p,
+    format_score,
     format_share,
     format_signed,
     format_with_interval,
@@ -32,6 +30,8 @@ from stepscope.report.words import (
     list_some,
     shorten_names,
 )
+from stepscope.report.panel_types import Panel, PanelGroup, Panels, name_rubric
+from stepscope.report.views.vector import MOST_GROUPS, draw_interval
 from stepscope.values import Estimate, Unmeasured
 
 
@@ -288,7 +288,7 @@ def tabulate_trace(found: Panels) -> Table:
             name_rubric(line.rubric),
             " · ".join(
                 f"{names[one.judge]} {one.label}"
-                + ("" if one.confidence is None else f" {words.format_score(one.confidence)}")
+                + ("" if one.confidence is None else f" {format_score(one.confidence)}")
                 for one in line.answers
             ),
             list_some(line.common, CITED) or "-",
@@ -343,7 +343,7 @@ def tabulate_behaviours(found: Panels) -> Table:
     rows = []
     for one in found.onsets:
         spread = (
-            "-" if isinstance(tenth, Unmeasured) else words.format_score(tenth.value)
+            "-" if isinstance(tenth, Unmeasured) else format_score(tenth.value)
             for tenth in one.tenths
         )
         begins = format_with_interval("share", one.onset).removesuffix(" -")
@@ -442,7 +442,7 @@ def _cells(group: PanelGroup, names: Mapping[str, str]) -> Iterator[dict[str, ob
             "column": place,
             "value": figure.value if isinstance(figure, Estimate) else None,
             "text": format_with_interval("share", figure, "not judged").replace(" [", "\n["),
-            "short": words.format_score(figure.value) if isinstance(figure, Estimate) else "-",
+            "short": format_score(figure.value) if isinstance(figure, Estimate) else "-",
             "judged": figure.n if isinstance(figure, Estimate) else 0,
         }
 

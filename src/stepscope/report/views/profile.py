@@ -21,10 +21,7 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
-from stepscope.report.types import Profile, Report, Shapes, ShapesDifference
-from stepscope.report.views.panels import chart_panels, tabulate_all_shares, tabulate_panels
-from stepscope.report.views.vector import choose_largest, draw_interval, name_profile
-from stepscope.report.words import (
+from stepscope.report.formatting import (
     AXES,
     SCORE_FIRST,
     format_count,
@@ -39,6 +36,9 @@ from stepscope.report.words import (
     is_unscored,
     name_shape,
 )
+from stepscope.report.types import Profile, Report, Shapes, ShapesDifference
+from stepscope.report.views.panels import chart_panels, tabulate_all_shares, tabulate_panels
+from stepscope.report.views.vector import choose_largest, draw_interval, name_profile
 from stepscope.shape.types import SHAPES
 from stepscope.values import Estimate, Unmeasured
 

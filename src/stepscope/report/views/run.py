@@ -17,7 +17,6 @@ import msgspec
 from stepscope.errors import UsageError
 from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.model import SCORES, Case, Exchange, Record, Trajectory
-from stepscope.report import words
 from stepscope.report.curves import make_curve
 from stepscope.report.document import (
     Document,
@@ -35,6 +34,14 @@ from stepscope.report.document import (
     step_anchor,
 )
 from stepscope.report.evidence import add_curve_suspects, list_suspects, read_shown_run
+from stepscope.report.formatting import (
+    clip,
+    fold,
+    format_json,
+    format_number,
+    keep_first_lines,
+    quote_result,
+)
 from stepscope.report.rows import RuleFindings, sort_findings
 from stepscope.report.types import Curve, Report, SuspectSteps
 from stepscope.report.views import curve as curve_views
@@ -53,7 +60,6 @@ from stepscope.report.views.verdicts import (
     describe_judges,
     mark_steps,
 )
-from stepscope.report.words import clip, fold, format_json, keep_first_lines, quote_result
 from stepscope.safety.text import visible, visible_line
 from stepscope.store import Store
 from stepscope.values import Unmeasured
@@ -96,7 +102,7 @@ def _agent_cell(one: AgentAnswers, name: str) -> str:
     if isinstance(answer, Unmeasured) or answer.value is None:
         return "-"
     if name == "efficiency.cost_usd":
-        return words.format_number("cost_usd", answer.value)
+        return format_number("cost_usd", answer.value)
     return f"{answer.value:,.0f}"
 
 
@@ -257,10 +263,10 @@ def _facts(data: RunData) -> Iterator[tuple[str, str]]:
     if usage is not None and usage.input_total is not None and usage.output_total is not None:
         yield "tokens", f"{usage.input_total:,} in, {usage.output_total:,} out"
     if trajectory.cost_usd is not None:
-        yield "cost", words.format_number("cost_usd", trajectory.cost_usd)
+        yield "cost", format_number("cost_usd", trajectory.cost_usd)
     if trajectory.start is not None and trajectory.end is not None:
         seconds = (trajectory.end.ns - trajectory.start.ns) / 1e9
-        yield "latency", words.format_number("seconds", seconds)
+        yield "latency", format_number("seconds", seconds)
     yield "source", trajectory.source.format
 
 

@@ -21,9 +21,9 @@ from stepscope.report.document import (
     Tone,
 )
 from stepscope.report.evidence import weigh_runs
+from stepscope.report.formatting import AXES, INCORRECT, describe_suspect, format_number
 from stepscope.report.rows import RunTable, combine_conditions, read_table
 from stepscope.report.types import LookFirst
-from stepscope.report.words import AXES, INCORRECT, describe_suspect, format_number
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
 

@@ -14,8 +14,16 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.model import Exchange, Part, Step, ToolCall, Trajectory
-from stepscope.report import words
 from stepscope.report.document import StepAddress, step_anchor
+from stepscope.report.formatting import (
+    clip,
+    cut_words,
+    describe_call,
+    format_json,
+    format_number,
+    format_share,
+    quote_result,
+)
 from stepscope.report.views.verdicts import (
     CATEGORIES,
     UNMARKED,
@@ -24,7 +32,6 @@ from stepscope.report.views.verdicts import (
     RunVerdicts,
     StepMark,
 )
-from stepscope.report.words import clip, cut_words, describe_call, format_json, quote_result
 from stepscope.safety.text import visible_line
 from stepscope.values import Unmeasured
 
@@ -234,7 +241,7 @@ def _scores(data: RunData) -> dict[int, str]:
     if isinstance(curve, Unmeasured) or curve.source == "step_labels":
         return {}
     pairs = zip(curve.steps, curve.scores, strict=True)
-    return {step: words.format_share(score) for step, score in pairs if score is not None}
+    return {step: format_share(score) for step, score in pairs if score is not None}
 
 
 def _text(part: Part, clip: int | None) -> FoldedText:
@@ -293,13 +300,13 @@ def _call(
 
 def _facts(step: Step) -> Iterator[str]:
     if step.start is not None and step.end is not None:
-        yield words.format_number("seconds", (step.end.ns - step.start.ns) / 1e9)
+        yield format_number("seconds", (step.end.ns - step.start.ns) / 1e9)
     if step.usage is not None:
         for count, what in ((step.usage.input_total, "in"), (step.usage.output_total, "out")):
             if count is not None:
                 yield f"{count:,} {what}"
     if step.cost_usd is not None:
-        yield words.format_number("cost_usd", step.cost_usd)
+        yield format_number("cost_usd", step.cost_usd)
     if step.model:
         yield step.model
 

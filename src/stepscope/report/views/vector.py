@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from stepscope.model.records import Figure
-from stepscope.report import words
 from stepscope.report.document import (
     Chart,
     DrawnInterval,
@@ -15,8 +14,18 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
+from stepscope.report.formatting import (
+    AXES,
+    LABELS,
+    format_interval,
+    format_losses,
+    format_n,
+    format_number,
+    format_with_interval,
+    list_figures,
+    name_figure,
+)
 from stepscope.report.types import Profile
-from stepscope.report.words import AXES, LABELS, format_with_interval
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 
@@ -50,19 +59,19 @@ def make_figure_cell(key: str, figure: Figure) -> TableCell:
     if isinstance(figure, Unmeasured):
         return TableCell("-", title=f"{figure.kind}: {figure.reason}", tone="quiet")
     return TableCell(
-        text=words.format_number(key, figure.value),
+        text=format_number(key, figure.value),
         sort=figure.value,
-        note=words.format_interval(key, figure),
-        title=f"n {words.format_n(figure)}; unmeasured {words.format_losses(key, figure)}",
+        note=format_interval(key, figure),
+        title=f"n {format_n(figure)}; unmeasured {format_losses(key, figure)}",
         interval=draw_interval(figure),
     )
 
 
 def tabulate_vector(profile: Profile, anchor: str) -> Table:
     """Return the vector of one group, a row a figure."""
-    by_label = {words.name_figure(key).strip(): figure for key, figure in profile.figures.items()}
+    by_label = {name_figure(key).strip(): figure for key, figure in profile.figures.items()}
     rows = []
-    for line in words.list_figures(profile):
+    for line in list_figures(profile):
         label = line.label.strip()
         figure = by_label.get(label)
         drawn = None if figure is None else draw_interval(figure)
@@ -106,7 +115,7 @@ def name_column(key: str) -> str:
     """
     if key.endswith(".p95"):
         return LABELS[key.removesuffix(".p95") + ".median"].replace("median", "p95")
-    return words.name_figure(key).strip()
+    return name_figure(key).strip()
 
 
 def choose_measured(profiles: Sequence[Profile], keys: Iterable[str]) -> list[str]:
@@ -130,7 +139,7 @@ def make_interval_rows(
             figure = profile.figures[key]
             if draw_interval(figure) is not None and isinstance(figure, Estimate):
                 rows.append({
-                    "label": words.name_figure(key).strip(),
+                    "label": name_figure(key).strip(),
                     "group": name_profile(profile),
                     "value": figure.value,
                     "low": figure.low,

@@ -14,10 +14,19 @@ from stepscope.judges.patterns import PATTERN_ADVICE
 from stepscope.model import Case, Record, Trajectory, Verdict
 from stepscope.model.records import HUMAN
 from stepscope.model.records import STEP_SCORES as SCORES
-from stepscope.report import votes, words
+from stepscope.report import votes
 from stepscope.report.curves import make_curve
 from stepscope.report.document import Tone, verdict_anchor
 from stepscope.report.evidence import add_curve_suspects, list_suspects, read_shown_run
+from stepscope.report.formatting import (
+    AXES,
+    INCORRECT,
+    cut_words,
+    fold,
+    format_score,
+    keep_first_lines,
+    shorten_names,
+)
 from stepscope.report.panel_types import name_rubric
 from stepscope.report.rows import RuleFindings, sort_findings
 from stepscope.report.types import Curve, SuspectKind, SuspectSteps
@@ -29,7 +38,6 @@ from stepscope.report.votes import (
     find_patterns,
     select_current,
 )
-from stepscope.report.words import AXES, INCORRECT, cut_words, fold, keep_first_lines
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.judged import current_records, question_of_record
@@ -90,7 +98,7 @@ def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
 
 
 def _verdict(answer: Verdict) -> str:
-    sure = "" if answer.confidence is None else f" {words.format_score(answer.confidence)}"
+    sure = "" if answer.confidence is None else f" {format_score(answer.confidence)}"
     return f"{answer.label}{sure}{_bracket_steps(answer.cites)}"
 
 
@@ -113,9 +121,7 @@ def _labelled(measure: str, labels: dict[str, list[CurrentAnswer]]) -> str:
     if measure == SCORES:
         values = [v for all_ in labels.values() for one in all_ if (v := _value(one)) is not None]
         low, high = min(values, default=0.0), max(values, default=0.0)
-        return (
-            f"{len(values)} steps scored, {words.format_score(low)} to {words.format_score(high)}"
-        )
+        return f"{len(values)} steps scored, {format_score(low)} to {format_score(high)}"
     told_of = [*AGAINST, PRESENT]
     said = [
         f"{label}{_bracket_steps(_steps(labels[label]))}" for label in told_of if label in labels
@@ -145,7 +151,7 @@ def describe_judges_at(records: Sequence[Record], step: int, width: int) -> list
             continue
         name = f"{one.asked.judge}: {name_rubric(one.asked.measure)}"
         if answer.step == step and answer.label != ABSENT:
-            value = "" if answer.value is None else f" {words.format_score(answer.value)}"
+            value = "" if answer.value is None else f" {format_score(answer.value)}"
             said = f"{name} {answer.label or 'score'}{value}{_marks(one.turns)}{_why(answer)}"
         elif answer.step is None and answer.label == INCORRECT and step in answer.cites:
             said = f"{name} {_verdict(answer)}{_marks(one.turns)}{_why(answer)}"
@@ -427,7 +433,7 @@ def _answered(records: Sequence[Record]) -> Iterator[ShownVerdict]:
     """Yield the verdicts that a page tells, those of judges only where they are current."""
     judges = select_current(records)
     names = {one.asked.judge: one.asked.family for one in judges}
-    short = words.shorten_names(names)
+    short = shorten_names(names)
     turns = {id(one.record): one.turns for one in judges}
     for record in records:
         answer, key = record.answer, question_of_record(record)

@@ -1,4 +1,4 @@
-"""Names, numbers and short texts, the same in every output: figures, tool calls, evidence.
+"""How figures, runs and calls are written, the same in every output: names, numbers, cut texts.
 
 Holds the keys of the vector with their labels, the reasons of absent figures, number formats, and
 the cutting of long texts. Nothing is estimated here. Untrusted text is made visible where it is
