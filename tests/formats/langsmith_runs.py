@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from stepscope.formats.langsmith import FORMAT
+from stepscope.formats.langsmith_files import FORMAT
 from stepscope.model import Json, Quarantined, Trajectory
 from tests.formats.reading import read
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.formats.langfuse import FORMAT, read_langfuse_runs
+from stepscope.formats.langfuse_files import FORMAT, read_langfuse_runs
 from stepscope.formats.opening import detect
 from stepscope.formats.otlp import request
 from stepscope.model import Json, Outcome, Quarantined, Source, Trajectory

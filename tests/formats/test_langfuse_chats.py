@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.formats.langfuse import FORMAT
+from stepscope.formats.langfuse_files import FORMAT
 from stepscope.model import Trajectory
 from tests.formats.reading import run_of
 

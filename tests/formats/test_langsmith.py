@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from stepscope.formats.langsmith import FORMAT
+from stepscope.formats.langsmith_files import FORMAT
 from stepscope.model import Json, Quarantined, Trajectory, figures
 from tests.formats.langsmith_runs import (
     ROUNDS,

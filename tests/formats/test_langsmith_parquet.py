@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from stepscope.errors import LimitError, TraceError
-from stepscope.formats import langsmith, ours
-from stepscope.formats.langsmith import PARQUET_FORMAT
+from stepscope.formats import langsmith_files, ours
+from stepscope.formats.langsmith_files import PARQUET_FORMAT
 from stepscope.formats.reading import read_files
 from stepscope.model import Quarantined, Trajectory
 from stepscope.safety.limits import Limits
@@ -52,7 +52,7 @@ def moment(text: str) -> datetime:
 def test_an_export_is_the_same_run_as_the_api_gives_whatever_times_are_stored_as() -> None:
     listed = entries("agent.jsonl")
     flat = [{k: v for k, v in entry.items() if k != "attachments"} for entry in listed]
-    expected = run_of(langsmith.FORMAT, listed)
+    expected = run_of(langsmith_files.FORMAT, listed)
     for types in ({}, {"start_time": pa.timestamp("ns"), "end_time": pa.timestamp("ns", "UTC")}):
         run = run_of(PARQUET_FORMAT, exported(flat, **types))
         assert (run.id, run.steps, run.warnings) == (expected.id, expected.steps, ())
@@ -92,7 +92,7 @@ def test_text_that_is_no_json_stays_and_a_row_without_id_is_set_aside() -> None:
 def test_parquet_is_found_by_the_columns_in_its_footer(tmp_path: Path) -> None:
     names: dict[str, str | None] = {}
     mine = io.BytesIO()
-    ours.write_runs_parquet([run_of(langsmith.FORMAT, ROUNDS)], mine)
+    ours.write_runs_parquet([run_of(langsmith_files.FORMAT, ROUNDS)], mine)
     # The columns stand at the end, far behind what is looked at of other files.
     padding = {"pad": random.Random(3).randbytes(200_000).hex()}
     big = exported([{**row, **padding} for row in ROUNDS])

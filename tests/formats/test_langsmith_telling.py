@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.formats.langsmith import FORMAT
+from stepscope.formats.langsmith_files import FORMAT
 from stepscope.formats.spans.lists import FORMAT as SPANS
 from stepscope.model import Json, Label, figures
 from tests.formats.langsmith_runs import ROUNDS, Record, a_run, recorded, results, runs_of

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from stepscope.formats.langsmith import FORMAT
+from stepscope.formats.langsmith_files import FORMAT
 from stepscope.model import figures
 from tests.formats.langsmith_runs import ROUNDS, Record, a_run, runs_of
 from tests.formats.reading import codes, lines, run_of

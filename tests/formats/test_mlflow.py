@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.formats.mlflow import FORMAT, read_mlflow_runs, to_otel_id
+from stepscope.formats.mlflow_files import FORMAT, read_mlflow_runs, to_otel_id
 from stepscope.formats.opening import detect
 from stepscope.model import Json, Outcome, Quarantined, Source, Trajectory
 from tests.formats.reading import codes, lines, read, refused, run_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.formats.openai_agents import FORMAT
+from stepscope.formats.openai_agents_files import FORMAT
 from stepscope.model import Json, Quarantined, Trajectory
 from stepscope.testing import check_format
 from tests.formats.reading import codes, lines, read, refused, run_of, written

@@ -24,7 +24,7 @@ from stepscope.backends.types import (
 )
 from stepscope.errors import EnvironmentFault
 from stepscope.formats.fields import parse_time
-from stepscope.formats.langfuse import read_langfuse_runs
+from stepscope.formats.langfuse_files import read_langfuse_runs
 from stepscope.formats.otlp.values import TRACE_DIGITS, make_id
 from stepscope.model import Json, Source
 from stepscope.safety.json import Decoded

@@ -28,7 +28,7 @@ from stepscope.backends.types import (
 )
 from stepscope.errors import EnvironmentFault, UsageError
 from stepscope.formats.fields import parse_time
-from stepscope.formats.langsmith import FORMAT as READER
+from stepscope.formats.langsmith_files import FORMAT as READER
 from stepscope.formats.otlp.protobuf import encode_protobuf
 from stepscope.model import Json, Stream
 from stepscope.safety.json import Decoded

@@ -26,7 +26,7 @@ from stepscope.backends.types import (
 )
 from stepscope.errors import EnvironmentFault, UsageError
 from stepscope.formats.fields import parse_time
-from stepscope.formats.mlflow import read_mlflow_runs
+from stepscope.formats.mlflow_files import read_mlflow_runs
 from stepscope.formats.spans.attributes import decode_object, decode_value, find_count
 from stepscope.model import Json, Source, Trajectory
 from stepscope.safety.limits import Limits

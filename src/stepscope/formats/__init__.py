@@ -1,7 +1,8 @@
 """Trace formats: files in, runs out; nothing read is dropped.
 
 A format of your own is a `RecordFormat` where its records are read each by itself, else a
-`FileFormat`; its entry point is `module:FORMAT`. Importing this loads no format.
+`FileFormat`; its entry point is `module:FORMAT`. The built-in formats are `NAME` in capitals, as
+their entry points name them. Importing this loads no format.
 """
 
 from __future__ import annotations
@@ -30,13 +31,32 @@ if TYPE_CHECKING:
 
 # Where each name is at home; one that is called otherwise there says how.
 _HOMES = {
+    "AGENTRX_LABELS": "agentrx:FORMAT",
+    "ANTHROPIC_MESSAGES": "chat.anthropic:FORMAT",
+    "ATIF": "atif.write:FORMAT",
     "Account": "reading",
     "DecodedRecord": "format",
     "FileFormat": "format",
     "FileReading": "reading",
+    "GOOGLE_ADK": "google_adk.read:FORMAT",
+    "GRAPH_TRAJECTORY": "chat.graph_trajectory:FORMAT",
+    "INSPECT_AI": "inspect.read:FORMAT",
+    "LANGCHAIN_MESSAGES": "chat.langchain:FORMAT",
+    "LANGFUSE": "langfuse_files:FORMAT",
+    "LANGSMITH": "langsmith_files:FORMAT",
+    "LANGSMITH_PARQUET": "langsmith_files:PARQUET_FORMAT",
+    "MLFLOW": "mlflow_files:FORMAT",
+    "OPENAI_AGENTS": "openai_agents_files:FORMAT",
+    "OPENAI_MESSAGES": "chat.openai:FORMAT",
+    "OPENAI_RESPONSES": "chat.responses:FORMAT",
+    "OPENHANDS": "openhands.read:FORMAT",
+    "OTLP": "otlp.request:FORMAT",
+    "OURS_PARQUET": "ours:PARQUET_FORMAT",
     "Opening": "opening",
     "Ordinals": "finish",
     "RecordFormat": "format",
+    "SPANS": "spans.lists:FORMAT",
+    "STEP_SCORES": "scores.runs:FORMAT",
     "decode_records": "format",
     "finish_run": "finish",
     "iter_requests": "otlp.write",
@@ -53,16 +73,15 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in _HOMES:
-        home, _, own = _HOMES[name].partition(":")
-        return getattr(import_module(f"{__name__}.{home}"), own or name)
-    # Entry points name a format by its module.
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as e:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from e
+    # A format of one module needs no row: WHOWHEN is `whowhen:FORMAT`.
+    home, _, own = _HOMES.get(name, f"{name.lower()}:FORMAT").partition(":")
+    if name in _HOMES or name.isupper():
+        try:
+            return getattr(import_module(f"{__name__}.{home}"), own or name)
+        except ModuleNotFoundError as e:
+            if e.name != f"{__name__}.{home}":
+                raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -35,16 +35,7 @@ from stepscope.formats.fields import (
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, FileFormat, attempt, parse_records
 from stepscope.formats.opening import Opening
-from stepscope.model import (
-    Actor,
-    Json,
-    Quarantined,
-    Source,
-    Step,
-    Stream,
-    Trajectory,
-    Warn,
-)
+from stepscope.model import Actor, Json, Quarantined, Source, Step, Stream, Trajectory, Warn
 from stepscope.safety.json import Repair
 from stepscope.safety.limits import Limits
 

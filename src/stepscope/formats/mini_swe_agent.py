@@ -41,14 +41,7 @@ from stepscope.formats.fields import (
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
-from stepscope.model import (
-    Json,
-    Source,
-    Step,
-    ToolCall,
-    ToolResult,
-    Trajectory,
-)
+from stepscope.model import Json, Source, Step, ToolCall, ToolResult, Trajectory
 from stepscope.safety.limits import Limits
 
 SHELL = "bash"
@@ -283,10 +276,7 @@ def _finish_run(
         name=run.instance_id or "",
         steps=steps,
         source=Source(
-            format=NAME,
-            format_version=run.trajectory_format,
-            uri=found.uri,
-            offset=found.offset,
+            format=NAME, format_version=run.trajectory_format, uri=found.uri, offset=found.offset
         ),
         workflow=NAME,
         task=run.instance_id,

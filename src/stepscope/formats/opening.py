@@ -220,8 +220,7 @@ def choose_format(head: bytes, uri: str, formats: Sequence[Format]) -> Format:
         TraceError: none is sure, or two are nearly as sure as each other.
     """
     sure = sorted(
-        [(each.sniff(head), each) for each in formats],
-        key=lambda found: (-found[0], found[1].name),
+        [(each.sniff(head), each) for each in formats], key=lambda found: (-found[0], found[1].name)
     )
     if not sure or sure[0][0] < SURE:
         raise TraceError(

@@ -221,11 +221,7 @@ class _Conversation:
             self._observed(move.observation or "", calls, shown, after)
 
     def _observed(
-        self,
-        text: str,
-        calls: tuple[ToolCall, ...],
-        shown: dict[str, Json],
-        extra: dict[str, Json],
+        self, text: str, calls: tuple[ToolCall, ...], shown: dict[str, Json], extra: dict[str, Json]
     ) -> None:
         """Add what came back; where the model was shown more than that, the whole beside it."""
         extra = {**extra, **(rest(shown, _OBSERVATION_KEYS) or {})}

@@ -43,16 +43,7 @@ from stepscope.formats.fields import (
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
-from stepscope.model import (
-    Actor,
-    Json,
-    Part,
-    PartKind,
-    Step,
-    ToolCall,
-    ToolResult,
-    Trajectory,
-)
+from stepscope.model import Actor, Json, Part, PartKind, Step, ToolCall, ToolResult, Trajectory
 from stepscope.safety.limits import Limits
 
 _ACTORS: dict[str, Actor] = {"user": "user", "assistant": "agent", "system": "system"}

@@ -27,13 +27,7 @@ from stepscope.formats.chat.messages import (
     unwrap_exchange,
 )
 from stepscope.formats.chat.response_items import is_response_item, item_step
-from stepscope.formats.fields import (
-    infer_text_status,
-    openai_usage,
-    rest,
-    text_at,
-    uncounted_usage,
-)
+from stepscope.formats.fields import infer_text_status, openai_usage, rest, text_at, uncounted_usage
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening

@@ -1,14 +1,1 @@
 """OTLP, in and out: spans as JSON and as protobuf."""
-
-from __future__ import annotations
-
-from importlib import import_module
-
-
-def __getattr__(name: str) -> object:
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as e:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from e

@@ -31,16 +31,7 @@ from stepscope.formats.scores.rows import (
     column_name,
     quote_text,
 )
-from stepscope.model import (
-    SCORES,
-    Case,
-    Quarantined,
-    Source,
-    Step,
-    StepScore,
-    Stream,
-    Trajectory,
-)
+from stepscope.model import SCORES, Case, Quarantined, Source, Step, StepScore, Stream, Trajectory
 from stepscope.safety.json import BOM
 
 # Rows that are held to be put in order, whatever order they came in.
