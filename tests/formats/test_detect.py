@@ -13,7 +13,14 @@ import pytest
 from stepscope import registry
 from stepscope.errors import TraceError
 from stepscope.formats import opening
-from stepscope.formats.opening import HEAD_BYTES, MARGIN, SURE, choose_format, likely_formats
+from stepscope.formats.opening import (
+    HEAD_BYTES,
+    MARGIN,
+    SURE,
+    choose_format,
+    likely_formats,
+    read_opening,
+)
 from stepscope.model import Quarantined, Stream, Trajectory
 
 
@@ -68,19 +75,19 @@ def test_the_table_of_signatures_hides_no_format_that_is_sure(path: Path) -> Non
     whole = path.read_bytes()[:HEAD_BYTES]
     for head in (whole, whole[:3000], whole[:700]):
         near = {f.name for f in registry.installed_formats() if f.sniff(head) >= SURE - MARGIN}
-        assert near <= {each.name for each in likely_formats(head)}
+        assert near <= {each.name for each in likely_formats(read_opening(head))}
 
 
 def test_a_format_without_a_signature_is_always_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(opening._SIGNATURES, "otlp")
-    assert [each.name for each in likely_formats(b'{"spam": 1}')] == ["otlp"]
+    assert [each.name for each in likely_formats(read_opening(b'{"spam": 1}'))] == ["otlp"]
 
 
 def test_only_the_readers_that_may_be_sure_are_loaded() -> None:
     head = '[{"task_id": 1, "reward": 1, "traj": []}]'
     script = (
-        "import sys; from stepscope.formats.opening import likely_formats; "
-        f"print([each.name for each in likely_formats({head!r}.encode())], "
+        "import sys; from stepscope.formats.opening import likely_formats, read_opening; "
+        f"print([each.name for each in likely_formats(read_opening({head!r}.encode()))], "
         "'stepscope.formats.chat.responses' in sys.modules)"
     )
     said = run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout

@@ -170,7 +170,10 @@ def read_each(runs_of: Callable[[DecodedRecord, Ordinals], Iterable[Trajectory]]
         decoded = _decode_record(record, uri, limits)
         if isinstance(decoded, Quarantined):
             return (decoded,)
-        return attempt(decoded, lambda found: runs_of(found, ordinals))
+        try:
+            return tuple(runs_of(decoded, ordinals))
+        except (TraceError, msgspec.ValidationError) as e:
+            return (quarantine_record(decoded, e),)
 
     return one
 

@@ -181,16 +181,15 @@ def detect(head: bytes, uri: str) -> Format:
         TraceError: no format is sure, or two are nearly as sure as each other.
         ConfigError: a format fails to import.
     """
-    return choose_format(head, uri, likely_formats(head))
+    return choose_format(head, uri, likely_formats(read_opening(head)))
 
 
-def likely_formats(head: bytes) -> list[Format]:
-    """Return the installed formats that may be sure of a file that begins with `head`.
+def likely_formats(opening: Opening) -> list[Format]:
+    """Return the installed formats that may be sure of a file that begins so.
 
     Raises:
         ConfigError: one of them fails to import.
     """
-    opening = read_opening(head)
     members = chain.from_iterable(
         record if isinstance(record, list) else (record,) for record in opening.records
     )

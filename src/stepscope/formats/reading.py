@@ -35,7 +35,7 @@ from stepscope.formats.files import (
 )
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import FileFormat, RecordFormat, RunLabels
-from stepscope.formats.opening import HEAD_BYTES, SURE, detect, likely_formats
+from stepscope.formats.opening import HEAD_BYTES, SURE, detect, likely_formats, read_opening
 from stepscope.formats.records import RawRecord
 from stepscope.model import Format, Quarantined, Stream, Trajectory
 from stepscope.safety.json import BOM, REPAIR_CODES
@@ -317,7 +317,7 @@ def _read_source(
 
 def _is_one_trace(head: bytes, chosen: Format | None) -> bool:
     """Say whether a zip is a trace as a whole, rather than an archive of traces."""
-    asked = likely_formats(head) if chosen is None else [chosen]
+    asked = likely_formats(read_opening(head)) if chosen is None else [chosen]
     return any(format.sniff(head) >= SURE for format in asked)
 
 
@@ -346,15 +346,6 @@ class FileChunk(msgspec.Struct, frozen=True, array_like=True, gc=False):
     uri: str
     offset: int | None
     raw: bytes
-
-
-class ChunkRuns(msgspec.Struct, frozen=True):
-    """What came of a portion."""
-
-    items: list[Trajectory | Quarantined]  # runs and quarantined records, in order
-    counts: Counts  # the same, for the account
-    # class and message of what ended the reading of a whole file
-    fault: tuple[str, str] | None = None
 
 
 def split_file(reading: FileReading) -> Iterator[FileChunk | Quarantined] | None:
@@ -388,32 +379,29 @@ def _record_chunks(
                 yield FileChunk(name, stream.uri, record.offset, record.raw)
 
 
-def read_chunk(portion: FileChunk, limits: Limits, ordinals: Ordinals) -> ChunkRuns:
-    """Read a portion; `ordinals` is the file's, or a fresh one where others may be read meanwhile.
+def read_chunk(
+    portion: FileChunk, limits: Limits, ordinals: Ordinals, counts: Counts
+) -> Iterator[Trajectory | Quarantined]:
+    """Yield the runs and quarantined records of a portion, and add them to `counts`.
+
+    `ordinals` is the file's, or a fresh one where others may be read meanwhile.
 
     Raises:
+        TraceError: a whole file turns out to be unreadable half way.
         ConfigError: no such format, or it lacks a library.
     """
     reader = registry.format(portion.format)
-    counts = Counts()
-    items: list[Trajectory | Quarantined] = []
-    fault = None
     if portion.offset is None:
-        file = io.BytesIO(portion.raw)
-        reading = FileReading(
-            OpenedFile(portion.uri, file, named=True), Stream(file, portion.uri, limits), reader
-        )
-        try:
-            items.extend(reading)
-        except TraceError as e:
-            fault = (type(e).__name__, str(e))
-        return ChunkRuns(items, reading.tally.counts, fault=fault)
+        stream = Stream(io.BytesIO(portion.raw), portion.uri, limits)
+        reading = FileReading(OpenedFile(portion.uri, stream.file, named=True), stream, reader)
+        reading.tally.counts = counts
+        yield from reading
+        return
     assert isinstance(reader, RecordFormat)
     record = RawRecord(portion.offset, portion.raw)
-    items.extend(reader.one(record, portion.uri, limits, ordinals))
-    for item in items:
+    for item in reader.one(record, portion.uri, limits, ordinals):
         counts.add(item)
-    return ChunkRuns(items, counts)
+        yield item
 
 
 class ChunkJoiner:

@@ -166,16 +166,6 @@ def list_repairs(counted: Mapping[str, int]) -> tuple[Repair, ...]:
     )
 
 
-def parse_lenient(raw: bytes, limits: Limits) -> tuple[Json, tuple[Repair, ...]]:
-    """Return the value and the repairs it took, one for each kind.
-
-    Raises:
-        TraceError: it is no JSON even so; `offset` says where in `raw`.
-        LimitError: it nests deeper than `limits.depth`.
-    """
-    return _LenientParser(limits).parse(raw)
-
-
 def refuse_depth(raw: bytes, limits: Limits) -> None:
     """Raise if a JSON text nests deeper than `limits.depth`.
 
@@ -198,6 +188,12 @@ class _LenientParser:
         self.repairs: Counter[str] = Counter()
 
     def parse(self, raw: bytes) -> tuple[Json, tuple[Repair, ...]]:
+        """Return the value and the repairs it took, one for each kind.
+
+        Raises:
+            TraceError: it is no JSON even so; `offset` says where in `raw`.
+            LimitError: it nests deeper than `limits.depth`.
+        """
         body = raw.removeprefix(BOM)
         skipped = len(raw) - len(body)
         self.repairs["bom"] += skipped > 0
@@ -318,9 +314,9 @@ def decode(raw: bytes, *, limits: Limits) -> Decoded:
     try:
         value = _plain(raw, limits)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return Decoded(*parse_lenient(raw, limits))
+        return Decoded(*_LenientParser(limits).parse(raw))
     if value is _ODD or b"\\u0000" in raw or drops_keys(raw, value):
-        return Decoded(*parse_lenient(raw, limits))
+        return Decoded(*_LenientParser(limits).parse(raw))
     return Decoded(value)
 
 
@@ -382,7 +378,7 @@ def decode_strict(raw: bytes, *, limits: Limits) -> Decoded:
 def _duplicates(raw: bytes, value: Json, limits: Limits) -> tuple[Repair, ...]:
     if not drops_keys(raw, value):
         return ()
-    repairs = parse_lenient(raw, limits)[1]
+    repairs = _LenientParser(limits).parse(raw)[1]
     return tuple(repair for repair in repairs if repair.code == "duplicate_key")
 
 
@@ -431,12 +427,11 @@ def drops_keys(raw: bytes, value: object) -> bool:
     written as an escape would upset the count, and is taken for a loss.
     """
     written = _write(value)
-    return written != raw and (
-        _colons(raw) != _colons(written) or (b"\\u00" in raw and bool(_COLON_ESCAPE.search(raw)))
-    )
-
-
-def _colons(text: bytes) -> int:
-    if len(text) < _SHORT_BYTES:
-        return text.count(b":")
-    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == _COLON))
+    if written == raw:
+        return False
+    if len(raw) < _SHORT_BYTES:
+        lost = raw.count(b":") != written.count(b":")
+    else:
+        colons = np.count_nonzero(np.frombuffer(raw, np.uint8) == _COLON)
+        lost = colons != np.count_nonzero(np.frombuffer(written, np.uint8) == _COLON)
+    return lost or (b"\\u00" in raw and bool(_COLON_ESCAPE.search(raw)))

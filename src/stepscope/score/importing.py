@@ -157,31 +157,29 @@ def read_rows(
 def _batches(found: Iterable[FileReading], plan: ImportPlan) -> Iterator[_Batch]:
     batch = _Batch()
     try:
-        for joint, event in _events(found, plan):
-            batch.add(joint, event)
-            if batch.full:
-                yield batch
-                batch = _Batch()
+        for reading in found:
+            joint = ChunkJoiner(reading)
+            for event in _events(reading, plan):
+                batch.add(joint, event)
+                if batch.full:
+                    yield batch
+                    batch = _Batch()
     except StepscopeError as e:
         batch.failure = e  # raised in its turn, behind what was read before it
     yield batch
 
 
-def _events(
-    found: Iterable[FileReading], plan: ImportPlan
-) -> Iterator[tuple[ChunkJoiner, ReadEvent]]:
-    for reading in found:
-        joint = ChunkJoiner(reading)
-        split = split_file(reading)
-        if split is None:
-            for item in reading:
-                yield joint, item if isinstance(item, Quarantined) else _prepare(item, plan)
-        else:
-            for part in split:
-                if isinstance(part, Quarantined):
-                    reading.tally.counts.add(part)
-                yield joint, part
-        yield joint, FileEnd()
+def _events(reading: FileReading, plan: ImportPlan) -> Iterator[ReadEvent]:
+    split = split_file(reading)
+    if split is None:
+        for item in reading:
+            yield item if isinstance(item, Quarantined) else _prepare(item, plan)
+    else:
+        for part in split:
+            if isinstance(part, Quarantined):
+                reading.tally.counts.add(part)
+            yield part
+    yield FileEnd()
 
 
 def _join_chunk(
@@ -226,18 +224,23 @@ def begin_reading(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
 
 
 def _answer_frame(asked: Iterable[FileChunk], plan: ImportPlan) -> list[ChunkRows]:
-    return [_encode_chunk(portion, plan, Ordinals()) for portion in asked]
+    replies: list[ChunkRows] = []
+    for portion in asked:
+        replies.append(_encode_chunk(portion, plan, Ordinals()))
+    return replies
 
 
 def _encode_chunk(portion: FileChunk, plan: ImportPlan, ordinals: Ordinals) -> ChunkRows:
-    found = read_chunk(portion, plan.limits, ordinals)
-    runs, broken = [], []
-    for item in found.items:
-        if isinstance(item, Quarantined):
-            broken.append(item)
-        else:
-            runs.append(_prepare(item, plan))
-    return ChunkRows(runs, broken, found.counts, ordinals.seen, found.fault)
+    runs, broken, counts, fault = [], [], Counts(), None
+    try:
+        for item in read_chunk(portion, plan.limits, ordinals, counts):
+            if isinstance(item, Quarantined):
+                broken.append(item)
+            else:
+                runs.append(_prepare(item, plan))
+    except TraceError as e:
+        fault = (type(e).__name__, str(e))
+    return ChunkRows(runs, broken, counts, ordinals.seen, fault)
 
 
 def _prepare(run: Trajectory, plan: ImportPlan) -> PreparedRun:
@@ -331,8 +334,8 @@ def store_items(store: Store, items: Iterator[ImportItem], progress: Progress) -
     """
     accounts: list[Account] = []
     stopped: list[StepscopeError] = []
-    arriving = _store_others(store, _stop_at_error(items, stopped), accounts, time.time_ns())
-    with closing(_count_runs(arriving, progress)) as runs:  # no process outlives an interruption
+    arriving = _store_others(store, items, accounts, stopped, progress)
+    with closing(arriving) as runs:  # no process outlives an interruption
         counts = store.put_prepared(runs)
     if stopped:
         raise stopped[0]
@@ -352,24 +355,31 @@ def store_items(store: Store, items: Iterator[ImportItem], progress: Progress) -
     )
 
 
-def _stop_at_error(
-    items: Iterator[ImportItem], stopped: list[StepscopeError]
-) -> Iterator[ImportItem]:
-    """Yield until an error of ours, which is raised when what came before it is kept."""
-    try:
-        yield from items
-    except StepscopeError as e:
-        stopped.append(e)
-
-
 def _store_others(
-    store: Store, items: Iterator[ImportItem], accounts: list[Account], start_ns: int
-) -> Iterator[PreparedRun]:
-    """Yield the runs; keep what else arrives on the spot."""
+    store: Store,
+    items: Iterator[ImportItem],
+    accounts: list[Account],
+    stopped: list[StepscopeError],
+    progress: Progress,
+) -> Generator[PreparedRun]:
+    """Yield the runs; keep what else arrives on the spot.
+
+    An error of ours among the items is the end; it is raised when what came before it is kept.
+    """
+    start_ns, done = time.time_ns(), 0
     broken: list[Quarantined] = []
-    for item in items:
+    while True:
+        try:
+            item = next(items, None)
+        except StepscopeError as e:
+            stopped.append(e)
+            break
+        if item is None:
+            break
         if isinstance(item, PreparedRun):
             yield item
+            done += 1
+            progress(done, 0)
         elif isinstance(item, Quarantined):
             broken.append(item)
             if len(broken) >= MOST_HELD:
@@ -381,12 +391,6 @@ def _store_others(
             store.keep_account(item.uri, msgspec.to_builtins(item), start_ns)
             accounts.append(item)
     store.quarantine(broken)
-
-
-def _count_runs(runs: Iterator[PreparedRun], progress: Progress) -> Generator[PreparedRun]:
-    for done, run in enumerate(runs, 1):
-        yield run
-        progress(done, 0)
 
 
 def _refuse_quarantined(read: Iterator[ImportItem]) -> None:

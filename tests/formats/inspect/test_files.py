@@ -17,8 +17,8 @@ from stepscope.errors import LimitError, TraceError
 from stepscope.formats.files import ZSTD_METHOD
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.inspect.read import FORMAT
+from stepscope.formats.reading import Counts, read_files, split_file
 from stepscope.formats.reading import read_chunk as read_portion
-from stepscope.formats.reading import read_files, split_file
 from stepscope.model import Quarantined, Stream, Trajectory
 from stepscope.safety.limits import Limits
 from tests.formats.inspect.made import (
@@ -242,8 +242,8 @@ def test_portions_give_what_the_whole_file_gives(tmp_path: Path) -> None:
         split = split_file(reading)
         assert split is not None
         parts = [part for part in split if not isinstance(part, Quarantined)]
-    found = [read_portion(part, Limits(), Ordinals()) for part in parts]
-    assert [[item.id for item in one.items if isinstance(item, Trajectory)] for one in found] == [
+    found = [list(read_portion(part, Limits(), Ordinals(), Counts())) for part in parts]
+    assert [[item.id for item in one if isinstance(item, Trajectory)] for one in found] == [
         [own] for own in IDS
     ]
 
