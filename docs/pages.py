@@ -51,7 +51,8 @@ def formats() -> str:
 
 def _module(point: EntryPoint) -> ModuleType:
     """The module of a format, whose entry point names it through the face of its room."""
-    return import_module(".".join([point.module, *point.attr.split(".")[:-1]]))
+    form = point.load()
+    return import_module(getattr(form, "likeness", form).__module__)
 
 
 def format_details() -> str:
