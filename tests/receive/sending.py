@@ -117,15 +117,12 @@ class Receiver:
 # A receiver of eight connections that waits so many seconds for a head and for a body.
 _WAITING = """
 import msgspec
-from stepscope.receive.listening import (
-    ConnectionLimits, ReceiverOptions, TraceTimeouts, run_receiver
-)
-from stepscope.receive.server import ListenAddress
+from stepscope.receive.listening import ReceiverOptions, run_receiver
 from stepscope.settings import Settings
 
-patience = ConnectionLimits(head_seconds=%r, body_seconds=%r, connections=8)
-place, waits = ListenAddress("127.0.0.1", 0), TraceTimeouts(0.1, 600)
-plan = ReceiverOptions(place=place, token=None, waits=waits, patience=patience)
+plan = ReceiverOptions(
+    quiet_seconds=0.1, idle_seconds=600, head_seconds=%r, body_seconds=%r, connections=8
+)
 tell = lambda e: print(msgspec.json.encode(e).decode(), flush=True)
 run_receiver("runs.db", Settings(), plan, tell)
 """

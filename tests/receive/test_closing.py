@@ -14,7 +14,7 @@ import pytest
 from stepscope import api
 from stepscope.formats.otlp.request import ReceivedSpan, decode_request, read_request
 from stepscope.receive.closing import ClosedTrace, Closer, ClosingStart
-from stepscope.receive.journal import BatchCounts, Journal, TraceLimits, make_entry
+from stepscope.receive.journal import Journal
 from stepscope.runtime.database import open_database
 from stepscope.safety.limits import Limits
 from stepscope.score.importing import RunDefaults
@@ -29,11 +29,11 @@ class Desk:
 
     def __init__(self, journal: Journal, closer: Closer, notebook: api.Notebook) -> None:
         self.journal, self.closer, self.notebook = journal, closer, notebook
-        self.bounds = TraceLimits(100, 1_000_000)
+        self.bounds = Limits(spans=100, trace_bytes=1_000_000)
 
-    def keep(self, *spans: Mapping[str, Any]) -> BatchCounts:
+    def keep(self, *spans: Mapping[str, Any]) -> tuple[int, str]:
         read = decode_request(export(*spans), "application/json")
-        (taken,) = self.journal.keep([[make_entry(one, ()) for one in read]], self.bounds)
+        (taken,) = self.journal.keep([[ReceivedSpan(one) for one in read]], self.bounds)
         return taken
 
     def close(self, *, quiet: float = 0, idle: float = 1e9) -> list[ClosedTrace]:
@@ -117,8 +117,9 @@ def test_a_late_span_that_makes_no_step_is_kept_all_the_same(tmp_path: Path) -> 
 
 def test_a_span_sent_twice_counts_once_before_and_after_the_run_was_closed(tmp_path: Path) -> None:
     with desk(tmp_path) as at:
-        assert at.keep(span("1", "1"), span("1", "1")) == BatchCounts(1, 1, 0, "")
-        assert at.keep(span("1", "1")) == BatchCounts(0, 1, 0, "")
+        assert at.keep(span("1", "1"), span("1", "1")) == (0, "")
+        assert at.keep(span("1", "1")) == (0, "")
+        assert at.journal.waiting() == (1, 1)
         (closed,) = at.close()
         assert (closed.became, closed.spans, closed.again) == ("run", 1, 2)
         at.keep(span("1", "1"))
@@ -187,17 +188,19 @@ def test_traces_without_an_agent_are_runs_where_all_are_kept(tmp_path: Path) -> 
 
 def test_a_trace_at_its_limits_refuses_more_and_says_so_in_its_run(tmp_path: Path) -> None:
     with desk(tmp_path) as at:
-        at.bounds = TraceLimits(2, 1_000_000)
-        taken = at.keep(span("1", "1"), span("1", "2", parent="1"), span("1", "3", parent="1"))
-        assert taken[:3] == (2, 0, 1)
-        assert "2 spans of" in taken.reason
+        at.bounds = Limits(spans=2, trace_bytes=1_000_000)
+        refused, reason = at.keep(
+            span("1", "1"), span("1", "2", parent="1"), span("1", "3", parent="1")
+        )
+        assert refused == 1
+        assert "2 spans of" in reason
         (closed,) = at.close()
         assert (closed.spans, closed.refused) == (2, 1)
         (run,) = at.runs()
         marks = [w.reason for w in run.warnings if w.code == "spans_refused"]
         assert marks == ["1 span(s) were refused: the trace was at its limits"]
-        at.bounds = TraceLimits(100, 10)
-        assert at.keep(span("9", "1"))[:3] == (0, 0, 1)
+        at.bounds = Limits(spans=100, trace_bytes=10)
+        assert at.keep(span("9", "1"))[0] == 1
         assert at.close() == []
 
 
@@ -254,10 +257,10 @@ def test_a_new_span_keeps_a_trace_open_and_one_that_is_known_does_not(tmp_path: 
         assert waits() == 1
         at.keep(span("1", "1"))
         assert waits() == 1
-        at.bounds = TraceLimits(1, 1_000_000)
+        at.bounds = Limits(spans=1, trace_bytes=1_000_000)
         at.keep(span("1", "2", parent="1"))
         assert waits() == 1
-        at.bounds = TraceLimits(2, 1_000_000)
+        at.bounds = Limits(spans=2, trace_bytes=1_000_000)
         at.keep(span("1", "2", parent="1"))
         assert waits() == 0
 
@@ -266,11 +269,9 @@ def test_what_was_repaired_in_spans_is_told_in_every_version_of_their_run(tmp_pa
     with desk(tmp_path) as at:
         odd = span("1", "1", attributes=[*span("1", "1")["attributes"], attribute("nul", "a\0b")])
         read = list(read_request(export(odd), "application/json", Limits()))
-        assert all(isinstance(one, ReceivedSpan) for one in read)
-        entries = [
-            make_entry(one.span, one.repairs) for one in read if isinstance(one, ReceivedSpan)
-        ]
-        at.journal.keep([entries], at.bounds)
+        good = [one for one in read if isinstance(one, ReceivedSpan)]
+        assert good == read
+        at.journal.keep([good], at.bounds)
         at.close()
         at.keep(span("1", "2", parent="1"))
         at.close()

@@ -11,10 +11,11 @@ import pytest
 
 from stepscope import api
 from stepscope.errors import StoreError
-from stepscope.formats.otlp.request import decode_request
+from stepscope.formats.otlp.request import ReceivedSpan, decode_request
 from stepscope.receive.closing import ClosingStart, RunsScored, RunStored, TraceQuarantined
-from stepscope.receive.journal import Journal, TraceLimits, make_entry
-from stepscope.receive.listening import ClosingQueue, TraceTimeouts
+from stepscope.receive.journal import Journal
+from stepscope.receive.listening import ClosingQueue
+from stepscope.safety.limits import Limits
 from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings
 from stepscope.store import Store
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.slow
 def closings(folder: Path) -> Iterator[ClosingQueue]:
     store = str(folder / "runs.db")
     start = ClosingStart(store, f"{store}.journal", Settings(), RunDefaults(), False)
-    found = ClosingQueue(start, TraceTimeouts(0, 600))
+    found = ClosingQueue(start, quiet_seconds=0, idle_seconds=600)
     try:
         yield found
     finally:
@@ -39,7 +40,8 @@ def keep(folder: Path, *traces: str) -> None:
     with Journal(str(folder / "runs.db.journal")) as journal:
         for trace in traces:
             read = decode_request(export(span(trace, "1")), "application/json")
-            journal.keep([[make_entry(one, ()) for one in read]], TraceLimits(10, 10_000))
+            limits = Limits(spans=10, trace_bytes=10_000)
+            journal.keep([[ReceivedSpan(one) for one in read]], limits)
 
 
 def test_a_trace_that_the_process_dies_of_is_left_and_the_others_are_closed(

@@ -33,7 +33,7 @@ def receive_runs(
 
     from stepscope.receive import server
     from stepscope.receive.closing import ReceiverEvent
-    from stepscope.receive.listening import ReceiverOptions, TraceTimeouts, run_receiver
+    from stepscope.receive.listening import ReceiverOptions, run_receiver
     from stepscope.safety.redact import scrub_message
     from stepscope.safety.text import visible_line
     from stepscope.settings import load_settings
@@ -42,7 +42,7 @@ def receive_runs(
         raise UsageError(f"--listen takes one HOST:PORT, got {len(places)}: {' '.join(places)}")
     settings = load_settings()
     token = os.environ.get(server.TOKEN_VARIABLE) or None
-    place = server.parse_address(places[0] if places else None, token)
+    host, port = server.parse_address(places[0] if places else None, token)
 
     def tell(event: ReceiverEvent) -> None:
         # Lines are read while they come, also through a pipe.
@@ -50,13 +50,15 @@ def receive_runs(
         sys.stdout.write(scrub_message(said) + "\n")
         sys.stdout.flush()
 
-    waits = TraceTimeouts(
-        settings.listen.quiet_seconds if quiet is None else quiet,
-        settings.listen.idle_seconds if idle is None else idle,
-    )
     path = settings.store if store is None else str(store)
     plan = ReceiverOptions(
-        place=place, token=token, waits=waits, filling=filling, keep_all=keep_all
+        host=host,
+        port=port,
+        token=token,
+        quiet_seconds=settings.listen.quiet_seconds if quiet is None else quiet,
+        idle_seconds=settings.listen.idle_seconds if idle is None else idle,
+        filling=filling,
+        keep_all=keep_all,
     )
     run_receiver(path, settings, plan, tell)
     return 0

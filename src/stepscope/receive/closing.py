@@ -16,12 +16,13 @@ import msgspec
 
 from stepscope.api import Notebook
 from stepscope.errors import StepscopeError, TraceError
+from stepscope.formats.otlp.request import ReceivedSpan
 from stepscope.formats.otlp.write import list_recorded_spans
 from stepscope.formats.reading import Account, FileTally
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Quarantined, Source, Trajectory, Warn
-from stepscope.receive.journal import CACHE_KIBIBYTES, DueTrace, Journal, JournalSpan, span_key
+from stepscope.receive.journal import CACHE_KIBIBYTES, DueTrace, Journal, span_key
 from stepscope.runtime.database import Connection, open_database
 from stepscope.safety.json import REPAIR_CODES, Repair
 from stepscope.safety.limits import Limits
@@ -70,22 +71,21 @@ class ClosingReply(msgspec.Struct, frozen=True):
     unscored: str  # why nothing was scored, "" where it was
 
 
-start_decoder = msgspec.json.Decoder(ClosingStart)
-frame_decoder = msgspec.json.Decoder(list[DueTrace])
 reply_decoder = msgspec.json.Decoder(ClosingReply)
 
 
 @contextmanager
 def begin_closing(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
     """Give what closes traces in a child process, `first` being a `ClosingStart`."""
-    start = start_decoder.decode(first)
+    start = msgspec.json.decode(first, type=ClosingStart)
     with (
         Notebook(Store.open(start.store), start.settings) as notebook,
         Journal(start.journal) as journal,
         closing(open_database(start.store, cache_kibibytes=CACHE_KIBIBYTES)) as db,
     ):
         closer = Closer(notebook, journal, db, start)
-        yield lambda frame: _encode(closer.close(frame_decoder.decode(frame)))
+        due = msgspec.json.Decoder(list[DueTrace])
+        yield lambda frame: _encode(closer.close(due.decode(frame)))
 
 
 class Closer:
@@ -139,7 +139,7 @@ class Closer:
         if not run.steps and not self._keep_all and before is None:
             return msgspec.structs.replace(about, became="left")
         run = self._filling.of(run)
-        account = self._put(run)
+        self._notebook.store.put([run])
         return msgspec.structs.replace(
             about,
             became="run",
@@ -147,13 +147,8 @@ class Closer:
             name=run.name,
             agent=run.agent,
             late=late,
-            account=account,
+            account=self._account(run, run.source.uri),
         )
-
-    def _put(self, run: Trajectory) -> Account:
-        store = self._notebook.store
-        store.put([run])
-        return self._account(run, run.source.uri)
 
     def _account(self, found: Trajectory | Quarantined, uri: str) -> Account:
         tally = FileTally(uri, FORMAT, None)
@@ -170,10 +165,12 @@ class Closer:
         self._account(aside, aside.uri)
 
 
-def _new_spans(known: list[RawSpan], kept: Iterable[JournalSpan]) -> tuple[list[JournalSpan], int]:
+def _new_spans(
+    known: list[RawSpan], kept: Iterable[ReceivedSpan]
+) -> tuple[list[ReceivedSpan], int]:
     """Return what is in the journal and not in the store, and how much is in both."""
     held = {span_key(_encode(span)) for span in known}
-    fresh: list[JournalSpan] = []
+    fresh: list[ReceivedSpan] = []
     again = 0
     for one in kept:
         if held and span_key(_encode(one.span)) in held:
@@ -187,7 +184,7 @@ def _assemble_run(
     due: DueTrace,
     before: Trajectory | None,
     known: list[RawSpan],
-    fresh: list[JournalSpan],
+    fresh: list[ReceivedSpan],
     limits: Limits,
 ) -> Trajectory:
     """Return the run of a trace, marked where it was closed before or is not whole."""

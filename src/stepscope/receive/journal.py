@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepscope.formats.spans.span import RawSpan
+from stepscope.formats.otlp.request import ReceivedSpan
 from stepscope.runtime.database import Database, Schema, transaction, translate_faults
-from stepscope.safety.json import Repair
+from stepscope.safety.limits import Limits
 
 _SQL = """
     -- One row a trace, kept for a while after it was closed, so that what comes late is known.
@@ -27,7 +27,7 @@ _SQL = """
         spans INTEGER NOT NULL, bytes INTEGER NOT NULL, again INTEGER NOT NULL,
         refused INTEGER NOT NULL, last REAL NOT NULL) WITHOUT ROWID;
     CREATE INDEX traces_by_state ON traces (state, rooted, last);
-    -- key: hash of body, which is a JournalSpan as JSON.
+    -- key: hash of body, which is a ReceivedSpan as JSON.
     CREATE TABLE spans (seq INTEGER PRIMARY KEY, trace TEXT NOT NULL, key BLOB NOT NULL,
         body BLOB NOT NULL, UNIQUE (trace, key));
 """
@@ -45,30 +45,6 @@ _KEY_BYTES = 16
 CACHE_KIBIBYTES = 4 * 1024
 
 
-class JournalSpan(msgspec.Struct, frozen=True, array_like=True):
-    """A span as it stands in the journal, with what was repaired in it."""
-
-    span: RawSpan
-    repairs: tuple[Repair, ...] = ()
-
-
-class NewSpan(NamedTuple):
-    """A span on its way into the journal."""
-
-    trace: str
-    body: bytes
-    rooted: bool
-
-
-class BatchCounts(NamedTuple):
-    """What became of a batch: spans kept, known already, and refused, with the last reason."""
-
-    kept: int
-    again: int
-    refused: int
-    reason: str
-
-
 class DueTrace(NamedTuple):
     """A trace to be read: the last span of it that is meant, and what is known of it."""
 
@@ -80,28 +56,8 @@ class DueTrace(NamedTuple):
     refused: int
 
 
-class OpenCounts(NamedTuple):
-    """What waits in the journal: traces, and spans of them."""
-
-    traces: int
-    spans: int
-
-
-class TraceLimits(msgspec.Struct, frozen=True):
-    """How much of one trace is accepted."""
-
-    spans: int
-    bytes: int
-
-
-encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(JournalSpan).decode
-
-
-def make_entry(span: RawSpan, repairs: tuple[Repair, ...]) -> NewSpan:
-    """Return a span as the journal keeps it; a root that has ended closes its trace."""
-    rooted = span.parent_id is None and span.end_ns is not None
-    return NewSpan(span.trace_id, encode(JournalSpan(span, repairs)), rooted)
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(ReceivedSpan).decode
 
 
 def span_key(body: bytes) -> bytes:
@@ -126,15 +82,20 @@ class Journal(Database):
         """Return the receiver's time in seconds."""
         return time.monotonic() - self._began
 
-    def keep(self, batches: Sequence[Sequence[NewSpan]], bounds: TraceLimits) -> list[BatchCounts]:
+    def keep(
+        self, batches: Sequence[Sequence[ReceivedSpan]], limits: Limits
+    ) -> list[tuple[int, str]]:
         """Put batches into the journal in one transaction; all are on disk at the end.
+
+        Returns how many spans of each batch were refused over the limits of a trace, and the last
+        reason.
 
         Raises:
             EnvironmentFault: the disk is full; nothing of them is kept.
         """
         with transaction(self._db, self.path):
             held: dict[str, _TraceRow] = {}
-            taken = [self._batch(batch, held, bounds) for batch in batches]
+            taken = [self._batch(batch, held, limits) for batch in batches]
             now = self.now()
             self._db.executemany(
                 "INSERT OR REPLACE INTO traces (trace, state, rooted, spans, bytes, again, refused,"
@@ -144,23 +105,24 @@ class Journal(Database):
         return taken
 
     def _batch(
-        self, batch: Iterable[NewSpan], held: dict[str, _TraceRow], bounds: TraceLimits
-    ) -> BatchCounts:
-        kept = again = refused = 0
-        reason = ""
-        for trace, body, rooted in batch:
+        self, batch: Iterable[ReceivedSpan], held: dict[str, _TraceRow], limits: Limits
+    ) -> tuple[int, str]:
+        refused, reason = 0, ""
+        for received in batch:
+            trace, body = received.span.trace_id, _encode(received)
             known = held.get(trace)
             if known is None:
                 known = held[trace] = self._trace(trace)
-            if known.spans >= bounds.spans or known.bytes + len(body) > bounds.bytes:
+            if known.spans >= limits.spans or known.bytes + len(body) > limits.trace_bytes:
                 known.refused += 1
                 refused += 1
                 reason = (
                     f"trace {trace[:32]}: {known.spans:,} spans of {known.bytes:,} bytes are kept "
-                    f"of it; the limits are {bounds.spans:,} and {bounds.bytes:,}"
+                    f"of it; the limits are {limits.spans:,} and {limits.trace_bytes:,}"
                 )
                 continue
-            known.rooted = known.rooted or rooted
+            # A root that has ended closes its trace.
+            known.rooted |= received.span.parent_id is None and received.span.end_ns is not None
             if self._db.execute(
                 "INSERT OR IGNORE INTO spans (trace, key, body) VALUES (?, ?, ?)",
                 (trace, span_key(body), body),
@@ -168,11 +130,9 @@ class Journal(Database):
                 known.spans += 1
                 known.bytes += len(body)
                 known.state, known.last = "open", None
-                kept += 1
             else:
                 known.again += 1
-                again += 1
-        return BatchCounts(kept, again, refused, reason)
+        return refused, reason
 
     def _trace(self, trace: str) -> _TraceRow:
         row = self._db.execute(
@@ -211,7 +171,7 @@ class Journal(Database):
                 found.append(DueTrace(trace, upto, spans, size, again, refused))
         return found
 
-    def spans(self, trace: str, upto: int) -> Iterator[JournalSpan]:
+    def spans(self, trace: str, upto: int) -> Iterator[ReceivedSpan]:
         """Yield the spans of a trace as they came, until the one called `upto`."""
         with translate_faults(self.path):
             for (body,) in self._db.execute(
@@ -275,18 +235,18 @@ class Journal(Database):
 
     def shrink(self) -> None:
         """Give the disk back what spans have left behind, where none is left."""
-        if not self.waiting().spans:
+        if not self.waiting()[1]:
             with translate_faults(self.path):
                 self._db.execute("VACUUM")
 
-    def waiting(self) -> OpenCounts:
-        """Return how much is in the journal."""
+    def waiting(self) -> tuple[int, int]:
+        """Return how many traces are in the journal, and how many spans of them."""
         with translate_faults(self.path):
             traces = self._db.execute(
                 "SELECT count(*) FROM traces WHERE state <> 'closed'"
             ).fetchone()[0]
             spans = self._db.execute("SELECT count(*) FROM spans").fetchone()[0]
-        return OpenCounts(traces, spans)
+        return traces, spans
 
 
 class _TraceRow:
@@ -309,13 +269,6 @@ class _TraceRow:
         self.last = last
 
     def row(self, name: str, now: float) -> tuple[object, ...]:
-        return (
-            name,
-            self.state,
-            self.rooted,
-            self.spans,
-            self.bytes,
-            self.again,
-            self.refused,
-            now if self.last is None else self.last,
-        )
+        last = now if self.last is None else self.last
+        counts = (self.spans, self.bytes, self.again, self.refused)
+        return (name, self.state, self.rooted, *counts, last)

@@ -51,14 +51,8 @@ from stepscope.receive.closing import (
     begin_closing,
     reply_decoder,
 )
-from stepscope.receive.journal import DueTrace, Journal, OpenCounts, TraceLimits
-from stepscope.receive.server import (
-    Intake,
-    ListenAddress,
-    ReceiverPolicy,
-    accepted_hosts,
-    make_receiver_app,
-)
+from stepscope.receive.journal import DueTrace, Journal
+from stepscope.receive.server import Intake, ReceiverGuard, accepted_hosts, make_receiver_app
 from stepscope.runtime.database import MEMORY, hold_lock
 from stepscope.runtime.processes import Executor, Job
 from stepscope.safety.limits import MIB
@@ -73,28 +67,38 @@ _RESTART_BYTES = 64 * MIB
 _DIED = "the process that closes runs ended"
 
 
-class TraceTimeouts(msgspec.Struct, frozen=True):
-    """When a trace ends: seconds without a span, after its root has ended and at any time."""
+class ReceiverOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How one start of the receiver works."""
 
-    quiet: float
-    idle: float
+    host: str = "127.0.0.1"  # where it listens
+    port: int = 0  # 0: a free one
+    token: str | None = None  # what senders must say, None where loopback is enough
+    # when a trace ends: seconds without a span, after its root has ended and at any time
+    quiet_seconds: float
+    idle_seconds: float
+    filling: RunDefaults = RunDefaults()  # what a run is given where its trace lacks it
+    keep_all: bool = False  # whether traces without an agent are runs too
+    head_seconds: float = 10.0  # for the head of a request, from the connection or its first byte
+    body_seconds: float = 30.0  # for a whole body; exporters give up after ten
+    keep_seconds: int = 65  # for the next request of a connection; exporters send every five
+    connections: int = 256  # at once
 
 
 class ClosingQueue:
     """Closes what is due; all its methods are called in one thread."""
 
-    def __init__(self, start: ClosingStart, waits: TraceTimeouts) -> None:
+    def __init__(self, start: ClosingStart, *, quiet_seconds: float, idle_seconds: float) -> None:
         """Close traces of the journal and into the store that `start` names."""
         self._start = start
-        self._waits = waits
+        self._quiet, self._idle = quiet_seconds, idle_seconds
         self._journal = Journal(start.journal)
         self._journal.reopen_stuck()
         self._asked: SimpleQueue[Job[None]] = SimpleQueue()
         self._answers: Iterator[tuple[None, bytes]] | None = None
         self._done_bytes = 0
 
-    def waiting(self) -> OpenCounts:
-        """Return how much is in the journal."""
+    def waiting(self) -> tuple[int, int]:
+        """Return how many traces are in the journal, and how many spans of them."""
         return self._journal.waiting()
 
     def end(self) -> None:
@@ -105,11 +109,11 @@ class ClosingQueue:
 
     def sweep(self) -> None:
         """Erase traces that no agent came to."""
-        self._journal.sweep(self._waits.idle)
+        self._journal.sweep(self._idle)
 
     def due(self, *, last: bool = False) -> list[DueTrace]:
         """Return what ends now; the last time whatever has its root."""
-        quiet, idle = (0.0, math.inf) if last else (self._waits.quiet, self._waits.idle)
+        quiet, idle = (0.0, math.inf) if last else (self._quiet, self._idle)
         return self._journal.due(quiet=quiet, idle=idle, most=_MOST, room=_MOST_BYTES)
 
     def close(self, due: list[DueTrace]) -> list[ReceiverEvent]:
@@ -134,17 +138,14 @@ class ClosingQueue:
                 raise
             self._journal.mark(trace.trace, trace.upto, "stuck")
             reason = f"{e}; its spans stay in {self._start.journal}"
-            return [
-                TraceQuarantined(
-                    closed=ClosedTrace(
-                        trace=trace.trace,
-                        upto=trace.upto,
-                        became="aside",
-                        spans=trace.spans,
-                        reason=reason,
-                    )
-                )
-            ]
+            aside = ClosedTrace(
+                trace=trace.trace,
+                upto=trace.upto,
+                became="aside",
+                spans=trace.spans,
+                reason=reason,
+            )
+            return [TraceQuarantined(closed=aside)]
 
     def _ask(self, due: list[DueTrace]) -> ClosingReply:
         if self._answers is None:
@@ -193,24 +194,10 @@ _TOO_MANY_CONNECTIONS = (
 )
 
 
-class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long is waited, and for how many."""
-
-    head_seconds: float = 10.0  # for the head of a request, from the connection or its first byte
-    body_seconds: float = 30.0  # for a whole body; exporters give up after ten
-    keep_seconds: int = 65  # for the next request of a connection; exporters send every five
-    connections: int = 256  # at once
-
-
-def connection_protocol(patience: ConnectionLimits) -> type[H11Protocol]:
-    """Return what serves connections with such patience; uvicorn makes one for each."""
-    return type("Patient", (LimitedProtocol,), {"patience": patience})
-
-
 class LimitedProtocol(H11Protocol):
-    """One connection."""
+    """One connection; uvicorn makes an instance of a subclass that has the options for each."""
 
-    patience: ClassVar[ConnectionLimits] = ConnectionLimits()
+    options: ClassVar[ReceiverOptions]
 
     def __init__(self, *given: Any, **named: Any) -> None:  # uvicorn's own arguments
         super().__init__(*given, **named)
@@ -219,7 +206,7 @@ class LimitedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start to wait, or say that there are too many."""
         super().connection_made(transport)
-        if len(self.connections) > self.patience.connections:
+        if len(self.connections) > self.options.connections:
             transport.write(_TOO_MANY_CONNECTIONS)
             transport.close()
         else:
@@ -250,7 +237,7 @@ class LimitedProtocol(H11Protocol):
             self._wait()
 
     def _wait(self) -> None:
-        self._head = self.loop.call_later(self.patience.head_seconds, self._end)
+        self._head = self.loop.call_later(self.options.head_seconds, self._end)
 
     def _stop(self) -> None:
         if self._head is not None:
@@ -277,17 +264,6 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 T = TypeVar("T")
 
 
-class ReceiverOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How one start of the receiver works."""
-
-    place: ListenAddress  # where it listens
-    token: str | None  # what senders must say, None where loopback is enough
-    waits: TraceTimeouts  # when a trace ends
-    filling: RunDefaults = RunDefaults()  # what a run is given where its trace lacks it
-    keep_all: bool = False  # whether traces without an agent are runs too
-    patience: ConnectionLimits = ConnectionLimits()  # with senders
-
-
 def run_receiver(
     store: str, settings: Settings, plan: ReceiverOptions, tell: Tell
 ) -> ReceiverStopped:
@@ -307,7 +283,7 @@ def run_receiver(
         f"another stepscope import --listen works for {store}; end it, or name another store with "
         "--store"
     )
-    with hold_lock(f"{journal}.lock", taken), closing(_bind(plan.place)) as listening:
+    with hold_lock(f"{journal}.lock", taken), closing(_bind(plan.host, plan.port)) as listening:
         start = ClosingStart(store, journal, settings, plan.filling, plan.keep_all)
         stopped = asyncio.run(_Receiver(start, plan, tell).run(listening))
     # The process that closes runs was killed when idle: its log is folded into the file.
@@ -332,27 +308,27 @@ class _Receiver:
     async def run(self, listening: socket.socket) -> ReceiverStopped:
         """Receive until a signal comes, or something breaks that waiting does not mend."""
         limits = self._start.settings.limits
-        bounds = TraceLimits(limits.spans, limits.trace_bytes)
         host, port = listening.getsockname()[:2]
-        policy = ReceiverPolicy(hosts=accepted_hosts(host, port), token=self._plan.token)
+        plan = self._plan
         try:
-            async with Intake(self._start.journal, limits, bounds).running() as intake:
-                closings = await self._in_pool(ClosingQueue, self._start, self._plan.waits)
-                patience = self._plan.patience
+            async with Intake(self._start.journal, limits).running() as intake:
+                closings = await self._in_pool(
+                    ClosingQueue,
+                    self._start,
+                    quiet_seconds=plan.quiet_seconds,
+                    idle_seconds=plan.idle_seconds,
+                )
                 tell = self._complaints.add
-                app = make_receiver_app(intake, policy, tell, body_seconds=patience.body_seconds)
-                server = _server(app, patience)
+                app = make_receiver_app(intake, tell, body_seconds=plan.body_seconds)
+                hosts = accepted_hosts(host, port)
+                server = _server(ReceiverGuard(app, hosts, plan.token, tell), plan)
                 serving = asyncio.create_task(server.serve(sockets=[listening]))
                 while not (server.started or serving.done()):
                     await asyncio.sleep(0.01)  # until then a signal would not find us
-                found = await self._in_pool(closings.waiting)
-                url, store = (
-                    (f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"),
-                    self._start.store,
-                )
-                self._tell(
-                    ListeningStarted(url=url, store=store, traces=found.traces, spans=found.spans)
-                )
+                traces, spans = await self._in_pool(closings.waiting)
+                url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+                store = self._start.store
+                self._tell(ListeningStarted(url=url, store=store, traces=traces, spans=spans))
                 await self._until_stopped(server, serving, closings, intake)
             # What was promised is on disk now, and nothing more comes in.
             return await self._last(closings)
@@ -407,14 +383,14 @@ class _Receiver:
         while due := await self._in_pool(closings.due, last=True):
             self._count(await self._in_pool(closings.close, due))
         self._complaints.say(now=True)
-        found = await self._in_pool(closings.waiting)
+        traces, waiting = await self._in_pool(closings.waiting)
         await self._in_pool(closings.end)
         stopped = ReceiverStopped(
             runs=self._runs,
             spans=self._spans,
             left=self._left,
-            traces=found.traces,
-            waiting=found.spans,
+            traces=traces,
+            waiting=waiting,
             journal=self._start.journal,
         )
         self._tell(stopped)
@@ -448,11 +424,11 @@ class _Server(uvicorn.Server):
                 signal.signal(sig, handler)
 
 
-def _server(app: ASGIApp, patience: ConnectionLimits) -> _Server:
+def _server(app: ASGIApp, plan: ReceiverOptions) -> _Server:
     return _Server(
         uvicorn.Config(
             app,
-            http=connection_protocol(patience),
+            http=type("Limited", (LimitedProtocol,), {"options": plan}),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -461,27 +437,27 @@ def _server(app: ASGIApp, patience: ConnectionLimits) -> _Server:
             server_header=False,
             proxy_headers=False,
             h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
-            timeout_keep_alive=patience.keep_seconds,
+            timeout_keep_alive=plan.keep_seconds,
             timeout_graceful_shutdown=GRACE,
         )
     )
 
 
-def _bind(place: ListenAddress) -> socket.socket:
-    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         # A port whose last connection is still closing is free for us.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(place)
+        listening.bind((host, port))
         listening.listen(BACKLOG)
     except OSError as e:
         listening.close()
-        where = f"{place.host} port {place.port}"
+        where = f"{host} port {port}"
         if e.errno == errno.EADDRINUSE:
             raise UsageError(
                 f"{where} is in use (by another collector?); choose another, as "
-                f"--listen {place.host}:{place.port + 1}"
+                f"--listen {host}:{port + 1}"
             ) from e
         if e.errno in {errno.EACCES, errno.EADDRNOTAVAIL}:
             raise UsageError(f"cannot listen at {where}: {e.strerror}; choose another") from e

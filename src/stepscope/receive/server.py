@@ -20,7 +20,6 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import msgspec
@@ -32,8 +31,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stepscope.errors import EnvironmentFault, LimitError, TraceError, UsageError
-from stepscope.formats.otlp.request import JSON, PROTOBUF, RefusedSpan, media_type, read_request
-from stepscope.receive.journal import BatchCounts, Journal, NewSpan, TraceLimits, make_entry
+from stepscope.formats.otlp.request import (
+    JSON,
+    PROTOBUF,
+    ReceivedSpan,
+    RefusedSpan,
+    media_type,
+    read_request,
+)
+from stepscope.receive.journal import Journal
 from stepscope.safety.limits import MIB, Limits
 from stepscope.safety.offline import is_loopback
 from stepscope.safety.redact import scrub_message
@@ -59,56 +65,41 @@ class ReceiverRefusal(NamedTuple):
     retry_seconds: int | None = None
 
 
-class ListenAddress(NamedTuple):
-    """Where to listen."""
+def find_refusal(
+    headers: Headers, hosts: frozenset[str], token: str | None
+) -> ReceiverRefusal | None:
+    """Return why a request is refused, whatever it asks; None where it may ask.
 
-    host: str
-    port: int
-
-
-class BodyHeaders(NamedTuple):
-    """What a request says its body is: `kind` as `otlp_request.read` has it."""
-
-    kind: str
-    gzip: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiverPolicy:
-    """What one start of the receiver accepts."""
-
-    hosts: frozenset[str]  # values of Host that are this machine's, lower case, with the port
-    token: str | None  # the secret; None where loopback is enough
-
-    def refusal(self, headers: Headers) -> ReceiverRefusal | None:
-        """Return why a request is refused, whatever it asks; None where it may ask."""
-        held = list(headers)
-        if sum([len(name) + len(value) for name, value in held]) > MAX_HEADERS:
-            return ReceiverRefusal(431, f"the headers are longer than {MAX_HEADERS} bytes")
-        if any(name in _BROWSERS for name, _ in held):
-            return ReceiverRefusal(403, "a browser sent this, and no web page may send spans")
-        if self.token is not None:
-            sent = _header_values(held, b"authorization")
-            # Compare in a time that does not tell how much is right.
-            if len(sent) == 1 and hmac.compare_digest(
-                sent[0].encode("utf-8", "replace"), (f"Bearer {self.token}").encode()
-            ):
-                return None
-            return ReceiverRefusal(
-                401,
-                "this receiver wants its token; set OTEL_EXPORTER_OTLP_HEADERS to "
-                "authorization=Bearer%20TOKEN",
-            )
-        named = _header_values(held, b"host")
-        if len(named) != 1 or named[0].lower() not in self.hosts:
-            return ReceiverRefusal(
-                403, "the Host is not this receiver's; send to the address it printed"
-            )
-        return None
+    `hosts` are the values of Host that are this machine's, lower case, with the port; `token` is
+    the secret, None where loopback is enough.
+    """
+    held = list(headers)
+    if sum([len(name) + len(value) for name, value in held]) > MAX_HEADERS:
+        return ReceiverRefusal(431, f"the headers are longer than {MAX_HEADERS} bytes")
+    if any(name in _BROWSERS for name, _ in held):
+        return ReceiverRefusal(403, "a browser sent this, and no web page may send spans")
+    if token is not None:
+        sent = _header_values(held, b"authorization")
+        # Compare in a time that does not tell how much is right.
+        if len(sent) == 1 and hmac.compare_digest(
+            sent[0].encode("utf-8", "replace"), f"Bearer {token}".encode()
+        ):
+            return None
+        return ReceiverRefusal(
+            401,
+            "this receiver wants its token; set OTEL_EXPORTER_OTLP_HEADERS to "
+            "authorization=Bearer%20TOKEN",
+        )
+    named = _header_values(held, b"host")
+    if len(named) != 1 or named[0].lower() not in hosts:
+        return ReceiverRefusal(
+            403, "the Host is not this receiver's; send to the address it printed"
+        )
+    return None
 
 
-def read_body_headers(headers: Headers) -> BodyHeaders | ReceiverRefusal:
-    """Return what a request's body is, or why it cannot be read."""
+def read_body_headers(headers: Headers) -> tuple[str, bool] | ReceiverRefusal:
+    """Return the media type of a request's body and whether it is gzip, or why it is refused."""
     held = list(headers)
     kinds, coded = _header_values(held, b"content-type"), _header_values(held, b"content-encoding")
     kind = media_type(kinds[0]) if len(kinds) == 1 else ""
@@ -117,25 +108,24 @@ def read_body_headers(headers: Headers) -> BodyHeaders | ReceiverRefusal:
     coding = coded[0].strip().lower() if coded else "identity"
     if len(coded) > 1 or coding not in {"gzip", "identity", ""}:
         return ReceiverRefusal(415, f"a body is sent as it is or as gzip; found {coding[:60]!r}")
-    return BodyHeaders(kind, coding == "gzip")
+    return kind, coding == "gzip"
 
 
-def parse_address(text: str | None, token: str | None) -> ListenAddress:
-    """Return where to listen; not where others could send, unless there is a secret.
+def parse_address(text: str | None, token: str | None) -> tuple[str, int]:
+    """Return the host and port to listen at; others can send there only if there is a secret.
 
     Raises:
         UsageError: no address, or one that is not loopback and no secret, or a short one.
 
     >>> parse_address(None, None), parse_address("[::1]:9000", None), parse_address("9000", None)
-    (ListenAddress(host='127.0.0.1', port=4318), ListenAddress(host='::1', port=9000), \
-ListenAddress(host='127.0.0.1', port=9000))
+    (('127.0.0.1', 4318), ('::1', 9000), ('127.0.0.1', 9000))
     """
     if token is not None and len(token) < MIN_TOKEN:
         raise UsageError(
             f"{TOKEN_VARIABLE} has {len(token)} characters; expected {MIN_TOKEN} or more"
         )
     if text is None:
-        return ListenAddress(LOOPBACK, USUAL_PORT)
+        return LOOPBACK, USUAL_PORT
     host, colon, digits = text.rpartition(":")
     if colon and ":" in host and not host.startswith("["):
         host, digits = text, str(USUAL_PORT)  # an IPv6 address without a port
@@ -154,7 +144,7 @@ ListenAddress(host='127.0.0.1', port=9000))
             f"--listen {text!r} is not loopback, so others can send too: set {TOKEN_VARIABLE} to a "
             f"secret of {MIN_TOKEN} or more characters, or listen on {LOOPBACK}"
         )
-    return ListenAddress(str(found), int(digits))
+    return str(found), int(digits)
 
 
 def accepted_hosts(host: str, port: int) -> frozenset[str]:
@@ -359,27 +349,18 @@ _MOST = 256
 _MAX_TRACE = 64
 
 
-class ParsedSpans(NamedTuple):
-    """The spans of a request as the journal keeps them, and how many were none."""
-
-    entries: list[NewSpan]
-    refused: int
-    reason: str
-
-
 class _WaitingBatch(NamedTuple):
-    entries: list[NewSpan]
-    taken: asyncio.Future[BatchCounts]
+    spans: list[ReceivedSpan]
+    taken: asyncio.Future[tuple[int, str]]
 
 
 class Intake:
     """Reads bodies and keeps their spans; use `running` around it."""
 
-    def __init__(self, path: str, limits: Limits, bounds: TraceLimits) -> None:
+    def __init__(self, path: str, limits: Limits) -> None:
         """Keep spans in the journal at `path`."""
         self._path = path
         self._limits = limits
-        self._bounds = bounds
         self._task: asyncio.Task[None] | None = None
         self._queue: asyncio.Queue[_WaitingBatch] = asyncio.Queue()
         # A connection belongs to the thread that opened it, so each of these has one thread.
@@ -413,20 +394,26 @@ class Intake:
         assert self._task is not None
         return self._task
 
-    async def read(self, body: bytes, kind: str) -> ParsedSpans | ReceiverRefusal:
-        """Return the spans of a request; what is no request at all is refused."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._reading, _parse_spans, body, kind, self._limits)
+    async def keep(self, body: bytes, kind: str) -> tuple[int, str] | ReceiverRefusal:
+        """Put the spans of a request on disk; what is no request at all is refused.
 
-    async def keep(self, entries: list[NewSpan]) -> BatchCounts:
-        """Return when the spans are on disk.
+        Returns how many of its spans were refused, and why.
 
         Raises:
             EnvironmentFault: the disk is full; nothing of them is kept.
         """
-        taken: asyncio.Future[BatchCounts] = asyncio.get_running_loop().create_future()
-        await self._queue.put(_WaitingBatch(entries, taken))
-        return await taken
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._reading, _parse_spans, body, kind, self._limits)
+        if isinstance(found, ReceiverRefusal):
+            return found
+        taken: asyncio.Future[tuple[int, str]] = loop.create_future()
+        spans = [item for item in found if isinstance(item, ReceivedSpan)]
+        await self._queue.put(_WaitingBatch(spans, taken))
+        over, reason = await taken
+        for item in found:
+            if isinstance(item, RefusedSpan):
+                reason = item.reason
+        return len(found) - len(spans) + over, reason
 
     async def _work(self, journal: Journal) -> None:
         loop = asyncio.get_running_loop()
@@ -434,9 +421,9 @@ class Intake:
             batch = [await self._queue.get()]
             while len(batch) < _MOST and not self._queue.empty():
                 batch.append(self._queue.get_nowait())
-            asked = [waiting.entries for waiting in batch]
+            asked = [waiting.spans for waiting in batch]
             try:
-                taken = await loop.run_in_executor(self._writing, journal.keep, asked, self._bounds)
+                taken = await loop.run_in_executor(self._writing, journal.keep, asked, self._limits)
             except EnvironmentFault as e:
                 for waiting in batch:
                     if not waiting.taken.done():
@@ -451,29 +438,26 @@ class Intake:
                     self._queue.task_done()
 
 
-def _parse_spans(body: bytes, kind: str, limits: Limits) -> ParsedSpans | ReceiverRefusal:
-    entries: list[NewSpan] = []
-    refused, reason = 0, ""
+def _parse_spans(
+    body: bytes, kind: str, limits: Limits
+) -> list[ReceivedSpan | RefusedSpan] | ReceiverRefusal:
     try:
-        for item in read_request(body, kind, limits):
-            fault = (
-                item.reason if isinstance(item, RefusedSpan) else _trace_fault(item.span.trace_id)
-            )
-            if isinstance(item, RefusedSpan) or fault:
-                refused, reason = refused + 1, fault
-            else:
-                entries.append(make_entry(item.span, item.repairs))
+        return [_refuse_odd_trace(item) for item in read_request(body, kind, limits)]
     except LimitError as e:
         return ReceiverRefusal(413, str(e))
     except TraceError as e:
         return ReceiverRefusal(400, str(e))
-    return ParsedSpans(entries, refused, reason)
 
 
-def _trace_fault(trace: str) -> str:
+def _refuse_odd_trace(item: ReceivedSpan | RefusedSpan) -> ReceivedSpan | RefusedSpan:
+    if isinstance(item, RefusedSpan):
+        return item
+    trace = item.span.trace_id
     if not trace.strip("0"):
-        return "a span needs a `traceId`"
-    return "" if len(trace) <= _MAX_TRACE else f"a `traceId` of {len(trace)} characters"
+        return RefusedSpan("a span needs a `traceId`")
+    if len(trace) > _MAX_TRACE:
+        return RefusedSpan(f"a `traceId` of {len(trace)} characters")
+    return item
 
 
 PATH = "/v1/traces"
@@ -486,17 +470,19 @@ _NO_DISK_SECONDS = 30
 class ReceiverGuard:
     """An ASGI application around another: what may not ask gets no further."""
 
-    def __init__(self, app: ASGIApp, policy: ReceiverPolicy, tell: ReportRefusal) -> None:
+    def __init__(
+        self, app: ASGIApp, hosts: frozenset[str], token: str | None, tell: ReportRefusal
+    ) -> None:
         """Guard `app`, and tell of whom it turns away."""
         self._app = app
-        self._policy = policy
+        self._hosts, self._token = hosts, token
         self._tell = tell
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or pass on one request."""
         if scope["type"] != "http":
             return
-        refusal = self._policy.refusal(scope["headers"])
+        refusal = find_refusal(scope["headers"], self._hosts, self._token)
         if refusal is None:
             await self._app(scope, receive, send)
             return
@@ -521,51 +507,49 @@ class TracesRoute:
         if isinstance(body, ReceiverRefusal):
             answer: Response | ReceiverRefusal = body
         else:
-            answer = await self._answer(body, coming)
+            answer = await self._answer(*body, coming)
         if isinstance(answer, ReceiverRefusal):
             self._tell(0, f"{answer.status}: {answer.said}")
             await coming.pass_over()
-            answer = answer_refused(answer, body.kind if isinstance(body, BodyHeaders) else JSON)
+            answer = answer_refused(answer, _body_kind(scope))
         await answer(scope, receive, send)
 
-    async def _answer(self, body: BodyHeaders, coming: IncomingBody) -> Response | ReceiverRefusal:
-        reading = BodyReader(self._room, gzip=body.gzip)
+    async def _answer(
+        self, kind: str, gzip: bool, coming: IncomingBody
+    ) -> Response | ReceiverRefusal:
+        reading = BodyReader(self._room, gzip=gzip)
         try:
             whole = await reading.read(coming, self._seconds)
             if isinstance(whole, ReceiverRefusal):
                 return whole
-            found = await self._intake.read(whole, body.kind)
-            if isinstance(found, ReceiverRefusal):
-                return found
             try:
-                taken = await self._intake.keep(found.entries)
+                kept = await self._intake.keep(whole, kind)
             except EnvironmentFault as e:
                 return ReceiverRefusal(503, f"the spans cannot be kept: {e}", _NO_DISK_SECONDS)
         finally:
             reading.close()
-        count = found.refused + taken.refused
-        reason = found.reason or taken.reason
+        if isinstance(kept, ReceiverRefusal):
+            return kept
+        count, reason = kept
         if count:
             self._tell(count, reason)
-        return answer_kept(body.kind, refused=count, reason=reason)
+        return answer_kept(kind, refused=count, reason=reason)
 
 
-def make_receiver_app(
-    intake: Intake, policy: ReceiverPolicy, tell: ReportRefusal, *, body_seconds: float
-) -> ReceiverGuard:
-    """Return the application, behind its door."""
+def make_receiver_app(intake: Intake, tell: ReportRefusal, *, body_seconds: float) -> Starlette:
+    """Return the application that takes requests; put a `ReceiverGuard` around it."""
     app = Starlette(
         routes=[Route(PATH, TracesRoute(intake, tell, body_seconds), methods=["POST"])],
         exception_handlers={HTTPException: _answer_http_error, Exception: _answer_bug},
     )
     app.router.redirect_slashes = False
     app.state.tell = tell
-    return ReceiverGuard(app, policy, tell)
+    return app
 
 
 def _body_kind(scope: Scope) -> str:
     body = read_body_headers(scope["headers"])
-    return body.kind if isinstance(body, BodyHeaders) else JSON
+    return JSON if isinstance(body, ReceiverRefusal) else body[0]
 
 
 async def _answer_http_error(request: Request, error: Exception) -> Response:
