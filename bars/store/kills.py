@@ -31,7 +31,8 @@ from stepscope.report.build import build_report
 from stepscope.report.render import data
 from stepscope.score import measures, score_runs
 from stepscope.settings import Settings
-from stepscope.store import Store, runs
+from stepscope.store import Store
+from stepscope.store import store as stores
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = (
@@ -109,7 +110,7 @@ def killed(path: Path, given: Sequence[Path], workers: int, *, seconds: float, c
 def rounds(given: Sequence[Path], kills: int, *, seed: int = 0) -> tuple[Counter[str], list[str]]:
     """Kill and resume; return where the kills fell, and what came out different, a line each."""
     rng = random.Random(seed)
-    measures.CHUNK_RUNS = runs.BATCH_RUNS = BATCH
+    measures.CHUNK_RUNS = stores.BATCH_RUNS = BATCH
     fell: Counter[str] = Counter()
     different: list[str] = []
     with tempfile.TemporaryDirectory() as name:

@@ -9,7 +9,8 @@ import sqlite3
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,9 @@ from stepscope.formats.reading import read_files
 from stepscope.model import Case, Label, Part, Trajectory
 from stepscope.score.importing import Added
 from stepscope.settings import Settings
-from stepscope.store.runs import BATCH_BYTES, Blob, PreparedRun, batch_runs, prepare_run
+from stepscope.store import Store
+from stepscope.store.runs import PreparedRun, prepare_run
+from stepscope.store.store import BATCH_BYTES
 from tests.factories import agent, run, user
 
 WHO = f"{Path(__file__).with_name('formats.py')}:FORMAT"
@@ -173,13 +176,26 @@ def test_what_travels_is_what_was_sent() -> None:
         assert msgspec.msgpack.decode(frame, type=PreparedRun) == sent
 
 
-def test_long_runs_are_written_few_at_a_time() -> None:
-    short = prepare_run(run(user("a")), move_media=True)
-    long = msgspec.structs.replace(short, steps=b" " * (BATCH_BYTES // 3))
-    pictures = msgspec.structs.replace(short, blobs=(Blob(0, "", b" " * BATCH_BYTES),))
-    given = [short, long, long, short, long, short, pictures, short]
-    assert [len(batch) for batch in batch_runs(given)] == [5, 2, 1]
-    assert [len(batch) for batch in batch_runs([short] * 600)] == [256, 256, 88]
+def test_long_runs_are_written_few_at_a_time(tmp_path: Path) -> None:
+    third = BATCH_BYTES // 3
+    assert written(tmp_path / "1.db", [0, third, third, 0, third, 0, BATCH_BYTES, 0]) == [5, 2, 1]
+    assert written(tmp_path / "2.db", [0] * 600) == [256, 256, 88]
+
+
+def written(path: Path, sizes: Sequence[int]) -> list[int]:
+    """How many runs of so many bytes each transaction wrote, as another connection sees them."""
+    seen = []
+    with Store.open(path) as store, Store.open(path) as other:
+
+        def runs() -> Iterator[PreparedRun]:
+            for at, size in enumerate(sizes):
+                seen.append(len(other.runs()))
+                made = prepare_run(run(user("a"), id=f"r{at}"), move_media=True)
+                yield msgspec.structs.replace(made, body=b"[" + b" " * size + b"]")
+
+        store.put_prepared(runs())
+        seen.append(len(other.runs()))
+    return [now - before for before, now in pairwise(sorted(set(seen)))]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

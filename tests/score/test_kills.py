@@ -4,14 +4,14 @@ import pytest
 
 from bars.store import kills
 from stepscope.score import measures
-from stepscope.store import runs
+from stepscope.store import store
 
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put back what the bar sets."""
     monkeypatch.setattr(measures, "CHUNK_RUNS", measures.CHUNK_RUNS)
-    monkeypatch.setattr(runs, "BATCH_RUNS", runs.BATCH_RUNS)
+    monkeypatch.setattr(store, "BATCH_RUNS", store.BATCH_RUNS)
 
 
 @pytest.mark.usefixtures("small_batches")

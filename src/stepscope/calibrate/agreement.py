@@ -41,7 +41,6 @@ from stepscope.model.records import HUMAN, IMPORTED, RULES, UNCERTAIN
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.columns import Rows
-from stepscope.store.store import DrawnRun
 from stepscope.store.where import FIELDS, Where, parse_where
 from stepscope.values import Unmeasured
 
@@ -250,8 +249,8 @@ def rubric_agreement(
     *,
     threshold: float,  # kappa below which it is to be sharpened
     at_once: int = 1,  # how many rubrics are decided together
-    # the runs that could have been drawn for the rubric; empty where all were judged
-    drawn: Mapping[str, DrawnRun] = MappingProxyType({}),
+    # probability of each run that could have been drawn for the rubric; empty: all were judged
+    drawn: Mapping[str, float] = MappingProxyType({}),
 ) -> RubricAgreement:
     """Return the agreement on one rubric."""
     known = calibration_curves(rated)
@@ -326,9 +325,9 @@ def _families(rated: RatingTable, seed: int) -> Iterator[GroupAgreement]:
             yield group_agreement(rated, pairs, (first, second), "families", seed)
 
 
-def _notes(rated: RatingTable, drawn: Mapping[str, DrawnRun]) -> Iterator[str]:
+def _notes(rated: RatingTable, drawn: Mapping[str, float]) -> Iterator[str]:
     yield WHAT_ENTERS
-    chances = {drawn[run].probability for run, _ in rated.items if run in drawn}
+    chances = {drawn[run] for run, _ in rated.items if run in drawn}
     if chances - {1.0}:
         alike = "alike" if len(chances) == 1 else "with different chances, each counted once"
         yield f"runs were drawn, {alike}, of {len(drawn):,}: figures are of those that were rated"

@@ -13,9 +13,9 @@ version stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, Self
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, Self
 
 import msgspec
 import numpy as np
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from stepscope.errors import UsageError
 from stepscope.model import Record
+from stepscope.model.records import RULES
 from stepscope.runtime.database import Connection
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate, UnmeasuredKind
@@ -83,6 +84,29 @@ class AnswerColumn:
     state: npt.NDArray[np.int8]
     # versions of the measure behind the answers; more than one may not be mixed
     versions: tuple[str, ...] = ()
+
+    @classmethod
+    def empty(cls, measure: str, size: int) -> Self:
+        """Return a column without records."""
+        return cls(
+            measure=measure,
+            value=np.full(size, np.nan),
+            label=np.full(size, None, dtype=np.object_),
+            state=np.full(size, NO_RECORD, dtype=np.int8),
+        )
+
+    def put(
+        self,
+        at: npt.NDArray[np.int64],
+        state: npt.NDArray[np.int8],
+        value: npt.NDArray[np.float64],
+        label: Texts,
+    ) -> None:
+        """Put answers into the cells at these positions, while the column is filled."""
+        # A label without a number is an answer too; only the store tells the two apart.
+        self.state[at] = np.minimum(state, ANSWERED)
+        self.value[at] = value
+        self.label[at] = label
 
     def __len__(self) -> int:
         return len(self.state)
@@ -165,9 +189,8 @@ class Rows(Protocol):
 
 # A message that names more runs than this helps nobody.
 _CANDIDATES = 5
-_FIELDS = (
-    "seq, id, name, workflow, task, trial, agent, agent_version, outcome, steps, calls, case_id"
-)
+# The fields of `Runs` that are texts, in its order.
+TEXT_FIELDS = ("id", "name", "workflow", "task", "trial", "agent", "agent_version", "outcome")
 
 
 def text_array(values: object) -> Texts:
@@ -181,21 +204,14 @@ def load_runs(db: Connection, where: Where | None) -> Runs:
     """Return the runs that `where` chooses, superseded ones left out, by name, then id."""
     chosen = Where("1") if where is None else where
     rows = db.execute(
-        "SELECT " + _FIELDS + " FROM runs WHERE superseded_by IS NULL AND (" + chosen.sql + ")"
-        " ORDER BY name, id",
+        "SELECT seq, " + ", ".join(TEXT_FIELDS) + ", steps, calls FROM runs"
+        " WHERE superseded_by IS NULL AND (" + chosen.sql + ") ORDER BY name, id",
         chosen.parameters,
     ).fetchall()
-    columns = list(zip(*rows, strict=True)) or [()] * 12
+    columns = list(zip(*rows, strict=True)) or [()] * 11
     return Runs(
         key=np.array(columns[0], dtype=np.int64),
-        id=text_array(columns[1]),
-        name=text_array(columns[2]),
-        workflow=text_array(columns[3]),
-        task=text_array(columns[4]),
-        trial=text_array(columns[5]),
-        agent=text_array(columns[6]),
-        agent_version=text_array(columns[7]),
-        outcome=text_array(columns[8]),
+        **{name: text_array(c) for name, c in zip(TEXT_FIELDS, columns[1:9], strict=True)},
         steps=np.array(columns[9], dtype=np.int64),
         calls=np.array(columns[10], dtype=np.int64),
     )
@@ -207,42 +223,8 @@ def read_tag(db: Connection, key: str, chosen: Runs) -> Texts:
     return text_array([found.get(run) for run in chosen.key.tolist()])
 
 
-class ColumnCells(NamedTuple):
-    """A column while it is filled, and which record each cell came from (0: none)."""
-
-    value: npt.NDArray[np.float64]
-    label: Texts
-    state: npt.NDArray[np.int8]
-    question: npt.NDArray[np.int64]
-    case: npt.NDArray[np.int64]
-
-    @classmethod
-    def empty(cls, size: int) -> Self:
-        """Return cells without records."""
-        return cls(
-            np.full(size, np.nan),
-            np.full(size, None, dtype=np.object_),
-            np.full(size, NO_RECORD, dtype=np.int8),
-            np.zeros(size, dtype=np.int64),
-            np.zeros(size, dtype=np.int64),
-        )
-
-    def put(
-        self,
-        at: npt.NDArray[np.int64],
-        state: npt.NDArray[np.int8],
-        value: npt.NDArray[np.float64],
-        label: Texts,
-    ) -> None:
-        """Put answers into the cells at these positions."""
-        # A label without a number is an answer too; only the store tells the two apart.
-        self.state[at] = np.minimum(state, ANSWERED)
-        self.value[at] = value
-        self.label[at] = label
-
-
 def read_column(
-    measure: str, size: int, fill: Callable[[str, ColumnCells], set[str]]
+    measure: str, size: int, fill: Callable[[str, AnswerColumn], set[str]]
 ) -> AnswerColumn:
     """Return the whole-run answers of a measure for `size` runs.
 
@@ -253,38 +235,20 @@ def read_column(
         size: how many runs the column is aligned with.
         fill: puts the answers of one name into value, label and state; returns their versions.
     """
-    cells = ColumnCells.empty(size)
-    state = cells.state
-    versions = fill(measure, cells)
+    column = AnswerColumn.empty(measure, size)
+    state = column.state
+    versions = fill(measure, column)
     base = measure.rpartition(".")[0]
     # Where the measure's name ends and the aspect begins, only its records tell.
     while base and (state == NO_RECORD).any():
-        spare = ColumnCells.empty(size)
+        spare = AnswerColumn.empty(base, size)
         whole = fill(base, spare)
         taken = (state == NO_RECORD) & (spare.state < 0)
         if taken.any():
             state[taken] = spare.state[taken]
             versions |= whole
         base = base.rpartition(".")[0]
-    return AnswerColumn(
-        measure=measure,
-        value=cells.value,
-        label=cells.label,
-        state=state,
-        versions=tuple(sorted(versions)),
-    )
-
-
-class CurrentQuestion(NamedTuple):
-    """A question and the workflows in which its answers are current; None for all of them.
-
-    `outdated`: its facts are not those of today, so that only purged runs may still answer by it.
-    """
-
-    id: int
-    version: str
-    workflows: frozenset[str] | None
-    outdated: bool = False
+    return replace(column, versions=tuple(sorted(versions)))
 
 
 class RunPlaces:
@@ -313,7 +277,7 @@ class RunPlaces:
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, self._order[at], -1)
 
-    def inside(self, workflows: frozenset[str], at: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def inside(self, workflows: Container[str], at: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Tell which positions belong to runs of these workflows."""
         codes = [code for code, name in enumerate(self._workflows) if name in workflows]
         return np.isin(self._workflow[at], codes)
@@ -323,69 +287,63 @@ def fill_cells(
     db: Connection,
     place: RunPlaces,
     measure: str,
-    cells: ColumnCells,
+    cells: AnswerColumn,
     *,
     text: Literal["label", "cites"] = "label",
+    made_by: npt.NDArray[np.int64] | None = None,
 ) -> set[str]:
     """Put the current answers of one measure name into the cells; return their versions.
 
-    `text` is what the cells hold as their label.
+    `text` is what the cells hold as their label. Into `made_by`, shape (runs, 2), go the rows of
+    the question and of the case of each answer. Later questions win over earlier ones, and all of
+    them over one whose facts are not those of today, by which only purged runs may still answer.
     """
-    versions = set()
-    for asked in current_questions(db, measure):
-        if asked.outdated and not place.purged.any():
-            continue
-        rows = db.execute(
-            "SELECT run, case_id, state, value, " + text + " FROM records"
-            " WHERE question = ? AND step = -1 AND repeat = 0",
-            (asked.id,),
-        ).fetchall()
-        if not rows:
-            continue
-        keys, cases, states, values, labels = zip(*rows, strict=True)
-        at = place.of(np.array(keys, dtype=np.int64))
-        case = np.array(cases, dtype=np.int64)
-        kept = (at >= 0) & ((case == 0) | (case == place.case[at]))
-        if asked.workflows is not None:
-            kept &= place.inside(asked.workflows, at)
-        if asked.outdated:
-            kept &= place.purged[at]
-        if not kept.any():
-            continue
-        state, value = np.array(states, dtype=np.int8), np.array(values, dtype=np.float64)
-        label = text_array(labels)
-        # What was made against the run's case wins over what was made against none.
-        for mine in (kept & (case == 0), kept & (case != 0)):
-            to = at[mine]
-            cells.put(to, state[mine], value[mine], label[mine])
-            cells.question[to] = asked.id
-            cells.case[to] = case[mine]
-        versions.add(asked.version)
-    return versions
-
-
-def current_questions(db: Connection, measure: str) -> list[CurrentQuestion]:
-    """Return the questions of a measure whose answers may be current; later ones win."""
-    current: dict[tuple[str, str], set[str]] = {}
-    for workflow, version, facts in db.execute(
+    current = db.execute(
         "SELECT workflow, version, facts FROM current"
         " WHERE measure = ?1 OR substr(?1, 1, length(measure) + 1) = measure || '.'",
         (measure,),
-    ):
-        current.setdefault((version, facts), set()).add(workflow)
-    found: list[CurrentQuestion] = []
-    for id_, version, facts, family in db.execute(
+    ).fetchall()
+    questions = db.execute(
         "SELECT id, version, facts, family FROM questions WHERE measure = ?"
         " ORDER BY version, facts, judge, prompt",
         (measure,),
-    ):
-        if family != "rules" or not current:
-            found.append(CurrentQuestion(id_, version, None))
-            continue
-        for (of_version, of_facts), workflows in current.items():
-            if of_version == version:
-                found.append(CurrentQuestion(id_, version, frozenset(workflows), of_facts != facts))
-    return sorted(found, key=lambda asked: not asked.outdated)
+    ).fetchall()
+    versions = set()
+    for outdated in (True, False) if place.purged.any() else (False,):
+        for id_, version, facts, family in questions:
+            workflows = None
+            if family == RULES and current:
+                workflows = {w for w, v, f in current if v == version and (f != facts) == outdated}
+                if not workflows:
+                    continue
+            elif outdated:
+                continue
+            rows = db.execute(
+                "SELECT run, case_id, state, value, " + text + " FROM records"
+                " WHERE question = ? AND step = -1 AND repeat = 0",
+                (id_,),
+            ).fetchall()
+            if not rows:
+                continue
+            keys, cases, states, values, labels = zip(*rows, strict=True)
+            at = place.of(np.array(keys, dtype=np.int64))
+            case = np.array(cases, dtype=np.int64)
+            kept = (at >= 0) & ((case == 0) | (case == place.case[at]))
+            if workflows is not None:
+                kept &= place.inside(workflows, at)
+            if outdated:
+                kept &= place.purged[at]
+            if not kept.any():
+                continue
+            state, value = np.array(states, dtype=np.int8), np.array(values, dtype=np.float64)
+            label = text_array(labels)
+            # What was made against the run's case wins over what was made against none.
+            for mine in (kept & (case == 0), kept & (case != 0)):
+                cells.put(at[mine], state[mine], value[mine], label[mine])
+                if made_by is not None:
+                    made_by[at[mine], 0], made_by[at[mine], 1] = id_, case[mine]
+            versions.add(version)
+    return versions
 
 
 def find_run(db: Connection, text: str) -> str:
@@ -413,9 +371,9 @@ def find_answered_runs(
     """Return the runs of a workflow that have whole-run answers against their present case."""
     aspect = measure + "."
     questions = db.execute(
-        "SELECT id FROM questions WHERE version = ? AND facts = ? AND family = 'rules'"
+        "SELECT id FROM questions WHERE version = ? AND facts = ? AND family = ?"
         " AND (measure = ? OR substr(measure, 1, ?) = ?)",
-        (version, facts, measure, len(aspect), aspect),
+        (version, facts, RULES, measure, len(aspect), aspect),
     ).fetchall()
     found: set[int] = set()
     for (question,) in questions:
@@ -439,11 +397,12 @@ def count_scored_runs(db: Connection) -> tuple[int, int]:
     done = db.execute(
         "SELECT count(*) FROM current AS c"
         " JOIN questions AS q ON q.measure = c.measure AND q.version = c.version"
-        " AND q.facts = c.facts AND q.family = 'rules'"
+        " AND q.facts = c.facts AND q.family = ?"
         " JOIN records AS r ON r.question = q.id AND r.step = -1 AND r.repeat = 0"
         " JOIN runs ON runs.seq = r.run AND runs.workflow = c.workflow"
         " AND runs.case_id = r.case_id"
-        " WHERE c.measure = 'outcome' AND " + live
+        " WHERE c.measure = 'outcome' AND " + live,
+        (RULES,),
     ).fetchone()[0]
     return total, done
 
@@ -527,7 +486,7 @@ def cited_steps(
     """Return the steps that the whole-run answers of a measure cite; None where there is none."""
     if not len(runs):
         return []
-    cells = ColumnCells.empty(len(runs))
+    cells = AnswerColumn.empty(measure, len(runs))
     fill_cells(db, places, measure, cells, text="cites")
     return [
         None if state != 1 else _decode(text) if text else ()

@@ -16,18 +16,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from stepscope.model import Record
-from stepscope.model.records import JUDGE_PREFIX
+from stepscope.model.records import HUMAN, IMPORTED, JUDGE_PREFIX, RULES
 from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
 
-# Before the name of a measure that a judge answered; the rules call theirs by the name alone.
 # Between the name of a judge and the snapshot that answered in its place.
 SNAPSHOT = "@"
 # Between the version of a rubric and the mode in which it was asked.
 MODE = "+"
 # Families whose names are nobody's snapshot (an address keeps its sign); no judge of these scores.
-_NAMED = ("rules", "human", "imported")
+_NAMED = (RULES, HUMAN, IMPORTED)
 _DIGITS = re.compile(r"(\d+)")
 
 

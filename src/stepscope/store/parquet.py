@@ -155,27 +155,32 @@ def _batches(
         records.read_record_rows(db, where, None, None), key=attrgetter("measure")
     ):
         # The very rows that `Store.column` would read.
-        current = columns.ColumnCells.empty(len(runs))
-        columns.fill_cells(db, aligned, measure, current)
+        made_by = np.zeros((len(runs), 2), dtype=np.int64)
+        cells = AnswerColumn.empty(measure, len(runs))
+        columns.fill_cells(db, aligned, measure, cells, made_by=made_by)
+        current = [(question, case) for question, case in made_by.tolist()]
         while rows := list(islice(group, _FETCH_ROWS)):
-            cells = [_cells(row, places[row.run], current) for row in rows]
+            lines = [_cells(row, places[row.run], current[places[row.run]]) for row in rows]
             arrays = [
                 pa.array(column, field.type)
-                for column, field in zip(zip(*cells, strict=True), schema, strict=True)
+                for column, field in zip(zip(*lines, strict=True), schema, strict=True)
             ]
             yield measure, pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _cells(row: RecordRow, place: int, current: columns.ColumnCells) -> tuple[object, ...]:
-    is_current = (
-        row.step == WHOLE
-        and not row.repeat
-        and row.question == current.question[place]
-        and row.case_id == current.case[place]
-    )
+# What stands in both as it is, from `reason` on.
+_LAST_FIELDS = (
+    "reason", "confidence", "version", "family", "case", "facts", "judge", "rubric", "prompt",
+    "repeat", "usage", "cost_usd", "seconds",
+)  # fmt: skip
+_last_cells = attrgetter(*_LAST_FIELDS)
+
+
+def _cells(row: RecordRow, place: int, current: tuple[int, int]) -> tuple[object, ...]:
+    whole = row.step == WHOLE and not row.repeat
     return (
         place,
-        bool(is_current),
+        whole and (row.question, row.case_id) == current,
         row.trajectory,
         row.measure,
         None if row.step == WHOLE else row.step,
@@ -184,19 +189,7 @@ def _cells(row: RecordRow, place: int, current: columns.ColumnCells) -> tuple[ob
         row.label,
         UNMEASURED_KINDS[-1 - row.state] if row.state < 0 else None,
         msgspec.json.decode(row.cites) if row.cites else (),
-        row.reason,
-        row.confidence,
-        row.version,
-        row.family,
-        row.case,
-        row.facts,
-        row.judge,
-        row.rubric,
-        row.prompt,
-        row.repeat,
-        row.usage,
-        row.cost_usd,
-        row.seconds,
+        *_last_cells(row),
     )
 
 
@@ -241,14 +234,7 @@ class ParquetRows:
             table = table.take(keys)
         return Runs(
             key=keys,
-            id=_texts(table, "id"),
-            name=_texts(table, "name"),
-            workflow=_texts(table, "workflow"),
-            task=_texts(table, "task"),
-            trial=_texts(table, "trial"),
-            agent=_texts(table, "agent"),
-            agent_version=_texts(table, "agent_version"),
-            outcome=_texts(table, "outcome"),
+            **{name: _texts(table, name) for name in columns.TEXT_FIELDS},
             steps=table.column("steps").to_numpy(),
             calls=table.column("calls").to_numpy(),
         )
@@ -342,9 +328,7 @@ class ParquetRows:
                     continue
                 yield decode_record(_row(row))
 
-    def _fill(
-        self, places: npt.NDArray[np.int64], measure: str, cells: columns.ColumnCells
-    ) -> set[str]:
+    def _fill(self, places: npt.NDArray[np.int64], measure: str, cells: AnswerColumn) -> set[str]:
         versions: set[str] = set()
         for group in self._groups.get(measure, ()):
             table = self._records.read_row_group(group, columns=_COLUMNS)

@@ -32,7 +32,7 @@ from stepscope.model import (
     Verdict,
     digest,
 )
-from stepscope.model.records import IMPORTED, STEP_SCORES
+from stepscope.model.records import HUMAN, IMPORTED, RULES, STEP_SCORES
 from stepscope.runtime.database import Connection
 from stepscope.safety.text import visible_line
 from stepscope.shape.weights import SCALE
@@ -93,7 +93,7 @@ class Question(NamedTuple):
     facts: str = ""
     judge: str = ""
     prompt: str = ""
-    family: str = "rules"
+    family: str = RULES
     rubric: str = ""
 
 
@@ -338,7 +338,7 @@ def label_records(trajectory: str, given: Iterable[Label], steps: int) -> Iterat
             trajectory=trajectory,
             answer=_labelled(label, steps),
             version=HUMAN_VERSION,
-            family="human",
+            family=HUMAN,
             judge=label.annotator,
             repeat=seen[key],
         )
@@ -547,9 +547,9 @@ def fix_weights(db: Connection, workflow: str, task: str, weights: Iterable[floa
     chosen = "1" if task == EVERY_TASK else "coalesce(task, name) = ?"
     found = db.execute(
         "SELECT 1 FROM questions AS q CROSS JOIN records AS r ON r.question = q.id"
-        " JOIN runs ON runs.seq = r.run WHERE q.measure = 'scores' AND workflow = ?"
+        " JOIN runs ON runs.seq = r.run WHERE q.measure = ? AND workflow = ?"
         " AND superseded_by IS NULL AND " + chosen + " LIMIT 1",
-        (workflow,) if task == EVERY_TASK else (workflow, task),
+        (STEP_SCORES, workflow) if task == EVERY_TASK else (STEP_SCORES, workflow, task),
     ).fetchone()
     if found is not None:
         of = "every task" if task == EVERY_TASK else f"task {task!r}"

@@ -15,7 +15,7 @@ import base64
 import binascii
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -24,8 +24,8 @@ import msgspec
 
 from stepscope.errors import EnvironmentFault, StoreError
 from stepscope.model import SCORES, Case, Label, Outcome, Part, Step, StepScore, Trajectory, figures
+from stepscope.model.records import RULES
 from stepscope.runtime.database import Connection
-from stepscope.safety.limits import MIB
 from stepscope.store import records
 from stepscope.store.records import RowIds, insert_records, label_records
 from stepscope.store.where import Where
@@ -34,16 +34,11 @@ from stepscope.store.where import Where
 DATA_KEY = b'"data":'
 
 
-class Blob(NamedTuple):
-    """The bytes of one part; `place` counts parts as `change_parts` meets them."""
-
-    place: int
-    sha256: str
-    content: bytes
-
-
 def change_parts(steps: tuple[Step, ...], change: Callable[[int, Part], Part]) -> tuple[Step, ...]:
-    """Return the steps with `change(place, part)` for every part, results' parts after a step's."""
+    """Return the steps with `change(place, part)` for every part, results' parts after a step's.
+
+    Places count parts from 0, in that order.
+    """
     place = -1
 
     def changed(parts: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -67,15 +62,15 @@ def change_parts(steps: tuple[Step, ...], change: Callable[[int, Part], Part]) -
     )
 
 
-def move_media_out(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], list[Blob]]:
-    """Return the steps without their data, and the data as blobs."""
-    blobs: list[Blob] = []
+def move_media_out(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], dict[int, bytes]]:
+    """Return the steps without their data, and the data by the place of its part."""
+    blobs: dict[int, bytes] = {}
 
     def out(place: int, part: Part) -> Part:
         content = None if part.data is None else _decode_base64(part.data)
         if content is None:
             return part
-        blobs.append(Blob(place, sha256(content).hexdigest(), content))
+        blobs[place] = content
         return msgspec.structs.replace(part, data=None)
 
     return change_parts(steps, out), blobs
@@ -95,23 +90,24 @@ def move_media_in(
     return change_parts(steps, back)
 
 
-def write_blob(folder: Path, blob: Blob) -> None:
-    """Write a blob that is not there yet; it is on disk, whole, before it has its name."""
-    target = folder / blob.sha256
-    part = folder / f"{blob.sha256}.{os.getpid()}.part"
+def write_blob(folder: Path, content: bytes) -> str:
+    """Write a blob that is not there yet, on disk and whole before it has its name; return that."""
+    name = sha256(content).hexdigest()
+    target, part = folder / name, folder / f"{name}.{os.getpid()}.part"
     try:
         if target.exists():
-            return
+            return name
         folder.mkdir(mode=0o700, exist_ok=True)
         handle = os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
         with os.fdopen(handle, "wb") as file:
-            file.write(blob.content)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         part.replace(target)
     except OSError as e:
         part.unlink(missing_ok=True)
         raise EnvironmentFault(f"{target}: a blob cannot be written ({e.strerror})") from e
+    return name
 
 
 def read_blob(folder: Path, name: str) -> bytes:
@@ -134,17 +130,13 @@ def _decode_base64(data: str) -> bytes | None:
     return content if base64.b64encode(content).decode() == data else None
 
 
-# Runs written in one transaction: a flush is shared by many, and a batch fits into memory.
-BATCH_RUNS = 256
-# Fewer of them where runs are long.
-BATCH_BYTES = 32 * MIB
 _MAX_INTEGER = 2**63 - 1  # SQLite's
 
 encode_json = msgspec.json.Encoder().encode
 
 
-class RunColumns(NamedTuple):
-    """The columns of `runs` that a trace fills, by their names in the schema."""
+class PreparedRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A run encoded for the store: its columns, by their names in the schema, then its texts."""
 
     id: str
     name: str
@@ -163,77 +155,58 @@ class RunColumns(NamedTuple):
     run_id: str | None
     uri: str
     start_ns: int | None
-
-
-class PreparedRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A run encoded for the store."""
-
-    row: RunColumns  # its columns
     head: bytes  # the trace as JSON without steps and case
-    steps: bytes  # its steps as JSON, media that go to blobs left out
+    body: bytes  # its steps as JSON, media that go to blobs left out
     case: tuple[str, bytes] | None = None  # hash and JSON of what it is measured against
     tags: dict[str, str] = {}  # as in the trace
     labels: tuple[Label, ...] = ()  # as in the trace
-    blobs: tuple[Blob, ...] = ()  # media that go beside the store
+    blobs: dict[int, bytes] = {}  # media that go beside the store, by the place of their part
     scores: tuple[StepScore, ...] = ()  # as in the trace
 
     @property
     def held_bytes(self) -> int:
         """How much memory the run holds, but for what is small."""
-        return len(self.steps) + sum([len(blob.content) for blob in self.blobs])
+        return len(self.body) + sum([len(content) for content in self.blobs.values()])
+
+
+_N_COLUMNS = PreparedRun.__struct_fields__.index("head")
 
 
 def prepare_run(trajectory: Trajectory, *, move_media: bool) -> PreparedRun:
     """Return a run encoded for a store; `move_media` where it has a folder for blobs."""
     t = trajectory
-    steps = encode_json(t.steps)
-    blobs: list[Blob] = []
-    if move_media and DATA_KEY in steps:
+    body = encode_json(t.steps)
+    blobs: dict[int, bytes] = {}
+    if move_media and DATA_KEY in body:
         kept, blobs = move_media_out(t.steps)
-        steps = encode_json(kept)
+        body = encode_json(kept)
     found = figures(t)
     return PreparedRun(
-        RunColumns(
-            t.id,
-            t.name,
-            t.workflow,
-            t.task,
-            t.trial,
-            t.agent,
-            t.agent_version,
-            t.outcome.status,
-            found.steps,
-            found.calls,
-            _fits(found.tokens),
-            found.cost_usd,
-            found.seconds,
-            t.source.format,
-            t.source.run_id,
-            t.source.uri,
-            _fits(_start_ns(t)),
-        ),
-        encode_json(msgspec.structs.replace(t, steps=(), case=None)),
-        steps,
-        None if t.case is None else (t.case.hash, encode_json(t.case)),
-        t.tags,
-        t.labels,
-        tuple(blobs),
-        t.scores,
+        id=t.id,
+        name=t.name,
+        workflow=t.workflow,
+        task=t.task,
+        trial=t.trial,
+        agent=t.agent,
+        agent_version=t.agent_version,
+        outcome=t.outcome.status,
+        steps=found.steps,
+        calls=found.calls,
+        tokens=_fits(found.tokens),
+        cost_usd=found.cost_usd,
+        seconds=found.seconds,
+        format=t.source.format,
+        run_id=t.source.run_id,
+        uri=t.source.uri,
+        start_ns=_fits(_start_ns(t)),
+        head=encode_json(msgspec.structs.replace(t, steps=(), case=None)),
+        body=body,
+        case=None if t.case is None else (t.case.hash, encode_json(t.case)),
+        tags=t.tags,
+        labels=t.labels,
+        blobs=blobs,
+        scores=t.scores,
     )
-
-
-def batch_runs(runs: Iterable[PreparedRun]) -> Iterator[list[PreparedRun]]:
-    """Yield runs in batches; nothing is locked while the caller reads its files."""
-    batch: list[PreparedRun] = []
-    held = 0
-    for run in runs:
-        batch.append(run)
-        held += run.held_bytes
-        if len(batch) >= BATCH_RUNS or held >= BATCH_BYTES:
-            yield batch
-            batch, held = [], 0
-    if batch:
-        yield batch
 
 
 def _fits(number: int | None) -> int | None:
@@ -248,16 +221,8 @@ def _start_ns(t: Trajectory) -> int | None:
 
 # What spans alone say of a run.
 _SPAN_FIELDS = (
-    "spans",
-    "tools",
-    "termination",
-    "usage",
-    "cost_usd",
-    "start",
-    "end",
-    "warnings",
-    "extra",
-)
+    "spans", "tools", "termination", "usage", "cost_usd", "start", "end", "warnings", "extra",
+)  # fmt: skip
 
 
 def merge_late_spans(old: Trajectory, now: Trajectory) -> Trajectory | None:
@@ -267,14 +232,6 @@ def merge_late_spans(old: Trajectory, now: Trajectory) -> Trajectory | None:
     if not {span.id for span in old.spans} <= {span.id for span in now.spans}:
         return None
     return msgspec.structs.replace(old, **{name: getattr(now, name) for name in _SPAN_FIELDS})
-
-
-def update_span_columns(db: Connection, seq: int, row: RunColumns) -> None:
-    """Update the columns of a run that its spans can change."""
-    db.execute(
-        "UPDATE runs SET tokens = ?, cost_usd = ?, seconds = ?, start_ns = ? WHERE seq = ?",
-        (row.tokens, row.cost_usd, row.seconds, row.start_ns, seq),
-    )
 
 
 def latest_version(db: Connection, format: str, run_id: str) -> str | None:
@@ -287,7 +244,7 @@ def latest_version(db: Connection, format: str, run_id: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-# The columns of `RunRow` in its order, then what is known only here.
+# The columns of `PreparedRun` in its order, then what is known only here.
 _INSERT = (
     "INSERT INTO runs (id, name, workflow, task, trial, agent, agent_version, outcome, steps,"
     " calls, tokens, cost_usd, seconds, format, run_id, uri, start_ns, imported_ns, case_id)"
@@ -317,20 +274,17 @@ def write_runs(
     new = known = superseded = refused = 0
     now = time.time_ns()
     for run in batch:
-        if run.row.format == SCORES and _is_of_others(db, run):
+        if run.format == SCORES and _is_of_others(db, run):
             refused += _scores_of_others(db, names, run, now)
             known += 1
             continue
         found = db.execute(
             "SELECT runs.seq, traces.head FROM runs LEFT JOIN traces ON traces.run = runs.seq"
             " WHERE id = ?",
-            (run.row.id,),
+            (run.id,),
         ).fetchone()
         if found is None:
-            if blobs is not None:
-                for blob in run.blobs:
-                    write_blob(blobs, blob)
-            superseded += _insert_run(db, names, run, now)
+            superseded += _insert_run(db, names, run, blobs, now)
             new += 1
             continue
         known += 1
@@ -340,48 +294,54 @@ def write_runs(
         elif found[1] is not None:
             _set_case(db, names, found[0], run)
         if run.scores:
-            refused += _attach(db, names, (found[0], run.row.id, run.row.steps), run, now)
+            refused += _attach(db, names, (found[0], run.id, run.steps), run, now)
     return PutCounts(new, known, superseded, refused)
 
 
-def _insert_run(db: Connection, names: RowIds, run: PreparedRun, now: int) -> int:
+def _insert_run(
+    db: Connection, names: RowIds, run: PreparedRun, blobs: Path | None, now: int
+) -> int:
     """Insert a new run; return how many versions of its session were superseded."""
+    media: dict[int, str] = {}
+    if blobs is not None:
+        media = {place: write_blob(blobs, content) for place, content in run.blobs.items()}
     if run.case is not None:
-        records.fix_case_weights(db, run.row.workflow, run.row.task or run.row.name, run.case[1])
+        records.fix_case_weights(db, run.workflow, run.task or run.name, run.case[1])
     case_id = 0 if run.case is None else names.case(db, *run.case)
-    seq = db.execute(_INSERT, (*run.row, now, case_id)).lastrowid
+    columns = msgspec.structs.astuple(run)[:_N_COLUMNS]
+    seq = db.execute(_INSERT, (*columns, now, case_id)).lastrowid
     assert seq is not None
-    db.execute("INSERT INTO traces (run, head, steps) VALUES (?, ?, ?)", (seq, run.head, run.steps))
+    db.execute("INSERT INTO traces (run, head, steps) VALUES (?, ?, ?)", (seq, run.head, run.body))
     if run.tags:
         _set_tags(db, seq, run.tags)
-    if run.blobs:
+    if media:
         db.executemany(
             "INSERT INTO media (run, place, sha256) VALUES (?, ?, ?)",
-            [(seq, blob.place, blob.sha256) for blob in run.blobs],
+            [(seq, place, name) for place, name in media.items()],
         )
     if run.labels:
-        insert_records(db, names, label_records(run.row.id, run.labels, run.row.steps))
+        insert_records(db, names, label_records(run.id, run.labels, run.steps))
     if run.scores:
-        insert_records(db, names, records.score_records(run.row.id, run.scores))
-    elif moved := records.move_earlier_scores(db, seq, run.row.name, run.row.steps):
+        insert_records(db, names, records.score_records(run.id, run.scores))
+    elif moved := records.move_earlier_scores(db, seq, run.name, run.steps):
         _keep_scores(db, seq, run.head, moved)
-    return _supersede(db, seq, run) if run.row.run_id is not None else 0
+    return _supersede(db, seq, run) if run.run_id is not None else 0
 
 
 def _is_of_others(db: Connection, run: PreparedRun) -> bool:
     """Tell whether what is known of a run by its scores alone is known as one run or several."""
-    name = run.row.name
+    name = run.name
     return records.find_named_run(db, name) is not None or records.is_ambiguous(db, name)
 
 
 def _scores_of_others(db: Connection, names: RowIds, run: PreparedRun, now: int) -> int:
     """Give scores to the run of their name; return how many cannot be given to one."""
-    its = records.find_named_run(db, run.row.name)
+    its = records.find_named_run(db, run.name)
     if its is not None:
         return _attach(db, names, its, run, now)
     why = "more than one run has this name; give the run's id"
     refused = [(score, why) for score in run.scores]
-    records.quarantine_scores(db, refused, name=run.row.name, uri=run.row.uri, now=now)
+    records.quarantine_scores(db, refused, name=run.name, uri=run.uri, now=now)
     return len(refused)
 
 
@@ -399,7 +359,7 @@ def _attach(
     if fresh and head is not None:
         _keep_scores(db, its[0], head[0], fresh)
     if refused:
-        records.quarantine_scores(db, refused, name=run.row.name, uri=run.row.uri, now=now)
+        records.quarantine_scores(db, refused, name=run.name, uri=run.uri, now=now)
     return len(refused)
 
 
@@ -421,7 +381,7 @@ def _set_tags(db: Connection, seq: int, tags: Mapping[str, str]) -> None:
 def _set_case(db: Connection, names: RowIds, seq: int, run: PreparedRun) -> None:
     if run.case is None:
         return
-    records.fix_case_weights(db, run.row.workflow, run.row.task or run.row.name, run.case[1])
+    records.fix_case_weights(db, run.workflow, run.task or run.name, run.case[1])
     case_id = names.case(db, *run.case)
     db.execute(
         "UPDATE runs SET case_id = ? WHERE seq = ? AND case_id <> ?", (case_id, seq, case_id)
@@ -453,15 +413,18 @@ def _update_known_run(
     )
     _set_tags(db, seq, merged.tags)
     if fresh:
-        insert_records(db, names, label_records(run.row.id, merged.labels, run.row.steps))
+        insert_records(db, names, label_records(run.id, merged.labels, run.steps))
     if grown is not None:
-        update_span_columns(db, seq, run.row)
+        db.execute(
+            "UPDATE runs SET tokens = ?, cost_usd = ?, seconds = ?, start_ns = ? WHERE seq = ?",
+            (run.tokens, run.cost_usd, run.seconds, run.start_ns, seq),
+        )
     if merged.outcome != old.outcome or grown is not None:
         # Outcome and spans are in no record's key; what was computed from the old ones is wrong.
         db.execute(
             "DELETE FROM records WHERE run = ? AND question IN"
-            " (SELECT id FROM questions WHERE family = 'rules')",
-            (seq,),
+            " (SELECT id FROM questions WHERE family = ?)",
+            (seq, RULES),
         )
 
 
@@ -470,14 +433,14 @@ def _supersede(db: Connection, seq: int, run: PreparedRun) -> int:
     others = db.execute(
         "SELECT runs.seq, traces.steps FROM runs JOIN traces ON traces.run = runs.seq"
         " WHERE run_id = ? AND format = ? AND superseded_by IS NULL AND runs.seq <> ?",
-        (run.row.run_id, run.row.format, seq),
+        (run.run_id, run.format, seq),
     ).fetchall()
     count = 0
     for other, steps in others:
-        if _is_grown(steps, run.steps):
+        if _is_grown(steps, run.body):
             _replace_version(db, other, seq)
             count += 1
-        elif _is_grown(run.steps, steps):
+        elif _is_grown(run.body, steps):
             _replace_version(db, seq, other)
             return count + 1
         elif has_more := _has_more_spans(db, other, run.head):

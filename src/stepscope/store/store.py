@@ -30,6 +30,7 @@ from stepscope.runtime.database import (
     transaction,
     translate_faults,
 )
+from stepscope.safety.limits import MIB
 from stepscope.safety.redact import Redactor
 from stepscope.safety.secrets import SecretPattern
 from stepscope.store import columns, parquet, records, runs
@@ -37,7 +38,7 @@ from stepscope.store import runs as runs_store
 from stepscope.store.columns import AnswerColumn, Runs, StepColumn, Texts
 from stepscope.store.purge import PurgeResult, purge_texts
 from stepscope.store.records import AnswerLine, Question, RowIds
-from stepscope.store.runs import PreparedRun, PutCounts, StoredRun, batch_runs, prepare_run
+from stepscope.store.runs import PreparedRun, PutCounts, StoredRun, prepare_run
 from stepscope.store.where import Where
 from stepscope.values import Estimate
 
@@ -92,13 +93,6 @@ SCHEMA = Schema(
 )
 
 
-class DrawnRun(NamedTuple):
-    """A run that could have been drawn: whether it was, and with which probability."""
-
-    chosen: bool
-    probability: float
-
-
 def run_number(seed: int, rubric: str, run: str) -> float:
     """Return a run's own random number, in [0, 1): the same in every draw of one seed."""
     raw = blake2b(f"{seed}\0{rubric}\0{run}".encode(), digest_size=8).digest()
@@ -124,6 +118,13 @@ def draw_sample(
 
 
 Status = Literal["pass", "fail", "unknown"]
+# Runs written in one transaction: a flush is shared by many, and a batch fits into memory.
+BATCH_RUNS = 256
+# Fewer of them where runs are long.
+BATCH_BYTES = 32 * MIB
+_SAMPLED = (
+    "SELECT runs.id, probability FROM samples JOIN runs ON runs.seq = samples.run WHERE rubric = ?"
+)
 
 
 class Current(NamedTuple):
@@ -200,13 +201,23 @@ class Store(Database):
         return self.put_prepared(prepare_run(run, move_media=move_media) for run in runs)
 
     def put_prepared(self, runs: Iterable[PreparedRun]) -> PutCounts:
-        """Store runs that are already rows, as `import` makes them; as durable as `put`."""
+        """Store runs that are already encoded, as an import has them; as durable as `put`."""
         total = PutCounts(0, 0, 0)
-        for batch in batch_runs(runs):
-            with self._writing():
-                counts = runs_store.write_runs(self._db, self._names, batch, self.blobs)
-            total = PutCounts(*(a + b for a, b in zip(total, counts, strict=True)))
-        return total
+        batch: list[PreparedRun] = []
+        held = 0
+        # Nothing is locked while the caller reads its files.
+        for run in runs:
+            batch.append(run)
+            held += run.held_bytes
+            if len(batch) >= BATCH_RUNS or held >= BATCH_BYTES:
+                total = self._put_batch(batch, total)
+                batch, held = [], 0
+        return self._put_batch(batch, total) if batch else total
+
+    def _put_batch(self, batch: list[PreparedRun], total: PutCounts) -> PutCounts:
+        with self._writing():
+            counts = runs_store.write_runs(self._db, self._names, batch, self.blobs)
+        return PutCounts(*(a + b for a, b in zip(total, counts, strict=True)))
 
     def runs(self, where: Where | None = None) -> Runs:
         """Return the runs that `where` chooses as columns, ordered by name, then id."""
@@ -217,7 +228,7 @@ class Store(Database):
         """Return the current whole-run answers of a measure, aligned with `runs` (default: all)."""
         chosen = self.runs() if runs is None else runs
         if not len(chosen):
-            return columns.read_column(measure, 0, lambda _measure, _cells: set())
+            return AnswerColumn.empty(measure, 0)
         with translate_faults(self.path):
             fill = partial(columns.fill_cells, self._db, self._places(chosen))
             return columns.read_column(measure, len(chosen), fill)
@@ -286,20 +297,15 @@ class Store(Database):
                 [(rubric, run, probability, run in chosen, now) for run in population],
             )
 
-    def sampled(self, rubric: str) -> dict[str, DrawnRun]:
-        """Return what is known of each run that could have been drawn for a rubric, by id."""
+    def sampled(self, rubric: str) -> dict[str, float]:
+        """Return the inclusion probability of each run that could have been drawn, by id."""
         with translate_faults(self.path):
-            rows = self._db.execute(
-                "SELECT runs.id, chosen, probability FROM samples"
-                " JOIN runs ON runs.seq = samples.run WHERE rubric = ?",
-                (rubric,),
-            )
-            return {run: DrawnRun(bool(chosen), share) for run, chosen, share in rows}
+            return dict(self._db.execute(_SAMPLED, (rubric,)))
 
     def drawn(self, rubric: str) -> dict[str, float]:
         """Return the inclusion probability of each run that was drawn for a rubric, by id."""
-        held = self.sampled(rubric)
-        return {run: one.probability for run, one in held.items() if one.chosen}
+        with translate_faults(self.path):
+            return dict(self._db.execute(_SAMPLED + " AND chosen", (rubric,)))
 
     def tag(self, key: str, runs: Runs) -> Texts:
         """Return the value of one tag of each of the runs, None where a run has no such tag."""

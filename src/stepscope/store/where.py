@@ -11,9 +11,10 @@ becomes SQL: fields are looked up in a table of constants, values travel as para
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from stepscope.errors import UsageError
 
@@ -49,7 +50,8 @@ _TOKEN = re.compile(
     r"|(?P<operator>==|!=|<>|<=|>=|=|<|>)"
     r"|(?P<mark>[(),])"
     r"|(?P<tag>tag\.(?:[\w.\-]+|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"))"
-    r"|(?P<word>[A-Za-z_]\w*))"
+    r"|(?P<word>[A-Za-z_]\w*)"
+    r"|(?P<end>\Z))"
 )
 
 
@@ -127,10 +129,8 @@ def parse_moment(option: str, text: str, *, now: datetime | None = None) -> int:
     return max(-_MAX_INTEGER, min(found, _MAX_INTEGER))
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    at: int
+def _text(token: re.Match[str]) -> str:
+    return token[str(token.lastgroup)] or "the end"
 
 
 class _Parser:
@@ -145,40 +145,40 @@ class _Parser:
 
     def where(self) -> Where:
         sql = self._either(0)
-        if (token := self._peek()).kind != "end":
+        if (token := self._peek()).lastgroup != "end":
             self._fail(token, "expected 'and', 'or' or the end")
         return Where(sql, tuple(self._parameters), self._text.strip())
 
-    def _split(self) -> list[_Token]:
-        tokens, at, end = [], 0, len(self._text.rstrip())
-        while at < end:
-            match = _TOKEN.match(self._text, at)
+    def _split(self) -> Iterator[re.Match[str]]:
+        at, end = 0, len(self._text.rstrip())
+        while True:
+            match = _TOKEN.match(self._text, at, end)
             if match is None:
                 start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
-                token = _Token("?", self._text[start : start + 20], start)
-                self._fail(token, "texts stand in quotes, as agent = 'gpt-4o'")
-            kind = str(match.lastgroup)
-            tokens.append(_Token(kind, match[kind], match.start(kind)))
+                expected = "texts stand in quotes, as agent = 'gpt-4o'"
+                raise _refusal(start, self._text[start : start + 20], expected)
+            yield match
+            if match.lastgroup == "end":
+                return
             at = match.end()
-        return [*tokens, _Token("end", "the end", end)]
 
-    def _peek(self) -> _Token:
+    def _peek(self) -> re.Match[str]:
         return self._tokens[self._next]
 
-    def _take(self) -> _Token:
+    def _take(self) -> re.Match[str]:
         token = self._tokens[self._next]
-        self._next += token.kind != "end"
+        self._next += token.lastgroup != "end"
         return token
 
     def _takes(self, word: str) -> bool:
         token = self._peek()
-        if token.kind in ("word", "mark") and token.text.lower() == word:
+        if token.lastgroup in ("word", "mark") and _text(token).lower() == word:
             self._next += 1
             return True
         return False
 
-    def _fail(self, token: _Token, expected: str) -> NoReturn:
-        raise UsageError(f"where, character {token.at + 1}: {token.text!r}; {expected}")
+    def _fail(self, token: re.Match[str], expected: str) -> NoReturn:
+        raise _refusal(token.start(str(token.lastgroup)), _text(token), expected)
 
     def _either(self, depth: int) -> str:
         sql = self._both(depth)
@@ -210,22 +210,22 @@ class _Parser:
         token = self._take()
         if self._terms > _MAX_TERMS:
             self._fail(token, f"more than {_MAX_TERMS} values")
-        if token.kind == "tag":
+        if token.lastgroup == "tag":
             field, sql = "", _TAG
-            self._parameters.append(_unquote(token.text.removeprefix("tag.")))
-        elif token.kind == "word" and token.text in FIELDS:
-            field, sql = token.text, FIELDS[token.text]
+            self._parameters.append(_unquote(_text(token).removeprefix("tag.")))
+        elif token.lastgroup == "word" and _text(token) in FIELDS:
+            field, sql = _text(token), FIELDS[_text(token)]
         else:
             self._fail(token, f"expected a field: {', '.join(FIELDS)}, tag.KEY")
         negated = self._takes("not")
         operator = self._take()
-        if operator.text.lower() == "in" and operator.kind == "word":
+        if _text(operator).lower() == "in" and operator.lastgroup == "word":
             found = sql + " IN (" + self._list(field) + ")"
             found = "coalesce(" + found + ", 0)"
-        elif operator.kind == "operator" and not negated:
-            found = _COMPARE[operator.text].format(sql)
-            self._parameters.append(self._value(field, operator.text))
-        elif operator.text.lower() == "like" and operator.kind == "word":
+        elif operator.lastgroup == "operator" and not negated:
+            found = _COMPARE[_text(operator)].format(sql)
+            self._parameters.append(self._value(field, _text(operator)))
+        elif _text(operator).lower() == "like" and operator.lastgroup == "word":
             found = _COMPARE["like"].format(sql)
             self._parameters.append(self._value(field, "like"))
         else:
@@ -249,24 +249,28 @@ class _Parser:
 
     def _value(self, field: str, operator: str) -> Value:
         token = self._take()
-        if token.kind == "word" and token.text.lower() == "null":
+        if token.lastgroup == "word" and _text(token).lower() == "null":
             if operator in ("=", "==", "!=", "<>"):
                 return None
             self._fail(token, "null stands after = and != only")
-        if token.kind == "number":
+        if token.lastgroup == "number":
             if field in NUMBERS:
                 # Beyond 64 bits SQLite takes no integer; no count gets there.
-                number = float(token.text) if "." in token.text else int(token.text)
+                number = float(_text(token)) if "." in _text(token) else int(_text(token))
                 return number if abs(number) <= _MAX_INTEGER else float(number)
-            return token.text
-        if token.kind != "text":
+            return _text(token)
+        if token.lastgroup != "text":
             self._fail(token, "expected a value: a text in quotes or a number")
-        text = _unquote(token.text)
+        text = _unquote(_text(token))
         if field in NUMBERS:
             self._fail(token, f"{field} is compared with a number")
         if field == "outcome" and operator != "like" and text not in _OUTCOMES:
             self._fail(token, f"an outcome is one of {', '.join(_OUTCOMES)}")
         return text
+
+
+def _refusal(at: int, found: str, expected: str) -> UsageError:
+    return UsageError(f"where, character {at + 1}: {found!r}; {expected}")
 
 
 def _unquote(text: str) -> str:

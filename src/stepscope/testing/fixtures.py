@@ -95,8 +95,6 @@ def decide_workflow(
         with open(settings.store, settings=settings) as notebook:
             return GateCheck(gating.gate_store(notebook, policies))
     except StepscopeError as e:
-        from stepscope.safety.text import visible_line
-
         pytest.fail(visible_line(str(e)), pytrace=False)
 
 
@@ -180,55 +178,42 @@ class RecordedRun:
         return tuple(sorted({b for one in chosen for b in find_breaches(self.run, one, facts)}))
 
 
-@dataclass(frozen=True)
-class MissingRecording:
-    """A test that cannot be run: why."""
+def read_recordings(paths: Iterable[str | Path], limits: Limits) -> list[Trajectory | Quarantined]:
+    """Return the recorded runs of some paths and the records that could not be read.
 
-    reason: str
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """What was read of some paths: the runs by case and trial, and how many records were lost."""
-
-    cases: tuple[tuple[str, tuple[Trajectory, ...]], ...]
-    lost: int
-
-
-def read_corpus(paths: Iterable[str | Path], limits: Limits) -> Corpus:
-    """Read recorded runs."""
-    runs: list[Trajectory] = []
-    lost = 0
+    Raises:
+        UsageError: there is no run.
+    """
     named = [str(path) for path in paths]
-    for reading in read_files(named, limits=limits):
-        for item in reading:
-            if isinstance(item, Quarantined):
-                lost += 1
-            else:
-                runs.append(item)
-    if not runs:
+    found = [item for reading in read_files(named, limits=limits) for item in reading]
+    if not any(isinstance(item, Trajectory) for item in found):
         raise UsageError(f"no run in {', '.join(named)}: nothing would be tested")
-    runs.sort(
-        key=lambda run: (case_order(_case(run)), case_order(run.trial or ""), run.name, run.id)
-    )
-    cases = tuple((case, tuple(group)) for case, group in groupby(runs, key=_case))
-    return Corpus(cases, lost)
+    return found
 
 
 def list_tests(
-    corpus: Corpus, trials: int | None, declared: DeclaredConduct
-) -> list[tuple[str, RecordedRun | MissingRecording]]:
-    """Return one test a case and trial, each with its id."""
-    found: list[tuple[str, RecordedRun | MissingRecording]] = []
-    for case, runs in corpus.cases:
-        taken = runs if trials is None else runs[:trials]
-        name = visible_line(case)
+    recorded: Iterable[Trajectory | Quarantined], trials: int | None, declared: DeclaredConduct
+) -> list[tuple[str, RecordedRun | str]]:
+    """Return one test a case and trial with its id: the run, or why the test cannot be run."""
+    runs: list[Trajectory] = []
+    lost = 0
+    for item in recorded:
+        if isinstance(item, Quarantined):
+            lost += 1
+        else:
+            runs.append(item)
+    runs.sort(
+        key=lambda run: (case_order(_case(run)), case_order(run.trial or ""), run.name, run.id)
+    )
+    found: list[tuple[str, RecordedRun | str]] = []
+    for case, group in groupby(runs, key=_case):
+        name, of_case = visible_line(case), list(group)
+        taken = of_case if trials is None else of_case[:trials]
         found += [(f"{name}-{at}", RecordedRun(run, declared)) for at, run in enumerate(taken)]
-        for at in range(len(taken), trials or 0):
-            said = f"case {name}: {len(runs)} of {trials} trials were recorded; record more runs"
-            found.append((f"{name}-{at}", MissingRecording(said)))
-    if corpus.lost:
-        found.append(("unreadable", MissingRecording(f"{corpus.lost} records could not be read")))
+        said = f"case {name}: {len(of_case)} of {trials} trials were recorded; record more runs"
+        found += [(f"{name}-{at}", said) for at in range(len(taken), trials or 0)]
+    if lost:
+        found.append(("unreadable", f"{lost} records could not be read"))
     return found
 
 

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from stepscope.model import Quarantined, Trajectory
     from stepscope.settings import Settings
-    from stepscope.testing.fixtures import Corpus, GateCheck, RecordedRun
+    from stepscope.testing.fixtures import GateCheck, RecordedRun
 
 
 MARK = "stepscope"
 _KNOWN = ("cases", "agent", "trials")
-# Paths -> what was read of them: many tests of a session share a corpus.
-_READ = pytest.StashKey[dict[tuple[str, ...], "Corpus"]]()
+# Paths -> what was read of them: many tests of a session share recordings.
+_READ = pytest.StashKey[dict[tuple[str, ...], "list[Trajectory | Quarantined]"]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,20 +54,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     from stepscope.errors import StepscopeError
     from stepscope.safety.text import visible_line
-    from stepscope.testing.fixtures import list_tests
+    from stepscope.testing.fixtures import list_tests, read_recordings
 
     config = metafunc.config
     try:
         trials = _trials(mark, config)
         settings = _settings(config)
-        from stepscope.testing.fixtures import read_corpus
-
         cases = mark.kwargs["cases"]
         several = [cases] if isinstance(cases, str | Path) else list(cases)
         paths = tuple(str(config.rootpath / path) for path in several)
         held = config.stash.setdefault(_READ, {})
         if paths not in held:
-            held[paths] = read_corpus(paths, settings.limits)
+            held[paths] = read_recordings(paths, settings.limits)
         made = list_tests(held[paths], trials, settings.declared)
     except StepscopeError as e:
         where = metafunc.definition.nodeid
@@ -79,13 +78,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def trajectory(request: pytest.FixtureRequest) -> RecordedRun:
     """One recorded run of the marker's cases."""
-    from stepscope.testing.fixtures import MissingRecording
-
-    run: RecordedRun | MissingRecording | None = getattr(request, "param", None)
+    run: RecordedRun | str | None = getattr(request, "param", None)
     if run is None:
         pytest.fail("`trajectory` needs @pytest.mark.stepscope(cases=...)", pytrace=False)
-    if isinstance(run, MissingRecording):
-        pytest.fail(run.reason, pytrace=False)
+    if isinstance(run, str):
+        pytest.fail(run, pytrace=False)
     return run
 
 
