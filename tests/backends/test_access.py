@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.backends.client import BackendName, Target, parse_target, read_access
+from stepscope.backends.client import BackendName, parse_target, read_access
 from stepscope.errors import ConfigError, UsageError
 
 LANGFUSE = {"LANGFUSE_PUBLIC_KEY": "pk-lf-1", "LANGFUSE_SECRET_KEY": "sk-lf-secret"}
@@ -112,13 +112,13 @@ def test_what_is_missing_is_said_by_the_name_of_its_variable(
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("phoenix:default", Target("phoenix", "default")),
-        ("mlflow: my runs ", Target("mlflow", "my runs")),
-        ("langfuse:", Target("langfuse", "")),
-        ("langsmith:a:b", Target("langsmith", "a:b")),
+        ("phoenix:default", ("phoenix", "default")),
+        ("mlflow: my runs ", ("mlflow", "my runs")),
+        ("langfuse:", ("langfuse", "")),
+        ("langsmith:a:b", ("langsmith", "a:b")),
     ],
 )
-def test_a_place_is_a_backend_and_a_name(text: str, found: Target) -> None:
+def test_a_place_is_a_backend_and_a_name(text: str, found: tuple[str, str]) -> None:
     assert parse_target(text) == found
 
 

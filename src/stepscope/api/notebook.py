@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING
 
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
 from stepscope.api.views import ComparisonView, ReportSource, ReportView, ScoreCurveView, Text
@@ -19,8 +18,10 @@ from stepscope.formats.chat.messages import CallMessage, message_calls, referenc
 from stepscope.measures.match import ArgumentMode, CallComparison, MatchMode, compare_calls
 from stepscope.model import Effect, Json, Record, ReferenceCall, Trajectory
 from stepscope.model.effects import infer_effect
+from stepscope.model.records import HUMAN, IMPORTED
 from stepscope.report.render import text
 from stepscope.report.views import run as run_views
+from stepscope.runtime.database import Closeable
 from stepscope.safety.redact import hide_patterns
 from stepscope.score import ScoringResult, score_runs
 from stepscope.score.importing import Added, Progress, RunDefaults, import_traces
@@ -61,6 +62,10 @@ class Records:
             ConfigError: pyarrow is not installed.
         """
         return self._store.to_arrow(self._where)
+
+
+def ignore_progress(done: int, total: int) -> None:
+    """Tell nobody."""
 
 
 def combine_filters(
@@ -148,7 +153,7 @@ def open(path: str | Path | None = None, *, settings: Settings | None = None) ->
     return Notebook(Store.open(place), held)
 
 
-class Notebook:
+class Notebook(Closeable):
     """A store with the settings that hold for it; a context manager that closes it."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
@@ -158,17 +163,6 @@ class Notebook:
         own = settings.redaction.forms
         store.redact(own, shown=settings.redaction.shown)
         hide_patterns(own)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the store."""
@@ -223,7 +217,7 @@ class Notebook:
             strict=strict,
             filling=RunDefaults(agent, agent_version, dict(tags or {})),
             workers=workers,
-            progress=progress or _silent,
+            progress=progress or ignore_progress,
         )
 
     def score(
@@ -605,15 +599,19 @@ class Notebook:
             TraceError: the file cannot be read.
         """
         from stepscope.api.score_files import open_score_file
-        from stepscope.api.verdict_import import VerdictColumns, add_verdicts
+        from stepscope.api.verdict_import import VerdictImport, add_verdicts
 
-        said = VerdictColumns(
-            of=dict(columns or {}), labels=dict(labels or {}), rubric=rubric, rater=rater
-        )
         stream = open_score_file(str(file), self.settings)
         with stream.file:
-            family: Literal["human", "imported"] = "human" if human else "imported"
-            return add_verdicts(self.store, stream, said, family=family)
+            adding = VerdictImport(
+                self.store,
+                HUMAN if human else IMPORTED,
+                columns=columns or {},
+                labels=labels or {},
+                rubric=rubric,
+                rater=rater,
+            )
+            return add_verdicts(self.store, stream, adding)
 
     def trajectories(
         self, *, where: str | None = None, since: str | None = None
@@ -671,9 +669,5 @@ class Notebook:
             verdicts=verdicts,
             force=force,
             where=combine_filters(where, since),
-            progress=progress or _silent,
+            progress=progress or ignore_progress,
         )
-
-
-def _silent(done: int, total: int) -> None:
-    pass

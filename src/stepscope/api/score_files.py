@@ -12,8 +12,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import msgspec
 import numpy as np
@@ -38,6 +36,7 @@ from stepscope.report.rows import (
 from stepscope.report.types import Shapes
 from stepscope.report.views import profile
 from stepscope.report.views.curve import draw_sparkline
+from stepscope.runtime.database import Closeable
 from stepscope.safety.text import visible_line
 from stepscope.settings import Settings, load_settings
 from stepscope.shape.breaks import break_point
@@ -298,9 +297,7 @@ class ClassifiedCurves:
             return found
         entry = [-1 if at is None else at for at in (broke.step, broke.first, broke.last)]
         watched = msgspec.structs.replace(
-            found,
-            watch=tuple([found.steps[at] for at in broke.watch]),
-            break_from=broke.sources,
+            found, watch=tuple([found.steps[at] for at in broke.watch]), break_from=broke.sources
         )
         return watched if found.unmodelled else _break_of(watched, entry)
 
@@ -320,7 +317,7 @@ def _align(batch: ShapeBatch, gate_failed: npt.NDArray[np.bool_] = _NONE) -> Fle
     )
 
 
-class FileShapes:
+class FileShapes(Closeable):
     """The shapes of a file of scores: iterate once over its curves, then ask for the `fleet`.
 
     A context manager that closes the file.
@@ -355,15 +352,8 @@ class FileShapes:
         self._sigmas: set[float | None] = set()
         self._repeats = 1
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._stream.file.close()
 
     def __iter__(self) -> Iterator[RunShape]:

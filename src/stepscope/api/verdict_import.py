@@ -9,8 +9,8 @@ changes nothing; a row that contradicts what the same rater said before is quara
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -18,7 +18,7 @@ from stepscope.errors import ConfigError, TraceError, UsageError
 from stepscope.formats.verdicts import VerdictFileRow, read_verdict_rows
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, FAULT_OWNERS, load_rubric
 from stepscope.model import Json, Quarantined, Record, Stream, Verdict
-from stepscope.model.records import JUDGE_PREFIX, STEP_SCORES
+from stepscope.model.records import HUMAN, IMPORTED, JUDGE_PREFIX, STEP_SCORES
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 
@@ -50,58 +50,6 @@ class RefusedRow(TraceError):
         self.kind = kind
 
 
-class VerdictColumns(msgspec.Struct, frozen=True, kw_only=True):
-    """Which column is what, and what is the same for every row."""
-
-    # field -> column; a dot leads into a nested object; "-1" behind a step's column says that the
-    # file counts from 1
-    of: dict[str, str] = {}
-    labels: dict[str, str] = {}  # label in the file -> label of the rubric
-    rubric: str | None = None  # the rubric, or the set that the axis column names one of
-    rater: str | None = None  # who rated
-    # what the user's own rubric may be answered with, by its name
-    answers: dict[str, tuple[str, ...]] = {}
-
-    def resolved(self) -> VerdictColumns:
-        """Return the same with the file of a user's own rubric read: its name and its menu."""
-        if self.rubric is None or not self.rubric.endswith(".md"):
-            return self
-        own = load_rubric(self.rubric)
-        menus = {**self.answers, own.name: own.answers}
-        return msgspec.structs.replace(self, rubric=own.name, answers=menus)
-
-    def menu(self, name: str) -> tuple[str, ...] | None:
-        """Return what a rubric may be answered with; None where nothing here knows the rubric."""
-        return self.answers[name] if name in self.answers else rubric_choices(name)
-
-    def cell(self, cells: Mapping[str, Json], field: str) -> Json:
-        """Return what a row says of a field; None where it says nothing."""
-        if field in self.of:
-            path = self.of[field].removesuffix("-1")
-            if path in cells:
-                return cells[path]
-            found: Json = dict(cells)
-            for part in path.split("."):
-                found = found.get(part) if isinstance(found, dict) else None
-            return found
-        return next((cells[name] for name in USUAL_COLUMNS[field] if name in cells), None)
-
-    def check(self, cells: Mapping[str, Json]) -> None:
-        """Refuse a file whose columns are other ones."""
-        known = visible_line(", ".join(cells))[:200]
-        for field, name in self.of.items():
-            column = name.removesuffix("-1").partition(".")[0]
-            if column not in cells and name.removesuffix("-1") not in cells:
-                raise UsageError(f"--map {field}={name}: no such column; the file has {known}")
-        for fields in (("run",), ("label", "value")):
-            usual = [name for field in fields for name in USUAL_COLUMNS[field]]
-            if not any(field in self.of for field in fields) and not cells.keys() & set(usual):
-                what = fields[0]
-                raise UsageError(
-                    f"no column says the {what}; the file has {known}: --map {what}=COLUMN"
-                )
-
-
 def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
     """Return what `A=B,C=D` options say.
 
@@ -119,132 +67,7 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
     return found
 
 
-def read_rubric_name(cells: Mapping[str, Json], columns: VerdictColumns) -> str:
-    """Return the name of the rubric that a row is about."""
-    said = columns.cell(cells, "axis")
-    name = "" if said is None else str(said).strip()
-    if columns.rubric is not None:
-        inside = f"{columns.rubric}.{name}"
-        name = inside if name and _is_set(columns.rubric) else columns.rubric
-    if not name:
-        raise RefusedRow("no rubric", "no rubric; map a column to axis, or say --rubric NAME")
-    if name in BUILT_IN_RUBRICS or name == STEP_SCORES:
-        return STEP_SCORES if name == NO_LOOK else name
-    ends = [known for known in BUILT_IN_RUBRICS if known.endswith(f".{name}")]
-    if len(ends) > 1:
-        raise RefusedRow("no rubric", f"axis {_quote(name)} may be {' or '.join(ends)}")
-    return ends[0] if ends else name
-
-
-def _is_set(name: str) -> bool:
-    return name not in BUILT_IN_RUBRICS and any(
-        known.startswith(f"{name}.") for known in BUILT_IN_RUBRICS
-    )
-
-
-def rubric_choices(name: str) -> tuple[str, ...] | None:
-    """Return what a rubric may be answered with; None where nothing here knows the rubric."""
-    if name == STEP_SCORES:
-        return ()
-    if name == WHOSE_FAILURE:
-        return FAULT_OWNERS
-    try:
-        return load_rubric(name).answers
-    except ConfigError:
-        return None
-
-
-def read_verdict(
-    cells: Mapping[str, Json], columns: VerdictColumns, name: str, steps: int
-) -> Verdict | None:
-    """Return the verdict of a row; None where the row holds none."""
-    label = _label(columns, cells, name)
-    value = _share("value", columns.cell(cells, "value"))
-    if label is None and (value is None or name != STEP_SCORES):
-        return None
-    step = _step(columns.cell(cells, "step"), steps, columns.of.get("step", "").endswith("-1"))
-    if name == STEP_SCORES and step is None:
-        raise RefusedRow("no step", "a score without a step; map a column to step")
-    cites = _cites(columns.cell(cells, "cites"), steps)
-    reason = columns.cell(cells, "reason")
-    return Verdict(
-        STEP_SCORES if name == STEP_SCORES else JUDGE_PREFIX + name,
-        value=value,
-        label=label,
-        step=step,
-        cites=cites or (() if step is None else (step,)),
-        reason="" if reason is None else str(reason),
-        confidence=_share("confidence", columns.cell(cells, "confidence")),
-    )
-
-
-def _label(columns: VerdictColumns, cells: Mapping[str, Json], name: str) -> str | None:
-    cell = columns.cell(cells, "label")
-    if cell is None or cell == "":
-        return None
-    text = str(cell).lower() if isinstance(cell, bool) else str(cell)
-    said = columns.labels.get(text, text)
-    allowed = columns.menu(name)
-    if name == STEP_SCORES:
-        return None
-    if allowed is not None and said not in allowed:
-        raise RefusedRow(
-            "off the menu",
-            f"label {_quote(said)} is not on the menu of {name}: {', '.join(allowed)}; "
-            "--labels translates, as --labels yes=correct,no=incorrect",
-        )
-    return said
-
-
-def _step(cell: Json, steps: int, from_one: bool) -> int | None:
-    if cell is None or cell == "":
-        return None
-    step = read_index(cell, "step") - from_one
-    if not 0 <= step < steps:
-        first = "1" if from_one else "0"
-        raise RefusedRow(
-            "no such step", f"step {_quote(cell)}; the run has {steps} steps, from {first}"
-        )
-    return step
-
-
-def read_index(cell: Json, what: str) -> int:
-    """Return a cell as a whole number."""
-    text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
-    if isinstance(cell, bool) or not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise RefusedRow(f"no {what}", f"{what} {_quote(cell)}; expected an index")
-    return int(text)
-
-
-def _share(what: str, cell: Json) -> float | None:
-    if cell is None or cell == "":
-        return None
-    try:
-        number = math.nan if isinstance(cell, bool) else float(str(cell))
-    except ValueError:
-        number = math.nan
-    if not 0 <= number <= 1:
-        raise RefusedRow("no number", f"{what} {_quote(cell)}; expected a number from 0 to 1")
-    return number
-
-
-def _cites(cell: Json, steps: int) -> tuple[int, ...]:
-    if cell is None or cell == "":
-        return ()
-    parts = cell if isinstance(cell, list) else str(cell).strip("[]").replace(",", " ").split()
-    cited = tuple(read_index(part, "step") for part in parts)
-    if any(step >= steps for step in cited):
-        raise RefusedRow("no such step", f"cites {_quote(cell)}; the run has {steps} steps")
-    return cited
-
-
-def _quote(cell: Json) -> str:
-    text = visible_line(str(cell))
-    return repr(text if len(text) <= _QUOTED else text[:_QUOTED] + "…")
-
-
 VERSION = "1"
-Family = Literal["imported", "human"]
 # Records held before they are stored.
 _BATCH = 5_000
 
@@ -298,13 +121,40 @@ class AddedVerdicts(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(lines)
 
 
-class _VerdictImport:
-    """One import under way: what the store knew, and what was found so far."""
+class VerdictImport:
+    """One import under way: which column is what, what the store knew, what was found so far."""
 
-    def __init__(self, store: Store, columns: VerdictColumns, family: Family) -> None:
-        self._store = store
-        self._columns = columns
-        self._family = family
+    def __init__(
+        self,
+        store: Store,
+        family: str,  # human or imported
+        *,
+        # field -> column; a dot leads into a nested object; "-1" behind a step's column says that
+        # the file counts from 1
+        columns: Mapping[str, str],
+        labels: Mapping[str, str],  # label in the file -> label of the rubric
+        rubric: str | None,  # of all rows, or the set that the axis column names one of
+        rater: str | None,  # of all rows
+    ) -> None:
+        """Read what runs there are.
+
+        Raises:
+            UsageError: a column is of no field.
+            ConfigError: the rubric is a file that holds none.
+        """
+        for field in columns:
+            if field not in USUAL_COLUMNS:
+                raise UsageError(
+                    f"--map {field}=...: no such field; expected {', '.join(USUAL_COLUMNS)}"
+                )
+        # What the user's own rubric may be answered with, by its name.
+        self._menus: dict[str, tuple[str, ...]] = {}
+        if rubric is not None and rubric.endswith(".md"):
+            own = load_rubric(rubric)
+            rubric, self._menus = own.name, {own.name: own.answers}
+        self._store, self._family = store, family
+        self._columns, self._labels = columns, labels
+        self._rubric, self._rater = rubric, rater
         runs = store.runs()
         counts = zip(runs.id.tolist(), runs.name.tolist(), runs.steps.tolist(), strict=True)
         self._runs: dict[str, tuple[str, int] | None] = {}
@@ -314,39 +164,68 @@ class _VerdictImport:
             self._runs[id_] = (id_, steps)
         self._said: dict[str, dict[VerdictKey, VerdictContent]] = {}
         self.known = self.empty = 0
-        self.quarantined: dict[str, int] = {}
-        self.rubrics: dict[str, int] = {}
+        self.quarantined: Counter[str] = Counter()
+        self.rubrics: Counter[str] = Counter()
         self.raters: dict[str, None] = {}
+
+    def check(self, cells: Mapping[str, Json]) -> None:
+        """Refuse a file whose columns are other ones."""
+        known = visible_line(", ".join(cells))[:200]
+        for field, name in self._columns.items():
+            column = name.removesuffix("-1").partition(".")[0]
+            if column not in cells and name.removesuffix("-1") not in cells:
+                raise UsageError(f"--map {field}={name}: no such column; the file has {known}")
+        for fields in (("run",), ("label", "value")):
+            usual = [name for field in fields for name in USUAL_COLUMNS[field]]
+            if not any(field in self._columns for field in fields) and not cells.keys() & set(
+                usual
+            ):
+                what = fields[0]
+                raise UsageError(
+                    f"no column says the {what}; the file has {known}: --map {what}=COLUMN"
+                )
+
+    def menu(self, name: str) -> tuple[str, ...] | None:
+        """Return what a rubric may be answered with; None where nothing here knows the rubric."""
+        if name in self._menus:
+            return self._menus[name]
+        if name == STEP_SCORES:
+            return ()
+        if name == WHOSE_FAILURE:
+            return FAULT_OWNERS
+        try:
+            return load_rubric(name).answers
+        except ConfigError:
+            return None
 
     def record(self, row: VerdictFileRow) -> Record | None:
         """Return a row as a record; None where it holds nothing, or nothing new."""
-        cells, columns = row.cells, self._columns
-        name = read_rubric_name(cells, columns)
+        cells = row.cells
+        name = self._name(cells)
         run, steps = self._run(cells)
-        found = read_verdict(cells, columns, name, steps)
+        found = self._verdict(cells, name, steps)
         if found is None:
             self.empty += 1
             return None
-        rater = columns.rater or str(columns.cell(cells, "judge") or "").strip()
+        rater = self._rater or str(self._cell(cells, "judge") or "").strip()
         if not rater:
             raise RefusedRow("no rater", "nobody is named; map a column to judge, or say --rater")
-        given = columns.cell(cells, "repeat")
-        repeat = 0 if given is None or given == "" else read_index(given, "repeat")
+        given = self._cell(cells, "repeat")
+        repeat = 0 if given is None or given == "" else _index(given, "repeat")
         key, said = (run, found.step, rater, repeat), (found.label, found.value)
         before = self._before(found.measure)
         if key in before and before[key] != said:
             raise RefusedRow("contradicts", _contradiction(before[key], said))
-        self.rubrics[name] = self.rubrics.get(name, 0) + 1
+        self.rubrics[name] += 1
         self.raters[rater] = None
         if key in before:
             self.known += 1
             return None
         before[key] = said
+        reason = self._store.redactor.redact(found.reason).text
         return Record(
             trajectory=run,
-            answer=msgspec.structs.replace(
-                found, reason=self._store.redactor.redact(found.reason).text
-            ),
+            answer=msgspec.structs.replace(found, reason=reason),
             version=VERSION,
             family=self._family,
             judge=rater,
@@ -354,17 +233,82 @@ class _VerdictImport:
             repeat=repeat,
         )
 
+    def _cell(self, cells: Mapping[str, Json], field: str) -> Json:
+        """Return what a row says of a field; None where it says nothing."""
+        if field in self._columns:
+            path = self._columns[field].removesuffix("-1")
+            if path in cells:
+                return cells[path]
+            found: Json = dict(cells)
+            for part in path.split("."):
+                found = found.get(part) if isinstance(found, dict) else None
+            return found
+        return next((cells[name] for name in USUAL_COLUMNS[field] if name in cells), None)
+
+    def _name(self, cells: Mapping[str, Json]) -> str:
+        """Return the name of the rubric that a row is about."""
+        said = self._cell(cells, "axis")
+        name = "" if said is None else str(said).strip()
+        if self._rubric is not None:
+            inside = f"{self._rubric}.{name}"
+            name = inside if name and _is_set(self._rubric) else self._rubric
+        if not name:
+            raise RefusedRow("no rubric", "no rubric; map a column to axis, or say --rubric NAME")
+        if name in BUILT_IN_RUBRICS or name == STEP_SCORES:
+            return STEP_SCORES if name == NO_LOOK else name
+        ends = [known for known in BUILT_IN_RUBRICS if known.endswith(f".{name}")]
+        if len(ends) > 1:
+            raise RefusedRow("no rubric", f"axis {_quote(name)} may be {' or '.join(ends)}")
+        return ends[0] if ends else name
+
     def _run(self, cells: Mapping[str, Json]) -> tuple[str, int]:
-        said = self._columns.cell(cells, "run")
+        """Return the id of the run that a row is about, and how many steps it has."""
+        said = self._cell(cells, "run")
         name = "" if said is None else str(said)
+        shown = visible_line(name)[:60]
         if name not in self._runs:
-            raise RefusedRow(
-                "unknown run", f"no run called {visible_line(name)[:60]!r} in the store"
-            )
+            raise RefusedRow("unknown run", f"no run called {shown!r} in the store")
         found = self._runs[name]
         if found is None:
-            raise RefusedRow("unknown run", f"several runs are called {visible_line(name)[:60]!r}")
+            raise RefusedRow("unknown run", f"several runs are called {shown!r}")
         return found
+
+    def _verdict(self, cells: Mapping[str, Json], name: str, steps: int) -> Verdict | None:
+        """Return the verdict of a row; None where the row holds none."""
+        label = self._label(cells, name)
+        value = _share("value", self._cell(cells, "value"))
+        if label is None and (value is None or name != STEP_SCORES):
+            return None
+        from_one = self._columns.get("step", "").endswith("-1")
+        step = _step(self._cell(cells, "step"), steps, from_one)
+        if name == STEP_SCORES and step is None:
+            raise RefusedRow("no step", "a score without a step; map a column to step")
+        cites = _cites(self._cell(cells, "cites"), steps)
+        reason = self._cell(cells, "reason")
+        return Verdict(
+            STEP_SCORES if name == STEP_SCORES else JUDGE_PREFIX + name,
+            value=value,
+            label=label,
+            step=step,
+            cites=cites or (() if step is None else (step,)),
+            reason="" if reason is None else str(reason),
+            confidence=_share("confidence", self._cell(cells, "confidence")),
+        )
+
+    def _label(self, cells: Mapping[str, Json], name: str) -> str | None:
+        cell = self._cell(cells, "label")
+        if cell is None or cell == "" or name == STEP_SCORES:
+            return None
+        text = str(cell).lower() if isinstance(cell, bool) else str(cell)
+        said = self._labels.get(text, text)
+        allowed = self.menu(name)
+        if allowed is not None and said not in allowed:
+            raise RefusedRow(
+                "off the menu",
+                f"label {_quote(said)} is not on the menu of {name}: {', '.join(allowed)}; "
+                "--labels translates, as --labels yes=correct,no=incorrect",
+            )
+        return said
 
     def _before(self, measure: str) -> dict[VerdictKey, VerdictContent]:
         """Return what was said under a measure; read from the store once."""
@@ -374,18 +318,68 @@ class _VerdictImport:
                 answer = record.answer
                 if record.prompt or record.version != VERSION or not isinstance(answer, Verdict):
                     continue
-                if record.family in ("imported", "human") and record.family != self._family:
-                    self._refuse_other_family(record)
+                other = {HUMAN, IMPORTED} - {self._family}
+                if record.family in other and record.judge == self._rater:
+                    raise UsageError(
+                        f"{record.judge!r} rated {answer.measure} here as {record.family}; import "
+                        f"them as {record.family} again, or name the rater otherwise with --rater"
+                    )
                 key = (record.trajectory, answer.step, record.judge, record.repeat)
                 self._said[measure][key] = (answer.label, answer.value)
         return self._said[measure]
 
-    def _refuse_other_family(self, record: Record) -> None:
-        if self._columns.rater == record.judge:
-            raise UsageError(
-                f"{record.judge!r} rated {record.answer.measure} here as {record.family}; import "
-                f"them as {record.family} again, or name the rater otherwise with --rater"
-            )
+
+def _is_set(name: str) -> bool:
+    return name not in BUILT_IN_RUBRICS and any(
+        known.startswith(f"{name}.") for known in BUILT_IN_RUBRICS
+    )
+
+
+def _step(cell: Json, steps: int, from_one: bool) -> int | None:
+    if cell is None or cell == "":
+        return None
+    step = _index(cell, "step") - from_one
+    if not 0 <= step < steps:
+        first = "1" if from_one else "0"
+        raise RefusedRow(
+            "no such step", f"step {_quote(cell)}; the run has {steps} steps, from {first}"
+        )
+    return step
+
+
+def _index(cell: Json, what: str) -> int:
+    """Return a cell as a whole number."""
+    text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+    if isinstance(cell, bool) or not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise RefusedRow(f"no {what}", f"{what} {_quote(cell)}; expected an index")
+    return int(text)
+
+
+def _share(what: str, cell: Json) -> float | None:
+    if cell is None or cell == "":
+        return None
+    try:
+        number = math.nan if isinstance(cell, bool) else float(str(cell))
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= 1:
+        raise RefusedRow("no number", f"{what} {_quote(cell)}; expected a number from 0 to 1")
+    return number
+
+
+def _cites(cell: Json, steps: int) -> tuple[int, ...]:
+    if cell is None or cell == "":
+        return ()
+    parts = cell if isinstance(cell, list) else str(cell).strip("[]").replace(",", " ").split()
+    cited = tuple(_index(part, "step") for part in parts)
+    if any(step >= steps for step in cited):
+        raise RefusedRow("no such step", f"cites {_quote(cell)}; the run has {steps} steps")
+    return cited
+
+
+def _quote(cell: Json) -> str:
+    text = visible_line(str(cell))
+    return repr(text if len(text) <= _QUOTED else text[:_QUOTED] + "…")
 
 
 def _contradiction(before: VerdictContent, now: VerdictContent) -> str:
@@ -393,36 +387,30 @@ def _contradiction(before: VerdictContent, now: VerdictContent) -> str:
     return f"said {was!r} before, now {is_!r}; give another reading its own repeat"
 
 
-def add_verdicts(
-    store: Store, stream: Stream, columns: VerdictColumns, *, family: Family = "imported"
-) -> AddedVerdicts:
+def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVerdicts:
     """Read a file of verdicts into the store.
 
     Raises:
-        UsageError: a column that was named is not there, or is of no field.
+        UsageError: a column that was named is not there.
         TraceError: the file cannot be read, or holds nothing.
-        ConfigError: the rubric is a file that holds none.
     """
-    for field in columns.of:
-        if field not in USUAL_COLUMNS:
-            raise UsageError(
-                f"--map {field}=...: no such field; expected {', '.join(USUAL_COLUMNS)}"
-            )
-    columns = columns.resolved()
-    adding = _VerdictImport(store, columns, family)
     count = new = 0
+    checked = False
     batch: list[Record] = []
     broken: list[Quarantined] = []
-    for row in _check_columns(stream, columns):
+    for row in read_verdict_rows(stream):
         count += 1
         if isinstance(row, Quarantined):
             broken.append(row)
-            adding.quarantined["unreadable"] = adding.quarantined.get("unreadable", 0) + 1
+            adding.quarantined["unreadable"] += 1
             continue
+        if row.tabular and not checked:
+            adding.check(row.cells)
+            checked = True
         try:
             record = adding.record(row)
         except RefusedRow as e:
-            adding.quarantined[e.kind] = adding.quarantined.get(e.kind, 0) + 1
+            adding.quarantined[e.kind] += 1
             where = f"row {row.place}: {e}" if row.tabular else str(e)
             broken.append(Quarantined(reason=where, offset=row.place, raw=row.raw, uri=stream.uri))
             continue
@@ -441,20 +429,8 @@ def add_verdicts(
         new=new,
         known=adding.known,
         empty=adding.empty,
-        quarantined=adding.quarantined,
+        quarantined=dict(adding.quarantined),
         rubrics=dict(sorted(adding.rubrics.items())),
         raters=tuple(adding.raters),
-        unknown=tuple(name for name in sorted(adding.rubrics) if columns.menu(name) is None),
+        unknown=tuple(name for name in sorted(adding.rubrics) if adding.menu(name) is None),
     )
-
-
-def _check_columns(
-    stream: Stream, columns: VerdictColumns
-) -> Iterator[VerdictFileRow | Quarantined]:
-    """Yield the rows, once the first says that the columns are there."""
-    checked = False
-    for row in read_verdict_rows(stream):
-        if isinstance(row, VerdictFileRow) and row.tabular and not checked:
-            columns.check(row.cells)
-            checked = True
-        yield row

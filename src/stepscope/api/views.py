@@ -116,12 +116,7 @@ class ReportView:
     `value` is the report as a pure value.
     """
 
-    def __init__(
-        self,
-        value: Report,
-        show: ShowRun,
-        source: ReportSource | None = None,
-    ) -> None:
+    def __init__(self, value: Report, show: ShowRun, source: ReportSource | None = None) -> None:
         """Hold a report; its `source` lets it open runs and write a page of them."""
         self.value = value
         self._show = show

@@ -1,7 +1,6 @@
 """Tracing backends: runs pulled from LangSmith, Langfuse, Phoenix and MLflow, and sent to them."""
 
-from stepscope.backends.client import Target, is_target
 from stepscope.backends.pull import pull
 from stepscope.backends.send import Sent, send
 
-__all__ = ["Sent", "Target", "is_target", "pull", "send"]
+__all__ = ["Sent", "pull", "send"]

@@ -16,14 +16,14 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from stepscope.errors import ConfigError, EnvironmentFault, TraceError, UsageError
 from stepscope.model import Json
+from stepscope.runtime.database import Closeable
 from stepscope.safety import redact
 from stepscope.safety.json import Decoded, decode
 from stepscope.safety.limits import MIB, Limits
@@ -46,34 +46,14 @@ _PLACE_NAMES: dict[BackendName, tuple[str, bool]] = {
 }
 
 
-class Target(NamedTuple):
-    """A backend, and the project or experiment in it."""
-
-    backend: BackendName
-    place: str
-
-    def __str__(self) -> str:
-        """As the user writes it."""
-        return f"{self.backend}:{self.place}"
-
-
-def is_target(text: str) -> bool:
-    """Whether a text names a backend and not a file; a file of such a name is `./phoenix:x`.
-
-    >>> is_target("phoenix:default"), is_target("./phoenix:default"), is_target("C:runs")
-    (True, False, False)
-    """
-    return _TARGET(text) is not None
-
-
-def parse_target(text: str) -> Target:
-    """Return what a text names.
+def parse_target(text: str) -> tuple[BackendName, str]:
+    """Return the backend that a text names, and the project or experiment in it.
 
     Raises:
         UsageError: no backend of that name, or no place in it.
 
     >>> parse_target("mlflow:agents")
-    Target(backend='mlflow', place='agents')
+    ('mlflow', 'agents')
     """
     match = _TARGET(text)
     if match is None:
@@ -87,7 +67,7 @@ def parse_target(text: str) -> Target:
         raise UsageError(f"{text!r} names no {noun.lower()}; expected {backend}:{noun}")
     if any(ord(character) < 32 for character in place):
         raise UsageError(f"{text!r}: the name of a {noun.lower()} holds no control characters")
-    return Target(backend, place)
+    return backend, place
 
 
 _LANGFUSE = "https://cloud.langfuse.com"
@@ -176,9 +156,8 @@ def _mlflow(variables: Mapping[str, str]) -> BackendAccess:
     base = variables.get("MLFLOW_TRACKING_URI", "")
     if not base.startswith(("http://", "https://")):
         raise ConfigError(
-            f"MLFLOW_TRACKING_URI is {_without_login(base)}; expected the address of a "
-            "tracking server as "
-            "http://localhost:5000 (`mlflow server` serves a file store or a database)"
+            f"MLFLOW_TRACKING_URI is {_without_login(base)}; expected the address of a tracking "
+            "server as http://localhost:5000 (`mlflow server` serves a file store or a database)"
         )
     user, password = (variables.get(f"MLFLOW_TRACKING_{n}", "") for n in ("USERNAME", "PASSWORD"))
     token = variables.get("MLFLOW_TRACKING_TOKEN", "")
@@ -249,8 +228,7 @@ def _clean_address(text: str, variable: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname or not plain:
         raise ConfigError(
             f"{variable} is {_without_login(text)}; expected an address as https://host:port, "
-            "without "
-            "user, query or fragment"
+            "without user, query or fragment"
         )
     return text.strip().rstrip("/")
 
@@ -316,7 +294,7 @@ class TooLarge(EnvironmentFault):
     """A reply is larger than is taken; ask for less at once."""
 
 
-class Client:
+class Client(Closeable):
     """Requests to the host of `access`; a context manager that closes its connections."""
 
     def __init__(
@@ -340,15 +318,8 @@ class Client:
         headers = {**access.headers, "accept": _JSON, "user-agent": "stepscope"}
         self._http = httpx2.Client(headers=headers, timeout=timeout, follow_redirects=False)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the connections."""
         self._http.close()
 
     def get(self, path: str, query: Query | None = None) -> Decoded:
@@ -379,12 +350,9 @@ class Client:
     ) -> bytes:
         """Return the body of the reply to a request that may be repeated; raises as `get` does."""
         about = {**(headers or {}), **({"content-type": kind} if kind else {})}
+        url = f"{self.access.base}{path}"
         request = self._http.build_request(
-            method,
-            f"{self.access.base}{path}",
-            params=query,
-            content=content or None,
-            headers=about,
+            method, url, params=query, content=content or None, headers=about
         )
         for attempt in range(1, self._patience.tries + 1):
             last = attempt == self._patience.tries

@@ -72,10 +72,7 @@ def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
     dropped = len(unfinished) - _OPEN_MOST
     if dropped > 0:
         asked.told.withheld["traces in progress that `last` will not look at again"] += dropped
-    asked.told.mark = {
-        _NEWEST: max(began_ms, default=None),
-        _OPEN: unfinished[-_OPEN_MOST:],
-    }
+    asked.told.mark = {_NEWEST: max(began_ms, default=None), _OPEN: unfinished[-_OPEN_MOST:]}
 
 
 def _experiment(asked: PullQuery) -> str:

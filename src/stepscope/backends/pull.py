@@ -7,15 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from stepscope.api.notebook import Notebook
-from stepscope.backends.client import (
-    BackendAccess,
-    BackendName,
-    Client,
-    Target,
-    parse_target,
-    read_access,
-)
+from stepscope.api.notebook import Notebook, ignore_progress
+from stepscope.backends.client import BackendAccess, BackendName, Client, parse_target, read_access
 from stepscope.backends.types import PulledItem, PullMark, PullNotes, PullQuery
 from stepscope.formats.reading import FileTally
 from stepscope.model import Quarantined
@@ -60,27 +53,27 @@ def pull(
         ConfigError: a key is missing or refused; the variable is named.
         EnvironmentFault: the backend cannot be reached, or gives up.
     """
-    chosen = parse_target(place)
-    to = read_access(chosen.backend, os.environ if variables is None else variables)
-    uri = source_uri(chosen, to)
+    backend, project = parse_target(place)
+    to = read_access(backend, os.environ if variables is None else variables)
+    uri = source_uri(backend, project, to)
     mark = _mark(notebook.store, uri) if since == LAST else None
     since_ns = None if since in {None, LAST} else parse_moment("--since", since or "")
     limits, filling = notebook.settings.limits, RunDefaults(agent, agent_version, dict(tags or {}))
     notebook.store.fix_weights(notebook.settings.weights)
     told = PullNotes()
     with Client(to, limits) as client:
-        asked = PullQuery(client, chosen.place, uri, since_ns, mark, limits, told)
-        found = _fetcher(chosen.backend)(asked)
-        items = _items(found, FileTally(uri, chosen.backend, None), told, notebook.store, filling)
-        added = store_items(notebook.store, items, progress or _silent)
+        asked = PullQuery(client, project, uri, since_ns, mark, limits, told)
+        found = _fetcher(backend)(asked)
+        items = _items(found, FileTally(uri, backend, None), told, notebook.store, filling)
+        added = store_items(notebook.store, items, progress or ignore_progress)
     account = {**msgspec.to_builtins(added.files[-1]), "mark": told.mark}
     notebook.store.keep_account(uri, account)
     return added
 
 
-def source_uri(chosen: Target, to: BackendAccess) -> str:
+def source_uri(backend: BackendName, project: str, to: BackendAccess) -> str:
     """Return what runs say of where they are from: the place, and the host that it is at."""
-    return f"{chosen} at {to.host}"
+    return f"{backend}:{project} at {to.host}"
 
 
 def _mark(store: Store, uri: str) -> PullMark | None:
@@ -127,7 +120,3 @@ def _fetcher(backend: BackendName) -> Fetch:
             from stepscope.backends import phoenix
 
             return phoenix.fetch_phoenix
-
-
-def _silent(done: int, total: int) -> None:
-    pass

@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from stepscope.api.exporting import read_scored_runs
-from stepscope.api.notebook import Notebook
+from stepscope.api.notebook import Notebook, combine_filters, ignore_progress
 from stepscope.backends.client import BackendName, Client, parse_target, read_access
 from stepscope.backends.pull import source_uri
 from stepscope.backends.types import Evaluation, list_evaluations, separate_trace
@@ -27,7 +27,7 @@ from stepscope.formats.otlp import write
 from stepscope.model import Record, Trajectory
 from stepscope.score.importing import Progress
 from stepscope.store.store import SentLog
-from stepscope.store.where import Where, parse_where, started_since
+from stepscope.store.where import Where
 
 
 def content_digest(bodies: Iterable[bytes]) -> str:
@@ -54,7 +54,7 @@ class Sender(Protocol):
         """
 
 
-class Sent(msgspec.Struct, frozen=True, kw_only=True):
+class Sent(msgspec.Struct, kw_only=True):
     """What was sent."""
 
     target: str  # where to
@@ -79,14 +79,6 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
         if self.absent:
             parts.append(f"{self.absent:,} verdicts are about spans that are not there")
         return "; ".join(parts)
-
-
-class _Counts:
-    """The fields of `Sent` while they grow."""
-
-    def __init__(self) -> None:
-        self.runs = self.spans = self.verdicts = 0
-        self.runs_there = self.verdicts_there = self.unmeasured = self.absent = 0
 
 
 def send(
@@ -121,34 +113,35 @@ def send(
         ConfigError: a key is missing or refused; the variable is named.
         EnvironmentFault: the backend cannot be reached, or gives up.
     """
-    chosen, counts = parse_target(place), _Counts()
-    to = read_access(chosen.backend, os.environ if variables is None else variables)
-    runs = _run_filter(where, since)
+    backend, project = parse_target(place)
+    to = read_access(backend, os.environ if variables is None else variables)
+    runs = combine_filters(where, since)
     total = len(notebook.store.keys(runs))
     if total == 0:
         raise UsageError("no run with its texts is chosen, so there is nothing to send")
-    uri = source_uri(chosen, to)
-    told = progress or _silent
+    uri = source_uri(backend, project, to)
+    sent = Sent(target=uri)
+    told = progress or ignore_progress
     passes = 2 if what == "both" else 1
     with (
         Client(to, notebook.settings.limits, sleep=sleep) as client,
         SentLog(str(notebook.store.path), uri) as ledger,
     ):
-        sender, done = _sender(chosen.backend, client, chosen.place, sleep), 0
+        sender, done = _sender(backend, client, project, sleep), 0
         if what != "verdicts":
             for run, _ in _read_chosen(notebook, runs):
-                _send_spans(run, sender, ledger, counts, there=run.source.uri == uri, again=again)
+                _send_spans(run, sender, ledger, sent, there=run.source.uri == uri, again=again)
                 done += 1
                 told(done, passes * total)
         if what != "runs":
-            fresh = counts.runs > 0
+            fresh = sent.runs > 0
             for run, records in _read_chosen(notebook, runs):
-                found = list_evaluations(run, records, chosen.backend)
-                counts.unmeasured += len(records) - len(found)
-                _send_verdicts(run, found, sender, ledger, counts, fresh=fresh, again=again)
+                found = list_evaluations(run, records, backend)
+                sent.unmeasured += len(records) - len(found)
+                _send_verdicts(run, found, sender, ledger, sent, fresh=fresh, again=again)
                 done += 1
                 told(done, passes * total)
-    return Sent(target=uri, **vars(counts))
+    return sent
 
 
 def _read_chosen(
@@ -161,20 +154,20 @@ def _read_chosen(
 
 
 def _send_spans(
-    run: Trajectory, sender: Sender, ledger: SentLog, counts: _Counts, *, there: bool, again: bool
+    run: Trajectory, sender: Sender, ledger: SentLog, sent: Sent, *, there: bool, again: bool
 ) -> None:
     # A run without times has spans that begin when they are first sent; told apart without them.
     bodies = [r.body for r in write.iter_requests([(run, ())], verdicts="none")]
     content = content_digest(bodies)
     if there or (not again and ledger.holds(run.id, "spans", content)):
-        counts.runs_there += 1
+        sent.runs_there += 1
         return
     timed = write.iter_requests([(run, ())], verdicts="none", placed_at=time.time_ns())
     for request in timed:
         sender.spans(request.body)
-        counts.spans += request.spans
+        sent.spans += request.spans
     ledger.keep(run.id, "spans", content)
-    counts.runs += 1
+    sent.runs += 1
 
 
 def _send_verdicts(
@@ -182,18 +175,18 @@ def _send_verdicts(
     found: Sequence[Evaluation],
     sender: Sender,
     ledger: SentLog,
-    counts: _Counts,
+    sent: Sent,
     *,
     fresh: bool,
     again: bool,
 ) -> None:
     content = content_digest(msgspec.json.encode(each) for each in found)
     if not again and ledger.holds(run.id, "verdicts", content):
-        counts.verdicts_there += len(found)
+        sent.verdicts_there += len(found)
         return
     absent = sender.verdicts(found, fresh=fresh) if found else 0
-    counts.absent += absent
-    counts.verdicts += len(found) - absent
+    sent.absent += absent
+    sent.verdicts += len(found) - absent
     if not absent:
         ledger.keep(run.id, "verdicts", content)
 
@@ -225,14 +218,3 @@ def _sender(
             from stepscope.backends.phoenix import PhoenixSender
 
             return PhoenixSender(client, place, sleep)
-
-
-def _run_filter(text: str | None, after: str | None) -> Where | None:
-    first = parse_where(text) if text is not None else None
-    if after is None:
-        return first
-    return started_since(after) if first is None else first & started_since(after)
-
-
-def _silent(done: int, total: int) -> None:
-    pass

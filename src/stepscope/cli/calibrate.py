@@ -48,8 +48,7 @@ def agree(
     by: By = None,
     seed: Seed = None,
     threshold: Annotated[
-        float,
-        typer.Option("--min", metavar="KAPPA", help="Sharpen a rubric whose kappa is below."),
+        float, typer.Option("--min", metavar="KAPPA", help="Sharpen a rubric whose kappa is below.")
     ] = 0.5,
     modes: Annotated[
         bool,
@@ -99,13 +98,7 @@ def _modes(
 
 
 def _refuse(
-    *,
-    modes: bool,
-    queue: int | None,
-    csv: bool,
-    by: str | None,
-    rubric: str | None,
-    as_json: bool,
+    *, modes: bool, queue: int | None, csv: bool, by: str | None, rubric: str | None, as_json: bool
 ) -> None:
     """Refuse options that would change nothing."""
     if modes and queue is not None:

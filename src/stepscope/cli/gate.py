@@ -85,8 +85,7 @@ Commit = Annotated[
     typer.Option("--commit", metavar="SHA", help="What the runs are of; reruns are then seen."),
 ]
 Attempt = Annotated[
-    int,
-    typer.Option("--attempt", min=1, help="How often this commit was gated, with this time."),
+    int, typer.Option("--attempt", min=1, help="How often this commit was gated, with this time.")
 ]
 Config = Annotated[
     Path | None,

@@ -125,8 +125,7 @@ def redteam(
         str, typer.Option("--class", metavar="C,C", help="Only attacks of these classes.")
     ] = "",
     corpus: Annotated[
-        Path | None,
-        typer.Option("--corpus", metavar="FILE", help="Attack texts of your own, too."),
+        Path | None, typer.Option("--corpus", metavar="FILE", help="Attack texts of your own, too.")
     ] = None,
     runs: Annotated[
         int, typer.Option("--runs", min=1, metavar="N", help="At most so many failing runs.")

@@ -309,8 +309,7 @@ TOKEN_VARIABLE = "STEPSCOPE_VIEW_TOKEN"
 def view(
     *,
     port: Annotated[
-        int | None,
-        typer.Option("--port", min=1, max=65535, help="Default: 7357, or a free one."),
+        int | None, typer.Option("--port", min=1, max=65535, help="Default: 7357, or a free one.")
     ] = None,
     host: Annotated[
         str, typer.Option("--host", help=f"Not loopback only with a secret in {TOKEN_VARIABLE}.")

@@ -65,11 +65,7 @@ def receive_runs(
 
 
 def pull_runs(
-    paths: Sequence[str],
-    *,
-    since: str | None,
-    store: Path | None,
-    filling: RunDefaults,
+    paths: Sequence[str], *, since: str | None, store: Path | None, filling: RunDefaults
 ) -> Added:
     """Pull one project into the store; return what came."""
     if len(paths) > 1:
@@ -107,12 +103,6 @@ def send_to_backend(
     where, since = chosen
     with open_existing(store) as notebook, terminal.show_progress("sending runs") as step:
         told = backends.send(
-            notebook,
-            to,
-            what=_WHAT[only],
-            where=where,
-            since=since,
-            again=again,
-            progress=step,
+            notebook, to, what=_WHAT[only], where=where, since=since, again=again, progress=step
         )
     terminal.print_result(told, as_json=as_json)

@@ -25,11 +25,11 @@ from functools import partial
 from importlib.resources import files
 from threading import Lock
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from stepscope.errors import ConfigError, EnvironmentFault, StoreError
+from stepscope.errors import ConfigError, EnvironmentFault
 from stepscope.ledger import states as rows
 from stepscope.ledger.states import (
     WORKER_STOPPED,
@@ -47,10 +47,11 @@ from stepscope.model import Reply
 from stepscope.runtime.database import (
     BUSY_MILLISECONDS,
     MEMORY,
+    Closeable,
     Connection,
-    open_database,
+    Database,
+    Schema,
     rewrite_database,
-    split_statements,
     transaction,
     translate_faults,
     try_begin,
@@ -97,9 +98,13 @@ def to_usd(amount: int) -> float:
 T = TypeVar("T")
 LedgerWork = Callable[[Connection], T]
 
-# "STPJ": tells a ledger from any other SQLite file.
-APPLICATION_ID = 0x5354504A
-VERSION = 1
+SCHEMA = Schema(
+    application_id=0x5354504A,  # "STPJ"
+    version=1,
+    sql=lambda: files("stepscope.ledger").joinpath("ledger.sql").read_text(encoding="utf-8"),
+    foreign="an SQLite database of another program, no ledger of judges",
+    newer="a ledger of version {found}; this stepscope reads up to {version}: upgrade stepscope",
+)
 # Replies are a few KiB and read once; a store's cache would only take memory.
 _CACHE_KIBIBYTES = 4 * 1024
 _ROWS_PER_READ = 500
@@ -161,7 +166,7 @@ def unpack_reply(body: bytes) -> Reply:
     return _decode(zlib.decompress(body))
 
 
-class Ledger:
+class Ledger(Database):
     """The file of replies; a context manager that closes it. Several threads may use it."""
 
     def __init__(self, path: str) -> None:
@@ -171,32 +176,13 @@ class Ledger:
             StoreError: no ledger, or of a newer version.
             EnvironmentFault: it cannot be opened or made durable.
         """
-        self.path = path
+        super().__init__(path, SCHEMA, any_thread=True, cache_kibibytes=_CACHE_KIBIBYTES)
         self.watch = LivenessMonitor()
-        db = open_database(path, any_thread=True)
-        with ExitStack() as unless_ready:
-            unless_ready.callback(db.close)
-            with transaction(db, path):
-                _create_tables(db, path)
-            db.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
-            unless_ready.pop_all()
-        self._db = db
         self._writing = Lock()
         # Commits wait for the disk in a thread of their own: whoever waits for one that is under
         # way never waits for anything else.
         self._commits = ThreadPoolExecutor(1, thread_name_prefix="ledger-commits")
         self._works = ThreadPoolExecutor(1, thread_name_prefix="ledger")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file; a second close does nothing."""
@@ -332,26 +318,6 @@ class Ledger:
         return erased
 
 
-def _create_tables(db: Connection, path: str) -> None:
-    """Make the tables of a new ledger; two processes may try at once."""
-    application = db.execute("PRAGMA application_id").fetchone()[0]
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if application == APPLICATION_ID:
-        if version > VERSION:
-            raise StoreError(
-                f"{path}: a ledger of version {version}; this stepscope reads up to {VERSION}: "
-                "upgrade stepscope"
-            )
-        return
-    if application or db.execute("SELECT 1 FROM sqlite_master").fetchone():
-        raise StoreError(f"{path}: an SQLite database of another program, no ledger of judges")
-    schema = files("stepscope.ledger").joinpath("ledger.sql").read_text(encoding="utf-8")
-    for statement in split_statements(schema):
-        db.execute(statement)
-    db.execute(f"PRAGMA application_id = {APPLICATION_ID:d}")
-    db.execute(f"PRAGMA user_version = {VERSION:d}")
-
-
 # Another process's commit takes a few milliseconds.
 _RETRY_SECONDS = 0.002
 
@@ -364,7 +330,7 @@ class _PendingWork(NamedTuple):
     early: bool
 
 
-class LedgerSession:
+class LedgerSession(Closeable):
     """A run that buys; a context manager that leaves the ledger in order when it ends."""
 
     def __init__(self, ledger: Ledger, budget: Budget) -> None:
@@ -376,15 +342,8 @@ class LedgerSession:
         self._commit: Future[None] | None = None
         self.buyer: Worker = ledger.join(budget)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Settle what is under way, and leave the ledger."""
         if self._commit is not None:
             wait([self._commit])
         left, self._waiting = self._waiting, []

@@ -70,11 +70,10 @@ class Journal(Database):
 
     def __init__(self, path: str) -> None:
         """Open the journal at `path`, making it where there is none; raises as `Database`."""
-        super().__init__(path, SCHEMA)
+        super().__init__(path, SCHEMA, cache_kibibytes=CACHE_KIBIBYTES)
 
     def _prepare(self) -> None:
         with translate_faults(self.path):
-            self._db.execute(f"PRAGMA cache_size = -{CACHE_KIBIBYTES}")
             behind = self._db.execute("SELECT max(last) FROM traces").fetchone()[0] or 0.0
         self._began = time.monotonic() - behind
 

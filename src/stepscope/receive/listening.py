@@ -139,11 +139,7 @@ class ClosingQueue:
             self._journal.mark(trace.trace, trace.upto, "stuck")
             reason = f"{e}; its spans stay in {self._start.journal}"
             aside = ClosedTrace(
-                trace=trace.trace,
-                upto=trace.upto,
-                became="aside",
-                spans=trace.spans,
-                reason=reason,
+                trace=trace.trace, upto=trace.upto, became="aside", spans=trace.spans, reason=reason
             )
             return [TraceQuarantined(closed=aside)]
 

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from stepscope.errors import EnvironmentFault, StoreError, UsageError
@@ -249,10 +248,31 @@ class Schema(NamedTuple):
     migrations: Mapping[int, str] = {}  # version -> the SQL that leads to it from the one before
 
 
-class Database:
+class Closeable:
+    """What is closed at the end of a `with` block."""
+
+    def close(self) -> None:
+        """Give back what is held."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Database(Closeable):
     """One open file (or memory); a context manager that closes it."""
 
-    def __init__(self, path: str, schema: Schema) -> None:
+    def __init__(
+        self,
+        path: str,
+        schema: Schema,
+        *,
+        any_thread: bool = False,
+        cache_kibibytes: int = _CACHE_KIBIBYTES,
+    ) -> None:
         """Open the file, making or migrating it.
 
         Raises:
@@ -260,7 +280,7 @@ class Database:
             EnvironmentFault: it cannot be opened or made durable.
         """
         self.path = path
-        self._db = open_database(path)
+        self._db = open_database(path, any_thread=any_thread, cache_kibibytes=cache_kibibytes)
         with ExitStack() as unless_ready:
             unless_ready.callback(self._db.close)
             migrate_database(self._db, path, schema)
@@ -273,17 +293,6 @@ class Database:
     def close(self) -> None:
         """Close the file; a second close does nothing."""
         self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def migrate_database(db: Connection, path: str, schema: Schema) -> None:

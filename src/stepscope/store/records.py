@@ -225,10 +225,7 @@ def _refuse_bad_numbers(record: Record) -> None:
 
 
 def insert_lines(
-    db: Connection,
-    names: RowIds,
-    questions: Sequence[Question],
-    lines: Iterable[AnswerLine],
+    db: Connection, names: RowIds, questions: Sequence[Question], lines: Iterable[AnswerLine]
 ) -> int:
     """Insert answers that are already cells; return how many were new. Call in a transaction."""
     ids = [names.question(db, question) for question in questions]
@@ -465,12 +462,7 @@ def score_records(trajectory: str, scores: Iterable[StepScore]) -> Iterator[Reco
 
 
 def quarantine_scores(
-    db: Connection,
-    refused: Iterable[tuple[StepScore, str]],
-    *,
-    name: str,
-    uri: str,
-    now: int,
+    db: Connection, refused: Iterable[tuple[StepScore, str]], *, name: str, uri: str, now: int
 ) -> int:
     """Keep refused scores with the records that could not be read; return how many are new."""
     before = db.total_changes

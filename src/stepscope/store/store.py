@@ -23,13 +23,7 @@ import msgspec
 
 from stepscope.errors import DataError
 from stepscope.model import Case, Facts, Figures, Json, Quarantined, Record, Trajectory, digest
-from stepscope.runtime.database import (
-    MEMORY,
-    Database,
-    Schema,
-    transaction,
-    translate_faults,
-)
+from stepscope.runtime.database import MEMORY, Database, Schema, transaction, translate_faults
 from stepscope.safety.limits import MIB
 from stepscope.safety.redact import Redactor
 from stepscope.safety.secrets import SecretPattern
