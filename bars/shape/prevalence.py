@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bars.shape._fleets import MIXES, POOL, Ints, Pool, corners, curves, evidence, shapes_of
-from stepscope.shape.fleet import Shares, largest_p, prevalence, refit_fleets
+from stepscope.shape.fleet import Shares, largest_p, prevalence, pull_on_shares
 from stepscope.shape.mixture import fit_shares, move_inside, sample_counts, scale_likelihood
 from stepscope.shape.types import SHAPES
 from stepscope.stats.intervals import wilson
@@ -119,8 +119,8 @@ def alarms(n: int, seed: int = 0) -> Iterator[tuple[str, float, bool]]:
     ) -> bool:
         runs = [evidence(rng, pool, shapes) for pool, shapes in sides]
         number = np.arange(sum(map(len, runs))) if cluster is None else cluster
-        rows = refit_fleets(np.concatenate(runs), number, first=len(runs[0]))
-        return bool(largest_p(rows, rng=rng, draws=DRAWS)[0].min() <= ALPHA)
+        pull, second = pull_on_shares(np.concatenate(runs)), np.arange(len(number)) >= len(runs[0])
+        return bool(largest_p(pull, number, second, rng=rng, draws=DRAWS)[0].min() <= ALPHA)
 
     def alone(m: int, mix: tuple[float, ...] = usual) -> Ints:
         return shapes_of(rng, mix, m, 1, 0.0)

@@ -15,7 +15,6 @@ from stepscope.shape.articles import find_break_point
 from stepscope.shape.breaks import (
     COST,
     LATENCY,
-    Break,
     SpikeModel,
     break_point,
     fuse_signals,
@@ -23,7 +22,7 @@ from stepscope.shape.breaks import (
     spiking_steps,
 )
 from stepscope.shape.classifier import classify
-from stepscope.shape.types import Shape
+from stepscope.shape.types import Break, Shape
 from stepscope.values import Unmeasured
 
 FLAT = [0.85, 0.87, 0.84, 0.86, 0.88, 0.85, 0.86, 0.87, 0.85, 0.88]

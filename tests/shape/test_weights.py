@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from stepscope.errors import DataError
-from stepscope.shape.weights import GateRule, gate_failed, weighted_score
+from stepscope.shape.weights import gate_failed, weighted_score
 from stepscope.values import Unmeasured
 
 SCORES = [0.30, 0.85, 0.80, 0.88, 0.82, 0.90, 0.91]
 WEIGHTS = [3, 2, 3, 2, 1, 1, 1]
 
 
-def rule(found: GateRule | Unmeasured) -> GateRule:
-    assert isinstance(found, GateRule)
+def rule(found: tuple[int, ...] | Unmeasured) -> tuple[int, ...]:
+    assert not isinstance(found, Unmeasured)
     return found
 
 
@@ -25,44 +25,41 @@ def test_the_articles_weighted_mean_is_722_and_not_64() -> None:
 
 
 def test_a_failed_gate_fails_the_run_whatever_the_mean() -> None:
-    found = rule(gate_failed(SCORES, WEIGHTS))
-    assert found.is_failed
-    assert (found.failed, found.n_critical) == ((0,), 2)
+    assert gate_failed(SCORES, WEIGHTS) == (0,)
 
 
 @pytest.mark.parametrize(
-    ("scores", "sigma", "failed", "below"),
+    ("scores", "sigma", "failed"),
     [
-        ([0.59, 0.9], None, (0,), (0,)),
-        ([0.60, 0.9], None, (), ()),  # near miss: on the floor
-        ([0.9, 0.2], None, (), ()),  # low, but of weight 1
-        ([0.50, 0.9], 0.05, (0,), (0,)),  # .50 + 1.645 * .05 = .582
-        ([0.52, 0.9], 0.05, (), (0,)),  # .602: noise may explain it
-        ([0.52, 0.9], 0.0, (0,), (0,)),
-        ([None, 0.9], None, (), (0,)),
-        ([math.nan, 0.9], 0.05, (), (0,)),
+        ([0.59, 0.9], None, (0,)),
+        ([0.60, 0.9], None, ()),  # near miss: on the floor
+        ([0.9, 0.2], None, ()),  # low, but of weight 1
+        ([0.50, 0.9], 0.05, (0,)),  # .50 + 1.645 * .05 = .582
+        ([0.52, 0.9], 0.05, ()),  # .602: noise may explain it
+        ([0.52, 0.9], 0.0, (0,)),
+        ([None, 0.9], None, ()),
+        ([math.nan, 0.9], 0.05, ()),
     ],
 )
 def test_a_critical_step_fails_by_its_upper_limit_where_sigma_is_known(
-    scores: list[float | None], sigma: float | None, failed: tuple[int], below: tuple[int]
+    scores: list[float | None], sigma: float | None, failed: tuple[int]
 ) -> None:
-    found = rule(gate_failed(scores, [3, 1], sigma=sigma))
-    assert found.failed == failed
-    assert tuple(step.step for step in found.below) == below
+    assert gate_failed(scores, [3, 1], sigma=sigma) == failed
 
 
 def test_each_step_may_have_its_own_sigma() -> None:
     # Two critical steps: z = 1.96 each.
-    found = rule(gate_failed([0.5, 0.5], [3, 3], sigma=[0.05, 0.052]))
-    assert found.failed == (0,)
-    assert found.below[0].upper == pytest.approx(0.598, abs=5e-5)
+    assert gate_failed([0.5, 0.5], [3, 3], sigma=[0.05, 0.052]) == (0,)
+    # The upper limit is .598.
+    assert gate_failed([0.5], [3], sigma=0.05, alpha=0.025, floor=0.5979) == ()
+    assert gate_failed([0.5], [3], sigma=0.05, alpha=0.025, floor=0.5981) == (0,)
 
 
 def test_noise_alone_fails_few_runs_however_many_gates_they_have() -> None:
     rng = np.random.default_rng(0)
     for gates in (1, 5):
         scores = 0.6 + rng.normal(0, 0.08, (4000, gates))
-        share = np.mean([rule(gate_failed(r, [3] * gates, sigma=0.08)).is_failed for r in scores])
+        share = np.mean([rule(gate_failed(r, [3] * gates, sigma=0.08)) != () for r in scores])
         assert share <= 0.06
         assert share >= 0.035
 

@@ -254,14 +254,15 @@ class ClassifiedCurves:
             return found
         try:
             mean = weighted_score(found.scores, weights)
-            rule = gate_failed(found.scores, weights, sigma=self.sigma)
+            failed = gate_failed(found.scores, weights, sigma=self.sigma)
         except DataError as e:
             raise UsageError(f"run {found.run!r}: {e}") from e
-        failed = () if isinstance(rule, Unmeasured) else rule.failed
         return msgspec.structs.replace(
             found,
             weighted=None if isinstance(mean, Unmeasured) else mean,
-            gate_failed=tuple([found.steps[step] for step in failed]),
+            gate_failed=()
+            if isinstance(failed, Unmeasured)
+            else tuple([found.steps[step] for step in failed]),
         )
 
     def _shaped(self, found: RunShape, at: int, mine: slice) -> RunShape:

@@ -215,18 +215,17 @@ def _weighed(drawn: Curve, weights: tuple[float, ...] | None) -> Curve:
         note = f"not weighed: {len(weights)} weights are fixed for {len(drawn.steps)} scored steps"
         return replace(drawn, notes=(*drawn.notes, note))
     mean = weighted_score(drawn.scores, weights)
-    rule = gate_failed(drawn.scores, weights, sigma=drawn.sigma)
-    below = () if isinstance(rule, Unmeasured) else rule.below
+    failed = gate_failed(drawn.scores, weights, sigma=drawn.sigma)
     return replace(
         drawn,
         weights=weights,
         weighted=None if isinstance(mean, Unmeasured) else mean,
         gate_failed=tuple([
             GateFailure(
-                step=drawn.steps[one.step], score=one.score, limit=FLOOR, sure=one.upper is not None
+                step=drawn.steps[at], score=score, limit=FLOOR, sure=drawn.sigma is not None
             )
-            for one in below
-            if one.failed and one.score is not None
+            for at in (() if isinstance(failed, Unmeasured) else failed)
+            if (score := drawn.scores[at]) is not None
         ]),
     )  # fmt: skip
 

@@ -411,8 +411,8 @@ def _gates(rows: Rows, runs: Runs, found: FleetCurves) -> Flags:
             continue
         mine = slice(first, first + length)
         sigma = None if found.sigma is None else found.sigma[mine].tolist()
-        rule = gate_failed(found.scores[mine].tolist(), own, sigma=sigma)
-        failed[at] = not isinstance(rule, Unmeasured) and rule.is_failed
+        below = gate_failed(found.scores[mine].tolist(), own, sigma=sigma)
+        failed[at] = not isinstance(below, Unmeasured) and bool(below)
     return failed
 
 

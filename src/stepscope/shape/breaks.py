@@ -19,7 +19,7 @@ import numpy.typing as npt
 from stepscope.errors import DataError
 from stepscope.shape.classifier import DECLARED, classify
 from stepscope.shape.posterior import shortest_run
-from stepscope.shape.types import Slopes
+from stepscope.shape.types import Break, Slopes
 from stepscope.stats.sample import Bools, Floats
 from stepscope.values import Unmeasured
 
@@ -124,23 +124,6 @@ HOLDS = 0.15
 SUSPECT = 0.10
 
 Column = Sequence[float | None] | npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Break:
-    """Where a run broke, steps counted from 0 over all its steps."""
-
-    probability: tuple[float, ...]  # one entry a step; with `none` they sum to 1
-    none: float  # probability of no break. Healthy runs and steady declines have none.
-    step: int | None  # the most probable step; None where no break is more probable than a break
-    # first step of the shortest run of steps that holds 90 % of the probability, given that there
-    # is a break; None with `step`
-    first: int | None
-    last: int | None  # last step of that run
-    watch: tuple[int, ...]  # steps where latency or cost spike and the score holds
-    # what was used: "scores", and "latency" and "cost" where they had values
-    sources: tuple[str, ...]
-    unmodelled: bool  # no shape fits the scores: none of this is to be relied on
 
 
 def break_point(

@@ -48,7 +48,7 @@ from stepscope.shape.types import (
     RECOVERY,
     SHAPES,
     UNRESOLVED,
-    BreakSteps,
+    Break,
     CredibleInterval,
     Shape,
     ShapeBatch,
@@ -151,7 +151,7 @@ def _shape(
         gof_p=gof_p,
         low_level=mean.high < LOW,
         mean=mean,
-        break_=_break(weights.sum(0), found[0]),
+        break_=_break(weights.sum(0), found[0], unmodelled=unmodelled),
         depth=None if best == HEALTHY else depth_span(found, list(weights)),
         trough_length=int(templates.trough[recovered.argmax()]) if best == RECOVERY else None,
         sigma=float(sigma[observed].mean()),
@@ -189,7 +189,7 @@ def _two_stage_evidence(
     return float(top + np.log(np.exp(log - top).sum() / len(found)))
 
 
-def _break(weight: Floats, one: TemplateEvidence) -> BreakSteps:
+def _break(weight: Floats, one: TemplateEvidence, *, unmodelled: bool) -> Break:
     """Return where it broke, from the posterior of the templates, shape (K,)."""
     templates, part = one.lens.bank, one.lens.pool.part
     size = np.bincount(part)
@@ -208,11 +208,13 @@ def _break(weight: Floats, one: TemplateEvidence) -> BreakSteps:
         step = int(probability.argmax())
         run = shortest_run(probability[None])
         first, last = int(run[0][0]), int(run[1][0])
-    return BreakSteps(
+    return Break(
         probability=tuple(probability.tolist()),
+        none=max(0.0, 1.0 - total),
         step=step,
         first=first,
         last=last,
+        unmodelled=unmodelled,
         onset=int(onset.argmax()) if step is not None else None,
     )
 

@@ -29,6 +29,7 @@ from stepscope.shape.mixture import (
 from stepscope.shape.types import SHAPES, ShapeName
 from stepscope.stats.intervals import normal_quantile, student_quantile
 from stepscope.stats.sample import (
+    Bools,
     EstimateFrame,
     Floats,
     Ints,
@@ -52,36 +53,27 @@ TIE = 1e-6
 ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FleetRuns:
-    """Runs of both fleets, laid end to end."""
-
-    pull: Floats  # shape (shapes, m), what each run adds to the shares
-    cluster: Ints  # shape (m,), dense numbers; a cluster may be in both fleets
-    second: np.typing.NDArray[np.bool_]  # shape (m,), whether the run is of the second fleet
-
-    def counts(self) -> tuple[Floats, Floats]:
-        """Runs of each cluster in the first and in the second fleet."""
-        k = int(self.cluster.max()) + 1
-        second = np.bincount(self.cluster[self.second], minlength=k)
-        return (np.bincount(self.cluster, minlength=k) - second).astype(float), second.astype(float)
+def _cluster_sizes(cluster: Ints, second: Bools) -> tuple[Floats, Floats]:
+    """Runs of each cluster in the first and in the second fleet."""
+    k = int(cluster.max()) + 1
+    of_second = np.bincount(cluster[second], minlength=k)
+    return (np.bincount(cluster, minlength=k) - of_second).astype(float), of_second.astype(float)
 
 
-def refit_fleets(log_likelihood: Floats, cluster: Ints, *, first: int) -> FleetRuns:
-    """Return what each run adds to the shares, from a fit of both fleets together.
-
-    Args:
-        log_likelihood: shape (m, shapes), the `first` runs of the first fleet, then the second's.
-        cluster: shape (m,), dense numbers.
-        first: runs of the first fleet.
-    """
+def pull_on_shares(log_likelihood: Floats) -> Floats:
+    """Return what each run adds to the shares, (shapes, m), from a fit of all (m, shapes) runs."""
     rows = scale_likelihood(log_likelihood)
-    m = len(log_likelihood)
-    pull = influence(rows, move_inside(fit_shares(rows), m))
-    return FleetRuns(pull, cluster, np.arange(m) >= first)
+    return influence(rows, move_inside(fit_shares(rows), len(log_likelihood)))
 
 
-def largest_p(rows: FleetRuns, *, rng: np.random.Generator, draws: int) -> tuple[Floats, str]:
+def largest_p(
+    pull: Floats,  # shape (shapes, m), what each run adds to the shares, both fleets end to end
+    cluster: Ints,  # shape (m,), dense numbers; a cluster may be in both fleets
+    second: Bools,  # shape (m,), whether the run is of the second fleet
+    *,
+    rng: np.random.Generator,
+    draws: int,
+) -> tuple[Floats, str]:
     """P of each shape, adjusted for all shapes being looked at, and how it came.
 
     Where no cluster is in both fleets the difference is divided by its standard error anew in each
@@ -93,31 +85,29 @@ def largest_p(rows: FleetRuns, *, rng: np.random.Generator, draws: int) -> tuple
         Janssen (1997), Statistics and Probability Letters 36:9-21, for the studentised permutation;
         Phipson and Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, for (1 + hits)/(1 + draws).
     """
-    rows = replace(rows, pull=rows.pull / (np.abs(rows.pull).max() or 1.0))
-    first, second = rows.counts()
-    crossed = bool(((first > 0) & (second > 0)).any())
-    covariance = _covariance(rows) if crossed else None
-    seen = _observed_statistics(rows, covariance)
-    moved = len(first) if not crossed else len(rows.cluster)
+    pull = pull / (np.abs(pull).max() or 1.0)
+    sizes = _cluster_sizes(cluster, second)
+    crossed = bool(((sizes[0] > 0) & (sizes[1] > 0)).any())
+    covariance = _covariance(pull, cluster, sizes) if crossed else None
+    k = len(sizes[0])
+    total = sum_shapes_by_cluster(pull, cluster, k)
+    part = sum_shapes_by_cluster(pull[:, second], cluster[second], k)
+    parts = (total - part)[:, None], part[:, None]
+    seen = _statistic(parts, (sizes[0][None], sizes[1][None]), covariance)[:, 0]
+    moved = len(cluster) if crossed else k
     if moved * draws > WORK:
-        spread = _residuals(rows) if covariance is None else covariance
+        spread = _residuals(total, sizes) if covariance is None else covariance
         null, method = _draw_normal_maxima(spread, rng), "normal"
     else:
         null = np.concatenate(
-            [part.max(0) for part in _permuted_statistics(rows, covariance, rng, draws)]
+            [
+                found.max(0)
+                for found in _permuted_statistics(pull, cluster, sizes, covariance, rng, draws)
+            ]
         )
         method = "permutation drawn"
     hits = (null[None, :] >= seen[:, None] * (1 - TIE) - TIE).sum(1)
     return np.asarray((1 + hits) / (1 + len(null))), f"{method}, largest of {len(seen)}"
-
-
-def _observed_statistics(rows: FleetRuns, covariance: Floats | None) -> Floats:
-    k = int(rows.cluster.max()) + 1
-    first, second = rows.counts()
-    total = sum_shapes_by_cluster(rows.pull, rows.cluster, k)
-    part = sum_shapes_by_cluster(rows.pull[:, rows.second], rows.cluster[rows.second], k)
-    parts = (total - part)[:, None], part[:, None]
-    return _statistic(parts, (first[None], second[None]), covariance)[:, 0]
 
 
 def _statistic(
@@ -144,15 +134,20 @@ def _statistic(
 
 
 def _permuted_statistics(
-    rows: FleetRuns, covariance: Floats | None, rng: np.random.Generator, draws: int
+    pull: Floats,
+    cluster: Ints,
+    of_fleets: tuple[Floats, Floats],
+    covariance: Floats | None,
+    rng: np.random.Generator,
+    draws: int,
 ) -> list[Floats]:
     """Statistics of random hand-outs, in parts of shape (shapes, some draws)."""
-    first, second = rows.counts()
+    first, second = of_fleets
     both = (first > 0) & (second > 0)
-    inside = both[rows.cluster]
-    total = sum_shapes_by_cluster(rows.pull, rows.cluster, len(first))[:, ~both]
+    inside = both[cluster]
+    total = sum_shapes_by_cluster(pull, cluster, len(first))[:, ~both]
     size, given = (first + second)[~both], int((second[~both] > 0).sum())
-    chunk = max(1, HELD // (len(rows.pull) * (len(size) + int(inside.sum()))))
+    chunk = max(1, HELD // (len(pull) * (len(size) + int(inside.sum()))))
     found = []
     for start in range(0, draws, chunk):
         k = min(chunk, draws - start)
@@ -166,9 +161,7 @@ def _permuted_statistics(
         parts = total[:, None] * mine
         sums, sizes = [total[:, None] - parts, parts], [size * ~mine, size * mine]
         if both.any():
-            within = _draw_within_clusters(
-                rows.pull[:, inside], rows.cluster[inside], first[both], k, rng
-            )
+            within = _draw_within_clusters(pull[:, inside], cluster[inside], first[both], k, rng)
             sums = [np.concatenate(pair, -1) for pair in zip(sums, within, strict=True)]
             fixed = (np.broadcast_to(n[both], (k, int(both.sum()))) for n in (first, second))
             sizes = [np.concatenate(pair, -1) for pair in zip(sizes, fixed, strict=True)]
@@ -197,11 +190,9 @@ def _draw_within_clusters(
     return both[..., 0::2], both[..., 1::2]
 
 
-def _residuals(rows: FleetRuns) -> Floats:
+def _residuals(total: Floats, sizes: tuple[Floats, Floats]) -> Floats:
     """Covariance of the difference by cluster, for fleets without a cluster in common."""
-    k = int(rows.cluster.max()) + 1
-    first, second = rows.counts()
-    total = sum_shapes_by_cluster(rows.pull, rows.cluster, k)
+    first, second = sizes
     of_second = second > 0
     residual = np.empty_like(total)
     for mine, size in ((~of_second, first), (of_second, second)):
@@ -210,23 +201,23 @@ def _residuals(rows: FleetRuns) -> Floats:
     return np.asarray(residual @ residual.T)
 
 
-def _covariance(rows: FleetRuns) -> Floats:
+def _covariance(pull: Floats, cluster: Ints, sizes: tuple[Floats, Floats]) -> Floats:
     """Exact covariance of the difference over hand-outs within clusters, and of whole ones.
 
     For whole clusters of unequal size it is that of their sums about the common mean.
     """
-    first, second = rows.counts()
+    first, second = sizes
     k, size = len(first), first + second
-    total = sum_shapes_by_cluster(rows.pull, rows.cluster, k)
+    total = sum_shapes_by_cluster(pull, cluster, k)
     both = (first > 0) & (second > 0)
-    inside = both[rows.cluster]
-    centred = rows.pull[:, inside] - (total / size)[:, rows.cluster[inside]]
-    share = (first * second / (size * np.maximum(size - 1, 1)))[rows.cluster[inside]]
+    inside = both[cluster]
+    centred = pull[:, inside] - (total / size)[:, cluster[inside]]
+    share = (first * second / (size * np.maximum(size - 1, 1)))[cluster[inside]]
     covariance = (centred * share) @ centred.T
     alone = ~both
     if alone.sum() > 1:
         given = float((second[alone] > 0).sum())
-        mean = rows.pull.mean(1, keepdims=True)
+        mean = pull.mean(1, keepdims=True)
         apart = total[:, alone] - mean * size[alone]
         apart = apart - apart.mean(1, keepdims=True)
         n = float(alone.sum())
@@ -381,8 +372,9 @@ def compare_fleets(
         for fit, runs, cluster, frame in zip(fits, both, numbers, frames, strict=True)
     ]
     joined = np.concatenate(both)
-    rows = refit_fleets(joined, _shared_cluster_codes(clusters, len(joined)), first=len(both[0]))
-    p, method = largest_p(rows, rng=rng, draws=draws)
+    shared = _shared_cluster_codes(clusters, len(joined))
+    of_second = np.arange(len(joined)) >= len(both[0])
+    p, method = largest_p(pull_on_shares(joined), shared, of_second, rng=rng, draws=draws)
     return FleetComparison(
         first=shares[0],
         second=shares[1],

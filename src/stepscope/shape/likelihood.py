@@ -263,18 +263,6 @@ class GroupEvidence:
     half_drop: npt.NDArray[np.int16]  # shape (J,), the break of each group, -1 for none
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _SingleTemplates:
-    """Templates in single precision, sorted by shape and break, and scaled for one product."""
-
-    order: Ints  # shape (K,), which template of the bank each column is
-    starts: Ints  # shape (J,), the first column of each group
-    depth: Singles  # shape (p + 1, K), gives depth times root of half its precision
-    offset: Singles  # shape (p, L), of the first L templates; the others have none
-    constant: Singles  # shape (K,)
-    edge: Singles  # shape (K,), least depth times root of half its precision
-
-
 def weigh_many(lens: WhitenedTemplates, residual: Floats) -> GroupEvidence:
     """Return the evidence of each group of templates for each row.
 
@@ -282,9 +270,23 @@ def weigh_many(lens: WhitenedTemplates, residual: Floats) -> GroupEvidence:
         lens: the templates as the noise of these rows shows them.
         residual: shape (m, p), whitened.
     """
-    tables = _single_templates(lens)
+    # Templates in single precision, sorted by shape and break, and scaled for one product: `starts`
+    # are the first columns of groups; `depth`, shape (p + 1, K), gives the depth times the root of
+    # half its precision; only the first templates have an offset.
+    bank = lens.bank
+    order = np.lexsort((bank.half_drop, bank.shape))
+    group = bank.shape[order].astype(np.int64) * len(order) + bank.half_drop[order]
+    starts = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
+    root = np.sqrt(2 * lens.precision)[order]
+    scaled = np.vstack([(lens.f[order] / root[:, None]).T, (lens.pull - lens.cross)[order] / root])
+    depth = scaled.astype(np.float32)
+    moved = np.flatnonzero(lens.square[order] > 0)
+    offset = lens.offset[order[: int(moved[-1]) + 1 if len(moved) else 0]].T.astype(np.float32)
+    constant = lens.constant[order].astype(np.float32)
+    edge = (lens.least[order] * root / 2).astype(np.float32)
+
     m, p = residual.shape
-    templates = len(tables.order)
+    templates = len(order)
     height = max(2, min(MOST_ROWS, TILE // templates))
     width = max(1, PRODUCT // (height * (p + 1)))
     # A tile of one row would be a product with a vector, which starts threads: one row more.
@@ -293,35 +295,46 @@ def weigh_many(lens: WhitenedTemplates, residual: Floats) -> GroupEvidence:
     rows[:m, :p] = residual
     rows[:, p] = 1.0
     top = np.empty(padded, np.float32)
-    sums = np.empty((padded, len(tables.starts)), np.float32)
+    sums = np.empty((padded, len(starts)), np.float32)
     best = np.empty(padded, np.int64)
     space = np.empty((3, min(height, padded), templates), np.float32)
     index = np.empty((min(height, padded), templates), np.intp)
     for start in range(0, padded, height):
         tile = rows[start : start + height]
         end = start + len(tile)
-        log, factor = _weigh_tile(tile, tables, space[:, : len(tile)], index[: len(tile)], width)
+        log, factor = _weigh_tile(
+            tile, space[:, : len(tile)], index[: len(tile)], width,
+            depth=depth, offset=offset, constant=constant, edge=edge,
+        )  # fmt: skip
         top[start:end] = log.max(1)
         log -= top[start:end, None]
         np.exp(log, out=log)
         log *= factor
         best[start:end] = log.argmax(1)
-        np.add.reduceat(log, tables.starts, axis=1, out=sums[start:end])
+        np.add.reduceat(log, starts, axis=1, out=sums[start:end])
     common = lens.log_scale - np.einsum("mp,mp->m", residual, residual) / 2
-    first = tables.order[tables.starts]
+    first = order[starts]
     return GroupEvidence(
         lens=lens,
         residual=residual,
         top=top[:m] + common,
         sums=sums[:m].astype(np.float64),
-        best=tables.order[best[:m]],
-        shape=lens.bank.shape[first],
-        half_drop=lens.bank.half_drop[first],
+        best=order[best[:m]],
+        shape=bank.shape[first],
+        half_drop=bank.half_drop[first],
     )
 
 
 def _weigh_tile(
-    rows: Singles, tables: _SingleTemplates, space: Singles, index: npt.NDArray[np.intp], width: int
+    rows: Singles,
+    space: Singles,
+    index: npt.NDArray[np.intp],
+    width: int,
+    *,
+    depth: Singles,  # shape (p + 1, K), gives depth times root of half its precision
+    offset: Singles,  # shape (p, L), of the first L templates; the others have none
+    constant: Singles,  # shape (K,)
+    edge: Singles,  # shape (K,), least depth times root of half its precision
 ) -> tuple[Singles, Singles]:
     """Return log densities without the normal integral, and what that integral adds as a factor.
 
@@ -331,16 +344,16 @@ def _weigh_tile(
     integral comes from a table.
     """
     log, z, square = space
-    log[:] = tables.constant
-    for start in range(0, tables.offset.shape[1], width):
-        log[:, start : start + width][:, : tables.offset.shape[1] - start] += (
-            rows[:, :-1] @ tables.offset[:, start : start + width]
+    log[:] = constant
+    for start in range(0, offset.shape[1], width):
+        log[:, start : start + width][:, : offset.shape[1] - start] += (
+            rows[:, :-1] @ offset[:, start : start + width]
         )
     for start in range(0, z.shape[1], width):
-        np.matmul(rows, tables.depth[:, start : start + width], out=z[:, start : start + width])
+        np.matmul(rows, depth[:, start : start + width], out=z[:, start : start + width])
     np.multiply(z, z, out=square)
     log += square
-    z -= tables.edge
+    z -= edge
     np.minimum(z, 0, out=square)
     square *= square
     log -= square
@@ -349,25 +362,6 @@ def _weigh_tile(
     np.copyto(index, z, casting="unsafe")
     _normal_table().take(index, out=z, mode="clip")
     return log, z
-
-
-def _single_templates(lens: WhitenedTemplates) -> _SingleTemplates:
-    templates = lens.bank
-    order = np.lexsort((templates.half_drop, templates.shape))
-    group = templates.shape[order].astype(np.int64) * len(order) + templates.half_drop[order]
-    starts = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
-    root = np.sqrt(2 * lens.precision)[order]
-    depth = np.vstack([(lens.f[order] / root[:, None]).T, (lens.pull - lens.cross)[order] / root])
-    moved = np.flatnonzero(lens.square[order] > 0)
-    last = int(moved[-1]) + 1 if len(moved) else 0
-    return _SingleTemplates(
-        order=order,
-        starts=starts,
-        depth=depth.astype(np.float32),
-        offset=lens.offset[order[:last]].T.astype(np.float32),
-        constant=lens.constant[order].astype(np.float32),
-        edge=(lens.least[order] * root / 2).astype(np.float32),
-    )
 
 
 @lru_cache(maxsize=1)

@@ -51,20 +51,23 @@ class Slopes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BreakSteps:
-    """Where the scores broke, steps counted from 0 over all n steps, missing ones included."""
+class Break:
+    """Where a run broke, steps counted from 0 over all n steps, missing ones included."""
 
-    # one entry a step; what is missing to 1 is the probability of no break. Healthy runs and steady
-    # declines have no break.
-    probability: tuple[float, ...]
+    probability: tuple[float, ...]  # one entry a step; with `none` they sum to 1
+    none: float  # probability of no break. Healthy runs and steady declines have none.
     step: int | None  # the most probable step; None where no break is more probable than a break
     # first step of the shortest run of steps that holds 90 % of the probability, given that there
     # is a break; None with `step`
     first: int | None
     last: int | None  # last step of that run
+    unmodelled: bool  # no shape fits the scores: none of this is to be relied on
     # the most probable first step below the level before, given a break at all; a slow drop has its
-    # onset before its break, which is where half of it has happened
-    onset: int | None
+    # onset before its break, which is where half of it has happened. Of scores alone.
+    onset: int | None = None
+    watch: tuple[int, ...] = ()  # steps where latency or cost spike and the score holds
+    # what was used: "scores", and "latency" and "cost" where they had values
+    sources: tuple[str, ...] = ("scores",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +90,7 @@ class Shape:
     low_level: bool  # the mean with its interval lies below .6, whatever the shape
     # mean of the observed scores; its interval is that of the scorer's noise
     mean: CredibleInterval
-    break_: BreakSteps  # where it broke
+    break_: Break  # where it broke, by the scores
     depth: CredibleInterval | None  # how far it fell; None where the best shape is healthy
     # steps spent below, of a recovery; None for other shapes. 1 is a glitch.
     trough_length: int | None

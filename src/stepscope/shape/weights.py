@@ -9,7 +9,6 @@ fixed before scoring; who stores them refuses later ones. Source: ARC (Tribbia),
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 from statistics import NormalDist
 
@@ -22,39 +21,6 @@ CRITICAL = 3
 FLOOR = 0.6
 # Chance of failing a run whose critical steps all have a true score of exactly the floor.
 ALPHA = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CriticalStep:
-    """A step of weight 3 that did not reach the floor."""
-
-    step: int  # its index
-    score: float | None  # its score; None where it was not scored
-    # upper limit of its score given the scorer's noise; None without a sigma or a score
-    upper: float | None
-    # whether it fails the run: below the floor by `upper` where that is known, else by its score. A
-    # missing score and one that noise may explain leave the run open instead.
-    failed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRule:
-    """What the critical steps say of a run."""
-
-    # the critical steps that did not reach the floor, or have no score, in order
-    below: tuple[CriticalStep, ...]
-    n_critical: int  # steps of weight 3
-    floor: float  # the score that each had to reach
-
-    @property
-    def failed(self) -> tuple[int, ...]:
-        """Steps that fail the run; empty when none does."""
-        return tuple(step.step for step in self.below if step.failed)
-
-    @property
-    def is_failed(self) -> bool:
-        """Whether the run is `gate_failed`."""
-        return bool(self.failed)
 
 
 def weighted_score(scores: Sequence[float | None], weights: Sequence[float]) -> float | Unmeasured:
@@ -99,7 +65,7 @@ def gate_failed(
     sigma: float | Sequence[float] | None = None,
     floor: float = FLOOR,
     alpha: float = ALPHA,
-) -> GateRule | Unmeasured:
+) -> tuple[int, ...] | Unmeasured:
     """Tell which steps of weight 3 fail the run, whatever its mean.
 
     Args:
@@ -112,8 +78,9 @@ def gate_failed(
         alpha: a share, see `sigma`.
 
     Returns:
-        The critical steps below the floor. `Unmeasured` ("not_applicable") when no step has
-        weight 3.
+        The steps that fail the run: below the floor by their upper limit where sigma is known, else
+        by their score. A missing score, and one that noise may explain, fails nothing.
+        `Unmeasured` ("not_applicable") when no step has weight 3.
 
     Raises:
         DataError: lengths differ, a weight is not 1, 2 or 3, a sigma is negative or not finite,
@@ -122,9 +89,9 @@ def gate_failed(
     Source:
         Bonferroni over the critical steps, normal noise.
 
-    >>> gate_failed([0.30, 0.85, 0.80], [3, 2, 3], sigma=0.05).failed
+    >>> gate_failed([0.30, 0.85, 0.80], [3, 2, 3], sigma=0.05)
     (0,)
-    >>> gate_failed([0.57, 0.85, 0.80], [3, 2, 3], sigma=0.05).failed
+    >>> gate_failed([0.57, 0.85, 0.80], [3, 2, 3], sigma=0.05)
     ()
     """
     _check(scores, weights)
@@ -134,17 +101,11 @@ def gate_failed(
     critical = [step for step, weight in enumerate(weights) if weight == CRITICAL]
     if not critical:
         return Unmeasured("not_applicable", "no step has weight 3: there is no gate to fail")
-    z = NormalDist().inv_cdf(1 - alpha / len(critical))
-    below: list[CriticalStep] = []
-    for step in critical:
-        score = _score(scores[step])
-        if score is None:
-            below.append(CriticalStep(step=step, score=None, upper=None, failed=False))
-        elif score < floor:
-            upper = None if noise is None else score + z * noise[step]
-            failed = score < floor if upper is None else upper < floor
-            below.append(CriticalStep(step=step, score=score, upper=upper, failed=failed))
-    return GateRule(below=tuple(below), n_critical=len(critical), floor=floor)
+    z = max(NormalDist().inv_cdf(1 - alpha / len(critical)), 0.0)
+    known = [(step, score) for step in critical if (score := _score(scores[step])) is not None]
+    return tuple([
+        step for step, score in known if score + (0.0 if noise is None else z * noise[step]) < floor
+    ])  # fmt: skip
 
 
 def _score(score: float | None) -> float | None:
