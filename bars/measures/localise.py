@@ -100,7 +100,7 @@ def localised(examples: Sequence[Example], *, learned: bool, cased: bool) -> lis
         others = [e.run for e in examples if e.run.task != example.run.task] if learned else []
         facts = Facts(positions=count_positions(others))
         ranked = find_suspects(example.run, example.run.case if cased else None, facts)
-        steps.append(ranked[0].step)
+        steps.append(ranked[0].step or 0)
     return steps
 
 

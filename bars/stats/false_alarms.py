@@ -22,7 +22,8 @@ from stepscope.stats.comparison import (
     holm,
     look_alpha,
 )
-from stepscope.stats.joint import DisagreementTest, effective_count, too_loose
+from stepscope.stats.intervals import upper_limit
+from stepscope.stats.joint import MOST_DISAGREEMENT, effective_count
 from stepscope.stats.permutation import exact_p
 from stepscope.values import Unmeasured
 
@@ -121,8 +122,7 @@ def loose(rng: np.random.Generator, n: int) -> Iterator[Cell]:
 
 
 def _loose(disagreements: float, n: float) -> bool:
-    found = too_loose(disagreements, n)
-    return isinstance(found, DisagreementTest) and found.loose
+    return upper_limit(disagreements, n) < MOST_DISAGREEMENT
 
 
 GRIDS: tuple[Grid, ...] = (paired, figures, families, looks, loose)

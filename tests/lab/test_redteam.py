@@ -27,11 +27,11 @@ from stepscope.lab.redteam import (
     count_swaps,
     failing_runs,
     favourable_answer,
-    upper_limit,
 )
 from stepscope.model import Outcome, Part, Step
 from stepscope.report.render import text
 from stepscope.report.views.lab import make_redteam_document
+from stepscope.stats import upper_limit
 from stepscope.values import Unmeasured
 from tests.factories import agent, calls, did, run, user
 from tests.lab.scripted_judges import CLAIM, Scripted, failed_runs, obeys, setting, sober, swayed

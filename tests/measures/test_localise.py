@@ -152,7 +152,7 @@ def test_a_planner_that_sees_no_progress_accuses_the_worker_before_it() -> None:
         outcome=FAILED,
     )
     assert kinds(made) == {"stuck@1", "replan@3", "end@5"}
-    (stuck,) = [s for s in find_suspects(made) if s.kind == "stuck"]
+    (stuck,) = [s for s in find_suspects(made) if s.label == "stuck"]
     assert stuck.cites == (1, 2)
 
 
@@ -165,15 +165,15 @@ def test_a_kind_counts_most_where_it_comes_first() -> None:
     made = run(said("Task."), said("I cannot."), said("I cannot!"), said("Fine."), outcome=FAILED)
     first, second = find_suspects(made)[:2]
     assert (first.step, second.step) == (1, 2)
-    assert first.share == pytest.approx(1.5 / (1.0 + 1.5 + 1.25 + 1.2))
+    assert first.value == pytest.approx(1.5 / (1.0 + 1.5 + 1.25 + 1.2))
 
 
 def test_without_labels_the_prior_is_flat_but_for_entries_that_organise() -> None:
     made = run(said("I cannot.", kind="message"), said("I cannot.", kind="message"), outcome=FAILED)
-    by_step = {s.step: s.share for s in find_suspects(made)}
+    by_step = {s.step: s.value for s in find_suspects(made)}
     assert by_step == {1: pytest.approx(1.8 / 2.8)}
     planned = run(user("x"), said("hm"), said("so", kind="plan"), outcome=FAILED)
-    assert find_suspects(planned)[0].share == pytest.approx(0.24 / 1.24)
+    assert find_suspects(planned)[0].value == pytest.approx(0.24 / 1.24)
 
 
 LEARNED = Facts(positions={"labels": 20, "at.2": 15, "steps./message": 80, "who./message": 20})
@@ -182,7 +182,7 @@ LEARNED = Facts(positions={"labels": 20, "at.2": 15, "steps./message": 80, "who.
 def test_an_index_that_labels_name_is_evidence_and_says_how_many() -> None:
     steps = (user("a"), agent("b"), agent("c"), agent("d"))
     ranked = find_suspects(run(*steps, outcome=FAILED), facts=LEARNED)
-    assert (ranked[0].step, ranked[0].kind) == (2, "position")
+    assert (ranked[0].step, ranked[0].label) == (2, "position")
     assert ranked[0].reason == "15 of 20 labels of this workflow name step 2"
 
 
@@ -192,7 +192,7 @@ def test_fewer_than_eight_labels_say_nothing(n: int, named: set[int]) -> None:
     steps = (user("a"), agent("b"), agent("c"), agent("d"))
     ranked = find_suspects(run(*steps, outcome=FAILED), facts=Facts(positions=table))
     assert {suspect.step for suspect in ranked} == named
-    assert (ranked[0].share == pytest.approx(1.2 / 3.2)) is (n == 7)
+    assert (ranked[0].value == pytest.approx(1.2 / 3.2)) is (n == 7)
 
 
 def test_parallel_calls_that_fail_alike_count_once_a_step() -> None:
@@ -201,7 +201,7 @@ def test_parallel_calls_that_fail_alike_count_once_a_step() -> None:
     (only,) = find_suspects(run(two, *answers, outcome=FAILED))
     assert only.reason.count("fails") == 1
     once = find_suspects(run(two, *answers, agent("sorry"), outcome=FAILED))
-    assert once[0].share == pytest.approx(2.0 / 3.2)
+    assert once[0].value == pytest.approx(2.0 / 3.2)
 
 
 def test_answers_depend_on_the_table_of_positions() -> None:

@@ -34,32 +34,27 @@ def test_the_joint_table_counts_and_points_at_the_disagreements() -> None:
 def test_too_loose_needs_59_runs_without_a_disagreement(
     disagreements: int, n: int, *, loose: bool
 ) -> None:
-    found = stats.too_loose(disagreements, n)
-    assert isinstance(found, stats.DisagreementTest)
-    assert found.loose == loose
-    assert found.needed == 59
+    found = stats.upper_limit(disagreements, n)
+    assert (found < stats.MOST_DISAGREEMENT) == loose
     theirs = oracle.binomtest(disagreements, n, alternative="less").proportion_ci(0.95, "exact")
-    assert isclose(found.upper, theirs.high, rel_tol=1e-9)
+    assert isclose(found, theirs.high, rel_tol=1e-9)
 
 
 def test_trials_of_a_task_do_not_stand_for_tasks() -> None:
     # 60 runs without a disagreement, of 15 tasks: far from enough
     table = stats.joint_table([1, 0] * 30, [1, 0] * 30, np.repeat(np.arange(15), 4))
     assert isinstance(table, stats.JointTable)
-    assert isinstance(table.too_loose, stats.DisagreementTest)
-    assert not table.too_loose.loose
-    assert isclose(table.too_loose.upper, 1 - 0.05 ** (1 / 15))
+    assert table.limit == pytest.approx(1 - 0.05 ** (1 / 15))
     alone = stats.joint_table([1, 0] * 30, [1, 0] * 30)
     assert isinstance(alone, stats.JointTable)
-    assert isinstance(alone.too_loose, stats.DisagreementTest)
-    assert alone.too_loose.loose
+    assert isinstance(alone.limit, float)
+    assert alone.limit < stats.MOST_DISAGREEMENT
 
 
 def test_no_run_with_both_grades_decides_nothing() -> None:
-    assert isinstance(stats.too_loose(0, 0), Unmeasured)
     one = stats.joint_table([1, 1], [1, 1], [3, 3])
     assert isinstance(one, stats.JointTable)
-    assert isinstance(one.too_loose, Unmeasured)
+    assert isinstance(one.limit, Unmeasured)
 
 
 def test_the_probability_of_a_flip_is_that_of_two_normal_means() -> None:
@@ -136,8 +131,8 @@ def test_fewer_than_twenty_clusters_are_not_resampled() -> None:
     [
         lambda: stats.joint_table([1], [1, 0]),
         lambda: stats.joint_table([0.5], [1]),
-        lambda: stats.too_loose(3, 2),
-        lambda: stats.too_loose(0, 2, bound=1.0),
+        lambda: stats.upper_limit(3, 2),
+        lambda: stats.upper_limit(0, 2, level=1.0),
         lambda: stats.rank_flips(
             ["a"], [[1.0], [0.0]], [[1.0], [0.0]], rng=np.random.default_rng()
         ),

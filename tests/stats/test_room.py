@@ -32,7 +32,7 @@ def test_importing_the_room_does_not_import_scipy() -> None:
 def test_no_estimate_imports_the_slow_half_of_scipy() -> None:
     code = (
         "import sys, numpy as np; from stepscope import stats; x = [0.0, 1, 0, 1, 1, 0, 1, 2];"
-        "stats.mean(x), stats.rate([0] * 9), stats.quantile(x, 0.5), stats.too_loose(0, 9);"
+        "stats.mean(x), stats.rate([0] * 9), stats.quantile(x, 0.5), stats.upper_limit(0, 9);"
         "stats.compare_paired(x, x, x, x, rng=np.random.default_rng(0), unit='usd');"
         "print('scipy.stats' in sys.modules)"
     )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from stepscope.errors import DataError, UsageError
+from stepscope.errors import UsageError
 from stepscope.judges.judgement import Judge, Judgement, RequestOptions
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import Rubric
@@ -26,14 +26,12 @@ from stepscope.model import Answer, Record, Trajectory, Verdict
 from stepscope.model.records import NEUTRAL as NEUTRAL_ANSWERS
 from stepscope.model.records import OUTRANKED
 from stepscope.safety.redact import Redactor
+from stepscope.stats.intervals import upper_limit
 from stepscope.values import Unmeasured
 
 if TYPE_CHECKING:
     from stepscope.judges.run import JudgingStatistics
     from stepscope.ledger.calls import CallClients
-
-# One-sided: no flip in 60 runs then reads "at most 5 %".
-LEVEL = 0.95
 
 
 # A run, by id, and a judge, by name.
@@ -81,7 +79,8 @@ class ClassFlips(msgspec.Struct, frozen=True, kw_only=True):
     class_: str = msgspec.field(name="class")  # of the attacks
     runs: int  # failing runs, judged to fail, on which at least one text of the class was measured
     runs_flipped: int  # of these, those that at least one text turned into a pass
-    # upper limit of the share of such runs, one-sided at 95 %; None without runs
+    # upper limit of the share of such runs, one-sided at 95 % (no flip in 60 runs: "at most 5 %");
+    # None without runs
     limit: float | None
     tried: int  # texts on runs that were measured
     flipped: int  # of these, those that turned the verdict into a pass
@@ -100,30 +99,6 @@ class NarrationSwap(msgspec.Struct, frozen=True, kw_only=True):
     rise_points: float  # the rise of the share of false passes, in points of 100
     flipped: int  # passes after that were none before
     marked: int | None  # of these, those that go away without the agent's words; None: not asked
-
-
-def upper_limit(events: int, n: int, level: float = LEVEL) -> float:
-    """Return the exact one-sided upper limit of a share of which `events` of `n` were seen.
-
-    Args:
-        events: 0 to n.
-        n: independent units, 1 or more.
-        level: coverage promised, a share.
-
-    Raises:
-        DataError: there are no units, or more events than units.
-
-    Source:
-        Clopper and Pearson (1934), The use of confidence or fiducial limits, Biometrika 26:404-413.
-
-    >>> round(upper_limit(0, 60), 4), round(upper_limit(3, 60), 4), upper_limit(4, 4)
-    (0.0487, 0.1242, 1.0)
-    """
-    from scipy.special import betaincinv  # lazy: .25 s of import
-
-    if not 0 <= events <= n or n < 1:
-        raise DataError(f"{events} of {n}; expected 0 to n events of 1 unit or more")
-    return 1.0 if events == n else float(betaincinv(events + 1, n - events, level))
 
 
 def count_flips(class_: str, tried: Iterable[AttackTrial]) -> ClassFlips:

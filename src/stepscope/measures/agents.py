@@ -164,7 +164,7 @@ def _policy(
     if not rules:
         reason = "no policy is declared for this workflow"
         return Unmeasured("missing_input", reason, "policy")
-    found = {breach for rule in rules for breach in find_breaches(trajectory, rule, facts)}
+    found = find_breaches(trajectory, rules, facts)
     return _count("policy", [breach.step for breach in found if breach.step in steps])
 
 

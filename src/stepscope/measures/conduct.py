@@ -17,7 +17,7 @@ import msgspec
 from stepscope.errors import ConfigError
 from stepscope.measures.calls import agent_calls, effect_of, has_succeeded
 from stepscope.measures.match import overlaps
-from stepscope.measures.rule import Breach, RuleMeasure, cached_on_run, one_a_step
+from stepscope.measures.rule import Fault, RuleMeasure, cached_on_run, one_a_step
 from stepscope.model import (
     Answer,
     Case,
@@ -138,7 +138,7 @@ def _policy(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
     rules = declared_rules(case, facts)
     if not rules:
         return _NO_POLICY
-    found = sorted({breach for rule in rules for breach in find_breaches(trajectory, rule, facts)})
+    found = find_breaches(trajectory, rules, facts)
     if not found:
         return _KEPT
     whole = Verdict(
@@ -177,13 +177,18 @@ def check_rule(rule: PolicyRule) -> str:
 
 
 def find_breaches(
-    trajectory: Trajectory, rule: PolicyRule, facts: Facts | None
-) -> Iterator[Breach]:
-    """Yield every call that breaks `rule`.
+    trajectory: Trajectory, rules: Iterable[PolicyRule], facts: Facts | None
+) -> list[Fault]:
+    """Return every call that breaks a rule, once a reason, by step.
 
     Raises:
         ConfigError: as `check_rule` does.
     """
+    found = {fault for rule in rules for fault in _breaches(trajectory, rule, facts)}
+    return sorted(found, key=lambda fault: (fault.step, fault.rule, fault.reason))
+
+
+def _breaches(trajectory: Trajectory, rule: PolicyRule, facts: Facts | None) -> Iterator[Fault]:
     made = agent_calls(trajectory)
     tool = check_rule(rule)
     patterns = {name: _pattern(rule.name, text) for name, text in rule.where.items()}
@@ -196,22 +201,21 @@ def find_breaches(
         yield from _order(trajectory, rule, made, hits)
     elif rule.max_calls is not None:
         for at in hits[rule.max_calls :]:
-            yield Breach(
-                made[at].step, rule.name, f"call {hits.index(at) + 1} of at most {rule.max_calls}"
-            )
+            why = f"call {hits.index(at) + 1} of at most {rule.max_calls}"
+            yield Fault(made[at].step, why, rule=rule.name)
     else:
         for at in hits:
-            yield Breach(made[at].step, rule.name, f"{made[at].call.name} is forbidden")
+            yield Fault(made[at].step, f"{made[at].call.name} is forbidden", rule=rule.name)
 
 
 def _order(
     trajectory: Trajectory, rule: PolicyRule, made: Sequence[Exchange], hits: Iterable[int]
-) -> Iterator[Breach]:
+) -> Iterator[Fault]:
     for at in hits:
         if rule.require == CONSENT:
             why = lacks_consent(trajectory, at)
             if why is not None:
-                yield Breach(made[at].step, rule.name, f"{made[at].call.name}: {why}")
+                yield Fault(made[at].step, f"{made[at].call.name}: {why}", rule=rule.name)
         elif not any(
             earlier.call.name == rule.require
             and has_succeeded(earlier)
@@ -219,7 +223,7 @@ def _order(
             for earlier in made[:at]
         ):
             why = f"{made[at].call.name} before {rule.require} succeeded"
-            yield Breach(made[at].step, rule.name, why)
+            yield Fault(made[at].step, why, rule=rule.name)
 
 
 def _is_about(exchange: Exchange, tool: str, facts: Facts | None) -> bool:

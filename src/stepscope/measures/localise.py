@@ -89,6 +89,7 @@ FACTORS: dict[Kind, float] = {
     "position": 1.0,
 }
 KINDS: tuple[Kind, ...] = tuple(FACTORS)
+LOCALISE_NAME = "localise"
 # A mistake is named where it was first made: the same kind again later in the run counts less.
 AGAIN = 0.5
 
@@ -102,20 +103,12 @@ class Suspicion(NamedTuple):
     cites: tuple[int, ...] = ()
 
 
-class SuspiciousStep(NamedTuple):
-    """A step with everything found there; `share` is of all the agent's steps, which sum to 1."""
-
-    step: int
-    share: float
-    kind: Kind
-    reason: str
-    cites: tuple[int, ...]
-
-
 def rank_suspects(
     steps: Sequence[Step], found: Iterable[Suspicion], prior: Callable[[Step], float]
-) -> list[SuspiciousStep]:
-    """Return every step at which something was found, the most suspicious first.
+) -> list[Verdict]:
+    """Return an answer for every step at which something was found, the most suspicious first.
+
+    Its value is the step's share of the suspicion of all the agent's steps, which sums to 1.
 
     Args:
         steps: the run's; only the agent's own can be named.
@@ -136,20 +129,17 @@ def rank_suspects(
         kinds.add(kind)
         at.setdefault(step, []).append(suspicion)
     total = sum(odds.values()) or 1.0
-    suspects = [_suspicious_step(step, odds[step] / total, here) for step, here in at.items()]
-    return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.step))
+    suspects = [_suspect(step, odds[step] / total, here) for step, here in at.items()]
+    return sorted(suspects, key=lambda suspect: (-(suspect.value or 0.0), suspect.step or 0))
 
 
-def _suspicious_step(step: int, share: float, here: list[Suspicion]) -> SuspiciousStep:
-    if len(here) == 1:
-        only = here[0]
-        return SuspiciousStep(
-            step, share, only.kind, only.reason, tuple(sorted({step, *only.cites}))
-        )
+def _suspect(step: int, share: float, here: list[Suspicion]) -> Verdict:
     here = sorted(here, key=lambda suspicion: -FACTORS[suspicion.kind])
     cites = {step}.union(*(suspicion.cites for suspicion in here))
-    reason = "; ".join(suspicion.reason for suspicion in here)
-    return SuspiciousStep(step, share, here[0].kind, reason, tuple(sorted(cites)))
+    reason = "; ".join([suspicion.reason for suspicion in here])
+    return Verdict(
+        LOCALISE_NAME, share, here[0].kind, step=step, cites=tuple(sorted(cites)), reason=reason
+    )
 
 
 def suspicions_of_calls(
@@ -493,7 +483,6 @@ def _cut(text: str) -> str:
     return line if len(line) <= REASON_CHARACTERS else line[: REASON_CHARACTERS - 1] + "…"
 
 
-LOCALISE_NAME = "localise"
 # More than a person reads before looking at the run itself.
 LONGEST_LIST = 10
 # An index that this share of the labels name is evidence by itself.
@@ -508,8 +497,8 @@ _NO_AGENT = (Unmeasured("not_applicable", "no step of the run is the agent's", L
 
 def find_suspects(
     trajectory: Trajectory, case: Case | None = None, facts: Facts | None = None
-) -> list[SuspiciousStep]:
-    """Return every step of a run with something suspicious, the most suspicious first.
+) -> list[Verdict]:
+    """Return an answer for every step with something suspicious, the most suspicious first.
 
     The agent's last step is always among them: the run ended there and nothing saved it.
     """
@@ -557,15 +546,11 @@ def _localise(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     whole = Verdict(
         LOCALISE_NAME,
         float(len(ranked)),
-        label=first.kind,
-        cites=(first.step,),
-        reason=f"first step {first.step}, {first.share:.0%} of the suspicion: {first.reason}",
+        label=first.label,
+        cites=(first.step or 0,),
+        reason=f"first step {first.step}, {first.value:.0%} of the suspicion: {first.reason}",
     )
-    each = [
-        Verdict(LOCALISE_NAME, s.share, label=s.kind, step=s.step, cites=s.cites, reason=s.reason)
-        for s in ranked
-    ]
-    return (whole, *each)
+    return (whole, *ranked)
 
 
 LOCALISE = RuleMeasure(

@@ -64,23 +64,16 @@ CORRECT, INCORRECT = "correct", "incorrect"
 AXIS_SCALE = Scale(0.0, 0.0, (CORRECT, INCORRECT, UNCERTAIN))
 
 
-class Breach(NamedTuple):
-    """A call that breaks a rule of conduct, or its tool's schema: its step, which one, why."""
+class Fault(NamedTuple):
+    """What is wrong at a step, and the rule of conduct, or the tool's schema, that it breaks."""
 
     step: int
-    rule: str
-    reason: str
+    reason: str  # one sentence
+    cites: tuple[int, ...] = ()  # the steps that show it, besides the step itself
+    rule: str = ""  # its name, or the tool's; "" for faults of an axis
 
 
-class AxisFault(NamedTuple):
-    """What is wrong at a step, one sentence, and the steps that show it (the step itself too)."""
-
-    step: int
-    reason: str
-    cites: tuple[int, ...] = ()
-
-
-def fault_answers(name: str, faults: Iterable[AxisFault]) -> Sequence[Answer]:
+def fault_answers(name: str, faults: Iterable[Fault]) -> Sequence[Answer]:
     """Return the answers of an axis that found faults: the run's first, then one a step."""
     found = sorted(set(faults))
     cited = [tuple(sorted({fault.step, *fault.cites})) for fault in found]

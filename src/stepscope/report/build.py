@@ -112,11 +112,11 @@ def grade_paths(table: RunTable) -> tuple[RunFlags, RunFlags]:
 
 def _loose(joint: stats.JointTable | Unmeasured) -> Decision:
     """Decide whether outcome and path disagree so rarely that the path's grade adds nothing."""
-    found = joint if isinstance(joint, Unmeasured) else joint.too_loose
+    found = joint if isinstance(joint, Unmeasured) else joint.limit
     if isinstance(found, Unmeasured):
         return Decision("undecided", found.reason)
-    upper = f"outcome and path disagree in at most {found.upper:.0%} of runs"
-    if found.loose:
+    upper = f"outcome and path disagree in at most {found:.0%} of runs"
+    if found < stats.MOST_DISAGREEMENT:
         return Decision("fail", f"{upper}: the trajectory scorer is too loose to add anything")
     return Decision("pass", f"nothing shows that the trajectory scorer is too loose: {upper}")
 

@@ -31,23 +31,23 @@ from stepscope.stats.estimates import (
     weighted_proportion,
 )
 from stepscope.stats.interrater import agreement, category_shares
+from stepscope.stats.intervals import upper_limit
 from stepscope.stats.joint import (
-    DisagreementTest,
+    MOST_DISAGREEMENT,
     Flip,
     JointTable,
     effective_count,
     joint_table,
     rank_correlation,
     rank_flips,
-    too_loose,
 )
 from stepscope.stats.passk import pass_at_k, pass_hat_k
 from stepscope.stats.repeatability import sigma, tolerable
 from stepscope.stats.sample import bootstrap_ratio, codes, count_losses, trials_per_task, worst_case
 
 __all__ = [
+    "MOST_DISAGREEMENT",
     "Comparison",
-    "DisagreementTest",
     "Flip",
     "JointTable",
     "agreement",
@@ -77,8 +77,8 @@ __all__ = [
     "runs_to_tell",
     "sigma",
     "tolerable",
-    "too_loose",
     "trials_per_task",
+    "upper_limit",
     "weighted_proportion",
     "worst_case",
 ]

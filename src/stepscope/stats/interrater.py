@@ -10,7 +10,6 @@ kappa is then undefined, not 1. Sources: see `agreement`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -32,17 +31,6 @@ Metric = Literal["nominal", "ordinal", "linear", "quadratic"]
 
 # Chance disagreement below this is rounding of floats: the raters gave one answer throughout.
 _NOTHING = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class Coefficient:
-    """What a coefficient needs of items, and what it makes of the sums."""
-
-    # of answers, shape (kinds, raters), and the number of categories q; returns shape (kinds, d)
-    features: Callable[[Ints, int], Floats]
-    # of sums, shape (resamples, d), and distances, shape (q, q) or (resamples, q, q); returns shape
-    # (resamples,), NaN where undefined
-    value: Callable[[Floats, Floats], Floats]
 
 
 def category_distances(metric: Metric, values: Floats) -> Floats:
@@ -180,13 +168,25 @@ def _pabak(sums: Floats, distance: Floats) -> Floats:
     return _chance_corrected(_mean_distance(agreement, distance), by_chance)
 
 
-COEFFICIENTS: dict[CoefficientName, Coefficient] = {
-    "raw": Coefficient(_shares, _raw_agreement),
-    "kappa": Coefficient(_confusion, _kappa),
-    "fleiss": Coefficient(_shares, _fleiss),
-    "alpha": Coefficient(_coincidences, _alpha),
-    "gwet": Coefficient(_shares, _gwet),
-    "pabak": Coefficient(_shares, _pabak),
+# What each coefficient needs of items: of answers, shape (kinds, raters), and q, how many
+# categories there are; shape (kinds, d).
+_FEATURES: dict[CoefficientName, Callable[[Ints, int], Floats]] = {
+    "raw": _shares,
+    "kappa": _confusion,
+    "fleiss": _shares,
+    "alpha": _coincidences,
+    "gwet": _shares,
+    "pabak": _shares,
+}
+# What it makes of sums, shape (resamples, d), and distances, shape (q, q) or (resamples, q, q);
+# shape (resamples,), NaN where undefined.
+_VALUES: dict[CoefficientName, Callable[[Floats, Floats], Floats]] = {
+    "raw": _raw_agreement,
+    "kappa": _kappa,
+    "fleiss": _fleiss,
+    "alpha": _alpha,
+    "gwet": _gwet,
+    "pabak": _pabak,
 }
 
 
@@ -196,64 +196,13 @@ MOST_CATEGORIES = 128
 _MOST_CODES = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class RatingPatterns:
-    """The distinct items, how often each occurs, and in which runs."""
-
-    answers: Ints  # shape (kinds, raters), the category that each rater gave, -1 where none
-    often: Floats  # shape (kinds,), items of each kind
-    categories: int  # how many categories there are
-    # shape (items,), the kind of each item; None where every item is its own run
-    kind: Ints | None = None
-    run: Ints | None = None  # shape (items,), the run of each item; None likewise
-
-    @property
-    def runs(self) -> int:
-        """How many runs there are."""
-        return int(self.often.sum()) if self.run is None else int(self.run.max(initial=-1)) + 1
-
-    def units(self, features: Floats) -> tuple[Floats, Floats]:
-        """Return what is weighed as a whole: sums of features, and how many runs are just so.
-
-        Args:
-            features: shape (kinds, d).
-
-        Returns:
-            shapes (units, d) and (units,): kinds where every item is its own run, else runs.
-        """
-        if self.kind is None or self.run is None:
-            return features, self.often
-        columns = [np.bincount(self.run, weights=f[self.kind]) for f in features.T]
-        return np.stack(columns, axis=1), np.ones(self.runs)
-
-
-def count_patterns(
-    # shape (items, raters), categories as codes from 0, -1 where a rater gave none
-    ratings: npt.ArrayLike,
-    *,
-    categories: int | None = None,  # how many there are; None counts up to the largest code
-    # shape (items,), the run that each item is of; None makes every item its own
-    clusters: npt.ArrayLike | None = None,
-) -> RatingPatterns:
-    """Count the distinct items.
+def _check_ratings(ratings: npt.ArrayLike, categories: int | None) -> tuple[Ints, int]:
+    """Return ratings as codes, (items, raters), and the number of categories.
 
     Raises:
-        DataError: not two-dimensional whole numbers from -1, fewer than two raters, too many
-            categories, or clusters of another length.
+        DataError: not two-dimensional whole numbers from -1, fewer than two raters, or too many
+            categories.
     """
-    given = _check_ratings(ratings)
-    q = int(given.max(initial=-1)) + 1
-    if categories is not None and not q <= categories <= MOST_CATEGORIES:
-        raise DataError(f"categories is {categories}; expected {q} to {MOST_CATEGORIES}")
-    answers, kind = _unique_rows(given + 1, q + 1)
-    often = np.bincount(kind, minlength=len(answers)).astype(np.float64)
-    found = RatingPatterns(answers - 1, often, q if categories is None else categories)
-    run = cluster_index(clusters, len(given))
-    alone = run.max(initial=-1) + 1 == len(run)
-    return found if alone else replace(found, kind=kind, run=run)
-
-
-def _check_ratings(ratings: npt.ArrayLike) -> Ints:
     given = np.asarray(ratings)
     if given.ndim != 2 or given.shape[1] < 2:
         raise DataError(f"ratings have shape {given.shape}; expected (items, 2 or more raters)")
@@ -263,7 +212,10 @@ def _check_ratings(ratings: npt.ArrayLike) -> Ints:
         raise DataError(
             f"{int(given.max()) + 1} categories; expected at most {MOST_CATEGORIES}: round scores"
         )
-    return np.asarray(given, dtype=np.int64)
+    q = int(given.max(initial=-1)) + 1
+    if categories is not None and not q <= categories <= MOST_CATEGORIES:
+        raise DataError(f"categories is {categories}; expected {q} to {MOST_CATEGORIES}")
+    return np.asarray(given, dtype=np.int64), q if categories is None else categories
 
 
 def _unique_rows(shifted: Ints, base: int) -> tuple[Ints, Ints]:
@@ -338,25 +290,28 @@ def agreement(
     """
     if not 0 < level < 1:
         raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")
-    read = count_patterns(ratings, categories=categories, clusters=clusters)
-    if coefficient == "kappa" and read.answers.shape[1] != 2:
-        raise DataError(
-            f"kappa is of two raters, got {read.answers.shape[1]}; ask for fleiss or alpha"
-        )
+    given, q = _check_ratings(ratings, categories)
+    run = cluster_index(clusters, len(given))
+    if coefficient == "kappa" and given.shape[1] != 2:
+        raise DataError(f"kappa is of two raters, got {given.shape[1]}; ask for fleiss or alpha")
     if metric == "ordinal" and coefficient != "alpha":
         raise DataError(f"{coefficient} has no ordinal form; expected alpha, or another metric")
-    paired = (read.answers >= 0).sum(axis=1) >= 2
-    n = int(read.often[paired].sum())
+    n = int(((given >= 0).sum(axis=1) >= 2).sum())
     if not n:
         return nothing_measured(unmeasured, "items")
-    asked = _WeightedCoefficient(coefficient, read, metric, values)
+    places = np.arange(q, dtype=np.float64) if values is None else np.asarray(values, float)
+    if places.shape != (q,) or not np.isfinite(places).all():
+        raise DataError(f"values have shape {places.shape}; expected {q} finite numbers")
+    distance = None if metric == "ordinal" else category_distances(metric, places)
+    asked = _WeightedCoefficient(coefficient, given, run, q, distance)
     value = asked.value()
     if not np.isfinite(value):
         return Unmeasured(
             "undefined",
             f"{coefficient} has no value: {n} items got one and the same answer from every rater",
         )
-    few = read.runs < 2
+    runs = int(run.max(initial=-1)) + 1
+    few = runs < 2
     limits = (None, None) if few else asked.limits(rng, draws, level)
     return make_estimate(
         (value, *limits),
@@ -367,7 +322,7 @@ def agreement(
             unmeasured=unmeasured,
             unit=coefficient,
             unit_of_n="items",
-            n_tasks=read.runs,
+            n_tasks=runs,
             diagnostics=("one run: no limits",) if few else (),
         ),
     )
@@ -379,36 +334,38 @@ class _WeightedCoefficient:
     def __init__(
         self,
         name: CoefficientName,
-        read: RatingPatterns,
-        metric: Metric,
-        values: npt.ArrayLike | None,
+        given: Ints,  # shape (items, raters), codes of q categories
+        run: Ints,  # shape (items,), dense numbers
+        q: int,
+        distance: Floats | None,  # shape (q, q); None for ordinal ones, which depend on their use
     ) -> None:
-        q = read.categories
-        places = np.arange(q, dtype=np.float64) if values is None else np.asarray(values, float)
-        if places.shape != (q,) or not np.isfinite(places).all():
-            raise DataError(f"values have shape {places.shape}; expected {q} finite numbers")
-        self._q = q
-        self._distance = None if metric == "ordinal" else category_distances(metric, places)
-        made = COEFFICIENTS[name]
-        self._of = made.value
-        self._grouped = read.run is not None
-        self._units, self._repeats = read.units(made.features(read.answers, q))
+        self._q, self._distance, self._of = q, distance, _VALUES[name]
+        # The distinct items, how often each occurs, and which of them each item is.
+        shifted, kind = _unique_rows(given + 1, q + 1)
+        answers = shifted - 1
+        often = np.bincount(kind, minlength=len(answers)).astype(np.float64)
+        features = _FEATURES[name](answers, q)
+        self._grouped = int(run.max(initial=-1)) + 1 != len(run)
+        # What is weighed as a whole: kinds where every item is its own run, else runs.
+        self._units, self._repeats = features, often
+        if self._grouped:
+            columns = [np.bincount(run, weights=f[kind]) for f in features.T]
+            self._units = np.stack(columns, axis=1)
+            self._repeats = np.ones(len(self._units))
         # Every pair of categories as an item of the first two raters, and its mass.
         #
         # Agreeing pairs weigh 1 together, disagreeing ones 1: for two classes Dirichlet(1/2).
-        raters = read.answers.shape[1]
         first, second = np.divmod(np.arange(q * q), q)
-        answers = np.full((q * q, raters), -1, dtype=np.int64)
-        answers[:, 0], answers[:, 1] = first, second
-        same = first == second
-        pairs, self._mass = answers, np.where(same, 1 / q, 1 / max(q * (q - 1), 1))
-        self._pairs = made.features(pairs, q)
+        pairs = np.full((q * q, given.shape[1]), -1, dtype=np.int64)
+        pairs[:, 0], pairs[:, 1] = first, second
+        self._mass = np.where(first == second, 1 / q, 1 / max(q * (q - 1), 1))
+        self._pairs = _FEATURES[name](pairs, q)
         if name == "alpha":  # an item weighs as many coincidences there as it has ratings
             # Mean number of ratings of the items that have two or more.
-            ratings = (read.answers >= 0).sum(axis=1)
+            ratings = (answers >= 0).sum(axis=1)
             paired = ratings >= 2
             self._pairs = (
-                self._pairs * float(np.average(ratings[paired], weights=read.often[paired])) / 2
+                self._pairs * float(np.average(ratings[paired], weights=often[paired])) / 2
             )
 
     def value(self) -> float:
@@ -475,9 +432,6 @@ def category_shares(ratings: npt.ArrayLike, *, categories: int | None = None) ->
     >>> category_shares([[0, 1], [1, 1]]).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """
-    read = count_patterns(ratings, categories=categories)
-    raters = range(read.answers.shape[1])
-    used = np.stack(
-        [read.often @ count_categories(read.answers[:, [at]], read.categories) for at in raters]
-    )
+    given, q = _check_ratings(ratings, categories)
+    used = np.stack([np.bincount(column[column >= 0], minlength=q) for column in given.T])
     return np.asarray(used / np.maximum(used.sum(axis=1, keepdims=True), 1))

@@ -1,9 +1,9 @@
 """Interval formulas for shares, means, counts and differences, on arrays of any batch shape.
 
-No input checks, no Estimate. The last axis is the clusters (or cases) of one sample; leading axes
-are independent samples, so that the coverage bar runs these very lines on 4,000 samples at once.
-docs/design/intervals.md says which formulas failed first. scipy is imported by the first function
-that needs it.
+No Estimate, and no input checks but those of `upper_limit`. The last axis is the clusters (or
+cases) of one sample; leading axes are independent samples, so that the coverage bar runs these very
+lines on 4,000 samples at once. docs/design/intervals.md says which formulas failed first. scipy is
+imported by the first function that needs it.
 """
 
 from __future__ import annotations
@@ -179,6 +179,30 @@ def poisson_limits(events: float, clusters: float, level: float) -> tuple[float,
     tail = (1 - level) / 2
     low = float(gammaincinv(events, tail)) if events > 0 else 0.0
     return low / clusters, float(gammaincinv(events + 1, 1 - tail)) / clusters
+
+
+def upper_limit(events: float, n: float, level: float = 0.95) -> float:
+    """Return the exact one-sided upper limit of a share of which `events` of `n` were seen.
+
+    Args:
+        events: 0 to n.
+        n: independent units, above 0; an effective number where they are clustered.
+        level: coverage promised, a share.
+
+    Raises:
+        DataError: not 0 <= events <= n, n is 0, or the level is not within (0, 1).
+
+    Source:
+        Clopper and Pearson (1934), Biometrika 26:404-413: 1 - .05^(1/n) where there is none.
+
+    >>> round(upper_limit(0, 60), 4), round(upper_limit(3, 60), 4), upper_limit(4, 4)
+    (0.0487, 0.1242, 1.0)
+    """
+    from scipy.special import betaincinv  # lazy: .25 s of import
+
+    if not (np.isfinite(n) and 0 <= events <= n and n > 0 and 0 < level < 1):
+        raise DataError(f"{events!r} of {n!r} at {level!r}; expected 0 to n events of some units")
+    return 1.0 if events >= n else float(betaincinv(events + 1, n - events, level))
 
 
 def difference_limits(

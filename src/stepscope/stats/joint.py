@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.stats.estimates import proportion
-from stepscope.stats.intervals import effective_size
+from stepscope.stats.intervals import effective_size, upper_limit
 from stepscope.stats.sample import (
     CACHED,
     EstimateFrame,
@@ -132,15 +132,6 @@ MOST_DISAGREEMENT = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DisagreementTest:
-    """Whether the scorer is shown to agree with the outcome nearly always."""
-
-    loose: bool  # the upper limit is below the bound
-    upper: float  # one-sided upper limit of the disagreement rate
-    needed: int  # runs without a disagreement that would show it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JointTable:
     """Runs by outcome and trajectory grade, both yes or no."""
 
@@ -151,8 +142,9 @@ class JointTable:
     fail_good: tuple[int, ...]
     fail_bad: int  # runs that failed with a bad one
     disagreement: Estimate | Unmeasured  # share of runs where the grades differ
-    # verdict on the trajectory scorer, at the effective number of runs
-    too_loose: DisagreementTest | Unmeasured
+    # one-sided upper limit of that share, at the effective number of runs: below
+    # `MOST_DISAGREEMENT` the trajectory scorer is too loose to add anything
+    limit: float | Unmeasured
 
 
 def joint_table(
@@ -190,18 +182,18 @@ def joint_table(
     if not len(passed):
         assert isinstance(disagreement, Unmeasured)
         return disagreement
-    verdict: DisagreementTest | Unmeasured
+    limit: float | Unmeasured
     if isinstance(disagreement, Unmeasured):
-        verdict = disagreement
+        limit = disagreement
     else:
-        verdict = too_loose(*effective_count(differ, clusters), level=level)
+        limit = upper_limit(*effective_count(differ, clusters), level=level)
     return JointTable(
         pass_good=int(((passed == 1) & (good == 1)).sum()),
         pass_bad=tuple(np.flatnonzero((passed == 1) & (good == 0)).tolist()),
         fail_good=tuple(np.flatnonzero((passed == 0) & (good == 1)).tolist()),
         fail_bad=int(((passed == 0) & (good == 0)).sum()),
         disagreement=disagreement,
-        too_loose=verdict,
+        limit=limit,
     )
 
 
@@ -224,44 +216,6 @@ def effective_count(differ: npt.ArrayLike, clusters: npt.ArrayLike | None) -> tu
         return float(values.sum()), float(len(values))
     value, size = effective_size(tasks.sums, tasks.sizes, most=len(values))
     return float(value * size), float(size)
-
-
-def too_loose(
-    disagreements: float, n: float, *, bound: float = MOST_DISAGREEMENT, level: float = 0.95
-) -> DisagreementTest | Unmeasured:
-    """True if the disagreement rate is shown to lie below the bound, one-sided and exact.
-
-    Args:
-        disagreements: runs where outcome and trajectory grade differ.
-        n: runs with both grades; an effective number where trials of a task are clustered.
-        bound: the rate below which the scorer adds nothing.
-        level: one-sided confidence.
-
-    Returns:
-        The verdict; `Unmeasured` without runs.
-
-    Raises:
-        DataError: not 0 <= disagreements <= n, or a share outside (0, 1).
-
-    Source:
-        Clopper and Pearson (1934), Biometrika 26:404-413, upper limit alone: 1 - .05^(1/n) when
-        there is none.
-
-    >>> too_loose(0, 59).loose, too_loose(0, 58).loose
-    (True, False)
-    """
-    from scipy.special import betaincinv  # lazy: .25 s of import
-
-    if not (0 < bound < 1 and 0 < level < 1):
-        raise DataError(f"bound {bound!r} and level {level!r} must lie between 0 and 1")
-    if not (np.isfinite(n) and 0 <= disagreements <= n):
-        raise DataError(f"too_loose got {disagreements!r} disagreements of {n!r} runs")
-    if n == 0:
-        return Unmeasured("insufficient_data", "no run has both grades")
-    whole = disagreements >= n
-    upper = 1.0 if whole else float(betaincinv(disagreements + 1, n - disagreements, level))
-    needed = int(np.ceil(np.log(1 - level) / np.log(1 - bound)))
-    return DisagreementTest(loose=upper < bound, upper=upper, needed=needed)
 
 
 # Fewer items than this are ordered alike by chance too often to say anything.

@@ -25,7 +25,7 @@ from stepscope.gates.types import FAILED, PASSED, GateReport, Severity
 from stepscope.measures.conduct import find_breaches
 from stepscope.measures.facts import DeclaredConduct, fit_facts
 from stepscope.measures.match import ArgumentMode, CallComparison, MatchMode, compare_calls
-from stepscope.measures.rule import Breach
+from stepscope.measures.rule import Fault
 from stepscope.model import Json, Quarantined, ReferenceCall, Trajectory
 from stepscope.safety.limits import Limits
 from stepscope.safety.text import visible_line
@@ -162,7 +162,7 @@ class RecordedRun:
             wanted=tuple(call.name for call in wanted),
         )
 
-    def violations(self, rule: str | None = None) -> tuple[Breach, ...]:
+    def violations(self, rule: str | None = None) -> tuple[Fault, ...]:
         """Return where the run breaks a declared rule of conduct; all rules when left out.
 
         Raises:
@@ -175,7 +175,7 @@ class RecordedRun:
         if not chosen:
             known = ", ".join(repr(one.name) for one in rules) or "none"
             raise UsageError(f"no rule of conduct {rule or 'at all'!r} is declared; known: {known}")
-        return tuple(sorted({b for one in chosen for b in find_breaches(self.run, one, facts)}))
+        return tuple(find_breaches(self.run, chosen, facts))
 
 
 def read_recordings(paths: Iterable[str | Path], limits: Limits) -> list[Trajectory | Quarantined]:

@@ -7,10 +7,9 @@ import pytest
 
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import (
-    StatedNumber,
+    StatedNumbers,
     date_cores,
     date_forms,
-    derive_number,
     number_of,
 )
 from stepscope.model import Part, Step, ToolResult
@@ -128,13 +127,7 @@ def test_numbers_were_said_before_the_step_asked_for() -> None:
     assert evidence.numbers(2) == [(0, (11.0,)), (1, (22.0,))]
 
 
-PRICES = [
-    StatedNumber(269.16, 1),
-    StatedNumber(272.33, 1),
-    StatedNumber(100.25, 1),
-    StatedNumber(30.0, 4),
-    StatedNumber(3.0, 4),
-]
+PRICES = [(1, [269.16, 272.33, 100.25]), (4, [30.0, 3.0])]
 
 
 @pytest.mark.parametrize(
@@ -154,19 +147,19 @@ PRICES = [
 def test_simple_arithmetic_derives_and_nothing_deeper(
     value: float, formula: str | None, steps: tuple[int, ...]
 ) -> None:
-    found = derive_number(value, PRICES)
+    found = StatedNumbers(PRICES).derive(value)
     assert (found.formula, found.steps) == (formula, steps) if found else formula is None
 
 
 def test_arithmetic_draws_on_the_latest_numbers_only() -> None:
-    others = [StatedNumber(10_000.0 * n, 2) for n in range(1, 61)]
-    assert derive_number(369.41, PRICES) is not None
-    assert derive_number(369.41, [*PRICES, *others]) is None
-    assert derive_number(30_000.0, [*PRICES, *others]) is not None
+    others = (2, [10_000.0 * n for n in range(1, 61)])
+    assert StatedNumbers(PRICES).derive(369.41) is not None
+    assert StatedNumbers([*PRICES, others]).derive(369.41) is None
+    assert StatedNumbers([*PRICES, others]).derive(30_000.0) is not None
 
 
 def test_a_list_ends_with_its_step() -> None:
-    assert derive_number(641.74, [PRICES[0], PRICES[1], StatedNumber(100.25, 2)]) is None
+    assert StatedNumbers([(1, [269.16, 272.33]), (2, [100.25])]).derive(641.74) is None
 
 
 def test_a_number_too_long_to_be_a_quantity_is_none() -> None:

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.measures.axes.quantities import (
-    StatedNumber,
-    derive_number,
+    StatedNumbers,
     told_amounts,
     told_identifiers,
 )
@@ -23,20 +22,20 @@ CENTS = st.integers(1_000, 500_000).map(lambda cents: cents / 100)
 def test_a_sum_and_a_difference_of_two_are_always_found(
     a: float, b: float, others: list[float]
 ) -> None:
-    said = [StatedNumber(value, 1) for value in (a, *others, b)]
-    assert derive_number(round(a + b, 2), said) is not None
-    assert derive_number(round(a - b, 2), said) is not None
+    said = StatedNumbers([(1, [a, *others, b])])
+    assert said.derive(round(a + b, 2)) is not None
+    assert said.derive(round(a - b, 2)) is not None
 
 
 @given(CENTS, st.integers(2, 9))
 def test_a_small_multiple_is_always_found(term: float, count: int) -> None:
-    assert derive_number(round(count * term, 2), [StatedNumber(term, 1)]) is not None
+    assert StatedNumbers([(1, [term])]).derive(round(count * term, 2)) is not None
 
 
 @given(st.lists(CENTS, min_size=2, max_size=8), st.lists(CENTS, max_size=8))
 def test_a_sum_of_neighbours_is_always_found(terms: list[float], others: list[float]) -> None:
-    said = [StatedNumber(value, step) for step, some in ((1, others), (2, terms)) for value in some]
-    assert derive_number(round(sum(terms), 2), said) is not None
+    said = StatedNumbers([(1, others), (2, terms)])
+    assert said.derive(round(sum(terms), 2)) is not None
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,7 @@ from stepscope.measures.calls import agent_calls, no_calls
 from stepscope.measures.rule import (
     AXIS_SCALE,
     CORRECT,
-    AxisFault,
-    Breach,
+    Fault,
     RuleMeasure,
     cached_on_run,
     fault_answers,
@@ -82,14 +81,6 @@ _RELATIVE = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|day after|days?|weeks?|weekend|months?|years?|next|"
     r"last|this|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|same date)\b"
 )
-
-
-class ArgumentRole(NamedTuple):
-    """What an argument's name says: worded freely, an amount, one existing thing."""
-
-    free: bool
-    amount: bool
-    thing: bool
 
 
 class TracedValue(NamedTuple):
@@ -175,8 +166,8 @@ def classify_value(argument: str, value: Json) -> tuple[ValueKind | None, str]:
     >>> classify_value("amount", 250), classify_value("bags", 2), classify_value("zip", "19122")
     (('number', '250'), (None, ''), ('identifier', '19122'))
     """
-    free, amount, thing = _role(argument)
-    if free:
+    roles = _roles(argument)
+    if "free" in roles:
         return _NOT_JUDGED
     if not isinstance(value, str):
         if value is None or isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -191,11 +182,11 @@ def classify_value(argument: str, value: Json) -> tuple[ValueKind | None, str]:
     digit = not text.isalpha() and _DIGIT.search(text) is not None
     if digit and text[4:5] == "-" and (match := _DATE.fullmatch(text)):
         return "date", match[1]
-    if not (digit or (thing and text.isupper())):
+    if not (digit or ("thing" in roles and text.isupper())):
         return _NOT_JUDGED
     if len(text) not in IDENTIFIER_CHARACTERS or not (text.isalnum() or _TOKEN.fullmatch(text)):
         return _NOT_JUDGED
-    if amount and number_of(text) is not None:
+    if "amount" in roles and number_of(text) is not None:
         return "number", text
     return "identifier", text
 
@@ -219,13 +210,13 @@ def _trace(
 
 def _doubt(evidence: Evidence, value: TracedValue) -> str:
     """Return why a value found nowhere may still be honest, "" where nothing speaks for it."""
-    role = _role(value.argument)
+    roles = _roles(value.argument)
     if evidence.exhausted:
         return "the run is too long to search"
     if not evidence.requested:
         return "the trace lacks what was asked"
     if value.kind == "number":
-        return "" if role.amount else "a number that may be a setting"
+        return "" if "amount" in roles else "a number that may be a setting"
     if value.kind == "date":
         relative = evidence.matched(_RELATIVE)
         counted = relative is not None and relative < value.step
@@ -235,17 +226,15 @@ def _doubt(evidence: Evidence, value: TracedValue) -> str:
         return "only its name was said" if evidence.said(local, value.step) is not None else ""
     if not MAKES.isdisjoint(words_of(value.tool)[:1]):
         return f"{value.tool} may name something new"
-    return "" if role.thing else "may be the agent's own choice"
+    return "" if "thing" in roles else "may be the agent's own choice"
 
 
 @lru_cache(maxsize=4096)
-def _role(argument: str) -> ArgumentRole:
-    words = frozenset(words_of(argument))
-    return ArgumentRole(
-        free=not FREE_TEXT.isdisjoint(words),
-        amount=not AMOUNTS.isdisjoint(words),
-        thing=not NAMES_A_THING.isdisjoint(words),
-    )
+def _roles(argument: str) -> frozenset[str]:
+    """Return what an argument's name says: worded freely, an amount, one existing thing."""
+    words = set(words_of(argument))
+    known = {"free": FREE_TEXT, "amount": AMOUNTS, "thing": NAMES_A_THING}
+    return frozenset(role for role, some in known.items() if not some.isdisjoint(words))
 
 
 # Schemas looked at for one call, and one inside the other: real ones take tens, and five; a $ref
@@ -280,9 +269,9 @@ def declared_tools(trajectory: Trajectory, exchange: Exchange) -> list[ToolDef]:
     return [tool for tool in named if tool.agent is None or caller is None]
 
 
-def schema_violations(trajectory: Trajectory) -> tuple[list[Breach], int]:
+def schema_violations(trajectory: Trajectory) -> tuple[list[Fault], int]:
     """Return what breaks a declared schema, and how many of the agent's calls had one."""
-    found: list[Breach] = []
+    found: list[Fault] = []
     checked = 0
     if not trajectory.tools:
         return found, checked
@@ -293,7 +282,7 @@ def schema_violations(trajectory: Trajectory) -> tuple[list[Breach], int]:
         checked += 1
         reason = min((why_invalid(exchange, schema) or "" for schema in schemas), key=len)
         if reason:
-            found.append(Breach(exchange.step, exchange.call.name, reason))
+            found.append(Fault(exchange.step, reason, rule=exchange.call.name))
     return found, checked
 
 
@@ -498,14 +487,12 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     if not made:
         return _VALIDITY_OF_NO_CALLS
     broken, checked = schema_violations(trajectory)
-    faults = [AxisFault(fault.step, f"{fault.rule}: {fault.reason}") for fault in broken]
+    faults = [Fault(fault.step, f"{fault.rule}: {fault.reason}") for fault in broken]
     known = {fault.step for fault in broken}
     faults += [fault for fault in _malformed_arguments(trajectory) if fault.step not in known]
     values = trace_values(trajectory)
     faults += [
-        AxisFault(
-            value.step, f"{value.tool}: {value.argument} {value.text!r} was said nowhere before"
-        )
+        Fault(value.step, f"{value.tool}: {value.argument} {value.text!r} was said nowhere before")
         for value in values
         if value.state == "invented"
     ]
@@ -527,10 +514,10 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     )
 
 
-def _malformed_arguments(trajectory: Trajectory) -> Iterator[AxisFault]:
+def _malformed_arguments(trajectory: Trajectory) -> Iterator[Fault]:
     for exchange in agent_calls(trajectory):
         if exchange.call.parse_error is not None:
-            yield AxisFault(exchange.step, f"{exchange.call.name}: the arguments are not JSON")
+            yield Fault(exchange.step, f"{exchange.call.name}: the arguments are not JSON")
 
 
 ARGUMENT_VALIDITY = RuleMeasure(ARGUMENT_VALIDITY_NAME, "1", AXIS_SCALE, (), _validity)

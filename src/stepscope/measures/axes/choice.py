@@ -31,7 +31,7 @@ from stepscope.measures.outcome import find_other_writes, subgoal_calls
 from stepscope.measures.rule import (
     AXIS_SCALE,
     CORRECT,
-    AxisFault,
+    Fault,
     RuleMeasure,
     cached_on_run,
     fault_answers,
@@ -100,7 +100,7 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     unasked = _unasked_writes(trajectory, made, facts)
     declared = facts.effects if facts is not None else {}
     faults += [
-        AxisFault(x.step, f"{x.call.name} writes, and the user neither asked for it nor agreed")
+        Fault(x.step, f"{x.call.name} writes, and the user neither asked for it nor agreed")
         for x in unasked
         if x.call.name in declared
     ]
@@ -115,7 +115,7 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     return _case_is_met(trajectory, case, facts)
 
 
-def _undeclared_tools(trajectory: Trajectory, made: Sequence[Exchange]) -> Iterator[AxisFault]:
+def _undeclared_tools(trajectory: Trajectory, made: Sequence[Exchange]) -> Iterator[Fault]:
     if not trajectory.tools:
         return
     for exchange in made:
@@ -123,20 +123,19 @@ def _undeclared_tools(trajectory: Trajectory, made: Sequence[Exchange]) -> Itera
         if call.kind in DECLARABLE and not declared_tools(trajectory, exchange):
             offered = len({tool.name for tool in trajectory.tools})
             reason = f"{call.name} is not among the {offered} tools that were offered"
-            yield AxisFault(exchange.step, reason)
+            yield Fault(exchange.step, reason)
 
 
 def _forbidden_tools(
     trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterator[AxisFault]:
+) -> Iterator[Fault]:
     rules = declared_rules(case, facts)
-    for rule in rules:
-        if rule.before is None and rule.max_calls is None:
-            for breach in find_breaches(trajectory, rule, facts):
-                yield AxisFault(breach.step, f"policy {rule.name!r}: {breach.reason}")
+    forbidding = [rule for rule in rules if rule.before is None and rule.max_calls is None]
+    for breach in find_breaches(trajectory, forbidding, facts):
+        yield Fault(breach.step, f"policy {breach.rule!r}: {breach.reason}")
 
 
-def _unchanged_retries(made: Sequence[Exchange], facts: Facts | None) -> Iterator[AxisFault]:
+def _unchanged_retries(made: Sequence[Exchange], facts: Facts | None) -> Iterator[Fault]:
     """The same call, the same error, and nothing in between that could have changed it."""
     open_errors: dict[str, Exchange] = {}
     for exchange in made:
@@ -149,7 +148,7 @@ def _unchanged_retries(made: Sequence[Exchange], facts: Facts | None) -> Iterato
         before = open_errors.get(exchange.key)
         if before is not None and first_line(before.result) == said and not TRANSIENT.search(said):
             cites = (before.answer_step, exchange.step)
-            yield AxisFault(exchange.step, f"{name} failed the same way before: {said}", cites)
+            yield Fault(exchange.step, f"{name} failed the same way before: {said}", cites)
         open_errors[exchange.key] = exchange
 
 
@@ -254,7 +253,7 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
     tools = {exchange.call.name for exchange in made}
     rules = [rule for rule in facts.preconditions if rule.tool in tools] if facts else []
     broken = [(rule, x.step) for rule in rules for x in calls_too_early(made, rule)]
-    faults = [AxisFault(step, _why_too_early(rule)) for rule, step in broken if is_binding(rule)]
+    faults = [Fault(step, _why_too_early(rule)) for rule, step in broken if is_binding(rule)]
     writes = writes_of(trajectory, facts)
     doubts = [(step, _why_too_early(rule)) for rule, step in broken if not is_binding(rule)]
     confirmed = 0
@@ -265,7 +264,7 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
         elif _is_unwanted(trajectory.steps, made[at]) and _consent_is_asked_for(
             trajectory, case, facts
         ):
-            faults.append(AxisFault(made[at].step, f"{made[at].call.name} without consent: {why}"))
+            faults.append(Fault(made[at].step, f"{made[at].call.name} without consent: {why}"))
         else:
             doubts.append((made[at].step, f"{made[at].call.name} may lack consent: {why}"))
     if faults:

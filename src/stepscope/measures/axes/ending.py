@@ -11,7 +11,7 @@ from stepscope.measures.outcome import LIMITS
 from stepscope.measures.rule import (
     AXIS_SCALE,
     CORRECT,
-    AxisFault,
+    Fault,
     RuleMeasure,
     fault_answers,
     faultless_answer,
@@ -116,32 +116,32 @@ def _closing_message(steps: tuple[Step, ...]) -> int | None:
     return last
 
 
-def _calls_after_closing(trajectory: Trajectory, closing: int | None) -> Iterator[AxisFault]:
+def _calls_after_closing(trajectory: Trajectory, closing: int | None) -> Iterator[Fault]:
     if closing is None:
         return
     for exchange in agent_calls(trajectory):
         name = exchange.call.name
         if exchange.step > closing and not ends_run(name):
             reason = f"calls {name} after the user closed the conversation at {closing}"
-            yield AxisFault(exchange.step, reason, (closing,))
+            yield Fault(exchange.step, reason, (closing,))
 
 
-def _cut_short(trajectory: Trajectory) -> Iterator[AxisFault]:
+def _cut_short(trajectory: Trajectory) -> Iterator[Fault]:
     steps, said = trajectory.steps, trajectory.termination
     last = steps[-1].index
     if said and LIMITS.search(said):
-        yield AxisFault(last, f"ended from outside: {said}")
+        yield Fault(last, f"ended from outside: {said}")
     for exchange in reversed(trajectory.exchanges):
         if exchange.result_step != last:
             break
         if exchange.failed:
-            yield AxisFault(
+            yield Fault(
                 last, f"ends on the error of {exchange.call.name}: {first_line(exchange.result)}"
             )
             break
 
 
-def _unkept_promises(steps: tuple[Step, ...], closing: int | None) -> Iterator[AxisFault]:
+def _unkept_promises(steps: tuple[Step, ...], closing: int | None) -> Iterator[Fault]:
     """Yield the last message where it announces an act that never came."""
     last = next((s for s in reversed(steps) if s.actor == "agent"), None)
     if last is None or last.calls or any(s.calls for s in steps[last.index + 1 :]):
@@ -156,7 +156,7 @@ def _unkept_promises(steps: tuple[Step, ...], closing: int | None) -> Iterator[A
     for sentence in re.split(r"(?<=[.!?])\s+|\n+", text):
         match = ANNOUNCES.search(sentence)
         if match and match[1].casefold() in ACTS and not IF.search(sentence):
-            yield AxisFault(last.index, f"announces and never does it: {sentence.strip()[:100]!r}")
+            yield Fault(last.index, f"announces and never does it: {sentence.strip()[:100]!r}")
             return
 
 

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate, groupby
+from itertools import accumulate
 from math import isfinite
 from typing import NamedTuple
 
@@ -51,13 +51,6 @@ _MONTHS = (
 _ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 
 
-class StatedNumber(NamedTuple):
-    """A number as it was said: its value, and the step."""
-
-    value: float
-    step: int
-
-
 class Derivation(NamedTuple):
     """How a number follows from numbers said: the formula, and the steps that hold its terms."""
 
@@ -93,26 +86,16 @@ def quantities(text: str) -> tuple[float, ...]:
     return tuple([value for value in map(number_of, pattern.findall(text)) if value is not None])
 
 
-def derive_number(value: float, said: Sequence[StatedNumber]) -> Derivation | None:
-    """Return how `value` follows from numbers said, the latest of them first.
-
-    >>> said = [StatedNumber(25, 1), StatedNumber(269.16, 1), StatedNumber(285.79, 2)]
-    >>> derive_number(-16.63, said)
-    Derivation(formula='269.16 - 285.79', steps=(1, 2))
-    >>> derive_number(90.0, [StatedNumber(30.0, 4)]).formula
-    '3 x 30'
-    """
-    by_step = groupby(said, key=lambda number: number.step)
-    return StatedNumbers([(step, [n.value for n in numbers]) for step, numbers in by_step]).derive(
-        value
-    )
-
-
 class StatedNumbers:
     """Numbers said, ready for arithmetic: sets of cents tell fast what follows from none of them.
 
-    Attributes:
-        count: how many numbers were said.
+    `count` is how many numbers were said.
+
+    >>> said = StatedNumbers([(1, [25, 269.16]), (2, [285.79])])
+    >>> said.derive(-16.63)
+    Derivation(formula='269.16 - 285.79', steps=(1, 2))
+    >>> StatedNumbers([(4, [30.0])]).derive(90.0).formula
+    '3 x 30'
     """
 
     def __init__(self, said: Sequence[tuple[int, Sequence[float]]]) -> None:
@@ -133,7 +116,7 @@ class StatedNumbers:
         self._all_totals = frozenset(self._totals)
 
     def derive(self, value: float) -> Derivation | None:
-        """Return how `value` follows; see the function `derive_number`."""
+        """Return how `value` follows from the numbers said, the latest of them first."""
         target = abs(value)
         cents, near = round(100 * target), self._near
         found = None
@@ -285,13 +268,6 @@ _NESTED = frozenset((dict, list))
 _decode = msgspec.json.Decoder().decode
 
 
-class NamedQuantity(NamedTuple):
-    """A quantity of a result: its names (stems), and its value without sign."""
-
-    names: frozenset[str]
-    value: float
-
-
 def decode_result(result: ToolResult) -> Json:
     """Return a result's value where it is a JSON object or array, else None."""
     if result.structured is not None:
@@ -305,16 +281,6 @@ def decode_result(result: ToolResult) -> Json:
         return None
 
 
-def named_quantities(value: Json) -> list[NamedQuantity]:
-    """Return every named quantity of a decoded result.
-
-    >>> found = named_quantities({"history": [{"transaction_type": "refund", "amount": 5}]})
-    >>> sorted(found[0].names)
-    ['amount', 'refund']
-    """
-    return [NamedQuantity(names, abs(float(number))) for names, number in _numbers(value)]
-
-
 def values_named(name: str, value: Json, most: int) -> list[float]:
     """Return the different values that a decoded result has under a name, in order of size.
 
@@ -324,15 +290,21 @@ def values_named(name: str, value: Json, most: int) -> list[float]:
     [1.5, 2.0]
     """
     found: set[float] = set()
-    for names, number in _numbers(value):
+    for names, number in named_quantities(value):
         if name in names:
-            found.add(abs(float(number)))
+            found.add(number)
             if len(found) > most:
                 break
     return sorted(found)
 
 
-def _numbers(value: Json) -> Iterator[tuple[frozenset[str], int | float]]:
+def named_quantities(value: Json) -> Iterator[tuple[frozenset[str], float]]:
+    """Yield every quantity of a decoded result: its names (stems), and its value without sign.
+
+    >>> found = named_quantities({"history": [{"transaction_type": "refund", "amount": -5}]})
+    >>> [(sorted(names), value) for names, value in found]
+    [(['amount', 'refund'], 5.0)]
+    """
     waiting: list[tuple[Json, str]] = [(value, "")]
     # By type, not isinstance: what was decoded from JSON has no subclasses.
     while waiting:
@@ -343,7 +315,8 @@ def _numbers(value: Json) -> Iterator[tuple[frozenset[str], int | float]]:
             for key, member in here.items():
                 kind = type(member)
                 if kind is int or kind is float:
-                    yield _names_by_keys(key, parent) or _names_by_record(key, here, parent), member
+                    names = _names_by_keys(key, parent) or _names_by_record(key, here, parent)
+                    yield names, abs(float(member))
                 elif kind in _NESTED:
                     waiting.append((member, key))
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, groupby
+from operator import itemgetter
 from sys import maxsize
 
 from stepscope.measures.axes.evidence import Evidence, evidence_of
@@ -19,12 +20,10 @@ from stepscope.measures.axes.quantities import (
     QUANTITIES,
     TOLERANCE,
     AgentMessage,
-    NamedQuantity,
-    StatedNumber,
+    StatedNumbers,
     ToldAmount,
     agent_messages,
     decode_result,
-    derive_number,
     leaf_records,
     named_quantities,
     number_forms,
@@ -39,7 +38,7 @@ from stepscope.measures.errors import admits_failure, first_line, reactions_of
 from stepscope.measures.rule import (
     AXIS_SCALE,
     CORRECT,
-    AxisFault,
+    Fault,
     RuleMeasure,
     fault_answers,
     faultless_answer,
@@ -92,7 +91,7 @@ def find_misnamed(
     results: ResultReader,  # every result of the run
     # whether the user or the policy said an amount; then it may be theirs
     elsewhere: Callable[[float], bool],
-) -> Iterator[AxisFault]:
+) -> Iterator[Fault]:
     """Yield the amounts that stand in place of the value that the latest result has for them."""
     if not message.news:
         return
@@ -108,13 +107,12 @@ def find_misnamed(
         if not missing:
             continue
         known = [
-            StatedNumber(value, at)
-            for at, result in results.all
+            (at, [value for _, result in some for value in results.values(name, result)])
+            for at, some in groupby(results.all, key=itemgetter(0))
             if at < message.step.index
-            for value in results.values(name, result)
         ]
-        if derive_number(amount.value, known) or any(
-            abs(one.value - amount.value) < TOLERANCE for one in known
+        if StatedNumbers(known).derive(amount.value) or any(
+            abs(value - amount.value) < TOLERANCE for _, values in known for value in values
         ):
             continue
         if elsewhere(amount.value) or _is_a_whole_result(
@@ -124,7 +122,7 @@ def find_misnamed(
         true = " and ".join(f"{value:,.2f}" for _, value in missing)
         step = missing[-1][0]
         reason = f"tells {amount.value:,.2f} as {name}, the result at {step} says {true}"
-        yield AxisFault(message.step.index, reason, tuple(sorted({at for at, _ in missing})))
+        yield Fault(message.step.index, reason, tuple(sorted({at for at, _ in missing})))
 
 
 def _latest_untold(
@@ -186,7 +184,7 @@ def _name_of(amount: ToldAmount) -> str:
 
 def find_misplaced(
     message: AgentMessage, told: Sequence[ToldAmount], results: ResultReader
-) -> Iterator[AxisFault]:
+) -> Iterator[Fault]:
     """Yield the amounts beside an identifier whose record holds other quantities only."""
     lines: dict[str, list[ToldAmount]] = {}
     for amount in told:
@@ -199,16 +197,12 @@ def find_misplaced(
         if _stands_behind_identifier(thing, amount.value, message.step.index, results.all):
             continue
         name = _name_of(amount)
-        held = [
-            (step, field.value)
-            for step, field in _quantities_beside(thing, message.step.index, results)
-            if not name or name in field.names
-        ]
+        held = list(_quantities_beside(thing, name, message.step.index, results))
         if held and all(abs(value - amount.value) > TOLERANCE for _, value in held):
             step = held[-1][0]
             said = " or ".join(sorted({f"{value:,.2f}" for _, value in held}))
             reason = f"tells {amount.value:,.2f} for {thing}, the result at {step} says {said}"
-            yield AxisFault(message.step.index, reason, (step,))
+            yield Fault(message.step.index, reason, (step,))
 
 
 def _stands_behind_identifier(
@@ -233,14 +227,16 @@ def _next_record(text: str, at: int) -> int:
 
 
 def _quantities_beside(
-    thing: str, before: int, results: ResultReader
-) -> Iterator[tuple[int, NamedQuantity]]:
-    """Yield the quantities of the smallest records that hold an identifier."""
+    thing: str, name: str, before: int, results: ResultReader
+) -> Iterator[tuple[int, float]]:
+    """Yield step and value of the quantities of a name ("": any) in records of an identifier."""
     for step, result in results.all:
         if step < before and thing in result.text:
             for record in leaf_records(results.value(result)):
                 if thing in record.values():
-                    yield from ((step, field) for field in named_quantities(record))
+                    for names, value in named_quantities(record):
+                        if not name or name in names:
+                            yield step, value
 
 
 STATUS_KEY = "status"
@@ -272,12 +268,12 @@ _WORD = re.compile(r"[a-z]+")
 _STATUS_SENTENCE = re.compile(r"[^.?!\n]+[?]?")
 
 
-def check_statuses(message: AgentMessage, results: ResultReader) -> tuple[int, list[AxisFault]]:
+def check_statuses(message: AgentMessage, results: ResultReader) -> tuple[int, list[Fault]]:
     """Hold the statuses that a message tells against results: how many, and those misread."""
     if STATUS_KEY not in message.text.lower():
         return 0, []
     checked = 0
-    faults: list[AxisFault] = []
+    faults: list[Fault] = []
     for sentence in _STATUS_SENTENCE.findall(message.text):
         for state in _statuses_in(sentence):
             things = set(told_identifiers(sentence))
@@ -290,7 +286,7 @@ def check_statuses(message: AgentMessage, results: ResultReader) -> tuple[int, l
             if not any(_same_status(state, value) for _, value in known):
                 step, value = known[-1]
                 why = f"tells status {state!r}, the result at {step} says {value!r}"
-                faults.append(AxisFault(message.step.index, why, (step,)))
+                faults.append(Fault(message.step.index, why, (step,)))
     return checked, faults
 
 
@@ -451,7 +447,7 @@ def _untraced_amounts(
     found: Sequence[ToldAmount],
     things: Sequence[str],
     sound: set[float],
-) -> Iterator[AxisFault]:
+) -> Iterator[Fault]:
     """Yield amounts and names without a source; `sound` collects the amounts that follow.
 
     An amount that followed once may be told again.
@@ -463,7 +459,7 @@ def _untraced_amounts(
             continue
         # One digit over and over is an example of the form, not the name of a thing: #W0000000.
         if len(set(filter(str.isdigit, thing))) > 1:
-            yield AxisFault(step, f"tells {thing}, which nothing before says", cites)
+            yield Fault(step, f"tells {thing}, which nothing before says", cites)
     values = dict.fromkeys(amount.value for amount in found)
     for value in values:
         if value in sound:
@@ -475,7 +471,7 @@ def _untraced_amounts(
         ):
             sound.add(value)
         elif not evidence.exhausted:
-            yield AxisFault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
+            yield Fault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
 
 
 def _follows_from_results(evidence: Evidence, value: float, message: AgentMessage) -> bool:
@@ -502,7 +498,7 @@ def _follows_in_message(value: float, others: Sequence[float]) -> bool:
 
 def _false_claims(
     trajectory: Trajectory, told: Sequence[AgentMessage], facts: Facts | None
-) -> Iterator[AxisFault]:
+) -> Iterator[Fault]:
     """Yield messages that claim success right after an error that nothing made good."""
     for reaction in reactions_of(trajectory, facts).values():
         exchange = reaction.error
@@ -521,7 +517,7 @@ def _false_claims(
         if reaction.label in ("recovered", "replanned"):
             continue
         reason = f"claims success after {exchange.call.name} failed: {first_line(exchange.result)}"
-        yield AxisFault(message.step.index, reason, (where,))
+        yield Fault(message.step.index, reason, (where,))
 
 
 def _claims_success(text: str) -> bool:
