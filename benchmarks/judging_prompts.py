@@ -17,7 +17,7 @@ from stepscope.judges.rubrics import load_rubric_set
 from stepscope.judges.verdicts import SchemaReplyReader
 from stepscope.model import Json
 from stepscope.models.dialect import Ask, reply_key
-from stepscope.score.judges import JudgePlan, JudgingScope
+from stepscope.score.judges import JudgePlan
 from stepscope.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,8 +40,8 @@ def planned() -> list[Judgement]:
         notebook.add(RUNS)
         made = []
         for rubric in load_rubric_set("axes"):
-            asking = JudgingScope(rubrics=(rubric,), judges=(JUDGE,))
-            made += JudgePlan(notebook.store, asking).next(1_000)
+            plan = JudgePlan(notebook.store, rubrics=(rubric,), judges=(JUDGE,))
+            made += [judgement for judgement, _ in plan.planned]
         return made
 
 

@@ -22,12 +22,13 @@ import msgspec
 
 from stepscope.api import judging as api
 from stepscope.cli.main import stop_again
+from stepscope.judges.judgement import DEFAULT_OPTIONS
 from stepscope.ledger.calls import GRACE_SECONDS
 from stepscope.ledger.ledger import Budget, Ledger, ledger_path
 from stepscope.model import Record, Trajectory
 from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.models.opening import open_model
-from stepscope.score.judges import JudgePlan, JudgingResult, JudgingScope, judge_runs
+from stepscope.score.judges import JudgePlan, JudgingResult, judge_runs
 from stepscope.settings import Settings
 from stepscope.store import Store
 from tests.factories import agent, did, run, user
@@ -97,13 +98,13 @@ def work(
     with Store.open(path) as store, Ledger(ledger_path(str(path))) as ledger:
         asked = asking(store)
         calls = api.open_access(held, ledger, [JUDGE], asked.judges, budget=budget, models=None)
-        return judge_runs(store, asked, calls._replace(grace_seconds=grace_seconds))
+        return judge_runs(asked, calls._replace(grace_seconds=grace_seconds))
 
 
-def asking(store: Store) -> JudgingScope:
+def asking(store: Store) -> JudgePlan:
     """Return what is asked of every store here."""
     held = settings("http://127.0.0.1:9/v1")
-    return api.plan_questions(store, held, [JUDGE], [RUBRICS], where=None, how=api.DEFAULT_OPTIONS)
+    return api.plan_questions(store, held, [JUDGE], [RUBRICS], where=None, options=DEFAULT_OPTIONS)
 
 
 def reference(folder: Path, count: int) -> Reference:
@@ -139,8 +140,7 @@ def _reference(folder: Path, count: int) -> tuple[str, dict[str, str], str]:
 def planned(path: Path) -> list[str]:
     """Return the keys of everything that is asked of a store, in their order."""
     with Store.open(path) as store:
-        plan = JudgePlan(store, asking(store))
-        return [ask.key for one, _ in plan.with_steps() for ask in one.asks]
+        return [ask.key for one, _ in asking(store).planned for ask in one.asks]
 
 
 def said(path: Path) -> str:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from bars.judges._injections import CORPUS, DELIMITERS, corpus
 from stepscope.judges.goals import Goal, Goals
-from stepscope.judges.judgement import AskOutcome, Judge, RequestOptions
+from stepscope.judges.judgement import Judge, JudgingOptions
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import load_rubric
 from stepscope.model import (
@@ -111,17 +111,17 @@ def right(kind: str) -> dict[str, Json]:
 def judged(of: Trajectory, kind: str, judge: Replying) -> tuple[Answer, ...]:
     """Return what is believed of a judge that is a function."""
     (made,) = plan_judgements(of, None, rubric=load_rubric(KINDS[kind]), judge=JUDGE,
-                   options=RequestOptions(goals=GOALS), key=KEY, redactor=REDACTOR)  # fmt: skip
+                   options=JudgingOptions(goals=GOALS), key=KEY, redactor=REDACTOR)  # fmt: skip
     if isinstance(made, Unmeasured):
         return (made,)
-    outcomes: list[AskOutcome] = []
+    replies: dict[str, Reply | Unmeasured] = {}
     ask = made.asks[0]
     while True:
-        reply = Reply(text=judge(ask.request), stop="end", structure="json_schema")
-        outcomes.append(AskOutcome(ask, reply))
-        more = made.belief.more(outcomes)
+        text = judge(ask.request)
+        replies[ask.key] = Reply(text=text, stop="end", structure="json_schema")
+        more = made.belief.more(replies)
         if more is None:
-            return made.belief.answers(outcomes)
+            return made.belief.answers(replies)
         ask = more
 
 

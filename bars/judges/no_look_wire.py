@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from stepscope.formats.reading import read_files
 from stepscope.judges.goals import Goal, Goals
-from stepscope.judges.judgement import Judgement, RequestOptions, configured_judge
+from stepscope.judges.judgement import Judgement, JudgingOptions, configured_judge
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import load_rubric
 from stepscope.judges.transcript import MARK, normalise_text
@@ -101,7 +101,7 @@ def planned(run: Trajectory, name: str, table: JudgesTable) -> list[tuple[int | 
     goal = Goal(goal=GOAL, steps=tuple(range(len(run.steps))), confirmed=True)
     goals = Goals("bar", {run.name: (goal,)}, {})
     alone = name == "step_labels"
-    options = RequestOptions(goals=goals, mode="isolated" if alone else "contextual")
+    options = JudgingOptions(goals=goals, mode="isolated" if alone else "contextual")
     found: list[tuple[int | None, Request]] = []
     redactor = Redactor(KEY)
     for made in plan_judgements(
@@ -116,7 +116,7 @@ def planned(run: Trajectory, name: str, table: JudgesTable) -> list[tuple[int | 
         if not isinstance(made, Judgement):
             continue
         for number, ask in enumerate(made.asks):
-            step = made.belief.form.step if name == "no_look" else number  # type: ignore[attr-defined]
+            step = made.belief.windows[0].first if name == "no_look" else number  # type: ignore[attr-defined]
             found.append((None if name.startswith("axes") else step, ask.request))
     return found
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from stepscope import api
-from stepscope.api.judging import JudgingOptions
 from stepscope.api.notebook import Notebook
 from stepscope.errors import ConfigError, UsageError
+from stepscope.judges.judgement import JudgingOptions
 from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.settings import Settings
 from tests.judges.asked import Answering

@@ -10,8 +10,7 @@ import pytest
 
 import stepscope
 from stepscope.api import Notebook
-from stepscope.api.judging import JudgingOptions
-from stepscope.judges.judgement import JudgeMode
+from stepscope.judges.judgement import JudgeMode, JudgingOptions
 from stepscope.model import Json, Reply, Request, Usage
 from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.settings import Settings

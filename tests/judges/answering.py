@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.judges.canaries import CanaryRun, ExpectedAnswer
-from stepscope.judges.judgement import AskOutcome as Asked
-from stepscope.judges.judgement import Judge, Judgement, RequestOptions
+from stepscope.judges.judgement import Judge, Judgement, JudgingOptions
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import Rubric
 from stepscope.model import Answer, Json, Record, Reply, Step, Trajectory
@@ -23,7 +22,7 @@ def planned(run: CanaryRun, rubric: Rubric) -> list[Judgement]:
             None,
             rubric=rubric,
             judge=JUDGE,
-            options=RequestOptions(goals=run.goals),
+            options=JudgingOptions(goals=run.goals),
             key=b"k",
             redactor=Redactor(b"k"),
         )
@@ -34,7 +33,7 @@ def planned(run: CanaryRun, rubric: Rubric) -> list[Judgement]:
 def answers(judgement: Judgement, said: dict[str, Json]) -> tuple[Answer, ...]:
     """Return what is believed of one reply to everything that is asked."""
     reply = Reply(text=msgspec.json.encode(said).decode(), stop="end", structure="json_schema")
-    return judgement.belief.answers([Asked(ask, reply) for ask in judgement.asks])
+    return judgement.belief.answers({ask.key: reply for ask in judgement.asks})
 
 
 def records(run: CanaryRun, rubric: Rubric, said: dict[str, Json]) -> list[Record]:

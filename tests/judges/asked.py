@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 
 from stepscope.errors import ModelError
-from stepscope.judges.judgement import AskOutcome, Judge, Judgement
+from stepscope.judges.judgement import Judge, Judgement, Replies
 from stepscope.model import Answer, Reply, Request, Usage, Verdict
 from stepscope.models.dialect import Ask, reply_key
 from stepscope.models.retry import RetryLimits, RetryPolicy
@@ -37,13 +37,13 @@ class Believing:
     axis: str
     more_asks: int = 0
 
-    def more(self, outcomes: Sequence[AskOutcome]) -> Ask | None:
-        if len(outcomes) > self.more_asks:
+    def more(self, replies: Replies) -> Ask | None:
+        if len(replies) > self.more_asks:
             return None
-        return ask(self.run, f"{self.axis} again {len(outcomes)}")
+        return ask(self.run, f"{self.axis} again {len(replies)}")
 
-    def answers(self, outcomes: Sequence[AskOutcome]) -> tuple[Answer, ...]:
-        reply = outcomes[-1].reply
+    def answers(self, replies: Replies) -> tuple[Answer, ...]:
+        reply = list(replies.values())[-1]
         assert isinstance(reply, Reply)
         measure = f"judge.axes.{self.axis}"
         if reply.stop == "refusal":

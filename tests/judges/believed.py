@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 
 from stepscope.judges.goals import Goal, Goals
-from stepscope.judges.judgement import AskOutcome, Judge, Judgement, RequestOptions
+from stepscope.judges.judgement import DEFAULT_OPTIONS, Judge, Judgement, JudgingOptions
 from stepscope.judges.plan import plan_judgements
-from stepscope.judges.rubrics import load_rubric
+from stepscope.judges.rubrics import Rubric, load_rubric
 from stepscope.model import Answer, Json, Reply, Request, Stop, Structure, Trajectory
 from stepscope.models.dialect import Ask
 from stepscope.safety.redact import Redactor
@@ -27,7 +27,13 @@ def reply(said: Json, *, stop: Stop = "end", structure: Structure = "json_schema
 
 
 def planned(
-    run: Trajectory, name: str, *, judge: Judge = JUDGE, options: RequestOptions | None = None
+    run: Trajectory,
+    name: str,
+    *,
+    judge: Judge = JUDGE,
+    options: JudgingOptions = DEFAULT_OPTIONS,
+    repeat: int = 0,
+    beside: tuple[Rubric, ...] = (),
 ) -> list[Judgement | Unmeasured]:
     return list(
         plan_judgements(
@@ -35,32 +41,42 @@ def planned(
             run.case,
             rubric=load_rubric(name),
             judge=judge,
-            options=options or RequestOptions(),
+            options=options,
             key=KEY,
             redactor=REDACTOR,
+            repeat=repeat,
+            beside=beside,
         )
     )
 
 
 def judgement(
-    run: Trajectory, name: str, *, judge: Judge = JUDGE, options: RequestOptions | None = None
+    run: Trajectory,
+    name: str,
+    *,
+    judge: Judge = JUDGE,
+    options: JudgingOptions = DEFAULT_OPTIONS,
+    repeat: int = 0,
+    beside: tuple[Rubric, ...] = (),
 ) -> Judgement:
-    (only,) = planned(run, name, judge=judge, options=options)
+    (only,) = planned(run, name, judge=judge, options=options, repeat=repeat, beside=beside)
     assert isinstance(only, Judgement), only
     return only
 
 
 def answered(made: Judgement, answer: Answering) -> tuple[tuple[Answer, ...], list[Ask]]:
     """Return the answers of a judge that is a function, and all that it was asked."""
-    outcomes: list[AskOutcome] = []
+    replies: dict[str, Reply | Unmeasured] = {}
+    asked: list[Ask] = []
     asks = list(made.asks)
     while asks:
         for ask in asks:
             said = answer(ask.request)
-            outcomes.append(AskOutcome(ask, reply(said) if isinstance(said, str) else said))
-        more = made.belief.more(outcomes)
+            replies[ask.key] = reply(said) if isinstance(said, str) else said
+            asked.append(ask)
+        more = made.belief.more(replies)
         asks = [] if more is None else [more]
-    return made.belief.answers(outcomes), [outcome.ask for outcome in outcomes]
+    return made.belief.answers(replies), asked
 
 
 def said(made: Judgement, *answers: Json) -> tuple[Answer, ...]:

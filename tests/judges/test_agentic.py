@@ -12,13 +12,12 @@ import pytest
 
 from stepscope.errors import ModelError
 from stepscope.judges import run as run_judges
-from stepscope.judges.judgement import AskOutcome, Judge, Judgement, JudgeMode, RequestOptions
+from stepscope.judges.judgement import Judge, Judgement, JudgeMode, JudgingOptions
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import load_rubric
 from stepscope.judges.run import JudgingStatistics
 from stepscope.judges.tools import (
-    LOOKUP_LIMITS,
-    LookupLimits,
+    MOST_FOUND_BYTES,
     Toolbox,
     add_tools,
     allows_tools,
@@ -76,26 +75,26 @@ def answer(**fields: Json) -> dict[str, Json]:
 def judgement(
     box: Toolbox,
     *,
-    limits: LookupLimits = LOOKUP_LIMITS,
     judge: Judge = JUDGE,
     trajectory: Trajectory = RUN,
+    **limits: int,
 ) -> Judgement:
     (plain,) = plan_judgements(
         trajectory,
         None,
         rubric=load_rubric("axes.result_interpretation"),
-        judge=reserve_context(judge, limits),
-        options=RequestOptions(),
+        judge=reserve_context(judge, limits.get("found_bytes", MOST_FOUND_BYTES)),
+        options=JudgingOptions(),
         key=KEY,
         redactor=REDACTOR,
     )
     assert isinstance(plain, Judgement)
-    return add_tools(plain, box, judge=judge, key=KEY, limits=limits)
+    return add_tools(plain, box, judge=judge, key=KEY, **limits)
 
 
 def judged(made: Judgement, script: Script) -> tuple[tuple[Answer, ...], list[Ask]]:
     """Ask until nothing more is asked, and return the answers and all that was asked."""
-    outcomes: list[AskOutcome] = []
+    replies: dict[str, Reply | Unmeasured] = {}
     asks: Sequence[Ask] = made.asks
     asked: list[Ask] = []
     while asks:
@@ -105,10 +104,10 @@ def judged(made: Judgement, script: Script) -> tuple[tuple[Answer, ...], list[As
             usage = Usage(input_total=1000, output_total=10)
             reply = Reply(text=text, stop="end", structure="json_schema", usage=usage)
             asked.append(ask)
-            outcomes.append(AskOutcome(ask, reply))
-        more = made.belief.more(outcomes)
+            replies[ask.key] = reply
+        more = made.belief.more(replies)
         asks = () if more is None else (more,)
-    return made.belief.answers(outcomes), asked
+    return made.belief.answers(replies), asked
 
 
 def scripted(*replies: dict[str, Json] | str) -> Script:
@@ -160,9 +159,8 @@ def test_what_was_found_is_sent_fenced_behind_what_is_cached(box: Toolbox) -> No
 def test_each_turn_offers_the_looks_that_there_are_and_the_last_the_answer_alone(
     box: Toolbox,
 ) -> None:
-    limits = LookupLimits(looks=2)
     script = scripted(look("list_steps"), look("read_step", step=0), answer())
-    _, asked = judged(judgement(box, limits=limits), script)
+    _, asked = judged(judgement(box, looks=2), script)
     menus = [ask.request.schema["properties"]["action"]["enum"] for ask in asked]
     looks = ["list_steps", "read_step", "search_trace", "answer"]
     assert menus == [looks, looks, ["answer"]]
@@ -173,18 +171,19 @@ def test_each_turn_offers_the_looks_that_there_are_and_the_last_the_answer_alone
 @pytest.mark.parametrize(
     ("limits", "looks", "reason"),
     [
-        (LookupLimits(looks=2), 2, "budget: 2 looks were taken, and then no answer"),
-        (LookupLimits(tokens=2500), 3, "budget: 3,030 tokens were used, and then no answer"),
-        (LookupLimits(bytes=10_000), 2, "bytes were found, and then no answer"),
+        ({"looks": 2}, 2, "budget: 2 looks were taken, and then no answer"),
+        ({"tokens": 2500}, 3, "budget: 3,030 tokens were used, and then no answer"),
+        ({"found_bytes": 10_000}, 2, "bytes were found, and then no answer"),
     ],
 )
 def test_a_judge_that_never_answers_has_no_verdict_and_the_reason(
-    box: Toolbox, limits: LookupLimits, looks: int, reason: str
+    box: Toolbox, limits: dict[str, int], looks: int, reason: str
 ) -> None:
     def script(number: int, _: Request) -> dict[str, Json]:
         return look("search_trace", text=f"never {number}" + "x" * 400)
 
-    (first, told), asked = judged(judgement(box, limits=limits), script)
+    made = judgement(box, **limits)  # type: ignore[arg-type]
+    (first, told), asked = judged(made, script)
     assert isinstance(first, Unmeasured)
     assert first.kind == "budget"
     assert reason in first.reason
@@ -288,9 +287,9 @@ def test_a_stop_ends_the_looking(box: Toolbox, stop: str, kind: str, word: str) 
     made = judgement(box)
     text = json.dumps(answer())
     reply = Reply(text=text, stop=stop, structure="json_schema")  # type: ignore[arg-type]
-    outcomes = [AskOutcome(made.asks[0], reply)]
-    assert made.belief.more(outcomes) is None
-    first, _ = made.belief.answers(outcomes)
+    replies = {made.asks[0].key: reply}
+    assert made.belief.more(replies) is None
+    first, _ = made.belief.answers(replies)
     assert isinstance(first, Unmeasured)
     assert first.kind == kind
     assert first.reason.startswith(word)
@@ -319,7 +318,7 @@ def test_what_sees_one_step_has_no_tools() -> None:
         (name, mode)
         for name in ("no_look", "step_labels", "axes.termination", "attribution")
         for mode in get_args(JudgeMode)
-        if allows_tools(load_rubric(name), RequestOptions(mode=mode))
+        if allows_tools(load_rubric(name), JudgingOptions(mode=mode))
     ]
     assert asked == [
         ("step_labels", "contextual"),
@@ -331,9 +330,9 @@ def test_what_sees_one_step_has_no_tools() -> None:
 def test_no_reply_is_no_verdict(box: Toolbox) -> None:
     made = judgement(box)
     lost = Unmeasured("error", "no_answer: the endpoint was silent")
-    outcomes = [AskOutcome(made.asks[0], lost)]
-    assert made.belief.more(outcomes) is None
-    first, _ = made.belief.answers(outcomes)
+    replies = {made.asks[0].key: lost}
+    assert made.belief.more(replies) is None
+    first, _ = made.belief.answers(replies)
     assert isinstance(first, Unmeasured)
     assert first.reason == "no_answer: the endpoint was silent"
 
@@ -380,7 +379,7 @@ def test_another_state_of_the_workspace_is_another_prompt(box: Toolbox, tmp_path
         (tmp_path / "file").write_text(text, "utf-8")
         with add_file_tools(box, tmp_path) as files:
             prompts.append(judgement(files).prompt)
-    prompts.append(judgement(box, limits=LookupLimits(looks=3)).prompt)
+    prompts.append(judgement(box, looks=3).prompt)
     assert len(set(prompts)) == 4
 
 

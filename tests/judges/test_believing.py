@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from stepscope.judges.judgement import AskOutcome, RequestOptions
+from stepscope.judges.judgement import Replies
 from stepscope.judges.verdicts import mark_outranked
 from stepscope.model import Answer, Json, Reply, Request, Stop, Trajectory, Verdict
 from stepscope.model import Outcome as RunOutcome
@@ -233,7 +233,7 @@ def test_words_that_do_not_stand_in_their_step_are_no_evidence(step: int, quote:
 
 def test_fence_and_marks_are_taken_out_of_what_is_kept() -> None:
     made = judgement(RUN, AXIS)
-    nonce = made.belief.form.witness.fence.nonce  # type: ignore[attr-defined]
+    nonce = made.belief.witness.fence.nonce  # type: ignore[attr-defined]
     told = {**GOOD, "rationale": f"Block {nonce} says \u00a6 so.\u0000\u202e"}
     (answer,) = said(made, told)
     assert isinstance(answer, Verdict)
@@ -282,9 +282,7 @@ def test_bad_evidence_is_not_asked_for_again() -> None:
 
 def test_a_repair_is_bought_for_each_repeat() -> None:
     keys = {
-        repeat: answered(
-            judgement(RUN, AXIS, options=RequestOptions(repeat=repeat)), lambda _: "no JSON"
-        )[1]
+        repeat: answered(judgement(RUN, AXIS, repeat=repeat), lambda _: "no JSON")[1]
         for repeat in (0, 1)
     }
     assert len({ask.key for asks in keys.values() for ask in asks}) == 4
@@ -292,21 +290,21 @@ def test_a_repair_is_bought_for_each_repeat() -> None:
 
 def test_a_repair_without_a_reply_leaves_what_the_first_came_to() -> None:
     made = judgement(RUN, AXIS)
-    first = AskOutcome(made.asks[0], reply("no JSON"))
-    repair = made.belief.more([first])
+    first: Replies = {made.asks[0].key: reply("no JSON")}
+    repair = made.belief.more(first)
     assert repair is not None
-    lost = AskOutcome(repair, Unmeasured("budget", "budget: spent"))
-    (answer,) = made.belief.answers([first, lost])
+    lost: Replies = {**first, repair.key: Unmeasured("budget", "budget: spent")}
+    (answer,) = made.belief.answers(lost)
     assert isinstance(answer, Unmeasured)
     assert answer.reason.startswith("not_json: ")
-    assert made.belief.more([first, lost]) is None
+    assert made.belief.more(lost) is None
 
 
 def test_no_reply_at_all_keeps_its_reason() -> None:
     made = judgement(RUN, AXIS)
-    lost = AskOutcome(made.asks[0], Unmeasured("budget", "budget: spent"))
-    assert made.belief.more([lost]) is None
-    assert made.belief.answers([lost]) == (
+    lost = {made.asks[0].key: Unmeasured("budget", "budget: spent")}
+    assert made.belief.more(lost) is None
+    assert made.belief.answers(lost) == (
         Unmeasured("budget", "budget: spent", "judge.axes.result_interpretation"),
     )
 
@@ -425,5 +423,5 @@ def test_who_failed_where_and_whose_it_was_are_two_verdicts() -> None:
 def test_a_belief_reads_any_stored_reply_again_to_the_same_answer() -> None:
     stored = [Reply(text=WHOLE, stop="end", structure="json_schema", model="m", seconds=1.0)]
     made = judgement(RUN, AXIS)
-    outcomes = [AskOutcome(made.asks[0], stored[0])]
-    assert made.belief.answers(outcomes) == judgement(RUN, AXIS).belief.answers(outcomes)
+    replies = {made.asks[0].key: stored[0]}
+    assert made.belief.answers(replies) == judgement(RUN, AXIS).belief.answers(replies)

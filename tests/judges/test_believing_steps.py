@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from stepscope.judges.judgement import RequestOptions
+from stepscope.judges.judgement import JudgingOptions
 from stepscope.model import Answer, Json, Request, Trajectory, Verdict
 from stepscope.values import Unmeasured
 from tests.factories import agent, did, failed, run, user
@@ -133,7 +133,7 @@ def test_a_bad_entry_is_asked_for_again_with_the_whole() -> None:
 
 
 def test_a_step_judged_alone_can_address_no_other() -> None:
-    made = judgement(RUN, "step_labels", options=RequestOptions(mode="isolated"))
+    made = judgement(RUN, "step_labels", options=JudgingOptions(mode="isolated"))
     assert len(made.asks) == 6
 
     def one(request: Request) -> str:

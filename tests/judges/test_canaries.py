@@ -8,15 +8,11 @@ from stepscope import registry
 from stepscope.judges.canaries import (
     CanaryResult,
     canary_results,
-    is_canary,
     load_known_runs,
     missed_canaries,
-    plan_canaries,
     quarantine_missed,
     rubric_canaries,
-    without_canaries,
 )
-from stepscope.judges.judgement import RequestOptions
 from stepscope.judges.rubrics import (
     BUILT_IN_RUBRICS,
     RUBRICS_FOLDER,
@@ -25,9 +21,8 @@ from stepscope.judges.rubrics import (
     read_rubric,
 )
 from stepscope.model import Answer, Record, Verdict
-from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
-from tests.judges.answering import JUDGE, records, right
+from tests.judges.answering import planned, records, right
 
 NAME = "axes.result_interpretation"
 
@@ -96,18 +91,10 @@ def test_what_is_expected_is_on_the_menu_and_within_the_run(file: str) -> None:
 
 @pytest.mark.parametrize("name", BUILT_IN_RUBRICS)
 def test_a_canary_is_asked_like_any_run_and_does_not_say_what_it_is(name: str) -> None:
-    asked = list(
-        plan_canaries(
-            load_rubric(name),
-            judge=JUDGE,
-            options=RequestOptions(),
-            key=b"k",
-            redactor=Redactor(b"k"),
-        )
-    )
-    assert len(asked) == len(rubric_canaries(load_rubric(name)))
-    for judgement in asked:
-        assert is_canary(judgement.trajectory)
+    rubric = load_rubric(name)
+    for run in rubric_canaries(rubric):
+        (judgement,) = planned(run, rubric)
+        assert judgement.trajectory.startswith("canary:")
         for ask in judgement.asks:
             assert "canary" not in ask.request.context + ask.request.question
 
@@ -204,10 +191,8 @@ def bad_words() -> str:
     return "says correct, it is incorrect"
 
 
-def test_no_canary_enters_what_is_kept() -> None:
-    real = record(said("correct"), "r1")
-    assert list(without_canaries([record(said("correct")), real])) == [real]
-    assert canary_results([real]) == ()
+def test_a_run_that_is_no_canary_says_nothing_of_a_judge() -> None:
+    assert canary_results([record(said("correct"), "r1")]) == ()
 
 
 def test_a_judge_that_knows_the_answers_misses_no_canary() -> None:

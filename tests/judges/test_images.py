@@ -8,8 +8,8 @@ from hashlib import sha256
 import msgspec
 import pytest
 
-from stepscope.judges.judgement import Judgement, JudgeMode, RequestOptions, record_prompt
-from stepscope.judges.plan import MOST_BYTES_PER_IMAGE, run_images
+from stepscope.judges.judgement import Judgement, JudgeMode, JudgingOptions, record_prompt
+from stepscope.judges.plan import MOST_BYTES_PER_IMAGE, most_images
 from stepscope.judges.rubrics import load_rubric
 from stepscope.judges.tools import add_tools, trajectory_tools
 from stepscope.judges.transcript import bound_tokens
@@ -22,7 +22,7 @@ from tests.models.scripted import REQUEST
 
 FIRST, SECOND = png(640, 480, fill=b"first"), png(640, 480, fill=b"second")
 WIDE = msgspec.structs.replace(JUDGE, context_tokens=1_000_000)
-SENT = RequestOptions(send_media=True)
+SENT = JudgingOptions(send_media=True)
 SEEN = run(
     user("Is the red lamp on?"),
     looked(picture(FIRST)),
@@ -32,7 +32,7 @@ SEEN = run(
 )
 
 
-def ask(of: Trajectory, name: str = "axes.termination", options: RequestOptions = SENT) -> Ask:
+def ask(of: Trajectory, name: str = "axes.termination", options: JudgingOptions = SENT) -> Ask:
     (one,) = judgement(of, name, judge=WIDE, options=options).asks
     return one
 
@@ -42,7 +42,7 @@ def shown(*parts: Part) -> Ask:
 
 
 def test_images_are_sent_only_when_they_are_asked_for() -> None:
-    plain = ask(SEEN, options=RequestOptions()).request
+    plain = ask(SEEN, options=JudgingOptions()).request
     assert plain.media == ()
     for content in (FIRST, SECOND):
         assert encoded(content) not in msgspec.json.encode(plain).decode()
@@ -54,7 +54,7 @@ def test_a_run_without_images_is_asked_about_in_the_same_words(name: str) -> Non
     bare = run(user("hello"), *did("look", "a file"), agent("done"))
     goal = goals(bare.name, ("Something is looked up.", (1, 2)))
     without, sent = (
-        planned(bare, name, options=RequestOptions(goals=goal, send_media=media))
+        planned(bare, name, options=JudgingOptions(goals=goal, send_media=media))
         for media in (False, True)
     )
     for one, other in zip(without, sent, strict=True):
@@ -75,10 +75,10 @@ def test_replies_to_requests_without_images_keep_their_keys() -> None:
 
 def test_an_image_is_part_of_the_key_and_the_mode_of_the_prompt() -> None:
     other = run(*SEEN.steps[:3], looked(picture(FIRST)), agent("The red lamp is on."))
-    keys = {ask(SEEN).key, ask(other).key, ask(SEEN, options=RequestOptions()).key}
+    keys = {ask(SEEN).key, ask(other).key, ask(SEEN, options=JudgingOptions()).key}
     assert len(keys) == 3
     axis = load_rubric("axes.termination")
-    assert record_prompt(axis, SENT) != record_prompt(axis, RequestOptions())
+    assert record_prompt(axis, SENT) != record_prompt(axis, JudgingOptions())
 
 
 def test_each_image_is_told_of_by_its_step_in_a_line_of_ours() -> None:
@@ -92,7 +92,7 @@ def test_each_image_is_told_of_by_its_step_in_a_line_of_ours() -> None:
         f"[[{nonce} end of the recording]]\n[[{nonce} images of the recording: 2 after this line, "
         "recorded like the text above, whatever is written in them; quote text alone]]"
     )
-    assert request.context.startswith(ask(SEEN, options=RequestOptions()).request.context)
+    assert request.context.startswith(ask(SEEN, options=JudgingOptions()).request.context)
     assert "image/png" in request.context
 
 
@@ -195,12 +195,12 @@ def test_images_take_half_of_what_a_judge_reads_and_leave_the_run_its_room() -> 
     words = [media.words for media in request.media]
     assert len(words) == 6
     assert sum(map(bound_tokens, (*texts, *words))) + 6 * 4_784 + 4_000 <= 64_000
-    assert run_images(told.steps, 8_192).most == 0
+    assert most_images(8_192) == 0
 
 
 def test_a_judge_without_sight_of_the_run_sees_its_own_steps_images_alone() -> None:
     goal = goals(SEEN.name, ("The lamp is looked at.", (3, 4)))
-    options = RequestOptions(send_media=True, goals=goal)
+    options = JudgingOptions(send_media=True, goals=goal)
     first, second = planned(SEEN, "no_look", options=options)
     assert isinstance(first, Judgement)
     assert isinstance(second, Judgement)
@@ -215,7 +215,7 @@ def test_a_judge_without_sight_of_the_run_sees_its_own_steps_images_alone() -> N
 def test_a_window_has_the_images_of_its_own_steps(mode: JudgeMode) -> None:
     steps: list[Step] = [looked(picture(png(fill=bytes([n])))) for n in range(12)]
     judge = msgspec.structs.replace(WIDE, max_output_tokens=640)
-    options = RequestOptions(send_media=True, mode=mode)
+    options = JudgingOptions(send_media=True, mode=mode)
     made = judgement(run(*steps), "step_labels", judge=judge, options=options)
     sent = [[one.words.split(",")[0].rpartition(" ")[2] for one in a.request.media]
             for a in made.asks]  # fmt: skip
@@ -236,7 +236,7 @@ def test_a_judge_with_tools_sees_the_images_and_looks_while_they_leave_room() ->
     seen = run(user("see"), looked(*parts), agent("done"))
     small = msgspec.structs.replace(JUDGE, context_tokens=100_000)
     offered = []
-    for options in (RequestOptions(), SENT):
+    for options in (JudgingOptions(), SENT):
         made = judgement(seen, "axes.termination", judge=WIDE, options=options)
         (one,) = add_tools(
             made, trajectory_tools(seen, redactor=REDACTOR), judge=small, key=KEY

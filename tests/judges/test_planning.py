@@ -10,8 +10,7 @@ import pytest
 
 from stepscope.errors import ConfigError
 from stepscope.judges.goals import Goal, Goals
-from stepscope.judges.judgement import AskOutcome as Asked
-from stepscope.judges.judgement import Judge, Judgement, RequestOptions, record_prompt
+from stepscope.judges.judgement import Judge, Judgement, JudgingOptions, record_prompt
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, load_rubric, load_rubric_set
 from stepscope.judges.run import judgement_records
@@ -45,7 +44,7 @@ RUN = run(
 GOALS = goals(
     RUN.name, ("The order is looked up by its id.", (1, 2)), ("The lamp is cancelled.", (5,))
 )
-EVERYTHING = RequestOptions(goals=GOALS)
+EVERYTHING = JudgingOptions(goals=GOALS)
 
 
 @pytest.mark.parametrize("name", BUILT_IN_RUBRICS)
@@ -82,8 +81,9 @@ def test_all_that_makes_a_reply_is_in_its_key() -> None:
     judges += [msgspec.structs.replace(JUDGE, seed=1), msgspec.structs.replace(JUDGE, name="a/b")]
     judges += [msgspec.structs.replace(JUDGE, extra={"top_p": 0.5})]
     keys = [judgement(RUN, "axes.termination", judge=judge).asks[0].key for judge in judges]
-    for options in (RequestOptions(repeat=1), RequestOptions(narration="off")):
-        keys.append(judgement(RUN, "axes.termination", options=options).asks[0].key)
+    keys.append(judgement(RUN, "axes.termination", repeat=1).asks[0].key)
+    silent = JudgingOptions(narration="off")
+    keys.append(judgement(RUN, "axes.termination", options=silent).asks[0].key)
     keys.append(judgement(RUN, "axes.sequencing").asks[0].key)
     assert len(set(keys)) == 8
 
@@ -93,28 +93,23 @@ def test_what_is_not_the_run_is_in_the_prompt() -> None:
     prompts = {
         record_prompt(one, options)
         for options in (
-            RequestOptions(),
-            RequestOptions(narration="off"),
-            RequestOptions(mode="isolated"),
+            JudgingOptions(),
+            JudgingOptions(narration="off"),
+            JudgingOptions(mode="isolated"),
         )
     }
     axes = load_rubric_set("axes")
-    prompts |= {record_prompt(axis, RequestOptions()) for axis in axes}
-    prompts |= {record_prompt(axis, RequestOptions(beside=axes)) for axis in axes}
+    prompts |= {record_prompt(axis, JudgingOptions()) for axis in axes}
+    prompts |= {record_prompt(axis, JudgingOptions(), axes) for axis in axes}
     assert len(prompts) == 13
-    assert record_prompt(one, RequestOptions(repeat=3)) == record_prompt(one, RequestOptions())
-    assert record_prompt(axes[0], RequestOptions(beside=axes)) == record_prompt(
-        axes[0], RequestOptions(beside=axes[::-1])
-    )
-    assert judgement(RUN, "step_labels").prompt == record_prompt(one, RequestOptions())
+    plain = JudgingOptions()
+    assert record_prompt(axes[0], plain, axes) == record_prompt(axes[0], plain, axes[::-1])
+    assert judgement(RUN, "step_labels").prompt == record_prompt(one, JudgingOptions())
 
 
 def test_rubrics_that_stand_beside_each_other_share_their_beginning() -> None:
     axes = load_rubric_set("axes")
-    asked = [
-        judgement(RUN, axis.name, options=RequestOptions(beside=axes)).asks[0].request
-        for axis in axes
-    ]
+    asked = [judgement(RUN, axis.name, beside=axes).asks[0].request for axis in axes]
     assert len({(request.system, request.context) for request in asked}) == 1
     assert len({request.question for request in asked}) == 5
     for axis, request in zip(axes, asked, strict=True):
@@ -126,18 +121,18 @@ def test_rubrics_that_stand_beside_each_other_share_their_beginning() -> None:
 
 
 def test_a_judge_that_reads_little_is_told_one_rubric_at_a_time() -> None:
-    beside = RequestOptions(beside=load_rubric_set("axes"))
+    beside = load_rubric_set("axes")
     small = msgspec.structs.replace(JUDGE, context_tokens=32_768)
     alone = judgement(RUN, "axes.termination")
-    made = judgement(RUN, "axes.termination", judge=small, options=beside)
+    made = judgement(RUN, "axes.termination", judge=small, beside=beside)
     assert made.asks[0].request.system == alone.asks[0].request.system
     assert made.prompt == alone.prompt
-    assert judgement(RUN, "axes.termination", options=beside).prompt != alone.prompt
+    assert judgement(RUN, "axes.termination", beside=beside).prompt != alone.prompt
 
 
 def test_rubrics_of_another_kind_share_nothing() -> None:
     beside = (*load_rubric_set("axes"), load_rubric("step_labels"))
-    labels = judgement(RUN, "step_labels", options=RequestOptions(beside=beside)).asks[0].request
+    labels = judgement(RUN, "step_labels", beside=beside).asks[0].request
     assert labels.system == judgement(RUN, "step_labels").asks[0].request.system
 
 
@@ -273,7 +268,7 @@ def test_a_score_does_not_know_who_acted() -> None:
     step = Step(index=0, actor="agent", agent="the booking agent", parts=(Part("text", "Done."),))
     named = run(step)
     (made,) = planned(
-        named, "no_look", options=RequestOptions(goals=goals(named.name, ("So.", (0,))))
+        named, "no_look", options=JudgingOptions(goals=goals(named.name, ("So.", (0,))))
     )
     assert isinstance(made, Judgement)
     assert "Done." in made.asks[0].request.context
@@ -281,11 +276,9 @@ def test_a_score_does_not_know_who_acted() -> None:
 
 
 def test_a_judgement_knows_its_repeat() -> None:
-    made = [
-        judgement(RUN, "step_labels", options=RequestOptions(repeat=repeat)) for repeat in (0, 2)
-    ]
+    made = [judgement(RUN, "step_labels", repeat=repeat) for repeat in (0, 2)]
     assert [one.repeat for one in made] == [0, 2]
-    repairs = [one.belief.more([Asked(one.asks[0], reply("no"))]) for one in made]
+    repairs = [one.belief.more({one.asks[0].key: reply("no")}) for one in made]
     assert all(repairs)
     assert len({repair.key for repair in repairs if repair is not None}) == 2
 
@@ -295,19 +288,19 @@ def test_scores_need_goals_that_people_confirmed() -> None:
     assert isinstance(absent, Unmeasured)
     assert absent.reason.startswith("no_goals: ")
     open_ = Goals("goals.toml", {RUN.name: (Goal(goal="x", steps=(1,)),)}, {})
-    (absent,) = planned(RUN, "no_look", options=RequestOptions(goals=open_))
+    (absent,) = planned(RUN, "no_look", options=JudgingOptions(goals=open_))
     assert isinstance(absent, Unmeasured)
     assert absent.reason.startswith("unconfirmed: ")
 
 
 def test_a_step_of_words_alone_is_not_scored_without_them() -> None:
-    only = RequestOptions(goals=goals(RUN.name, ("The user is told.", (7,))), narration="off")
+    only = JudgingOptions(goals=goals(RUN.name, ("The user is told.", (7,))), narration="off")
     (absent,) = planned(RUN, "no_look", options=only)
     assert absent == Unmeasured("missing_input", "step 7 has no text to score", "scores", 7)
 
 
 def test_a_step_in_isolation_is_shown_alone() -> None:
-    made = judgement(RUN, "step_labels", options=RequestOptions(mode="isolated"))
+    made = judgement(RUN, "step_labels", options=JudgingOptions(mode="isolated"))
     assert len(made.asks) == len(RUN.steps)
     for step, ask in enumerate(made.asks):
         assert not _shared(ask.request, RUN, step)
@@ -319,7 +312,7 @@ def test_a_step_in_isolation_is_shown_alone() -> None:
 @pytest.mark.parametrize("name", ["axes.termination", "no_look", "behaviour.sycophancy"])
 def test_only_labels_are_asked_in_isolation(name: str) -> None:
     with pytest.raises(ConfigError, match="isolation"):
-        planned(RUN, name, options=RequestOptions(mode="isolated", goals=GOALS))
+        planned(RUN, name, options=JudgingOptions(mode="isolated", goals=GOALS))
 
 
 def test_the_case_is_not_shown() -> None:
@@ -329,7 +322,7 @@ def test_the_case_is_not_shown() -> None:
         case,
         rubric=load_rubric("axes.termination"),
         judge=JUDGE,
-        options=RequestOptions(),
+        options=JudgingOptions(),
         key=KEY,
         redactor=REDACTOR,
     )
@@ -341,7 +334,7 @@ def test_the_case_is_not_shown() -> None:
 def test_secrets_are_not_sent() -> None:
     key = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
     leaky = run(user(f"my token is {key}"), *did("push", f"pushed with {key}", token=key))
-    for options in (RequestOptions(), RequestOptions(mode="isolated")):
+    for options in (JudgingOptions(), JudgingOptions(mode="isolated")):
         made = judgement(leaky, "step_labels", options=options)
         sent = "".join(ask.request.context for ask in made.asks)
         assert key not in sent
@@ -352,7 +345,7 @@ def test_another_store_has_another_fence() -> None:
     contexts = set()
     for key in (b"one", b"two"):
         (made,) = plan_judgements(RUN, None, rubric=load_rubric("axes.termination"), judge=JUDGE,
-                       options=RequestOptions(), key=key, redactor=Redactor(key))  # fmt: skip
+                       options=JudgingOptions(), key=key, redactor=Redactor(key))  # fmt: skip
         assert isinstance(made, Judgement)
         contexts.add(made.asks[0].request.context)
     assert len(contexts) == 2

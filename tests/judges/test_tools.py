@@ -269,7 +269,7 @@ def test_without_a_sandbox_the_tools_that_run_are_off_with_the_reason(
         check=True,
     )
     assert "['grep', 'list_files', 'query', 'read_file', 'run'] no bubblewrap" in done.stdout
-    assert "LookupResult(held=False, text='there is no such tool" in done.stdout
+    assert "held=False, text='there is no such tool" in done.stdout
 
 
 @NEEDED

@@ -51,13 +51,13 @@ def ranges(made: tuple[Window, ...]) -> list[tuple[int, int]]:
 def test_a_run_that_fits_is_one_window() -> None:
     made = planned([100] * 10, 100_000)
     assert ranges(made) == [(0, 10)]
-    assert "digest" not in made[0].context.text
+    assert "digest" not in made[0].text
 
 
 def test_a_run_is_divided_where_the_judge_reads_no_more() -> None:
     made = planned([500] * 40, 12_000)
     assert ranges(made) == [(0, 19), (15, 31), (27, 40)]
-    assert all(window.context.left_out == 0 for window in made)
+    assert all(window.left_out == 0 for window in made)
 
 
 def test_a_run_is_divided_where_the_judge_answers_no_more() -> None:
@@ -65,7 +65,7 @@ def test_a_run_is_divided_where_the_judge_answers_no_more() -> None:
 
 
 def test_a_window_is_told_what_was_done_before_it() -> None:
-    text = planned([10] * 25, 100_000, most=12)[1].context.text
+    text = planned([10] * 25, 100_000, most=12)[1].text
     assert "digest of steps 0 to 7, each text cut]]" in text
     assert "step 3, call 0:\n\u00a6 tool3 xxxxxxxxxx\n" in text
     assert "thinking 3" not in text
@@ -94,8 +94,8 @@ def test_a_digest_keeps_every_text_on_one_line() -> None:
 
 def test_a_step_too_long_for_any_window_is_cut_in_it() -> None:
     made = planned([100] * 12 + [200_000] + [100] * 12, 9_000)
-    assert sum(window.context.left_out > 0 for window in made) >= 1
-    assert all(len(window.context.text.encode()) <= 9_000 for window in made)
+    assert sum(window.left_out > 0 for window in made) >= 1
+    assert all(len(window.text.encode()) <= 9_000 for window in made)
 
 
 def test_a_judge_that_reads_nearly_nothing_is_not_asked() -> None:
@@ -121,9 +121,9 @@ def test_windows_hold_every_step_in_order_and_overlap(
         assert after.end > before.end
     for window in made:
         assert window.end - window.first <= max(most, 5)
-        assert len(window.context.text.encode()) <= room
+        assert len(window.text.encode()) <= room
         for step in range(window.first, window.end):
-            assert f" step {step}: agent, call]]" in window.context.text
+            assert f" step {step}: agent, call]]" in window.text
 
 
 def test_an_edge_that_is_an_end_of_the_run_is_no_edge() -> None:

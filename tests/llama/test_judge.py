@@ -7,7 +7,7 @@ import pytest
 
 import stepscope
 from stepscope.api import Notebook
-from stepscope.api.judging import JudgingOptions
+from stepscope.judges.judgement import JudgingOptions
 from stepscope.judges.rubrics import answer_schema, load_rubric
 from stepscope.model import Structure, Verdict
 from stepscope.models.dialect import fits_schema

@@ -46,7 +46,7 @@ def main(path: str, times: int) -> None:
         model.silent = times > 1
         going = access(ledger, model, concurrency=CALLS)
         try:
-            found = judge_runs(store, asking(AXES), going, stopping=stopping)
+            found = judge_runs(asking(store, AXES), going, stopping=stopping)
         except KeyboardInterrupt:
             sys.stdout.write(f"aborted, {len(ledger.unknown())} of unknown outcome\n")
         else:

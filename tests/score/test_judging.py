@@ -13,14 +13,14 @@ import pytest
 
 from stepscope.errors import EnvironmentFault, ModelError
 from stepscope.judges.goals import Goal, Goals
-from stepscope.judges.judgement import Judge, RequestOptions
+from stepscope.judges.judgement import Judge, JudgingOptions
 from stepscope.judges.rubrics import Rubric, load_rubric, load_rubric_set
 from stepscope.judges.transcript import Narration
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger
 from stepscope.model import Model, Record, Reply, Request, Trajectory, Usage, Verdict
 from stepscope.score.estimate import dry_run
-from stepscope.score.judges import JudgingResult, JudgingScope, judge_runs
+from stepscope.score.judges import JudgePlan, JudgingResult, judge_runs
 from stepscope.store import Store
 from stepscope.store.where import Where, parse_where
 from stepscope.values import Unmeasured
@@ -78,26 +78,21 @@ def access(
 
 
 def asking(
+    store: Store,
     rubrics: Sequence[Rubric] = TERMINATION,
     *,
     where: Where | None = None,
-    repeats: int = 1,
-    options: RequestOptions = RequestOptions(),  # noqa: B008 (frozen)
+    options: JudgingOptions = JudgingOptions(),  # noqa: B008 (frozen)
     drawn: Mapping[str, Container[str]] = {},
-) -> JudgingScope:
-    return JudgingScope(
-        rubrics=tuple(rubrics),
-        judges=(JUDGE,),
-        where=where,
-        repeats=repeats,
-        options=options,
-        drawn=drawn,
+) -> JudgePlan:
+    return JudgePlan(
+        store, rubrics=tuple(rubrics), judges=(JUDGE,), where=where, options=options, drawn=drawn
     )
 
 
 def test_every_rubric_is_asked_of_every_run_and_kept(store: Store, ledger: Ledger) -> None:
     model = Answering(said)
-    found = judge_runs(store, asking(AXES), access(ledger, model))
+    found = judge_runs(asking(store, AXES), access(ledger, model))
     assert (found.runs, found.ran.judgements, found.ran.records) == (4, 20, 20)
     kept = list(store.records(measure="judge.axes.termination"))
     assert [record.trajectory for record in kept] == ["r0", "r1", "r2", "r3"]
@@ -107,9 +102,9 @@ def test_every_rubric_is_asked_of_every_run_and_kept(store: Store, ledger: Ledge
 
 
 def test_what_was_said_is_not_asked_again(store: Store, ledger: Ledger) -> None:
-    judge_runs(store, asking(AXES), access(ledger, Answering(said)))
+    judge_runs(asking(store, AXES), access(ledger, Answering(said)))
     before = list(store.records())
-    again = judge_runs(store, asking(AXES), access(ledger, None))
+    again = judge_runs(asking(store, AXES), access(ledger, None))
     assert (again.ran.bought, again.ran.from_ledger) == (0, 20)
     assert list(store.records()) == before
 
@@ -120,13 +115,13 @@ def test_a_store_that_lost_its_records_gets_them_back_unpaid(
     path = tmp_path / "runs.db"
     with Store.open(path) as store:
         store.put(runs(2))
-        judge_runs(store, asking(), access(ledger, Answering(said)))
+        judge_runs(asking(store), access(ledger, Answering(said)))
         before = list(store.records())
         lost = sqlite3.connect(path)
         lost.execute("DELETE FROM records")
         lost.commit()
         lost.close()
-        found = judge_runs(store, asking(), access(ledger, None))
+        found = judge_runs(asking(store), access(ledger, None))
         assert (found.ran.bought, found.ran.records) == (0, 2)
         assert list(store.records()) == before
 
@@ -135,7 +130,7 @@ def test_axes_of_one_run_share_one_beginning_and_stand_together(
     store: Store, ledger: Ledger
 ) -> None:
     model = Answering(said)
-    judge_runs(store, asking(AXES), access(ledger, model, concurrency=1))
+    judge_runs(asking(store, AXES), access(ledger, model, concurrency=1))
     contexts = [request.context for request in model.asked]
     assert len(set(contexts)) == 4
     for at in range(0, 20, 5):
@@ -144,7 +139,7 @@ def test_axes_of_one_run_share_one_beginning_and_stand_together(
 
 
 def test_repeats_differ_by_repeat_alone(store: Store, ledger: Ledger) -> None:
-    judge_runs(store, asking(repeats=3), access(ledger, Answering(said)))
+    judge_runs(asking(store, options=JudgingOptions(repeats=3)), access(ledger, Answering(said)))
     kept = [record for record in store.records() if record.trajectory == "r0"]
     assert [record.repeat for record in kept] == [0, 1, 2]
     assert len({record.prompt for record in kept}) == 1
@@ -152,7 +147,7 @@ def test_repeats_differ_by_repeat_alone(store: Store, ledger: Ledger) -> None:
 
 def test_attribution_is_asked_of_failed_runs_alone(store: Store, ledger: Ledger) -> None:
     model = Answering(said)
-    found = judge_runs(store, asking([load_rubric("attribution")]), access(ledger, model))
+    found = judge_runs(asking(store, [load_rubric("attribution")]), access(ledger, model))
     assert found.unasked == {"not_applicable": 2}
     assert {request.question[:4] for request in model.asked} == {"The "}
     asked = {record.trajectory: record.answer for record in store.records()}
@@ -164,14 +159,14 @@ def test_attribution_is_asked_of_failed_runs_alone(store: Store, ledger: Ledger)
 
 def test_why_nobody_was_asked_gives_way_to_an_answer(store: Store, ledger: Ledger) -> None:
     short = Judge(name="local/tiny", family="qwen", context_tokens=100, max_output_tokens=50)
-    narrow = JudgingScope(rubrics=TERMINATION, judges=(short,))
-    found = judge_runs(store, narrow, access(ledger, Answering(said)))
+    narrow = JudgePlan(store, rubrics=TERMINATION, judges=(short,))
+    found = judge_runs(narrow, access(ledger, Answering(said)))
     assert (found.unasked, found.ran.bought) == ({"too_long": 4}, 0)
     answers = [record.answer for record in store.records()]
     assert [answer.kind for answer in answers if isinstance(answer, Unmeasured)] == [
         "missing_input"
     ] * 4
-    judge_runs(store, asking(), access(ledger, Answering(said)))
+    judge_runs(asking(store), access(ledger, Answering(said)))
     answers = [record.answer for record in store.records()]
     assert [answer.label for answer in answers if isinstance(answer, Verdict)] == ["uncertain"] * 4
     assert len(answers) == 4
@@ -185,9 +180,9 @@ def test_a_run_without_goals_is_counted_and_is_no_scored_run(store: Store, ledge
         text = '{"rationale": "it says so", "score": 0.9}'
         return msgspec.structs.replace(said(number, request), text=text)
 
-    options = RequestOptions(goals=goals)
-    asked = asking([load_rubric("no_look")], options=options)
-    found = judge_runs(store, asked, access(ledger, Answering(score)))
+    options = JudgingOptions(goals=goals)
+    asked = asking(store, [load_rubric("no_look")], options=options)
+    found = judge_runs(asked, access(ledger, Answering(score)))
     assert found.unasked == {"no_goals": 3}
     (kept,) = store.records(measure="scores")
     assert (kept.trajectory, kept.answer.step) == ("r0", 2)
@@ -196,8 +191,8 @@ def test_a_run_without_goals_is_counted_and_is_no_scored_run(store: Store, ledge
 def test_narration_off_is_another_version(store: Store, ledger: Ledger) -> None:
     modes: tuple[Narration, ...] = ("on", "off")
     for narration in modes:
-        options = RequestOptions(narration=narration)
-        judge_runs(store, asking(options=options), access(ledger, Answering(said)))
+        options = JudgingOptions(narration=narration)
+        judge_runs(asking(store, options=options), access(ledger, Answering(said)))
     kept = [record for record in store.records() if record.trajectory == "r0"]
     assert [record.version for record in kept] == ["1", "1+narration-off"]
     assert len({record.prompt for record in kept}) == 2
@@ -205,20 +200,20 @@ def test_narration_off_is_another_version(store: Store, ledger: Ledger) -> None:
 
 def test_a_sample_asks_of_the_runs_that_were_drawn(store: Store, ledger: Ledger) -> None:
     drawn = {"axes.termination": {"r1", "r3"}}
-    judge_runs(store, asking(AXES[-1:], drawn=drawn), access(ledger, Answering(said)))
+    judge_runs(asking(store, AXES[-1:], drawn=drawn), access(ledger, Answering(said)))
     assert {record.trajectory for record in store.records()} == {"r1", "r3"}
 
 
 def test_purged_runs_are_left_out_and_counted(store: Store, ledger: Ledger) -> None:
     store.purge(parse_where("name = 'shop/1/0'"))
-    found = judge_runs(store, asking(), access(ledger, Answering(said)))
+    found = judge_runs(asking(store), access(ledger, Answering(said)))
     assert (found.runs, found.purged) == (3, 1)
     assert "1 runs left out: their texts are erased" in str(found)
 
 
 def test_it_works_within_a_running_loop(store: Store, ledger: Ledger) -> None:
     async def notebook() -> JudgingResult:
-        return judge_runs(store, asking(), access(ledger, Answering(said)))
+        return judge_runs(asking(store), access(ledger, Answering(said)))
 
     assert asyncio.run(notebook()).ran.records == 4
 
@@ -236,23 +231,23 @@ def test_a_store_that_fails_ends_the_run_with_its_error(ledger: Ledger) -> None:
     with Full.open(":memory:") as store:
         store.put(runs(4))
         with pytest.raises(EnvironmentFault, match="the disk is full"):
-            judge_runs(store, asking(AXES), access(ledger, Answering(said)))
+            judge_runs(asking(store, AXES), access(ledger, Answering(said)))
     assert ledger.states() == {"received": 20}
 
 
 def test_a_dry_run_says_what_would_be_bought_and_sends_nothing(
     store: Store, ledger: Ledger
 ) -> None:
-    first = asking(where=parse_where("name = 'shop/0/0'"))
-    judge_runs(store, first, access(ledger, Answering(said)))
-    found = dry_run(store, asking(), prices=Prices(), ledger=ledger, budget_usd=5.0)
+    first = asking(store, where=parse_where("name = 'shop/0/0'"))
+    judge_runs(first, access(ledger, Answering(said)))
+    found = dry_run(asking(store), prices=Prices(), ledger=ledger, budget_usd=5.0)
     (row,) = found.rows
     assert (row.judge, row.rubric) == ("local/tiny", "axes.termination")
     assert (row.judgements, row.calls, row.bought) == (4, 4, 1)
     assert (row.worst_usd, row.likely_usd) == (0.75, 0.375)
     assert (found.calls, found.worst_usd, found.budget_usd) == (3, 0.75, 5.0)
     assert "3 calls to buy; likely $0.3750, at worst $0.7500; budget $5.00" in str(found)
-    unknown = dry_run(store, asking(), prices=Prices(None, None), ledger=None, budget_usd=None)
+    unknown = dry_run(asking(store), prices=Prices(None, None), ledger=None, budget_usd=None)
     assert (unknown.worst_usd, unknown.calls) == (None, 4)
     assert "likely unknown" in str(unknown)
 
@@ -279,7 +274,7 @@ def test_ctrl_c_keeps_what_was_sent_and_the_next_run_goes_on(tmp_path: Path) -> 
     ]
     with Store.open(path) as store, Ledger(f"{path}.judges.db") as ledger:
         kept = sum(ledger.states().get(state, 0) for state in ("received", "verdict"))
-        found = judge_runs(store, asking(AXES), access(ledger, Answering(said)))
+        found = judge_runs(asking(store, AXES), access(ledger, Answering(said)))
         assert (found.ran.from_ledger, found.ran.bought) == (kept, 100 - kept)
         assert found.ran.unknown == ()
         assert len(list(store.records())) == 100
@@ -292,7 +287,7 @@ def test_ctrl_c_twice_leaves_at_once_and_lists_what_was_sent(tmp_path: Path) -> 
 def test_calls_of_unknown_outcome_are_listed_one_by_one(store: Store, ledger: Ledger) -> None:
     broken = ModelError("the connection broke", again=False)
     model = Answering(lambda number, request: broken)
-    told = str(judge_runs(store, asking(AXES), access(ledger, model)))
+    told = str(judge_runs(asking(store, AXES), access(ledger, model)))
     assert "20 calls of unknown outcome, perhaps paid twice, counted as $5.0000" in told
     line = "  r0 local/tiny, sending 1, $0.2500: the connection broke, or the answer was none"
     assert told.count(line) == 5
@@ -300,5 +295,5 @@ def test_calls_of_unknown_outcome_are_listed_one_by_one(store: Store, ledger: Le
 
 def test_the_handler_of_ctrl_c_is_put_back(store: Store, ledger: Ledger) -> None:
     before = signal.getsignal(signal.SIGINT)
-    judge_runs(store, asking(), access(ledger, Answering(said)))
+    judge_runs(asking(store), access(ledger, Answering(said)))
     assert signal.getsignal(signal.SIGINT) is before

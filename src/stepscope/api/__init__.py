@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from stepscope.api.agreement import ModesView as ModesView
     from stepscope.api.agreement import QueueView as QueueView
     from stepscope.api.exporting import Exported as Exported
-    from stepscope.api.judging import JudgingOptions as JudgingOptions
     from stepscope.api.judging import RejudgeResult as RejudgeResult
     from stepscope.api.notebook import Notebook as Notebook
     from stepscope.api.notebook import Records as Records
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from stepscope.api.views import RunView as RunView
     from stepscope.api.views import Text as Text
     from stepscope.api.views import report_folder as report_folder
+    from stepscope.judges.judgement import JudgingOptions as JudgingOptions
     from stepscope.score.importing import Added as Added
 
 _HOMES = {
@@ -44,7 +44,7 @@ _HOMES = {
     "ComparisonView": "stepscope.api.views",
     "Exported": "stepscope.api.exporting",
     "FileShapes": "stepscope.api.score_files",
-    "JudgingOptions": "stepscope.api.judging",
+    "JudgingOptions": "stepscope.judges.judgement",
     "ModesView": "stepscope.api.agreement",
     "Notebook": "stepscope.api.notebook",
     "QueueView": "stepscope.api.agreement",

@@ -18,17 +18,14 @@ import numpy as np
 
 from stepscope import stats
 from stepscope.errors import ConfigError, UsageError
-from stepscope.judges import goals
 from stepscope.judges import goals as goals_file
 from stepscope.judges.judgement import (
     Judge,
-    JudgeMode,
-    RequestOptions,
+    JudgingOptions,
     configured_judge,
     record_measure,
 )
 from stepscope.judges.rubrics import Rubric, load_rubrics
-from stepscope.judges.transcript import Narration
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Budget, Ledger, ledger_path
 from stepscope.model import Model, Record, Verdict
@@ -37,7 +34,7 @@ from stepscope.models.opening import OWN_MODEL_MARK, agent_family, open_model
 from stepscope.models.prices import Prices
 from stepscope.models.retry import RetryPolicy
 from stepscope.report.rows import number_tasks
-from stepscope.score.judges import JudgingResult, JudgingScope
+from stepscope.score.judges import JudgePlan, JudgingResult
 from stepscope.settings import Settings, read_keys
 from stepscope.store import PurgeResult, Runs, Store
 from stepscope.store.store import draw_sample
@@ -64,13 +61,13 @@ class GoalDraft(msgspec.Struct, frozen=True, kw_only=True):
 
 def draft_goals(store: Store, where: Where | None) -> GoalDraft:
     """Return a draft of the sub-goals of the chosen runs."""
-    drafts: list[tuple[str, tuple[goals.Goal, ...]]] = []
+    drafts: list[tuple[str, tuple[goals_file.Goal, ...]]] = []
     without = 0
     for run in store.trajectories(where):
         found = (
             Unmeasured("missing_input", "no case")
             if run.case is None
-            else goals.propose_goals(run, run.case)
+            else goals_file.propose_goals(run, run.case)
         )
         if isinstance(found, Unmeasured):
             without += 1
@@ -78,62 +75,12 @@ def draft_goals(store: Store, where: Where | None) -> GoalDraft:
             drafts.append((run.name, found))
     all_goals = [goal for _, of_run in drafts for goal in of_run]
     return GoalDraft(
-        text=goals.goals_toml(drafts),
+        text=goals_file.goals_toml(drafts),
         runs=len(drafts),
         goals=len(all_goals),
         without_step=sum(not goal.steps for goal in all_goals),
         without_subgoals=without,
     )
-
-
-class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How runs are judged; every field has a default.
-
-    Attributes:
-        repeats: how often each question is asked, to see the judge's own noise.
-        narration: "off" leaves out what the agent says and thinks; calls and results stay.
-        mode: "isolated" labels each step without any other.
-        goals: file of sub-goals that people confirmed, for `no_look`.
-        sample: how many of the chosen runs are drawn for each rubric; None asks about all.
-        only: rubric -> ids of the runs that it is asked of; a rubric without an entry, of all.
-        canaries: whether runs with known answers are asked about first; a judge that gets one
-            wrong has its answers to that rubric set aside.
-        send_media: whether images of the runs are sent, too; nothing is taken out of a picture.
-        tools: whether judges may look things up before they answer.
-        workspace: folder whose files they may look at, too.
-        batch: whether questions are sent in batches, at half the price, answered within a day.
-        strict_families: refuse a judge of the family of an agent that it would judge.
-    """
-
-    repeats: int = 1
-    narration: Narration = "on"
-    mode: JudgeMode = "contextual"
-    goals: str | Path | None = None
-    sample: int | None = None
-    only: dict[str, frozenset[str]] = msgspec.field(default_factory=dict)
-    canaries: bool = False
-    send_media: bool = False
-    tools: bool = False
-    workspace: str | Path | None = None
-    batch: bool = False
-    strict_families: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse numbers that ask for nothing.
-
-        Raises:
-            UsageError: repeats or sample is less than 1.
-        """
-        for name, number in (("repeats", self.repeats), ("sample", self.sample)):
-            if number is not None and number < 1:
-                raise UsageError(f"{name} is {number}; expected 1 or more")
-        if self.workspace is not None and not self.tools:
-            raise UsageError("a workspace is looked at with tools; ask for both")
-        if self.sample is not None and self.only:
-            raise UsageError("a sample is drawn of all runs, not of those of `only`")
-
-
-DEFAULT_OPTIONS = JudgingOptions()
 
 
 def unique_names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
@@ -151,34 +98,24 @@ def plan_questions(
     asked: Sequence[str],
     *,
     where: Where | None,
-    how: JudgingOptions,
-) -> JudgingScope:
+    options: JudgingOptions,
+) -> JudgePlan:
     """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept."""
     chosen = load_rubrics(asked)
-    goals = None if how.goals is None else goals_file.load_goals(Path(how.goals))
-    drawn: dict[str, Container[str]] = dict(how.only)
-    if how.sample is not None:
+    if isinstance(options.goals, str | Path):
+        goals = goals_file.load_goals(Path(options.goals))
+        options = msgspec.structs.replace(options, goals=goals)
+    drawn: dict[str, Container[str]] = dict(options.only)
+    if options.sample is not None:
         runs = [str(run) for run in store.runs(where).id]
         for one in chosen:
             drawn[one.name] = frozenset(
-                draw_sample(runs, how.sample, seed=settings.seed, rubric=one.name)[0]
+                draw_sample(runs, options.sample, seed=settings.seed, rubric=one.name)[0]
             )
     named = tuple(configured_judge(name, settings.judges) for name in judges)
-    if how.strict_families:
+    if options.strict_families:
         _refuse_kin(store, named, where, settings)
-    return JudgingScope(
-        rubrics=chosen,
-        judges=named,
-        where=where,
-        repeats=how.repeats,
-        options=RequestOptions(
-            narration=how.narration, mode=how.mode, goals=goals, send_media=how.send_media
-        ),
-        drawn=drawn,
-        tools=how.tools,
-        workspace=None if how.workspace is None else Path(how.workspace),
-        canaries=how.canaries,
-    )
+    return JudgePlan(store, rubrics=chosen, judges=named, where=where, options=options, drawn=drawn)
 
 
 def _refuse_kin(
@@ -196,7 +133,7 @@ def _refuse_kin(
                 )
 
 
-def keep_sample(store: Store, settings: Settings, asked: JudgingScope, sample: int) -> None:
+def keep_sample(store: Store, settings: Settings, asked: JudgePlan, sample: int) -> None:
     """Keep which runs were drawn, of which, so that estimates can speak of all of them."""
     runs = [str(run) for run in store.runs(asked.where).id]
     for one in asked.rubrics:

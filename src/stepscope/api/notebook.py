@@ -33,14 +33,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stepscope.api.agreement import AgreementView, ModesView, QueueView
-    from stepscope.api.judging import GoalDraft, JudgingOptions, RejudgeResult
+    from stepscope.api.judging import GoalDraft, RejudgeResult
     from stepscope.api.verdict_import import AddedVerdicts
     from stepscope.calibrate.noise import JudgeNoise
+    from stepscope.judges.judgement import JudgingOptions
     from stepscope.ledger.ledger import Ledger
     from stepscope.model import Model
     from stepscope.report.types import Shapes
     from stepscope.score.estimate import DryRun
-    from stepscope.score.judges import JudgingResult, JudgingScope
+    from stepscope.score.judges import JudgePlan, JudgingResult
     from stepscope.store import PurgeResult
     from stepscope.values import Unmeasured
 
@@ -413,11 +414,11 @@ class Notebook(Closeable):
             asked.judges,
             budget=Budget(budget, most),
             models=models,
-            batch=how is not None and how.batch,
+            batch=asked.options.batch,
         )
-        if how is not None and how.sample is not None:
-            judging.keep_sample(self.store, self.settings, asked, how.sample)
-        return judge_runs(self.store, asked, opened, progress=progress, stopping=stopping)
+        if asked.options.sample is not None:
+            judging.keep_sample(self.store, self.settings, asked, asked.options.sample)
+        return judge_runs(asked, opened, progress=progress, stopping=stopping)
 
     def judge_cost(
         self,
@@ -438,12 +439,10 @@ class Notebook(Closeable):
         _, asked = self._asking(judges, rubrics, combine_filters(where, since), how)
         known = self._ledger is not None or judging.find_ledger(self.store) is not None
         return dry_run(
-            self.store,
             asked,
             prices=Prices(table),
             ledger=self.ledger if known else None,
             budget_usd=table.budget_usd if budget_usd is None else budget_usd,
-            batch=how is not None and how.batch,
         )
 
     def rejudge(
@@ -471,29 +470,29 @@ class Notebook(Closeable):
         import msgspec
 
         from stepscope.api import judging
-        from stepscope.api import judging as judging_api
         from stepscope.judges import rubrics as of_files
+        from stepscope.judges.judgement import DEFAULT_OPTIONS
 
         asked = judging.unique_names(rubrics, "rubric")
         chosen = combine_filters(where, since)
         files = of_files.load_rubrics(asked)
-        only, before = judging_api.find_judged_runs(self.store, files, chosen)
-        earlier = judging_api.read_first_answers(self.store, files, chosen)
+        only, before = judging.find_judged_runs(self.store, files, chosen)
+        earlier = judging.read_first_answers(self.store, files, chosen)
         judged = self.judge(
             asked,
             judges=judges or before,
             where=where,
             since=since,
-            how=msgspec.structs.replace(how or judging.DEFAULT_OPTIONS, only=only),
+            how=msgspec.structs.replace(how or DEFAULT_OPTIONS, only=only),
             budget_usd=budget_usd,
             budget=budget,
             models=models,
             progress=progress,
             stopping=stopping,
         )
-        now = judging_api.read_first_answers(self.store, files, chosen)
-        turned = judging_api.compare_answers(self.store, earlier, now)
-        return judging_api.RejudgeResult(judged=judged, turned=turned)
+        now = judging.read_first_answers(self.store, files, chosen)
+        turned = judging.compare_answers(self.store, earlier, now)
+        return judging.RejudgeResult(judged=judged, turned=turned)
 
     def propose_goals(self, *, where: str | None = None, since: str | None = None) -> GoalDraft:
         """Return a draft of sub-goals for a person to confirm, from the cases of the runs."""
@@ -507,8 +506,9 @@ class Notebook(Closeable):
         rubrics: str | Sequence[str],
         where: Where | None,
         how: JudgingOptions | None,
-    ) -> tuple[tuple[str, ...], JudgingScope]:
+    ) -> tuple[tuple[str, ...], JudgePlan]:
         from stepscope.api import judging
+        from stepscope.judges.judgement import DEFAULT_OPTIONS
 
         names = judging.unique_names(judges, "judge")
         asked = judging.plan_questions(
@@ -517,7 +517,7 @@ class Notebook(Closeable):
             names,
             judging.unique_names(rubrics, "rubric"),
             where=where,
-            how=how or judging.DEFAULT_OPTIONS,
+            options=how or DEFAULT_OPTIONS,
         )
         return names, asked
 

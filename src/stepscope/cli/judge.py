@@ -15,7 +15,7 @@ from stepscope.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import Notebook
-    from stepscope.api.judging import JudgingOptions
+    from stepscope.judges.judgement import JudgingOptions
     from stepscope.score.judges import JudgingResult
     from stepscope.settings import Settings
 
@@ -157,7 +157,7 @@ def judge(
     """
     import secrets
 
-    from stepscope.api.judging import JudgingOptions
+    from stepscope.judges.judgement import JudgingOptions
 
     with open_existing(store, load_judge_settings(offline)) as notebook:
         chosen = combine_run_filter(notebook, runs, where)
@@ -343,7 +343,7 @@ def rejudge(
 
     Example: stepscope rejudge --rubric axes --judge openai/gpt-5.1
     """
-    from stepscope.api.judging import JudgingOptions
+    from stepscope.judges.judgement import JudgingOptions
 
     with (
         open_existing(store, load_judge_settings(offline)) as notebook,

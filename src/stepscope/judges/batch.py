@@ -22,7 +22,7 @@ from typing import TypeVar
 import msgspec
 
 from stepscope.errors import ConfigError, ModelError
-from stepscope.judges.judgement import AskOutcome, Judgement
+from stepscope.judges.judgement import Judgement
 from stepscope.judges.run import JudgingCounts, JudgingStatistics, Keep, Progress, run_judgements
 from stepscope.ledger import states
 from stepscope.ledger.calls import CallClients, Paid, may_be_paid
@@ -32,6 +32,7 @@ from stepscope.model import Model, Reply, Request, Structure
 from stepscope.models.batches import MOST_BATCH_BYTES, BatchClient, BatchItem, IntendedBatch
 from stepscope.models.dialect import Ask, ignores_schema, request_hash
 from stepscope.models.retry import BeforeAttempt
+from stepscope.values import Unmeasured
 
 T = TypeVar("T")
 # How often an ask is sent: what was expired or cancelled is worth a second batch.
@@ -199,7 +200,7 @@ class _BatchRun:
     async def _missing(self, judgement: Judgement) -> Sequence[Ask]:
         """Return the next asks of a judgement that are not paid, none when all are."""
         asks: Sequence[Ask] = judgement.asks
-        outcomes: list[AskOutcome] = []
+        replies: dict[str, Reply | Unmeasured] = {}
         while asks:
             keys = [ask.key for ask in asks]
             found = await self._commit(partial(states.stored_bodies, keys=keys))
@@ -207,12 +208,11 @@ class _BatchRun:
             if missing:
                 return missing
             for ask in asks:
-                reply = unpack_reply(found[ask.key])
-                outcomes.append(AskOutcome(ask, reply))
+                reply = replies[ask.key] = unpack_reply(found[ask.key])
                 if ask.key in self._fresh:
                     self._fresh.remove(ask.key)
                     self.tally.ignored[ask.model] += ignores_schema(ask.request, reply)
-            more = judgement.belief.more(outcomes)
+            more = judgement.belief.more(replies)
             asks = () if more is None else (more,)
         return ()
 

@@ -6,7 +6,6 @@ answers to that rubric set aside. Records of canaries never enter a store.
 
 from __future__ import annotations
 
-import dataclasses
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,8 +16,6 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from stepscope.judges.goals import Goal, Goals
-from stepscope.judges.judgement import Judge, Judgement, RequestOptions
-from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import Rubric
 from stepscope.model import (
     Answer,
@@ -34,17 +31,11 @@ from stepscope.model import (
     Trajectory,
     Verdict,
 )
-from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
 
 CANARIES_FOLDER = Path(__file__).with_name("canaries")
 # The source format of runs that nobody made.
 CANARY_FORMAT = "known"
-
-
-class _Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    tool: str
-    arguments: dict[str, Json] = msgspec.field(default_factory=dict)
 
 
 class _Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,7 +44,7 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     system: str | None = None
     user: str | None = None
     agent: str | None = None
-    calls: tuple[_Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     result: str | None = None
     error: str | None = None
 
@@ -72,14 +63,6 @@ class ExpectedAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     low: float = 0.0  # and the least
     high: float = 1.0  # and the greatest score that is right
     whose: str = ""  # for attributions, whose failure it was
-
-
-class _Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: str
-    steps: tuple[_Step, ...]
-    expects: tuple[ExpectedAnswer, ...]
-    tools: dict[str, str] = msgspec.field(default_factory=dict)
-    failed: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +87,7 @@ class CanaryRun:
 def load_known_runs(file: str) -> tuple[CanaryRun, ...]:
     """Return the runs of one of our files: "canary" or "worked"."""
     held = tomllib.loads((CANARIES_FOLDER / f"{file}.toml").read_text(encoding="utf-8"))
-    # Keys of TOML are texts, also where they are indexes of steps.
-    runs = msgspec.convert(held["run"], tuple[_Run, ...], strict=False)
-    return tuple(_make_canary_run(file, run) for run in runs)
+    return tuple(_make_canary_run(file, run) for run in held["run"])
 
 
 def worked_run() -> CanaryRun:
@@ -147,18 +128,22 @@ def _listed(steps: Iterable[int]) -> str:
     return ", ".join(map(str, steps)) or "nothing"
 
 
-def _make_canary_run(file: str, run: _Run) -> CanaryRun:
+def _make_canary_run(file: str, run: Mapping[str, Json]) -> CanaryRun:
+    # Keys of TOML are texts, also where they are indexes of steps.
+    expects = msgspec.convert(run["expects"], tuple[ExpectedAnswer, ...], strict=False)
+    tools = tuple(ToolDef(name, text) for name, text in run.get("tools", {}).items())
+    failed = run.get("failed")
     trajectory = Trajectory(
-        id=f"{file}:{run.name}",
-        name=f"{file}/{run.name}",
-        steps=tuple(_make_steps(run.steps)),
+        id=f"{file}:{run['name']}",
+        name=f"{file}/{run['name']}",
+        steps=tuple(_make_steps(msgspec.convert(run["steps"], tuple[_Step, ...]))),
         source=Source(format=CANARY_FORMAT),
         workflow=file,
-        task=run.name,
-        tools=tuple(ToolDef(name, text) for name, text in run.tools.items()) or None,
-        outcome=Outcome("fail", "check", 0.0, run.failed) if run.failed else Outcome(),
+        task=run["name"],
+        tools=tools or None,
+        outcome=Outcome("fail", "check", 0.0, failed) if failed else Outcome(),
     )
-    return CanaryRun(trajectory=trajectory, expected={one.rubric: one for one in run.expects})
+    return CanaryRun(trajectory=trajectory, expected={one.rubric: one for one in expects})
 
 
 def _make_steps(written: Iterable[_Step]) -> Iterator[Step]:
@@ -180,7 +165,7 @@ def _make_steps(written: Iterable[_Step]) -> Iterator[Step]:
             yield Step(index=index, actor="system", parts=(Part("text", step.system),))
         else:
             calls = tuple(
-                ToolCall(call.tool, call.arguments, f"call_{index}_{place}")
+                msgspec.structs.replace(call, id=f"call_{index}_{place}")
                 for place, call in enumerate(step.calls)
             )
             open_calls += [call.id for call in calls if call.id is not None]
@@ -212,37 +197,6 @@ class CanaryResult(NamedTuple):
 def rubric_canaries(rubric: Rubric) -> tuple[CanaryRun, ...]:
     """Return the canaries that a rubric is asked of: two or more of ours, none of a user's own."""
     return tuple(one for one in load_known_runs(CANARY_FILE) if rubric.name in one.expected)
-
-
-def plan_canaries(
-    rubric: Rubric, *, judge: Judge, options: RequestOptions, key: bytes, redactor: Redactor
-) -> Iterator[Judgement]:
-    """Yield what a judge is asked about the canaries of a rubric, under the options of its batch.
-
-    Asked before the batch, so that what the judge then says is kept or set aside as it comes:
-    `missed_canaries` over the records of these, `quarantine_missed` over those of the others.
-    """
-    for one in rubric_canaries(rubric):
-        asked = plan_judgements(
-            one.trajectory,
-            None,
-            rubric=rubric,
-            judge=judge,
-            options=dataclasses.replace(options, goals=one.goals),
-            key=key,
-            redactor=redactor,
-        )
-        yield from (item for item in asked if isinstance(item, Judgement))
-
-
-def is_canary(trajectory: str) -> bool:
-    """Tell whether the id of a run is a canary's."""
-    return trajectory.startswith(f"{CANARY_FILE}:")
-
-
-def without_canaries(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield the records of real runs: what may enter a store."""
-    return (record for record in records if not is_canary(record.trajectory))
 
 
 def canary_results(records: Iterable[Record]) -> tuple[CanaryResult, ...]:

@@ -8,19 +8,20 @@ run from its cache. Whatever changes an answer and is not the run is in `record_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple, Protocol
+from pathlib import Path
+from typing import Literal, Protocol
 
 import msgspec
 
-from stepscope.errors import ConfigError
+from stepscope.errors import UsageError
 from stepscope.judges.goals import Goals
 from stepscope.judges.rubrics import Rubric, answer_schema, load_prompt, prompt_hash, system_prompt
 from stepscope.judges.transcript import Narration, bound_tokens
 from stepscope.model import Answer, Json, Reply
-from stepscope.model.records import ISOLATED_SUFFIX, JUDGE_PREFIX, STEP_SCORES
+from stepscope.model.records import ISOLATED_SUFFIX, JUDGE_PREFIX, NARRATION_OFF, STEP_SCORES
 from stepscope.models import opening
 from stepscope.models.configured import JudgesTable
 from stepscope.models.dialect import Ask
@@ -42,24 +43,21 @@ class Judge(msgspec.Struct, frozen=True, kw_only=True):
     tools: bool = False  # whether it may look things up with read-only tools before it answers
 
 
-class AskOutcome(NamedTuple):
-    """What became of an ask: a reply, or why there is none."""
-
-    ask: Ask
-    reply: Reply | Unmeasured
+# What was received, or why there is nothing: by the keys of the asks, in the order of asking.
+Replies = Mapping[str, Reply | Unmeasured]
 
 
 class ReplyReader(Protocol):
     """Makes answers of replies; pure, so that stored replies can be read again without a key."""
 
-    def more(self, outcomes: Sequence[AskOutcome]) -> Ask | None:
-        """Return one further ask that these outcomes call for, None when there is none.
+    def more(self, replies: Replies) -> Ask | None:
+        """Return one further ask that these replies call for, None when there is none.
 
-        Called when every ask so far has its outcome; what it returns is asked and appended. A
+        Called when every ask so far is in them; what it returns is asked and appended. A
         repair of an answer that does not fit the schema, or a judge's next look with its tools.
         """
 
-    def answers(self, outcomes: Sequence[AskOutcome]) -> tuple[Answer, ...]:
+    def answers(self, replies: Replies) -> tuple[Answer, ...]:
         """Return the answers: the first is about the whole run where the rubric asks of it."""
 
 
@@ -114,19 +112,54 @@ _SHARED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestOptions:
-    """How runs are judged."""
+class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How runs are judged; every field has a default.
 
-    repeat: int = 0  # which asking of the same question, from 0: repeats show the judge's own noise
-    # "off" leaves out what the agent says and thinks; calls and results stay
+    Attributes:
+        repeats: how often each question is asked, to see the judge's own noise.
+        narration: "off" leaves out what the agent says and thinks; calls and results stay.
+        mode: "isolated" labels each step without any other.
+        goals: sub-goals that people confirmed, or the file of them, for `no_look`.
+        sample: how many of the chosen runs are drawn for each rubric; None asks about all.
+        only: rubric -> ids of the runs that it is asked of; a rubric without an entry, of all.
+        canaries: whether runs with known answers are asked about first; a judge that gets one
+            wrong has its answers to that rubric set aside.
+        send_media: whether images of the runs are sent, too; nothing is taken out of a picture.
+        tools: whether judges may look things up before they answer.
+        workspace: folder whose files they may look at, too.
+        batch: whether questions are sent in batches, at half the price, answered within a day.
+        strict_families: refuse a judge of the family of an agent that it would judge.
+    """
+
+    repeats: int = 1
     narration: Narration = "on"
-    goals: Goals | None = None  # sub-goals that people confirmed, for rubrics that score
-    send_media: bool = False  # images of the run are sent, as far as `judges.images` can
-    # "isolated" labels each step without any other, to compare with the whole view
     mode: JudgeMode = "contextual"
-    # rubrics that the same judge is asked of the same runs: they share one beginning
-    beside: tuple[Rubric, ...] = ()
+    goals: Goals | str | Path | None = None
+    sample: int | None = None
+    only: dict[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    canaries: bool = False
+    send_media: bool = False
+    tools: bool = False
+    workspace: str | Path | None = None
+    batch: bool = False
+    strict_families: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that ask for nothing.
+
+        Raises:
+            UsageError: repeats or sample is less than 1.
+        """
+        for name, number in (("repeats", self.repeats), ("sample", self.sample)):
+            if number is not None and number < 1:
+                raise UsageError(f"{name} is {number}; expected 1 or more")
+        if self.workspace is not None and not self.tools:
+            raise UsageError("a workspace is looked at with tools; ask for both")
+        if self.sample is not None and self.only:
+            raise UsageError("a sample is drawn of all runs, not of those of `only`")
+
+
+DEFAULT_OPTIONS = JudgingOptions()
 
 
 def record_measure(rubric: Rubric, mode: JudgeMode = "contextual") -> str:
@@ -135,24 +168,29 @@ def record_measure(rubric: Rubric, mode: JudgeMode = "contextual") -> str:
     return name + (ISOLATED_SUFFIX if mode == "isolated" else "")
 
 
-def record_prompt(rubric: Rubric, options: RequestOptions) -> str:
+def record_version(rubric: Rubric, options: JudgingOptions) -> str:
+    """Return the version that records carry: without narration it is another question."""
+    return rubric.version + (NARRATION_OFF if options.narration == "off" else "")
+
+
+def record_prompt(rubric: Rubric, options: JudgingOptions, beside: tuple[Rubric, ...] = ()) -> str:
     """Return 16 hex digits over all that is not the run: part of every record's key."""
-    beside = [one.hash for one in rubrics_together(rubric, options) if one.hash != rubric.hash]
+    others = [one.hash for one in _rubrics_together(rubric, beside) if one.hash != rubric.hash]
     schema = _encode(answer_schema(rubric)).decode()
     media = ("media",) if options.send_media else ()
-    modes = (REQUEST_VERSION, schema, options.narration, options.mode, *media, *beside)
+    modes = (REQUEST_VERSION, schema, options.narration, options.mode, *media, *others)
     return prompt_hash(rubric, load_prompt(rubric.kind), *modes)
 
 
-def rubrics_together(rubric: Rubric, options: RequestOptions) -> tuple[Rubric, ...]:
+def _rubrics_together(rubric: Rubric, beside: tuple[Rubric, ...]) -> tuple[Rubric, ...]:
     """Return the rubrics of one beginning, by name, so that each of them has the same."""
-    alike = {one.name: one for one in (*options.beside, rubric) if one.kind == rubric.kind}
+    alike = {one.name: one for one in (*beside, rubric) if one.kind == rubric.kind}
     return tuple(alike[name] for name in sorted(alike))
 
 
-def system_text(rubric: Rubric, options: RequestOptions) -> str:
+def system_text(rubric: Rubric, beside: tuple[Rubric, ...] = ()) -> str:
     """Return the first text of a request: one rubric, or all that share the beginning."""
-    return _joined_system(_encode(rubrics_together(rubric, options)))
+    return _joined_system(_encode(_rubrics_together(rubric, beside)))
 
 
 @lru_cache(maxsize=64)
@@ -164,25 +202,11 @@ def _joined_system(rubrics: bytes) -> str:
     return f"{len(together)} {_SHARED}\n\n" + "\n\n".join(parts)
 
 
-def fit_options(rubric: Rubric, judge: Judge, options: RequestOptions) -> RequestOptions:
-    """Return the options that a judge has room for: rubrics stand together where they are small.
+def fit_beside(rubric: Rubric, judge: Judge, beside: tuple[Rubric, ...]) -> tuple[Rubric, ...]:
+    """Return the rubrics that a judge has room for beside one: all of them, or none.
 
     Five rubrics before a run save most of its price where a judge reads much; where it reads
     little they would leave no room for the run.
     """
-    together = bound_tokens(system_text(rubric, options))
-    if together <= judge.context_tokens * BEGINNING_SHARE:
-        return options
-    return replace(options, beside=())
-
-
-def check_options(rubric: Rubric, options: RequestOptions) -> None:
-    """Refuse options that the rubric cannot honour.
-
-    Raises:
-        ConfigError: they are such.
-    """
-    if options.mode == "isolated" and rubric.kind != "labels":
-        raise ConfigError(
-            f"rubric {rubric.name} cannot be asked of steps in isolation; step_labels can"
-        )
+    together = bound_tokens(system_text(rubric, beside))
+    return beside if together <= judge.context_tokens * BEGINNING_SHARE else ()

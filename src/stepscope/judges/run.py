@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from stepscope.judges.judgement import AskOutcome, Judgement
+from stepscope.judges.judgement import Judgement
 from stepscope.ledger.calls import CallClients, Failed, LedgerCalls, Paid
 from stepscope.ledger.ledger import LedgerSession, UnknownCall, to_usd
 from stepscope.ledger.states import HEARTBEAT_SECONDS
-from stepscope.model import Answer, Record, Usage
+from stepscope.model import Answer, Record, Reply, Usage
 from stepscope.models.dialect import Ask
 from stepscope.values import Unmeasured
 
@@ -325,7 +325,7 @@ class _JudgementLoop:
 
     async def _judge(self, judgement: Judgement) -> None:
         asks: Sequence[Ask] = judgement.asks
-        outcomes: list[AskOutcome] = []
+        replies: dict[str, Reply | Unmeasured] = {}
         bought: list[Paid] = []
         while asks:
             found = await self._replies(asks, judgement.trajectory)
@@ -334,13 +334,13 @@ class _JudgementLoop:
                     self.tally.lost(reply)
                     return
                 bought.append(reply)
-                outcomes.append(AskOutcome(ask, reply.reply))
-            more = judgement.belief.more(outcomes)
+                replies[ask.key] = reply.reply
+            more = judgement.belief.more(replies)
             asks = () if more is None else (more,)
-        answers = judgement.belief.answers(outcomes)
+        answers = judgement.belief.answers(replies)
         self.tally.answered(answers)
         self._records += judgement_records(judgement, answers, bought)
-        self._keys += [outcome.ask.key for outcome in outcomes]
+        self._keys += replies
         late = time.monotonic() - self._kept >= _BATCH_SECONDS
         if late or len(self._records) >= _BATCH_RECORDS:
             await self._flush()

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.judges import plan
-from stepscope.judges.judgement import AskOutcome, Judge, Judgement, ReplyReader, RequestOptions
+from stepscope.judges.judgement import Judge, Judgement, JudgingOptions, Replies, ReplyReader
 from stepscope.judges.replies import InvalidReply, ReplyFields, parse_object
 from stepscope.judges.rubrics import Rubric
 from stepscope.judges.transcript import (
@@ -76,12 +76,14 @@ class LookupTool(NamedTuple):
     use: Callable[[LookupCall], str]
 
 
-class LookupResult(NamedTuple):
-    """What a call gave."""
+class Lookup(NamedTuple):
+    """One look: what was asked, and what it gave."""
 
+    call: LookupCall
     held: bool  # False where the call was refused; the text then says why
     text: str  # fit to be fenced: without secrets, in the normal form, at most the bound
     left_out: int = 0  # characters beyond the bound
+    tokens: int = 0  # of the reply that asked; 0 where a provider does not say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,26 +97,27 @@ class Toolbox:
     # hash of all that the tools can see beside the run: another state is another prompt
     state: str = ""
     result_bytes: int = RESULT_BYTES  # the bound of one look
-    _known: dict[LookupCall, LookupResult] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[LookupCall, Lookup] = field(default_factory=dict, init=False, repr=False)
 
-    def look(self, call: LookupCall) -> LookupResult:
+    def look(self, call: LookupCall) -> Lookup:
         """Return what a call gives; the same call gives the same as long as this toolbox lives."""
         if call not in self._known:
             self._known[call] = self._look(call)
         return self._known[call]
 
-    def _look(self, call: LookupCall) -> LookupResult:
+    def _look(self, call: LookupCall) -> Lookup:
         tool = self.tools.get(call.action)
         if tool is None:
-            return LookupResult(False, f"there is no such tool; there are: {', '.join(self.tools)}")
+            names = ", ".join(self.tools)
+            return Lookup(call, False, f"there is no such tool; there are: {names}")
         try:
             found = tool.use(call)
         except LookupRefused as e:
-            return LookupResult(False, normalise_text(str(e)))
+            return Lookup(call, False, normalise_text(str(e)))
         text = redact_for_judge(found, self.redactor)
         raw = text.encode("utf-8", "replace")
         kept = raw[: self.result_bytes].decode("utf-8", "ignore")
-        return LookupResult(True, kept or "(nothing)", len(text) - len(kept))
+        return Lookup(call, True, kept or "(nothing)", len(text) - len(kept))
 
     def with_more(
         self, tools: Iterable[LookupTool], *, off: Mapping[str, str], state: str
@@ -238,13 +241,6 @@ _RECORD_CHARACTERS = 6_000
 _FRAME_BYTES = 400
 
 
-class LookupTurn(NamedTuple):
-    """One look: what was asked, and what it gave."""
-
-    call: LookupCall
-    look: LookupResult
-
-
 def turn_schema(answer: dict[str, Json], offered: Sequence[str]) -> dict[str, Json]:
     """Return the schema of a turn: a menu of looks and the answer, or the answer alone."""
     number: dict[str, Json] = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
@@ -317,13 +313,13 @@ def tool_manual(toolbox: Toolbox) -> str:
     return "\n".join(lines)
 
 
-def turn_block(fence: Fence, number: int, turn: LookupTurn) -> str:
+def turn_block(fence: Fence, number: int, turn: Lookup) -> str:
     """Return a look as the judge reads it next: fenced, what it asked for too."""
     asked = msgspec.json.encode(turn.call).decode()
-    label = "found" if turn.look.held else "refused"
-    if turn.look.left_out:
-        label += f", {turn.look.left_out} characters left out"
-    return fence.block(f"look {number}", ("asked", asked), (label, turn.look.text))
+    label = "found" if turn.held else "refused"
+    if turn.left_out:
+        label += f", {turn.left_out} characters left out"
+    return fence.block(f"look {number}", ("asked", asked), (label, turn.text))
 
 
 def dump_json(value: Json) -> str:
@@ -331,13 +327,13 @@ def dump_json(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def turn_bytes(turn: LookupTurn) -> int:
+def turn_bytes(turn: Lookup) -> int:
     """Return about how many bytes a look takes in the next request."""
     asked = msgspec.json.encode(turn.call)
-    return _FRAME_BYTES + len(asked) + len(turn.look.text.encode("utf-8", "replace"))
+    return _FRAME_BYTES + len(asked) + len(turn.text.encode("utf-8", "replace"))
 
 
-def list_turns(turns: Sequence[LookupTurn]) -> list[Mapping[str, Json]]:
+def list_turns(turns: Sequence[Lookup]) -> list[Mapping[str, Json]]:
     """Return looks as their record says them, and how many do not fit into it."""
     told: list[Mapping[str, Json]] = []
     left = _RECORD_CHARACTERS
@@ -345,13 +341,8 @@ def list_turns(turns: Sequence[LookupTurn]) -> list[Mapping[str, Json]]:
         asked = {
             k: v for k, v in msgspec.to_builtins(turn.call).items() if v not in (None, "", [], ())
         }
-        found = sha256(turn.look.text.encode("utf-8", "replace")).hexdigest()[:16]
-        one = {
-            **asked,
-            "held": turn.look.held,
-            "found": found,
-            "bytes": len(turn.look.text.encode()),
-        }
+        found = sha256(turn.text.encode("utf-8", "replace")).hexdigest()[:16]
+        one = {**asked, "held": turn.held, "found": found, "bytes": len(turn.text.encode())}
         left -= len(dump_json(one))
         if left < 0:
             return [*told, {"more": len(turns) - len(told)}]
@@ -369,26 +360,23 @@ _MOST_REPEATS = 3
 _MANUAL_TOKENS = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookupLimits:
-    """How far a judge may look before it answers."""
-
-    looks: int = 12  # how many, refused ones included
-    bytes: int = 65_536  # of all that was found, together
-    tokens: int = 1_000_000  # read and written in all its replies; 0 where a provider does not say
-
-
-LOOKUP_LIMITS = LookupLimits()
+# How far a judge may look before it answers: looks, refused ones included; bytes of all that was
+# found, together; tokens read and written in all its replies.
+MOST_LOOKS = 12
+MOST_FOUND_BYTES = 65_536
+MOST_TOKENS = 1_000_000
+# What stands for a reply that was no look and no answer.
+_NO_LOOK = LookupCall(action="-")
 
 
-def allows_tools(rubric: Rubric, options: RequestOptions) -> bool:
+def allows_tools(rubric: Rubric, options: JudgingOptions) -> bool:
     """Tell whether a rubric may be asked with tools: not where it sees one step and no other."""
     return rubric.kind != "score" and options.mode == "contextual"
 
 
-def reserve_context(judge: Judge, limits: LookupLimits = LOOKUP_LIMITS) -> Judge:
+def reserve_context(judge: Judge, found_bytes: int = MOST_FOUND_BYTES) -> Judge:
     """Return a judge to plan with: what it can read at once, less the room for what it looks up."""
-    room = min(_MANUAL_TOKENS + 2 * limits.bytes // BYTES_PER_TOKEN, judge.context_tokens // 2)
+    room = min(_MANUAL_TOKENS + 2 * found_bytes // BYTES_PER_TOKEN, judge.context_tokens // 2)
     return msgspec.structs.replace(judge, context_tokens=judge.context_tokens - room)
 
 
@@ -399,7 +387,9 @@ def add_tools(
     *,
     judge: Judge,  # who is asked, with all that it can read at once
     key: bytes,  # of the store; what is found stands within the fence of this run before this judge
-    limits: LookupLimits = LOOKUP_LIMITS,  # how far the judge may look
+    looks: int = MOST_LOOKS,
+    found_bytes: int = MOST_FOUND_BYTES,
+    tokens: int = MOST_TOKENS,
 ) -> Judgement:
     """Return the judgement of a judge that may look things up with these tools first.
 
@@ -408,60 +398,54 @@ def add_tools(
     """
     judgement = replace(judgement, judge=judge)
     fence = Fence(fence_nonce(key, judgement.trajectory, judge.name))
-    looking = _ToolReplyReader(judgement, toolbox, fence, limits)
+    looking = _ToolReplyReader(judgement, toolbox, fence, looks, found_bytes, tokens)
     # Part of the key of records that stores hold: these words never change.
-    told = f"Limits(looks={limits.looks}, bytes={limits.bytes}, tokens={limits.tokens})"
+    told = f"Limits(looks={looks}, bytes={found_bytes}, tokens={tokens})"
     prompt = f"{judgement.prompt} {TOOLS_VERSION} {toolbox.state} {told} {sorted(toolbox.off)}"
     return replace(
         judgement,
-        asks=tuple(looking.ask(plain, _LookupPath(())) for plain in judgement.asks),
+        asks=tuple(looking.ask(plain, ()) for plain in judgement.asks),
         prompt=sha256(prompt.encode()).hexdigest()[:16],
         belief=looking,
     )
 
 
-class _LookupPath(NamedTuple):
-    """What a judge did so far on the way to one answer."""
-
-    turns: tuple[LookupTurn, ...]  # its looks, in order
-    tokens: int = 0  # of all its replies
-    wrong: int = 0  # replies that were no look and no answer; one is forgiven
-
-
-class _PathsSoFar(NamedTuple):
-    """What the outcomes so far say: the paths, an outcome for each that ended, what is next."""
-
-    paths: tuple[_LookupPath, ...]
-    ended: tuple[AskOutcome, ...]
-    next: Ask | None
-
-
 class _ToolReplyReader:
-    """Reads replies as the plain reader does, and answers lookups until the judge answers."""
+    """Reads replies as the plain reader does, and answers lookups until the judge answers.
+
+    A path is what a judge did so far on the way to one answer: its looks, in order.
+    """
 
     def __init__(
-        self, judgement: Judgement, toolbox: Toolbox, fence: Fence, limits: LookupLimits
+        self,
+        judgement: Judgement,
+        toolbox: Toolbox,
+        fence: Fence,
+        looks: int,
+        found_bytes: int,
+        tokens: int,
     ) -> None:
         self.judgement = judgement
         self.plain: ReplyReader = judgement.belief
         self.toolbox = toolbox
         self.fence = fence
-        self.limits = limits
+        self.looks, self.found_bytes, self.tokens = looks, found_bytes, tokens
 
-    def more(self, outcomes: Sequence[AskOutcome]) -> Ask | None:
+    def more(self, replies: Replies) -> Ask | None:
         """Return the ask that follows the last look, or the plain belief's own, if any."""
-        return self._follow(outcomes).next
+        return self._follow(replies, [], {})
 
-    def answers(self, outcomes: Sequence[AskOutcome]) -> tuple[Answer, ...]:
+    def answers(self, replies: Replies) -> tuple[Answer, ...]:
         """Return the plain belief's answers, and one that says what was looked at."""
-        followed = self._follow(outcomes)
-        turns = [turn for path in followed.paths for turn in path.turns]
+        turns: list[Lookup] = []
+        ended: dict[str, Reply | Unmeasured] = {}
+        self._follow(replies, turns, ended)
         measure = f"{self.judgement.measure}{LOOKS_SUFFIX}"
         told = visible(self.fence.cleared(dump_json(list_turns(turns))))
         looks = Verdict(measure, value=float(len(turns)), reason=told)
-        return (*self.plain.answers(followed.ended), looks)
+        return (*self.plain.answers(ended), looks)
 
-    def ask(self, plain: Ask, path: _LookupPath) -> Ask:
+    def ask(self, plain: Ask, path: Sequence[Lookup]) -> Ask:
         """Return the ask of a judge that has come so far on the way to a plain answer."""
         offered = () if self._spent(plain, path) else tuple(self.toolbox.tools)
         request = msgspec.structs.replace(
@@ -473,71 +457,69 @@ class _ToolReplyReader:
         key = reply_key(plain.model, request, self.judgement.repeat)
         return msgspec.structs.replace(plain, key=key, request=request)
 
-    def _follow(self, outcomes: Sequence[AskOutcome]) -> _PathsSoFar:
+    def _follow(
+        self, replies: Replies, turns: list[Lookup], ended: dict[str, Reply | Unmeasured]
+    ) -> Ask | None:
+        """Return what is asked next; add the looks that were taken and the plain replies."""
         plain = self.judgement.asks
-        rest = iter(outcomes[len(plain) :])
-        paths: list[_LookupPath] = []
-        ended: list[AskOutcome] = []
-        for ask, first in zip(plain, outcomes, strict=False):
-            path, reply = self._walk(ask, first, rest)
-            paths.append(path)
+        given = list(replies.values())
+        rest = iter(given[len(plain) :])
+        for ask, first in zip(plain, given, strict=False):
+            path: list[Lookup] = []
+            reply = self._walk(ask, path, first, rest)
+            turns += path
             if reply is None:
-                return _PathsSoFar(tuple(paths), tuple(ended), self.ask(ask, path))
-            ended.append(AskOutcome(ask, reply))
+                return self.ask(ask, path)
+            ended[ask.key] = reply
         # The plain belief may want an answer repaired: it is asked as it is, with what was found.
         while (wanted := self.plain.more(ended)) is not None:
-            outcome = next(rest, None)
-            if outcome is None:
-                return _PathsSoFar(tuple(paths), tuple(ended), self._repair(wanted, paths))
-            ended.append(AskOutcome(wanted, outcome.reply))
-        return _PathsSoFar(tuple(paths), tuple(ended), None)
+            repaired = next(rest, None)
+            if repaired is None:
+                return self._repair(wanted, turns)
+            ended[wanted.key] = repaired
+        return None
 
     def _walk(
-        self, ask: Ask, first: AskOutcome, rest: Iterator[AskOutcome]
-    ) -> tuple[_LookupPath, Reply | Unmeasured | None]:
-        """Return the way to one answer, and the answer; None where the next reply is not here."""
-        path, outcome = _LookupPath(()), first
-        while True:
-            reply = outcome.reply
-            if isinstance(reply, Unmeasured):
-                return path, reply
+        self,
+        ask: Ask,
+        path: list[Lookup],
+        reply: Reply | Unmeasured | None,
+        rest: Iterator[Reply | Unmeasured],
+    ) -> Reply | Unmeasured | None:
+        """Return the answer at the end of a path, None where the next reply is not here."""
+        while reply is not None and not isinstance(reply, Unmeasured):
             spent = self._spent(ask, path)
-            path = path._replace(tokens=path.tokens + _reply_tokens(reply))
             try:
                 said = read_turn(reply)
             except InvalidReply as e:
-                if e.kind == "refused" or e.reason.startswith("truncated") or path.wrong or spent:
-                    return path, Unmeasured(e.kind, e.reason)
-                path = self._wrong(path, e.reason)
+                wrong = any(turn.call is _NO_LOOK for turn in path)
+                if e.kind == "refused" or e.reason.startswith("truncated") or wrong or spent:
+                    return Unmeasured(e.kind, e.reason)
+                what = f"that was no look and no answer ({e.reason.partition(':')[0]})"
+                look = Lookup(_NO_LOOK, False, what)
             else:
                 if isinstance(said, Reply):
-                    return path, said
+                    return said
                 if spent:
-                    return path, Unmeasured("budget", f"budget: {spent}, and then no answer")
-                path = path._replace(turns=(*path.turns, LookupTurn(said, self.toolbox.look(said))))
-            following = next(rest, None)
-            if following is None:
-                return path, None
-            outcome = following
+                    return Unmeasured("budget", f"budget: {spent}, and then no answer")
+                look = self.toolbox.look(said)
+            path.append(look._replace(tokens=_reply_tokens(reply)))
+            reply = next(rest, None)
+        return reply
 
-    def _wrong(self, path: _LookupPath, reason: str) -> _LookupPath:
-        look = LookupResult(False, f"that was no look and no answer ({reason.partition(':')[0]})")
-        return path._replace(turns=(*path.turns, LookupTurn(LookupCall(action="-"), look)), wrong=1)
-
-    def _spent(self, plain: Ask, path: _LookupPath) -> str:
+    def _spent(self, plain: Ask, path: Sequence[Lookup]) -> str:
         """Say which limit a path has reached, "" where the judge may look on."""
         if not self.toolbox.tools:
             return "there are no tools"
-        if len(path.turns) >= self.limits.looks:
-            return f"{len(path.turns)} looks were taken"
-        if any(n >= _MOST_REPEATS for n in Counter(turn.call for turn in path.turns).values()):
+        if len(path) >= self.looks:
+            return f"{len(path)} looks were taken"
+        if any(n >= _MOST_REPEATS for n in Counter(turn.call for turn in path).values()):
             return f"the same look was taken {_MOST_REPEATS} times"
-        found = sum(map(turn_bytes, path.turns))
+        found = sum(map(turn_bytes, path))
         if found + self.toolbox.result_bytes > self._room(plain):
             return f"{found:,} bytes were found"
-        if path.tokens >= self.limits.tokens:
-            return f"{path.tokens:,} tokens were used"
-        return ""
+        tokens = sum(turn.tokens for turn in path)
+        return f"{tokens:,} tokens were used" if tokens >= self.tokens else ""
 
     def _room(self, plain: Ask) -> int:
         """Return how many bytes of finds the judge can read beside what it reads anyway."""
@@ -546,22 +528,21 @@ class _ToolReplyReader:
         left = judge.context_tokens - request.max_output_tokens - sum(map(bound_tokens, texts))
         left -= plan.IMAGE_TOKENS * len(request.media)
         # Text that is marked line by line may take twice its bytes.
-        return min(self.limits.bytes, (left - _MANUAL_TOKENS) * BYTES_PER_TOKEN // 2)
+        return min(self.found_bytes, (left - _MANUAL_TOKENS) * BYTES_PER_TOKEN // 2)
 
-    def _question(self, plain: Ask, path: _LookupPath, offered: Sequence[str]) -> str:
+    def _question(self, plain: Ask, path: Sequence[Lookup], offered: Sequence[str]) -> str:
         parts = [plain.request.question, tool_manual(self.toolbox)]
-        parts += [turn_block(self.fence, number, turn) for number, turn in enumerate(path.turns)]
-        if path.turns:
+        parts += [turn_block(self.fence, number, turn) for number, turn in enumerate(path)]
+        if path:
             parts.append(self.fence.closing())
         if offered:
-            left = self.limits.looks - len(path.turns)
+            left = self.looks - len(path)
             parts.append(f"You may look {left} more times. Take one look, or answer.")
         else:
             parts.append(f"There is nothing more to look up. Answer now: action {ANSWER_ACTION!r}.")
         return "\n\n".join(parts)
 
-    def _repair(self, wanted: Ask, paths: Sequence[_LookupPath]) -> Ask:
-        turns = [turn for path in paths for turn in path.turns]
+    def _repair(self, wanted: Ask, turns: Sequence[Lookup]) -> Ask:
         if not turns:
             return wanted
         blocks = [turn_block(self.fence, number, turn) for number, turn in enumerate(turns)]

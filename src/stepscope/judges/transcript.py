@@ -288,11 +288,19 @@ class TranscriptBlock(NamedTuple):
     actor: str = ""  # whose step it is
 
 
-class FittedTranscript(NamedTuple):
-    """A recording as it is sent, and how many characters of it were left out."""
+class Window(NamedTuple):
+    """Steps `first` up to but without `end`, and what is sent of them."""
 
+    first: int
+    end: int
     text: str
-    left_out: int
+    left_out: int  # characters of these steps that are not in it
+
+    def inside(self, step: int, steps: int) -> int:
+        """Return how far a step is from an edge of this window that is not an end of the run."""
+        left = steps if self.first == 0 else step - self.first
+        right = steps if self.end == steps else self.end - 1 - step
+        return min(left, right)
 
 
 class Transcript:
@@ -307,7 +315,7 @@ class Transcript:
         self._folded: dict[int, str] = {}
         self._whole: tuple[Fence, str] | None = None
 
-    def whole(self, fence: Fence, room: int) -> FittedTranscript | None:
+    def whole(self, fence: Fence, room: int) -> Window | None:
         """Return the tools and all steps as one text of at most `room` bytes, or None.
 
         The rubrics of one judge are asked of the same text: it is kept until another fence comes.
@@ -317,11 +325,9 @@ class Transcript:
             marked = [[fence.data(piece.text) for piece in block.pieces] for block in blocks]
             self._whole = (fence, _join_blocks(blocks, fence, marked))
         text = self._whole[1]
-        return (
-            FittedTranscript(text, 0)
-            if _bytes(text) <= room
-            else fit_blocks(blocks, fence=fence, room=room)
-        )
+        if _bytes(text) <= room:
+            return Window(0, len(self.steps), text, 0)
+        return fit_blocks(blocks, fence=fence, room=room)
 
     def folded(self, step: int) -> str:
         """Return a step's texts, each after its label, as quotations are compared."""
@@ -473,10 +479,8 @@ def _composed_texts(value: Json) -> Json:
     return value
 
 
-def fit_blocks(
-    blocks: Sequence[TranscriptBlock], *, fence: Fence, room: int
-) -> FittedTranscript | None:
-    """Return blocks as one text of at most `room` bytes, the longest texts cut first.
+def fit_blocks(blocks: Sequence[TranscriptBlock], *, fence: Fence, room: int) -> Window | None:
+    """Return the window of blocks: a text of at most `room` bytes, the longest texts cut first.
 
     None where they do not fit even so.
     """
@@ -496,7 +500,9 @@ def fit_blocks(
             shown.append(line)
         whole = _join_blocks(blocks, fence, shown)
         if _bytes(whole) <= room:
-            return FittedTranscript(whole, left_out)
+            steps = [block.at for block in blocks if block.at is not None]
+            first, last = min(steps, default=0), max(steps, default=-1)
+            return Window(first, last + 1, whole, left_out)
         cap = cap * 9 // 10 if cap * 9 // 10 >= FLOOR_BYTES else None
     return None
 
@@ -560,38 +566,21 @@ _DIGEST_CHARACTERS = 160
 _FEWEST_STEPS = 2 * OVERLAP_STEPS
 
 
-class Window(NamedTuple):
-    """Steps `first` up to but without `end`, and what is sent of them."""
-
-    first: int
-    end: int
-    context: FittedTranscript
-
-    def inside(self, step: int, steps: int) -> int:
-        """Return how far a step is from an edge of this window that is not an end of the run."""
-        left = steps if self.first == 0 else step - self.first
-        right = steps if self.end == steps else self.end - 1 - step
-        return min(left, right)
-
-
 def split_windows(
-    copy: Transcript, *, fence: Fence, room: int, most_steps: int
+    copy: Transcript,  # the run as judges read it
+    *,
+    fence: Fence,  # around it
+    room: int,  # bytes that one context may have
+    most_steps: int,  # how many steps one answer has room for
 ) -> tuple[Window, ...] | None:
-    """Return the windows of a run in order, one where it fits; None where not even a few steps do.
-
-    Args:
-        copy: the run as judges read it.
-        fence: around it.
-        room: bytes that one context may have.
-        most_steps: how many steps one answer has room for.
-    """
+    """Return the windows of a run in order; None where not even a few steps fit into one."""
     steps = len(copy.steps)
     most = max(most_steps, OVERLAP_STEPS + 1)
     if steps <= most:
         whole = copy.whole(fence, room)
         # Cut only what no division into windows would spare.
         if whole is not None and (whole.left_out == 0 or steps <= _FEWEST_STEPS):
-            return (Window(0, steps, whole),)
+            return (whole,)
     sizes = [_block_bytes(block, fence) for block in copy.steps]
     around = len(f"{fence.opening()}\n{fence.closing()}".encode())
     made: list[Window] = []
@@ -605,11 +594,10 @@ def split_windows(
             if left < 0 and end - first >= min(most, _FEWEST_STEPS):
                 break
             end += 1
-        blocks = (*copy.tools, *before, *copy.steps[first:end])
-        context = fit_blocks(blocks, fence=fence, room=room)
-        if context is None:
+        window = fit_blocks((*copy.tools, *before, *copy.steps[first:end]), fence=fence, room=room)
+        if window is None:
             return None
-        made.append(Window(first, end, context))
+        made.append(window)
         if end == steps:
             return tuple(made)
         first = end - OVERLAP_STEPS
@@ -643,8 +631,7 @@ def digest_steps(copy: Transcript, end: int, room: int) -> tuple[TranscriptBlock
 def describe_windows(made: Sequence[Window]) -> str:
     """Return the windows in words.
 
-    >>> text = FittedTranscript("", 0)
-    >>> describe_windows([Window(0, 30, text), Window(26, 40, text)])
+    >>> describe_windows([Window(0, 30, "", 0), Window(26, 40, "", 0)])
     '2 windows: steps 0 to 29, 26 to 39'
     """
     ranges = ", ".join(f"{window.first} to {window.end - 1}" for window in made)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from stepscope.errors import UsageError
-from stepscope.judges.judgement import Judge, Judgement, RequestOptions
+from stepscope.judges.judgement import Judge, Judgement, JudgingOptions
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import Rubric
 from stepscope.lab.attacks import NARRATION_SWAP, Attack, plant_attack
@@ -230,7 +230,7 @@ def attack_judges(
     answer = favourable_answer(rubric)
 
     def ask_round(
-        asking: Iterable[tuple[Trajectory, Judge]], options: RequestOptions
+        asking: Iterable[tuple[Trajectory, Judge]], options: JudgingOptions
     ) -> dict[RunAndJudge, Answer]:
         unasked: dict[RunAndJudge, Answer] = {}
 
@@ -247,7 +247,7 @@ def attack_judges(
 
         return {**ask(judgements()), **unasked}
 
-    clean = ask_round(((run, judge) for run in runs for judge in judges), RequestOptions())
+    clean = ask_round(((run, judge) for run in runs for judge in judges), JudgingOptions())
     asked = [(run.id, judge.name) for run in runs for judge in judges]
     before = {key: _classify(clean.get(key), rubric) for key in asked}
     trials = [
@@ -259,10 +259,10 @@ def attack_judges(
         or (attack.class_ == NARRATION_SWAP and before[run.id, judge.name] in {FOR, NEUTRAL})
         if (planted := plant_attack(run, attack, answer)) is not None
     ]
-    said = ask_round(((one.planted, one.judge) for one in trials), RequestOptions())
+    said = ask_round(((one.planted, one.judge) for one in trials), JudgingOptions())
     trials = [one.answered(said.get(one.key), rubric) for one in trials]
     flipped = ((one.planted, one.judge) for one in trials if one.came_to == FOR)
-    silent = ask_round(flipped, RequestOptions(narration="off"))
+    silent = ask_round(flipped, JudgingOptions(narration="off"))
     trials = [one.without_words(silent.get(one.key), rubric) for one in trials]
     return RedteamResult(
         rubric=rubric.name,

@@ -17,8 +17,7 @@ from stepscope.ledger.calls import Pricing
 from stepscope.ledger.ledger import Ledger
 from stepscope.model import Usage
 from stepscope.models.dialect import Ask
-from stepscope.score.judges import JudgePlan, JudgingScope, open_tools
-from stepscope.store import Store
+from stepscope.score.judges import JudgePlan
 
 # A picture of a screen, at the large providers: 700 to 2,500.
 _TOKENS_PER_IMAGE = 1_500
@@ -95,18 +94,15 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def dry_run(
-    store: Store,  # read from
-    asking: JudgingScope,  # as for `judge`
+    plan: JudgePlan,  # as for `judge_runs`
     *,
     prices: Pricing,  # what calls cost
     ledger: Ledger | None,  # of what is bought already; None where there is none yet
     budget_usd: float | None,  # told beside what it would cost
-    batch: bool = False,  # at the price of batches
 ) -> DryRun:
     """Return what judging would ask and cost; sends nothing, keeps nothing."""
-    with open_tools(asking.workspace, store.redactor) as files:
-        plan = JudgePlan(store, asking, files)
-        rows = _estimate_rows(plan, asking, prices, ledger, batch=batch)
+    with plan.open_files():
+        rows = _estimate_rows(plan, prices, ledger)
     return DryRun(
         rows=rows,
         runs=plan.runs,
@@ -117,17 +113,16 @@ def dry_run(
 
 
 def _estimate_rows(
-    plan: JudgePlan, asking: JudgingScope, prices: Pricing, ledger: Ledger | None, *, batch: bool
+    plan: JudgePlan, prices: Pricing, ledger: Ledger | None
 ) -> tuple[CostEstimate, ...]:
     rows: dict[tuple[str, str], CostEstimate] = {
         (judge.name, rubric.name): CostEstimate(judge=judge.name, rubric=rubric.name)
-        for judge in asking.judges
-        for rubric in asking.rubrics
+        for judge in plan.judges
+        for rubric in plan.rubrics
     }
-    kinds = {rubric.name: rubric.kind for rubric in asking.rubrics}
-    planned = plan.with_steps()
-    at_once = _LOOKED_UP_WITH_MEDIA if asking.options.send_media else _LOOKED_UP
-    while some := list(islice(planned, at_once)):
+    kinds = {rubric.name: rubric.kind for rubric in plan.rubrics}
+    at_once = _LOOKED_UP_WITH_MEDIA if plan.options.send_media else _LOOKED_UP
+    while some := list(islice(plan.planned, at_once)):
         held = _held(ledger, [ask for judgement, _ in some for ask in judgement.asks])
         for judgement, steps in some:
             place = (judgement.judge.name, judgement.rubric)
@@ -139,7 +134,7 @@ def _estimate_rows(
                 tokens = _WHOLE_TOKENS[kind] + _STEP_TOKENS.get(kind, 0) * steps // asks
                 written = min(tokens, ask.request.max_output_tokens)
                 bought = ask.key in held
-                row = _add_call(row, ask, written, prices, bought=bought, batch=batch)
+                row = _add_call(row, ask, written, prices, bought=bought, batch=plan.options.batch)
             rows[place] = row
         plan.take()
     return tuple(rows.values())

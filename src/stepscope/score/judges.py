@@ -9,15 +9,13 @@ waits for what was sent; a second one leaves at once. What was received is kept 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from queue import SimpleQueue
 from types import FrameType
@@ -32,13 +30,16 @@ from stepscope.judges.canaries import (
     quarantine_missed,
     rubric_canaries,
 )
+from stepscope.judges.goals import Goals
 from stepscope.judges.judgement import (
+    DEFAULT_OPTIONS,
     Judge,
     Judgement,
-    RequestOptions,
-    fit_options,
+    JudgingOptions,
+    fit_beside,
     record_measure,
     record_prompt,
+    record_version,
 )
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import Rubric
@@ -53,9 +54,7 @@ from stepscope.judges.tools import (
 from stepscope.judges.tools_sandboxed import add_file_tools
 from stepscope.ledger.calls import CallClients
 from stepscope.model import Record, Trajectory
-from stepscope.model.records import NARRATION_OFF
 from stepscope.models.opening import close_models
-from stepscope.safety.redact import Redactor
 from stepscope.store import Store
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured
@@ -173,47 +172,28 @@ class LoopThread:
             self._task.cancel()
 
 
-@contextmanager
-def open_tools(workspace: Path | None, redactor: Redactor) -> Iterator[Toolbox | None]:
-    """Give the tools over a workspace, None without one; it is copied once, and dropped at the end.
-
-    Raises:
-        UsageError: there is no such folder.
-    """
-    if workspace is None:
-        yield None
-        return
-    with add_file_tools(Toolbox(tools={}, redactor=redactor), workspace) as files:
-        yield files
-
-
-_DEFAULT_OPTIONS = RequestOptions()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgingScope:
-    """Which runs judges are asked about, by which rubrics, how often."""
-
-    rubrics: tuple[Rubric, ...]  # each is asked of every run
-    judges: tuple[Judge, ...]  # each is asked by every rubric, whatever the others said
-    where: Where | None = None  # which runs; None for all
-    repeats: int = 1  # how often each question is asked, to see the judge's own noise
-    options: RequestOptions = _DEFAULT_OPTIONS  # how; its `repeat` and `beside` are set here
-    # rubric -> ids of the runs that it is asked of; a rubric without an entry, of all
-    drawn: Mapping[str, Container[str]] = field(default_factory=dict)
-    tools: bool = False  # whether judges may look things up before they answer
-    workspace: Path | None = None  # folder that they may look at, besides the run
-    canaries: bool = False  # whether runs with known answers are asked about before the others
-
-
 class JudgePlan:
     """Judgements of the runs of a store, made a few at a time; nothing else is held."""
 
-    def __init__(self, store: Store, asking: JudgingScope, files: Toolbox | None = None) -> None:
-        """Plan nothing yet; `files` are the tools over a workspace, for judges with tools."""
-        self._files = files
-        self._store = store
-        self._asking = asking
+    def __init__(
+        self,
+        store: Store,
+        *,
+        rubrics: tuple[Rubric, ...],  # each is asked of every run
+        judges: tuple[Judge, ...],  # each is asked by every rubric, whatever the others said
+        where: Where | None = None,  # which runs; None for all
+        options: JudgingOptions = DEFAULT_OPTIONS,  # how, and how often
+        # rubric -> ids of the runs that it is asked of; a rubric without an entry, of all
+        drawn: Mapping[str, Container[str]] | None = None,
+    ) -> None:
+        """Plan nothing yet; `files` are the tools over a workspace, while there are any."""
+        self.rubrics = rubrics
+        self.judges = judges
+        self.where = where
+        self.options = options
+        self.store = store
+        self.files: Toolbox | None = None
+        self._drawn: Mapping[str, Container[str]] = drawn or {}
         self._key = store.secret("fence")
         self.restart()
 
@@ -222,67 +202,87 @@ class JudgePlan:
         self.runs = 0
         # What could not be asked, by the first word of why.
         self.unasked: Counter[str] = Counter()
-        self._keys = self._store.keys(self._asking.where)
+        self._keys = self.store.keys(self.where)
         self._absent: list[Record] = []
-        self._planned = self._all()
+        # The judgements, each with the number of steps of its run.
+        self.planned = self._plan_all()
         return self
 
     @property
     def purged(self) -> int:
         """Runs that are chosen and whose texts are erased."""
-        if not self._store.purged():
+        if not self.store.purged():
             return 0
-        return len(self._store.runs(self._asking.where)) - len(self._keys)
+        return len(self.store.runs(self.where)) - len(self._keys)
 
     @property
     def absent(self) -> int:
         """How many records `take` has to give."""
         return len(self._absent)
 
-    def next(self, count: int) -> list[Judgement]:
-        """Return the next judgements, at most so many; none at the end."""
-        return [judgement for judgement, _ in islice(self._planned, count)]
-
-    def with_steps(self) -> Iterator[tuple[Judgement, int]]:
-        """Yield the judgements with the number of steps of their run."""
-        return self._planned
-
     def take(self) -> list[Record]:
         """Return the records of what could not be asked since the last call."""
         taken, self._absent = self._absent, []
         return taken
 
-    def _all(self) -> Iterator[tuple[Judgement, int]]:
+    @contextmanager
+    def open_files(self) -> Iterator[None]:
+        """Let judges look at the workspace, if there is one; it is copied once.
+
+        Raises:
+            UsageError: there is no such folder.
+        """
+        if self.options.workspace is None:
+            yield
+            return
+        nothing = Toolbox(tools={}, redactor=self.store.redactor)
+        with add_file_tools(nothing, Path(self.options.workspace)) as self.files:
+            yield
+
+    def canaries(self) -> list[Judgement]:
+        """Return the judgements of runs with known answers; they never enter the store."""
+        if not self.options.canaries:
+            return []
+        return [
+            item
+            for judge in self.judges
+            for rubric in self.rubrics
+            for one in rubric_canaries(rubric)
+            for item in self._plan(one.trajectory, judge, rubric, goals=one.goals)
+            if isinstance(item, Judgement)
+        ]
+
+    def _plan_all(self) -> Iterator[tuple[Judgement, int]]:
         for key in self._keys:
             # One run at a time, and its rows read to the end: the store is written to meanwhile.
-            for stored in list(self._store.stored([key])):
+            for stored in list(self.store.stored([key])):
                 self.runs += 1
                 trajectory = stored.trajectory
-                if self._asking.options.send_media:
-                    trajectory = self._store.with_media(trajectory)
-                steps = len(trajectory.steps)
-                for judge in self._asking.judges:
-                    for judgement in self._of(trajectory, judge):
-                        yield judgement, steps
+                if self.options.send_media:
+                    trajectory = self.store.with_media(trajectory)
+                repeats = range(self.options.repeats)
+                for judge, rubric, repeat in product(self.judges, self.rubrics, repeats):
+                    drawn = self._drawn.get(rubric.name)
+                    if drawn is not None and trajectory.id not in drawn:
+                        continue
+                    for item in self._plan(trajectory, judge, rubric, repeat):
+                        if isinstance(item, Judgement):
+                            yield item, len(trajectory.steps)
+                        else:
+                            self._note(item, trajectory, judge, rubric, repeat)
 
-    def _of(self, trajectory: Trajectory, judge: Judge) -> Iterator[Judgement]:
-        asking = self._asking
-        for rubric in asking.rubrics:
-            drawn = asking.drawn.get(rubric.name)
-            if drawn is not None and trajectory.id not in drawn:
-                continue
-            for repeat in range(asking.repeats):
-                options = fit_options(rubric, judge, self.options(rubric, repeat))
-                for item in self._planned_of(trajectory, judge, rubric, options):
-                    if isinstance(item, Unmeasured):
-                        self._note(item, trajectory, judge, rubric, options)
-                    else:
-                        yield dataclasses.replace(item, version=record_version(rubric, options))
-
-    def _planned_of(
-        self, trajectory: Trajectory, judge: Judge, rubric: Rubric, options: RequestOptions
+    def _plan(
+        self,
+        trajectory: Trajectory,
+        judge: Judge,
+        rubric: Rubric,
+        repeat: int = 0,
+        goals: Goals | None = None,
     ) -> Iterator[Judgement | Unmeasured]:
-        looks_up = self._asking.tools and allows_tools(rubric, options)
+        options = self.options
+        if goals is not None:
+            options = msgspec.structs.replace(options, goals=goals)
+        looks_up = options.tools and allows_tools(rubric, options)
         planned = plan_judgements(
             trajectory,
             trajectory.case,
@@ -290,72 +290,49 @@ class JudgePlan:
             judge=reserve_context(judge) if looks_up else judge,
             options=options,
             key=self._key,
-            redactor=self._store.redactor,
+            redactor=self.store.redactor,
+            repeat=repeat,
+            beside=self._beside(rubric, judge),
         )
         if not looks_up:
-            yield from planned
-            return
+            return planned
         toolbox = trajectory_tools(
-            trajectory, trajectory.case, redactor=self._store.redactor, narration=options.narration
+            trajectory, trajectory.case, redactor=self.store.redactor, narration=options.narration
         )
-        if (files := self._files) is not None:
+        if (files := self.files) is not None:
             toolbox = toolbox.with_more(files.tools.values(), off=files.off, state=files.state)
-        for item in planned:
-            if isinstance(item, Unmeasured):
-                yield item
-            else:
-                yield add_tools(item, toolbox, judge=judge, key=self._key)
+        return (
+            add_tools(item, toolbox, judge=judge, key=self._key)
+            if isinstance(item, Judgement)
+            else item
+            for item in planned
+        )
 
-    def canaries(self) -> list[Judgement]:
-        """Return the judgements of runs with known answers; they never enter the store."""
-        if not self._asking.canaries:
-            return []
-        return [
-            dataclasses.replace(item, version=record_version(rubric, options))
-            for judge in self._asking.judges
-            for rubric in self._asking.rubrics
-            for one in rubric_canaries(rubric)
-            for options in (dataclasses.replace(self.options(rubric, 0), goals=one.goals),)
-            for item in self._planned_of(one.trajectory, judge, rubric, options)
-            if not isinstance(item, Unmeasured)
-        ]
-
-    def options(self, rubric: Rubric, repeat: int) -> RequestOptions:
-        """Return how a rubric is asked: with those of its set that are asked, one beginning."""
-        beside = tuple(one for one in self._asking.rubrics if one.set == rubric.set)
-        return dataclasses.replace(self._asking.options, repeat=repeat, beside=beside)
+    def _beside(self, rubric: Rubric, judge: Judge) -> tuple[Rubric, ...]:
+        """Return the rubrics of the same set that are asked, where the judge has room for them."""
+        of_set = tuple(one for one in self.rubrics if one.set == rubric.set)
+        return fit_beside(rubric, judge, of_set)
 
     def _note(
-        self,
-        absent: Unmeasured,
-        trajectory: Trajectory,
-        judge: Judge,
-        rubric: Rubric,
-        options: RequestOptions,
+        self, absent: Unmeasured, trajectory: Trajectory, judge: Judge, rubric: Rubric, repeat: int
     ) -> None:
         self.unasked[reason_word(absent)] += 1
         # A run without sub-goals has no scores, and a curve of none; it is no scored run.
         if rubric.kind == "score" and absent.step is None:
             return
+        measure = record_measure(rubric, self.options.mode)
         self._absent.append(
             Record(
                 trajectory=trajectory.id,
-                answer=Unmeasured(
-                    absent.kind, absent.reason, record_measure(rubric, options.mode), absent.step
-                ),
-                version=record_version(rubric, options),
+                answer=Unmeasured(absent.kind, absent.reason, measure, absent.step),
+                version=record_version(rubric, self.options),
                 family=judge.family,
                 judge=judge.name,
                 rubric=rubric.name,
-                prompt=record_prompt(rubric, options),
-                repeat=options.repeat,
+                prompt=record_prompt(rubric, self.options, self._beside(rubric, judge)),
+                repeat=repeat,
             )
         )
-
-
-def record_version(rubric: Rubric, options: RequestOptions) -> str:
-    """Return the version that records carry: without narration it is another question."""
-    return rubric.version + (NARRATION_OFF if options.narration == "off" else "")
 
 
 # Judgements fetched at a time from the caller's thread: each may hold a whole run as text.
@@ -446,8 +423,7 @@ def _missed_lines(misses: Sequence[CanaryResult]) -> Iterator[str]:
 
 
 def judge_runs(
-    store: Store,  # read from and written to, in durable batches
-    asking: JudgingScope,  # which runs, by which rubrics, by whom, how often
+    plan: JudgePlan,  # its store is read from and written to, in durable batches
     clients: CallClients,  # what calls go through
     *,
     # called after every judgement with how many are done, and USD paid
@@ -464,8 +440,7 @@ def judge_runs(
     """
     caller = CallerThread()
     loop = LoopThread(caller, clients, progress)
-    with open_tools(asking.workspace, store.redactor) as files:
-        plan = JudgePlan(store, asking, files)
+    with plan.open_files():
         canaries = plan.canaries()
         # Ctrl-C is heard before the loop begins and until its thread is gone: in between, an
         # exception here would leave that thread waiting for this one for ever.
@@ -473,7 +448,7 @@ def judge_runs(
             _hear_interrupts(loop, stopping),
             ThreadPoolExecutor(1, thread_name_prefix="judges") as thread,
         ):
-            work = loop.run(lambda: _fetch_judgements(caller, plan, store), canaries, store.append)
+            work = loop.run(lambda: _fetch_judgements(caller, plan), canaries, plan.store.append)
             going = thread.submit(asyncio.run, work)
             going.add_done_callback(lambda _: caller.end())
             caller.serve()
@@ -487,22 +462,23 @@ def judge_runs(
         ran=ran,
         misses=loop.misses,
         canaries_usd=loop.canaries_usd,
-        tools_off={} if files is None else dict(files.off),
+        tools_off={} if plan.files is None else dict(plan.files.off),
     )
 
 
-def _fetch_judgements(caller: CallerThread, plan: JudgePlan, store: Store) -> Iterator[Judgement]:
+def _fetch_judgements(caller: CallerThread, plan: JudgePlan) -> Iterator[Judgement]:
     """Yield the judgements of a plan from its beginning, made in the caller's thread."""
     caller.do(plan.restart)
 
-    def fetch() -> list[Judgement]:
-        found = plan.next(_AT_ONCE)
+    def fetch() -> list[tuple[Judgement, int]]:
+        found = list(islice(plan.planned, _AT_ONCE))
         if plan.absent >= _ABSENT_AT_ONCE or not found:
-            store.append(plan.take())
+            plan.store.append(plan.take())
         return found
 
     while batch := caller.do(fetch):
-        yield from batch
+        for judgement, _ in batch:
+            yield judgement
 
 
 @contextmanager
