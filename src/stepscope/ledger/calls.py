@@ -229,7 +229,8 @@ class LedgerModel:
                 )
             return None
         except asyncio.CancelledError:
-            if not self._open:
+            # A reply that came and may not be on disk is no reason to ask again unlisted.
+            if not self._open and self.paid is None:
                 self._session.drop(ask.key)
             raise
         assert self.paid is not None  # complete() returned, so it kept what came
