@@ -39,15 +39,10 @@ class _Failure(msgspec.Struct, gc=False):
     failed_agent: str | None = None
 
 
-class _RootCause(msgspec.Struct, gc=False):
-    failure_id: int | str | None = None
-    reason_for_root_cause: str = ""
-
-
 class _Labelled(msgspec.Struct, gc=False):
     trajectory_id: int | str
     failures: list[Any]
-    root_cause: _RootCause | None = None
+    root_cause: dict[str, Any] | None = None
     failure_summary: str | None = None
 
 
@@ -86,7 +81,7 @@ def parse_labels(record: Json) -> tuple[str, tuple[Label, ...]]:
     cause = labelled.root_cause
     if cause is not None:
         more = rest(record, _RECORD_KEYS)
-        named = _id_text(cause.failure_id)
+        named = _id_text(msgspec.convert(cause.get("failure_id"), int | str | None))
         # The id is a number in one place and text in another.
         meant = next((f for f in failures if _id_text(f.failure_id) == named), None)
         told = {"failure_id": named, "failure_summary": labelled.failure_summary}
@@ -97,7 +92,7 @@ def parse_labels(record: Json) -> tuple[str, tuple[Label, ...]]:
                 step=None if meant is None else meant.step_number - 1,
                 agent=None if meant is None else meant.failed_agent,
                 category=None if meant is None else _category(meant.failure_category),
-                reason=cause.reason_for_root_cause,
+                reason=msgspec.convert(cause.get("reason_for_root_cause", ""), str),
                 annotator=ANNOTATOR,
                 extra=extra or None,
             )

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -204,6 +204,15 @@ def url_part(kind: PartKind, url: str, *, extra: dict[str, Json] | None = None) 
     return Part(kind, uri=url, extra=extra)
 
 
+class Content(NamedTuple):
+    """What a message holds, sorted by what it is; `extra` is what it says beside its blocks."""
+
+    parts: tuple[Part, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    extra: dict[str, Json] | None = None
+
+
 class ModelStats(msgspec.Struct, gc=False):
     """`model_stats`, as far as it is read; the whole stays in the run's `extra`."""
 
@@ -224,6 +233,16 @@ class ModelStats(msgspec.Struct, gc=False):
     def cost_usd(self) -> float | None:
         """The cost of the run in USD, None where no call of a model was counted."""
         return None if self.api_calls == 0 and not self.instance_cost else self.instance_cost
+
+
+class SweAgentInfo(msgspec.Struct, gc=False):
+    """`info`, as SWE-agent and mini-swe-agent write it."""
+
+    exit_status: str | None = None
+    swe_agent_version: str | None = None
+    mini_version: str | None = None
+    model_stats: ModelStats | None = None
+    config: Any = None
 
 
 _ISO = re.compile(

@@ -113,10 +113,15 @@ class RecordFormat:
     one: RecordReader
     # gives the records of a file
     split: Callable[[Stream], Iterator[RawRecord | Quarantined]] = split_records
+    # how sure a head that holds no JSON makes it
+    head_likeness: Callable[[bytes], float] | None = None
 
     def sniff(self, head: bytes) -> float:
         """Confidence, 0 to 1, that a file starting with `head` is of this format."""
-        return self.likeness(read_opening(head))
+        opening = read_opening(head)
+        if opening.shape == "none" and self.head_likeness is not None:
+            return self.head_likeness(head)
+        return self.likeness(opening)
 
     def read(self, stream: Stream) -> Iterator[Trajectory | Quarantined]:
         """Yield every run of the file; what cannot be read comes out as `Quarantined`."""

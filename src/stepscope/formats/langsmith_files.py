@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 from uuid import UUID
@@ -560,52 +559,49 @@ _OBJECTS = frozenset(
 _BATCH_ROWS = 256
 
 
-@dataclass(frozen=True, slots=True)
-class _LangSmithParquet:
-    name: str = PARQUET_NAME
+def _parquet_likeness(head: bytes) -> float:
+    """Return how sure the columns that a footer names make it."""
+    told = parquet_footer(head)
+    return 1.0 if all(name in told for name in _COLUMNS) else 0.0
 
-    def sniff(self, head: bytes) -> float:
-        """Sure of Parquet whose footer names the columns of a run."""
-        told = parquet_footer(head)
-        return 1.0 if all(name in told for name in _COLUMNS) else 0.0
 
-    def read(self, stream: Stream) -> Iterator[Trajectory | Quarantined]:
-        """Yield every run of the file.
+def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    """Yield every run of the file.
 
-        Raises:
-            TraceError: no Parquet, cut short, or without the columns of a run.
-            LimitError: a row group is larger than the limits allow.
-            ConfigError: pyarrow is not installed.
-        """
-        runs, repairs = LangSmithRuns(), list[Repair]()
-        with open_parquet(stream) as file:
-            names = set(file.schema_arrow.names)
-            if not names >= _NEEDED:
-                raise TraceError(f"{stream.uri}: Parquet without the columns `id` and `run_type`")
-            check_parquet_sizes(file, stream)
-            number = 0
-            for batch in read_batches(file, stream, _BATCH_ROWS):
-                for row in _plain(batch):
-                    record: dict[str, Json] = {}
-                    try:
-                        record = {
-                            key: (
-                                held
-                                if isinstance(held, str)
-                                else msgspec.to_builtins(held, enc_hook=str)
-                            )
-                            for key, held in row.items()
-                            if held is not None
-                        }
-                        for key in _OBJECTS & record.keys():
-                            record[key] = _decoded(record[key], stream.limits, repairs)
-                        runs.add(record)
-                    except TraceError as e:
-                        raw = msgspec.json.encode(record)
-                        yield Quarantined(reason=str(e), offset=number, raw=raw, uri=stream.uri)
-                    number += 1
-        source = Source(format=PARQUET_NAME, uri=stream.uri, offset=0)
-        yield from emit_traces(runs, source=source, limits=stream.limits, repairs=tuple(repairs))
+    Raises:
+        TraceError: no Parquet, cut short, or without the columns of a run.
+        LimitError: a row group is larger than the limits allow.
+        ConfigError: pyarrow is not installed.
+    """
+    runs, repairs = LangSmithRuns(), list[Repair]()
+    with open_parquet(stream) as file:
+        names = set(file.schema_arrow.names)
+        if not names >= _NEEDED:
+            raise TraceError(f"{stream.uri}: Parquet without the columns `id` and `run_type`")
+        check_parquet_sizes(file, stream)
+        number = 0
+        for batch in read_batches(file, stream, _BATCH_ROWS):
+            for row in _plain(batch):
+                record: dict[str, Json] = {}
+                try:
+                    record = {
+                        key: (
+                            held
+                            if isinstance(held, str)
+                            else msgspec.to_builtins(held, enc_hook=str)
+                        )
+                        for key, held in row.items()
+                        if held is not None
+                    }
+                    for key in _OBJECTS & record.keys():
+                        record[key] = _decoded(record[key], stream.limits, repairs)
+                    runs.add(record)
+                except TraceError as e:
+                    raw = msgspec.json.encode(record)
+                    yield Quarantined(reason=str(e), offset=number, raw=raw, uri=stream.uri)
+                number += 1
+    source = Source(format=PARQUET_NAME, uri=stream.uri, offset=0)
+    yield from emit_traces(runs, source=source, limits=stream.limits, repairs=tuple(repairs))
 
 
 def _plain(batch: Any) -> list[dict[str, Any]]:
@@ -633,4 +629,4 @@ def _decoded(held: Json, limits: Limits, repairs: list[Repair]) -> Json:
     return value
 
 
-PARQUET_FORMAT = _LangSmithParquet()
+PARQUET_FORMAT = FileFormat(PARQUET_NAME, lambda _: 0.0, _read_parquet, _parquet_likeness)

@@ -27,6 +27,7 @@ from stepscope.formats.chat.messages import (
 from stepscope.formats.chat.response_items import OUTPUT_TYPES, item_step
 from stepscope.formats.fields import (
     ModelStats,
+    SweAgentInfo,
     ToolStatus,
     error_status,
     infer_text_status,
@@ -201,18 +202,11 @@ _RUN_KEYS = frozenset({"info", "messages", "trajectory_format", "instance_id"})
 _INFO_KEYS = frozenset({"mini_version", "exit_status"})
 
 
-class _Info(msgspec.Struct, gc=False):
-    exit_status: str | None = None
-    mini_version: str | None = None
-    model_stats: ModelStats | None = None
-    config: Any = None
-
-
 class _Run(msgspec.Struct, gc=False):
     messages: list[Any]
     trajectory_format: str | None = None
     instance_id: str | None = None
-    info: _Info | None = None
+    info: SweAgentInfo | None = None
 
 
 def _likeness(opening: Opening) -> float:
@@ -259,7 +253,7 @@ def _finish_run(
     run = run or _Run([])
     if not steps and run.info is None:
         raise TraceError("a run of mini-swe-agent has messages; found none")
-    info = run.info or _Info()
+    info = run.info or SweAgentInfo()
     model = text_at(object_at(info.config, "model"), "model_name")
     steps = tuple(
         [

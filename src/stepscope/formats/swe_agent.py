@@ -18,6 +18,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions, chat_step
 from stepscope.formats.fields import (
     ModelStats,
+    SweAgentInfo,
     infer_text_status,
     merge_extra,
     object_at,
@@ -72,12 +73,6 @@ class _Message(msgspec.Struct, gc=False):
     tool_call_ids: list[str] | None = None
 
 
-class _Info(msgspec.Struct, gc=False):
-    exit_status: str | None = None
-    swe_agent_version: str | None = None
-    model_stats: ModelStats | None = None
-
-
 def _likeness(opening: Opening) -> float:
     record = opening.first("trajectory")
     if record is None or opening.shape == "lines" or not isinstance(record["trajectory"], list):
@@ -97,7 +92,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     if history is not None and type(history) is not list:
         raise TraceError(f"`history` is {str(history)[:60]!r}; expected a list or null")
     info = record.get("info")
-    typed = _Info() if info is None else msgspec.convert(info, _Info)
+    typed = SweAgentInfo() if info is None else msgspec.convert(info, SweAgentInfo)
     settings = parse_settings(record.get("replay_config"), found.limits)
     task = text_at(object_at(settings, "problem_statement"), "id")
     model = text_at(object_at(object_at(settings, "agent"), "model"), "name")

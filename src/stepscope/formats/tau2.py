@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -70,6 +70,12 @@ class _Call(msgspec.Struct, gc=False):
     arguments: Any = None
     id: str | None = None
     requestor: Literal["user", "assistant"] = "assistant"
+    compare_args: list[str] | None = None  # of a reference action: what of it tau2 compares
+
+    @property
+    def given(self) -> dict[str, Json]:
+        """The arguments of a reference action."""
+        return self.arguments if isinstance(self.arguments, dict) else {}
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -175,33 +181,11 @@ _SIMULATION_KEYS = frozenset(
 )
 
 
-class _Action(msgspec.Struct, gc=False):
-    name: str
-    arguments: dict[str, Any] = {}
-    requestor: str = "assistant"
-    compare_args: list[str] | None = None
-
-    @property
-    def compared(self) -> dict[str, Json]:
-        """The arguments that tau2 compares."""
-        known = self.arguments if self.compare_args is None else self.compare_args
-        return {key: value for key, value in self.arguments.items() if key in known}
-
-
-class _Criteria(msgspec.Struct, gc=False):
-    actions: list[_Action] | None = None
-    communicate_info: list[str] | None = None
-
-
 class _Task(msgspec.Struct, gc=False):
     id: str | int
     user_scenario: dict[str, Any] | None = None
     initial_state: dict[str, Any] | None = None
-    evaluation_criteria: _Criteria | None = None
-
-
-class _Reward(msgspec.Struct, gc=False):
-    reward: float | None = None
+    evaluation_criteria: dict[str, Any] | None = None
 
 
 class _Simulation(msgspec.Struct, gc=False):
@@ -213,18 +197,9 @@ class _Simulation(msgspec.Struct, gc=False):
     end_time: str | None = None
     termination_reason: str | None = None
     agent_cost: float | None = None
-    reward_info: _Reward | None = None
+    reward_info: dict[str, Any] | None = None
 
 
-class _Results(NamedTuple):
-    """What a results file says of all of its simulations; `told` is what it says beside tasks."""
-
-    told: dict[str, Json] | None
-    info: dict[str, Json]
-    tasks: dict[str, dict[str, Json]]
-
-
-_NO_RESULTS = _Results(None, {}, {})
 # The index repeats what the simulations say.
 _LIST_KEYS = frozenset({"tasks", "simulations", "simulation_index"})
 
@@ -251,7 +226,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             around = _results_beside(stream.uri, stream.limits)
             yield from attempt(record, partial(_runs, around=around, ordinals=ordinals))
             continue
-        around, listed = _parse_results(value), value.get("simulations")
+        listed = value.get("simulations")
         if not isinstance(listed, list):
             if listed is not None or "simulation_index" not in value:
                 yield quarantine_record(
@@ -261,42 +236,35 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         for simulation in listed:
             # One that cannot be read is set aside without the others.
             one = record._replace(value=simulation, raw=msgspec.json.encode(simulation))
-            yield from attempt(one, partial(_runs, around=around, ordinals=ordinals))
+            yield from attempt(one, partial(_runs, around=value, ordinals=ordinals))
 
 
-def _parse_results(value: dict[str, Json]) -> _Results:
-    tasks = value.get("tasks")
-    named = {
-        str(task["id"]): task
-        for task in (tasks if isinstance(tasks, list) else ())
-        if isinstance(task, dict) and "id" in task
-    }
-    return _Results(rest(value, _LIST_KEYS), object_at(value, "info"), named)
-
-
-def _results_beside(uri: str, limits: Limits) -> _Results:
-    """Return what the results file says that a file of one simulation belongs to."""
+def _results_beside(uri: str, limits: Limits) -> dict[str, Json]:
+    """Return the results file that a file of one simulation belongs to, empty without any."""
     folder = Path(uri).parent
     path = folder.parent / RESULTS
     if uri == "-" or folder.name != FOLDER or not path.is_file():
-        return _NO_RESULTS
+        return {}
     return _read_results(str(path), path.stat().st_mtime_ns, limits)
 
 
 @lru_cache(maxsize=1)
-def _read_results(path: str, _changed: int, limits: Limits) -> _Results:
+def _read_results(path: str, _changed: int, limits: Limits) -> dict[str, Json]:
     # One file is asked for by each of its simulations in turn; its own faults are told when it
     # is imported itself.
     try:
         with Path(path).open("rb") as file:
             first = next(decode_records(Stream(file, path, limits)), None)
     except OSError:
-        return _NO_RESULTS
+        return {}
     held = first.value if isinstance(first, DecodedRecord) else None
-    return _parse_results(held) if isinstance(held, dict) else _NO_RESULTS
+    return held if isinstance(held, dict) else {}
 
 
-def _runs(record: DecodedRecord, *, around: _Results, ordinals: Ordinals) -> tuple[Trajectory]:
+def _runs(
+    record: DecodedRecord, *, around: dict[str, Json], ordinals: Ordinals
+) -> tuple[Trajectory]:
+    """Return the run of a simulation; `around` is the results file that it is of."""
     value = record.value
     if not isinstance(value, dict):
         raise TraceError(f"a tau2 simulation is an object; found {str(value)[:60]!r}")
@@ -306,14 +274,15 @@ def _runs(record: DecodedRecord, *, around: _Results, ordinals: Ordinals) -> tup
         raise TraceError(f"tau2 simulation {run.id!r} needs `messages`; found {held}")
     # Nothing of the results file enters the steps: a run is the same run without it.
     steps = tuple([tau2_step(item, at, record.limits) for at, item in enumerate(run.messages)])
-    workflow = text_at(object_at(around.info, "environment_info"), "domain_name") or NAME
+    info = object_at(around, "info")
+    workflow = text_at(object_at(info, "environment_info"), "domain_name") or NAME
     task = str(run.task_id)
     trial = None if run.trial is None else str(run.trial)
     known = {key for key in ("start_time", "end_time") if parse_time(value.get(key)) is None}
     extra = rest(value, _SIMULATION_KEYS - known) or {}
-    if around.told is not None:
-        extra["results"] = around.told
-    reward = None if run.reward_info is None else run.reward_info.reward
+    if (told := rest(around, _LIST_KEYS)) is not None:
+        extra["results"] = told
+    reward = msgspec.convert((run.reward_info or {}).get("reward"), float | None)
     draft = Trajectory(
         id="",
         name="/".join([part for part in (workflow, task, trial) if part is not None]),
@@ -322,10 +291,10 @@ def _runs(record: DecodedRecord, *, around: _Results, ordinals: Ordinals) -> tup
         workflow=workflow,
         task=task,
         trial=trial,
-        agent=text_at(object_at(around.info, "agent_info"), "implementation"),
+        agent=text_at(object_at(info, "agent_info"), "implementation"),
         outcome=Outcome() if run.termination_reason in NOT_EVALUABLE else reward_outcome(reward),
         termination=run.termination_reason,
-        case=_case(around.tasks.get(task), workflow, task),
+        case=_case(around.get("tasks"), workflow, task),
         usage=total_usage([step for step in steps if step.actor == "agent"]),
         cost_usd=run.agent_cost,
         start=parse_time(run.start_time),
@@ -335,22 +304,30 @@ def _runs(record: DecodedRecord, *, around: _Results, ordinals: Ordinals) -> tup
     return (finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs),)
 
 
-def _case(task: dict[str, Json] | None, workflow: str, name: str) -> Case | None:
+def _case(tasks: Json, workflow: str, name: str) -> Case | None:
+    """Return the task of a name as a case; of two tasks of one name the last counts."""
+    listed = [task for task in tasks if isinstance(task, dict)] if isinstance(tasks, list) else []
+    task = next((task for task in reversed(listed) if str(task.get("id", "")) == name), None)
     if task is None:
         return None
     typed = msgspec.convert(task, _Task)
-    criteria = typed.evaluation_criteria or _Criteria()
-    actions = [action for action in criteria.actions or () if action.requestor != "user"]
+    criteria = typed.evaluation_criteria or {}
+    asked = msgspec.convert(criteria.get("actions"), list[_Call] | None)
+    actions = [action for action in asked or () if action.requestor != "user"]
+    compared = [
+        {k: v for k, v in one.given.items() if one.compare_args is None or k in one.compare_args}
+        for one in actions
+    ]
     return Case(
         workflow=workflow,
         task=name,
         request=_instructions_text((typed.user_scenario or {}).get("instructions")),
         setup=typed.initial_state,
-        subgoals=sub_goals((action.name, action.compared) for action in actions),
-        outputs=tuple(criteria.communicate_info or ()),
+        subgoals=sub_goals(zip([one.name for one in actions], compared, strict=True)),
+        outputs=msgspec.convert(criteria.get("communicate_info") or (), tuple[str, ...]),
         reference=None
-        if criteria.actions is None
-        else tuple([ReferenceCall(action.name, action.arguments) for action in actions]),
+        if asked is None
+        else tuple([ReferenceCall(action.name, action.given) for action in actions]),
         extra=rest(task, frozenset({"id", "initial_state"})),
     )
 

@@ -31,14 +31,9 @@ _TASK_KEYS = frozenset({"user_id", "instruction", "actions", "outputs"})
 _ACTION_KEYS = frozenset({"name", "kwargs"})
 
 
-class _Action(msgspec.Struct, gc=False):
-    name: str
-    kwargs: dict[str, Any] = {}
-
-
 class _Task(msgspec.Struct, gc=False):
     instruction: str | None = None
-    actions: list[_Action] | None = None
+    actions: list[dict[str, Any]] | None = None
     outputs: list[str] | None = None
     user_id: str | None = None
 
@@ -108,19 +103,20 @@ def _case(info: dict[str, Json] | None, workflow: str, task_id: str | None) -> C
         return None
     task = msgspec.convert(info["task"], _Task)
     actions = task.actions or []
-    beside = [rest(action, _ACTION_KEYS) for action in info["task"].get("actions") or ()]
+    beside = [rest(action, _ACTION_KEYS) for action in actions]
     extra = rest(info["task"], _TASK_KEYS) or {}
     if any(beside):
         extra["actions"] = beside
-    reference = [ReferenceCall(action.name, action.kwargs) for action in actions]
+    named = [{**each, "arguments": each.get("kwargs", {})} for each in actions]
+    reference = msgspec.convert(named, tuple[ReferenceCall, ...])
     return Case(
         workflow=workflow,
         task=task_id,
         request=task.instruction,
         setup=None if task.user_id is None else {"user_id": task.user_id},
-        subgoals=sub_goals((action.name, action.kwargs) for action in actions),
+        subgoals=sub_goals((call.name, call.arguments) for call in reference),
         outputs=tuple(task.outputs or ()),
-        reference=None if task.actions is None else tuple(reference),
+        reference=None if task.actions is None else reference,
         extra=extra or None,
     )
 

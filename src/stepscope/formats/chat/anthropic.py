@@ -11,7 +11,7 @@ Format: Anthropic Messages API; Anthropic Python SDK 2.12.0, `types/message_para
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -29,6 +29,7 @@ from stepscope.formats.chat.messages import (
 )
 from stepscope.formats.fields import (
     UNKNOWN_STATUS,
+    Content,
     ToolStatus,
     anthropic_usage,
     data_part,
@@ -61,14 +62,6 @@ _COUNTED_KEYS = frozenset(
 _MEDIA_KINDS: dict[str, PartKind] = {"image": "image", "document": "file", "file": "file"}
 
 
-class ContentBlocks(NamedTuple):
-    """The content of a message, sorted by what it is."""
-
-    parts: tuple[Part, ...]
-    calls: tuple[ToolCall, ...]
-    results: tuple[ToolResult, ...]
-
-
 def anthropic_step(message: Json, index: int, limits: Limits) -> Step:
     """Return one message as the step at `index`.
 
@@ -97,7 +90,7 @@ def anthropic_step(message: Json, index: int, limits: Limits) -> Step:
     )
 
 
-def blocks_actor(actor: Actor, blocks: ContentBlocks) -> Actor:
+def blocks_actor(actor: Actor, blocks: Content) -> Actor:
     """Return who speaks: a user's message of nothing but results is the environment."""
     only_results = blocks.results and not blocks.parts and not blocks.calls
     return "environment" if actor == "user" and only_results else actor
@@ -112,16 +105,16 @@ def message_extra(message: dict[str, Json]) -> dict[str, Json] | None:
     return extra or None
 
 
-def parse_blocks(content: Json, index: int, limits: Limits) -> ContentBlocks:
+def parse_blocks(content: Json, index: int, limits: Limits) -> Content:
     """Return a message's content sorted into parts, calls and results.
 
     Raises:
         TraceError: content that is neither text nor a list of blocks.
     """
     if content is None or content == "":
-        return ContentBlocks((), (), ())
+        return Content()
     if isinstance(content, str):
-        return ContentBlocks((Part("text", content),), (), ())
+        return Content((Part("text", content),))
     if not isinstance(content, list):
         raise shape_error(index, "text or a list of blocks under `content`", content)
     parts: list[Part] = []
@@ -139,7 +132,7 @@ def parse_blocks(content: Json, index: int, limits: Limits) -> ContentBlocks:
             results.append(_block_result(block, index))
         else:
             parts.append(_block_part(block))
-    return ContentBlocks(tuple(parts), tuple(calls), tuple(results))
+    return Content(tuple(parts), tuple(calls), tuple(results))
 
 
 def _block_call(block: dict[str, Json], index: int, limits: Limits) -> ToolCall:

@@ -8,8 +8,8 @@ Format: agentevals 0.0.9, `types.py` and `graph_trajectory/utils.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 
 import msgspec
 
@@ -26,13 +26,8 @@ NAME = "graph_trajectory"
 # Where a graph begins and ends; its input and its result say the same.
 _EDGES = frozenset({"__start__", "__end__"})
 _PAUSE = "__interrupt__"
+_NOTHING: tuple[()] = ()  # what a turn lacks that others have
 _KEYS = frozenset({"inputs", "results", "steps", "outputs"})
-
-
-class _Graph(msgspec.Struct, gc=False):
-    steps: list[list[str]]
-    results: list[Any]
-    inputs: list[Any] | None = None
 
 
 def _likeness(opening: Opening) -> float:
@@ -65,17 +60,17 @@ def _runs(record: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
             "a graph's trajectory needs lists under `results` and `steps`; found "
             f"{str(around)[:60]!r}"
         )
-    graph = msgspec.convert(held, _Graph)
-    inputs = around.get("inputs") if held is not around else graph.inputs
+    turns, results = msgspec.convert(held["steps"], list[list[str]]), held["results"]
+    inputs = around.get("inputs")
     given = inputs if isinstance(inputs, list) else []
     extra = {**(rest(held, _KEYS) or {}), **(rest(around, _KEYS) or {})}
-    if held is not around and graph.inputs:
-        extra["outputs_inputs"] = graph.inputs
+    if held is not around and held.get("inputs"):
+        extra["outputs_inputs"] = held["inputs"]
     if inputs is not None and inputs is not given:
         extra["inputs"] = inputs
     steps: list[Step] = []
-    for turn in range(max(len(given), len(graph.steps), len(graph.results))):
-        for made in _turn_steps(given[turn : turn + 1], graph, turn, record.limits):
+    for entry, nodes, result in zip_longest(given, turns, results, fillvalue=_NOTHING):
+        for made in _turn_steps(entry, nodes, result, record.limits):
             steps.append(msgspec.structs.replace(made, index=len(steps)))
     draft = Trajectory(
         id="",
@@ -88,16 +83,16 @@ def _runs(record: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     return (finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs),)
 
 
-def _turn_steps(given: list[Json], graph: _Graph, turn: int, limits: Limits) -> Iterator[Step]:
+def _turn_steps(entry: Json, nodes: Iterable[str], result: Json, limits: Limits) -> Iterator[Step]:
     """Yield the steps of one turn, not yet numbered."""
-    for entry in given:
+    if entry is not _NOTHING:
         began = isinstance(entry, dict) and "__start__" in entry
         around = rest(entry, frozenset({"__start__"})) if began else None
         yield from _state_steps(entry["__start__"] if began else entry, "user", limits, around)
-    for node in graph.steps[turn] if turn < len(graph.steps) else ():
+    for node in nodes:
         if node not in _EDGES:
             yield _visit_step(node)
-    for result in graph.results[turn : turn + 1]:
+    if result is not _NOTHING:
         yield from _state_steps(result, "agent", limits, None)
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.chat.response_items import number_steps
-from stepscope.formats.fields import parse_time, rest, text_at
+from stepscope.formats.fields import Content, parse_time, rest, text_at
 from stepscope.formats.google_adk.events import (
     read_adk_content,
     read_adk_parts,
@@ -26,7 +26,6 @@ from stepscope.formats.google_adk.events import (
     read_function_response,
     to_snake_keys,
 )
-from stepscope.formats.spans.messages import Content
 from stepscope.model import Case, Json, Outcome, ReferenceCall, Step, ToolDef, ToolResult
 
 _CASE = frozenset({"eval_id", "conversation", "session_input"})

@@ -16,6 +16,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import (
+    Content,
     ToolStatus,
     data_part,
     infer_object_status,
@@ -26,7 +27,7 @@ from stepscope.formats.fields import (
     tool_defs,
 )
 from stepscope.formats.spans.attributes import find_count
-from stepscope.formats.spans.messages import Content, read_result_parts
+from stepscope.formats.spans.messages import read_result_parts
 from stepscope.model import (
     Actor,
     Json,

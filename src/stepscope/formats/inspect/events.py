@@ -253,14 +253,9 @@ _STEPS: dict[str, tuple[StepKind, tuple[str, ...]]] = {
 }
 
 
-class _Choice(msgspec.Struct, gc=False):
-    message: Any
-    stop_reason: str | None = None
-
-
 class _Output(msgspec.Struct, gc=False):
     model: str | None = None
-    choices: list[Any] = []
+    choices: list[dict[str, Any]] = []
     usage: ModelUsage | None = None
     error: str | None = None
 
@@ -406,14 +401,12 @@ class EventReader:
     def _reply(
         self, event: dict[str, Json], asked: _Model, output: _Output, node: SampleSpan | None
     ) -> None:
-        choices = [msgspec.convert(choice, _Choice) for choice in output.choices]
-        spoken = read_message_step(
-            choices[0].message if choices else {"role": "assistant"}, self._texts
-        )
+        choice = output.choices[0] if output.choices else {"message": {"role": "assistant"}}
+        spoken = read_message_step(choice.get("message"), self._texts)
         used = output.usage
-        reason = choices[0].stop_reason if choices else None
+        reason = msgspec.convert(choice.get("stop_reason"), str | None)
         step = msgspec.structs.replace(
-            spoken.step,
+            spoken,
             agent=None if node is None else node.agent,
             model=output.model or asked.model,
             usage=None if used is None else read_model_usage(used),
@@ -424,7 +417,7 @@ class EventReader:
             error=asked.error or output.error,
             span=text_at(event, "span_id"),
             sidechain=node is not None and node.inner,
-            extra=self._beside(event, asked, spoken.step),
+            extra=self._beside(event, asked, spoken),
         )
         place = self._steps.speak(spoken, step)
         self._time(event, place)

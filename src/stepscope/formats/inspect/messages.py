@@ -17,13 +17,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
 from stepscope.formats import fields
-from stepscope.formats.fields import rest, text_at, url_part
-from stepscope.formats.spans.messages import Content
+from stepscope.formats.fields import Content, rest, text_at, url_part
 from stepscope.model import Actor, Json, Part, PartKind, Step, StepKind, ToolCall, ToolResult, Warn
 from stepscope.safety.limits import Limits
 
@@ -139,18 +138,10 @@ class InspectMessage(msgspec.Struct, gc=False):
     source: str | None = None
 
 
-class MessageStep(NamedTuple):
-    """A message as the step that it makes, and what tells it from others."""
-
-    step: Step
-    key: tuple[str, ...]
-    generated: bool
-
-
 _message: Callable[[Json, type[InspectMessage]], InspectMessage] = msgspec.convert
 
 
-def read_message_step(value: Json, texts: Attachments) -> MessageStep:
+def read_message_step(value: Json, texts: Attachments) -> Step:
     """Return a message as a step; its index is the business of who adds it.
 
     The message stays as it is: it is compared with what models are given later.
@@ -164,7 +155,7 @@ def read_message_step(value: Json, texts: Attachments) -> MessageStep:
     if message.role == "tool":
         call_id = message.tool_call_id if isinstance(message.tool_call_id, str) else None
         result = make_result(call_id, message.function, content.parts, message.error)
-        step = Step(
+        return Step(
             index=0,
             actor=actor,
             kind="result",
@@ -172,12 +163,11 @@ def read_message_step(value: Json, texts: Attachments) -> MessageStep:
             id=message.id,
             extra=rest(value, _MESSAGE),
         )
-        return MessageStep(step, _key(message, step), generated=False)
     calls = (
         tuple([read_inspect_call(call, texts) for call in message.tool_calls or ()]) + content.calls
     )
     kind: StepKind = "call" if calls else "message"
-    step = Step(
+    return Step(
         index=0,
         actor=actor,
         kind=kind,
@@ -188,19 +178,19 @@ def read_message_step(value: Json, texts: Attachments) -> MessageStep:
         id=message.id,
         extra=rest(value, _MESSAGE),
     )
-    return MessageStep(step, _key(message, step), message.source == "generate")
 
 
-def _key(message: InspectMessage, step: Step) -> tuple[str, ...]:
+def _key(step: Step) -> Key:
     """Return what a message repeated elsewhere, maybe under another id, has in common."""
-    if step.results and step.results[0].call_id is not None and message.role == "tool":
+    if step.actor == "environment" and step.results[0].call_id is not None:
         return ("tool", step.results[0].call_id)
     ids = [call.id for call in step.calls if call.id is not None]
     if ids and len(ids) == len(step.calls):
         return ("calls", *ids)
     told = [part.text if part.text is not None else repr(part) for part in step.parts]
     told += [result.text for result in step.results]
-    return (message.role, *told, *[call.name for call in step.calls])
+    role = "tool" if step.actor == "environment" else step.actor
+    return (role, *told, *[call.name for call in step.calls])
 
 
 def make_result(
@@ -289,14 +279,6 @@ Key = tuple[str, ...]
 Range = tuple[int, int]
 
 
-class _Given(NamedTuple):
-    """What a conversation was last given: ranges of the pool, or messages; `seen` in them."""
-
-    refs: Sequence[Range]
-    messages: Sequence[Json]
-    seen: Counter[Key]
-
-
 class SampleSteps:
     """The steps of one sample, collected in order."""
 
@@ -305,7 +287,7 @@ class SampleSteps:
         self.warnings: list[Warn] = []
         self._texts = texts
         self._pool = pool
-        self._read: dict[int, MessageStep] = {}
+        self._read: dict[int, Step] = {}
         self._ids: dict[str, int] = {}
         self._keys: dict[str, Key] = {}
         self._said: dict[Key, list[int]] = {}
@@ -315,7 +297,10 @@ class SampleSteps:
         self._looked: dict[Key, int] = {}
         self._retold: dict[int, list[Json]] = {}
         self._called: set[str] = set()
-        self._given: dict[str | None, _Given] = {}
+        # What each conversation was last given, ranges of the pool or messages, and what is in it.
+        self._refs: dict[str | None, Sequence[Range]] = {}
+        self._messages: dict[str | None, Sequence[Json]] = {}
+        self._seen: dict[str | None, Counter[Key]] = {}
         self._between: dict[int, list[Step]] = {}
 
     def add(self, step: Step) -> int:
@@ -323,7 +308,7 @@ class SampleSteps:
         self.steps.append(step)
         return len(self.steps) - 1
 
-    def speak(self, message: MessageStep, step: Step) -> int:
+    def speak(self, message: Step, step: Step) -> int:
         """Add what a model said."""
         place = self.add(step)
         self._note(message, place)
@@ -349,20 +334,21 @@ class SampleSteps:
 
     def add_input(self, messages: Sequence[Json], refs: Sequence[Range], span: str | None) -> None:
         """Add what is new in what a model was given, in place or as ranges of the pool."""
-        before = self._given.get(span, _NOTHING)
-        grown = _grown(refs, before.refs) if refs else None
+        seen = self._seen.get(span, Counter())
         if refs:
-            seen = Counter() if grown is None else before.seen
+            grown = _grown(refs, self._refs.get(span, ()))
+            seen = Counter() if grown is None else seen
             for start, end in refs if grown is None else grown:
                 for at in range(start, min(end, len(self._pool))):
                     self._hear(at, seen, span, pooled=True)
         else:
-            told = len(before.messages)
-            again = not told or messages[:told] != before.messages
-            seen = Counter() if again else before.seen
+            before = self._messages.get(span, ())
+            told = len(before)
+            again = not told or messages[:told] != before
+            seen = Counter() if again else seen
             for item in messages if again else messages[told:]:
                 self._hear(item, seen, span, pooled=False)
-        self._given[span] = _Given(refs, messages, seen)
+        self._refs[span], self._messages[span], self._seen[span] = refs, messages, seen
 
     def add_rest(self, messages: Sequence[Json], *, context: bool) -> None:
         """Add what the sample's own list of messages has beyond what was said so far.
@@ -399,7 +385,7 @@ class SampleSteps:
         same = (len(calls) if type(calls) is list else 0) == len(step.calls)
         if same and type(content) is str and self._texts.resolve(content) == first.text:
             return
-        told = read_message_step(item, self._texts).step
+        told = read_message_step(item, self._texts)
         heard = told.results[0].parts if told.kind == "result" else told.parts
         if heard == first.parts and told.calls == step.calls:
             return
@@ -412,20 +398,21 @@ class SampleSteps:
             extra = {**(step.extra or {}), "retold": [*before]}
             self.steps[place] = msgspec.structs.replace(step, extra=extra)
 
-    def _by_words(self, message: MessageStep, taken: set[int]) -> int | None:
+    def _by_words(self, message: Step, taken: set[int]) -> int | None:
         """Return where the same words were said that are no other message of the list."""
-        places = self._said.get(message.key, ())
-        at = self._looked.get(message.key, 0)
+        key = _key(message)
+        places = self._said.get(key, ())
+        at = self._looked.get(key, 0)
         while at < len(places) and places[at] in taken:
             at += 1
-        self._looked[message.key] = at
+        self._looked[key] = at
         if at == len(places):
             return None
         self._complete(message)
         return places[at]
 
-    def _add_behind(self, place: int, message: MessageStep, *, context: bool) -> int:
-        step = message.step
+    def _add_behind(self, place: int, message: Step, *, context: bool) -> int:
+        step = message
         if context and step.kind == "result" and not self._was_called(step):
             step = msgspec.structs.replace(step, replayed=True)
         self._called.update([call.id for call in step.calls if call.id is not None])
@@ -449,7 +436,7 @@ class SampleSteps:
             steps.append(msgspec.structs.replace(step, index=index) if index else step)
         return tuple(steps), places
 
-    def _pooled(self, at: int) -> MessageStep:
+    def _pooled(self, at: int) -> Step:
         found = self._read.get(at)
         if found is None:
             found = self._read[at] = read_message_step(self._pool[at], self._texts)
@@ -461,12 +448,13 @@ class SampleSteps:
         if self._is_again(item, seen):
             return
         message = self._pooled(at) if pooled else read_message_step(item, self._texts)
-        seen[message.key] += 1
-        if seen[message.key] <= len(self._said.get(message.key, ())):
+        key = _key(message)
+        seen[key] += 1
+        if seen[key] <= len(self._said.get(key, ())):
             self._complete(message)
             return
-        step = message.step
-        context = (step.actor == "agent" and not message.generated) or (
+        step, generated = message, (message.extra or {}).get("source") == "generate"
+        context = (step.actor == "agent" and not generated) or (
             step.kind == "result" and not self._was_called(step)
         )
         if step.id in self._ids:
@@ -479,8 +467,8 @@ class SampleSteps:
             step = msgspec.structs.replace(step, span=span)
         place = self.add(step)
         self._note(message, place)
-        if message.key[0] == "tool" and not context:
-            self._heard.setdefault(message.key[1], []).append(place)
+        if key[0] == "tool" and not context:
+            self._heard.setdefault(key[1], []).append(place)
 
     def _is_again(self, item: Json, seen: Counter[Key]) -> bool:
         """Say whether a message of this id was said, as often as it is heard here.
@@ -503,23 +491,24 @@ class SampleSteps:
         call_id = item.get("tool_call_id")
         return bool(type(call_id) is str and self._told.get(call_id))
 
-    def _complete(self, message: MessageStep) -> None:
+    def _complete(self, heard: Step) -> None:
         """Give the step of a tool's event the words that the model was told."""
-        waiting = self._told.get(message.key[1]) if message.key[0] == "tool" else None
+        key = _key(heard)
+        waiting = self._told.get(key[1]) if key[0] == "tool" else None
         if not waiting:
             return
         place = waiting.pop(0)
-        heard = message.step
         self.steps[place] = _whole(self.steps[place], heard)
         if heard.id is not None:
             self._ids.setdefault(heard.id, place)
-            self._keys.setdefault(heard.id, message.key)
+            self._keys.setdefault(heard.id, key)
 
-    def _note(self, message: MessageStep, place: int) -> None:
-        self._said.setdefault(message.key, []).append(place)
-        if message.step.id is not None:
-            self._ids.setdefault(message.step.id, place)
-            self._keys.setdefault(message.step.id, message.key)
+    def _note(self, message: Step, place: int) -> None:
+        key = _key(message)
+        self._said.setdefault(key, []).append(place)
+        if message.id is not None:
+            self._ids.setdefault(message.id, place)
+            self._keys.setdefault(message.id, key)
 
     def _was_called(self, step: Step) -> bool:
         return step.results[0].call_id in self._called
@@ -557,6 +546,3 @@ def _grown(refs: Sequence[Range], before: Sequence[Range]) -> list[Range] | None
     if start != same or end < old_end:
         return None
     return [(old_end, end), *refs[len(before) :]]
-
-
-_NOTHING = _Given((), (), Counter())

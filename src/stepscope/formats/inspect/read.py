@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from types import GenericAlias
 from typing import Annotated, Any, TypedDict
@@ -156,18 +155,12 @@ _NAME_AT, _LENGTH_AT = 30, 26
 _MAGIC_BYTES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class _InspectFormat(RecordFormat):
-    """The format; a zip is told by the name of its first member."""
-
-    def sniff(self, head: bytes) -> float:
-        """Confidence, 0 to 1, that a file starting with `head` is an Inspect log."""
-        if not head.startswith(ZIP_MAGIC):
-            return RecordFormat.sniff(self, head)
-        if len(head) < _NAME_AT:
-            return 0.0
-        (size,) = struct.unpack_from("<H", head, _LENGTH_AT)
-        return _SURE if _MEMBER.match(head[_NAME_AT : _NAME_AT + size]) else 0.0
+def _zip_likeness(head: bytes) -> float:
+    """Return how sure the name of a zip's first member makes it."""
+    if not head.startswith(ZIP_MAGIC) or len(head) < _NAME_AT:
+        return 0.0
+    (size,) = struct.unpack_from("<H", head, _LENGTH_AT)
+    return _SURE if _MEMBER.match(head[_NAME_AT : _NAME_AT + size]) else 0.0
 
 
 def _likeness(opening: Opening) -> float:
@@ -201,4 +194,4 @@ def _one(
     return attempt(found, lambda found: (read_sample(found, log, ordinals),))
 
 
-FORMAT = _InspectFormat(NAME, _likeness, _one, _split)
+FORMAT = RecordFormat(NAME, _likeness, _one, _split, _zip_likeness)

@@ -40,11 +40,6 @@ _WORDS = {
 _KNOWN = frozenset({"value", "explanation"})
 
 
-class _Score(msgspec.Struct, gc=False):
-    value: Any = None
-    explanation: str | None = None
-
-
 def label_scores(scores: dict[str, Json]) -> tuple[Label, ...]:
     """Return one label a scorer.
 
@@ -52,16 +47,16 @@ def label_scores(scores: dict[str, Json]) -> tuple[Label, ...]:
         msgspec.ValidationError: a score is none.
     """
     found = []
-    for name, value in scores.items():
-        score = msgspec.convert(value, _Score)
-        more = rest(value, _KNOWN) or {}
-        if not isinstance(score.value, str):
-            more["value"] = score.value
+    for name, told in scores.items():
+        score = msgspec.convert(told, dict[str, Any])
+        value, more = score.get("value"), rest(score, _KNOWN) or {}
+        if not isinstance(value, str):
+            more["value"] = value
         found.append(
             Label(
                 kind="outcome",
-                category=_shown(score.value),
-                reason=score.explanation or "",
+                category=_shown(value),
+                reason=msgspec.convert(score.get("explanation"), str | None) or "",
                 annotator=name,
                 extra={key: item for key, item in more.items() if item != []} or None,
             )
@@ -74,9 +69,8 @@ def first_score_outcome(scores: dict[str, Json], order: Sequence[str]) -> Outcom
     name = next((name for name in order if name in scores), next(iter(scores), None))
     if name is None:
         return Outcome()
-    score = msgspec.convert(scores[name], _Score)
-    worth = _worth(score.value)
-    told = f"{name}: {_shown(score.value)}"
+    value = msgspec.convert(scores[name], dict[str, Any]).get("value")
+    worth, told = _worth(value), f"{name}: {_shown(value)}"
     if worth is None:
         return Outcome(reason=told)
     reward, source = worth
@@ -114,16 +108,6 @@ _INPUT_STEP = {"role": "user"}
 _CUT = frozenset({"max_tokens", "model_length", "content_filter"})
 
 
-class _Transcript(msgspec.Struct, gc=False):
-    events: list[Any] = []
-    content: dict[str, str] = {}
-
-
-class _Pools(msgspec.Struct, gc=False):
-    messages: list[Any] = []
-    calls: list[Any] = []
-
-
 class _Sample(msgspec.Struct, gc=False):
     id: int | str
     epoch: int
@@ -132,9 +116,9 @@ class _Sample(msgspec.Struct, gc=False):
     messages: list[Any] | None = None
     message_refs: list[tuple[int, int]] = []
     events: list[Any] | None = None
-    transcript: _Transcript | None = None
+    transcript: dict[str, Any] | None = None  # of newer logs: events, content
     attachments: dict[str, str] | list[str] = {}
-    events_data: _Pools | None = None
+    events_data: dict[str, list[Any]] | None = None  # of newer logs: the two pools
     message_pool: list[Any] = []
     call_pool: list[Any] = []
     scores: dict[str, Any] | None = None
@@ -157,14 +141,17 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
     if not isinstance(value, dict):
         raise TraceError(f"an Inspect sample is an object; found {str(value)[:60]!r}")
     sample = msgspec.convert(value, _Sample)
-    transcript = sample.transcript or _Transcript()
-    pools = sample.events_data or _Pools(sample.message_pool, sample.call_pool)
+    transcript = sample.transcript or {}
+    if sample.events_data is not None:
+        sample.message_pool = sample.events_data.get("messages", [])
+        sample.call_pool = sample.events_data.get("calls", [])
     texts = Attachments(_attachments(sample, transcript), found.limits)
-    collected, tree = SampleSteps(texts, pools.messages), SampleTree()
+    collected, tree = SampleSteps(texts, sample.message_pool), SampleTree()
     reader = EventReader(collected, tree, texts)
-    reader.read(sample.events if sample.events is not None else transcript.events)
+    later = msgspec.convert(transcript.get("events", []), list[Any])
+    reader.read(sample.events if sample.events is not None else later)
     reader.answer_late()
-    collected.add_rest(_messages(sample, pools), context=reader.models > 0)
+    collected.add_rest(_messages(sample), context=reader.models > 0)
     steps, places = collected.number()
     used = (sample.model_usage or {}).values()
     scores = _scores(sample)
@@ -198,21 +185,21 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
         start=parse_time(value.get("started_at")) or first,
         end=parse_time(value.get("completed_at")) or last,
         warnings=_warnings(sample, log, texts, [*tree.warnings, *reader.list_warnings(places)]),
-        extra=_extra(value, log, reader, tree, places, pools, texts),
+        extra=_extra(value, log, reader, tree, places, sample.call_pool, texts),
     )
     return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
 
 
-def _attachments(sample: _Sample, transcript: _Transcript) -> dict[str, str]:
+def _attachments(sample: _Sample, transcript: dict[str, Json]) -> dict[str, str]:
     if isinstance(sample.attachments, list):
         return {str(place): text for place, text in enumerate(sample.attachments)}
-    return sample.attachments or transcript.content
+    return sample.attachments or msgspec.convert(transcript.get("content", {}), dict[str, str])
 
 
-def _messages(sample: _Sample, pools: _Pools) -> list[Any]:
+def _messages(sample: _Sample) -> list[Any]:
     """Return the conversation at its end; where none was logged, what it began with."""
     if sample.message_refs:
-        pool = pools.messages
+        pool = sample.message_pool
         return [message for start, end in sample.message_refs for message in pool[start:end]]
     if sample.messages is not None or sample.events or sample.transcript:
         return sample.messages or []
@@ -274,7 +261,7 @@ def _extra(
     reader: EventReader,
     tree: SampleTree,
     places: list[int],
-    pools: _Pools,
+    call_pool: list[Any],
     texts: Attachments,
 ) -> dict[str, Json] | None:
     extra: dict[str, Json] = {
@@ -289,9 +276,9 @@ def _extra(
     if reader.calls:
         calls = [{"step": places[place], **_object(call)} for place, call in reader.calls]
         extra["calls"] = calls
-        if pools.calls:
-            extra["call_pool"] = pools.calls
-        named = texts.find_needed(msgspec.json.encode([calls, pools.calls]))
+        if call_pool:
+            extra["call_pool"] = call_pool
+        named = texts.find_needed(msgspec.json.encode([calls, call_pool]))
         if named:
             extra["attachments"] = named
     return {key: told for key, told in extra.items() if told not in ({}, [])} or None

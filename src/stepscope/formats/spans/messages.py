@@ -386,15 +386,6 @@ _BODIES = ("messages", "contents", "choices", "generations", "output", "candidat
 _ITEMS = frozenset("function_call function_call_output message reasoning custom_tool_call".split())
 
 
-class Content(NamedTuple):
-    """What a message holds, sorted by what it is; `extra` is what it says beside its blocks."""
-
-    parts: tuple[Part, ...] = ()
-    calls: tuple[ToolCall, ...] = ()
-    results: tuple[ToolResult, ...] = ()
-    extra: dict[str, Json] | None = None
-
-
 class _ReadMessages(NamedTuple):
     """A list of messages that was read: its text but for the closing bracket, what it says."""
 
