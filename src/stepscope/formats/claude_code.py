@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -337,14 +337,6 @@ AGENT = "claude-code"
 _NOTE_TYPES = frozenset({"summary", "file-history-snapshot", "permission-mode", "queue-operation"})
 
 
-class ClaudeThread(NamedTuple):
-    """The lines of the main conversation (`agent` None) or of one subagent."""
-
-    agent: str | None
-    lines: list[ClaudeLine]
-    lost: list[int]
-
-
 class ClaudeSession:
     """Collects the lines of one session in file order; `first` is the record of its first line."""
 
@@ -375,18 +367,22 @@ class ClaudeSession:
         self._lines = other._lines + self._lines
         self._lost = other._lost + [at + shift for at in self._lost]
 
-    def threads(self) -> list[ClaudeThread]:
-        """Return the main thread, then every subagent's in order of first line.
+    def gaps(self, agent: str | None) -> list[int]:
+        """Return where lines of a thread could not be read: all count for the main one."""
+        if agent is not None:
+            return []
+        return [sum(not line.side for line in self._lines[:at]) for at in self._lost]
+
+    def threads(self) -> dict[str | None, list[ClaudeLine]]:
+        """Return the lines of the main thread (None), then every subagent's in order of first line.
 
         Lines without an agent id belong to the subagent whose line they follow from.
         """
-        lost = [sum(not line.side for line in self._lines[:at]) for at in self._lost]
-        main = ClaudeThread(None, [], lost)
-        others: dict[str, ClaudeThread] = {}
+        found: dict[str | None, list[ClaudeLine]] = {None: []}
         of_line: dict[str, str] = {}
         for line in self._lines:
             if not line.side:
-                main.lines.append(line)
+                found[None].append(line)
                 continue
             agent = (
                 line.agentId
@@ -397,20 +393,21 @@ class ClaudeSession:
             )
             if line.uuid is not None:
                 of_line[line.uuid] = agent
-            others.setdefault(agent, ClaudeThread(agent, [], [])).lines.append(line)
-        return [main, *others.values()]
+            found.setdefault(agent, []).append(line)
+        return found
 
 
-def draft_thread(session: ClaudeSession, thread: ClaudeThread, at: DecodedRecord) -> Trajectory:
-    """Return one thread as a run without its id."""
-    lines = thread.lines
+def draft_thread(
+    session: ClaudeSession, agent: str | None, lines: list[ClaudeLine], at: DecodedRecord
+) -> Trajectory:
+    """Return the lines of one thread as a run without its id."""
     off_path = find_abandoned(lines) - find_replays(lines)
     constants = _find_constants(lines)
     steps, step_of_line = thread_steps(lines, constants, off_path, at.limits)
     start, end = time_bounds(steps)
     run_id = session.name or None
-    if thread.agent is not None:
-        run_id = f"{session.name}/{thread.agent}"
+    if agent is not None:
+        run_id = f"{session.name}/{agent}"
     # The closing line that `--output-format stream-json` writes.
     result = next((line.raw for line in reversed(lines) if line.type == "result"), {})
     cost = result.get("total_cost_usd")
@@ -421,7 +418,7 @@ def draft_thread(session: ClaudeSession, thread: ClaudeThread, at: DecodedRecord
     agents = dict.fromkeys([text_at(result, "agentId") for result in told])
     last = (step_of_line or [0])[-1]
     reason = "a line that stood here could not be read"
-    lost = [step_of_line[gap] if gap < len(step_of_line) else last for gap in thread.lost]
+    lost = [step_of_line[gap] if gap < len(step_of_line) else last for gap in session.gaps(agent)]
     unspoken = [
         {"at": step, "line": line.raw}
         for line, step in zip(lines, step_of_line, strict=True)
@@ -443,8 +440,8 @@ def draft_thread(session: ClaudeSession, thread: ClaudeThread, at: DecodedRecord
         cost_usd=float(cost) if type(cost) is int or type(cost) is float else None,
         start=start,
         end=end,
-        parent=None if thread.agent is None else f"{NAME}:{session.name}",
-        children=tuple([f"{NAME}:{session.name}/{agent}" for agent in agents if agent is not None]),
+        parent=None if agent is None else f"{NAME}:{session.name}",
+        children=tuple([f"{NAME}:{session.name}/{own}" for own in agents if own is not None]),
         warnings=(
             *graph_warnings(lines, step_of_line, off_path),
             *[Warn("record_quarantined", reason, step) for step in lost],
@@ -510,10 +507,11 @@ def _read_session(
     Raises:
         TraceError: nothing in it is of Claude Code.
     """
-    main, *others = session.threads()
-    draft = draft_thread(session, main, at)
+    draft, *others = [
+        draft_thread(session, agent, lines, at) for agent, lines in session.threads().items()
+    ]
     run = finish_run(draft, ordinals, limits=at.limits, repairs=at.repairs) if draft.steps else None
-    drafts = [draft for other in others if (draft := draft_thread(session, other, at)).steps]
+    drafts = [other for other in others if other.steps]
     if run is not None:
         at = at._replace(repairs=())
         drafts = [msgspec.structs.replace(draft, parent=run.id) for draft in drafts]

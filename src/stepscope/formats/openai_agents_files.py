@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -288,33 +288,10 @@ def _is_export(record: Json) -> bool:
     return isinstance(first, dict) and first.get("object") in ("trace", "trace.span")
 
 
-@dataclass(slots=True)
-class _Seen:
-    """What a file holds: its spans, and its traces by id."""
-
-    spans: list[RawSpan] = field(default_factory=list)
-    traces: dict[str, dict[str, Json]] = field(default_factory=dict)
-    repairs: list[Repair] = field(default_factory=list)
-    beside: dict[str, Json] = field(default_factory=dict)
-    first: int | None = None
-
-    def take(self, record: Json) -> None:
-        """Take one export.
-
-        Raises:
-            TraceError: it is neither a trace nor a span.
-        """
-        if isinstance(record, dict) and record.get("object") == "trace":
-            trace_id = text_at(record, "id")
-            if trace_id is None:
-                raise TraceError(f"a trace needs text under `id`; found {record.get('id')!r:.60}")
-            self.traces[trace_id] = {**self.traces.get(trace_id, {}), **record}
-        else:
-            self.spans.append(make_agents_span(record))
-
-
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    seen, ordinals = _Seen(), Ordinals()
+    spans, traces = list[RawSpan](), dict[str, dict[str, Json]]()
+    repairs, beside, first = list[Repair](), dict[str, Json](), None
+    ordinals = Ordinals()
     for record in decode_records(stream):
         if isinstance(record, Quarantined):
             yield record
@@ -322,24 +299,60 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         if isinstance(record.value, dict) and is_run_state(record.value):
             yield from attempt(record, lambda one: (read_run_state(one, NAME, ordinals),))
             continue
-        seen.repairs.extend(record.repairs)
-        for entry in _members(record.value, seen):
+        repairs.extend(record.repairs)
+        for entry in _members(record.value, beside):
             try:
-                seen.take(entry)
+                if isinstance(entry, dict) and entry.get("object") == "trace":
+                    trace_id = _trace_id(entry)
+                    traces[trace_id] = {**traces.get(trace_id, {}), **entry}
+                else:
+                    spans.append(make_agents_span(entry))
             except TraceError as e:
                 raw = record.raw if entry is record.value else msgspec.json.encode(entry)
                 yield quarantine_record(record._replace(raw=raw), e)
             else:
-                seen.first = record.offset if seen.first is None else seen.first
-    yield from _runs(seen, stream, ordinals)
+                first = record.offset if first is None else first
+    source = Source(format=NAME, uri=stream.uri, offset=first)
+    of_trace = group_by_trace(spans)
+    read_group = partial(assemble, ordinals=ordinals, limits=stream.limits, repairs=repairs)
+    for trace_id in [*of_trace, *[named for named in traces if named not in of_trace]]:
+        members, about = of_trace.get(trace_id, []), traces.get(trace_id, {})
+        extra = {**beside, **(rest(about, _TRACE) or {})} or None
+        try:
+            if members:
+                (run,) = read_group(members, source=source, extra=extra)
+            else:
+                empty = Trajectory(
+                    id="",
+                    name=trace_id,
+                    steps=(),
+                    source=msgspec.structs.replace(source, run_id=trace_id),
+                    warnings=(Warn("no_agent_span", "a trace without spans"),),
+                    extra=extra,
+                )
+                run = finish_run(empty, ordinals, limits=stream.limits)
+        except TraceError as e:
+            yield quarantine_value(source, [about, *members], e)
+        else:
+            yield _complete_run(run, members, about)
 
 
-def _members(value: Json, seen: _Seen) -> Iterable[Json]:
-    """Return the exports that a record holds: a request's, a trace's own, or itself."""
+def _trace_id(record: dict[str, Json]) -> str:
+    found = text_at(record, "id")
+    if found is None:
+        raise TraceError(f"a trace needs text under `id`; found {record.get('id')!r:.60}")
+    return found
+
+
+def _members(value: Json, beside: dict[str, Json]) -> Iterable[Json]:
+    """Return the exports that a record holds: a request's, a trace's own, or itself.
+
+    What stands beside those of a request goes into `beside`.
+    """
     if isinstance(value, list):
         return value
     if isinstance(value, dict) and "object" not in value and isinstance(value.get("data"), list):
-        seen.beside.update(rest(value, frozenset({"data"})) or {})
+        beside.update(rest(value, frozenset({"data"})) or {})
         return list(value["data"])
     inner = value.get("spans") if isinstance(value, dict) else None
     if isinstance(value, dict) and value.get("object") == "trace" and isinstance(inner, list):
@@ -397,62 +410,28 @@ def _failure(failure: Json) -> str | None:
     return str(failure)[:200]
 
 
-def _runs(seen: _Seen, stream: Stream, ordinals: Ordinals) -> Iterator[Trajectory | Quarantined]:
-    source = Source(format=NAME, uri=stream.uri, offset=seen.first)
-    traces = group_by_trace(seen.spans)
-    for trace_id in [*traces, *[named for named in seen.traces if named not in traces]]:
-        spans, about = traces.get(trace_id, []), seen.traces.get(trace_id, {})
-        extra = {**seen.beside, **(rest(about, _TRACE) or {})} or None
-        try:
-            if spans:
-                (run,) = assemble(
-                    spans,
-                    source=source,
-                    ordinals=ordinals,
-                    limits=stream.limits,
-                    extra=extra,
-                    repairs=seen.repairs,
-                )
-            else:
-                run = finish_run(
-                    Trajectory(
-                        id="",
-                        name=trace_id,
-                        steps=(),
-                        source=msgspec.structs.replace(source, run_id=trace_id),
-                        warnings=(Warn("no_agent_span", "a trace without spans"),),
-                        extra=extra,
-                    ),
-                    ordinals,
-                    limits=stream.limits,
-                )
-        except TraceError as e:
-            yield quarantine_value(source, [about, *spans], e)
-        else:
-            group = text_at(about, "group_id")
-            bodiless = {
-                span.span_id
-                for span in spans
-                if span.kind == "response" and not span.attributes.keys() & _BODIES
-            }
-            missing = [
-                Warn(
-                    "response_without_body",
-                    f"response {step.id!r} came without its messages",
-                    step.index,
-                )
-                for step in run.steps
-                if step.span in bodiless and not step.calls and not step.results and not step.parts
-            ]
-            yield msgspec.structs.replace(
-                run,
-                workflow=text_at(about, "workflow_name") or run.workflow or NAME,
-                agent=run.agent
-                or next((span.name for span in spans if span.kind == "agent"), None),
-                tags=run.tags if group is None else {**run.tags, "session": group},
-                termination=run.termination or _ending(spans),
-                warnings=(*run.warnings, *missing),
-            )
+def _complete_run(run: Trajectory, spans: list[RawSpan], about: dict[str, Json]) -> Trajectory:
+    """Return a run with what its trace says of it, and what its spans lack."""
+    group = text_at(about, "group_id")
+    bodiless = {
+        span.span_id
+        for span in spans
+        if span.kind == "response" and not span.attributes.keys() & _BODIES
+    }
+    missing = [
+        Warn("response_without_body", f"response {step.id!r} came without its messages", step.index)
+        for step in run.steps
+        if step.span in bodiless and not step.calls and not step.results and not step.parts
+    ]
+    named = next((span.name for span in spans if span.kind == "agent"), None)
+    return msgspec.structs.replace(
+        run,
+        workflow=text_at(about, "workflow_name") or run.workflow or NAME,
+        agent=run.agent or named,
+        tags=run.tags if group is None else {**run.tags, "session": group},
+        termination=run.termination or _ending(spans),
+        warnings=(*run.warnings, *missing),
+    )
 
 
 def _ending(spans: list[RawSpan]) -> str | None:

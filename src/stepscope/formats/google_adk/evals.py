@@ -10,7 +10,7 @@ Format: google-adk 2.13.0, `evaluation/eval_case.py`, `evaluation/eval_result.py
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import msgspec
 
@@ -35,42 +35,44 @@ _AGENT = frozenset({"name", "instructions", "tool_declarations"})
 _PASSED, _FAILED = (1, "1", "PASSED"), (2, "2", "FAILED")
 
 
-class Conversation(NamedTuple):
-    """A conversation: its steps, the tools that were offered, and what is said of its turns."""
-
-    steps: tuple[Step, ...]
-    tools: tuple[ToolDef, ...]
-    turns: list[Json]
-
-
-def read_conversation(conversation: Json, *, timed: bool) -> Conversation:
-    """Return a list of invocations as a conversation.
-
-    Args:
-        conversation: the invocations.
-        timed: their timestamps are of the run, not of the moment in which a case was written.
+def parse_conversation(conversation: Json) -> list[dict[str, Json]]:
+    """Return the invocations of a conversation.
 
     Raises:
         TraceError: it is no list of invocations.
     """
     if not isinstance(conversation, list):
         raise TraceError(f"a conversation is {str(conversation)[:60]!r}; expected a list")
-    steps: list[Step] = []
-    tools: dict[tuple[str, str | None], ToolDef] = {}
-    turns: list[Json] = []
     for invocation in conversation:
         if not isinstance(invocation, dict):
             raise TraceError(f"an invocation is {str(invocation)[:60]!r}; expected an object")
-        about = to_snake_keys(invocation)
-        steps += _turn(about, timed=timed)
-        said, offered = _app(about.get("app_details"))
-        for tool in offered:
+    return [to_snake_keys(invocation) for invocation in conversation]
+
+
+def invocation_steps(turns: list[dict[str, Json]], *, timed: bool) -> tuple[Step, ...]:
+    """Return the steps of invocations; `timed`: their times are of the run they tell.
+
+    Raises:
+        TraceError: an event or a content of one is none.
+    """
+    return number_steps([step for about in turns for step in _turn(about, timed=timed)])
+
+
+def invocation_tools(turns: list[dict[str, Json]]) -> tuple[ToolDef, ...]:
+    """Return every tool that invocations offered, once for each agent."""
+    tools: dict[tuple[str, str | None], ToolDef] = {}
+    for about in turns:
+        for tool in _app(about.get("app_details"))[1]:
             tools.setdefault((tool.name, tool.agent), tool)
-        between = about.get("intermediate_data")
-        beside = rest(to_snake_keys(between), _BETWEEN) if isinstance(between, dict) else None
-        kept = {} if beside is None else {"intermediate_data": beside}
-        turns.append({**(rest(about, _INVOCATION) or {}), **kept, **said})
-    return Conversation(number_steps(steps), tuple(tools.values()), turns)
+    return tuple(tools.values())
+
+
+def invocation_notes(about: dict[str, Json]) -> dict[str, Json]:
+    """Return what an invocation says that no step and no tool has a field for."""
+    between = about.get("intermediate_data")
+    beside = rest(to_snake_keys(between), _BETWEEN) if isinstance(between, dict) else None
+    kept = {} if beside is None else {"intermediate_data": beside}
+    return {**(rest(about, _INVOCATION) or {}), **kept, **_app(about.get("app_details"))[0]}
 
 
 def _turn(about: dict[str, Json], *, timed: bool) -> list[Step]:
@@ -173,14 +175,14 @@ def _undeclared(listed: Json) -> dict[str, Json]:
     return {"tool_declarations": left} if any(left) else {}
 
 
-def make_case(about: dict[str, Json], workflow: str, expected: Conversation) -> Case:
+def make_case(about: dict[str, Json], workflow: str, expected: Sequence[Step]) -> Case:
     """Return what a conversation asks of a run: its request, its tools in order, its state."""
     held = about.get("session_input")
     session = to_snake_keys(held) if isinstance(held, dict) else {}
     state = session.get("state")
     setup = state if isinstance(state, dict) and state else None
-    requests = [step.text for step in expected.steps if step.actor == "user" and step.text]
-    finals = [step.text for step in expected.steps if step.actor == "agent" and step.text]
+    requests = [step.text for step in expected if step.actor == "user" and step.text]
+    finals = [step.text for step in expected if step.actor == "agent" and step.text]
     extra = {**(rest(about, _CASE) or {}), **({"responses": finals} if finals else {})}
     if more := rest(session, frozenset({"state"})):
         extra["session_input"] = more
@@ -192,7 +194,7 @@ def make_case(about: dict[str, Json], workflow: str, expected: Conversation) -> 
         reference=tuple(
             [
                 ReferenceCall(made.name, made.arguments if isinstance(made.arguments, dict) else {})
-                for step in expected.steps
+                for step in expected
                 for made in step.calls
             ]
         ),

@@ -18,7 +18,14 @@ from stepscope.errors import TraceError
 from stepscope.formats.fields import rest, text_at, time_bounds, total_usage
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, FileFormat, attempt, join_messages
-from stepscope.formats.google_adk.evals import make_case, read_adk_outcome, read_conversation
+from stepscope.formats.google_adk.evals import (
+    invocation_notes,
+    invocation_steps,
+    invocation_tools,
+    make_case,
+    parse_conversation,
+    read_adk_outcome,
+)
 from stepscope.formats.google_adk.events import (
     add_model_logs,
     is_adk_event,
@@ -174,11 +181,12 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
     own = text_at(about, "eval_id") or ""
     if "conversation" not in about:
         raise TraceError(f"eval case {own!r} describes a user to be simulated; it is no run yet")
-    told = read_conversation(about["conversation"], timed=False)
+    turns = parse_conversation(about["conversation"])
+    steps = invocation_steps(turns, timed=False)
     workflow = text_at(around, "eval_set_id") or NAME
-    case = make_case(about, workflow, told)
-    extra = {**around, "invocations": told.turns}
-    draft = _draft(told.steps, found)
+    case = make_case(about, workflow, steps)
+    extra = {**around, "invocations": [invocation_notes(turn) for turn in turns]}
+    draft = _draft(steps, found)
     name = f"{case.workflow}/{case.task}"
     return msgspec.structs.replace(
         draft,
@@ -189,7 +197,7 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
         task=case.task,
         case=case,
         tags={"kind": "reference"},
-        tools=told.tools or None,
+        tools=invocation_tools(turns) or None,
         extra=extra,
     )
 
@@ -197,20 +205,24 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
 def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord) -> Trajectory:
     """Return the run that was made for a case: the session's events, else what was kept of it."""
     turns = [_object(turn) for turn in _listed(about, "eval_metric_result_per_invocation")]
-    actual = read_conversation([turn.get("actual_invocation", {}) for turn in turns], timed=True)
-    expected = read_conversation([turn[_HELD] for turn in turns if _HELD in turn], timed=False)
+    made = parse_conversation([turn.get("actual_invocation", {}) for turn in turns])
+    actual = invocation_steps(made, timed=True)
+    wanted = parse_conversation([turn[_HELD] for turn in turns if _HELD in turn])
+    expected = invocation_steps(wanted, timed=False)
     held = about.get("session_details")
     session = to_snake_keys(held) if isinstance(held, dict) else {}
-    steps = _events(session) if session.get("events") else actual.steps
+    steps = _events(session) if session.get("events") else actual
     workflow = text_at(about, "eval_set_id") or text_at(around, "eval_set_id") or NAME
     task, run_id = text_at(about, "eval_id"), text_at(about, "session_id")
     draft = _draft(steps, found)
     # Events tell the run; what was kept of them beside is kept beside.
     told = {_HELD} if session.get("events") else {_HELD, "actual_invocation"}
     more = [rest(turn, frozenset(told)) for turn in turns]
-    notes = [{**turn, **(said or {})} for turn, said in zip(actual.turns, more, strict=True)]
+    notes = [
+        {**invocation_notes(turn), **(said or {})} for turn, said in zip(made, more, strict=True)
+    ]
     extra = {**around, **(rest(about, _RESULT) or {}), "invocations": notes}
-    if expected.steps:
+    if expected:
         extra["expected_invocations"] = [turn[_HELD] for turn in turns if _HELD in turn]
     if more_of_session := rest(session, _SESSION):
         extra["session"] = more_of_session
@@ -220,9 +232,9 @@ def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecor
         source=msgspec.structs.replace(draft.source, run_id=run_id),
         workflow=workflow,
         task=task,
-        case=make_case({"eval_id": task}, workflow, expected) if expected.steps else None,
+        case=make_case({"eval_id": task}, workflow, expected) if expected else None,
         outcome=read_adk_outcome(about),
-        tools=actual.tools or None,
+        tools=invocation_tools(made) or None,
         extra=extra,
     )
 
