@@ -17,7 +17,7 @@ import msgspec
 from stepscope.backends.client import BackendName, Client
 from stepscope.errors import EnvironmentFault
 from stepscope.formats.otlp.values import SPAN_DIGITS, TRACE_DIGITS, make_id
-from stepscope.formats.otlp.write import restore_spans, synthesise_spans
+from stepscope.formats.otlp.write import find_root, restore_spans, synthesise_spans
 from stepscope.formats.spans.assemble import group_by_trace, read_traces
 from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Json, Quarantined, Record, Source, Trajectory, Verdict
@@ -161,8 +161,8 @@ def list_evaluations(
             trace = str(told.get("trace_id") or told.get("request_id") or trace)
         homes = [step.span if step.span in ids else root for step in run.steps]
     else:
-        made = restore_spans(run) if run.spans else synthesise_spans(run, {}, None)
-        top, homes = made.spans[made.root], made.homes
+        spans, homes = restore_spans(run) if run.spans else synthesise_spans(run, {}, None)
+        top = spans[find_root(spans)]
         trace, root = top.trace_id, top.span_id
     last = run.end or run.start
     found: list[Evaluation] = []

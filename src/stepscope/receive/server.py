@@ -35,7 +35,6 @@ from stepscope.formats.otlp.request import (
     JSON,
     PROTOBUF,
     ReceivedSpan,
-    RefusedSpan,
     media_type,
     read_request,
 )
@@ -411,8 +410,8 @@ class Intake:
         await self._queue.put(_WaitingBatch(spans, taken))
         over, reason = await taken
         for item in found:
-            if isinstance(item, RefusedSpan):
-                reason = item.reason
+            if isinstance(item, TraceError):
+                reason = str(item)
         return len(found) - len(spans) + over, reason
 
     async def _work(self, journal: Journal) -> None:
@@ -440,7 +439,7 @@ class Intake:
 
 def _parse_spans(
     body: bytes, kind: str, limits: Limits
-) -> list[ReceivedSpan | RefusedSpan] | ReceiverRefusal:
+) -> list[ReceivedSpan | TraceError] | ReceiverRefusal:
     try:
         return [_refuse_odd_trace(item) for item in read_request(body, kind, limits)]
     except LimitError as e:
@@ -449,14 +448,14 @@ def _parse_spans(
         return ReceiverRefusal(400, str(e))
 
 
-def _refuse_odd_trace(item: ReceivedSpan | RefusedSpan) -> ReceivedSpan | RefusedSpan:
-    if isinstance(item, RefusedSpan):
+def _refuse_odd_trace(item: ReceivedSpan | TraceError) -> ReceivedSpan | TraceError:
+    if isinstance(item, TraceError):
         return item
     trace = item.span.trace_id
     if not trace.strip("0"):
-        return RefusedSpan("a span needs a `traceId`")
+        return TraceError("a span needs a `traceId`")
     if len(trace) > _MAX_TRACE:
-        return RefusedSpan(f"a `traceId` of {len(trace)} characters")
+        return TraceError(f"a `traceId` of {len(trace)} characters")
     return item
 
 

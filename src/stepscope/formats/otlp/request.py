@@ -37,12 +37,6 @@ class ReceivedSpan(NamedTuple):
     repairs: tuple[Repair, ...] = ()
 
 
-class RefusedSpan(NamedTuple):
-    """Why something that stands where a span should is none."""
-
-    reason: str
-
-
 _Raws = dict[str, msgspec.Raw]
 _objects = msgspec.json.Decoder(_Raws).decode
 _lists = msgspec.json.Decoder(list[_Raws]).decode
@@ -62,8 +56,8 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def read_request(body: bytes, kind: str, limits: Limits) -> Iterator[ReceivedSpan | RefusedSpan]:
-    """Yield every span of a request, and every one that is none.
+def read_request(body: bytes, kind: str, limits: Limits) -> Iterator[ReceivedSpan | TraceError]:
+    """Yield every span of a request; of one that is none, the error that says why.
 
     Args:
         body: the request, decompressed.
@@ -88,7 +82,7 @@ def _within(item: ReceivedSpan, limits: Limits) -> ReceivedSpan:
     return ReceivedSpan(kept, (*item.repairs, *list_repairs({"attributes_cut": 1})))
 
 
-def _protobuf(body: bytes, limits: Limits) -> Iterator[ReceivedSpan | RefusedSpan]:
+def _protobuf(body: bytes, limits: Limits) -> Iterator[ReceivedSpan | TraceError]:
     reader = ProtobufReader(body, limits)
     for place in reader.places():
         try:
@@ -97,12 +91,12 @@ def _protobuf(body: bytes, limits: Limits) -> Iterator[ReceivedSpan | RefusedSpa
             raise
         except TraceError as e:
             reader.repairs()
-            yield RefusedSpan(str(e))
+            yield e
         else:
             yield ReceivedSpan(span, reader.repairs())
 
 
-def _json(body: bytes, limits: Limits) -> Iterator[ReceivedSpan | RefusedSpan]:
+def _json(body: bytes, limits: Limits) -> Iterator[ReceivedSpan | TraceError]:
     """Yield the spans of a request in JSON; every record is decoded by the one door."""
     # In JSON the smallest values take the most memory: they are counted before they are made.
     if body.count(b"{") + body.count(b"[") > MAX_VALUES or body.count(b",") > 3 * MAX_VALUES:
@@ -120,7 +114,7 @@ def _json(body: bytes, limits: Limits) -> Iterator[ReceivedSpan | RefusedSpan]:
         )
 
 
-def _group(name: str, group: _Raws, limits: Limits) -> Iterator[ReceivedSpan | RefusedSpan]:
+def _group(name: str, group: _Raws, limits: Limits) -> Iterator[ReceivedSpan | TraceError]:
     for key, scoped in _each(group, _SCOPES):
         spans = scoped.pop("spans", None)
         if spans is None or _is_null(spans):
@@ -133,12 +127,12 @@ def _group(name: str, group: _Raws, limits: Limits) -> Iterator[ReceivedSpan | R
             yield _span(raw, frame, limits)
 
 
-def _span(raw: msgspec.Raw, frame: RequestSpan, limits: Limits) -> ReceivedSpan | RefusedSpan:
+def _span(raw: msgspec.Raw, frame: RequestSpan, limits: Limits) -> ReceivedSpan | TraceError:
     try:
         value, repairs = decode(bytes(raw), limits=limits)
         return ReceivedSpan(decode_span(frame._replace(span=value)), repairs)
     except TraceError as e:
-        return RefusedSpan(str(e))
+        return e
 
 
 def _each(record: _Raws, keys: tuple[str, ...]) -> Iterator[tuple[str, _Raws]]:
@@ -230,8 +224,8 @@ def decode_request(body: bytes, content_type: str, limits: Limits = _LIMITS) -> 
         )
     spans: list[RawSpan] = []
     for item in read_request(body, kind, limits):
-        if isinstance(item, RefusedSpan):
-            raise TraceError(item.reason)
+        if isinstance(item, TraceError):
+            raise TraceError(str(item)) from item
         spans.append(item.span)
     return spans
 

@@ -64,16 +64,19 @@ _MILLISECOND = 1_000_000
 _NAME_MOST = 64
 
 
-class RunSpans(NamedTuple):
-    """The spans of a run, the id of the span of each step, and the position of the root."""
-
-    spans: list[RawSpan]
-    homes: list[str]
-    root: int = 0
+def find_root(spans: Sequence[RawSpan]) -> int:
+    """Return the position of the first span whose parent is not there; the first without any."""
+    ids = {span.span_id for span in spans}
+    return next((at for at, span in enumerate(spans) if span.parent_id not in ids), 0)
 
 
-def synthesise_spans(run: Trajectory, resource: dict[str, Json], placed_at: int | None) -> RunSpans:
-    """Return the spans of a run; one without any time begins at `placed_at`, a millisecond each."""
+def synthesise_spans(
+    run: Trajectory, resource: dict[str, Json], placed_at: int | None
+) -> tuple[list[RawSpan], list[str]]:
+    """Return the spans of a run, and the id of the span of each step.
+
+    Where nothing has a time, they begin at `placed_at` and last a millisecond each.
+    """
     trace_id = make_id(run.id, TRACE_DIGITS)
     root_id = _span_id(trace_id, "run", 0)
     template = RawSpan(
@@ -98,7 +101,7 @@ def synthesise_spans(run: Trajectory, resource: dict[str, Json], placed_at: int 
             answered = _place(run, exchange.result_step)
             homes[answered] = _span_id(trace_id, "call", exchange.position)
     made.insert(0, _root(template, run, [run.steps[told] for told in heard]))
-    return RunSpans(_timed(made, placed_at), homes)
+    return _timed(made, placed_at), homes
 
 
 def _span_id(trace_id: str, what: str, at: int) -> str:
@@ -270,8 +273,11 @@ def _timed(spans: list[RawSpan], placed_at: int | None) -> list[RawSpan]:
 _STATUSES: dict[ResultStatus, SpanStatus] = {"ok": "ok", "error": "error", "unknown": "unset"}
 
 
-def restore_spans(run: Trajectory, trace_id: str | None = None) -> RunSpans:
-    """Return the spans of a run; under another trace's id where one is given."""
+def restore_spans(run: Trajectory, trace_id: str | None = None) -> tuple[list[RawSpan], list[str]]:
+    """Return the recorded spans of a run, and the id of the span of each step.
+
+    They are under another trace's id where one is given.
+    """
     own = run.source.run_id or ""
     written = trace_id or make_id(own or run.id, TRACE_DIGITS)
     originals = list_recorded_spans(run)
@@ -284,11 +290,10 @@ def restore_spans(run: Trajectory, trace_id: str | None = None) -> RunSpans:
         )
         for span in originals
     ]
-    ids = {span.span_id for span in originals}
-    root = next((at for at, span in enumerate(originals) if span.parent_id not in ids), 0)
+    root = find_root(originals)
     places = {span.span_id: at for at, span in enumerate(originals)}
     homes = [spans[places.get(step.span or "", root)].span_id for step in run.steps]
-    return RunSpans(spans, homes, root)
+    return spans, homes
 
 
 def list_recorded_spans(run: Trajectory) -> list[RawSpan]:
@@ -379,10 +384,10 @@ def iter_requests(
     """
     given: set[str] = set()
     for run, records in scored:
-        made = _mark_spans(run, given, dict(resource or {}), placed_at)
-        told = _by_span(made, () if verdicts == "none" else records)
-        counts = [len(told.get(at, ())) for at in range(len(made.spans))]
-        yield from _bodies(run.id, attach_verdicts(made.spans, told, verdicts), counts)
+        spans, homes = _mark_spans(run, given, dict(resource or {}), placed_at)
+        told = _by_span(spans, homes, () if verdicts == "none" else records)
+        counts = [len(told.get(at, ())) for at in range(len(spans))]
+        yield from _bodies(run.id, attach_verdicts(spans, told, verdicts), counts)
 
 
 def write(scored: Scored, file: BinaryIO, *, verdicts: Verdicts = "gen_ai") -> ExportCount:
@@ -398,29 +403,35 @@ def write(scored: Scored, file: BinaryIO, *, verdicts: Verdicts = "gen_ai") -> E
 
 def _mark_spans(
     run: Trajectory, given: set[str], resource: dict[str, Json], placed_at: int | None
-) -> RunSpans:
-    """Return the spans of a run under a trace's id that was not given yet, the root marked."""
+) -> tuple[list[RawSpan], list[str]]:
+    """Return the spans of a run under a trace's id that was not given yet, the root marked.
+
+    With them, the id of the span of each step.
+    """
     if run.spans:
         wanted = make_id(run.source.run_id or run.id, TRACE_DIGITS)
         # Another run may have been read from the same trace: two runs are never one trace.
         trace_id = make_id(run.id, TRACE_DIGITS) if wanted in given else wanted
         given.add(trace_id)
-        spans, homes, root = restore_spans(run, trace_id)
+        spans, homes = restore_spans(run, trace_id)
     else:
-        spans, homes, root = synthesise_spans(run, {**_SERVICE, **resource}, placed_at)
+        spans, homes = synthesise_spans(run, {**_SERVICE, **resource}, placed_at)
         resource = {}
+    root = find_root(spans)
     about = {**spans[root].attributes, RUN_KEY: run.id}
     spans[root] = msgspec.structs.replace(spans[root], attributes=about)
     if resource:
         spans = [
             msgspec.structs.replace(span, resource={**span.resource, **resource}) for span in spans
         ]
-    return RunSpans(spans, homes, root)
+    return spans, homes
 
 
-def _by_span(made: RunSpans, records: Sequence[Record]) -> dict[int, list[Record]]:
+def _by_span(
+    spans: list[RawSpan], homes: list[str], records: Sequence[Record]
+) -> dict[int, list[Record]]:
     """Return records by the position of the span that they are about."""
-    spans, homes, root = made
+    root = find_root(spans)
     places = {span.span_id: at for at, span in enumerate(spans)}
     found: dict[int, list[Record]] = {}
     for told in records:

@@ -38,7 +38,7 @@ from stepscope.formats.spans.span import (
     merge_contents,
 )
 from stepscope.formats.spans.steps import SpanSteps
-from stepscope.formats.spans.tree import SpanRoles, SpanTree, assign_roles, build_tree, order_turns
+from stepscope.formats.spans.tree import SpanTree, assign_roles, build_tree
 from stepscope.model import (
     Instant,
     Json,
@@ -208,18 +208,17 @@ def _draft_trace(
 ) -> Trajectory:
     """Return the run that spans of one trace make, without its id, whoever wrote them."""
     trace_id = spans[0].trace_id
-    tree = build_tree(spans)
     read = [read_content(span, limits) for span in spans]
-    told = assign_roles(read, tree)
-    collected = SpanSteps(spans, told, tree.parents)
-    steps = collected.build(order_turns(spans, tree, told))
+    tree = assign_roles(read, build_tree(spans))
+    collected = SpanSteps(spans, tree)
+    steps = collected.build()
     warnings = _warnings(tree, collected.first)
     if not steps:
         reason = f"none of {len(spans)} spans is of a model, a tool or an agent that speaks"
         warnings.append(Warn("no_agent_span", reason))
     roots = [at for at in tree.order if tree.parents[at] is None]
     start, end = _bounds(spans)
-    tools = _tools(told)
+    tools = _tools(tree)
     session = next((said.session for said in read if said.session is not None), None)
     return Trajectory(
         id="",
@@ -282,10 +281,10 @@ def _bounds(spans: Sequence[RawSpan]) -> tuple[Instant | None, Instant | None]:
     return first, Instant(max(ends), str(max(ends))) if ends else None
 
 
-def _tools(told: SpanRoles) -> tuple[ToolDef, ...]:
+def _tools(tree: SpanTree) -> tuple[ToolDef, ...]:
     """Return every tool offered, once for each agent that it was offered to."""
     found: dict[tuple[str, str | None], ToolDef] = {}
-    for said, agent in zip(told.contents, told.agents, strict=True):
+    for said, agent in zip(tree.contents, tree.agents, strict=True):
         for tool in said.tools:
             owner = agent or said.agent
             found.setdefault((tool.name, owner), msgspec.structs.replace(tool, agent=owner))

@@ -3,19 +3,23 @@
 The messages that a model was given repeat what was said before: only what is new in them makes a
 step. An agent's message that no span of the trace recorded is an earlier one, replayed. Calls and
 answers are matched by id, else by tool and arguments, else by tool; a tool's span that no message
-called makes the call too, under the span's id.
+called makes the call too, under the span's id. The order is that of the recorded clock: a tool's
+answer stands where the tool began or, where others speak within it, where it ended.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import itemgetter
 
 import msgspec
 
 from stepscope.formats.fields import ToolStatus, infer_text_status
 from stepscope.formats.spans.span import RawSpan, SpanContent, SpanMessage
-from stepscope.formats.spans.tree import SpanRoles, SpanTurn
+from stepscope.formats.spans.tree import SpanTree
 from stepscope.model import (
     Actor,
     Instant,
@@ -67,18 +71,22 @@ class PendingCalls:
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
+# When something is said, its rank among what is said then, how deep its span lies, and a count.
+TurnKey = tuple[int, int, int, int]
+Turn = tuple[TurnKey, Callable[[], None]]
+# Among what begins at one time: the question, the model, its calls, their answers. What ends at a
+# time stands before what begins then.
+_ENDING, _QUESTION, _MODEL, _CALL, _ANSWER = range(-1, 4)
+
 
 class SpanSteps:
     """Collects the steps of one trace; `first` says which step a span made first."""
 
-    def __init__(
-        self, spans: Sequence[RawSpan], told: SpanRoles, parents: Sequence[int | None]
-    ) -> None:
+    def __init__(self, spans: Sequence[RawSpan], tree: SpanTree) -> None:
         self.steps: list[Step] = []
         self.first: dict[int, int] = {}
         self._spans = spans
-        self._told = told
-        self._parents = parents
+        self._tree = tree
         self._said: Counter[tuple[str, str]] = Counter()
         self._called: set[str] = set()
         self._answered: set[str] = set()
@@ -88,30 +96,63 @@ class SpanSteps:
         self._blank = False
         self._given = {
             result.call_id: result
-            for said in told.contents
+            for said in tree.contents
             for message in said.inputs or said.input_value
             for result in message.results
             if result.call_id is not None
         }
         self._handed_to: dict[str, str] = {}
 
-    def build(self, turns: Sequence[SpanTurn]) -> tuple[Step, ...]:
-        """Return the steps that turns make."""
-        for turn in turns:
-            at = turn.span
-            match turn.kind:
-                case "input":
-                    self._context(at, self._told.contents[at])
-                case "spoken":
-                    self._spoken(at, self._told.contents[at])
-                case "call":
-                    self._call(at, self._told.contents[at])
-                case "answer":
-                    self._answer(at, self._told.contents[at], late=turn.late)
-                case "output":
-                    said = self._told.contents[at]
-                    self._made(at, (said.outputs or said.output_value)[turn.message])
+    def build(self) -> tuple[Step, ...]:
+        """Return the steps that the spans make, in the order in which they speak."""
+        for _, speak in sorted(self._list_turns(), key=itemgetter(0)):
+            speak()
         return tuple(map(self._marked, self.steps)) if self._handed_to else tuple(self.steps)
+
+    def _list_turns(self) -> list[Turn]:
+        """Return what is to be said, each with its place in the order."""
+        tree, turns = self._tree, list[Turn]()
+        inside, tools = _find_speaking_below(tree), _tool_starts(tree)
+        others = sorted(
+            tree.start[at]
+            for at in tree.order
+            if tree.speaks[at] and tree.contents[at].operation not in {"tool", "chain"}
+        )
+        for at in tree.order:
+            if not tree.speaks[at]:
+                continue
+            said, start = tree.contents[at], tree.start[at]
+            ended = self._spans[at].end_ns
+            end = start if ended is None else max(start, ended)
+            first, behind = (start, _QUESTION, tree.depth[at], at), tree.depth[at]
+            if said.operation == "tool":
+                turns.append(((start, _CALL, behind, at), partial(self._call, at, said)))
+                within = bisect_left(others, end) > bisect_right(others, start)
+                late = (inside[at] or within) and end > start and not said.momentary
+                key = (end, _ENDING, -behind, len(turns)) if late else (start, _ANSWER, behind, at)
+                turns.append((key, partial(self._answer, at, said, late=late)))
+            elif said.operation in {"agent", "chain"}:
+                turns.append((first, partial(self._context, at, said)))
+                turns += self._list_own_messages(at, end, tools)
+            else:
+                turns.append(((start, _MODEL, behind, at), partial(self._spoken, at, said)))
+        return turns
+
+    def _list_own_messages(self, at: int, end: int, tools: dict[str, int]) -> list[Turn]:
+        """Return an agent's own messages, each before the first tool that it or a later one calls.
+
+        Messages behind the last known call stand at the agent's end.
+        """
+        said, depth, turns = self._tree.contents[at], self._tree.depth[at], list[Turn]()
+        messages = said.outputs or said.output_value
+        place = (end, _ENDING if end > self._tree.start[at] else _MODEL, -depth)
+        for count in reversed(range(len(messages))):
+            message = messages[count]
+            times = [tools[c.id] for c in message.calls if c.id is not None and c.id in tools]
+            if times:
+                place = min(place, (min(times), _MODEL, depth))
+            turns.append(((*place, count), partial(self._made, at, message)))
+        return turns[::-1]
 
     def _marked(self, step: Step) -> Step:
         """Return a step as a handoff where a call of it passed control on."""
@@ -127,8 +168,8 @@ class SpanSteps:
 
     def _step(self, at: int, actor: Actor, kind: StepKind, message: SpanMessage) -> Step:
         """Return a message as the next step; times are the business of who adds it."""
-        agent = self._told.agents[at]
-        own = self._told.contents[at].agent
+        agent = self._tree.agents[at]
+        own = self._tree.contents[at].agent
         return Step(
             index=len(self.steps),
             actor=actor,
@@ -158,9 +199,9 @@ class SpanSteps:
 
         Only the outermost span has the user before it.
         """
-        parent = self._parents[at]
+        parent = self._tree.parents[at]
         while parent is not None:
-            if self._told.contents[parent].operation not in {None, "other"}:
+            if self._tree.contents[parent].operation not in {None, "other"}:
                 for message in said.input_value:
                     key = ("handoff", _text(message))
                     if not self._said[key]:
@@ -168,7 +209,7 @@ class SpanSteps:
                         step = self._step(at, "agent", "handoff", message)
                         self._add(at, msgspec.structs.replace(step, start=_start(self._spans[at])))
                 return ()
-            parent = self._parents[parent]
+            parent = self._tree.parents[parent]
         return said.input_value
 
     def _known(self, message: SpanMessage, seen: Counter[tuple[str, str]]) -> bool:
@@ -284,6 +325,24 @@ class SpanSteps:
         ended = _end(span)
         began = ended if late else _start(span)
         self._add(at, msgspec.structs.replace(step, start=began, end=ended))
+
+
+def _find_speaking_below(tree: SpanTree) -> list[bool]:
+    inside = [False] * len(tree.parents)
+    for at in reversed(tree.order):
+        parent = tree.parents[at]
+        if parent is not None and (tree.speaks[at] or inside[at]):
+            inside[parent] = True
+    return inside
+
+
+def _tool_starts(tree: SpanTree) -> dict[str, int]:
+    """Return when the tool of each call began, by the call's id."""
+    began: dict[str, int] = {}
+    for at, said in enumerate(tree.contents):
+        if said.operation == "tool" and said.call is not None and said.call.id is not None:
+            began[said.call.id] = min(tree.start[at], began.get(said.call.id, tree.start[at]))
+    return began
 
 
 def _result(

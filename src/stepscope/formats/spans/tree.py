@@ -1,4 +1,4 @@
-"""The tree of the spans of a trace, which spans make steps, and the order in which they speak.
+"""The tree of the spans of a trace, and which spans make steps.
 
 Missing parents, circles, ids given twice and times outside of the parent's are kept as recorded and
 reported. For the order alone, an orphan is a root and a circle is cut at the span that begins
@@ -6,15 +6,13 @@ first. Linear in the number of spans.
 
 A model's span around another model's span makes no step; what only the outer one says, the inner
 one takes over. An agent or a chain is read by its own input and output only where no model's span
-below it says more; a chain only in a trace without a model. The order is that of the recorded
-clock: a tool's answer stands where the tool began or, where others speak within it, where it ended.
+below it says more; a chain only in a trace without a model.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -32,6 +30,10 @@ class SpanTree(NamedTuple):
     depth: tuple[int, ...]  # how many ancestors a span has
     superseded: frozenset[int]  # spans that were sent again later, more complete
     faults: tuple[tuple[int, Warn], ...]  # what is odd, each at the position of its span
+    # what each span says, frames folded into what they frame; these three by `assign_roles`
+    contents: Sequence[SpanContent] = ()
+    agents: Sequence[str | None] = ()  # the agent that a span belongs to, by the nearest agent's
+    speaks: Sequence[bool] = ()  # spans that make steps
 
 
 def build_tree(spans: Sequence[RawSpan]) -> SpanTree:
@@ -155,16 +157,8 @@ _FRAME_FIELDS = (
 )
 
 
-class SpanRoles(NamedTuple):
-    """By position of the span."""
-
-    contents: list[SpanContent]  # what each span says, frames folded into what they frame
-    agents: list[str | None]  # the agent that a span belongs to, by the nearest agent's span
-    speaks: list[bool]  # spans that make steps
-
-
-def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanRoles:
-    """Return what is to be made of what spans say."""
+def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanTree:
+    """Return the tree with what is to be made of what its spans say."""
     count = len(sayings)
     found = list(sayings)
     frame: list[int | None] = [None] * count  # the frame that a span stands in
@@ -191,7 +185,7 @@ def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanRoles:
     speaks = [_makes_steps(found, at, tree, below=below[at], chains=chains) for at in range(count)]
     for at in frames | set(tree.superseded):
         speaks[at] = False
-    return SpanRoles(found, agents, speaks)
+    return tree._replace(contents=found, agents=agents, speaks=speaks)
 
 
 def _fold_frames(
@@ -289,97 +283,3 @@ def _makes_steps(
     if said.operation == "agent":
         return True
     return chains and (parent is None or found[parent].operation in {None, "other"})
-
-
-TurnKind = Literal["input", "spoken", "call", "answer", "output"]
-
-# Among what begins at one time: the question, the model, its calls, their answers.
-_RANKS: dict[TurnKind, int] = {"input": 0, "spoken": 1, "output": 1, "call": 2, "answer": 3}
-# What ends at a time stands before what begins then.
-_ENDING = -1
-
-
-class SpanTurn(NamedTuple):
-    """One thing to be said: of the span at `span`; `message` counts an agent's messages."""
-
-    key: tuple[int, int, int, int]
-    kind: TurnKind
-    span: int
-    message: int = 0
-    late: bool = False
-
-
-def order_turns(spans: Sequence[RawSpan], tree: SpanTree, told: SpanRoles) -> list[SpanTurn]:
-    """Return what is to be said, in order."""
-    found: list[SpanTurn] = []
-    inside = _find_speaking_below(tree, told)
-    others = sorted(
-        tree.start[at]
-        for at in tree.order
-        if told.speaks[at] and told.contents[at].operation not in {"tool", "chain"}
-    )
-    tools = _tool_starts(tree, told)
-    for at in tree.order:
-        if not told.speaks[at]:
-            continue
-        said, start = told.contents[at], tree.start[at]
-        ended = spans[at].end_ns
-        end = start if ended is None else max(start, ended)
-        if said.operation == "tool":
-            found.append(_turn_at_start(tree, "call", at))
-            within = bisect_left(others, end) > bisect_right(others, start)
-            late = (inside[at] or within) and end > start and not said.momentary
-            key = (end, _ENDING, -tree.depth[at], len(found))
-            found.append(
-                SpanTurn(key, "answer", at, late=True)
-                if late
-                else _turn_at_start(tree, "answer", at)
-            )
-        elif said.operation in {"agent", "chain"}:
-            found.append(_turn_at_start(tree, "input", at))
-            found.extend(_listed_turns(said, at, end, tree, tools))
-        else:
-            found.append(_turn_at_start(tree, "spoken", at))
-    found.sort(key=lambda turn: turn.key)
-    return found
-
-
-def _turn_at_start(tree: SpanTree, what: TurnKind, at: int) -> SpanTurn:
-    return SpanTurn((tree.start[at], _RANKS[what], tree.depth[at], at), what, at)
-
-
-def _find_speaking_below(tree: SpanTree, told: SpanRoles) -> list[bool]:
-    inside = [False] * len(tree.parents)
-    for at in reversed(tree.order):
-        parent = tree.parents[at]
-        if parent is not None and (told.speaks[at] or inside[at]):
-            inside[parent] = True
-    return inside
-
-
-def _tool_starts(tree: SpanTree, told: SpanRoles) -> dict[str, int]:
-    """Return when the tool of each call began, by the call's id."""
-    began: dict[str, int] = {}
-    for at, said in enumerate(told.contents):
-        if said.operation == "tool" and said.call is not None and said.call.id is not None:
-            began[said.call.id] = min(tree.start[at], began.get(said.call.id, tree.start[at]))
-    return began
-
-
-def _listed_turns(
-    said: SpanContent, at: int, end: int, tree: SpanTree, tools: dict[str, int]
-) -> list[SpanTurn]:
-    """Return turns of an agent's own messages, each before the first tool that it or a later calls.
-
-    Messages behind the last known call stand at the agent's end.
-    """
-    messages = said.outputs or said.output_value
-    found: list[SpanTurn] = []
-    lasts = end > tree.start[at]
-    key = (end, _ENDING if lasts else _RANKS["output"], -tree.depth[at], 0)
-    for count in reversed(range(len(messages))):
-        times = [tools[c.id] for c in messages[count].calls if c.id is not None and c.id in tools]
-        if times:
-            key = min(key, (min(times), _RANKS["output"], tree.depth[at], 0))
-        found.append(SpanTurn((*key[:3], count), "output", at, count))
-    return found[::-1]
