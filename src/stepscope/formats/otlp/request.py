@@ -91,7 +91,7 @@ def _protobuf(body: bytes, limits: Limits) -> Iterator[ReceivedSpan | TraceError
             raise
         except TraceError as e:
             reader.repairs()
-            yield e
+            yield TraceError(str(e))  # without the frames that a raised one holds
         else:
             yield ReceivedSpan(span, reader.repairs())
 
@@ -132,7 +132,7 @@ def _span(raw: msgspec.Raw, frame: RequestSpan, limits: Limits) -> ReceivedSpan 
         value, repairs = decode(bytes(raw), limits=limits)
         return ReceivedSpan(decode_span(frame._replace(span=value)), repairs)
     except TraceError as e:
-        return e
+        return TraceError(str(e))
 
 
 def _each(record: _Raws, keys: tuple[str, ...]) -> Iterator[tuple[str, _Raws]]:
