@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 
 import msgspec
+from msgspec.inspect import Field, type_info
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -112,7 +113,7 @@ def rubrics() -> str:
     return "\n".join(parts)
 
 
-def fields(types: Iterable[type[msgspec.Struct]]) -> str:
+def fields(types: Iterable[type]) -> str:
     """Every field of published structs, with the words of their docstrings."""
     return "\n".join(_fields(kind) for kind in types)
 
@@ -146,7 +147,7 @@ def _prose(doc: str | None) -> str:
     return cleandoc(doc or "")
 
 
-def _fields(kind: type[msgspec.Struct]) -> str:
+def _fields(kind: type) -> str:
     prose, _, listed = cleandoc(kind.__doc__ or "").partition("Attributes:\n")
     said = _said(listed)
     rows = [
@@ -156,14 +157,14 @@ def _fields(kind: type[msgspec.Struct]) -> str:
             _default(field),
             said.get(field.name, ""),
         )
-        for field in msgspec.structs.fields(kind)
+        for field in type_info(kind).fields  # type: ignore[attr-defined]
     ]
     columns = 4 if said else 3
     table = _table(("field", "type", "default", "")[:columns], [row[:columns] for row in rows])
     return f"## {kind.__name__}\n\n{prose.strip()}\n\n{table}"
 
 
-def _default(field: msgspec.structs.FieldInfo) -> str:
+def _default(field: Field) -> str:
     if field.default_factory is not msgspec.NODEFAULT:
         return "empty"
     return "" if field.default is msgspec.NODEFAULT else f"`{field.default!r}`"
@@ -185,7 +186,7 @@ def _said(listed: str) -> dict[str, str]:
     return {key: words.replace("|", "\\|") for key, words in said.items()}
 
 
-def _type_name(kind: type[msgspec.Struct], field: str) -> str:
+def _type_name(kind: type, field: str) -> str:
     for owner in kind.__mro__:
         if field in vars(owner).get("__annotations__", {}):
             return str(owner.__annotations__[field]).replace("|", "\\|")

@@ -12,8 +12,8 @@ from stepscope.model.records import Figure
 from stepscope.report.build import build_report
 from stepscope.report.render import data
 from stepscope.report.rows import read_table
-from stepscope.report.types import RankFlip
 from stepscope.score import score_runs
+from stepscope.stats import Flip
 from stepscope.store import Store
 from stepscope.store.where import parse_where
 from stepscope.values import Estimate, Unmeasured
@@ -164,7 +164,7 @@ def test_a_rank_flip_is_found_and_its_probability_given() -> None:
     flips = build_report(rows(literal)).rank_flips
     assert isinstance(flips, tuple)
     (flip,) = flips
-    assert isinstance(flip, RankFlip)
+    assert isinstance(flip, Flip)
     assert (flip.outcome_difference, flip.path_difference) == (-0.5, 1.0)
     assert flip.probability > 0.95
 

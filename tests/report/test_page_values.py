@@ -9,7 +9,7 @@ from stepscope.report.document import FileLinks, Page, ServerLinks
 from stepscope.report.evidence import list_suspects
 from stepscope.report.render import charts
 from stepscope.report.rows import sort_findings
-from stepscope.report.types import Curve, GateFailure
+from stepscope.report.types import Curve
 from stepscope.report.views.compare import align_calls
 from stepscope.report.views.curve import make_curve_rows, view_curve
 from stepscope.report.views.run import RunContent
@@ -223,7 +223,7 @@ def test_only_panels_with_something_in_them_are_drawn() -> None:
 
 def test_a_curve_says_what_it_concludes_and_what_that_rests_on() -> None:
     found = view_curve(
-        curve(gate_failed=(GateFailure(step=4, score=0.2, limit=0.5, sure=True),), low_level=True),
+        curve(gate_failed=(4,), low_level=True),
         6, "r-1", lambda step: f"#{step}",
     )  # fmt: skip
     assert found.said == (

@@ -19,12 +19,12 @@ from stepscope.report.types import (
     Difference,
     Profile,
     Provenance,
-    RankFlip,
     Report,
     TrialCounts,
 )
 from stepscope.report.views.compare import make_comparison_document
 from stepscope.report.views.overview import make_report_document
+from stepscope.stats import Flip
 from stepscope.values import Decision, Estimate, Unmeasured
 from tests.report.literal import HOSTILE, profile, rate, report
 
@@ -208,7 +208,7 @@ def test_the_too_loose_warning_is_printed() -> None:
 
 
 def test_a_rank_flip_is_said_in_words() -> None:
-    flip = RankFlip(
+    flip = Flip(
         first="a",
         second="b",
         outcome_difference=-0.1,

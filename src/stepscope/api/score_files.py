@@ -30,6 +30,7 @@ from stepscope.report.rows import (
     FleetShapes,
     align_shapes,
     average_scorings,
+    count_fewest,
     count_shapes,
     join_shapes,
 )
@@ -108,16 +109,19 @@ def _average_repeats(group: ScoredRuns) -> CurveBatch:
     changes = run[1:] != run[:-1]
     if judges is not None:
         changes |= np.array([a != b for a, b in zip(judges[1:], judges, strict=False)], np.bool_)
-    found = average_scorings(np.append(True, changes), rows.step, rows.score)
-    places = found.entry[found.begins].tolist()
+    first = np.append(True, changes)
+    entry = np.flatnonzero(first | np.append(True, rows.step[1:] != rows.step[:-1]))
+    begins = np.flatnonzero(first[entry])
+    scores, counts = average_scorings(entry, rows.score)
+    places = entry[begins].tolist()
     return CurveBatch(
         runs=[(rows.run[i], "" if judges is None else judges[i]) for i in places],
         tasks=["" if tasks is None else tasks[i] for i in places],
-        starts=np.append(found.begins, len(found.entry)),
-        steps=rows.step[found.entry],
-        scores=found.scores,
-        repeats=found.fewest,
-        numbers={name: cells[found.entry] for name, cells in rows.numbers.items()},
+        starts=np.append(begins, len(entry)),
+        steps=rows.step[entry],
+        scores=scores,
+        repeats=count_fewest(counts, begins),
+        numbers={name: cells[entry] for name, cells in rows.numbers.items()},
     )
 
 

@@ -39,7 +39,6 @@ from stepscope.report.types import (
     OutcomeTable,
     Profile,
     Provenance,
-    RankFlip,
     Report,
     RunLine,
     Shapes,
@@ -181,7 +180,7 @@ MOST_GROUPS = 20
 
 def find_rank_flips(
     groups: Sequence[tuple[str, RunTable]], seed: int
-) -> tuple[RankFlip, ...] | Unmeasured:
+) -> tuple[stats.Flip, ...] | Unmeasured:
     """Return the pairs of groups that outcome and path order differently.
 
     Unmeasured with one group, with too many, or when no two groups share graded tasks.
@@ -209,18 +208,7 @@ def find_rank_flips(
     measured = [flip for flip in found if not isinstance(flip, Unmeasured)]
     if not measured:
         return Unmeasured("insufficient_data", "no two groups share tasks with both grades")
-    return tuple(
-        RankFlip(
-            first=flip.first,
-            second=flip.second,
-            outcome_difference=flip.outcome_difference,
-            path_difference=flip.grade_difference,
-            probability=flip.probability,
-            n_tasks=flip.n_tasks,
-        )
-        for flip in measured
-        if flip.flipped
-    )
+    return tuple(flip for flip in measured if flip.flipped)
 
 
 def _means(

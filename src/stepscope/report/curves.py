@@ -17,13 +17,10 @@ from stepscope.errors import StoreError
 from stepscope.model import Record, Step, Trajectory, Verdict
 from stepscope.model.records import IMPORTED, STEP_SCORES
 from stepscope.report.rows import LABEL_SCORES, LABEL_SIGMA, sort_findings
-from stepscope.report.types import (
-    Curve,
-    GateFailure,
-)
+from stepscope.report.types import Curve
 from stepscope.shape.breaks import fuse_signals, third_slopes
 from stepscope.shape.classifier import classify
-from stepscope.shape.weights import FLOOR, gate_failed, weighted_score
+from stepscope.shape.weights import gate_failed, weighted_score
 from stepscope.store import Store
 from stepscope.store.records import COST, EVERY_TASK, LATENCY
 from stepscope.values import Estimate, Unmeasured
@@ -216,18 +213,15 @@ def _weighed(drawn: Curve, weights: tuple[float, ...] | None) -> Curve:
         return replace(drawn, notes=(*drawn.notes, note))
     mean = weighted_score(drawn.scores, weights)
     failed = gate_failed(drawn.scores, weights, sigma=drawn.sigma)
+    below = () if isinstance(failed, Unmeasured) else failed
     return replace(
         drawn,
         weights=weights,
         weighted=None if isinstance(mean, Unmeasured) else mean,
-        gate_failed=tuple([
-            GateFailure(
-                step=drawn.steps[at], score=score, limit=FLOOR, sure=drawn.sigma is not None
-            )
-            for at in (() if isinstance(failed, Unmeasured) else failed)
-            if (score := drawn.scores[at]) is not None
-        ]),
-    )  # fmt: skip
+        gate_failed=()
+        if isinstance(failed, Unmeasured)
+        else tuple([drawn.steps[at] for at in failed]),
+    )
 
 
 def _seconds(step: Step, before: Step | None) -> float | None:

@@ -30,10 +30,11 @@ from stepscope.report.formatting import (
     format_share,
 )
 from stepscope.report.rows import FleetShapes, RuleFindings, RunTable, read_outcomes, sort_findings
-from stepscope.report.types import Curve, GateFailure, LookFirst, SuspectKind, SuspectSteps
+from stepscope.report.types import Curve, LookFirst, SuspectKind, SuspectSteps
 from stepscope.safety.redact import Redactor, redact_json
 from stepscope.safety.text import visible_line
 from stepscope.shape.types import HEALTHY
+from stepscope.shape.weights import FLOOR
 from stepscope.store import Store
 from stepscope.values import Estimate, Unmeasured
 
@@ -215,15 +216,13 @@ def _mean(scores: Sequence[float]) -> str:
 
 
 def _gates(curve: Curve) -> tuple[SuspectSteps, ...]:
-    found = [failed for failed in curve.gate_failed if failed.step != curve.break_step]
+    score = dict(zip(curve.steps, curve.scores, strict=True))
+    said = f"a step of weight 3 scored {{}}, below {format_score(FLOOR)}"
     return tuple(
-        SuspectSteps(first=at.step, last=at.step, kind="gate", evidence=_below(at)) for at in found
+        _suspect_at(step, "gate", said.format(format_score(score[step] or 0.0)))
+        for step in curve.gate_failed
+        if step != curve.break_step
     )
-
-
-def _below(failed: GateFailure) -> str:
-    score, limit = format_score(failed.score), format_score(failed.limit)
-    return f"a step of weight 3 scored {score}, below {limit}"
 
 
 # What measures write where they cut a quotation.

@@ -16,8 +16,9 @@ import msgspec
 
 from stepscope.model import Json, ToolCall, ToolResult
 from stepscope.model.records import Figure
-from stepscope.report.types import LookFirst, OutcomeTable, Profile, RankFlip, Report, RunLine
+from stepscope.report.types import LookFirst, OutcomeTable, Profile, Report, RunLine
 from stepscope.safety.text import visible_line
+from stepscope.stats import Flip
 from stepscope.values import Estimate, Unmeasured
 
 # Figure -> the measure (and aspect) whose answers it is made of.
@@ -44,7 +45,6 @@ AXES: dict[str, str] = {
     "axes.result_interpretation": "result interpretation",
     "axes.termination": "termination",
 }
-# Not a kind of Unmeasured: an axis looked, and could not tell.
 
 LABELS: dict[str, str] = {
     "outcome.pass": "outcome: pass",
@@ -550,7 +550,7 @@ def _asked(question: str, runs: tuple[RunLine, ...]) -> str:
     return f"{question} {shown}" + (f" and {len(runs) - 2} more" if len(runs) > 2 else "")
 
 
-def describe_flip(flip: RankFlip) -> str:
+def describe_flip(flip: Flip) -> str:
     """Return a rank flip as a sentence."""
     ahead = flip.first if flip.outcome_difference < 0 else flip.second
     behind = flip.second if flip.outcome_difference < 0 else flip.first

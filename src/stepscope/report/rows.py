@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from stepscope.errors import StoreError, UsageError
 from stepscope.model import Record, Verdict
-from stepscope.model.records import IMPORTED, STEP_SCORES, UNCERTAIN
+from stepscope.model.records import IMPORTED, RULES, STEP_SCORES, UNCERTAIN
 from stepscope.report.formatting import ALSO_READ, AXES, MEASURES, NOT_SCORED
-from stepscope.report.types import NO_CURVES, CurveSource, Shapes
+from stepscope.report.types import NO_CURVES, Shapes
 from stepscope.shape.classifier import classify_ragged
 from stepscope.shape.fleet import prevalence
 from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeBatch
@@ -39,7 +39,7 @@ from stepscope.store.columns import (
 from stepscope.store.records import EVERY_TASK
 from stepscope.store.where import Where
 from stepscope.store.where import started_since as starting
-from stepscope.values import Estimate, Unmeasured
+from stepscope.values import Unmeasured
 
 
 class RuleFindings(NamedTuple):
@@ -70,7 +70,7 @@ def sort_findings(records: Iterable[Record]) -> RuleFindings:
     by_step: dict[str, list[Verdict]] = {}
     for record in records:
         answer = record.answer
-        if record.family != "rules":
+        if record.family != RULES:
             continue
         if isinstance(answer, Unmeasured):
             if answer.step is None:
@@ -101,101 +101,67 @@ LABELLED_RUNS = 20_000
 PARTS = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetCurves:
-    """Curves laid end to end."""
-
-    at: Ints  # shape (k,), place of each run that has a curve among the runs asked for, rising
-    lengths: Ints  # shape (k,), its scored steps
-    steps: Ints  # shape (n,), index of each scored step in its run
-    scores: Floats  # shape (n,), NaN where a step was looked at and not scored
-    sigma: Floats | None  # shape (n,), noise of each score; None where nobody has measured it
-    source: CurveSource  # where the scores come from
-    judge: str = ""  # who gave them
-    repeats: tuple[int, int] = (1, 1)  # fewest and most scorings averaged in a score
-    others: tuple[str, ...] = ()  # scorers left aside
-
-
-def read_fleet_curves(rows: Rows, runs: Runs) -> FleetCurves | None:
-    """Return the curves of the runs; None where there are none."""
-    column = rows.step_values(STEP_SCORES, runs)
-    if len(column):
-        return _scored(column, rows.noise())
-    return _labelled(rows, runs) if len(runs) <= LABELLED_RUNS else None
-
-
-class AveragedScores(NamedTuple):
-    """Scorings averaged by step: curves laid end to end.
-
-    Attributes:
-        entry: shape (n,), the first scoring of each step.
-        begins: shape (k,), where each curve begins among the steps.
-        scores: shape (n,), NaN where a step was looked at and not scored.
-        counts: shape (n,), how many scorings were averaged.
-        fewest: shape (k,), fewest scorings averaged in a score of the curve, at least 1: the noise
-            of its means is that of the step with the fewest.
-    """
-
-    entry: Ints
-    begins: Ints
-    scores: Floats
-    counts: Ints
-    fewest: Ints
-
-
-def average_scorings(first: npt.NDArray[np.bool_], step: Ints, value: Floats) -> AveragedScores:
-    """Return scorings averaged by step, whether they come from a store or from a file.
+def average_scorings(entry: Ints, value: Floats) -> tuple[Floats, Ints]:
+    """Return the mean score of each step, NaN where nobody scored it, and how many were averaged.
 
     Args:
-        first: where another curve begins; scorings are ordered by curve, step, repeat.
-        step: index of the step that was scored.
-        value: the score, NaN where there is none.
+        entry: shape (n,), where the scorings of each step begin.
+        value: the scores, NaN where a step was looked at and not scored.
     """
-    entry = np.flatnonzero(first | np.append(True, step[1:] != step[:-1]))
     known = ~np.isnan(value)
     counts = np.add.reduceat(known.astype(np.int64), entry)
     sums = np.add.reduceat(np.where(known, value, 0.0), entry)
-    begins = np.flatnonzero(first[entry])
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan), counts
+
+
+def count_fewest(counts: Ints, begins: Ints) -> Ints:
+    """Return the fewest scorings averaged in a score of each curve, at least 1.
+
+    The noise of a curve's means is that of the step with the fewest; `begins` is where each curve
+    begins among the steps.
+    """
     most = np.iinfo(np.int64).max
     fewest = np.minimum.reduceat(np.where(counts > 0, counts, most), begins)
-    return AveragedScores(
-        entry=entry,
-        begins=begins,
-        scores=np.where(counts > 0, sums / np.maximum(counts, 1), np.nan),
-        counts=counts,
-        fewest=np.where(fewest == most, 1, fewest),
-    )
+    return np.where(fewest == most, 1, fewest)
 
 
-def _scored(column: StepColumn, noise: Mapping[str, Estimate]) -> FleetCurves:
+def _classify_scored(column: StepColumn, rows: Rows, runs: Runs) -> FleetShapes:
+    """Classify the curves of the scorer of most steps."""
     scored = np.bincount(column.scorer[~np.isnan(column.value)], minlength=len(column.scorers))
     order = sorted(range(len(column.scorers)), key=lambda i: (-scored[i], column.scorers[i]))
     family, judge = column.scorers[order[0]]
     mine = np.flatnonzero(column.scorer == order[0])
-    at = column.at[mine]
-    found = average_scorings(
-        np.append(True, at[1:] != at[:-1]), column.step[mine], column.value[mine]
-    )
-    lengths = np.diff(np.append(found.begins, len(found.entry)))
-    measured = noise.get(judge)
-    sigma = None
+    at, step = column.at[mine], column.step[mine]
+    first = np.append(True, at[1:] != at[:-1])
+    entry = np.flatnonzero(first | np.append(True, step[1:] != step[:-1]))
+    begins = np.flatnonzero(first[entry])
+    scores, counts = average_scorings(entry, column.value[mine])
+    lengths = np.diff(np.append(begins, len(entry)))
+    some = counts[counts > 0]
+    low, high = int(some.min(initial=1)), int(some.max(initial=1))
+    said = "imported step scores" if family == IMPORTED else "step scores of a judge"
+    said += f" of {judge}" if judge else ""
+    if high > 1:
+        said += f", means of {low if low == high else f'{low} to {high}'} scorings"
+    if len(order) > 1:
+        others = sorted(column.scorers[i][1] or "unnamed" for i in order[1:])
+        said += f" ({', '.join(others)} left aside)"
+    measured = rows.noise().get(judge)
+    sigma, noise = None, "unknown, averaged over a range; stepscope calibrate sigma measures it"
     if measured is not None and measured.high is not None:
-        sigma = np.repeat(np.minimum(measured.high / np.sqrt(found.fewest), 1.0), lengths)
-    some = found.counts[found.counts > 0]
-    return FleetCurves(
-        at=at[found.entry][found.begins],
-        lengths=lengths,
-        steps=column.step[mine][found.entry],
-        scores=found.scores,
-        sigma=sigma,
-        source="imported" if family == IMPORTED else "judge",
-        judge=judge,
-        repeats=(int(some.min(initial=1)), int(some.max(initial=1))),
-        others=tuple(sorted(column.scorers[i][1] or "unnamed" for i in order[1:])),
-    )
+        fewest = count_fewest(counts, begins)
+        sigma = np.repeat(np.minimum(measured.high / np.sqrt(fewest), 1.0), lengths)
+        least, most = (f"{measured.high / sqrt(n):.3f}".lstrip("0") for n in (high, low))
+        noise = least if least == most else f"{least} to {most}"
+        noise += ", the upper limit over repeated scorings"
+    return _classify_curves(
+        rows, runs, at[entry][begins], lengths, step[entry], scores, sigma,
+        source=said, noise=noise, scored=True,
+    )  # fmt: skip
 
 
-def _labelled(rows: Rows, runs: Runs) -> FleetCurves | None:
+def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
+    """Classify the curves that labels of rules make; None where no run has labels."""
     by_label = {
         label: rows.cited(f"step_labels.{name}", runs)
         for label, name in (("ERROR", "errors"), ("REDUNDANT", "redundant"))
@@ -220,40 +186,13 @@ def _labelled(rows: Rows, runs: Runs) -> FleetCurves | None:
         scores += [sum(values[a:b]) / (b - a) for a, b in pairwise(ends)]
     if not at:
         return None
-    return FleetCurves(
-        at=np.array(at, np.int64),
-        lengths=np.array(lengths, np.int64),
-        steps=np.array(steps, np.int64),
-        scores=np.array(scores, np.float64),
-        sigma=np.full(len(steps), LABEL_SIGMA),
-        source="step_labels",
-    )
-
-
-def describe_noise(found: FleetCurves, noise: Mapping[str, Estimate]) -> str:
-    """Say which noise the scores were taken to have, and where that comes from."""
-    if found.source == "step_labels":
-        return f"{LABEL_SIGMA:g}, assumed: nobody scored these steps"
-    measured = noise.get(found.judge)
-    if found.sigma is None or measured is None or measured.high is None:
-        return "unknown, averaged over a range; stepscope calibrate sigma measures it"
-    low, high = (f"{measured.high / sqrt(n):.3f}".lstrip("0") for n in reversed(found.repeats))
-    said = low if low == high else f"{low} to {high}"
-    return f"{said}, the upper limit over repeated scorings"
-
-
-def describe_scorers(found: FleetCurves) -> str:
-    """Say where the scores come from, and who was left aside."""
-    if found.source == "step_labels":
-        return "labels that rules gave to steps, taken as scores"
-    kind = "imported step scores" if found.source == "imported" else "step scores of a judge"
-    said = f"{kind} of {found.judge}" if found.judge else kind
-    low, high = found.repeats
-    if high > 1:
-        said += f", means of {low if low == high else f'{low} to {high}'} scorings"
-    if found.others:
-        said += f" ({', '.join(found.others)} left aside)"
-    return said
+    return _classify_curves(
+        rows, runs, np.array(at), np.array(lengths), np.array(steps), np.array(scores),
+        np.full(len(steps), LABEL_SIGMA),
+        source="labels that rules gave to steps, taken as scores",
+        noise=f"{LABEL_SIGMA:g}, assumed: nobody scored these steps",
+        scored=False,
+    )  # fmt: skip
 
 
 RunInts = npt.NDArray[np.int64]
@@ -314,27 +253,53 @@ class FleetShapes:
 
 def classify_fleet(rows: Rows, runs: Runs) -> FleetShapes | None:
     """Return what the curves of the runs say; None where no run has one."""
-    found = read_fleet_curves(rows, runs)
-    if found is None:
-        return None
-    sigma = found.sigma
+    column = rows.step_values(STEP_SCORES, runs)
+    if len(column):
+        return _classify_scored(column, rows, runs)
+    return _classify_labelled(rows, runs) if len(runs) <= LABELLED_RUNS else None
+
+
+def _classify_curves(
+    rows: Rows,
+    runs: Runs,
+    at: Ints,  # shape (k,), place of each run that has a curve among the runs, rising
+    lengths: Ints,  # shape (k,), its scored steps
+    steps: Ints,  # shape (n,), index of each scored step in its run, curves laid end to end
+    scores: Floats,  # shape (n,), NaN where a step was looked at and not scored
+    sigma: Floats | None,  # shape (n,), noise of each score; None where nobody has measured it
+    *,
+    source: str,
+    noise: str,
+    scored: bool,
+) -> FleetShapes:
     if sigma is not None and len(sigma) and (sigma == sigma[0]).all():
-        batch = classify_ragged(found.scores, found.lengths, sigma=float(sigma[0]))
+        batch = classify_ragged(scores, lengths, sigma=float(sigma[0]))
     else:
-        batch = classify_ragged(found.scores, found.lengths, sigma=sigma)
-    begins = np.cumsum(found.lengths) - found.lengths
+        batch = classify_ragged(scores, lengths, sigma=sigma)
+    begins = np.cumsum(lengths) - lengths
     entry = batch.break_step.astype(np.int64)
     broken = (entry >= 0) & ~batch.unmodelled
-    steps = found.steps[begins[batch.rows] + np.maximum(entry, 0)]
+    failed = np.zeros(len(runs), np.bool_)
+    weights = rows.weights()
+    each = zip(at.tolist(), begins.tolist(), lengths.tolist(), strict=True) if weights else ()
+    for place, first, length in each:
+        workflow, task = runs.workflow[place], runs.task[place] or runs.name[place]
+        own = weights.get((workflow, task)) or weights.get((workflow, EVERY_TASK))
+        if own is not None and len(own) == length:
+            mine = slice(first, first + length)
+            below = gate_failed(
+                scores[mine].tolist(), own, sigma=None if sigma is None else sigma[mine].tolist()
+            )
+            failed[place] = not isinstance(below, Unmeasured) and bool(below)
     return align_shapes(
         batch,
-        found.at,
+        at,
         len(runs),
-        gate_failed=_gates(rows, runs, found),
-        break_step=np.where(broken, steps, -1),
-        source=describe_scorers(found),
-        sigma=describe_noise(found, rows.noise()),
-        scored=found.source != "step_labels",
+        gate_failed=failed,
+        break_step=np.where(broken, steps[begins[batch.rows] + np.maximum(entry, 0)], -1),
+        source=source,
+        sigma=noise,
+        scored=scored,
     )
 
 
@@ -394,26 +359,6 @@ def _spread(at: RunInts, size: int, values: npt.NDArray[T], absent: float) -> np
     whole = np.full((size, *values.shape[1:]), absent, values.dtype)
     whole[at] = values
     return whole
-
-
-def _gates(rows: Rows, runs: Runs, found: FleetCurves) -> Flags:
-    """Tell which runs have a step of the highest weight below the gate."""
-    failed = np.zeros(len(runs), np.bool_)
-    weights = rows.weights()
-    if not weights:
-        return failed
-    begins = (np.cumsum(found.lengths) - found.lengths).tolist()
-    for at, first, length in zip(found.at.tolist(), begins, found.lengths.tolist(), strict=True):
-        workflow = runs.workflow[at]
-        task = runs.task[at] or runs.name[at]
-        own = weights.get((workflow, task)) or weights.get((workflow, EVERY_TASK))
-        if own is None or len(own) != length:
-            continue
-        mine = slice(first, first + length)
-        sigma = None if found.sigma is None else found.sigma[mine].tolist()
-        below = gate_failed(found.scores[mine].tolist(), own, sigma=sigma)
-        failed[at] = not isinstance(below, Unmeasured) and bool(below)
-    return failed
 
 
 def estimate_shapes(of: FleetShapes | None, clusters: RunInts, seed: int) -> Shapes | Unmeasured:
@@ -495,7 +440,6 @@ class RunTable:
     def take(self, chosen: Mask) -> RunTable:
         """Return the chosen rows."""
         runs = {f.name: getattr(self.runs, f.name)[chosen] for f in fields(Runs)}
-        tags = {name: values[chosen] for name, values in self.tags.items()}
         return RunTable(
             runs=Runs(**runs),
             columns={
@@ -505,7 +449,7 @@ class RunTable:
                 for name, c in self.columns.items()
             },
             clusters=self.clusters[chosen],
-            tags=tags,
+            tags={name: values[chosen] for name, values in self.tags.items()},
             shapes=None if self.shapes is None else self.shapes.take(chosen),
         )
 

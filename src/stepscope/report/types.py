@@ -17,6 +17,7 @@ from stepscope.gates.types import GateOutcome, GateReport
 from stepscope.model.records import Figure
 from stepscope.report.panel_types import Panels
 from stepscope.shape.types import CredibleInterval, ShapeLabel, ShapeName, Slopes
+from stepscope.stats import Flip
 from stepscope.values import Decision, Estimate, Unmeasured
 
 CurveSource = Literal[
@@ -31,15 +32,6 @@ SigmaSource = Literal[
     "assumed",  # stated for step labels, not measured
     "marginalised",  # unknown: averaged over a range
 ]
-
-
-class GateFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A step of the highest weight whose score is below the gate, whatever the mean says."""
-
-    step: int  # the step's index in the run
-    score: float  # its score
-    limit: float  # the score that it had to reach
-    sure: bool  # whether the noise of the score is known, so that its upper limit is below the gate
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve"):
@@ -76,7 +68,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve"):
         watch: steps where latency or cost spike and the score holds.
         slopes: change a step in each third; None where a third has fewer than two scores.
         weighted: mean score under the weights; None without weights, or without all scores.
-        gate_failed: steps of the highest weight below the gate, in order.
+        gate_failed: steps of the highest weight below the gate, as the run counts them.
         notes: what else a reader has to know of this curve.
     """
 
@@ -108,7 +100,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve"):
     watch: tuple[int, ...] = ()
     slopes: Slopes | None = None
     weighted: float | None = None
-    gate_failed: tuple[GateFailure, ...] = ()
+    gate_failed: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -338,21 +330,6 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         return " · ".join(named or [f"no {field}" for field in self.group])
 
 
-class RankFlip(msgspec.Struct, frozen=True, kw_only=True):
-    """Two groups that outcome and path put in opposite order.
-
-    Differences are the second minus the first, over the tasks both have with both grades;
-    `probability` is the share of resamples of these tasks in which the orders are opposite.
-    """
-
-    first: str
-    second: str
-    outcome_difference: float
-    path_difference: float
-    probability: float
-    n_tasks: int
-
-
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked, of which rows, by which measures."""
 
@@ -381,7 +358,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = 1
     whole: Profile
     profiles: tuple[Profile, ...]
-    rank_flips: tuple[RankFlip, ...] | Unmeasured
+    rank_flips: tuple[Flip, ...] | Unmeasured
     look_first: tuple[LookFirst, ...]
     not_claimed: tuple[str, ...]
     next: tuple[str, ...]

@@ -39,10 +39,14 @@ class Flip:
     first: str  # one agent
     second: str  # the other
     outcome_difference: float  # mean outcome of the second minus the first, tasks counting the same
-    grade_difference: float  # the same of the trajectory grade
-    flipped: bool  # the two differences have opposite signs
+    path_difference: float  # the same of the trajectory grade
     probability: float  # share of resamples in which they do
     n_tasks: int  # tasks both agents have with both grades
+
+    @property
+    def flipped(self) -> bool:
+        """Whether the two differences have opposite signs."""
+        return self.outcome_difference * self.path_difference < 0
 
 
 def rank_flips(
@@ -120,8 +124,7 @@ def _flip(
         first=pair[0],
         second=pair[1],
         outcome_difference=float(means[0]),
-        grade_difference=float(means[1]),
-        flipped=bool(means[0] * means[1] < 0),
+        path_difference=float(means[1]),
         probability=opposite / draws,
         n_tasks=tasks,
     )

@@ -15,6 +15,7 @@ from stepscope.report.formatting import fold, format_number, format_score, forma
 from stepscope.report.types import Curve
 from stepscope.safety.text import visible_line
 from stepscope.shape.types import CredibleInterval
+from stepscope.shape.weights import FLOOR
 from stepscope.values import Unmeasured
 
 
@@ -176,9 +177,9 @@ def _gate(curve: Curve) -> str:
     mean = "" if curve.weighted is None else f"weighted mean {format_score(curve.weighted)}"
     if not curve.gate_failed:
         return f"{mean}; no gate failed" if mean else ""
+    score, floor = dict(zip(curve.steps, curve.scores, strict=True)), format_score(FLOOR)
     failed = ", ".join(
-        f"{at.step} ({format_score(at.score)}, below {format_score(at.limit)})"
-        for at in curve.gate_failed
+        f"{step} ({format_score(score[step] or 0.0)}, below {floor})" for step in curve.gate_failed
     )
     return f"gate failed at {failed}" + (f", whatever the {mean} says" if mean else "")
 
@@ -247,7 +248,7 @@ def make_curve_rows(
     last = max(count, curve.steps[-1] + 1 if curve.steps else 0)
     each = max(-(-last // MOST_POINTS), 1)
     watch = set(curve.watch)
-    gate = {failed.step for failed in curve.gate_failed}
+    gate = set(curve.gate_failed)
     rows = []
     for first in range(0, last, each):
         held = [at[step] for step in range(first, min(first + each, last)) if step in at]
@@ -336,7 +337,7 @@ def _describe_sentences(curve: Curve) -> Iterator[str]:
     if curve.watch:
         yield f"Watch {_steps(curve.watch)}: time or cost rise while the score holds."
     if curve.gate_failed:
-        yield f"Below the gate at {_steps(tuple(f.step for f in curve.gate_failed))}."
+        yield f"Below the gate at {_steps(curve.gate_failed)}."
     if curve.low_level:
         yield "Low throughout, whatever the shape."
 
