@@ -19,7 +19,7 @@ from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.model import Answer
-from stepscope.model.records import UNCERTAIN, Figure
+from stepscope.model.records import RULES, UNCERTAIN, Figure
 from stepscope.report.evidence import read_look_first as choose
 from stepscope.report.formatting import AXES, INCORRECT, MEASURES, NOT_SCORED, give_reason
 from stepscope.report.panels import build_panels
@@ -44,7 +44,6 @@ from stepscope.report.types import (
     Shapes,
     TrialCounts,
 )
-from stepscope.report.votes import RunGroup
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
 from stepscope.store.where import Where
@@ -481,7 +480,8 @@ def build_report_from(
     found = build_panels(
         rows,
         table,
-        _places(table, profiles, [] if within else [part for _, part in parts]),
+        # Judges of runs know nothing of step agents.
+        [whole] if within else profiles,
         where=combine_conditions(where, since),
         seed=seed,
     )
@@ -501,22 +501,11 @@ def build_report_from(
             since=since,
             by=by,
             seed=seed,
-            judges=("rules", *(() if found is None else found.judges)),
+            judges=(RULES, *(() if found is None else found.judges)),
             measures=table.versions(),
         ),
         panels=msgspec.UNSET if found is None else found,
     )
-
-
-def _places(table: RunTable, profiles: list[Profile], parts: list[RunTable]) -> list[RunGroup]:
-    """Return where the runs of each group stand; judges of runs know nothing of step agents."""
-    if len(parts) < 2:
-        return [RunGroup(title=profiles[0].title if parts else "", places=np.arange(len(table)))]
-    place = {key: at for at, key in enumerate(table.runs.key.tolist())}
-    return [
-        RunGroup(title=one.title, places=np.array([place[key] for key in part.runs.key.tolist()]))
-        for one, part in zip(profiles, parts, strict=True)
-    ]
 
 
 def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 0) -> Profile:

@@ -7,7 +7,6 @@ Holm's method. There is no overall winner: which figures matter is for the reade
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from stepscope import stats
 from stepscope.errors import UsageError
-from stepscope.model.records import Figure
+from stepscope.model.records import RULES, Figure
 from stepscope.report.build import build_profile, read_axis_faults
 from stepscope.report.formatting import AXES, give_reason
 from stepscope.report.rows import (
@@ -47,27 +46,29 @@ ALPHA = 0.05
 WORTH_SEEING = 0.05
 
 
-class ComparedFigure(NamedTuple):
-    """How one figure is compared: its measure, the estimator of its mean, and its unit."""
-
-    measure: str
-    estimate: Callable[..., Figure]
-    unit: str = "share"
-
-
-COMPARED: dict[str, ComparedFigure] = {
-    "outcome.pass": ComparedFigure("outcome", stats.proportion),
-    "subgoals.reached": ComparedFigure("subgoals", stats.mean_share),
-    "redundant_calls.per_run": ComparedFigure("redundant_calls.count", stats.rate, "calls"),
-    "errors.per_run": ComparedFigure("errors", stats.rate, "errors"),
-    "errors.recovered": ComparedFigure("recovery", stats.mean_share),
-    "policy.violations": ComparedFigure("policy", stats.proportion),
-    "steps.mean": ComparedFigure("efficiency.steps", stats.mean, "steps"),
-    "tokens.mean": ComparedFigure("efficiency.tokens", stats.mean, "tokens"),
-    "cost_usd.mean": ComparedFigure("efficiency.cost_usd", stats.mean, "usd"),
-    "seconds.mean": ComparedFigure("efficiency.seconds", stats.mean, "seconds"),
-    **{axis: ComparedFigure(axis, stats.proportion) for axis in AXES},
+# Figure -> the measure whose answers are compared.
+COMPARED = {
+    "outcome.pass": "outcome",
+    "subgoals.reached": "subgoals",
+    "redundant_calls.per_run": "redundant_calls.count",
+    "errors.per_run": "errors",
+    "errors.recovered": "recovery",
+    "policy.violations": "policy",
+    "steps.mean": "efficiency.steps",
+    "tokens.mean": "efficiency.tokens",
+    "cost_usd.mean": "efficiency.cost_usd",
+    "seconds.mean": "efficiency.seconds",
+    **dict(zip(AXES, AXES, strict=True)),
 }
+# Units of the figures that are no shares: what a run has of it, or took.
+RATES = {"redundant_calls.per_run": "calls", "errors.per_run": "errors"}
+MEANS = {
+    "steps.mean": "steps",
+    "tokens.mean": "tokens",
+    "cost_usd.mean": "usd",
+    "seconds.mean": "seconds",
+}
+MEAN_SHARES = ("subgoals.reached", "errors.recovered")
 
 
 def _values(table: RunTable, measure: str) -> tuple[Floats, RunFlags]:
@@ -100,13 +101,12 @@ def compare_groups(
     if a == b:
         raise UsageError(f"{a!r} is compared with itself; give two values of {by}")
     table = read_table(rows, combine_conditions(where, since), fields)
-    values = table.values(by)
-    first, second = _group(table, values, by, a), _group(table, values, by, b)
+    first, second = _group(table, by, a), _group(table, by, b)
     ours, theirs = np.unique(first.clusters), np.unique(second.clusters)
     shared = np.intersect1d(ours, theirs)
     compared = {
-        key: _difference(key, how, first, second, paired=len(shared) > 0, seed=seed)
-        for key, how in COMPARED.items()
+        key: _difference(key, first, second, paired=len(shared) > 0, seed=seed)
+        for key in COMPARED
         if key not in AXES or table.scored(key)
     }
     return ComparisonReport(
@@ -123,7 +123,7 @@ def compare_groups(
             since=since,
             by=by,
             seed=seed,
-            judges=("rules",),
+            judges=(RULES,),
             measures=table.versions(),
         ),
     )
@@ -154,9 +154,10 @@ def _shapes(first: RunTable, second: RunTable, seed: int) -> ShapesDifference | 
     )
 
 
-def _group(table: RunTable, values: npt.NDArray[np.object_], by: str, value: str) -> RunTable:
-    chosen = np.array([v == value for v in values.tolist()], dtype=np.bool_)
+def _group(table: RunTable, by: str, value: str) -> RunTable:
+    chosen = table.matches({by: value})
     if not chosen.any():
+        values = table.values(by)
         have = sorted({str(v) for v in values.tolist() if v is not None})
         named = ", ".join(map(repr, have[:10])) or "no value at all"
         raise UsageError(f"no run has {by} {value!r}; there is {named}")
@@ -164,20 +165,23 @@ def _group(table: RunTable, values: npt.NDArray[np.object_], by: str, value: str
 
 
 def _difference(
-    key: str, how: ComparedFigure, first: RunTable, second: RunTable, *, paired: bool, seed: int
+    key: str, first: RunTable, second: RunTable, *, paired: bool, seed: int
 ) -> Difference:
     sides = []
     for table in (first, second):
-        values, valued = _values(table, how.measure)
-        sides.append((values[valued], table.clusters[valued], table.lost(how.measure)))
+        values, valued = _values(table, COMPARED[key])
+        sides.append((values[valued], table.clusters[valued], table.lost(COMPARED[key])))
     (xs, x_cases, x_lost), (ys, y_cases, y_lost) = sides
     lost = {k: x_lost.get(k, 0) + y_lost.get(k, 0) for k in {**x_lost, **y_lost}}
     rng = np.random.default_rng([seed, crc32(key.encode())])
     compared = stats.compare_paired if paired else stats.compare_unpaired
-    found = compared(xs, x_cases, ys, y_cases, rng=rng, unmeasured=lost, unit=how.unit)
+    unit = RATES.get(key) or MEANS.get(key, "share")
+    found = compared(xs, x_cases, ys, y_cases, rng=rng, unmeasured=lost, unit=unit)
+    estimate: Callable[..., Figure] = stats.mean_share if key in MEAN_SHARES else stats.proportion
+    if unit != "share":
+        estimate = stats.rate if key in RATES else stats.mean
     before, after = (
-        give_reason(key, how.estimate(values, cases, unmeasured=gone))
-        for values, cases, gone in sides
+        give_reason(key, estimate(values, cases, unmeasured=gone)) for values, cases, gone in sides
     )
     if isinstance(found, Unmeasured):
         return Difference(first=before, second=after, effect=give_reason(key, found), paired=paired)

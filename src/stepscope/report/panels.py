@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-from msgspec.structs import replace
 
 from stepscope.calibrate.agreement import labelling_queue, measure_agreement
 from stepscope.calibrate.types import GroupAgreement, RubricAgreement
@@ -47,12 +46,11 @@ from stepscope.report.panel_types import (
     WorkedTrace,
 )
 from stepscope.report.rows import RunTable, sort_findings
+from stepscope.report.types import Profile
 from stepscope.report.votes import (
     Acted,
-    AspectSample,
     Flags,
     PanelAspect,
-    RunGroup,
     adjust_claims,
     claim_differences,
     classify_absence,
@@ -69,7 +67,6 @@ from stepscope.store.columns import Rows
 from stepscope.store.judged import (
     JudgeAnswers,
     RunAnswers,
-    SampledRows,
     name_and_snapshot,
     read_judge_answers,
 )
@@ -122,20 +119,22 @@ def list_disputes(rows: Rows, where: Where | None) -> tuple[tuple[DisputedRun, .
     ), len(all_)
 
 
-def count_costs(judged: Sequence[JudgeAnswers], prices: Prices) -> tuple[JudgeCost, ...]:
-    """Return what each judge took, by name; `prices` is the table that savings are told from."""
+def count_costs(judged: Sequence[JudgeAnswers]) -> tuple[JudgeCost, ...]:
+    """Return what each judge took, by name."""
     by_judge: dict[str, list[Record]] = {}
     for one in judged:
         for _, record in one.all:
             if record.usage is not None or record.cost_usd is not None:
                 by_judge.setdefault(one.asked.judge, []).append(record)
-    return tuple(_cost(judge, by_judge[judge], prices) for judge in sorted(by_judge))
+    return tuple(_cost(judge, by_judge[judge]) for judge in sorted(by_judge))
 
 
-def _cost(judge: str, records: Sequence[Record], prices: Prices) -> JudgeCost:
+def _cost(judge: str, records: Sequence[Record]) -> JudgeCost:
     usages = [record.usage for record in records if record.usage is not None]
     paid = [record.cost_usd for record in records if record.cost_usd is not None]
-    saved = [found for record in records if (found := _saved(record, prices)) is not None]
+    cached = [record for record in records if record.usage is not None and record.usage.cache_read]
+    prices = Prices(JudgesTable()) if cached else None
+    saved = [f for record in cached if prices and (f := _saved(record, prices)) is not None]
     return JudgeCost(
         judge=judge,
         calls=len(records),
@@ -154,7 +153,7 @@ def _total(counts: Sequence[int | None]) -> int | None:
 
 
 def _saved(record: Record, prices: Prices) -> float | None:
-    if record.usage is None or not record.usage.cache_read:
+    if record.usage is None:
         return None
     judge, snapshot = name_and_snapshot(record)
     listed = prices.cost(judge, record.usage, model=snapshot)
@@ -376,23 +375,20 @@ def _opened(rows: Rows, run: str) -> frozenset[int] | None:
 def count_pattern_runs(
     table: RunTable,
     judged: Sequence[JudgeAnswers],
-    groups: Sequence[RunGroup],
-    sample: AspectSample,
+    groups: Sequence[Profile],
+    aspect: PanelAspect,
     steps: Acted,
 ) -> Iterator[PatternShare]:
-    """Yield each pattern, by judge and group; `sample` says how the runs were drawn."""
+    """Yield each pattern, by judge and group; `aspect` says how the runs were drawn."""
     for one in judged:
         if one.asked.measure != STEP_LABELS or not one.main:
             continue
         of_run = {at: found for at in one.runs if (found := _of(table, one, at, steps)) is not None}
         for of in groups:
-            chosen = np.zeros(len(table), np.bool_)
-            chosen[of.places] = True
+            chosen = table.matches(of.group)
+            mine = {at: found for at, found in of_run.items() if chosen[at]}
             for name in PATTERN_NAMES:
-                yield _pattern(
-                    table, {at: f for at, f in of_run.items() if chosen[at]}, name, of, sample,
-                    judge=one.asked.judge,
-                )  # fmt: skip
+                yield _pattern(mine, name, of, aspect, judge=one.asked.judge)
 
 
 def _of(table: RunTable, one: JudgeAnswers, at: int, steps: Acted) -> PatternSteps | None:
@@ -407,14 +403,14 @@ def _of(table: RunTable, one: JudgeAnswers, at: int, steps: Acted) -> PatternSte
 
 
 def _pattern(
-    table: RunTable,
     of_run: dict[int, PatternSteps],
     name: PatternName,
-    of: RunGroup,
-    sample: AspectSample,
+    of: Profile,
+    aspect: PanelAspect,
     *,
     judge: str,
 ) -> PatternShare:
+    table = aspect.table
     shows, told = (np.zeros(len(table), np.bool_) for _ in range(2))
     why: dict[str, Flags] = {}
     for at, found in of_run.items():
@@ -428,7 +424,7 @@ def _pattern(
         name=name,
         judge=judge,
         group=of.title,
-        share=sample.share(shows, told, why),
+        share=aspect.share(shows, told, why),
         n=len(names),
         runs=tuple(names[:NAMED_EXAMPLES]),
         advice=PATTERN_ADVICE[name],
@@ -534,7 +530,7 @@ _BESIDE = (".isolated", ".seams", ".looks")
 def build_panels(
     rows: Rows,  # where their records are
     table: RunTable,  # the runs, as a report reads them
-    groups: Sequence[RunGroup],  # the report's groups of these runs
+    groups: Sequence[Profile],  # the report's groups of these runs
     *,
     where: Where | None = None,  # what chose the runs
     seed: int = 0,  # where random draws start
@@ -546,38 +542,36 @@ def build_panels(
     asked = [one for one in found if one.asked.measure != SCORES]
     asked = [one for one in asked if not one.asked.measure.endswith(_BESIDE)]
     steps = read_agent_steps(rows, table, asked)
-    all_ = sorted(read_aspects(table, asked, steps), key=lambda aspect: _place(aspect.rubric))
-    samples = [_sample(rows, table, aspect) for aspect in all_]
-    seated = [_panel(sample, groups) for sample in samples]
-    compared = adjust_claims([claim_differences(sample, groups, seed) for sample in samples])
-    whole = [replace(panel, claims=made) for panel, made in zip(seated, compared, strict=True)]
+    all_ = sorted(read_aspects(rows, table, asked, steps), key=lambda one: _place(one.rubric))
+    claims = adjust_claims([claim_differences(aspect, groups, seed) for aspect in all_])
+    whole = [
+        Panel(
+            rubric=aspect.rubric,
+            failing=aspect.failing,
+            members=tuple([one.member for one in aspect.votes]),
+            groups=tuple([measure_group(aspect, of) for of in groups]),
+            claims=made,
+            drawn=aspect.probability is not None,
+        )
+        for aspect, made in zip(all_, claims, strict=True)
+    ]
+    labels = next((aspect for aspect in all_ if aspect.rubric == STEP_LABELS), None)
+    patterns = () if labels is None else count_pattern_runs(table, asked, groups, labels, steps)
     measures = {one.asked.measure for one in asked}
     spoken = {aspect.rubric for aspect in all_}
     apart, n_disputed = list_disputes(rows, where)
     return Panels(
         panels=tuple(whole),
         answers=tuple(_answers(table, [o for o in asked if o.asked.measure not in spoken], groups)),
-        patterns=tuple(_patterns(table, asked, groups, samples, steps)),
-        onsets=tuple(measure_onsets(table, asked, groups, samples)),
+        patterns=tuple(patterns),
+        onsets=tuple(measure_onsets(table, asked, groups, all_)),
         agreement=tuple(compare_judges(rows, sorted(measures, key=_place), where=where, seed=seed)),
         queue=apart,
         n_disputed=n_disputed,
         trace=choose_worked_trace(rows, table, all_) if isinstance(rows, Store) else None,
-        flags=(*find_flags(table, found, whole, family=agent_family), *_not_drawn(table, samples)),
-        costs=count_costs(found, Prices(JudgesTable())),
+        flags=(*find_flags(table, found, whole, family=agent_family), *_not_drawn(table, all_)),
+        costs=count_costs(found),
         judges=tuple(sorted({one.asked.judge for one in found})),
-    )
-
-
-def _sample(rows: Rows, table: RunTable, aspect: PanelAspect) -> AspectSample:
-    """Return an aspect with how its runs were drawn; without a draw every run counts the same."""
-    drawn = read_sampling(rows, aspect.rubric)
-    chances = np.array([drawn.get(id_, np.nan) for id_ in table.runs.id.tolist()])
-    return AspectSample(
-        aspect=aspect,
-        clusters=table.clusters,
-        probability=chances if drawn else None,
-        inside=~np.isnan(chances) if drawn else np.ones(len(table), np.bool_),
     )
 
 
@@ -591,48 +585,19 @@ def _place(rubric: str) -> tuple[int, int, str]:
     )
 
 
-def read_sampling(rows: Rows, rubric: str) -> Mapping[str, float]:
-    """Return with which probability runs were drawn for a rubric, or for its set, if they were."""
-    if not isinstance(rows, SampledRows):
-        return {}
-    return rows.drawn(rubric) or rows.drawn(rubric.partition(".")[0])
-
-
-def _patterns(
-    table: RunTable,
-    judged: Sequence[JudgeAnswers],
-    groups: Sequence[RunGroup],
-    samples: Sequence[AspectSample],
-    steps: Acted,
-) -> Iterator[PatternShare]:
-    sample = next((one for one in samples if one.aspect.rubric == STEP_LABELS), None)
-    if sample is not None:
-        yield from count_pattern_runs(table, judged, groups, sample, steps)
-
-
-def _panel(sample: AspectSample, groups: Sequence[RunGroup]) -> Panel:
-    return Panel(
-        rubric=sample.aspect.rubric,
-        failing=sample.aspect.failing,
-        members=tuple(one.member for one in sample.aspect.votes),
-        groups=tuple(measure_group(sample, of) for of in groups),
-        drawn=sample.probability is not None,
-    )
-
-
-def _not_drawn(table: RunTable, samples: Sequence[AspectSample]) -> Iterator[VerdictFlag]:
+def _not_drawn(table: RunTable, aspects: Sequence[PanelAspect]) -> Iterator[VerdictFlag]:
     """Yield how many judged runs no share speaks of, since they were not in the sample."""
-    for sample in samples:
-        asked = np.logical_or.reduce([one.asked for one in sample.aspect.votes])
-        outside = table.runs.name[asked & ~sample.inside].tolist()
+    for aspect in aspects:
+        asked = np.logical_or.reduce([one.asked for one in aspect.votes])
+        outside = table.runs.name[asked & ~aspect.inside].tolist()
         if outside:
-            said = f"{sample.aspect.rubric}: judged, but outside of the sample that was drawn"
+            said = f"{aspect.rubric}: judged, but outside of the sample that was drawn"
             runs = tuple(outside[:5])
             yield VerdictFlag(kind="not_drawn", judge="", said=said, n=len(outside), runs=runs)
 
 
 def _answers(
-    table: RunTable, judged: Sequence[JudgeAnswers], groups: Sequence[RunGroup]
+    table: RunTable, judged: Sequence[JudgeAnswers], groups: Sequence[Profile]
 ) -> Iterator[AnswerCounts]:
     """Yield the answers to rubrics that have none against the agent, counted by group."""
     for one in judged:
@@ -641,7 +606,7 @@ def _answers(
         for of in groups:
             counts: Counter[str] = Counter()
             lost: Counter[str] = Counter()
-            for at in of.places.tolist():
+            for at in np.flatnonzero(table.matches(of.group)).tolist():
                 record = one.runs[at].verdict if at in one.runs else None
                 if record is None:
                     continue

@@ -437,6 +437,13 @@ class RunTable:
         found: Texts = self.tags[name] if name in self.tags else getattr(self.runs, name)
         return found
 
+    def matches(self, group: Mapping[str, str | None]) -> npt.NDArray[np.bool_]:
+        """Return which runs have these values of these fields and tags; all for an empty group."""
+        chosen = np.ones(len(self), np.bool_)
+        for name, value in group.items():
+            chosen &= np.array([held == value for held in self.values(name).tolist()], np.bool_)
+        return chosen
+
     def take(self, chosen: Mask) -> RunTable:
         """Return the chosen rows."""
         runs = {f.name: getattr(self.runs, f.name)[chosen] for f in fields(Runs)}

@@ -33,11 +33,13 @@ from stepscope.report.panel_types import (
     PanelVote,
 )
 from stepscope.report.rows import RunTable
-from stepscope.store.columns import ANSWERED, NO_RECORD, Texts, unmeasured_kind
+from stepscope.report.types import Profile
+from stepscope.store.columns import ANSWERED, NO_RECORD, Rows, Texts, unmeasured_kind
 from stepscope.store.judged import (
     JudgeAnswers,
     JudgedQuestion,
     RunAnswers,
+    SampledRows,
     choose_modes,
     current_records,
     question_of_record,
@@ -84,6 +86,39 @@ class PanelAspect:
     rubric: str
     failing: str
     votes: tuple[JudgeVotes, ...]
+    table: RunTable  # the runs that the votes are aligned with
+    # with which probability each run was drawn, NaN where it was not; None where none was drawn
+    probability: npt.NDArray[np.float64] | None
+
+    @property
+    def inside(self) -> Flags:
+        """Runs that estimates may speak from: all, or those that were drawn."""
+        if self.probability is None:
+            return np.ones(len(self.table), np.bool_)
+        return ~np.isnan(self.probability)
+
+    def share(self, failing: Flags, answered: Flags, why: Mapping[str, Flags]) -> Figure:
+        """Return the share of failing runs among those answered; `why` are those lost."""
+        inside = self.inside
+        kept = answered & inside
+        lost = {name: int((runs & inside).sum()) for name, runs in why.items()}
+        lost = {name: n for name, n in sorted(lost.items()) if n}
+        clusters, chances = self.table.clusters[kept], self.probability
+        figure: Figure
+        if chances is None:
+            figure = stats.proportion(failing[kept], clusters, unmeasured=lost)
+        else:
+            gone = np.zeros_like(kept)
+            for name, runs in why.items():
+                if name != NOT_APPLICABLE:
+                    gone |= runs & inside
+            figure = stats.weighted_proportion(
+                failing[kept], chances[kept], clusters, lost=chances[gone], unmeasured=lost
+            )
+        if isinstance(figure, Unmeasured) and lost and not kept.any():
+            said = ", ".join(f"{n:,} {name}" for name, n in lost.items())
+            return Unmeasured(figure.kind, f"no run with a yes or no: {said}")
+        return figure
 
 
 def classify_absence(reason: str, kind: str) -> str:
@@ -97,30 +132,38 @@ def classify_absence(reason: str, kind: str) -> str:
 
 
 def read_aspects(
-    table: RunTable, judged: Sequence[JudgeAnswers], acted: Acted
+    rows: Rows, table: RunTable, judged: Sequence[JudgeAnswers], acted: Acted
 ) -> Iterator[PanelAspect]:
     """Yield every aspect that a judge was asked about, by rubric, with the rules' votes beside.
 
-    Labels of steps that are not the agent's, as `acted` knows them, speak against nobody.
+    Labels of steps that are not the agent's, as `acted` knows them, speak against nobody. Without a
+    draw for a rubric, or for its set, every run counts the same.
     """
     by_rubric: dict[str, list[JudgeAnswers]] = {}
     for one in judged:
         if one.main:
             by_rubric.setdefault(one.asked.measure, []).append(one)
     for rubric, judges in sorted(by_rubric.items()):
-        labels = {label for one in judges for label in _labels(one)}
+        of, labels = rubric.partition(".")[0], {label for one in judges for label in _labels(one)}
+        read: dict[str, Reading] = {}
         if rubric == STEP_LABELS:
-            for label in AGAINST:
-                votes = [_votes(table, one, _labelled(label, acted)) for one in judges]
-                yield PanelAspect(rubric=rubric, failing=label, votes=tuple(votes))
-        elif rubric.partition(".")[0] == "behaviour":
-            votes = [_votes(table, one, _present) for one in judges]
-            yield PanelAspect(rubric=rubric, failing=PRESENT, votes=tuple(votes))
+            read = {label: _labelled(label, acted) for label in AGAINST}
+        elif of == "behaviour":
+            read = {PRESENT: _present}
         elif labels <= AXIS_ANSWERS and (labels or rubric.startswith(PARTS)):
-            of = _of_a_part if (rubric.startswith(PARTS) and rubric != THE_END) else _of_the_whole
-            votes = [_votes(table, one, of) for one in judges]
+            part = rubric.startswith(PARTS) and rubric != THE_END
+            read = {INCORRECT: _of_a_part if part else _of_the_whole}
+        drawn = (rows.drawn(rubric) or rows.drawn(of)) if isinstance(rows, SampledRows) else {}
+        chances = np.array([drawn.get(id_, np.nan) for id_ in table.runs.id.tolist()])
+        for failing, reading in read.items():
+            votes = [_votes(table, one, reading) for one in judges]
+            votes += _rules_axis(table, rubric) if failing == INCORRECT else ()
             yield PanelAspect(
-                rubric=rubric, failing=INCORRECT, votes=(*votes, *_rules_axis(table, rubric))
+                rubric=rubric,
+                failing=failing,
+                votes=tuple(votes),
+                table=table,
+                probability=chances if drawn else None,
             )
 
 
@@ -236,64 +279,21 @@ def _rules_axis(table: RunTable, rubric: str) -> Iterator[JudgeVotes]:
     )
 
 
-Places = npt.NDArray[np.int64]
 # Groups that are compared pair by pair; of more the shares are there, and no claim.
 MOST_GROUPS = 5
 ALPHA = 0.05
 INCOMPLETE = "incomplete"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunGroup:
-    """Runs that stand together: what they are called, and where they are."""
-
-    title: str
-    places: Places
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AspectSample:
-    """One aspect with the tasks of its runs and how they were drawn: what shares are made of."""
-
-    aspect: PanelAspect
-    clusters: npt.NDArray[np.int64]
-    # with which each run was drawn; None where none was drawn
-    probability: npt.NDArray[np.float64] | None
-    inside: Flags  # runs that estimates may speak from: all, or those that were drawn
-
-    def share(self, failing: Flags, answered: Flags, why: Mapping[str, Flags]) -> Figure:
-        """Return the share of failing runs among those answered; `why` are those lost."""
-        kept = answered & self.inside
-        lost = {name: int((runs & self.inside).sum()) for name, runs in why.items()}
-        lost = {name: n for name, n in sorted(lost.items()) if n}
-        clusters, chances = self.clusters[kept], self.probability
-        figure: Figure
-        if chances is None:
-            figure = stats.proportion(failing[kept], clusters, unmeasured=lost)
-        else:
-            gone = np.zeros_like(kept)
-            for name, runs in why.items():
-                if name != NOT_APPLICABLE:
-                    gone |= runs & self.inside
-            figure = stats.weighted_proportion(
-                failing[kept], chances[kept], clusters, lost=chances[gone], unmeasured=lost
-            )
-        if isinstance(figure, Unmeasured) and lost and not kept.any():
-            said = ", ".join(f"{n:,} {name}" for name, n in lost.items())
-            return Unmeasured(figure.kind, f"no run with a yes or no: {said}")
-        return figure
-
-
-def measure_group(sample: AspectSample, of: RunGroup) -> PanelGroup:
+def measure_group(aspect: PanelAspect, of: Profile) -> PanelGroup:
     """Return what every judge found in one group of runs, and what they found together."""
-    chosen = np.zeros(len(sample.clusters), np.bool_)
-    chosen[of.places] = True
-    votes = sample.aspect.votes
+    chosen = aspect.table.matches(of.group)
+    votes = aspect.votes
     return PanelGroup(
         title=of.title,
         n_runs=int(chosen.sum()),
-        seats=tuple(_seat(sample, one, chosen) for one in votes),
-        votes=tuple(_vote(sample, sitting, chosen) for sitting in list_panels(votes)),
+        seats=tuple(_seat(aspect, one, chosen) for one in votes),
+        votes=tuple(_vote(aspect, sitting, chosen) for sitting in list_panels(votes)),
     )
 
 
@@ -306,17 +306,17 @@ def list_panels(votes: Sequence[JudgeVotes]) -> Iterator[Sequence[JudgeVotes]]:
         yield votes
 
 
-def _seat(sample: AspectSample, one: JudgeVotes, chosen: Flags) -> JudgeShare:
+def _seat(aspect: PanelAspect, one: JudgeVotes, chosen: Flags) -> JudgeShare:
     asked = one.asked & chosen
     open_ = asked & ~one.answered
     why = {str(name): open_ & (one.why == name) for name in set(one.why[open_].tolist())}
-    figure = sample.share(one.failing, one.answered & chosen, why)
+    figure = aspect.share(one.failing, one.answered & chosen, why)
     counted = {name: int(runs.sum()) for name, runs in sorted(why.items())}
     return JudgeShare(
         judge=one.member.judge,
         failing=figure,
         lost=counted,
-        not_judged=int((chosen & ~one.asked & sample.inside).sum()),
+        not_judged=int((chosen & ~one.asked & aspect.inside).sum()),
     )
 
 
@@ -327,7 +327,7 @@ def find_complete(sitting: Sequence[JudgeVotes]) -> tuple[Flags, Flags]:
     return answered, asked
 
 
-def _vote(sample: AspectSample, sitting: Sequence[JudgeVotes], chosen: Flags) -> PanelVote:
+def _vote(aspect: PanelAspect, sitting: Sequence[JudgeVotes], chosen: Flags) -> PanelVote:
     answered, asked = find_complete(sitting)
     # A run that an aspect does not apply to, as each judge says, asks nothing of the panel.
     idle = np.logical_and.reduce([one.why == NOT_APPLICABLE for one in sitting]) & chosen
@@ -336,46 +336,46 @@ def _vote(sample: AspectSample, sitting: Sequence[JudgeVotes], chosen: Flags) ->
     found = [one.failing for one in sitting]
     return PanelVote(
         judges=tuple(one.member.judge for one in sitting),
-        any=sample.share(np.logical_or.reduce(found), answered & chosen, why),
-        all=sample.share(np.logical_and.reduce(found), answered & chosen, why),
+        any=aspect.share(np.logical_or.reduce(found), answered & chosen, why),
+        all=aspect.share(np.logical_and.reduce(found), answered & chosen, why),
         incomplete=int(part.sum()),
     )
 
 
 def claim_differences(
-    sample: AspectSample, groups: Sequence[RunGroup], seed: int
+    aspect: PanelAspect, groups: Sequence[Profile], seed: int
 ) -> tuple[PanelClaim, ...]:
     """Return the groups compared pair by pair, p not adjusted yet.
 
     Nothing is claimed of groups that were drawn with different chances, or of very many groups.
     """
-    chances = sample.probability
-    uneven = chances is not None and len(np.unique(chances[sample.inside])) > 1
+    chances = aspect.probability
+    uneven = chances is not None and len(np.unique(chances[aspect.inside])) > 1
     if not 2 <= len(groups) <= MOST_GROUPS or uneven:
         return ()
-    first, *_ = [*list_panels(sample.aspect.votes), sample.aspect.votes]
+    first, *_ = [*list_panels(aspect.votes), aspect.votes]
     answered, _asked = find_complete(first)
     failing = np.logical_or.reduce([one.failing for one in first])
-    answered = answered & sample.inside
+    answered = answered & aspect.inside
     return tuple(
-        _claim(sample, failing, answered, pair=pair, seed=seed) for pair in combinations(groups, 2)
+        _claim(aspect, failing, answered, pair=pair, seed=seed) for pair in combinations(groups, 2)
     )
 
 
 def _claim(
-    sample: AspectSample,
+    aspect: PanelAspect,
     failing: Flags,
     answered: Flags,
     *,
-    pair: tuple[RunGroup, RunGroup],
+    pair: tuple[Profile, Profile],
     seed: int,
 ) -> PanelClaim:
     sides = []
     for of in pair:
-        kept = of.places[answered[of.places]]
-        sides.append((failing[kept].astype(np.float64), sample.clusters[kept]))
+        kept = answered & aspect.table.matches(of.group)
+        sides.append((failing[kept].astype(np.float64), aspect.table.clusters[kept]))
     (xs, x_cases), (ys, y_cases) = sides
-    key = f"{sample.aspect.rubric} {sample.aspect.failing} {pair[0].title} {pair[1].title}"
+    key = f"{aspect.rubric} {aspect.failing} {pair[0].title} {pair[1].title}"
     rng = np.random.default_rng([seed, crc32(key.encode())])
     paired = len(np.intersect1d(x_cases, y_cases)) > 0
     compare = stats.compare_paired if paired else stats.compare_unpaired
@@ -389,7 +389,7 @@ def _claim(
 def adjust_claims(all_: Sequence[tuple[PanelClaim, ...]]) -> list[tuple[PanelClaim, ...]]:
     """Return the claims of every panel with p adjusted by Holm over all of them."""
     tested = [claim.p for claims in all_ for claim in claims if claim.p is not None]
-    holm = iter(stats.holm(tested).tolist())
+    holm = iter(stats.holm(tested).tolist() if tested else ())
     out = []
     for claims in all_:
         made = []
@@ -407,27 +407,26 @@ Floats = npt.NDArray[np.float64]
 def measure_onsets(
     table: RunTable,
     judged: Sequence[JudgeAnswers],
-    groups: Sequence[RunGroup],
-    samples: Sequence[AspectSample],
+    groups: Sequence[Profile],
+    aspects: Sequence[PanelAspect],
 ) -> Iterator[BehaviourOnset]:
     """Yield what each judge says of each behaviour, by group of runs."""
-    by_rubric = {sample.aspect.rubric: sample for sample in samples}
+    by_rubric = {aspect.rubric: aspect for aspect in aspects}
     for one in judged:
-        sample = by_rubric.get(one.asked.measure)
-        if not one.main or sample is None or sample.aspect.failing != PRESENT:
+        aspect = by_rubric.get(one.asked.measure)
+        if not one.main or aspect is None or aspect.failing != PRESENT:
             continue
         first, present, told = _places(table, one)
-        votes = next(v for v in sample.aspect.votes if v.member.judge == one.asked.judge)
+        votes = next(v for v in aspect.votes if v.member.judge == one.asked.judge)
         for of in groups:
-            chosen = np.zeros(len(table), np.bool_)
-            chosen[of.places] = True
+            chosen = table.matches(of.group)
             began = chosen & ~np.isnan(first)
             clusters = table.clusters
             yield BehaviourOnset(
                 rubric=one.asked.measure,
                 judge=one.asked.judge,
                 group=of.title,
-                runs=sample.share(votes.failing, votes.answered & chosen, {}),
+                runs=aspect.share(votes.failing, votes.answered & chosen, {}),
                 onset=stats.quantile(first[began], 0.5, clusters[began], unit="share of the run"),
                 tenths=tuple(
                     stats.ratio(
