@@ -9,6 +9,7 @@ import pytest
 
 from stepscope.model import Record, Usage, Verdict
 from stepscope.report.build import build_report
+from stepscope.report.formatting import name_panel
 from stepscope.report.panel_types import Panels, VerdictFlag
 from stepscope.report.render import data, markdown, text
 from stepscope.report.render.html import make_report_charts, render_report_html
@@ -548,7 +549,7 @@ def test_rubrics_stand_in_the_order_of_their_sets_and_have_names_of_their_own() 
             axes(ONE, HELD, "xx........", "own.tone"),
         )
     )
-    assert [panel.title for panel in found.panels] == [
+    assert [name_panel(panel) for panel in found.panels] == [
         "tool selection", "termination", "quality: tool selection", "own: tone",
     ]  # fmt: skip
 

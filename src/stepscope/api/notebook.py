@@ -279,9 +279,7 @@ class Notebook(Closeable):
             seed=self.settings.seed if seed is None else seed,
             look_first=look_first,
         )
-        return ReportView(
-            value, self.show, ReportSource(self.store, chosen, since, self.settings.policies)
-        )
+        return ReportView(value, self.show, ReportSource(self.store, chosen, since, self.settings))
 
     def compare(
         self,

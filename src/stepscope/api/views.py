@@ -35,9 +35,9 @@ from stepscope.values import Unmeasured
 if TYPE_CHECKING:
     import altair as alt
 
-    from stepscope.gates.settings import WorkflowPolicy
     from stepscope.report.document import Chart
     from stepscope.report.render.html import Embed
+    from stepscope.settings import Settings
     from stepscope.store.columns import Rows
     from stepscope.store.where import Where
 
@@ -67,7 +67,7 @@ class ReportSource:
     rows: Rows
     where: Where | None = None
     since: str | None = None
-    policies: Sequence[WorkflowPolicy] = ()
+    settings: Settings | None = None
 
 
 class RunView:
@@ -204,14 +204,13 @@ class ReportView:
         source = self._source
         if source is None:
             raise UsageError("this report was made without rows; take one from a store's report()")
-        documents = read_gate_reports([Path(name) for name in gates])
+        policies = () if source.settings is None else source.settings.policies
+        where = combine_conditions(source.where, source.since)
         chosen = html.ReportScope(
             where=source.where,
             since=source.since,
-            gates=documents,
-            kept=read_gate_history(
-                source.rows, source.policies, where=combine_conditions(source.where, source.since)
-            ),
+            gates=read_gate_reports([Path(name) for name in gates]) if gates else (),
+            kept=read_gate_history(source.rows, policies, where=where) if policies else (),
         )
         place = Path(file)
         html.write_html(source.rows, self.value, place, embed=embed, chosen=chosen)

@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from stepscope.model.records import RULES
 from stepscope.values import Estimate, Unmeasured
 
 GateOutcome = Literal["pass", "fail", "undecided", "not_run"]
@@ -70,7 +71,7 @@ class GateDecision(msgspec.Struct, frozen=True, kw_only=True):
     measure: str  # what it reads, with its aspect ("redundant_calls.count")
     rule: Rule  # how runs become a decision; see docs/explanation/gates.md
     threshold: str  # the threshold as the policy writes it ("max_drop = 0.05")
-    source: str = "rules"  # whose records it reads
+    source: str = RULES  # whose records it reads
     # a soft failure is shown and does not set the exit code, unless asked to
     severity: Severity = "hard"
     file_on: Severity = "soft"  # from which severity on the issue loop files it

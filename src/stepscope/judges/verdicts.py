@@ -28,7 +28,7 @@ from stepscope.judges.replies import (
 from stepscope.judges.rubrics import FAULT_OWNERS, Rubric
 from stepscope.judges.transcript import Window, describe_windows
 from stepscope.model import Answer, Json, Outcome, Reply, Verdict
-from stepscope.model.records import NEUTRAL, OUTRANKED
+from stepscope.model.records import NEUTRAL, OUTRANKED, SEAMS_SUFFIX
 from stepscope.models.dialect import Ask, reply_key
 from stepscope.values import Unmeasured
 
@@ -307,7 +307,7 @@ class SchemaReplyReader:
 
     def _seam(self, parts: Sequence[Part]) -> Answer:
         """Return the share of steps judged twice on which both windows agree."""
-        measure = f"{self.measure}.seams"
+        measure = f"{self.measure}{SEAMS_SUFFIX}"
         twice = alike = 0
         for at in range(1, len(parts)):
             before, after = self.windows[at - 1], self.windows[at]

@@ -74,6 +74,8 @@ STEP_SCORES = "scores"
 ISOLATED_SUFFIX = ".isolated"
 # Behind the name of the record that says what a judge looked at.
 LOOKS_SUFFIX = ".looks"
+# Behind the name of the record that says how the windows of a long run fit together.
+SEAMS_SUFFIX = ".seams"
 # How the reason of a verdict begins that a state check contradicts.
 OUTRANKED = "outranked: "
 # Behind the version of a rubric that was asked without the agent's words.

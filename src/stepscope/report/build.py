@@ -19,7 +19,7 @@ from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.model import Answer
-from stepscope.model.records import RULES, UNCERTAIN, Figure
+from stepscope.model.records import HUMAN, RULES, UNCERTAIN, Figure
 from stepscope.report.evidence import read_look_first as choose
 from stepscope.report.formatting import AXES, INCORRECT, MEASURES, NOT_SCORED, give_reason
 from stepscope.report.panels import build_panels
@@ -537,7 +537,7 @@ def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 
 
 
 def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:
-    people = any(name.startswith("human.") for name in rows.measures())
+    people = any(name.startswith(f"{HUMAN}.") for name in rows.measures())
     why = "people's labels are not compared here" if people else "no labels here"
     said = [f"suspect-step accuracy ({why})"]
     if "errors.recovered" in whole.notes:

@@ -16,6 +16,7 @@ import msgspec
 
 from stepscope.model import Json, ToolCall, ToolResult
 from stepscope.model.records import Figure
+from stepscope.report.panel_types import Panel
 from stepscope.report.types import LookFirst, OutcomeTable, Profile, Report, RunLine
 from stepscope.safety.text import visible_line
 from stepscope.stats import Flip
@@ -475,6 +476,24 @@ def name_shape(shape: str) -> str:
     'early collapse'
     """
     return shape.replace("_", " ")
+
+
+def name_rubric(rubric: str) -> str:
+    """Return a rubric as people read it; axes and behaviours need no name of their set.
+
+    >>> name_rubric("axes.tool_selection"), name_rubric("quality.tool_selection")
+    ('tool selection', 'quality: tool selection')
+    """
+    of, _, aspect = rubric.replace("_", " ").partition(".")
+    if of in ("axes", "behaviour"):
+        return aspect
+    return f"{of}: {aspect}" if aspect else of
+
+
+def name_panel(panel: Panel) -> str:
+    """Return the aspect that a panel judges as people read it."""
+    said = name_rubric(panel.rubric)
+    return said if panel.failing in (INCORRECT, "present") else f"{said}: {panel.failing}"
 
 
 def shorten_names(judges: Iterable[str]) -> dict[str, str]:

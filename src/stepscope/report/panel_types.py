@@ -28,18 +28,6 @@ VerdictFlagKind = Literal[
 ]
 
 
-def name_rubric(rubric: str) -> str:
-    """Return a rubric as people read it; axes and behaviours need no name of their set.
-
-    >>> name_rubric("axes.tool_selection"), name_rubric("quality.tool_selection")
-    ('tool selection', 'quality: tool selection')
-    """
-    of, _, aspect = rubric.replace("_", " ").partition(".")
-    if of in ("axes", "behaviour"):
-        return aspect
-    return f"{of}: {aspect}" if aspect else of
-
-
 class PanelMember(msgspec.Struct, frozen=True, kw_only=True):
     """A judge on a panel: who it is, and which of its answers are current.
 
@@ -189,12 +177,6 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[PanelGroup, ...]
     claims: tuple[PanelClaim, ...] = ()
     drawn: bool = False
-
-    @property
-    def title(self) -> str:
-        """The aspect as people read it."""
-        said = name_rubric(self.rubric)
-        return said if self.failing in ("incorrect", "present") else f"{said}: {self.failing}"
 
 
 class AnswerCounts(msgspec.Struct, frozen=True, kw_only=True):

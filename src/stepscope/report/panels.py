@@ -22,7 +22,13 @@ from stepscope.judges.patterns import (
     find_label_patterns,
 )
 from stepscope.model import Record, Step, Trajectory, Verdict
-from stepscope.model.records import RULES
+from stepscope.model.records import (
+    ISOLATED_SUFFIX,
+    LOOKS_SUFFIX,
+    NARRATION_OFF,
+    RULES,
+    SEAMS_SUFFIX,
+)
 from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
 from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.models.configured import JudgesTable
@@ -166,7 +172,6 @@ def _saved(record: Record, prices: Prices) -> float | None:
 
 # Runs that a flag names.
 NAMED_RUNS = 5
-NARRATION_OFF = "narration-off"
 # An endpoint ignores the schema where this share of its answers, of at least so many, breaks it.
 BROKEN, OF_AT_LEAST = 0.2, 5
 BREACHES = frozenset({
@@ -185,7 +190,7 @@ def find_flags(
     found: list[VerdictFlag] = list(_kin(table, judged, family))
     for one in judged:
         key = one.asked.measure, one.asked.judge
-        if one.asked.mode == NARRATION_OFF and not one.main:
+        if f"+{one.asked.mode}" == NARRATION_OFF and not one.main:
             with_it = by_mode[key]
             turned = [
                 str(table.runs.name[at])
@@ -524,7 +529,7 @@ def _said(step: Step) -> str:
 SETS = ("axes", "quality", "step_labels", "behaviour", "attribution")
 # Measures about other measures: of a rubric asked without context, of how windows fit, of what was
 # looked up.
-_BESIDE = (".isolated", ".seams", ".looks")
+_BESIDE = (ISOLATED_SUFFIX, SEAMS_SUFFIX, LOOKS_SUFFIX)
 
 
 def build_panels(

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from stepscope import stats
 from stepscope.judges.patterns import PATTERN_NAMES, LabelPattern, PatternName, find_label_patterns
 from stepscope.model import Record, Trajectory, Verdict
-from stepscope.model.records import NOT_APPLICABLE, RULES, UNCERTAIN, Figure
+from stepscope.model.records import NOT_APPLICABLE, OUTRANKED, RULES, UNCERTAIN, Figure
 from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
 from stepscope.report.formatting import AXES, INCORRECT
 from stepscope.report.panel_types import (
@@ -46,7 +46,6 @@ from stepscope.store.judged import (
 )
 from stepscope.values import Unmeasured
 
-OUTRANKED = "outranked"
 PRESENT = "present"
 # The answers of an axis; a rubric with other answers is counted, not put before a panel.
 AXIS_ANSWERS = frozenset({INCORRECT, "correct", UNCERTAIN, NOT_APPLICABLE})
@@ -57,7 +56,7 @@ WORDS = frozenset({
     "hallucinated_citation", "evidence_not_found", "refused", "filtered", "truncated", "off_menu",
     "out_of_range", "not_json", "missing_step", "duplicate_step", "extra_step", "wrong_type",
     "missing_field", "extra_field", "copied_from_trace", "too_long", "budget", "no_answer",
-    "canary_missed", OUTRANKED,
+    "canary_missed", OUTRANKED.rstrip(": "),
 })  # fmt: skip
 
 # Rubrics that ask about a part of the run, and the one among them that asks about its end.
@@ -227,12 +226,12 @@ def _of_a_part(at: int, of_run: RunAnswers) -> bool | str:
 
 def _of_the_whole(at: int, of_run: RunAnswers) -> bool | str:
     found = _of_a_part(at, of_run)
-    return OUTRANKED if found is False and is_outranked(of_run.verdict) else found
+    return OUTRANKED.rstrip(": ") if found is False and is_outranked(of_run.verdict) else found
 
 
 def is_outranked(record: Record | None) -> bool:
     """Tell whether a verdict praises a run that is known to have failed."""
-    return record is not None and record.answer.reason.startswith(f"{OUTRANKED}:")
+    return record is not None and record.answer.reason.startswith(OUTRANKED)
 
 
 def _labelled(wanted: str, acted: Acted) -> Reading:

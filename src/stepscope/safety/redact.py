@@ -462,30 +462,43 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
     >>> redact_json(Redactor(b"k"), {"n": [1, None, "ids stay"]})
     {'n': [1, None, 'ids stay']}
     """
-    return _walk(redactor, value, "")
+    # Most values hold nothing: those are looked through, and not made anew.
+    agenda: list[tuple[str, Json]] = [("", value)]
+    while agenda:
+        name, item = agenda.pop()
+        if isinstance(item, list | tuple):
+            agenda += [(name, member) for member in item]
+        elif isinstance(item, dict):
+            if any(redactor.redact(key).found for key in item):
+                return _redacted(redactor, value, "")
+            agenda += item.items()
+        elif isinstance(item, str) and _redacted_text(redactor, item, name) != item:
+            return _redacted(redactor, value, "")
+    return value
 
 
-def _walk(redactor: Redactor, value: Json, name: str) -> Json:
+def _redacted_text(redactor: Redactor, text: str, name: str) -> str:
+    if not _NAME.search(name):
+        return redactor.redact(text).text if len(text) >= _SHORTEST else text
+    lead = f"{name}="
+    found = redactor.redact(lead + text)
+    if not found.found:
+        return text
+    # What was found may reach into the name: then the value is looked at alone.
+    alone = not found.text.startswith(lead)
+    return redactor.redact(text).text if alone else found.text[len(lead) :]
+
+
+def _redacted(redactor: Redactor, value: Json, name: str) -> Json:
     if isinstance(value, str):
-        if _NAME.search(name):
-            lead = f"{name}="
-            found = redactor.redact(lead + value)
-            if not found.found:
-                return value
-            # What was found reaches into the name: look at the value alone.
-            return (
-                found.text[len(lead) :]
-                if found.text.startswith(lead)
-                else redactor.redact(value).text
-            )
-        return redactor.redact(value).text if len(value) >= _SHORTEST else value
+        return _redacted_text(redactor, value, name)
     if isinstance(value, list | tuple):
-        made = [_walk(redactor, item, name) for item in value]
+        made = [_redacted(redactor, item, name) for item in value]
         return value if all(a is b for a, b in zip(made, value, strict=True)) else made
     if isinstance(value, dict):
         pairs: dict[str, Json] = {}
         for key, item in value.items():
-            pairs[_free_key(redactor.redact(key).text, pairs)] = _walk(redactor, item, key)
+            pairs[_free_key(redactor.redact(key).text, pairs)] = _redacted(redactor, item, key)
         same = all(pairs.get(key) is item for key, item in value.items())
         return value if same else pairs
     return value

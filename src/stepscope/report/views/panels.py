@@ -28,9 +28,11 @@ from stepscope.report.formatting import (
     format_with_interval,
     format_worst_case,
     list_some,
+    name_panel,
+    name_rubric,
     shorten_names,
 )
-from stepscope.report.panel_types import Panel, PanelGroup, Panels, name_rubric
+from stepscope.report.panel_types import Panel, PanelGroup, Panels
 from stepscope.report.views.vector import MOST_GROUPS, draw_interval
 from stepscope.values import Estimate, Unmeasured
 
@@ -98,7 +100,7 @@ def _one_group(panels: Sequence[Panel], names: Mapping[str, str]) -> Table:
         group = panel.groups[0]
         seats = {seat.judge: format_share_of(seat.failing) for seat in group.seats}
         votes = _both(group) if summed else ()
-        rows.append((panel.title, *votes, *(seats.get(judge, "-") for judge in judges)))
+        rows.append((name_panel(panel), *votes, *(seats.get(judge, "-") for judge in judges)))
     both = ("any judge", "all judges") if summed else ()
     head = ("", *both, *(names[judge] for judge in judges))
     return _sheet("panel", "At fault, by judge", head, tuple(rows), tuple(_notes(panels, names)))
@@ -119,7 +121,7 @@ def _many_groups(
         for group in panel.groups:
             figure = _summed(group, how)
             cells.append("-" if figure is None else format_share_of(figure))
-        rows.append((panel.title, *cells))
+        rows.append((name_panel(panel), *cells))
     title = "At fault: any judge" if how == "any" else "At fault: all judges"
     notes = (*_notes(panels, names), "each judge alone: --json") if how == "all" else ()
     return _sheet(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
@@ -211,7 +213,7 @@ def tabulate_claims(found: Panels) -> Table:
     made = [(panel, c) for panel in found.panels for c in panel.claims if c.p is not None]
     rows = tuple(
         (
-            panel.title,
+            name_panel(panel),
             f"{claim.second} against {claim.first}",
             "-"
             if isinstance(claim.effect, Unmeasured)
@@ -417,7 +419,7 @@ def _charts(found: Panels, table: Table) -> Iterator[Chart]:
     names = _called(found)
     for at, title in enumerate(titles[:MOST_GROUPS]):
         rows = [
-            {"label": panel.title, "order": order, **row}
+            {"label": name_panel(panel), "order": order, **row}
             for order, panel in enumerate(found.panels)
             for row in _cells(panel.groups[at], names)
         ]
@@ -456,7 +458,10 @@ def _called(found: Panels) -> dict[str, str]:
 def tabulate_all_shares(found: Panels) -> Table | None:
     """Return every share: a row for each group, aspect and judge, any and all among them."""
     rows = [
-        row for panel in found.panels for group in panel.groups for row in _rows(panel.title, group)
+        row
+        for panel in found.panels
+        for group in panel.groups
+        for row in _rows(name_panel(panel), group)
     ]
     if not rows:
         return None

@@ -25,9 +25,9 @@ from stepscope.report.formatting import (
     fold,
     format_score,
     keep_first_lines,
+    name_rubric,
     shorten_names,
 )
-from stepscope.report.panel_types import name_rubric
 from stepscope.report.rows import RuleFindings, sort_findings
 from stepscope.report.types import Curve, SuspectKind, SuspectSteps
 from stepscope.report.votes import (
