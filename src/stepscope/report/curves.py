@@ -218,9 +218,7 @@ def _weighed(drawn: Curve, weights: tuple[float, ...] | None) -> Curve:
         drawn,
         weights=weights,
         weighted=None if isinstance(mean, Unmeasured) else mean,
-        gate_failed=()
-        if isinstance(failed, Unmeasured)
-        else tuple([drawn.steps[at] for at in failed]),
+        gate_failed=tuple([drawn.steps[at] for at in below]),
     )
 
 

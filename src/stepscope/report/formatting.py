@@ -384,11 +384,9 @@ def format_score(value: float) -> str:
 
 def format_interval(key: str, estimate: Estimate) -> str:
     """Return `[low, high]`, a limit that cannot be given as "-"; "-" alone where neither can."""
-    limits = estimate.low, estimate.high
-    if limits == (None, None):
-        return "-"
-    low, high = ("-" if limit is None else format_number(key, limit) for limit in limits)
-    return f"[{low}, {high}]"
+    low = "-" if estimate.low is None else format_number(key, estimate.low)
+    high = "-" if estimate.high is None else format_number(key, estimate.high)
+    return "-" if low == high == "-" else f"[{low}, {high}]"
 
 
 def format_with_interval(key: str, figure: Figure, absent: str = "-") -> str:
