@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.lazy import lazy_names
+
 if TYPE_CHECKING:
     from stepscope.api import match as match
     from stepscope.api import open as open
@@ -18,16 +20,5 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "match", "open", "shapes"]
-
-
-def __getattr__(name: str) -> object:
-    if name in {"match", "open", "shapes"}:
-        from stepscope import api
-
-        return getattr(api, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+_names, __getattr__, __dir__ = lazy_names(__name__, {"stepscope.api": ("match", "open", "shapes")})
+__all__ = ["__version__", *_names]

@@ -12,8 +12,9 @@ Each name loads its module when it is first asked for.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from stepscope.lazy import lazy_names
 
 if TYPE_CHECKING:
     from stepscope.api.agreement import AgreementView as AgreementView
@@ -37,37 +38,36 @@ if TYPE_CHECKING:
     from stepscope.judges.judgement import JudgingOptions as JudgingOptions
     from stepscope.score.importing import Added as Added
 
-_HOMES = {
-    "Added": "stepscope.score.importing",
-    "AddedVerdicts": "stepscope.api.verdict_import",
-    "AgreementView": "stepscope.api.agreement",
-    "ComparisonView": "stepscope.api.views",
-    "Exported": "stepscope.api.exporting",
-    "FileShapes": "stepscope.api.score_files",
-    "JudgingOptions": "stepscope.judges.judgement",
-    "ModesView": "stepscope.api.agreement",
-    "Notebook": "stepscope.api.notebook",
-    "QueueView": "stepscope.api.agreement",
-    "Records": "stepscope.api.notebook",
-    "RejudgeResult": "stepscope.api.judging",
-    "ReportView": "stepscope.api.views",
-    "RunShape": "stepscope.api.score_files",
-    "RunView": "stepscope.api.views",
-    "Text": "stepscope.api.views",
-    "match": "stepscope.api.notebook",
-    "open": "stepscope.api.notebook",
-    "report_folder": "stepscope.api.views",
-    "shapes": "stepscope.api.score_files",
-}
-
-__all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".agreement": (
+            "AgreementView",
+            "ModesView",
+            "QueueView",
+        ),
+        ".exporting": ("Exported",),
+        ".judging": ("RejudgeResult",),
+        ".notebook": (
+            "Notebook",
+            "Records",
+            "match",
+            "open",
+        ),
+        ".score_files": (
+            "FileShapes",
+            "RunShape",
+            "shapes",
+        ),
+        ".verdict_import": ("AddedVerdicts",),
+        ".views": (
+            "ComparisonView",
+            "ReportView",
+            "RunView",
+            "Text",
+            "report_folder",
+        ),
+        "stepscope.judges.judgement": ("JudgingOptions",),
+        "stepscope.score.importing": ("Added",),
+    },
+)

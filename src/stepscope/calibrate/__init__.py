@@ -5,8 +5,9 @@ A name is loaded when it is first asked for: most need numpy.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from stepscope.lazy import lazy_names
 
 if TYPE_CHECKING:
     from stepscope.calibrate.agreement import measure_agreement as measure_agreement
@@ -14,16 +15,11 @@ if TYPE_CHECKING:
     from stepscope.calibrate.types import Agreement as Agreement
     from stepscope.calibrate.types import RubricAgreement as RubricAgreement
 
-_HOMES = {
-    "Agreement": "types",
-    "RubricAgreement": "types",
-    "compare_modes": "modes",
-    "measure_agreement": "agreement",
-}
-__all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(import_module(f"stepscope.calibrate.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".agreement": ("measure_agreement",),
+        ".modes": ("compare_modes",),
+        ".types": ("Agreement", "RubricAgreement"),
+    },
+)

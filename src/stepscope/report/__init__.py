@@ -7,16 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.lazy import lazy_names
+
 if TYPE_CHECKING:
     from stepscope.report.types import Curve as Curve
     from stepscope.report.types import Shapes as Shapes
 
-__all__ = ["Curve", "Shapes"]
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from stepscope.report import types
-
-    return getattr(types, name)
+__all__, __getattr__, __dir__ = lazy_names(__name__, {".types": ("Curve", "Shapes")})

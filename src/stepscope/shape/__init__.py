@@ -5,8 +5,9 @@ A name is loaded when it is first asked for, so that a report can name shapes wi
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from stepscope.lazy import lazy_names
 
 if TYPE_CHECKING:
     from stepscope.shape.articles import v3_many as v3_many
@@ -20,22 +21,14 @@ if TYPE_CHECKING:
     from stepscope.shape.types import Shape as Shape
     from stepscope.shape.types import ShapeBatch as ShapeBatch
 
-_HOMES = {
-    "SHAPES": "types",
-    "Shape": "types",
-    "ShapeBatch": "types",
-    "break_point": "breaks",
-    "classify": "classifier",
-    "classify_many": "classifier",
-    "compare_fleets": "fleet",
-    "learn_noise": "noise",
-    "prevalence": "fleet",
-    "v3_many": "articles",
-}
-__all__ = [*_HOMES]
-
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        return getattr(import_module(f"stepscope.shape.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".articles": ("v3_many",),
+        ".breaks": ("break_point",),
+        ".classifier": ("classify", "classify_many"),
+        ".fleet": ("compare_fleets", "prevalence"),
+        ".noise": ("learn_noise",),
+        ".types": ("SHAPES", "Shape", "ShapeBatch"),
+    },
+)

@@ -8,24 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.lazy import lazy_names
+
 if TYPE_CHECKING:
     from stepscope.testing.format_check import check_format as check_format
     from stepscope.testing.model_check import check_model as check_model
 
-__all__ = ["check_format", "check_model"]
-
-
-def __getattr__(name: str) -> object:
-    if name == "check_format":
-        from stepscope.testing.format_check import check_format
-
-        return check_format
-    if name == "check_model":
-        from stepscope.testing.model_check import check_model
-
-        return check_model
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__, {".format_check": ("check_format",), ".model_check": ("check_model",)}
+)
