@@ -23,9 +23,9 @@ from bars.safety._secrets import ENCODINGS, SHAPES, SURROUNDINGS, ids, samples, 
 from stepscope.api.notebook import Notebook
 from stepscope.model import Part, Quarantined, Source, Step, ToolCall, ToolResult, Trajectory
 from stepscope.report.build import build_report
-from stepscope.report.evidence import read_shown_run
 from stepscope.report.render.html import write_html
-from stepscope.report.views.run import describe_step
+from stepscope.report.views.run import read_run
+from stepscope.report.views.show import describe_step
 from stepscope.safety.redact import Redactor, redact_json, scrub_message
 from stepscope.settings import Settings
 from stepscope.store import Store
@@ -96,12 +96,11 @@ def _shown(texts: list[tuple[str, str]]) -> dict[str, Score]:
             notebook.store.quarantine(bad)
             notebook.score(workers=1)
             write_html(notebook.store, build_report(notebook.store), place / "r.html", embed="all")
-            shown, _, records = read_shown_run(notebook.store, "secrets")
+            shown = read_run(notebook.store, "secrets")
             reasons = [aside.reason for aside in notebook.store.quarantined()]
             apart = {
                 "show": [
-                    "\n".join(describe_step(shown, None, records, at, width=100))
-                    for at in range(len(texts))
+                    "\n".join(describe_step(shown, at, width=100)) for at in range(len(texts))
                 ],
                 "quarantine": reasons,
             }

@@ -19,6 +19,7 @@ from stepscope.model import (
 )
 from stepscope.report.render import text
 from stepscope.report.types import (
+    Curve,
     LookFirst,
     OutcomeTable,
     Profile,
@@ -28,10 +29,12 @@ from stepscope.report.types import (
     SuspectSteps,
     TrialCounts,
 )
-from stepscope.report.views.run import describe_run, make_run_document
+from stepscope.report.views.run import gather_run
+from stepscope.report.views.show import describe_run, make_run_document
 from stepscope.store import Store
 from stepscope.values import Decision, Estimate, Unmeasured
 
+NO_CURVE = Unmeasured("missing_input", "no step scores")
 HOSTILE = "@alice Fixes #1 ``` <img src=x> | \x1b[2J \u202e [a](http://b)"
 
 
@@ -151,7 +154,14 @@ def show_run(store: Store, run: str, *, width: int = 100, **chosen: Any) -> str:
 
 
 def render_run(
-    at: Trajectory, of: Case | None, records: Sequence[Record], *, width: int = 100, **how: Any
+    at: Trajectory,
+    of: Case | None,
+    records: Sequence[Record],
+    *,
+    curve: Curve | Unmeasured = NO_CURVE,
+    width: int = 100,
+    **how: Any,
 ) -> str:
     """Return a run as text, without a store."""
-    return "\n".join(describe_run(at, of, records, width=width, **how)) + "\n"
+    data = gather_run(at, of, records, curve)
+    return "\n".join(describe_run(data, width=width, **how)) + "\n"

@@ -22,7 +22,7 @@ from stepscope.model import (
     Warn,
 )
 from stepscope.report.build import build_report
-from stepscope.report.render.html import Embed, ReportScope, write_html
+from stepscope.report.render.html import Embed, write_html
 from stepscope.store import Store
 from stepscope.values import Unmeasured
 
@@ -117,11 +117,9 @@ def hostile_store() -> Store:
     return store
 
 
-def file_of(
-    store: Store, folder: Path, *, embed: Embed = 25, chosen: ReportScope | None = None
-) -> str:
+def file_of(store: Store, folder: Path, *, embed: Embed = 25) -> str:
     path = folder / "r.html"
-    write_html(store, build_report(store), path, embed=embed, chosen=chosen)
+    write_html(store, build_report(store), path, embed=embed)
     return path.read_text("utf-8")
 
 

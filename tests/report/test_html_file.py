@@ -13,7 +13,7 @@ from stepscope.errors import StoreError
 from stepscope.formats.reading import read_files
 from stepscope.model import Trajectory
 from stepscope.report.build import build_report
-from stepscope.report.render.html import ReportScope, write_html
+from stepscope.report.render.html import write_html
 from stepscope.score import score_runs
 from stepscope.store import ParquetRows, Store
 from stepscope.store.where import parse_where
@@ -134,7 +134,7 @@ def test_runs_that_are_not_chosen_are_not_in_the_file(tmp_path: Path) -> None:
     store = store_of(runs())
     where = parse_where("task = '1'")
     path = tmp_path / "r.html"
-    write_html(store, build_report(store, where=where), path, chosen=ReportScope(where=where))
+    write_html(store, build_report(store, where=where), path, where=where)
     text = path.read_text("utf-8")
     assert "shop/2" not in text
     assert '<p class="about chosen">Only runs where task = &#39;1&#39;</p>' in text

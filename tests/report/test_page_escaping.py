@@ -11,18 +11,23 @@ from stepscope.gates.looks import GateHistory, PolicyLooks
 from stepscope.gates.types import CaseFailure, GateDecision, GateReport, WorkflowDecision
 from stepscope.report.build import build_report
 from stepscope.report.compare import compare_groups
-from stepscope.report.document import FileLinks, Page, ServerLinks
+from stepscope.report.document import FileLinks, ServerLinks
 from stepscope.report.render.html import CHART_SCRIPTS, render_report_html
+from stepscope.report.render.pages import (
+    Page,
+    make_choice_page,
+    make_gates_page,
+    make_groups_page,
+    make_overview_page,
+    make_profile_page,
+    make_run_choice_page,
+    make_run_page,
+    make_runs_page,
+)
 from stepscope.report.render.pages import embed_json as as_json
-from stepscope.report.render.pages import render_body
 from stepscope.report.types import GateDocument
-from stepscope.report.views.compare import make_choice_page, make_groups_page, make_runs_page
-from stepscope.report.views.gates import make_gates_page
-from stepscope.report.views.overview import make_overview_page
-from stepscope.report.views.profile import make_profile_page
-from stepscope.report.views.run import make_run_choice_page, make_run_page
-from stepscope.report.views.runs import RunQuery, read_runs
-from stepscope.report.views.verdicts import read_run
+from stepscope.report.views.overview import RunQuery, read_runs
+from stepscope.report.views.run import read_run
 from tests.report.made_pages import HOSTILE, Seen, file_of, hostile_store, seen
 
 # Every element that a page of ours is made of.
@@ -73,7 +78,7 @@ def all_pages() -> dict[str, Page]:
         query = RunQuery(text=HOSTILE, agent=HOSTILE, sort=HOSTILE)
         made |= {
             f"{kind} overview": make_overview_page(
-                report, runs, links=links, query=query, gates=gates[0].report
+                report, runs, links=links, query=query, decided=gates[0].report
             ),
             f"{kind} runs": make_overview_page(report, runs, links=links),
             f"{kind} run": make_run_page(first, links=links, others=runs),
@@ -81,7 +86,7 @@ def all_pages() -> dict[str, Page]:
             f"{kind} no run": make_run_choice_page(report, links=links),
             f"{kind} two runs": make_runs_page(first, second, links=links),
             f"{kind} two groups": make_groups_page(
-                compare_groups(store, "fail", "pass", by="outcome"), links=links
+                compare_groups(store, "fail", "pass", by="outcome")
             ),
             f"{kind} choice": make_choice_page(
                 links=links, pairs=[(HOSTILE, "#a")], groups=[(HOSTILE, "#b")]
@@ -110,7 +115,7 @@ def check(document: Seen) -> None:
 
 @pytest.mark.parametrize("name", sorted(all_pages()))
 def test_hostile_text_is_only_ever_text(name: str) -> None:
-    text = render_body(all_pages()[name])
+    text = all_pages()[name].body
     document = seen(text)
     check(document)
     assert all(
@@ -121,7 +126,7 @@ def test_hostile_text_is_only_ever_text(name: str) -> None:
 
 
 def test_the_hostile_text_is_there_to_be_read() -> None:
-    text = render_body(all_pages()["FileLinks run"])
+    text = all_pages()["FileLinks run"].body
     shown = "".join(element.text for element in seen(text).elements)
     assert "</script><script>alert(1)</script>" in shown
     assert "{{ 7*7 }}" in shown

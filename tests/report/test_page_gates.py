@@ -7,10 +7,11 @@ import msgspec
 from stepscope.gates.looks import GateHistory, PolicyLooks
 from stepscope.gates.types import GateDecision, GateOutcome, GateReport, WorkflowDecision
 from stepscope.report.document import FileLinks, ServerLinks, Table
-from stepscope.report.render.pages import render_body
+from stepscope.report.render.pages import make_gates_page
 from stepscope.report.types import GateDocument
-from stepscope.report.views.gates import GatesContent, make_gates_page
+from stepscope.report.views.gates import tabulate_history, tabulate_looks
 from stepscope.values import Estimate
+from tests.report.made_pages import Seen, seen
 
 FELL = Estimate(value=0.2, low=0.1, high=0.3, method="permutation", n=40, n_tasks=10, level=0.9)
 KEPT = GateHistory(
@@ -43,13 +44,15 @@ def document(commit: str | None, *workflows: WorkflowDecision) -> GateDocument:
     return GateDocument(exit_code=0, outcome="pass", report=said)
 
 
-def content(
+def page(
     *documents: GateDocument, kept: tuple[GateHistory, ...] = (), served: bool = False
-) -> GatesContent:
+) -> Seen:
     links = ServerLinks() if served else FileLinks()
-    page = make_gates_page(documents, links=links, kept=kept)
-    assert isinstance(page.content, GatesContent)
-    return page.content
+    return seen(make_gates_page(documents, links=links, kept=kept).body)
+
+
+def texts(found: Seen, tag: str) -> list[str]:
+    return [element.text.strip() for element in found.all(tag)]
 
 
 def cells(table: Table | None) -> list[list[str]]:
@@ -58,56 +61,58 @@ def cells(table: Table | None) -> list[list[str]]:
 
 
 def test_each_workflow_has_its_own_history_with_a_column_a_gate() -> None:
-    found = content(
+    given = (
         document("c1", decided("refunds", outcome="pass"), decided("search", outcome="pass")),
         document(None, decided("refunds", outcome="fail", loops="pass")),
     )
-    refunds, search = found.workflows
-    assert refunds.history is not None
-    assert [c.label for c in refunds.history.columns] == [
+    history = tabulate_history(given, "refunds", 0)
+    assert history is not None
+    assert [c.label for c in history.columns] == [
         "report", "commit", "all gates", "runs", "outcome", "loops",
     ]  # fmt: skip
-    assert cells(refunds.history) == [
+    assert cells(history) == [
         ["2", "none said", "FAIL", "40", "FAIL", "pass"],
         ["1", "c1", "pass", "40", "pass", "no such gate"],
     ]
-    assert refunds.history.rows[0].cells[4].note == ".200 [.100, .300]"
-    assert (search.name, search.word, search.history) == ("search", "not decided", None)
-    assert found.alone == ""
+    assert history.rows[0].cells[4].note == ".200 [.100, .300]"
+    assert tabulate_history(given, "search", 1) is None
+    found = page(*given)
+    assert texts(found, "h2") == ["refunds", "search"]
+    badges = [e.text for e in found.all("span") if "badge" in (e.attributes.get("class") or "")]
+    assert badges == ["FAIL", "not decided"]
+    assert texts(found, "h3") == ["History"]
+    assert not [said for said in texts(found, "p") if said.startswith("One report")]
 
 
 def test_one_report_alone_says_how_a_history_comes() -> None:
-    assert content(document("c1", decided("refunds", outcome="pass"))).alone.startswith(
+    assert texts(page(document("c1", decided("refunds", outcome="pass"))), "p")[-1].startswith(
         "One report, so no history: name earlier ones as well"
     )
 
 
 def test_a_baseline_is_shown_with_its_workflow_and_no_longer_than_can_be_read() -> None:
-    (refunds,) = content(document("c1", decided("refunds", outcome="pass")), kept=(KEPT,)).workflows
-    assert refunds.baseline is not None
-    assert refunds.baseline.title == "Baseline refunds.json"
-    assert (len(refunds.baseline.changes), refunds.baseline.more) == (60, 10)
-    assert cells(refunds.baseline.looked) == [["a" * 12, "2", "40", "an earlier one"]]
+    found = page(document("c1", decided("refunds", outcome="pass")), kept=(KEPT,))
+    assert texts(found, "h3") == ["Baseline refunds.json"]
+    assert texts(found, "pre")[0].splitlines() == [f"line {n}" for n in range(60)]
+    assert "and 10 more lines: stepscope baseline update --workflow refunds" in texts(found, "p")
+    assert cells(tabulate_looks(KEPT, 0)) == [["a" * 12, "2", "40", "an earlier one"]]
 
 
 def test_a_baseline_is_shown_before_any_gate_was_decided() -> None:
-    found = content(kept=(KEPT,))
-    assert [view.word for view in found.workflows] == ["not decided"]
-    assert found.empty is not None
-    assert found.empty.said.startswith("No gate was decided for this page: decide the gates")
+    found = page(kept=(KEPT,))
+    assert "not decided" in texts(found, "span")
+    assert texts(found, "p")[0].startswith("No gate was decided for this page: decide the gates")
 
 
 def test_no_gates_say_what_to_run_here() -> None:
-    filed, served = content().empty, content(served=True).empty
-    assert filed is not None
-    assert served is not None
-    assert "declare [workflow.NAME.gates] in stepscope.toml" in filed.said
-    assert filed.commands[1] == "stepscope report --html report.html --gates gate.json"
-    assert served.commands[1] == "stepscope view --gates gate.json"
+    filed, served = page(), page(served=True)
+    assert "declare [workflow.NAME.gates] in stepscope.toml" in texts(filed, "p")[0]
+    assert texts(filed, "code")[1] == "stepscope report --html report.html --gates gate.json"
+    assert texts(served, "code")[1] == "stepscope view --gates gate.json"
 
 
 def test_problems_of_a_baseline_are_in_the_page() -> None:
     broken = msgspec.structs.replace(KEPT, changes=(), holds="", problems=("it is torn",))
-    text = render_body(make_gates_page((), links=FileLinks(), kept=(broken,)))
+    text = make_gates_page((), links=FileLinks(), kept=(broken,)).body
     assert '<p class="warning">it is torn</p>' in text
     assert "would change" not in text

@@ -10,8 +10,15 @@ import pytest
 
 from stepscope.report.document import FileLinks, ServerLinks
 from stepscope.report.render import charts
-from stepscope.report.views.overview import plot_outcome_path
-from stepscope.report.views.runs import RunListRow, RunQuery, make_run_list, select_runs
+from stepscope.report.render.pages import lay_out_runs
+from stepscope.report.views.overview import (
+    RunListRow,
+    RunQuery,
+    plot_outcome_path,
+    select_runs,
+    tabulate_runs,
+)
+from tests.report.made_pages import seen
 
 RENDER = Path(str(files("stepscope.report.render")))
 
@@ -45,35 +52,43 @@ def test_runs_are_chosen_and_ordered_and_what_is_not_measured_comes_last() -> No
 
 def test_a_server_shows_a_hundred_runs_and_the_way_to_the_others() -> None:
     rows = [row(f"r{at:03}") for at in range(250)]
-    found = make_run_list(rows, RunQuery(page=1, sort="run", text="r"), ServerLinks())
-    assert len(found.table.rows) == 100
-    assert found.shown == "101-200 of 250 runs"
-    assert found.before == "/?q=r&sort=run#runs"
-    assert found.after == "/?q=r&sort=run&page=2#runs"
-    heads = {column.label: (column.order, column.href) for column in found.table.columns}
+    query = RunQuery(page=1, sort="run", text="r")
+    found = seen(lay_out_runs(rows, query, ServerLinks()))
+    names = [e.text for e in found.all("a") if (e.attributes["href"] or "").startswith("/run/")]
+    assert names == [f"r{at:03}" for at in range(100, 200)]
+    assert [e.text for e in found.all("output")] == ["101-200 of 250 runs"]
+    ways = {e.attributes["rel"]: e.attributes["href"] for e in found.all("a")
+            if "rel" in e.attributes}  # fmt: skip
+    assert ways == {"prev": "/?q=r&sort=run#runs", "next": "/?q=r&sort=run&page=2#runs"}
+    columns = tabulate_runs(rows[:1], rows, ServerLinks(), query).columns
+    heads = {column.label: (column.order, column.href) for column in columns}
     assert heads["run"] == ("ascending", "/?q=r&sort=run&desc=1#runs")
     assert heads["steps"] == ("", "/?q=r&sort=steps&desc=1#runs")
 
 
 def test_a_page_past_the_last_is_the_last() -> None:
-    found = make_run_list([row(f"r{at}") for at in range(101)], RunQuery(page=9), ServerLinks())
-    assert (len(found.table.rows), found.after) == (1, None)
+    rows = [row(f"r{at}") for at in range(101)]
+    found = seen(lay_out_runs(rows, RunQuery(page=9), ServerLinks()))
+    assert [e.text for e in found.all("output")] == ["101-101 of 101 runs"]
+    assert [e.attributes["rel"] for e in found.all("a") if "rel" in e.attributes] == ["prev"]
 
 
 def test_a_file_shows_all_runs_and_leaves_the_order_to_the_browser() -> None:
-    found = make_run_list([row(f"r{at}") for at in range(250)], RunQuery(), FileLinks(["r1"]))
-    assert len(found.table.rows) == 250
-    assert {column.href for column in found.table.columns} == {None}
-    assert [r.cells[0].href for r in found.table.rows[:3]] == [None, "#r-r1", None]
+    rows, links = [row(f"r{at}") for at in range(250)], FileLinks(["r1"])
+    assert len(seen(lay_out_runs(rows, RunQuery(), links)).all("tr")) == 251
+    found = tabulate_runs(rows, rows, links)
+    assert {column.href for column in found.columns} == {None}
+    assert [r.cells[0].href for r in found.rows[:3]] == [None, "#r-r1", None]
 
 
 def test_columns_that_nothing_was_measured_for_are_left_out() -> None:
-    bare = make_run_list([row("a")], RunQuery(), FileLinks())
-    assert [c.label for c in bare.table.columns] == [
+    bare = tabulate_runs([row("a")], [row("a")], FileLinks())
+    assert [c.label for c in bare.columns] == [
         "run", "outcome", "agent", "task", "steps", "calls",
     ]  # fmt: skip
-    full = make_run_list([row("a", cost_usd=0.5, faults=())], RunQuery(), FileLinks())
-    assert [c.label for c in full.table.columns][-2:] == ["axes at fault", "cost"]
+    rows = [row("a", cost_usd=0.5, faults=())]
+    full = tabulate_runs(rows, rows, FileLinks())
+    assert [c.label for c in full.columns][-2:] == ["axes at fault", "cost"]
 
 
 # -- Outcome against path.

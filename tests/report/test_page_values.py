@@ -5,48 +5,72 @@ import re
 import pytest
 
 from stepscope.model import Record, ToolCall, Verdict
-from stepscope.report.document import FileLinks, Page, ServerLinks
-from stepscope.report.evidence import list_suspects
+from stepscope.report.document import FileLinks, Links, ServerLinks
 from stepscope.report.render import charts
-from stepscope.report.rows import sort_findings
+from stepscope.report.render.pages import (
+    SIGNS,
+    find_fold,
+    lay_out_text,
+    make_run_page,
+    make_runs_page,
+)
 from stepscope.report.types import Curve
-from stepscope.report.views.compare import align_calls
-from stepscope.report.views.curve import make_curve_rows, view_curve
-from stepscope.report.views.run import RunContent
-from stepscope.report.views.run import make_run_page as run_page
-from stepscope.report.views.steps import Strip, count_steps_per_column, fold_long_text, make_strip
-from stepscope.report.views.verdicts import RunData, collect_verdicts, mark_steps, read_run
+from stepscope.report.views.compare import align_calls, relate_calls
+from stepscope.report.views.run import (
+    RunData,
+    categorise_steps,
+    chart_curve,
+    choose_marks,
+    count_steps_per_column,
+    describe_curve,
+    describe_curve_basis,
+    gather_run,
+    list_verdicts,
+    make_curve_rows,
+    number_columns,
+    place_lanes,
+    read_run,
+    remark_on_steps,
+)
 from stepscope.store import Store
 from stepscope.store.records import score_records
 from stepscope.values import Unmeasured
 from tests.factories import FAILED, agent, calls, did, failed, result, run, system, user
 from tests.report.literal import show_run
+from tests.report.made_pages import Element, Seen, seen
 from tests.report.test_curves import FALLS, scores
 
 
 def data(*steps: object, records: tuple[Verdict, ...] = (), curve: Curve | None = None) -> RunData:
     made = run(*steps, outcome=FAILED)  # type: ignore[arg-type]
     kept = tuple(Record(trajectory=made.id, answer=answer, version="1") for answer in records)
-    found = sort_findings(kept)
-    marked = list_suspects(made, None, kept)
-    return RunData(
-        trajectory=made,
-        case=None,
-        records=kept,
-        curve=curve or Unmeasured("missing_input", "no step scores"),
-        found=found,
-        suspects=marked,
-        marks=mark_steps(made, found, marked),
-    )
+    return gather_run(made, None, kept, curve or Unmeasured("missing_input", "no step scores"))
 
 
-def content(page: Page) -> RunContent:
-    assert isinstance(page.content, RunContent)
-    return page.content
+def page(made: RunData, links: Links | None = None, window: range | None = None) -> Seen:
+    return seen(make_run_page(made, links=links or FileLinks(["r1"]), window=window).body)
 
 
-def lanes(strip: Strip) -> dict[str, str]:
-    return {lane.name: "".join(mark.sign or "." for mark in lane.marks) for lane in strip.lanes}
+def with_class(found: Seen, name: str) -> list[Element]:
+    return [e for e in found.elements if name in (e.attributes.get("class") or "").split()]
+
+
+def links_of(found: Seen, name: str) -> list[tuple[str, str | None]]:
+    return [(e.text, e.attributes.get("href")) for e in with_class(found, name)]
+
+
+def lanes(made: RunData) -> dict[str, str]:
+    by_judge = categorise_steps(list_verdicts(made.records))
+    count = len(made.trajectory.steps)
+    each = count_steps_per_column(count)
+    drawn = {}
+    for name, steps in place_lanes(made, by_judge, []).items():
+        marks = choose_marks(steps, each)
+        drawn[name] = "".join(
+            SIGNS[steps[marks[column]]] if column in marks else "."
+            for column in range(-(-count // each))
+        )
+    return drawn
 
 
 # -- The strip and the steps of a run.
@@ -59,8 +83,7 @@ def test_a_strip_has_a_column_a_step_and_a_lane_for_each_who_spoke() -> None:
         Verdict("localise", 0.9, label="failed", step=1),
     )
     made = data(user("go"), *failed("pay"), *did("look"), records=labels)
-    shown = lanes(make_strip(made, collect_verdicts(made), lambda step: None))
-    assert shown == {"calls": ".✕.▪.", "look": ".?...", "rules": ".✕.○."}
+    assert lanes(made) == {"calls": ".✕.▪.", "look": ".?...", "rules": ".✕.○."}
 
 
 def test_a_long_run_is_drawn_in_columns_with_the_gravest_thing_of_each() -> None:
@@ -71,12 +94,10 @@ def test_a_long_run_is_drawn_in_columns_with_the_gravest_thing_of_each() -> None
         Verdict("step_labels", label="REDUNDANT", step=33),
     )
     made = data(*steps, records=labels)
-    drawn = make_strip(made, collect_verdicts(made), lambda step: f"#{step}")
-    assert (drawn.each, len(drawn.ticks)) == (3, 84)
-    rules = next(lane for lane in drawn.lanes if lane.name == "rules")
-    assert [(m.sign, m.href) for m in rules.marks[9:13]] == [
-        ("", None), ("✕", "#31"), ("○", "#33"), ("", None),
-    ]  # fmt: skip
+    assert len(list(number_columns(250, 3))) == 84
+    assert lanes(made)["rules"][9:13] == ".✕○."
+    rules = categorise_steps(list_verdicts(made.records))["rules"]
+    assert choose_marks(rules, 3) == {10: 31, 11: 33}
 
 
 @pytest.mark.parametrize(
@@ -99,29 +120,28 @@ def test_no_strip_has_more_columns_than_a_screen_shows_apart(count: int, each: i
     ],
 )
 def test_steps_are_numbered_where_there_is_room(count: int, ticks: str) -> None:
-    made = data(*(user("a") for _ in range(count)))
-    drawn = make_strip(made, collect_verdicts(made), lambda step: None)
-    assert " ".join(tick or "." for tick in drawn.ticks) == ticks
+    assert " ".join(tick or "." for tick in number_columns(count, 1)) == ticks
 
 
 def test_a_window_of_a_long_run_is_laid_out_and_its_neighbours_are_addresses() -> None:
     made = data(*(user(str(at)) for at in range(1000)))
-    page = content(run_page(made, links=ServerLinks(), window=range(400, 600)))
-    assert [step.step.index for step in page.steps] == list(range(400, 600))
-    assert (page.before, page.after) == ("/run/r1?from=200", "/run/r1?from=600")
-    whole = content(run_page(made, links=ServerLinks(), window=range(900, 1100)))
-    assert [step.step.index for step in whole.steps] == list(range(900, 1000))
-    assert whole.after is None
+    shown = page(made, ServerLinks(), range(400, 600))
+    assert [e.text for e in with_class(shown, "index")] == list(map(str, range(400, 600)))
+    (steps,) = with_class(shown, "steps")
+    assert steps.attributes["data-before"] == "/run/r1?from=200"
+    assert steps.attributes["data-after"] == "/run/r1?from=600"
+    last = page(made, ServerLinks(), range(900, 1100))
+    assert [e.text for e in with_class(last, "index")] == list(map(str, range(900, 1000)))
+    assert with_class(last, "steps")[0].attributes["data-after"] == ""
 
 
 def test_a_citation_leads_into_the_window_or_to_the_page_that_holds_the_step() -> None:
     label = Verdict("axes.termination", label="incorrect", cites=(410, 5))
     made = data(*(user(str(at)) for at in range(1000)), records=(label,))
-    shown = content(run_page(made, links=ServerLinks(), window=range(400, 600)))
-    hrefs = [shown.to(step) for step in shown.said.rows[0].cites]
-    assert hrefs == ["#r-r1-s410", "/run/r1?step=5#r-r1-s5"]
-    filed = content(run_page(made, links=FileLinks(["r1"]), window=range(400, 600)))
-    assert [filed.to(step) for step in filed.said.rows[0].cites] == ["#r-r1-s410", None]
+    shown = page(made, ServerLinks(), range(400, 600))
+    assert links_of(shown, "cite") == [("410", "#r-r1-s410"), ("5", "/run/r1?step=5#r-r1-s5")]
+    filed = page(made, FileLinks(["r1"]), range(400, 600))
+    assert links_of(filed, "cite") == [("410", "#r-r1-s410"), ("5", None)]
 
 
 def test_a_step_tells_who_speaks_of_it_and_each_remark_leads_to_its_verdict() -> None:
@@ -129,17 +149,20 @@ def test_a_step_tells_who_speaks_of_it_and_each_remark_leads_to_its_verdict() ->
         Verdict("axes.termination", label="incorrect", step=1, cites=(0,), reason="stops"),
         Verdict("step_labels", label="ERROR", step=1),
     )
-    shown = content(
-        run_page(data(user("go"), agent("done"), records=labels), links=FileLinks(["r1"]))
-    )
-    chips = {chip.text: (chip.category, chip.href) for chip in shown.steps[1].chips}
-    anchors = {row.measure: f"#{row.anchor}" for row in shown.said.rows}
-    assert chips == {
-        "termination: incorrect": ("fault", anchors["termination"]),
-        "step_labels: ERROR": ("error", anchors["step_labels"]),
-    }
-    assert [chip.text for chip in shown.steps[0].chips] == ["cited by termination"]
-    assert shown.steps[1].category == "error"
+    shown = page(data(user("go"), agent("done"), records=labels))
+    rows = [e.attributes["id"] for e in shown.all("tr") if "id" in e.attributes]
+    chips = [
+        (e.text, e.attributes["class"], e.attributes["href"]) for e in with_class(shown, "chip")
+    ]
+    assert rows == ["r-r1-v0", "r-r1-v1"]
+    assert chips == [
+        ("cited by termination", "chip c-none", "#r-r1-v0"),
+        ("termination: incorrect", "chip c-fault", "#r-r1-v0"),
+        ("step_labels: ERROR", "chip c-error", "#r-r1-v1"),
+    ]
+    assert [e.attributes["class"] for e in with_class(shown, "step")] == [
+        "step w-user", "step w-agent c-error",
+    ]  # fmt: skip
 
 
 def test_a_verdict_that_cites_most_of_a_run_is_no_remark_on_a_step() -> None:
@@ -147,7 +170,7 @@ def test_a_verdict_that_cites_most_of_a_run_is_no_remark_on_a_step() -> None:
     narrow = Verdict("loops", 3.0, cites=tuple(range(12)), reason="round and round")
     bare = Verdict("efficiency", 3.0, cites=(3,))
     made = data(*(user("a") for _ in range(13)), records=(wide, narrow, bare))
-    assert [chip.text for chip in collect_verdicts(made).at(3)] == ["cited by loops"]
+    assert list(remark_on_steps(list_verdicts(made.records))[3]) == ["cited by loops"]
 
 
 @pytest.mark.parametrize(
@@ -162,19 +185,22 @@ def test_a_verdict_that_cites_most_of_a_run_is_no_remark_on_a_step() -> None:
     ],
 )
 def test_what_is_uneventful_is_folded(step: object, folded: bool) -> None:
-    assert content(run_page(data(step), links=FileLinks(["r1"]))).steps[0].folded is folded
+    assert bool(with_class(page(data(step)), "fold")) is folded
 
 
 def test_a_long_text_is_folded_and_what_a_file_leaves_out_is_counted() -> None:
     text = "word " * 1000
-    open_ = fold_long_text(text, "text", None)
-    assert open_.shown + open_.folded == text
-    assert 450 < len(open_.shown) <= 900
-    cut = fold_long_text(text, "text", 2000)
-    assert cut.shown + cut.folded == text[:2000]
-    assert cut.left == 3000
-    short = fold_long_text("a" * 1300, "text", 1300)
-    assert (len(short.shown), short.folded, short.left) == (1300, "", 0)
+    assert 450 < find_fold(text) <= 900
+    assert find_fold("a" * 1300) == 1300
+    whole = seen(lay_out_text("text", text, None))
+    assert (
+        whole.all("div")[0].text.strip() + " " + whole.all("details")[0].text.strip()
+        == text.strip()
+    )
+    cut = seen(lay_out_text("text", text, 2000))
+    assert [e.text for e in with_class(cut, "cut")] == ["3000 characters are not in this page"]
+    short = seen(lay_out_text("text", "a" * 1300, 1300))
+    assert [(e.tag, e.text.strip()) for e in short.elements] == [("div", "a" * 1300)]
 
 
 # -- The curve.
@@ -217,45 +243,43 @@ def test_a_curve_too_long_to_draw_keeps_the_lowest_score_and_sums_of_each_stretc
 
 def test_only_panels_with_something_in_them_are_drawn() -> None:
     bare = curve(break_probability=(), latency_s=(None, None, None), cost_usd=(0.1, None, None))
-    assert view_curve(bare, 6, "r-1", lambda step: None).chart.spec == "curve_cost"
-    assert view_curve(curve(), 6, "r-1", lambda step: None).chart.spec == "curve_break"
+    assert chart_curve(bare, 6, "r-1", lambda step: None).spec == "curve_cost"
+    assert chart_curve(curve(), 6, "r-1", lambda step: None).spec == "curve_break"
 
 
 def test_a_curve_says_what_it_concludes_and_what_that_rests_on() -> None:
-    found = view_curve(
-        curve(gate_failed=(4,), low_level=True),
-        6, "r-1", lambda step: f"#{step}",
-    )  # fmt: skip
-    assert found.said == (
+    found = curve(gate_failed=(4,), low_level=True)
+    assert tuple(describe_curve(found)) == (
         "Shape: late drift (late drift .900, recovery .100).",
         "Broke at step 4, with 90 % at steps 3-4.",
         "Watch step 1: time or cost rise while the score holds.",
         "Below the gate at step 4.",
         "Low throughout, whatever the shape.",
     )
-    assert found.rests_on == (
+    assert describe_curve_basis(found) == (
         "From imported step scores; noise .150: unknown, averaged over a range."
     )
-    assert found.chart.title == "Score curve"
+    assert chart_curve(found, 6, "r-1", lambda step: None).title == "Score curve"
 
 
 LABELLED: dict[str, object] = {"source": "step_labels", "sigma": 0.25, "sigma_source": "assumed"}
 
 
 def test_a_curve_of_labels_never_says_that_steps_were_scored() -> None:
-    found = view_curve(curve(**LABELLED), 6, "r-1", lambda step: f"#{step}")
-    assert found.said[1] == (
+    labelled = curve(**LABELLED)
+    chart = chart_curve(labelled, 6, "r-1", lambda step: f"#{step}")
+    assert list(describe_curve(labelled))[1] == (
         "By the labels of rules, taken as scores, it broke at step 4, with 90 % at steps 3-4."
     )
-    assert found.rests_on == (
+    assert describe_curve_basis(labelled) == (
         "From labels that rules gave to steps, taken as scores; noise .250: assumed, not measured."
     )
-    assert (found.chart.spec, found.chart.title) == (
+    assert (chart.spec, chart.title) == (
         "labels_break", "Labels of the rules, taken as scores",
     )  # fmt: skip
-    assert [c.label for c in found.chart.table.columns][:2] == ["step", "label as score"]
-    assert found.chart.table.caption == "Labels by step, taken as scores"
-    kinds = [r["kind"] for r in make_curve_rows(curve(**LABELLED), 6)]
+    assert [c.label for c in chart.table.columns][:2] == ["step", "label as score"]
+    assert chart.table.caption == "Labels by step, taken as scores"
+    kinds = [r["kind"] for r in make_curve_rows(labelled, 6)]
     assert kinds == ["label", "watch", "label", "label", "break", "label"]
 
 
@@ -264,8 +288,8 @@ def test_a_step_shows_the_score_that_it_was_given_and_no_label_for_one(
     source: str, shown: str
 ) -> None:
     made = data(*(user(str(at)) for at in range(5)), curve=curve(source=source))
-    steps = content(run_page(made, links=ServerLinks())).steps
-    assert [step.score for step in steps] == ["", shown, "", "", ".200" if shown else ""]
+    scores = [e.text for e in with_class(page(made), "score")]
+    assert scores == ([f"score {shown}", "score .200"] if shown else [])
 
 
 def test_the_page_of_a_run_begins_as_show_does_where_its_scores_fell() -> None:
@@ -273,11 +297,13 @@ def test_the_page_of_a_run_begins_as_show_does_where_its_scores_fell() -> None:
     with Store.open(":memory:") as store:
         store.put([made])
         store.append(list(score_records(made.id, scores(*FALLS))))
-        page = content(run_page(read_run(store, made.id), links=ServerLinks()))
+        laid_out = page(read_run(store, made.id), ServerLinks())
         shown = show_run(store, made.id)
-    assert [(s.where, s.kind) for s in page.suspects[:1]] == [("4", "break")]
-    assert page.suspects[0].evidence in shown
-    assert [(s.step.index, *s.mark) for s in page.steps if s.mark.sign] == [(4, "!", "scores fall")]
+    assert with_class(laid_out, "where")[0].text == "4"
+    assert with_class(laid_out, "kind")[0].text == "break"
+    assert with_class(laid_out, "why")[0].text in shown
+    assert [e.text for e in with_class(laid_out, "sign")] == ["!"]
+    assert [e.text for e in with_class(laid_out, "remark")] == ["scores fall"]
 
 
 def legend(name: str) -> list[str]:
@@ -302,7 +328,7 @@ def test_the_chart_of_labels_calls_them_labels() -> None:
     ],
 )
 def test_a_curve_without_a_shape_says_why(shape: object, words: str) -> None:
-    assert view_curve(curve(shape=shape), 6, "r", lambda step: None).said[0] == words
+    assert next(describe_curve(curve(shape=shape))) == words
 
 
 # -- Two runs side by side.
@@ -318,13 +344,17 @@ def test_calls_are_aligned_by_what_they_ask() -> None:
         *did("end"),
     )
     pairs = [
-        (p.how, p.left and p.left.step, p.right and p.right.step)
-        for p in align_calls(first, second, FileLinks())
+        (relate_calls(left, right), left and left.step, right and right.step)
+        for left, right in align_calls(first, second)
     ]
     assert pairs == [("result", 1, 1), ("right", None, 3), ("arguments", 3, 5), ("same", 5, 7)]
 
 
 def test_calls_with_other_arguments_say_which() -> None:
-    first, second = run(*did("pay", to="a", amount=3)), run(*did("pay", to="a", amount=4))
-    (pair,) = align_calls(first, second, FileLinks())
-    assert [(d.path, d.was, d.now) for d in pair.differs] == [("amount", "3", "4")]
+    first, second = data(*did("pay", to="a", amount=3)), data(*did("pay", to="a", amount=4))
+    shown = seen(make_runs_page(first, second, links=FileLinks()).body)
+    (differs,) = with_class(shown, "differs")
+    at = shown.elements.index(differs)
+    assert [(e.tag, e.text) for e in shown.elements[at + 2 : at + 5]] == [
+        ("b", "amount"), ("del", "3"), ("ins", "4"),
+    ]  # fmt: skip

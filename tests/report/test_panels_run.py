@@ -9,7 +9,18 @@ import pytest
 
 from stepscope.model import Record, Verdict
 from stepscope.report.document import FileLinks
-from stepscope.report.views.verdicts import RunVerdicts, collect_verdicts, read_run
+from stepscope.report.render.pages import make_run_page
+from stepscope.report.views.run import (
+    ShownVerdict,
+    categorise_steps,
+    list_unmeasured,
+    list_verdicts,
+    merge_categories,
+    name_judge,
+    name_label,
+    read_run,
+    remark_on_steps,
+)
 from stepscope.report.votes import select_current
 from stepscope.values import Unmeasured
 from tests.report.literal import show_run
@@ -45,8 +56,19 @@ def of_judge(lines: list[str], judge: str) -> list[str]:
     return lines[start : next(ends, len(lines))]
 
 
-def page(*records: Record) -> RunVerdicts:
-    return collect_verdicts(read_run(store_of(HELD, list(records)), FIRST.id))
+def verdicts(*records: Record) -> list[ShownVerdict]:
+    return list_verdicts(read_run(store_of(HELD, list(records)), FIRST.id).records)
+
+
+def patterns(*records: Record) -> list[tuple[str, list[str]]]:
+    """Return the patterns that the page of a run names, each with the steps that it cites."""
+    found = read_run(store_of(HELD, list(records)), FIRST.id)
+    body = make_run_page(found, links=FileLinks([FIRST.id])).body
+    items = body.partition('<ul class="suspects patterns">')[2].partition("</ul>")[0].split("<li>")
+    return [
+        (seen(item).all("span")[1].text, [e.text for e in seen(item).all("a")])
+        for item in items[1:]
+    ]
 
 
 def test_a_run_without_judges_has_no_line_about_them() -> None:
@@ -90,8 +112,7 @@ def test_a_pattern_in_several_places_is_told_once() -> None:
     assert told_of.startswith(
         "  cascade [1 3]: the error at 1 is never addressed, 1 PROGRESS behind it (the first of 2)."
     )
-    (one,) = page(*labelled(TWO, FIRST, "PEPEPP")).patterns
-    assert one.cites == (1, 5, 3)
+    assert patterns(*labelled(TWO, FIRST, "PEPEPP")) == [("cascade", ["1", "5", "3"])]
 
 
 def test_only_what_is_current_is_told() -> None:
@@ -115,8 +136,8 @@ def test_a_verdict_that_turns_is_marked(other: dict[str, object], why: str) -> N
     assert of_judge(shown(first, second), TWO) == [
         f"  tool selection incorrect .90 [3] ({why}): incorrect it is"
     ]
-    (row,) = page(first, second).rows
-    assert row.label == f"incorrect, {why}"
+    (row,) = verdicts(first, second)
+    assert name_label(row) == f"incorrect, {why}"
     assert select_current([first])[0].turns == ()
 
 
@@ -143,18 +164,19 @@ def test_no_line_is_longer_than_the_width_and_no_escape_reaches_a_terminal() -> 
 
 
 def test_the_page_has_a_row_a_verdict_and_a_lane_a_judge() -> None:
-    found = page(
+    found = verdicts(
         record(TWO, FIRST, axis(TWO, "incorrect", 3, 5)),
         *labelled(ONE, FIRST, "PPPEPP"),
         record("rules", FIRST, axis("rules", "incorrect", 1)),
     )
-    assert [(row.judge, row.measure, row.label) for row in found.rows[:2]] == [
+    assert [(name_judge(one.record), one.called, name_label(one)) for one in found[:2]] == [
         ("rules", "tool selection", "incorrect"),
         (TWO, "tool selection", "incorrect"),
     ]
-    assert found.by_judge["openai"] == {3: "fault", 5: "fault"}
-    assert found.by_judge["anthropic"][3] == "error"
-    assert [chip.text for chip in found.at(3)] == [
+    lanes = categorise_steps(found)
+    assert lanes["openai"] == {3: "fault", 5: "fault"}
+    assert lanes["anthropic"][3] == "error"
+    assert list(remark_on_steps(found)[3]) == [
         f"tool selection: incorrect ({TWO})", f"step labels: ERROR ({ONE})",
     ]  # fmt: skip
 
@@ -164,26 +186,25 @@ def test_two_judges_of_one_family_have_a_lane_each() -> None:
         msgspec.structs.replace(r, judge="anthropic/claude-haiku")
         for r in labelled(ONE, FIRST, "PPPPPE")
     ]
-    found = page(*labelled(ONE, FIRST, "PPPEPP"), *again)
-    assert set(found.by_judge) == {"claude-sonnet-4-5", "claude-haiku"}
+    found = verdicts(*labelled(ONE, FIRST, "PPPEPP"), *again)
+    assert set(categorise_steps(found)) == {"claude-sonnet-4-5", "claude-haiku"}
 
 
 def test_a_behaviour_that_does_not_show_is_no_remark_on_a_step() -> None:
-    found = page(*behaved(ONE, FIRST, "..x..."))
-    assert found.at(1) == ()
-    assert [chip.text for chip in found.at(2)] == [f"sycophancy: present ({ONE})"]
-    assert found.categories == {2: "fault"}
+    found = verdicts(*behaved(ONE, FIRST, "..x..."))
+    remarks = remark_on_steps(found)
+    assert 1 not in remarks
+    assert list(remarks[2]) == [f"sycophancy: present ({ONE})"]
+    assert merge_categories((), categorise_steps(found), 400) == {2: "fault"}
 
 
 def test_patterns_stand_on_the_page_with_the_steps_that_make_them() -> None:
-    (one,) = page(*labelled(ONE, FIRST, "PEPPPP")).patterns
-    assert (one.name, one.judge) == ("cascade", ONE)
-    assert one.cites == (1, 3)
+    assert patterns(*labelled(ONE, FIRST, "PEPPPP")) == [("cascade", ["1", "3"])]
 
 
 def test_what_a_judge_could_not_answer_is_listed_by_its_reason() -> None:
     lost = record(TWO, FIRST, Unmeasured("refused", "refused: no", f"judge.{TERMINATION}"))
-    assert page(lost).unmeasured == ((TWO, "refused: refused: no", f"judge.{TERMINATION}"),)
+    assert list_unmeasured([lost]) == {(TWO, "refused: refused: no"): [f"judge.{TERMINATION}"]}
 
 
 # -- The file.
@@ -230,9 +251,11 @@ def test_hostile_labels_of_a_judge_stay_text(tmp_path: Path) -> None:
 
 def test_disputed_runs_lead_to_their_pages() -> None:
     from stepscope.report.build import build_report
-    from stepscope.report.views.profile import make_profile_page
+    from stepscope.report.views.profile import tabulate_panels
 
     store = store_of(HELD, axes(ONE, HELD, "x."), axes(TWO, HELD, ".."))
-    made = make_profile_page(build_report(store), links=FileLinks([FIRST.id]))
-    (sheet,) = [s for s in made.content.sheets if s.heading == "Disputed"]  # type: ignore[attr-defined]
+    panels = build_report(store).panels
+    assert not isinstance(panels, msgspec.UnsetType)
+    sheets = tabulate_panels(panels, FileLinks([FIRST.id]))
+    (sheet,) = [s for s in sheets if s.heading == "Disputed"]
     assert sheet.rows[0].cells[0].href == FileLinks([FIRST.id]).run(FIRST.id)

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from stepscope.model import Answer, Record, Trajectory, Verdict
-from stepscope.report.views.run import describe_step
+from stepscope.report.views.run import gather_run
+from stepscope.report.views.show import describe_step
 from stepscope.values import Unmeasured
-from tests.report.literal import HOSTILE, call, render_run, result, said, trajectory
+from tests.report.literal import HOSTILE, NO_CURVE, call, render_run, result, said, trajectory
 
 SELECTION, VALIDITY, ORDER = "axes.tool_selection", "axes.argument_validity", "axes.sequencing"
 
@@ -96,5 +97,6 @@ def test_one_step_shows_what_the_axes_hold_against_it() -> None:
     at = run()
     records = against(at, *wrong(SELECTION, "book was not offered", 3))
     said = "Axes      tool selection incorrect at 3: book was not offered"
-    assert said in describe_step(at, None, records, 3, width=100)
-    assert "Axes" not in "".join(describe_step(at, None, records, 1, width=100))
+    data = gather_run(at, None, records, NO_CURVE)
+    assert said in describe_step(data, 3, width=100)
+    assert "Axes" not in "".join(describe_step(data, 1, width=100))

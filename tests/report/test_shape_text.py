@@ -9,9 +9,8 @@ from stepscope.report.compare import compare_groups
 from stepscope.report.render import markdown, text
 from stepscope.report.types import Curve, Profile, Shapes
 from stepscope.report.views.compare import make_comparison_document
-from stepscope.report.views.curve import draw_curve, draw_sparkline
-from stepscope.report.views.overview import make_report_document
-from stepscope.report.views.profile import tabulate_shapes
+from stepscope.report.views.overview import make_report_document, tabulate_shapes
+from stepscope.report.views.show import draw_curve, draw_sparkline
 from stepscope.shape.types import CredibleInterval
 from stepscope.values import Estimate, Unmeasured
 from tests.report.literal import HOSTILE, profile, render_run, report

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.report.views.run import show_run_json
+from stepscope.report.views.show import show_run_json
 from stepscope.score import score_runs
 from stepscope.store import Store
 from tests.report.literal import HOSTILE, call, result, said, show_run, trajectory

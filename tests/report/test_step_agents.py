@@ -14,9 +14,9 @@ from stepscope.model import Step, Trajectory
 from stepscope.report.build import build_report
 from stepscope.report.compare import compare_groups
 from stepscope.report.render import text
-from stepscope.report.views import run as run_views
+from stepscope.report.views import show as run_views
 from stepscope.report.views.overview import make_report_document
-from stepscope.report.views.run import make_run_document, tabulate_agents
+from stepscope.report.views.show import make_run_document, tabulate_agents
 from stepscope.score import score_runs
 from stepscope.store import Store
 from stepscope.store.parquet import ParquetRows

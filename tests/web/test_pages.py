@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, TimeoutError, ViewportSize
 
 import stepscope
 from stepscope.report.render.data import read_gate_reports
-from stepscope.report.render.html import ReportScope, write_html
+from stepscope.report.render.html import write_html
 from stepscope.settings import Settings
 from stepscope.store import Store
 from tests.web import looking
@@ -50,8 +50,8 @@ def file(
     """The same store as one HTML file, opened without a server."""
     target = tmp_path_factory.mktemp("file") / "report.html"
     with stepscope.open(shown.store, settings=Settings()) as notebook:
-        chosen = ReportScope(gates=read_gate_reports([shown.gates]))
-        write_html(notebook.store, notebook.report().value, target, embed=3, chosen=chosen)
+        gates = read_gate_reports([shown.gates])
+        write_html(notebook.store, notebook.report().value, target, embed=3, gates=gates)
     with watching(browser, target.as_uri()) as found:
         found.go("")
         yield found

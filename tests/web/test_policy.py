@@ -25,7 +25,7 @@ def asked(
     given = [*([("host", host)] if host is not None else []), *headers]
     raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given]
     refused = policy.refusal(method=method, target=target.encode("latin-1"), headers=raw)
-    return 200 if refused is None else refused.status
+    return 200 if refused is None else refused.status_code
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from stepscope.model import Effect, Json, Record, ReferenceCall, Trajectory
 from stepscope.model.effects import infer_effect
 from stepscope.model.records import HUMAN, IMPORTED
 from stepscope.report.render import text
-from stepscope.report.views import run as run_views
+from stepscope.report.views.show import make_run_document, show_run_json
 from stepscope.runtime.database import Closeable
 from stepscope.safety.redact import hide_patterns
 from stepscope.score import ScoringResult, score_runs
@@ -313,9 +313,7 @@ class Notebook(Closeable):
         """
         return Text(
             text.render(
-                run_views.make_run_document(
-                    self.store, run, around=around, steps=steps, width=width
-                ),
+                make_run_document(self.store, run, around=around, steps=steps, width=width),
                 width,
             )
         )
@@ -332,7 +330,7 @@ class Notebook(Closeable):
 
     def show_json(self, run: str) -> str:
         """Return one run with its records and suspects as JSON."""
-        return run_views.show_run_json(self.store, run)
+        return show_run_json(self.store, run)
 
     def shapes(self, *, where: str | None = None, since: str | None = None) -> Shapes | Unmeasured:
         """Return the shapes of the score curves of the chosen runs: shares with intervals."""

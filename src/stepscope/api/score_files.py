@@ -35,8 +35,8 @@ from stepscope.report.rows import (
     join_shapes,
 )
 from stepscope.report.types import Shapes
-from stepscope.report.views import profile
-from stepscope.report.views.curve import draw_sparkline
+from stepscope.report.views import overview
+from stepscope.report.views.show import draw_sparkline
 from stepscope.runtime.database import Closeable
 from stepscope.safety.text import visible_line
 from stepscope.settings import Settings, load_settings
@@ -565,6 +565,6 @@ def _flags_cell(run: RunShape) -> Iterator[str]:
 def fleet_lines(shapes: Shapes, width: int) -> list[str]:
     """Return the shares of the fleet as lines."""
     what = "share, 95 % interval" if shapes.shares else "curves by their own label"
-    table = profile.tabulate_shapes_of([shapes], [TableColumn("")])
+    table = overview.tabulate_shapes_of([shapes], [TableColumn("")])
     heading = f"Shapes of {format_count(shapes.n_runs, 'curve')}: {what}"
     return [heading, *text.lay_out_table(replace(table, corner=""), width)[1:]]

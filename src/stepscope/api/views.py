@@ -204,16 +204,19 @@ class ReportView:
         source = self._source
         if source is None:
             raise UsageError("this report was made without rows; take one from a store's report()")
+        where, since, place = source.where, source.since, Path(file)
+        both = combine_conditions(where, since)
         policies = () if source.settings is None else source.settings.policies
-        where = combine_conditions(source.where, source.since)
-        chosen = html.ReportScope(
-            where=source.where,
-            since=source.since,
+        html.write_html(
+            source.rows,
+            self.value,
+            place,
+            embed=embed,
+            where=where,
+            since=since,
             gates=read_gate_reports([Path(name) for name in gates]) if gates else (),
-            kept=read_gate_history(source.rows, policies, where=where) if policies else (),
+            kept=read_gate_history(source.rows, policies, where=both) if policies else (),
         )
-        place = Path(file)
-        html.write_html(source.rows, self.value, place, embed=embed, chosen=chosen)
         return place
 
     def charts(self) -> dict[str, alt.TopLevelMixin]:
@@ -235,8 +238,7 @@ class ReportView:
 
     def _charts(self) -> dict[str, Chart]:
         from stepscope.report.render.html import make_report_charts
-        from stepscope.report.views.overview import plot_outcome_path
-        from stepscope.report.views.runs import read_runs
+        from stepscope.report.views.overview import plot_outcome_path, read_runs
 
         found = make_report_charts(self.value)
         if self._source is not None:

@@ -166,21 +166,6 @@ class Chart:
     table: Table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """One page: `content` is what its template reads, `charts` what the browser has to draw.
-
-    `anchor` is the id of its element: in one file with all pages, its address.
-    """
-
-    name: PageName
-    title: str
-    template: str
-    anchor: str
-    content: object
-    charts: tuple[Chart, ...] = ()
-
-
 # So much of a run's id tells it from the others in an address.
 DIGITS = 16
 

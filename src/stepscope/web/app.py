@@ -17,7 +17,6 @@ import secrets
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
 from importlib.resources import files
@@ -35,23 +34,12 @@ from starlette.routing import Route
 
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
 from stepscope.model.records import Figure
-from stepscope.report.document import EmptyNotice, Page, ServerLinks
-from stepscope.report.render import charts
+from stepscope.report.document import EmptyNotice, ServerLinks
+from stepscope.report.render import charts, pages
 from stepscope.report.render.data import read_gate_reports
-from stepscope.report.render.pages import NAVIGATION, PageShell, open_environment, render_document
 from stepscope.report.types import Report
-from stepscope.report.views.compare import make_choice_page, make_groups_page, make_runs_page
-from stepscope.report.views.gates import make_gates_page
-from stepscope.report.views.overview import make_overview_page
-from stepscope.report.views.profile import make_profile_page
-from stepscope.report.views.run import (
-    WINDOW,
-    choose_window,
-    make_run_choice_page,
-    make_run_page,
-    show_run_json,
-)
-from stepscope.report.views.runs import RunListRow
+from stepscope.report.views.overview import RunListRow
+from stepscope.report.views.show import show_run_json
 from stepscope.safety.redact import scrub_message
 from stepscope.safety.text import escaped_json, visible
 from stepscope.settings import Settings
@@ -172,31 +160,23 @@ MEDIA_TYPES: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
-    """A file as it is sent: `etag` is another one for other bytes."""
-
-    content: bytes
-    media_type: str
-    etag: str
-
-
-def static_files() -> dict[str, StaticFile]:
+def static_files() -> dict[str, Response]:
     """Return every file of the package that pages refer to, by its address below `/static/`."""
     return dict(_files_below(files("stepscope.report.render") / "static", ""))
 
 
-def _files_below(folder: Traversable, at: str) -> list[tuple[str, StaticFile]]:
-    found: list[tuple[str, StaticFile]] = []
+def _files_below(folder: Traversable, at: str) -> Iterator[tuple[str, Response]]:
     for entry in folder.iterdir():
         name = at + entry.name
         if entry.is_dir():
-            found += _files_below(entry, name + "/")
+            yield from _files_below(entry, name + "/")
         elif (suffix := name[name.rfind(".") :]) in MEDIA_TYPES:
             content = entry.read_bytes()
-            etag = f'"{sha256(content).hexdigest()[:32]}"'
-            found.append((name, StaticFile(content, MEDIA_TYPES[suffix], etag)))
-    return found
+            headers = {
+                "ETag": f'"{sha256(content).hexdigest()[:32]}"',
+                "Cache-Control": "private, no-cache",
+            }
+            yield name, Response(content, media_type=MEDIA_TYPES[suffix], headers=headers)
 
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -204,14 +184,14 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 async def static_asset(request: Request) -> Response:
     """Return a script or a style of the package."""
-    files = cast(dict[str, StaticFile], request.app.state.files)
+    files = cast(dict[str, Response], request.app.state.files)
     found = files.get(request.path_params["name"])
     if found is None:
         raise HTTPException(404, "no such file")
-    headers = {"ETag": found.etag, "Cache-Control": "private, no-cache"}
-    if request.headers.get("if-none-match") == found.etag:
+    if request.headers.get("if-none-match") == found.headers["ETag"]:
+        headers = {name: found.headers[name] for name in ("ETag", "Cache-Control")}
         return Response(status_code=304, headers=headers)
-    return Response(found.content, media_type=found.media_type, headers=headers)
+    return found
 
 
 async def favicon(request: Request) -> Response:
@@ -286,12 +266,12 @@ FILE_ROUTES = [
 ]
 
 
-STYLES = ("/static/app.css",)
-SCRIPTS = ("/static/app.js",)
-CHARTS = (
+# The last of them is on every page, the others only where there is a chart.
+SCRIPTS = (
     "/static/vendor/vega.min.js",
     "/static/vendor/vega-lite.min.js",
     "/static/vendor/vega-embed.min.js",
+    "/static/app.js",
 )
 # Charts that most stores show; each of the others is made when it is first asked for.
 FIRST_CHARTS = ("vector", "earned", "labels_break", "curve_break", "axes", "shapes")
@@ -305,12 +285,12 @@ async def overview_page(request: Request) -> Response:
     """Return the vector of every group, where to look first, and the runs."""
     found = await load_chosen(request)
     documents = read_gate_reports(request.app.state.gates)
-    page = make_overview_page(
+    page = pages.make_overview_page(
         found.report,
         found.runs,
         links=_links(request),
         query=parse_run_query(request.query_params),
-        gates=documents[-1].report if documents else None,
+        decided=documents[-1].report if documents else None,
     )
     return render_response(request, page)
 
@@ -323,19 +303,19 @@ async def run_page(request: Request) -> Response:
     count = len(data.trajectory.steps)
     window = None
     if first is not None:
-        window = range(first, first + WINDOW)
+        window = range(first, first + pages.WINDOW)
     elif step is not None:
-        window = choose_window(count, min(step, count - 1))
+        window = pages.choose_window(count, min(step, count - 1))
     others = await load_trials(request, data)
     links = _links(request)
-    page = make_run_page(data, links=links, window=window, clip=CLIP, others=others)
+    page = pages.make_run_page(data, links=links, window=window, clip=CLIP, others=others)
     return render_response(request, page)
 
 
 async def runs_page(request: Request) -> Response:
     """Return the runs to look at first, one of which is to be chosen."""
     found = await load_chosen(request)
-    return render_response(request, make_run_choice_page(found.report, links=_links(request)))
+    return render_response(request, pages.make_run_choice_page(found.report, links=_links(request)))
 
 
 async def compare_page(request: Request) -> Response:
@@ -345,13 +325,13 @@ async def compare_page(request: Request) -> Response:
     if query.get("run") and query.get("with"):
         first = await load_run_data(request, query["run"])
         second = await load_run_data(request, query["with"])
-        return render_response(request, make_runs_page(first, second, links=links))
+        return render_response(request, pages.make_runs_page(first, second, links=links))
     if query.get("a") and query.get("b"):
         by = query.get("by") or "agent"
         report = await load_comparison(request, by, query["a"], query["b"])
-        return render_response(request, make_groups_page(report, links=links))
+        return render_response(request, pages.make_groups_page(report))
     found = await load_chosen(request)
-    page = make_choice_page(
+    page = pages.make_choice_page(
         links=links,
         pairs=tuple(pair_unlike_trials(found.runs, links)),
         groups=tuple(pair_groups(found.report, links)),
@@ -362,14 +342,14 @@ async def compare_page(request: Request) -> Response:
 async def profile_page(request: Request) -> Response:
     """Return how often each axis was at fault, in every group."""
     found = await load_chosen(request)
-    return render_response(request, make_profile_page(found.report, links=_links(request)))
+    return render_response(request, pages.make_profile_page(found.report, links=_links(request)))
 
 
 async def gates_page(request: Request) -> Response:
     """Return the gates as they were decided, and what the runs would change in a baseline."""
     documents = read_gate_reports(request.app.state.gates)
     held = await load_gate_history(request)
-    page = make_gates_page(documents, links=_links(request), kept=held)
+    page = pages.make_gates_page(documents, links=_links(request), kept=held)
     return render_response(request, page)
 
 
@@ -400,9 +380,8 @@ def pair_groups(report: Report, links: ServerLinks) -> Iterator[tuple[str, str]]
 
 def message_page(request: Request, status: int, title: str, said: EmptyNotice) -> Response:
     """Return why there is no page, and what to run."""
-    page = Page(
-        name="overview", title=title, template="message.html", anchor="message", content=said
-    )
+    body = pages.lay_out("message", anchor="message", title=title, why=said)
+    page = pages.Page(name="overview", title=title, body=body)
     # What was chosen may be what is wrong: no address keeps it.
     return render_response(request, page, status, links=ServerLinks())
 
@@ -410,29 +389,34 @@ def message_page(request: Request, status: int, title: str, said: EmptyNotice) -
 def load_libraries() -> None:
     """Load what the first page would wait for: statistics, templates, charts."""
     import_module("scipy.special")
-    for name in open_environment().list_templates():
-        open_environment().get_template(name)
+    for name in ("base.html", "pages.html"):
+        pages.open_template(name)
     for name in FIRST_CHARTS:
         charts.make_spec(name)
 
 
 def render_response(
-    request: Request, page: Page, status: int = 200, *, links: ServerLinks | None = None
+    request: Request, page: pages.Page, status: int = 200, *, links: ServerLinks | None = None
 ) -> Response:
     """Return a page as a document with its navigation."""
     links = links or _links(request)
-    shell = PageShell(
+    text = pages.open_template("base.html").render(
         title=f"{page.title} · stepscope",
         mode="server",
-        navigation=tuple(
-            (links.page(name), label, name == page.name) for name, label in NAVIGATION
-        ),
-        styles=STYLES,
-        scripts=(*CHARTS, *SCRIPTS) if page.charts else SCRIPTS,
-        events="/api/events",
+        navigation=[
+            (links.page(name), label, name == page.name) for name, label in pages.NAVIGATION.items()
+        ],
         about=str(get_reader(request).path),
+        events="/api/events",
+        bodies=[page.body],
+        specs=lambda: pages.embed_specs(chart.spec for chart in page.charts),
+        policy="",
+        styles=("/static/app.css",),
+        style="",
+        addresses=SCRIPTS if page.charts else SCRIPTS[-1:],
+        scripts=(),
     )
-    return HTMLResponse(render_document(page, shell), status)
+    return HTMLResponse(text, status)
 
 
 def _links(request: Request) -> ServerLinks:

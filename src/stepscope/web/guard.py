@@ -56,14 +56,6 @@ SECURITY_HEADERS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class WebRefusal:
-    """An answer instead of a page: a status, and one line that says what to do."""
-
-    status: int
-    said: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPolicy:
     """What one start of the server allows."""
@@ -82,7 +74,7 @@ class WebPolicy:
 
     def refusal(
         self, *, method: str, target: bytes, headers: Iterable[tuple[bytes, bytes]]
-    ) -> WebRefusal | None:
+    ) -> Response | None:
         """Return why a request is not even looked at; None where its cookie is left to check.
 
         Args:
@@ -92,41 +84,39 @@ class WebPolicy:
         """
         held = list(headers)
         if len(target) > MAX_TARGET:
-            return WebRefusal(414, f"the address is longer than {MAX_TARGET} bytes")
+            return refuse(414, f"the address is longer than {MAX_TARGET} bytes")
         if sum(len(name) + len(value) for name, value in held) > MAX_HEADERS:
-            return WebRefusal(431, f"the headers are longer than {MAX_HEADERS} bytes")
+            return refuse(431, f"the headers are longer than {MAX_HEADERS} bytes")
         if _PATH.fullmatch(target.partition(b"?")[0]) is None:
-            return WebRefusal(400, "no page has such an address")
+            return refuse(400, "no page has such an address")
         return self._foreign(held) or self._unwanted(method, target, held)
 
-    def _foreign(self, headers: list[tuple[bytes, bytes]]) -> WebRefusal | None:
+    def _foreign(self, headers: list[tuple[bytes, bytes]]) -> Response | None:
         hosts = _values(headers, b"host")
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
-            return WebRefusal(
-                403, "the Host is not this server's; open the address that was printed"
-            )
+            return refuse(403, "the Host is not this server's; open the address that was printed")
         if not set(_values(headers, b"origin")) <= self.origins:
-            return WebRefusal(403, "another site asked for this; it gets nothing")
+            return refuse(403, "another site asked for this; it gets nothing")
         if not set(_values(headers, b"sec-fetch-site")) <= {"same-origin", "none"}:
-            return WebRefusal(403, "another site led here; type or paste the address instead")
+            return refuse(403, "another site led here; type or paste the address instead")
         return None
 
     def _unwanted(
         self, method: str, target: bytes, headers: list[tuple[bytes, bytes]]
-    ) -> WebRefusal | None:
+    ) -> Response | None:
         lengths = _values(headers, b"content-length")
         coded = _values(headers, b"transfer-encoding")
         if method in READS:
             body = bool(coded) or any(length != "0" for length in lengths)
-            return WebRefusal(413, "a request for a page has no body") if body else None
+            return refuse(413, "a request for a page has no body") if body else None
         if method not in WRITES or not target.startswith(API.encode()) or not self.allow_write:
-            return WebRefusal(405, "this server only reads")
+            return refuse(405, "this server only reads")
         if not _values(headers, b"origin"):
-            return WebRefusal(403, "a request that writes says its Origin")
+            return refuse(403, "a request that writes says its Origin")
         if coded or len(lengths) != 1 or not lengths[0].isdecimal():
-            return WebRefusal(411, "a request that writes says its Content-Length, once")
+            return refuse(411, "a request that writes says its Content-Length, once")
         if int(lengths[0]) > MAX_BODY:
-            return WebRefusal(413, f"the body is longer than {MAX_BODY} bytes")
+            return refuse(413, f"the body is longer than {MAX_BODY} bytes")
         return None
 
     def admits(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
@@ -139,6 +129,14 @@ class WebPolicy:
             if morsel is not None and is_same_secret(morsel.value, self.session):
                 return True
         return False
+
+
+def refuse(status: int, said: str) -> Response:
+    """Return an answer instead of a page: a status, and one line that says what to do."""
+    answer = PlainTextResponse(f"{said}\n", status)
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        answer.headers["Allow"] = "GET, HEAD"
+    return answer
 
 
 def is_same_secret(given: str, secret: str) -> bool:
@@ -223,43 +221,32 @@ class WebGuard:
             headers=scope["headers"],
         )
         if refused is not None:
-            return _refuse(refused)
+            return refused
         inside = self.policy.admits(scope["headers"])
         asked = dict(parse_qsl(query.decode("latin-1"))) if raw == b"/" else {}
         given = asked.pop(TOKEN, None)
         if given is None:
-            return None if inside else _refuse(_NO_COOKIE)
+            if inside:
+                return None
+            said = "open the address that stepscope view printed; it works once"
+            return refuse(403, said)
         onward = f"/?{urlencode(asked)}" if asked else "/"
         return self._open(given, onward, inside=inside, spends=scope["method"] == "GET")
 
     def _open(self, given: str, onward: str, *, inside: bool, spends: bool) -> Response:
         if not is_same_secret(given, self._token):
-            return _refuse(
-                WebRefusal(403, "not the token of this start; open the address it printed")
-            )
+            return refuse(403, "not the token of this start; open the address it printed")
         answer = RedirectResponse(onward, HTTPStatus.SEE_OTHER)
         if inside or not spends:
             return answer
         if self._spent:
-            return _refuse(_SPENT)
+            said = "this address was opened once already; "
+            return refuse(403, said + "go on in that browser, or start stepscope view anew")
         self._spent = True
         answer.set_cookie(
             self.policy.cookie, self.policy.session, httponly=True, samesite="strict", path="/"
         )
         return answer
-
-
-_NO_COOKIE = WebRefusal(403, "open the address that stepscope view printed; it works once")
-_SPENT = WebRefusal(
-    403, "this address was opened once already; go on in that browser, or start stepscope view anew"
-)
-
-
-def _refuse(refusal: WebRefusal) -> Response:
-    answer = PlainTextResponse(f"{refusal.said}\n", refusal.status)
-    if refusal.status == HTTPStatus.METHOD_NOT_ALLOWED:
-        answer.headers["Allow"] = "GET, HEAD"
-    return answer
 
 
 def _with_headers(send: Send) -> Send:

@@ -24,8 +24,8 @@ from stepscope.report.build import LOOK_FIRST, build_report_from, read_chosen_ru
 from stepscope.report.compare import compare_groups
 from stepscope.report.rows import combine_conditions
 from stepscope.report.types import ComparisonReport, Report
-from stepscope.report.views.runs import RunListRow, RunQuery, make_run_rows
-from stepscope.report.views.verdicts import RunData, read_run
+from stepscope.report.views.overview import RunListRow, RunQuery, make_run_rows
+from stepscope.report.views.run import RunData, read_run
 from stepscope.settings import Redaction, Settings
 from stepscope.store import Store
 from stepscope.store.where import Where, parse_where

@@ -19,7 +19,7 @@ import altair as alt
 
 from stepscope.errors import ConfigError, UsageError
 from stepscope.report.document import Chart
-from stepscope.report.views.curve import name_curve_chart
+from stepscope.report.views.run import name_curve_chart
 from stepscope.values import Unmeasured
 
 if TYPE_CHECKING:

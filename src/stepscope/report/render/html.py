@@ -11,7 +11,6 @@ from __future__ import annotations
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
@@ -26,28 +25,35 @@ from markupsafe import Markup
 from stepscope.errors import StoreError
 from stepscope.gates.looks import GateHistory
 from stepscope.report.compare import compare_groups
-from stepscope.report.document import Chart, FileLinks, Links, Page, Table, make_columns, make_row
+from stepscope.report.document import Chart, FileLinks, Links, Table, make_columns, make_row
 from stepscope.report.formatting import describe_profile, describe_suspect
 from stepscope.report.render import charts
 from stepscope.report.render.pages import (
     NAVIGATION,
-    PageShell,
+    Page,
     embed_specs,
-    open_environment,
-    render_body,
+    lay_out,
+    make_choice_page,
+    make_gates_page,
+    make_groups_page,
+    make_overview_page,
+    make_profile_page,
+    make_run_choice_page,
+    make_run_page,
+    make_runs_page,
+    open_template,
 )
 from stepscope.report.rows import combine_conditions
 from stepscope.report.types import Curve, GateDocument, Report
-from stepscope.report.views import curve as curve_views
-from stepscope.report.views.compare import make_choice_page, make_groups_page, make_runs_page
-from stepscope.report.views.gates import make_gates_page
-from stepscope.report.views.overview import make_overview_page
-from stepscope.report.views.panels import chart_panels
-from stepscope.report.views.profile import chart_axes, chart_shapes, make_profile_page
-from stepscope.report.views.run import make_run_choice_page, make_run_page
-from stepscope.report.views.runs import RunListRow, read_runs
-from stepscope.report.views.vector import chart_vector, tabulate_vector
-from stepscope.report.views.verdicts import read_run
+from stepscope.report.views.overview import (
+    RunListRow,
+    chart_shapes,
+    chart_vector,
+    read_runs,
+    tabulate_vector,
+)
+from stepscope.report.views.profile import chart_axes, chart_panels
+from stepscope.report.views.run import chart_curve, describe_curve, describe_curve_basis, read_run
 from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -63,23 +69,16 @@ PAIRS = 10
 CHART_SCRIPTS = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-embed.min.js")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportScope:
-    """What a file is about besides its report: which runs, and what gates said of them."""
-
-    where: Where | None = None  # the choice that the report was built with
-    since: str | None = None  # the same
-    gates: Sequence[GateDocument] = ()  # reports that `gate --json` wrote, the latest last
-    kept: Sequence[GateHistory] = ()  # baselines and looks, by workflow
-
-
 def write_html(
     store: Rows,  # where the rows are; runs are opened only in a `Store`
     report: Report,  # what `build` made of them
     file: str | Path,  # where to; what is there is replaced
     *,
     embed: Embed = EMBED,  # of how many runs the steps are in it
-    chosen: ReportScope | None = None,  # which runs, as the report was built
+    where: Where | None = None,  # the choice that the report was built with
+    since: str | None = None,  # the same
+    gates: Sequence[GateDocument] = (),  # reports that `gate --json` wrote, the latest last
+    kept: Sequence[GateHistory] = (),  # baselines and looks, by workflow
 ) -> None:
     """Write a report with the steps of the runs to look at first to one HTML file.
 
@@ -91,56 +90,46 @@ def write_html(
     """
     # What a link leads to is replaced, not the link.
     place = Path(file).resolve()
-    part = place.with_name(f".{uuid4().hex}.part")
-    pieces = render_parts(store, report, embed=embed, chosen=chosen or ReportScope())
-    if place.exists() and not place.is_file():
-        # A pipe or a device takes what comes, and cannot be replaced.
-        _written(pieces, place)
-        return
+    # A pipe or a device takes what comes, and cannot be replaced.
+    replaced = place.is_file() or not place.exists()
+    part = place.with_name(f".{uuid4().hex}.part") if replaced else place
+    pages = _pages(store, report, embed, where=where, since=since, gates=gates, kept=kept)
     try:
-        _written(pieces, part)
-        part.replace(place)
+        with part.open("w", encoding="utf-8", newline="\n") as out:
+            out.writelines(_render(pages, report))
+        if replaced:
+            part.replace(place)
     except OSError as e:
         raise OSError(e.errno, e.strerror, str(file)) from e
     finally:
-        part.unlink(missing_ok=True)
+        if replaced:
+            part.unlink(missing_ok=True)
 
 
-def _written(pieces: Iterator[str], place: Path) -> None:
-    with place.open("w", encoding="utf-8", newline="\n") as out:
-        out.writelines(pieces)
-
-
-def render_parts(
-    store: Rows, report: Report, *, embed: Embed, chosen: ReportScope
-) -> Iterator[str]:
-    """Yield the file piece by piece: no more than a few runs are in memory at a time."""
+def _render(pages: Iterator[Page], report: Report) -> Iterator[str]:
+    """Return the file piece by piece: no more than a few runs are in memory at a time."""
     style = _asset("app.css")
     scripts = [_asset(name) for name in (*CHART_SCRIPTS, "app.js")]
     used: list[str] = []
 
     def bodies() -> Iterator[Markup]:
-        for page in _pages(store, report, embed, chosen):
+        for page in pages:
             used.extend(chart.spec for chart in page.charts)
-            yield Markup(render_body(page))
+            yield page.body
 
-    shell = PageShell(
+    return open_template("base.html").generate(
         title=f"{report.whole.title or 'stepscope'} · stepscope",
         mode="file",
-        navigation=tuple((f"#{name}", label, name == "overview") for name, label in NAVIGATION),
+        navigation=[(f"#{name}", label, name == "overview") for name, label in NAVIGATION.items()],
         about=f"stepscope {version('stepscope')}, seed {report.provenance.seed}",
-    )
-    yield from (
-        open_environment()
-        .get_template("file.html")
-        .generate(
-            shell=shell,
-            bodies=bodies(),
-            specs=lambda: embed_specs(used),
-            policy=make_content_policy([style], scripts),
-            style=Markup(style),
-            scripts=[Markup(script) for script in scripts],
-        )
+        events="",
+        bodies=bodies(),
+        specs=lambda: embed_specs(used),
+        policy=make_content_policy([style], scripts),
+        styles=(),
+        style=Markup(style),
+        addresses=(),
+        scripts=[Markup(script) for script in scripts],
     )
 
 
@@ -170,33 +159,38 @@ def _asset(name: str) -> str:
     return text
 
 
-def _pages(store: Rows, report: Report, embed: Embed, chosen: ReportScope) -> Iterator[Page]:
-    runs = read_runs(store, where=chosen.where, since=chosen.since)
+def _pages(
+    store: Rows,
+    report: Report,
+    embed: Embed,
+    *,
+    where: Where | None,
+    since: str | None,
+    gates: Sequence[GateDocument],
+    kept: Sequence[GateHistory],
+) -> Iterator[Page]:
+    runs = read_runs(store, where=where, since=since)
     inside = _embedded(store, report, runs, embed)
     pairs = _pairs(runs, set(inside))[:PAIRS]
     groups = _two(runs)
     links = FileLinks(inside, pairs, groups=groups is not None)
-    last = chosen.gates[-1].report if chosen.gates else None
-    yield make_overview_page(report, runs, links=links, gates=last)
+    last = gates[-1].report if gates else None
+    yield make_overview_page(report, runs, links=links, decided=last)
     yield make_run_choice_page(report, links=links)
     yield _choice(runs, pairs, groups, links)
     yield make_profile_page(report, links=links)
-    yield make_gates_page(chosen.gates, links=links, kept=chosen.kept)
+    yield make_gates_page(gates, links=links, kept=kept)
     if groups is not None:
-        where = combine_conditions(chosen.where, chosen.since)
+        both = combine_conditions(where, since)
         seed = report.provenance.seed
-        yield make_groups_page(
-            compare_groups(store, *groups, by="agent", where=where, seed=seed), links=links
-        )
+        yield make_groups_page(compare_groups(store, *groups, by="agent", where=both, seed=seed))
     if not isinstance(store, Store):
         return
     of_task = _by_task(runs)
     rows = {row.id: row for row in runs}
     for id_ in inside:
-        row = rows[id_]
-        others = of_task.get((row.workflow, row.task), ())
-        data = read_run(store, id_)
-        yield make_run_page(data, links=links, clip=CLIP, others=others)
+        others = of_task.get((rows[id_].workflow, rows[id_].task), ())
+        yield make_run_page(read_run(store, id_), links=links, clip=CLIP, others=others)
     for first, second in pairs:
         yield make_runs_page(read_run(store, first), read_run(store, second), links=links)
 
@@ -277,17 +271,6 @@ def _choice(
     return make_choice_page(links=links, pairs=addresses, groups=several)
 
 
-LOOKS = make_columns("run", "outcome", "steps", "suspect", "why")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """A chart as a picture inside the page."""
-
-    alt: str
-    address: str
-
-
 def make_report_charts(report: Report) -> dict[str, Chart]:
     """Return the charts of a report by name: vector, axes, shapes; those that have anything.
 
@@ -304,10 +287,10 @@ def make_report_charts(report: Report) -> dict[str, Chart]:
     return {name: chart for name, chart in found.items() if chart is not None} | panels
 
 
-def make_curve_chart(curve: Curve) -> Chart:
-    """Return the chart of one curve."""
+def make_curve_chart(curve: Curve, count: int | None = None) -> Chart:
+    """Return the chart of one curve, of a run of `count` steps; up to its last where left out."""
     last = curve.steps[-1] + 1 if curve.steps else 0
-    return curve_views.view_curve(curve, last, "curve", lambda step: None).chart
+    return chart_curve(curve, last if count is None else count, "curve", lambda step: None)
 
 
 def render_report_html(report: Report) -> str:
@@ -322,32 +305,28 @@ def render_report_html(report: Report) -> str:
 
 def render_curve_html(curve: Curve) -> str:
     """Return what is concluded from a curve, its scores, and its picture."""
-    shown = curve_views.view_curve(curve, 0, "curve", lambda step: None)
-    return _html([*shown.said, shown.rests_on], [shown.chart.table], [shown.chart])
+    chart = make_curve_chart(curve, 0)
+    return _html([*describe_curve(curve), describe_curve_basis(curve)], [chart.table], [chart])
 
 
 def _html(headings: Sequence[str], tables: Sequence[Table], drawn: Sequence[Chart]) -> str:
-    template = open_environment().get_template("notebook.html")
-    return template.render(
-        headings=headings,
-        tables=tables,
-        pictures=list(map(_picture, drawn)) if (find_spec("vl_convert") is not None) else [],
-    )
+    pictures = list(map(_picture, drawn)) if find_spec("vl_convert") is not None else []
+    return lay_out("notebook", headings=headings, tables=tables, pictures=pictures)
 
 
-def _picture(chart: Chart) -> Picture:
+def _picture(chart: Chart) -> Markup:
     import vl_convert
 
     spec = charts.make_chart(chart.spec, chart.rows).to_dict()
     svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     address = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
-    return Picture(alt=f"{chart.title}: {chart.alt}", address=address)
+    return lay_out("picture", alt=f"{chart.title}: {chart.alt}", address=address)
 
 
 def _looks(report: Report) -> Table:
     rows = []
     for run in report.look_first:
         where, why = describe_suspect(run)
-        words = (run.name, run.outcome, f"{run.steps:,}", where, why)
-        rows.append(make_row(*words))
-    return Table(id="looks", caption="Look first", columns=LOOKS, rows=tuple(rows))
+        rows.append(make_row(run.name, run.outcome, f"{run.steps:,}", where, why))
+    columns = make_columns("run", "outcome", "steps", "suspect", "why")
+    return Table(id="looks", caption="Look first", columns=columns, rows=tuple(rows))

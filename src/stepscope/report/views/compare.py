@@ -7,34 +7,25 @@ Source: the matching of `difflib` (Ratcliff and Obershelp), over calls instead o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from stepscope.model import Exchange, Trajectory
 from stepscope.report.document import (
     Chart,
     Document,
-    EmptyNotice,
     Heading,
-    Links,
-    Page,
     Paragraph,
     Table,
     TableCell,
     TableRow,
-    Tone,
     make_columns,
     make_row,
-    pair_anchor,
 )
 from stepscope.report.formatting import (
-    brief_value,
     cut_words,
     describe_absence,
-    describe_call,
-    find_differences,
     format_interval,
     format_number,
     format_p,
@@ -45,10 +36,8 @@ from stepscope.report.formatting import (
     quote_result,
 )
 from stepscope.report.types import ComparisonReport, Difference, ShapesDifference
-from stepscope.report.views.profile import tabulate_shape_differences
-from stepscope.report.views.runs import TONES
-from stepscope.report.views.vector import make_figure_cell, name_profile
-from stepscope.report.views.verdicts import RunData
+from stepscope.report.views.overview import tabulate_shape_differences
+from stepscope.report.views.profile import make_figure_cell, name_profile
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 
@@ -148,54 +137,13 @@ CALL_WIDTH = 120
 NAMED_DIFFERENCES = 5
 
 CallRelation = Literal["same", "result", "arguments", "left", "right"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallSummary:
-    """One call: its step and its address, in few words, what came back, whether it failed."""
-
-    step: int
-    href: str | None
-    words: str
-    status: str
-    result: str
-
-
-class ArgumentDifference(NamedTuple):
-    """One place where the arguments of two calls differ."""
-
-    path: str
-    was: str
-    now: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlignedPair:
-    """Two calls side by side, or one alone; `differs` names what is not the same."""
-
-    how: CallRelation
-    left: CallSummary | None
-    right: CallSummary | None
-    differs: tuple[ArgumentDifference, ...] = ()
-
-
 # Two calls, one of them absent where only one run made it.
 ExchangePair = tuple[Exchange | None, Exchange | None]
 
 
-def align_calls(first: Trajectory, second: Trajectory, links: Links) -> Iterator[AlignedPair]:
+def align_calls(first: Trajectory, second: Trajectory) -> Iterator[ExchangePair]:
     """Yield the calls of two runs side by side, in order."""
-    for left, right in _places(first.exchanges[:MOST_CALLS], second.exchanges[:MOST_CALLS]):
-        how, differs = _compare_calls(left, right)
-        yield AlignedPair(
-            how=how,
-            left=_summarise(left, first.id, links),
-            right=_summarise(right, second.id, links),
-            differs=tuple(differs),
-        )
-
-
-def _places(left: Sequence[Exchange], right: Sequence[Exchange]) -> Iterator[ExchangePair]:
+    left, right = first.exchanges[:MOST_CALLS], second.exchanges[:MOST_CALLS]
     matcher = SequenceMatcher(
         None, [call.key for call in left], [call.key for call in right], autojunk=False
     )
@@ -216,118 +164,25 @@ def _between(left: Sequence[Exchange], right: Sequence[Exchange]) -> Iterator[Ex
             yield from ((None, y) for y in right[c:d])
 
 
-def _compare_calls(
-    left: Exchange | None, right: Exchange | None
-) -> tuple[CallRelation, list[ArgumentDifference]]:
+def relate_calls(left: Exchange | None, right: Exchange | None) -> CallRelation:
+    """Return how two calls side by side differ, or whose call stands alone."""
     if left is None or right is None:
-        return ("right" if left is None else "left"), []
+        return "right" if left is None else "left"
     if left.key != right.key:
-        found = list(find_differences(left.call.arguments, right.call.arguments))
-        said = [
-            ArgumentDifference(
-                visible_line(path or "arguments"), brief_value(was), brief_value(now)
-            )
-            for path, was, now in found[:NAMED_DIFFERENCES]
-        ]
-        rest = len(found) - NAMED_DIFFERENCES
-        return "arguments", said + (
-            [ArgumentDifference(f"and {rest} more", "", "")] if rest > 0 else []
-        )
-    return ("same" if _given(left) == _given(right) else "result"), []
+        return "arguments"
+    return "same" if _given(left) == _given(right) else "result"
 
 
 def _given(exchange: Exchange) -> str:
     return "" if exchange.result is None else quote_result(exchange.result)
 
 
-def _summarise(exchange: Exchange | None, run: str, links: Links) -> CallSummary | None:
-    if exchange is None:
-        return None
-    return CallSummary(
-        step=exchange.step,
-        href=links.run(run, exchange.step),
-        words=cut_words(visible_line(describe_call(exchange.call)), CALL_WIDTH),
-        status="no answer" if exchange.result is None else exchange.result.status,
-        result=cut_words(visible_line(_given(exchange)), CALL_WIDTH),
-    )
+def summarise_result(exchange: Exchange) -> str:
+    """Return what a call gave, in few words."""
+    return cut_words(visible_line(_given(exchange)), CALL_WIDTH)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedRun:
-    """One of two runs: its name, outcome, and where to look in it."""
-
-    name: str
-    outcome: str
-    tone: Tone
-    size: str
-    href: str | None
-    suspect: str
-    evidence: str
-    final: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunsContent:
-    """What the template of two runs reads."""
-
-    first: ComparedRun
-    second: ComparedRun
-    pairs: tuple[AlignedPair, ...]
-    summary: str
-    first_difference: str
-    left: int
-    words: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupsContent:
-    """What the template of two groups reads."""
-
-    first: str
-    second: str
-    about: str
-    said: tuple[str, ...]
-    chart: Chart | None
-    table: Table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonChoice:
-    """What can be compared: pairs of runs and groups by name and address; a form on a server."""
-
-    pairs: tuple[tuple[str, str], ...]
-    groups: tuple[tuple[str, str], ...]
-    form: bool
-    empty: EmptyNotice
-
-
-def make_runs_page(first: RunData, second: RunData, *, links: Links) -> Page:
-    """Return two runs side by side."""
-    anchor = pair_anchor(first.trajectory.id, second.trajectory.id)
-    pairs = tuple(align_calls(first.trajectory, second.trajectory, links))
-    counts = {how: sum(pair.how == how for pair in pairs) for how in RELATION_WORDS}
-    said = [f"{n:,} {RELATION_WORDS[how]}" for how, n in counts.items() if n]
-    differing = next((pair for pair in pairs if pair.how != "same"), None)
-    longest = max(len(first.trajectory.exchanges), len(second.trajectory.exchanges))
-    content = RunsContent(
-        first=_view_run(first, links),
-        second=_view_run(second, links),
-        pairs=pairs,
-        summary=", ".join(said) or "neither run made a call",
-        first_difference=_first(differing),
-        left=max(longest - MOST_CALLS, 0),
-        words=RELATION_WORDS,
-    )
-    return Page(
-        name="compare",
-        title=f"{first.trajectory.name} and {second.trajectory.name}",
-        template="compare_runs.html",
-        anchor=anchor,
-        content=content,
-    )
-
-
-RELATION_WORDS = {
+RELATION_WORDS: dict[CallRelation, str] = {
     "same": "the same",
     "result": "with another result",
     "arguments": "with other arguments",
@@ -336,94 +191,20 @@ RELATION_WORDS = {
 }
 
 
-def make_groups_page(report: ComparisonReport, *, links: Links) -> Page:
-    """Return two groups, figure by figure."""
-    names = name_profile(report.first), name_profile(report.second)
+def tabulate_figures(report: ComparisonReport) -> Table:
+    """Return two groups figure by figure, as a page has it."""
     first, second = name_profile(report.first), name_profile(report.second)
     rest = ("difference", "cases", "p", "p, Holm", "smallest seen")
-    table = Table(
+    return Table(
         id="differences",
         caption="Every figure, paired by case",
         columns=make_columns("figure", first, second, *rest, numbers=(first, second, *rest)),
         rows=tuple(_row(key, d) for key, d in report.differences.items()),
     )
-    rows = _rows(report)
-    chart = None
-    if rows:
-        chart = Chart(
-            id="effects-chart",
-            spec="effects",
-            title=f"{names[1]} minus {names[0]}",
-            alt="Differences of shares with 95 % intervals; 0 is no difference.",
-            rows=rows,
-            table=table,
-        )
-    content = GroupsContent(
-        first=names[0],
-        second=names[1],
-        about=describe_comparison(report).partition("   ")[2].replace("   ", " · "),
-        said=tuple(conclude_comparison(report)),
-        chart=chart,
-        table=table,
-    )
-    return Page(
-        name="compare",
-        title=f"{names[0]} and {names[1]}",
-        template="compare_groups.html",
-        anchor="groups-compared",
-        content=content,
-        charts=() if chart is None else (chart,),
-    )
 
 
-def make_choice_page(
-    *, links: Links, pairs: Sequence[tuple[str, str]] = (), groups: Sequence[tuple[str, str]] = ()
-) -> Page:
-    """Return what there is to compare; `pairs` and `groups` are names and addresses."""
-    empty = EmptyNotice(
-        said="Two runs of one task, or two agents, are laid side by side here.",
-        commands=("stepscope compare AGENT OTHER", "stepscope view"),
-    )
-    return Page(
-        name="compare",
-        title="Compare",
-        template="compare.html",
-        anchor="compare",
-        content=ComparisonChoice(
-            pairs=tuple(pairs), groups=tuple(groups), form=links.runs() is not None, empty=empty
-        ),
-    )
-
-
-def _view_run(data: RunData, links: Links) -> ComparedRun:
-    run = data.trajectory
-    suspect = data.suspects[0] if data.suspects else None
-    last = next((s.text for s in reversed(run.steps) if s.actor == "agent" and s.text), "")
-    return ComparedRun(
-        name=run.name,
-        outcome=run.outcome.status,
-        tone=TONES.get(run.outcome.status, "quiet"),
-        size=f"{len(run.steps):,} steps, {len(run.exchanges):,} calls",
-        href=links.run(run.id),
-        suspect="" if suspect is None else suspect.where,
-        evidence="" if suspect is None else suspect.evidence,
-        final=last[:LAST_WORDS] + ("…" if len(last) > LAST_WORDS else ""),
-    )
-
-
-# Characters of the agent's last words.
-LAST_WORDS = 500
-
-
-def _first(pair: AlignedPair | None) -> str:
-    if pair is None:
-        return "No call differs."
-    side = pair.left or pair.right
-    step = "" if side is None else f" at step {side.step}"
-    return f"First difference{step}: {RELATION_WORDS[pair.how]}."
-
-
-def _rows(report: ComparisonReport) -> tuple[dict[str, object], ...]:
+def chart_effects(report: ComparisonReport, table: Table) -> Chart | None:
+    """Return the differences of shares with their intervals; None where there is none."""
     rows: list[dict[str, object]] = []
     for order, (key, difference) in enumerate(report.differences.items()):
         effect = difference.effect
@@ -439,7 +220,16 @@ def _rows(report: ComparisonReport) -> tuple[dict[str, object], ...]:
                 "text": format_with_interval(key, effect),
                 "order": order,
             })  # fmt: skip
-    return tuple(rows)
+    if not rows:
+        return None
+    return Chart(
+        id="effects-chart",
+        spec="effects",
+        title=f"{name_profile(report.second)} minus {name_profile(report.first)}",
+        alt="Differences of shares with 95 % intervals; 0 is no difference.",
+        rows=tuple(rows),
+        table=table,
+    )
 
 
 def _row(key: str, difference: Difference) -> TableRow:

@@ -6,18 +6,16 @@ and reasons may hold text of a trace: they are made visible before they are prin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from stepscope.gates.looks import GateHistory
 from stepscope.gates.types import GateDecision, GateOutcome, GateReport, WorkflowDecision
 from stepscope.report.document import (
     Document,
-    EmptyNotice,
     Heading,
     Links,
-    Page,
     Paragraph,
     Section,
     Table,
@@ -191,20 +189,6 @@ TONES: dict[GateOutcome, Tone] = {
 }
 # Characters of a commit that people tell it by.
 COMMIT = 12
-# Lines of a difference that a page shows; the command that writes the baseline prints all.
-MOST_LINES = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineView:
-    """The baseline of a workflow: what it holds, and what the runs of the store would change."""
-
-    title: str
-    holds: str
-    changes: tuple[str, ...]
-    more: int
-    problems: tuple[str, ...]
-    looked: Table | None
 
 
 def tabulate_history(documents: Sequence[GateDocument], workflow: str, at: int) -> Table | None:
@@ -252,19 +236,8 @@ def _commit(commit: str | None) -> str:
     return (commit or "none said")[:COMMIT]
 
 
-def view_baseline(kept: GateHistory, at: int) -> BaselineView:
-    """Return what is kept of a workflow as a page shows it."""
-    return BaselineView(
-        title=f"Baseline {kept.file}" if kept.file else "Baseline",
-        holds=kept.holds,
-        changes=kept.changes[:MOST_LINES],
-        more=max(len(kept.changes) - MOST_LINES, 0),
-        problems=kept.problems,
-        looked=_looked(kept, at),
-    )
-
-
-def _looked(kept: GateHistory, at: int) -> Table | None:
+def tabulate_looks(kept: GateHistory, at: int) -> Table | None:
+    """Return the looks at each commit; None where nothing was looked at."""
     if not kept.looked:
         return None
     rows = tuple(
@@ -285,100 +258,8 @@ def _looked(kept: GateHistory, at: int) -> Table | None:
     )
 
 
-# A report says nothing of those before it.
-ALONE = "One report, so no history: name earlier ones as well, --gates FILE for each, latest last."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowView:
-    """The gates of one workflow: the word for all, a row a gate, failing cases, what came before.
-
-    A workflow that is not in the last report has its history and its baseline alone.
-    """
-
-    name: str
-    word: str
-    tone: Tone
-    size: str
-    table: Table | None
-    failing: Table | None
-    changes: tuple[str, ...]
-    history: Table | None
-    baseline: BaselineView | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatesContent:
-    """What the template of the gates reads."""
-
-    # those of the last document, then those of which something else is kept
-    workflows: tuple[WorkflowView, ...]
-    summary: str  # the one line of the last document
-    remarks: tuple[str, ...]  # what was read and could not be used
-    alone: str  # why there is no history yet; "" where there is, or no report at all
-    empty: EmptyNotice | None  # what to run where no gate was decided
-
-
-def make_gates_page(
-    documents: Sequence[GateDocument], *, links: Links, kept: Sequence[GateHistory] = ()
-) -> Page:
-    """Return the page of gates.
-
-    Args:
-        documents: what `stepscope gate --json` wrote, the latest last.
-        links: where things are.
-        kept: baselines and looks, by workflow.
-    """
-    last = documents[-1] if documents else None
-    workflows = tuple(_views(documents, kept, links))
-    alone = last is not None and not any(view.history for view in workflows)
-    content = GatesContent(
-        workflows=workflows,
-        summary="" if last is None else summarise_gates(last.report, last.exit_code),
-        remarks=() if last is None else last.remarks,
-        alone=ALONE if alone else "",
-        empty=_empty(bool(kept), links) if last is None else None,
-    )
-    return Page(name="gates", title="Gates", template="gates.html", anchor="gates", content=content)
-
-
-def _empty(declared: bool, links: Links) -> EmptyNotice:
-    said = (
-        "No gate was decided for this page: decide the gates, and name the report."
-        if declared
-        else "No gate was decided for this page: declare [workflow.NAME.gates] in stepscope.toml, "
-        "decide them, and name the report."
-    )
-    served = links.runs() is not None
-    shown = "stepscope view" if served else "stepscope report --html report.html"
-    return EmptyNotice(
-        said=said, commands=("stepscope gate --json --out gate.json", f"{shown} --gates gate.json")
-    )
-
-
-def _views(
-    documents: Sequence[GateDocument], kept: Sequence[GateHistory], links: Links
-) -> Iterable[WorkflowView]:
-    last = {w.workflow: w for w in documents[-1].report.workflows} if documents else {}
-    held = {one.workflow: one for one in kept}
-    earlier = [w.workflow for document in documents for w in document.report.workflows]
-    for at, name in enumerate(dict.fromkeys([*last, *held, *earlier])):
-        workflow = last.get(name)
-        found = None if workflow is None else resolve_outcome(workflow)
-        yield WorkflowView(
-            name=name,
-            word="not decided" if found is None else WORDS[found],
-            tone="quiet" if found is None else TONES[found],
-            size="" if workflow is None else describe_size(workflow),
-            table=None if workflow is None else _table(workflow, at),
-            failing=None if workflow is None else _failing(workflow, at, links),
-            changes=() if workflow is None else tuple(describe_changes(workflow)),
-            history=tabulate_history(documents, name, at),
-            baseline=view_baseline(held[name], at) if name in held else None,
-        )
-
-
-def _table(workflow: WorkflowDecision, at: int) -> Table:
+def tabulate_gates(workflow: WorkflowDecision, at: int) -> Table:
+    """Return the gates of a workflow, a row each."""
     rows = []
     for gate in workflow.gates:
         value = format_estimate(gate)
@@ -405,7 +286,8 @@ def _table(workflow: WorkflowDecision, at: int) -> Table:
     )  # fmt: skip
 
 
-def _failing(workflow: WorkflowDecision, at: int, links: Links) -> Table | None:
+def tabulate_failing(workflow: WorkflowDecision, at: int, links: Links) -> Table | None:
+    """Return the cases in breach; None where there is none."""
     rows = []
     for gate in workflow.gates:
         for case in gate.failing:

@@ -1,292 +1,92 @@
-"""The first page of a report: vectors, outcome against path, shapes, gates, runs to look at first.
+"""A report in its order: the vector of each group, shapes, outcome against path, and its runs.
 
-In outcome against path a case counts with the mean of its runs. Cases at one place are one point
-whose area counts them; runs without both grades are left out and counted.
+A row a run is read from columns; no trace is opened. The default order of runs is that of
+`evidence.weigh_runs`: a reading order, so no rate may be computed on its beginning. In outcome
+against path a case counts with the mean of its runs. Cases at one place are one point whose area
+counts them; runs without both grades are left out and counted. A group without shares of shapes
+counts the labels of its runs instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from stepscope.gates.types import GateReport
+import msgspec
+
 from stepscope.report.document import (
     Chart,
     Document,
     EmptyNotice,
     Heading,
     Links,
-    Page,
     Paragraph,
     Section,
     Table,
     TableCell,
     TableColumn,
+    TableRow,
     Tone,
     make_columns,
     make_row,
 )
+from stepscope.report.evidence import weigh_runs
 from stepscope.report.formatting import (
+    AXES,
+    INCORRECT,
+    LABELS,
     describe_flip,
     describe_profile,
     describe_suspect,
+    format_count,
+    format_interval,
+    format_n,
+    format_number,
+    format_p,
+    format_share,
+    format_signed,
+    format_with_interval,
+    list_figures,
+    name_figure,
+    name_shape,
     note_unearned,
 )
-from stepscope.report.rows import DEFAULT_BY
-from stepscope.report.types import OutcomeTable, Profile, Report
-from stepscope.report.views import gates as gate_views
-from stepscope.report.views.panels import tabulate_panels
+from stepscope.report.rows import DEFAULT_BY, RunTable, combine_conditions, read_table
+from stepscope.report.types import OutcomeTable, Profile, Report, Shapes, ShapesDifference
 from stepscope.report.views.profile import (
-    chart_shapes,
-    tabulate_axes,
-    tabulate_shape_counts,
-    tabulate_shapes,
-)
-from stepscope.report.views.runs import (
-    OUTCOME,
-    LookFirstView,
-    RunList,
-    RunListRow,
-    RunQuery,
-    make_run_list,
-    view_look_first,
-)
-from stepscope.report.views.vector import (
-    chart_vector,
-    choose_measured,
+    choose_largest,
+    draw_interval,
+    make_figure_cell,
     name_profile,
-    tabulate_groups,
-    tabulate_vector,
+    tabulate_axes,
+    tabulate_panels,
 )
 from stepscope.safety.text import visible_line
-from stepscope.values import Unmeasured
+from stepscope.shape.types import SHAPES
+from stepscope.store.columns import Rows, Runs
+from stepscope.store.where import Where
+from stepscope.values import Estimate, Unmeasured
 
+TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet", "undecided": "warn"}
 # Of many groups more pairs than this differ by chance alone; the JSON has them all.
 SHOWN_FLIPS = 5
+
+
 # Cases named of one spot.
 NAMED_CASES = 4
+
+
 # Spots closer than this are one: shares of few sub-goals, not measurements.
 PLACES = 3
 
 
-def name_group(row: RunListRow, by: str | None) -> str:
-    """Return the title of the group that a run is in; "all runs" for fields that rows lack."""
-    fields = DEFAULT_BY if by is None else (by,)
-    values = [str(getattr(row, field)) for field in fields if field in RunListRow.__struct_fields__]
-    return visible_line(" · ".join(value for value in values if value)) or "all runs"
-
-
-def plot_outcome_path(runs: Sequence[RunListRow], by: str | None) -> Chart | None:
-    """Return outcome against path over cases; None where no run has both grades."""
-    cases: dict[tuple[str, str], list[RunListRow]] = {}
-    graded = [row for row in runs if row.reached is not None and row.outcome != "unknown"]
-    for row in graded:
-        cases.setdefault((name_group(row, by), row.task or row.name), []).append(row)
-    spots: dict[tuple[str, float, float], list[str]] = {}
-    for (group, case), held in cases.items():
-        path = sum(row.reached or 0.0 for row in held) / len(held)
-        passed = sum(row.outcome == "pass" for row in held) / len(held)
-        spots.setdefault((group, round(path, PLACES), round(passed, PLACES)), []).append(case)
-    if not spots:
-        return None
-    rows = [
-        {
-            "group": group,
-            "path": path,
-            "passed": passed,
-            "cases": len(named),
-            "named": _named(named),
-        }
-        for (group, path, passed), named in sorted(spots.items())
-    ]
-    left = len(runs) - len(graded)
-    return Chart(
-        id="earned-chart",
-        spec="earned",
-        title="Outcome against path, by case",
-        alt=(
-            f"{len(cases)} cases by mean share of sub-goals reached and pass rate; "
-            f"{left} runs without both grades are left out."
-        ),
-        rows=rows,
-        table=Table(
-            id="earned-table",
-            caption="Cases by path and outcome",
-            columns=make_columns(
-                "group", "path", "pass rate", "cases", "which",
-                numbers=("path", "pass rate", "cases"),
-            ),
-            rows=tuple(
-                make_row(
-                    group,
-                    *(TableCell(f"{share:.2f}", sort=share) for share in (path, passed)),
-                    TableCell(str(len(named)), sort=len(named)),
-                    _named(named),
-                )
-                for (group, path, passed), named in sorted(spots.items())
-            ),
-        ),
-    )  # fmt: skip
-
-
-def _named(cases: Sequence[str]) -> str:
-    more = f" and {len(cases) - NAMED_CASES} more" if len(cases) > NAMED_CASES else ""
-    return visible_line(", ".join(cases[:NAMED_CASES])) + more
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSection:
-    """One group: what was read of it, and its vector."""
-
-    title: str
-    about: str
-    table: Table
-    warning: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverviewContent:
-    """What the template of the overview reads."""
-
-    about: str
-    chosen: str
-    kept: Mapping[str, str]
-    looks: tuple[LookFirstView, ...]
-    vector: Chart | None
-    groups: tuple[GroupSection, ...]
-    matrix: Table | None
-    earned: Chart | None
-    earned_empty: EmptyNotice
-    joints: tuple[Table, ...]
-    flips: tuple[str, ...]
-    shapes: Table | None
-    shapes_chart: Chart | None
-    gates: tuple[tuple[str, str, Tone], ...]
-    gates_href: str
-    runs: RunList
-    closing: str
-    next: tuple[str, ...]
-
-
-def make_overview_page(
-    report: Report,  # what `build` made
-    runs: Sequence[RunListRow],  # what `read_runs` read with the same choice
-    *,
-    links: Links,  # where things are
-    query: RunQuery | None = None,  # which runs the table shows; all when left out
-    gates: GateReport | None = None,  # the last gate report, where there is one
-) -> Page:
-    """Return the first page of a report."""
-    several = len(report.profiles) > 1
-    keys = choose_measured(report.profiles, report.profiles[0].figures)
-    groups = tuple(
-        _group(profile, report, f"vector-{at}") for at, profile in enumerate(report.profiles)
-    )
-    table = tabulate_groups(report.profiles, keys) if several else None
-    vector = chart_vector(report.profiles, table or groups[0].table)
-    earned = plot_outcome_path(runs, report.provenance.by)
-    shapes_chart = chart_shapes(report.profiles)
-    charts = [vector, earned, shapes_chart]
-    content = OverviewContent(
-        about=describe_profile(report.whole, report)[1].replace("   ", " · "),
-        chosen=_chosen(report),
-        kept=links.kept,
-        looks=tuple(view_look_first(run, links) for run in report.look_first),
-        vector=vector,
-        groups=groups,
-        matrix=table,
-        earned=earned,
-        earned_empty=EmptyNotice(
-            said="No run has both an outcome and sub-goals: sub-goals come with a run's case.",
-            commands=("stepscope score",),
-        ),
-        joints=tuple(
-            tabulate_outcomes(table, report.whole, at, links)
-            for at, table in enumerate(report.whole.earned)
-        ),
-        flips=()
-        if isinstance(report.rank_flips, Unmeasured)
-        else tuple(describe_flip(flip) for flip in report.rank_flips),
-        shapes=tabulate_shape_counts(report.profiles),
-        shapes_chart=shapes_chart,
-        gates=_gates(gates),
-        gates_href=links.page("gates"),
-        runs=make_run_list(runs, query or RunQuery(), links),
-        closing=f"Not claimed: {', '.join(report.not_claimed)}." if report.not_claimed else "",
-        next=report.next,
-    )
-    return Page(
-        name="overview",
-        title="Overview",
-        template="overview.html",
-        anchor="overview",
-        content=content,
-        charts=tuple(chart for chart in charts if chart is not None),
-    )
-
-
-def _chosen(report: Report) -> str:
-    asked = report.provenance
-    parts = [
-        f"only runs where {asked.where}" if asked.where else "",
-        f"since {asked.since}" if asked.since else "",
-        f"grouped by {asked.by}" if asked.by else "",
-    ]
-    said = ", ".join(part for part in parts if part)
-    return said[:1].upper() + said[1:]
-
-
-def _group(profile: Profile, report: Report, anchor: str) -> GroupSection:
-    warning = profile.too_loose.reason if profile.too_loose.outcome == "fail" else ""
-    return GroupSection(
-        title=name_profile(profile),
-        about=describe_profile(profile, report)[1].partition("   ")[0],
-        table=tabulate_vector(profile, anchor),
-        warning=warning,
-    )
-
-
-def tabulate_outcomes(
-    joint: OutcomeTable, profile: Profile, at: int, links: Links | None = None
-) -> Table:
-    """Return outcome against one grade of the path; on a page the first note leads to its run."""
-    notes = note_unearned(joint, profile)
-    named = {"pass": profile.lucky[:1], "fail": profile.unlucky[:1]} if at == 0 and links else {}
-    hrefs = {name: links.run(run.id) for name, runs in named.items() for run in runs if links}
-    left = f"; {joint.unmeasured:,} runs without both grades" if joint.unmeasured else ""
-    noted = any(notes.values())
-    rows = []
-    for name, counts in (("pass", joint.passed), ("fail", joint.failed)):
-        said = notes.get(name, "")
-        href = hrefs.get(name) if said else None
-        note = TableCell(said, tone="quiet", href=href, code=bool(said))
-        cells = [TableCell(f"{count:,}", sort=count) for count in counts]
-        first = TableCell(name, tone=OUTCOME[name], level=1)
-        rows.append(make_row(first, *cells, *([note] if noted else [])))
-    return Table(
-        id=f"joint-{at}",
-        caption=f"Was it earned? Outcome against {joint.grade}{left}",
-        corner="" if at else "Was it earned?",
-        columns=(
-            TableColumn("outcome", least=16),
-            *(
-                TableColumn(name, number=True, least=max(len(name) + 2, 7), gap=0)
-                for name in joint.columns
-            ),
-            *([TableColumn("note" if links else "", gap=3, overflow="wrap")] if noted else []),
-        ),
-        rows=tuple(rows),
-    )
-
-
-def _gates(report: GateReport | None) -> tuple[tuple[str, str, Tone], ...]:
-    if report is None:
-        return ()
-    return tuple(
-        (workflow.workflow, gate_views.WORDS[found], OUTCOME.get(found, "quiet"))
-        for workflow in report.workflows
-        for found in (gate_views.resolve_outcome(workflow),)
-    )
+VECTOR = (
+    TableColumn("figure", least=22),
+    TableColumn("value", number=True, least=9, gap=0),
+    TableColumn("95 % interval", least=15),
+    TableColumn("n", number=True, least=10, gap=0),
+    TableColumn("unmeasured", overflow="wrap"),
+)
 
 
 def make_report_document(report: Report) -> Document:
@@ -349,3 +149,588 @@ def _look_first(report: Report) -> Table:
         rows=tuple(rows),
         own=True,
     )
+
+
+def tabulate_vector(profile: Profile, anchor: str) -> Table:
+    """Return the vector of one group, a row a figure."""
+    by_label = {name_figure(key).strip(): figure for key, figure in profile.figures.items()}
+    rows = []
+    for line in list_figures(profile):
+        label = line.label.strip()
+        figure = by_label.get(label)
+        drawn = None if figure is None else draw_interval(figure)
+        value = figure.value if isinstance(figure, Estimate) else None
+        rows.append(
+            make_row(
+                TableCell(label, level=int(line.label.startswith("  "))),
+                TableCell(line.value, sort=value, tone="quiet" if line.value == "-" else ""),
+                TableCell(line.interval, interval=drawn, tone="quiet" if drawn is None else ""),
+                line.n,
+                TableCell(line.unmeasured, tone="quiet"),
+            )
+        )
+    caption = f"The vector of {name_profile(profile)}"
+    return Table(id=anchor, caption=caption, columns=VECTOR, rows=tuple(rows), own=True)
+
+
+def tabulate_groups(profiles: Sequence[Profile], keys: Sequence[str]) -> Table:
+    """Return groups down and figures across, each with its interval."""
+    labels = [name_column(key) for key in keys]
+    return Table(
+        id="groups",
+        caption="Outcome and path, by group",
+        columns=make_columns("group", "runs", *labels, numbers=("runs", *labels)),
+        rows=tuple(
+            make_row(
+                name_profile(profile),
+                TableCell(f"{profile.n_runs:,}", sort=profile.n_runs),
+                *(make_figure_cell(key, profile.figures[key]) for key in keys),
+            )
+            for profile in profiles
+        ),
+    )
+
+
+def name_column(key: str) -> str:
+    """Return the name of a figure that stands above a column of its own.
+
+    >>> name_column("steps.p95"), name_column("outcome.pass")
+    ('steps, p95', 'outcome: pass')
+    """
+    if key.endswith(".p95"):
+        return LABELS[key.removesuffix(".p95") + ".median"].replace("median", "p95")
+    return name_figure(key).strip()
+
+
+def choose_measured(profiles: Sequence[Profile], keys: Iterable[str]) -> list[str]:
+    """Return the figures that any of the groups has, in the order given, without axes."""
+    return [
+        key
+        for key in keys
+        if key not in AXES
+        and all(key in p.figures for p in profiles)
+        and any(isinstance(p.figures[key], Estimate) for p in profiles)
+    ]
+
+
+def chart_vector(profiles: Sequence[Profile], table: Table) -> Chart | None:
+    """Return the shares of the vector with their intervals; None where there is none."""
+    keys = choose_measured(profiles, profiles[0].figures)
+    powers = [key for key in keys if "^" in key]
+    keys = [key for key in keys if key not in powers[:-1]]
+    rows = make_interval_rows(profiles, keys)
+    if not rows:
+        return None
+    return Chart(
+        id="vector-chart",
+        spec="vector",
+        title="Outcome and path",
+        alt=f"Shares with 95 % intervals of {len(choose_largest(profiles))} groups; table below.",
+        rows=rows,
+        table=table,
+    )
+
+
+def make_interval_rows(
+    profiles: Sequence[Profile], keys: Sequence[str]
+) -> tuple[dict[str, object], ...]:
+    """Return the rows of a chart of intervals: shares that have limits, by figure and group."""
+    rows: list[dict[str, object]] = []
+    for order, key in enumerate(keys):
+        for profile in choose_largest(profiles):
+            figure = profile.figures[key]
+            if draw_interval(figure) is not None and isinstance(figure, Estimate):
+                rows.append({
+                    "label": name_figure(key).strip(),
+                    "group": name_profile(profile),
+                    "value": figure.value,
+                    "low": figure.low,
+                    "high": figure.high,
+                    "text": format_with_interval(key, figure),
+                    "order": order,
+                })  # fmt: skip
+    return tuple(rows)
+
+
+def _with_curves(profiles: Sequence[Profile]) -> list[tuple[Profile, Shapes]]:
+    return [(p, p.shapes) for p in profiles if isinstance(p.shapes, Shapes)]
+
+
+def chart_shapes(profiles: Sequence[Profile]) -> Chart | None:
+    """Return the shares of shapes of all groups; None where none has any."""
+    held = _with_curves(profiles)
+    shown = {id(profile) for profile in choose_largest([profile for profile, _ in held])}
+    rows: list[dict[str, object]] = []
+    shares = []
+    for profile, shapes in held:
+        for order, (shape, share) in enumerate(shapes.shares.items()):
+            shares.append(
+                make_row(
+                    name_profile(profile),
+                    name_shape(shape),
+                    TableCell(format_share(share.value), sort=share.value),
+                    format_interval("shape", share),
+                    TableCell(format_n(share), sort=share.n),
+                )
+            )
+            if id(profile) in shown and share.low is not None and share.high is not None:
+                rows.append({
+                    "label": name_shape(shape),
+                    "group": name_profile(profile),
+                    "value": share.value,
+                    "low": share.low,
+                    "high": share.high,
+                    "text": format_with_interval("shape", share),
+                    "order": order,
+                })  # fmt: skip
+    if not rows:
+        return None
+    return Chart(
+        id="shapes-chart",
+        spec="shapes",
+        title="Shapes of the effort",
+        alt="Share of the runs by the shape of their score curve, with 95 % intervals.",
+        rows=rows,
+        table=Table(
+            id="shapes-table",
+            caption="Share of runs by shape",
+            columns=make_columns(
+                "group", "shape", "share", "95 % interval", "n", numbers=("share", "n")
+            ),
+            rows=tuple(shares),
+        ),
+    )
+
+
+def tabulate_shape_counts(profiles: Sequence[Profile]) -> Table | None:
+    """Return how many runs of each group have which kind of curve; None where no run has one."""
+    held = _with_curves(profiles)
+    if not held:
+        return None
+    notes = dict.fromkeys(f"Scores: {shapes.source}; noise: {shapes.sigma}." for _, shapes in held)
+    counted = {
+        "runs with a curve": "n_runs",
+        "unresolved": "unresolved",
+        "no shape fits": "unmodelled",
+        "low throughout": "low_level",
+        "a weighty step below the gate": "gate_failed",
+    }
+    rows = []
+    for profile, shapes in held:
+        why = shapes.no_shares
+        said = "estimated" if why is None else f"{why.kind}: {why.reason}"
+        counts = [int(getattr(shapes, field)) for field in counted.values()]
+        cells = (TableCell(f"{count:,}", sort=count) for count in counts)
+        rows.append(make_row(name_profile(profile), *cells, TableCell(said, tone="quiet")))
+    columns = make_columns("group", *counted, "shares", numbers=counted)
+    return Table(
+        id="shape-counts",
+        caption="Runs with a curve",
+        columns=columns,
+        rows=tuple(rows),
+        notes=tuple(notes),
+    )
+
+
+SHAPES_TITLE = "Shapes"
+
+
+# What is counted beside the five shares, and how it is called.
+BESIDE = {
+    "unresolved": "unresolved",
+    "unmodelled": "no shape fits",
+    "low_level": "low mean score",
+    "gate_failed": "gate failed",
+}
+
+
+def tabulate_shapes(profiles: Sequence[Profile]) -> Table | None:
+    """Return the shapes of all groups beside each other; None where there is nothing to say."""
+    held = [
+        (profile, shapes)
+        for profile, shapes in _with_curves(profiles)
+        if shapes.shares or shapes.labels or not shapes.source.startswith("labels")
+    ]
+    if not held:
+        return None
+    titles = [TableColumn(profile.title, code=True) for profile, _ in held]
+    return tabulate_shapes_of(
+        [shapes for _, shapes in held],
+        titles if len(held) > 1 else [TableColumn("share, 95 % interval")],
+    )
+
+
+def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) -> Table:
+    """Return shapes beside each other, a column each, with what their figures rest on."""
+    rows = [(name_shape(shape), [_share(shapes, shape) for shapes in held]) for shape in SHAPES]
+    for field, called in BESIDE.items():
+        counts = [int(getattr(shapes, field)) for shapes in held]
+        if any(counts):
+            of = [f"{n:,} of {s.n_runs:,} runs" for n, s in zip(counts, held, strict=True)]
+            rows.append((called, of))
+    if any(shapes.unmeasured for shapes in held):
+        lost = [", ".join(f"{n:,} {kind}" for kind, n in s.unmeasured.items()) for s in held]
+        rows.append(("without a shape", [said or "0" for said in lost]))
+    return Table(
+        id="shapes",
+        corner=SHAPES_TITLE,
+        columns=(TableColumn("shape"), *titles),
+        rows=tuple(make_row(TableCell(label, level=1), *cells) for label, cells in rows),
+        notes=tuple(describe_basis(held)),
+        layout="beside",
+        own=True,
+    )
+
+
+def _share(shapes: Shapes, shape: str) -> str:
+    found = {str(name): estimate for name, estimate in shapes.shares.items()}.get(shape)
+    if found is not None:
+        return format_with_interval("shape", found)
+    return format_count(shapes.labels.get(shape, 0), "run")
+
+
+def describe_basis(held: Sequence[Shapes]) -> Iterator[str]:
+    """Yield where the scores come from, their noise, and why there are no shares."""
+    yield from dict.fromkeys(f"scores: {s.source}; noise: {s.sigma}" for s in held)
+    absent = [s.no_shares for s in held if s.no_shares is not None]
+    yield from dict.fromkeys(f"no shares: {a.reason}; runs by their own label" for a in absent)
+
+
+def tabulate_shape_differences(found: ShapesDifference, first: Shapes, second: Shapes) -> Table:
+    """Return the comparison of two groups by shape."""
+    rows = []
+    for shape, difference in found.difference.items():
+        sides = (shapes.shares.get(shape) for shapes in (first, second))
+        values = ["-" if side is None else format_share(side.value) for side in sides]
+        values += [format_signed("shape", difference.value)]
+        interval = format_interval("shape", difference)
+        rows.append(make_row(name_shape(shape), *values, interval, format_p(found.p[shape])))
+    columns = make_columns(
+        "share of runs", "first", "second", "difference", "95 % interval", "p, max of 5",
+        numbers=("first", "second", "difference", "95 % interval", "p, max of 5"),
+    )  # fmt: skip
+    return Table(
+        id="shape-differences", corner="share of runs", columns=columns, rows=tuple(rows), own=True
+    )
+
+
+def tabulate_outcomes(
+    joint: OutcomeTable, profile: Profile, at: int, links: Links | None = None
+) -> Table:
+    """Return outcome against one grade of the path; on a page the first note leads to its run."""
+    notes = note_unearned(joint, profile)
+    named = {"pass": profile.lucky[:1], "fail": profile.unlucky[:1]} if at == 0 and links else {}
+    hrefs = {name: links.run(run.id) for name, runs in named.items() for run in runs if links}
+    left = f"; {joint.unmeasured:,} runs without both grades" if joint.unmeasured else ""
+    noted = any(notes.values())
+    rows = []
+    for name, counts in (("pass", joint.passed), ("fail", joint.failed)):
+        said = notes.get(name, "")
+        href = hrefs.get(name) if said else None
+        note = TableCell(said, tone="quiet", href=href, code=bool(said))
+        cells = [TableCell(f"{count:,}", sort=count) for count in counts]
+        first = TableCell(name, tone=TONES[name], level=1)
+        rows.append(make_row(first, *cells, *([note] if noted else [])))
+    return Table(
+        id=f"joint-{at}",
+        caption=f"Was it earned? Outcome against {joint.grade}{left}",
+        corner="" if at else "Was it earned?",
+        columns=(
+            TableColumn("outcome", least=16),
+            *(
+                TableColumn(name, number=True, least=max(len(name) + 2, 7), gap=0)
+                for name in joint.columns
+            ),
+            *([TableColumn("note" if links else "", gap=3, overflow="wrap")] if noted else []),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def plot_outcome_path(runs: Sequence[RunListRow], by: str | None) -> Chart | None:
+    """Return outcome against path over cases; None where no run has both grades."""
+    cases: dict[tuple[str, str], list[RunListRow]] = {}
+    graded = [row for row in runs if row.reached is not None and row.outcome != "unknown"]
+    for row in graded:
+        cases.setdefault((name_group(row, by), row.task or row.name), []).append(row)
+    spots: dict[tuple[str, float, float], list[str]] = {}
+    for (group, case), held in cases.items():
+        path = sum(row.reached or 0.0 for row in held) / len(held)
+        passed = sum(row.outcome == "pass" for row in held) / len(held)
+        spots.setdefault((group, round(path, PLACES), round(passed, PLACES)), []).append(case)
+    if not spots:
+        return None
+    rows = [
+        {
+            "group": group,
+            "path": path,
+            "passed": passed,
+            "cases": len(named),
+            "named": _named(named),
+        }
+        for (group, path, passed), named in sorted(spots.items())
+    ]
+    left = len(runs) - len(graded)
+    return Chart(
+        id="earned-chart",
+        spec="earned",
+        title="Outcome against path, by case",
+        alt=(
+            f"{len(cases)} cases by mean share of sub-goals reached and pass rate; "
+            f"{left} runs without both grades are left out."
+        ),
+        rows=rows,
+        table=Table(
+            id="earned-table",
+            caption="Cases by path and outcome",
+            columns=make_columns(
+                "group", "path", "pass rate", "cases", "which",
+                numbers=("path", "pass rate", "cases"),
+            ),
+            rows=tuple(
+                make_row(
+                    group,
+                    *(TableCell(f"{share:.2f}", sort=share) for share in (path, passed)),
+                    TableCell(str(len(named)), sort=len(named)),
+                    _named(named),
+                )
+                for (group, path, passed), named in sorted(spots.items())
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _named(cases: Sequence[str]) -> str:
+    more = f" and {len(cases) - NAMED_CASES} more" if len(cases) > NAMED_CASES else ""
+    return visible_line(", ".join(cases[:NAMED_CASES])) + more
+
+
+def name_group(row: RunListRow, by: str | None) -> str:
+    """Return the title of the group that a run is in; "all runs" for fields that rows lack."""
+    fields = DEFAULT_BY if by is None else (by,)
+    values = [str(getattr(row, field)) for field in fields if field in RunListRow.__struct_fields__]
+    return visible_line(" · ".join(value for value in values if value)) or "all runs"
+
+
+# Rows of one page of runs on the server.
+PAGE_SIZE = 100
+
+
+class RunListRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One run in few figures; None where a figure is not measured."""
+
+    id: str
+    name: str
+    workflow: str
+    agent: str
+    task: str
+    trial: str
+    outcome: str
+    steps: int
+    calls: int
+    reached: float | None = None  # share of the sub-goals that were reached
+    failed_calls: float | None = None  # tool calls that failed
+    repeats: float | None = None  # calls that ask again what is known
+    violations: float | None = None  # rules of conduct broken
+    cost_usd: float | None = None
+    seconds: float | None = None
+    faults: tuple[str, ...] | None = None  # axes at fault; None where no axis was scored
+
+    @classmethod
+    def of(cls, runs: Runs, at: int) -> RunListRow:
+        """Return the row of one run in columns, nothing measured."""
+        return cls(
+            id=runs.id[at],
+            name=runs.name[at],
+            workflow=runs.workflow[at],
+            agent=runs.agent[at] or "",
+            task=runs.task[at] or "",
+            trial=runs.trial[at] or "",
+            outcome=runs.outcome[at],
+            steps=int(runs.steps[at]),
+            calls=int(runs.calls[at]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQuery:
+    """Which runs are shown, and how ordered: what the address says."""
+
+    text: str = ""  # a part of a name, case not minded
+    outcome: str = ""  # "pass", "fail", "unknown"; "" for all
+    agent: str = ""  # an agent; "" for all
+    workflow: str = ""  # a workflow; "" for all
+    sort: str = ""  # a key of `COLUMNS`; anything else is the order of `look_first`
+    descending: bool = False  # whether the order is turned round
+    page: int = 0  # which hundred, from 0
+
+
+# The columns of the table: label, field of a row, and unit of the numbers that it holds.
+COLUMNS: dict[str, tuple[str, str, str]] = {
+    "run": ("run", "name", ""),
+    "outcome": ("outcome", "outcome", ""),
+    "agent": ("agent", "agent", ""),
+    "task": ("task", "task", ""),
+    "steps": ("steps", "steps", "steps"),
+    "calls": ("calls", "calls", "steps"),
+    "reached": ("sub-goals", "reached", "share"),
+    "failed": ("failed calls", "failed_calls", "steps"),
+    "repeats": ("repeats", "repeats", "steps"),
+    "violations": ("rules broken", "violations", "steps"),
+    "axes": ("axes at fault", "faults", ""),
+    "cost": ("cost", "cost_usd", "cost_usd"),
+    "seconds": ("seconds", "seconds", "seconds"),
+}
+
+
+def read_runs(
+    rows: Rows, *, where: Where | None = None, since: str | None = None
+) -> tuple[RunListRow, ...]:
+    """Return a row for each chosen run, most telling first.
+
+    Raises:
+        StoreError: versions of a measure are mixed.
+    """
+    return make_run_rows(read_table(rows, combine_conditions(where, since)))
+
+
+def make_run_rows(table: RunTable) -> tuple[RunListRow, ...]:
+    """Return the same from rows that are already read."""
+    return tuple(_rows(table))
+
+
+def _rows(table: RunTable) -> Iterator[RunListRow]:
+    found = weigh_runs(table)
+    order = sorted(range(len(table)), key=lambda at: -float(found[at]))
+    numbers = {
+        name: _numbers(table, measure)
+        for name, measure in (
+            ("reached", "subgoals"),
+            ("failed_calls", "errors"),
+            ("repeats", "redundant_calls.count"),
+            ("violations", "policy"),
+            ("cost_usd", "efficiency.cost_usd"),
+            ("seconds", "efficiency.seconds"),
+        )
+    }
+    axes = [(name, table.columns[key]) for key, name in AXES.items() if table.scored(key)]
+    for at in order:
+        faults = tuple(name for name, column in axes if column.label[at] == INCORRECT)
+        yield msgspec.structs.replace(
+            RunListRow.of(table.runs, at),
+            faults=faults if axes else None,
+            **{name: values[at] for name, values in numbers.items()},
+        )
+
+
+def _numbers(table: RunTable, measure: str) -> list[float | None]:
+    column = table.columns[measure]
+    pairs = zip(column.value.tolist(), column.valued.tolist(), strict=True)
+    return [value if valued else None for value, valued in pairs]
+
+
+def select_runs(runs: Sequence[RunListRow], query: RunQuery) -> list[RunListRow]:
+    """Return the runs that a query chooses, in its order; what is not measured comes last."""
+    text = query.text.casefold()
+    chosen = [
+        row
+        for row in runs
+        if text in row.name.casefold()
+        and query.outcome in ("", row.outcome)
+        and query.agent in ("", row.agent)
+        and query.workflow in ("", row.workflow)
+    ]
+    if query.sort not in COLUMNS:
+        return chosen
+    field = COLUMNS[query.sort][1]
+    values = [getattr(row, field) for row in chosen]
+    if query.sort == "axes":
+        values = [None if faults is None else len(faults) for faults in values]
+    known = [(value, row) for value, row in zip(values, chosen, strict=True) if value is not None]
+    known.sort(key=lambda pair: pair[0], reverse=query.descending)
+    absent = [row for value, row in zip(values, chosen, strict=True) if value is None]
+    return [row for _, row in known] + absent
+
+
+def tabulate_runs(
+    shown: Sequence[RunListRow],
+    runs: Sequence[RunListRow],
+    links: Links,
+    query: RunQuery | None = None,
+) -> Table:
+    """Return a table of `shown`, with the columns that any of `runs` has something in."""
+    asked = query or RunQuery()
+    kept = [name for name in COLUMNS if any(_cell(name, row, links) is not None for row in runs)]
+    return Table(
+        id="runs",
+        caption="Runs",
+        columns=tuple(
+            TableColumn(
+                COLUMNS[name][0],
+                number=bool(COLUMNS[name][2]),
+                href=address_runs(
+                    links,
+                    asked,
+                    sort=name,
+                    descending=not asked.descending
+                    if asked.sort == name
+                    else bool(COLUMNS[name][2]),
+                ),
+                order=""
+                if asked.sort != name
+                else "descending"
+                if asked.descending
+                else "ascending",
+            )
+            for name in kept
+        ),
+        rows=tuple(
+            TableRow(
+                tuple(_cell(name, row, links) or TableCell("-", tone="quiet") for name in kept),
+                match=row.name,
+                facets={"outcome": row.outcome, "agent": row.agent, "workflow": row.workflow},
+            )
+            for row in shown
+        ),
+        empty=EmptyNotice(
+            said="No run is so. Clear the filter, or read more runs.",
+            commands=("stepscope import PATHS",),
+        ),
+    )
+
+
+def address_runs(
+    links: Links,
+    query: RunQuery,
+    *,
+    page: int = 0,
+    sort: str | None = None,
+    descending: bool | None = None,
+) -> str | None:
+    """Return the address of the runs that a query chooses, turned to another page or order."""
+    turned = query.descending if descending is None else descending
+    return links.runs(
+        q=query.text,
+        outcome=query.outcome,
+        agent=query.agent,
+        workflow=query.workflow,
+        sort=query.sort if sort is None else sort,
+        desc="1" if turned else "",
+        page=str(page) if page else "",
+    )
+
+
+def _cell(name: str, row: RunListRow, links: Links) -> TableCell | None:
+    """Return one cell; None where there is nothing to say."""
+    _, field, unit = COLUMNS[name]
+    value = getattr(row, field)
+    if value is None or value == "":
+        return None
+    if name == "axes":
+        return TableCell(", ".join(value), sort=len(value))
+    if not unit:
+        href = links.run(row.id) if name == "run" else None
+        return TableCell(
+            value, href=href, tone=TONES.get(value, "quiet") if name == "outcome" else ""
+        )
+    return TableCell(format_number(unit, value), sort=value, tone="" if value else "quiet")

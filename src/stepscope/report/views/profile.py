@@ -1,48 +1,90 @@
-"""The failure profile by axis, and the shapes of score curves, by group.
+"""The failure profile: by axis and by judge, each by group.
 
-Beside each share stands what the rules left open, and what the share would be if all of it were
-correct or all at fault. A group without shares of shapes counts the labels of its runs instead.
+Nothing is computed here. Beside each share of an axis stands what the rules left open, and what the
+share would be if all of it were correct or all at fault. Names of judges, runs and labels are as
+the records hold them; renderers escape them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stepscope.model.records import UNCERTAIN, Figure
 from stepscope.report.document import (
     Chart,
-    EmptyNotice,
+    DrawnInterval,
     Links,
-    Page,
     Table,
     TableCell,
     TableColumn,
+    TableRow,
     make_columns,
     make_row,
 )
 from stepscope.report.formatting import (
     AXES,
     SCORE_FIRST,
-    format_count,
     format_interval,
+    format_losses,
     format_n,
     format_number,
     format_p,
+    format_score,
     format_share,
     format_signed,
     format_with_interval,
     format_worst_case,
     is_unscored,
-    name_shape,
+    list_some,
+    name_panel,
+    name_rubric,
+    shorten_names,
 )
-from stepscope.report.types import Profile, Report, Shapes, ShapesDifference
-from stepscope.report.views.panels import chart_panels, tabulate_all_shares, tabulate_panels
-from stepscope.report.views.vector import choose_largest, draw_interval, name_profile
-from stepscope.shape.types import SHAPES
+from stepscope.report.panel_types import Panel, PanelGroup, Panels
+from stepscope.report.types import Profile
+from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 
+# Groups that a chart tells apart by colour and form.
+MOST_GROUPS = 7
+
+
+def name_profile(profile: Profile) -> str:
+    """Return what a group is called."""
+    return visible_line(profile.title) or "all runs"
+
+
+def choose_largest(profiles: Sequence[Profile]) -> list[Profile]:
+    """Return the groups that a chart can tell apart: those with the most runs, in their order."""
+    kept = sorted(range(len(profiles)), key=lambda at: -profiles[at].n_runs)[:MOST_GROUPS]
+    return [profiles[at] for at in sorted(kept)]
+
+
+def draw_interval(figure: Figure) -> DrawnInterval | None:
+    """Return a share's interval as it is drawn; None for other units and what has no limits."""
+    if isinstance(figure, Unmeasured) or figure.unit != "share":
+        return None
+    if figure.low is None or figure.high is None:
+        return None
+    return DrawnInterval(low=100 * figure.low, value=100 * figure.value, high=100 * figure.high)
+
+
+def make_figure_cell(key: str, figure: Figure) -> TableCell:
+    """Return one figure as a cell: value and interval; pointed at, its n, or why there is none."""
+    if isinstance(figure, Unmeasured):
+        return TableCell("-", title=f"{figure.kind}: {figure.reason}", tone="quiet")
+    return TableCell(
+        text=format_number(key, figure.value),
+        sort=figure.value,
+        note=format_interval(key, figure),
+        title=f"n {format_n(figure)}; unmeasured {format_losses(key, figure)}",
+        interval=draw_interval(figure),
+    )
+
+
 AXES_TITLE = "Failure profile"
+
+
 # Columns of one group in text as in its vector; an axis' name may take some of its value's.
 AXIS_COLUMNS = (
     TableColumn("axis", least=22),
@@ -60,7 +102,7 @@ def tabulate_axes(profiles: Sequence[Profile]) -> Table | None:
     None where no axis is part of them.
     """
     asked = [key for key in AXES if any(key in p.figures for p in profiles)]
-    scored = _scored(profiles)
+    scored = list_scored_axes(profiles)
     left = ", ".join(AXES[key] for key in asked if key not in scored)
     if not scored:
         heading = f"{AXES_TITLE}: not scored; {SCORE_FIRST}"
@@ -101,51 +143,10 @@ def _axis_cell(key: str, figure: Figure) -> str:
     return f"{said}, {UNCERTAIN} {left:,}" if left else said
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileContent:
-    """What the template of the profile reads."""
-
-    chart: Chart | None
-    table: Table
-    empty: EmptyNotice | None
-    about: str
-    judged: bool
-    charts: tuple[Chart, ...]  # what judges say: a picture for each group
-    shares: Table | None
-    sheets: tuple[Table, ...]
-
-
-def make_profile_page(report: Report, *, links: Links) -> Page:
-    """Return the failure profile of every group."""
-    chart = chart_axes(report.profiles)
-    empty = EmptyNotice(said=f"No axis is scored: {SCORE_FIRST}.", commands=("stepscope score",))
-    shares = tabulate_all_shares(report.panels) if report.panels else None
-    sheets = tabulate_panels(report.panels, links) if report.panels else []
-    drawn = chart_panels(report.panels) if report.panels else ()
-    return Page(
-        name="profile",
-        title="Profile",
-        template="profile.html",
-        anchor="profile",
-        content=ProfileContent(
-            chart=chart,
-            table=_table(report.profiles),
-            empty=None if _scored(report.profiles) else empty,
-            about="judges: " + (", ".join(report.provenance.judges) or "none"),
-            judged=bool(report.panels),
-            charts=drawn,
-            shares=shares,
-            # The table of shares stands in full, not side by side as in a terminal.
-            sheets=tuple(sheet for sheet in sheets if sheet.layout != "beside"),
-        ),
-        charts=drawn if chart is None else (chart, *drawn),
-    )
-
-
 def chart_axes(profiles: Sequence[Profile]) -> Chart | None:
     """Return the failure profile as a chart; None where no axis was scored."""
     rows: list[dict[str, object]] = []
-    for order, key in enumerate(_scored(profiles)):
+    for order, key in enumerate(list_scored_axes(profiles)):
         for profile in choose_largest(profiles):
             figure = profile.figures.get(key)
             measured = figure if isinstance(figure, Estimate) else None
@@ -166,11 +167,11 @@ def chart_axes(profiles: Sequence[Profile]) -> Chart | None:
         title="Share of judged runs at fault, by axis",
         alt="Axes by groups; each cell has the share and its 95 % interval in words.",
         rows=rows,
-        table=_table(profiles),
+        table=tabulate_profile(profiles),
     )
 
 
-def _scored(profiles: Sequence[Profile]) -> list[str]:
+def list_scored_axes(profiles: Sequence[Profile]) -> list[str]:
     """Return the axes that any of the groups was scored on."""
     return [
         key
@@ -179,7 +180,8 @@ def _scored(profiles: Sequence[Profile]) -> list[str]:
     ]
 
 
-def _table(profiles: Sequence[Profile]) -> Table:
+def tabulate_profile(profiles: Sequence[Profile]) -> Table:
+    """Return the failure profile in full, a row a group and axis."""
     numbers = ("incorrect", "judged", "left open")
     return Table(
         id="profile-table",
@@ -191,7 +193,7 @@ def _table(profiles: Sequence[Profile]) -> Table:
         rows=tuple(
             make_row(name_profile(profile), AXES[key], *_page_cells(key, profile.figures[key]))
             for profile in profiles
-            for key in _scored(profiles)
+            for key in list_scored_axes(profiles)
             if key in profile.figures
         ),
     )  # fmt: skip
@@ -214,161 +216,470 @@ def _page_cells(key: str, figure: Figure) -> tuple[TableCell, ...]:
     )
 
 
-def _with_curves(profiles: Sequence[Profile]) -> list[tuple[Profile, Shapes]]:
-    return [(p, p.shapes) for p in profiles if isinstance(p.shapes, Shapes)]
+def _sheet(
+    key: str,
+    heading: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[TableCell | str]],
+    notes: Sequence[str] = (),
+) -> Table:
+    return Table(
+        id=f"judges-{key}",
+        caption=heading,
+        heading=heading,
+        columns=make_columns(*head),
+        rows=tuple(make_row(*row) for row in rows),
+        notes=tuple(notes),
+        layout="beside" if key.startswith("panel") else "wrapped",
+    )
 
 
-def chart_shapes(profiles: Sequence[Profile]) -> Chart | None:
-    """Return the shares of shapes of all groups; None where none has any."""
-    held = _with_curves(profiles)
-    shown = {id(profile) for profile in choose_largest([profile for profile, _ in held])}
-    rows: list[dict[str, object]] = []
-    shares = []
-    for profile, shapes in held:
-        for order, (shape, share) in enumerate(shapes.shares.items()):
-            shares.append(
-                make_row(
-                    name_profile(profile),
-                    name_shape(shape),
-                    TableCell(format_share(share.value), sort=share.value),
-                    format_interval("shape", share),
-                    TableCell(format_n(share), sort=share.n),
-                )
-            )
-            if id(profile) in shown and share.low is not None and share.high is not None:
-                rows.append({
-                    "label": name_shape(shape),
-                    "group": name_profile(profile),
-                    "value": share.value,
-                    "low": share.low,
-                    "high": share.high,
-                    "text": format_with_interval("shape", share),
-                    "order": order,
-                })  # fmt: skip
+class JudgeNames(dict[str, str]):
+    """What judges are called; who is no judge of the report keeps its name."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+def name_judges(found: Panels) -> JudgeNames:
+    """Return what the judges of a report are called."""
+    sitting = dict.fromkeys(m.judge for panel in found.panels for m in panel.members)
+    raters = dict.fromkeys(name for one in found.agreement for name in one.judges)
+    return JudgeNames(shorten_names(dict.fromkeys([*found.judges, *sitting, *raters])))
+
+
+def format_share_of(figure: Figure) -> str:
+    """Return a share with its interval, how many it is of, and the worst case where there is one.
+
+    Of what is absent, the kind.
+    """
+    if isinstance(figure, Unmeasured):
+        return f"- {figure.kind}"
+    worst = format_worst_case("share", figure).replace(" to ", "-")
+    said = f"{format_with_interval('share', figure)} of {figure.n:,}"
+    return f"{said} ({worst})" if worst else said
+
+
+def tabulate_shares(found: Panels) -> Iterator[Table]:
+    """Yield the failure profile: of one group by judge, of several by group, any and all."""
+    titles = [group.title for group in found.panels[0].groups] if found.panels else []
+    if len(titles) == 1:
+        yield _one_group(found.panels, name_judges(found))
+    elif titles:
+        yield _many_groups(found.panels, titles, "any", name_judges(found))
+        yield _many_groups(found.panels, titles, "all", name_judges(found))
+
+
+def _one_group(panels: Sequence[Panel], names: Mapping[str, str]) -> Table:
+    judges = list(dict.fromkeys(m.judge for panel in panels for m in panel.members))
+    judges.sort(key=lambda judge: judge == "rules")
+    summed = any(panel.groups[0].votes for panel in panels)
+    rows = []
+    for panel in panels:
+        group = panel.groups[0]
+        seats = {seat.judge: format_share_of(seat.failing) for seat in group.seats}
+        votes = _both(group) if summed else ()
+        rows.append((name_panel(panel), *votes, *(seats.get(judge, "-") for judge in judges)))
+    both = ("any judge", "all judges") if summed else ()
+    head = ("", *both, *(names[judge] for judge in judges))
+    return _sheet("panel", "At fault, by judge", head, tuple(rows), tuple(_notes(panels, names)))
+
+
+def _both(group: PanelGroup) -> tuple[str, str]:
+    if not group.votes:
+        return "-", "-"
+    return format_share_of(group.votes[0].any), format_share_of(group.votes[0].all)
+
+
+def _many_groups(
+    panels: Sequence[Panel], titles: Sequence[str], how: str, names: Mapping[str, str]
+) -> Table:
+    rows = []
+    for panel in panels:
+        cells = []
+        for group in panel.groups:
+            figure = _summed(group, how)
+            cells.append("-" if figure is None else format_share_of(figure))
+        rows.append((name_panel(panel), *cells))
+    title = "At fault: any judge" if how == "any" else "At fault: all judges"
+    notes = (*_notes(panels, names), "each judge alone: --json") if how == "all" else ()
+    return _sheet(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
+
+
+def _summed(group: PanelGroup, how: str) -> Figure | None:
+    if group.votes:
+        return group.votes[0].any if how == "any" else group.votes[0].all
+    return group.seats[0].failing if group.seats and how == "any" else None
+
+
+def _notes(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
+    """Yield whose verdicts are summed up, what they left open, and what the shares speak of."""
+    sitting = [group.votes[0] for p in panels for group in p.groups if group.votes]
+    for judges in dict.fromkeys(vote.judges for vote in sitting):
+        part = sum(vote.incomplete for vote in sitting if vote.judges == judges)
+        left = f"; {part:,} run verdicts left out" if part else ""
+        yield f"any, all: over the runs that {_and([names[j] for j in judges])} answered{left}"
+    yield from _lost(panels, names)
+    if any(_bounded(panel) for panel in panels):
+        yield "in brackets: the share if all runs without a yes or no were at fault, or none"
+    if any(panel.drawn for panel in panels):
+        yield "runs were drawn: each share is weighed, and speaks of all that could have been"
+    left_out = sum(seat.not_judged for p in panels for group in p.groups for seat in group.seats)
+    if left_out:
+        yield "shares are of the judged runs; others are in no share"
+
+
+def _bounded(panel: Panel) -> bool:
+    figures = [seat.failing for group in panel.groups for seat in group.seats]
+    return any(format_worst_case("share", figure) for figure in figures)
+
+
+def _lost(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
+    by_judge: dict[str, dict[str, int]] = {}
+    for panel in panels:
+        for group in panel.groups:
+            for seat in group.seats:
+                held = by_judge.setdefault(seat.judge, {})
+                for why, n in seat.lost.items():
+                    held[why] = held.get(why, 0) + n
+    for judge, lost in by_judge.items():
+        if lost:
+            yield f"no yes or no from {names[judge]}: {format_counts(lost)}"
+
+
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Return counts as words, the largest first.
+
+    >>> format_counts({"refused": 1, "uncertain": 3})
+    '3 uncertain, 1 refused'
+    """
+    order = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{n:,} {name}" for name, n in order)
+
+
+def _and(names: Sequence[str]) -> str:
+    return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]
+
+
+# Disputed runs and flags that people are shown; JSON has all.
+SHOWN = 5
+# Remarks on coefficients that people are shown; most repeat each other.
+SENTENCES = 2
+MOST_FLAGS = 12
+# Steps named of one verdict.
+CITED = 6
+
+
+def tabulate_panels(found: Panels, links: Links | None = None) -> list[Table]:
+    """Return every table that has rows, in the order in which they are read."""
+    all_ = (
+        *tabulate_shares(found),
+        tabulate_claims(found),
+        tabulate_agreement(found),
+        tabulate_disputes(found, links),
+        tabulate_trace(found),
+        tabulate_patterns(found),
+        tabulate_behaviours(found),
+        tabulate_answers(found),
+        tabulate_flags(found),
+        tabulate_costs(found),
+    )
+    return [sheet for sheet in all_ if sheet.rows or sheet.notes]
+
+
+def tabulate_claims(found: Panels) -> Table:
+    """Return the comparisons of groups that survive Holm, and how many were made."""
+    made = [(panel, c) for panel in found.panels for c in panel.claims if c.p is not None]
+    rows = tuple(
+        (
+            name_panel(panel),
+            f"{claim.second} against {claim.first}",
+            "-"
+            if isinstance(claim.effect, Unmeasured)
+            else f"{format_signed('share', claim.effect.value)} "
+            f"{format_interval('share', claim.effect)}",
+            format_p(claim.p_adjusted),
+        )
+        for panel, claim in made
+        if claim.survives
+    )
+    n = len(made)
+    note = f"{len(rows):,} of {n:,} comparisons of groups survive{'s' * (len(rows) == 1)} Holm"
+    head = ("", "groups", "difference", "p, Holm")
+    return _sheet("claims", "Groups that differ", head, rows, (note,) if n else ())
+
+
+def tabulate_agreement(found: Panels) -> Table:
+    """Return how far each pair of judges agrees."""
+    names = name_judges(found)
+    rows = []
+    for one in found.agreement:
+        raw, cites = (
+            f"- {f.kind}" if isinstance(f, Unmeasured) else format_share(f.value)
+            for f in (one.raw, one.cites)
+        )
+        same = raw if isinstance(one.raw, Unmeasured) else f"{raw} of {one.raw.n:,}"
+        chance = (
+            format_with_interval("share", figure, f"- {getattr(figure, 'kind', '')}")
+            for figure in (one.kappa, one.ac1)
+        )
+        about = name_rubric(one.rubric) + (" (steps)" if one.unit == "steps" else "")
+        rows.append((about, " x ".join(names[judge] for judge in one.judges), same, *chance, cites))
+    head = ("", "judges", "same", "kappa", "AC1", "cites")
+    said = [f"{name_rubric(one.rubric)}: {one.sentence}" for one in found.agreement if one.sentence]
+    notes = list(dict.fromkeys(said))
+    if len(notes) > SENTENCES:
+        more = f"and {len(notes) - SENTENCES:,} more such remarks: stepscope agree"
+        notes = [*notes[:SENTENCES], more]
+    same = "same: share of equal answers; cites: of the steps that either cites, those that both do"
+    return _sheet("agreement", "Agreement", head, rows, (same, *notes) if rows else ())
+
+
+def tabulate_disputes(found: Panels, links: Links | None) -> Table:
+    """Return the runs on which families disagree: material for the rubric, no sample."""
+    names = name_judges(found)
+    rows = tuple(
+        (
+            TableCell(
+                one.name if one.step is None else f"{one.name} step {one.step}",
+                href=links.run(one.id) if links else None,
+            ),
+            name_rubric(one.rubric),
+            " · ".join(f"{names[judge]} {label}" for judge, label in one.answers.items()),
+            list_some(one.steps, CITED) or "-",
+        )
+        for one in found.queue[:SHOWN]
+    )
+    more = found.n_disputed - len(rows)
+    notes = [f"and {more:,} more: stepscope agree --queue"] if more > 0 else []
+    notes += ["chosen for being disputed: no rate is computed on these"] if rows else []
+    head = ("run", "about", "answers", "cites")
+    return _sheet("queue", "Disputed", head, rows, tuple(notes))
+
+
+def tabulate_trace(found: Panels) -> Table:
+    """Return one run worked through: its aspects by judge, then the steps cited in common."""
+    worked = found.trace
+    head = ("about", "answers", "cited by two or more")
+    if worked is None:
+        return _sheet("trace", "", head, ())
+    names = name_judges(found)
+    rows = [
+        (
+            name_rubric(line.rubric),
+            " · ".join(
+                f"{names[one.judge]} {one.label}"
+                + ("" if one.confidence is None else f" {format_score(one.confidence)}")
+                for one in line.answers
+            ),
+            list_some(line.common, CITED) or "-",
+        )
+        for line in worked.lines
+    ]
+    notes = tuple(f"{one.step} {one.actor}: {one.text}" for one in worked.steps)
+    title = f"Worked through: {worked.name} ({worked.outcome})"
+    return _sheet("trace", title, head, tuple(rows), notes)
+
+
+def tabulate_patterns(found: Panels) -> Table:
+    """Return how often each pattern of step labels shows, and what to do about it."""
+    rows = tuple(
+        (
+            one.name.replace("_", " "),
+            *_whose(one.judge, one.group, found),
+            format_share_of(one.share),
+            ", ".join(one.runs) or "-",
+        )
+        for one in found.patterns
+        if one.n
+    )
+    advice = dict.fromkeys(
+        f"{one.name.replace('_', ' ')}: {one.advice}" for one in found.patterns if one.n
+    )
+    none = [one for one in found.patterns if not one.n]
+    if none:
+        names = dict.fromkeys(one.name.replace("_", " ") for one in none)
+        shown = {one.name.replace("_", " ") for one in found.patterns if one.n}
+        left = [name for name in names if name not in shown]
+        advice |= {f"none in any labelled run: {', '.join(left)}": None} if left else {}
+    head = ("", *_who(found), "share of runs", "for example")
+    return _sheet("patterns", "Patterns of steps", head, rows, tuple(advice))
+
+
+def _several(found: Panels) -> bool:
+    return bool(found.panels) and len(found.panels[0].groups) > 1
+
+
+def _who(found: Panels) -> tuple[str, ...]:
+    return ("judge", "group") if _several(found) else ("judge",)
+
+
+def _whose(judge: str, group: str, found: Panels) -> tuple[str, ...]:
+    name = name_judges(found)[judge]
+    return (name, group) if _several(found) else (name,)
+
+
+def tabulate_behaviours(found: Panels) -> Table:
+    """Return where each behaviour begins in a run, and how it spreads over it."""
+    rows = []
+    for one in found.onsets:
+        spread = (
+            "-" if isinstance(tenth, Unmeasured) else format_score(tenth.value)
+            for tenth in one.tenths
+        )
+        begins = format_with_interval("share", one.onset).removesuffix(" -")
+        whose = _whose(one.judge, one.group, found)
+        cells = format_share_of(one.runs), begins, " ".join(spread)
+        rows.append((name_rubric(one.rubric), *whose, *cells))
+    head = ("", *_who(found), "runs with it", "begins at", "share of steps, by tenth of the run")
+    notes = ("begins at: median place of its first step, 0 the run's first and 1 its last",)
+    return _sheet("behaviours", "Behaviours", head, rows, notes if rows else ())
+
+
+def tabulate_answers(found: Panels) -> Table:
+    """Return the answers to rubrics that have none against the agent."""
+    rows = tuple(
+        (
+            name_rubric(one.rubric),
+            *_whose(one.judge, one.group, found),
+            format_counts(one.counts) or "-",
+            format_counts(one.lost) or "0",
+        )
+        for one in found.answers
+    )
+    head = ("", *_who(found), "answers", "without one")
+    return _sheet("answers", "Other answers", head, rows)
+
+
+def tabulate_flags(found: Panels) -> Table:
+    """Return what weakens these verdicts."""
+    names = name_judges(found)
+    rows = tuple(
+        (one.kind, names[one.judge] or "-", f"{one.n:,}", one.said, ", ".join(one.runs[:2]) or "-")
+        for one in found.flags[:MOST_FLAGS]
+    )
+    more = len(found.flags) - len(rows)
+    notes = (f"and {more:,} more",) if more > 0 else ()
+    head = ("flag", "judge", "runs", "what", "for example")
+    return _sheet("flags", "What weakens these verdicts", head, rows, notes)
+
+
+def tabulate_costs(found: Panels) -> Table:
+    """Return what each judge took."""
+    rows = []
+    for one in found.costs:
+        tokens = (
+            "-" if count is None else f"{count:,}"
+            for count in (one.input_tokens, one.cached_tokens, one.output_tokens)
+        )
+        paid, saved = (
+            "" if usd is None else format_number("cost_usd", usd)
+            for usd in (one.usd, one.usd_saved)
+        )
+        paid += f", {one.unpriced:,} without a price" if paid and one.unpriced else ""
+        rows.append((one.judge, f"{one.calls:,}", *tokens, paid or "price unknown", saved or "-"))
+    head = ("judge", "calls", "tokens in", "of these cached", "out", "paid", "saved by the cache")
+    return _sheet("costs", "What the judges took", head, rows)
+
+
+# A name of a judge longer than this does not fit above its column.
+LONGEST = 24
+
+
+def chart_panels(found: Panels) -> tuple[Chart, ...]:
+    """Return the pictures alone, one for each group of runs."""
+    shares = tabulate_all_shares(found)
+    return () if shares is None else tuple(_charts(found, shares))
+
+
+def _charts(found: Panels, table: Table) -> Iterator[Chart]:
+    """Yield a picture for each group, aspects down and judges across, any and all before them."""
+    titles = [group.title for group in found.panels[0].groups]
+    names = _called(found)
+    for at, title in enumerate(titles[:MOST_GROUPS]):
+        rows = [
+            {"label": name_panel(panel), "order": order, **row}
+            for order, panel in enumerate(found.panels)
+            for row in _cells(panel.groups[at], names)
+        ]
+        yield Chart(
+            id=f"panel-chart-{at}",
+            spec="panel",
+            title=f"Share of runs at fault, by judge: {title}",
+            alt="Aspects by judges; each cell has the share and its 95 % interval in words.",
+            rows=rows,
+            table=table,
+        )
+
+
+def _cells(group: PanelGroup, names: Mapping[str, str]) -> Iterator[dict[str, object]]:
+    said = [("any", group.votes[0].any), ("all", group.votes[0].all)] if group.votes else []
+    figures = [*said, *((names[seat.judge], seat.failing) for seat in group.seats)]
+    for column, (name, figure) in enumerate(figures):
+        # Judges stand behind any and all, by name, wherever one of them is missing.
+        place = column if column < len(said) else 2 + list(names.values()).index(name)
+        yield {
+            "group": name,
+            "column": place,
+            "value": figure.value if isinstance(figure, Estimate) else None,
+            "text": format_with_interval("share", figure, "not judged").replace(" [", "\n["),
+            "short": format_score(figure.value) if isinstance(figure, Estimate) else "-",
+            "judged": figure.n if isinstance(figure, Estimate) else 0,
+        }
+
+
+def _called(found: Panels) -> dict[str, str]:
+    judges = dict.fromkeys(member.judge for panel in found.panels for member in panel.members)
+    order = sorted(judges, key=lambda judge: (judge == "rules", judge))
+    return {name: short[:LONGEST] for name, short in shorten_names(order).items()}
+
+
+def tabulate_all_shares(found: Panels) -> Table | None:
+    """Return every share: a row for each group, aspect and judge, any and all among them."""
+    rows = [
+        row
+        for panel in found.panels
+        for group in panel.groups
+        for row in _rows(name_panel(panel), group)
+    ]
     if not rows:
         return None
-    return Chart(
-        id="shapes-chart",
-        spec="shapes",
-        title="Shapes of the effort",
-        alt="Share of the runs by the shape of their score curve, with 95 % intervals.",
-        rows=rows,
-        table=Table(
-            id="shapes-table",
-            caption="Share of runs by shape",
-            columns=make_columns(
-                "group", "shape", "share", "95 % interval", "n", numbers=("share", "n")
-            ),
-            rows=tuple(shares),
+    notes = [note for sheet in tabulate_shares(found) for note in sheet.notes]
+    return Table(
+        id="panel-table",
+        notes=tuple(dict.fromkeys(note for note in notes if "--json" not in note)),
+        caption="Panels: runs at fault among those that a judge answered",
+        columns=make_columns(
+            "group", "aspect", "judge", "at fault", "95 % interval", "worst case", "judged",
+            "no yes or no", numbers=("at fault", "judged"),
         ),
-    )
-
-
-def tabulate_shape_counts(profiles: Sequence[Profile]) -> Table | None:
-    """Return how many runs of each group have which kind of curve; None where no run has one."""
-    held = _with_curves(profiles)
-    if not held:
-        return None
-    notes = dict.fromkeys(f"Scores: {shapes.source}; noise: {shapes.sigma}." for _, shapes in held)
-    counted = {
-        "runs with a curve": "n_runs",
-        "unresolved": "unresolved",
-        "no shape fits": "unmodelled",
-        "low throughout": "low_level",
-        "a weighty step below the gate": "gate_failed",
-    }
-    rows = []
-    for profile, shapes in held:
-        why = shapes.no_shares
-        said = "estimated" if why is None else f"{why.kind}: {why.reason}"
-        counts = [int(getattr(shapes, field)) for field in counted.values()]
-        cells = (TableCell(f"{count:,}", sort=count) for count in counts)
-        rows.append(make_row(name_profile(profile), *cells, TableCell(said, tone="quiet")))
-    columns = make_columns("group", *counted, "shares", numbers=counted)
-    return Table(
-        id="shape-counts",
-        caption="Runs with a curve",
-        columns=columns,
         rows=tuple(rows),
-        notes=tuple(notes),
-    )
-
-
-SHAPES_TITLE = "Shapes"
-# What is counted beside the five shares, and how it is called.
-BESIDE = {
-    "unresolved": "unresolved",
-    "unmodelled": "no shape fits",
-    "low_level": "low mean score",
-    "gate_failed": "gate failed",
-}
-
-
-def tabulate_shapes(profiles: Sequence[Profile]) -> Table | None:
-    """Return the shapes of all groups beside each other; None where there is nothing to say."""
-    held = [
-        (profile, shapes)
-        for profile, shapes in _with_curves(profiles)
-        if shapes.shares or shapes.labels or not shapes.source.startswith("labels")
-    ]
-    if not held:
-        return None
-    titles = [TableColumn(profile.title, code=True) for profile, _ in held]
-    return tabulate_shapes_of(
-        [shapes for _, shapes in held],
-        titles if len(held) > 1 else [TableColumn("share, 95 % interval")],
-    )
-
-
-def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) -> Table:
-    """Return shapes beside each other, a column each, with what their figures rest on."""
-    rows = [(name_shape(shape), [_share(shapes, shape) for shapes in held]) for shape in SHAPES]
-    for field, called in BESIDE.items():
-        counts = [int(getattr(shapes, field)) for shapes in held]
-        if any(counts):
-            of = [f"{n:,} of {s.n_runs:,} runs" for n, s in zip(counts, held, strict=True)]
-            rows.append((called, of))
-    if any(shapes.unmeasured for shapes in held):
-        lost = [", ".join(f"{n:,} {kind}" for kind, n in s.unmeasured.items()) for s in held]
-        rows.append(("without a shape", [said or "0" for said in lost]))
-    return Table(
-        id="shapes",
-        corner=SHAPES_TITLE,
-        columns=(TableColumn("shape"), *titles),
-        rows=tuple(make_row(TableCell(label, level=1), *cells) for label, cells in rows),
-        notes=tuple(describe_basis(held)),
-        layout="beside",
-        own=True,
-    )
-
-
-def _share(shapes: Shapes, shape: str) -> str:
-    found = {str(name): estimate for name, estimate in shapes.shares.items()}.get(shape)
-    if found is not None:
-        return format_with_interval("shape", found)
-    return format_count(shapes.labels.get(shape, 0), "run")
-
-
-def describe_basis(held: Sequence[Shapes]) -> Iterator[str]:
-    """Yield where the scores come from, their noise, and why there are no shares."""
-    yield from dict.fromkeys(f"scores: {s.source}; noise: {s.sigma}" for s in held)
-    absent = [s.no_shares for s in held if s.no_shares is not None]
-    yield from dict.fromkeys(f"no shares: {a.reason}; runs by their own label" for a in absent)
-
-
-def tabulate_shape_differences(found: ShapesDifference, first: Shapes, second: Shapes) -> Table:
-    """Return the comparison of two groups by shape."""
-    rows = []
-    for shape, difference in found.difference.items():
-        sides = (shapes.shares.get(shape) for shapes in (first, second))
-        values = ["-" if side is None else format_share(side.value) for side in sides]
-        values += [format_signed("shape", difference.value)]
-        interval = format_interval("shape", difference)
-        rows.append(make_row(name_shape(shape), *values, interval, format_p(found.p[shape])))
-    columns = make_columns(
-        "share of runs", "first", "second", "difference", "95 % interval", "p, max of 5",
-        numbers=("first", "second", "difference", "95 % interval", "p, max of 5"),
     )  # fmt: skip
-    return Table(
-        id="shape-differences", corner="share of runs", columns=columns, rows=tuple(rows), own=True
+
+
+def _rows(aspect: str, group: PanelGroup) -> Iterator[TableRow]:
+    for vote in group.votes:
+        of = ", ".join(vote.judges)
+        lost = f"{vote.incomplete:,} not answered by all" if vote.incomplete else "0"
+        for name, figure in (("any judge", vote.any), ("all judges", vote.all)):
+            yield make_row(group.title, aspect, TableCell(name, note=of), *_cells_of(figure, lost))
+    for seat in group.seats:
+        lost = format_counts(seat.lost) or "0"
+        if seat.not_judged:
+            lost += f"; {seat.not_judged:,} not asked about"
+        yield make_row(group.title, aspect, seat.judge, *_cells_of(seat.failing, lost))
+
+
+def _cells_of(figure: Figure, lost: str) -> tuple[TableCell, ...]:
+    gone = TableCell(lost, tone="quiet")
+    if isinstance(figure, Unmeasured):
+        blank = TableCell("-", tone="quiet")
+        why = TableCell("-", tone="quiet", title=f"{figure.kind}: {figure.reason}")
+        return why, blank, blank, TableCell("0", sort=0), gone
+    return (
+        TableCell(format_share(figure.value), sort=figure.value),
+        TableCell(format_interval("share", figure), interval=draw_interval(figure)),
+        TableCell(format_worst_case("share", figure) or "-", tone="quiet"),
+        TableCell(f"{figure.n:,}", sort=figure.n),
+        gone,
     )

@@ -1,256 +1,335 @@
-"""One run, as text and as a page: head, curve, suspects, verdicts, and a window of its steps.
+"""What one run is made of on every medium: what was read and said of it, where, and its curve.
 
-Every text of the trace is made visible, so that no escape sequence acts. Marks before a step: `!`
-fails, breaks a rule or writes what nothing asked for; `?` repeats an answered call or is another
-suspect.
+Verdicts are not merged. Of a judge only current answers are listed; repeats and other modes appear
+only where they change the answer. A step has the colour of the gravest verdict about it. In the
+chart of a long run the lowest score of each stretch of steps is drawn.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import NamedTuple
 
-import msgspec
-
-from stepscope.errors import UsageError
-from stepscope.measures.agents import AgentAnswers, measure_agents
-from stepscope.model import SCORES, Case, Exchange, Record, Trajectory
+from stepscope.model import Case, Record, Step, Trajectory, Verdict
+from stepscope.model.records import HUMAN
 from stepscope.report.curves import make_curve
-from stepscope.report.document import (
-    Document,
-    Lines,
-    Links,
-    Page,
-    StepAddress,
-    Table,
-    TableCell,
-    TableColumn,
-    Tone,
-    make_columns,
-    make_row,
-    run_anchor,
-    step_anchor,
-)
+from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, make_row
 from stepscope.report.evidence import add_curve_suspects, list_suspects, read_shown_run
 from stepscope.report.formatting import (
-    clip,
-    fold,
-    format_json,
+    AXES,
+    INCORRECT,
     format_number,
-    keep_first_lines,
-    quote_result,
+    format_share,
+    name_rubric,
+    name_shape,
+    shorten_names,
 )
 from stepscope.report.rows import RuleFindings, sort_findings
-from stepscope.report.types import Curve, Report, SuspectSteps
-from stepscope.report.views import curve as curve_views
-from stepscope.report.views import verdicts
-from stepscope.report.views.curve import CurvePanel, draw_curve
-from stepscope.report.views.runs import TONES, RunListRow, view_look_first
-from stepscope.report.views.steps import StepView, Strip, _laid_out, _lines, make_strip, view_steps
-from stepscope.report.views.verdicts import (
-    UNMARKED,
-    RunData,
-    RunVerdicts,
-    StepMark,
-    collect_verdicts,
-    describe_axes,
-    describe_axes_at,
-    describe_judges,
-    mark_steps,
-)
-from stepscope.safety.text import visible, visible_line
+from stepscope.report.types import Curve, SuspectKind, SuspectSteps
+from stepscope.report.votes import PRESENT, select_current
 from stepscope.store import Store
+from stepscope.store.judged import current_records, question_of_record
 from stepscope.values import Unmeasured
 
-# Measure -> heading.
-COLUMNS = {
-    "efficiency.steps": "steps",
-    "handoffs": "handoffs",
-    "efficiency.calls": "calls",
-    "redundant_calls.count": "repeats",
-    "errors": "errors",
-    "recovery.recovered": "recovered",
-    "policy": "breaches",
-    "tool_schema": "schema",
-    "efficiency.tokens": "tokens",
-    "efficiency.cost_usd": "cost",
+# How a step is marked when a suspect of this kind begins there; the evidence stands below the run.
+MARKS: dict[SuspectKind, tuple[str, str]] = {
+    "break": ("!", "scores fall"),
+    "gate": ("!", "below the gate"),
+    "violation": ("!", "breaks a rule"),
+    "error": ("!", ""),
+    "loop": ("!", ""),
+    "other_write": ("!", "no sub-goal asks for it"),
+    "missed": ("?", "not what a sub-goal asks"),
+    "repeat": ("?", "answered before"),
+    "untold": ("?", "an output is never told"),
+    "end": ("?", "ends here"),
+    "localised": ("?", ""),
 }
-TITLE = "Agents"
 
 
-def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> Table | None:
-    """Return the agents of a run, one a row; None where it has fewer than two.
+class StepMark(NamedTuple):
+    """What the rules say about a step: the sign before it and the remark behind it."""
 
-    A column that no agent has a number in is left out.
+    sign: str
+    remark: str
+
+
+UNMARKED = StepMark("", "")
+
+
+def mark_steps(
+    trajectory: Trajectory, found: RuleFindings, marked: Sequence[SuspectSteps]
+) -> dict[int, StepMark]:
+    """Return, by step, what the rules say of it: the sign before it and the remark behind it."""
+    marks: dict[int, StepMark] = {}
+    for suspect in reversed(marked):
+        sign, remark = MARKS[suspect.kind]
+        marks[suspect.first] = StepMark(sign, remark)
+    at_fault = note_axis_faults(found)
+    for step, axes in at_fault.items():
+        if not (step in marks and marks[step].sign == "!" and marks[step].remark):
+            marks[step] = StepMark("!", axes)
+    failed: dict[str, int] = {}
+    for exchange in trajectory.exchanges:
+        if exchange.failed:
+            before = failed.get(exchange.key)
+            axes = marks[exchange.step].remark if exchange.step in at_fault else ""
+            marks[exchange.step] = StepMark(
+                "!", axes if before is None else f"repeats failed {before}"
+            )
+            failed.setdefault(exchange.key, exchange.step)
+    for step, rule in found.labels("policy").items():
+        marks[step] = StepMark("!", f"breaks the rule {rule!r}")
+    return marks
+
+
+def note_axis_faults(found: RuleFindings) -> dict[int, str]:
+    """Return, by step, the axes that are at fault there; those it cites where it names no step."""
+    out: dict[int, list[str]] = {}
+    for key, name in AXES.items():
+        faults = [v for v in found.by_step.get(key, ()) if v.label == INCORRECT]
+        steps = [v.step for v in faults if v.step is not None] or _fault_cites(found.whole.get(key))
+        for step in dict.fromkeys(steps):
+            out.setdefault(step, []).append(name)
+    return {step: ", ".join(names) for step, names in out.items()}
+
+
+def _fault_cites(verdict: Verdict | None) -> list[int]:
+    return list(verdict.cites) if verdict is not None and verdict.label == INCORRECT else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunData:
+    """A run, what it is measured against, what was said of it, and where to look."""
+
+    trajectory: Trajectory
+    case: Case | None
+    records: tuple[Record, ...]
+    curve: Curve | Unmeasured
+    found: RuleFindings  # the rules' records, sorted
+    suspects: tuple[SuspectSteps, ...]  # where it may have broken, most telling first
+    marks: dict[int, StepMark]  # by step, the sign and the remark of the rules
+
+
+def read_run(store: Store, run: str) -> RunData:
+    """Return a run of the store by id, unique start of an id, or name.
+
+    Raises:
+        StoreError: its texts were purged.
+        UsageError: no such run, or several.
     """
-    if isinstance(found, Unmeasured) or len(found) < 2:
-        return None
-    cells = {name: [_agent_cell(one, name) for one in found] for name in COLUMNS}
-    kept = {COLUMNS[name]: column for name, column in cells.items() if set(column) != {"-"}}
-    rows = (
-        make_row(TableCell(one.agent, level=1), *(column[at] for column in kept.values()))
-        for at, one in enumerate(found)
-    )
-    columns = TableColumn("agent", least=16, most=80), *make_columns(*kept, numbers=kept)
-    return Table(id="agents", corner=TITLE, columns=columns, rows=tuple(rows))
+    trajectory, case, records = read_shown_run(store, run)
+    curve = make_curve(trajectory, records, noise=store.noise(), weights=store.weights())
+    return gather_run(trajectory, case, records, curve)
 
 
-def _agent_cell(one: AgentAnswers, name: str) -> str:
-    answer = one.answer(name)
-    if isinstance(answer, Unmeasured) or answer.value is None:
-        return "-"
-    if name == "efficiency.cost_usd":
-        return format_number("cost_usd", answer.value)
-    return f"{answer.value:,.0f}"
-
-
-# Steps that one page lays out; a page of so many stays quick to scroll.
-WINDOW = 200
-# Steps shown before the one that was asked for.
-PAGE_LEAD_IN = 20
-# Suspects named at the top.
-PAGE_SUSPECTS = 6
-# Remarks from the import that a page lists.
-MOST_NOTES = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiblingRun:
-    """Another trial of the same task: its page, and both side by side."""
-
-    name: str
-    outcome: str
-    tone: Tone
-    href: str | None
-    pair: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunContent:
-    """What the template of a run reads."""
-
-    name: str
-    outcome: str
-    tone: Tone
-    because: str
-    facts: tuple[tuple[str, str], ...]
-    to: StepAddress
-    suspects: tuple[SuspectSteps, ...]
-    more_suspects: int
-    curve: CurvePanel | None
-    no_curve: str
-    strip: Strip
-    said: RunVerdicts
-    labels: tuple[str, ...]
-    notes: tuple[str, ...]
-    steps: tuple[StepView, ...]
-    total: int
-    first: int
-    last: int
-    before: str | None
-    after: str | None
-    others: tuple[SiblingRun, ...]
-
-
-def make_run_page(
-    data: RunData,  # what `read_run` read
-    *,
-    links: Links,  # where things are
-    window: range | None = None,  # the steps to lay out; around the first suspect when left out
-    clip: int | None = None,  # the most characters of one text; all when left out
-    others: Sequence[RunListRow] = (),  # runs of the same task
-) -> Page:
-    """Return the page of one run."""
-    trajectory = data.trajectory
-    count = len(trajectory.steps)
-    shown = (
-        choose_window(count, data.suspects[0].first if data.suspects else 0)
-        if window is None
-        else window
-    )
-    shown = range(max(shown.start, 0), min(shown.stop, count))
-    to = _addresses(trajectory.id, shown, count, links)
-    spoken = collect_verdicts(data)
-    curve = None
-    if not isinstance(data.curve, Unmeasured):
-        curve = curve_views.view_curve(data.curve, count, run_anchor(trajectory.id), to)
-    steps = view_steps(
-        data, spoken, to=to, raw=partial(links.raw, trajectory.id), window=shown, clip=clip
-    )
-    content = RunContent(
-        name=trajectory.name,
-        outcome=trajectory.outcome.status,
-        tone=TONES.get(trajectory.outcome.status, "quiet"),
-        because=_because(data),
-        facts=tuple(_facts(data)),
-        to=to,
-        suspects=data.suspects[:PAGE_SUSPECTS],
-        more_suspects=max(len(data.suspects) - PAGE_SUSPECTS, 0),
+def gather_run(
+    trajectory: Trajectory, case: Case | None, records: Sequence[Record], curve: Curve | Unmeasured
+) -> RunData:
+    """Return a run with its marks and suspects, of what was said of it."""
+    found = sort_findings(records)
+    suspects = add_curve_suspects(curve, list_suspects(trajectory, case, records))
+    return RunData(
+        trajectory=trajectory,
+        case=case,
+        records=tuple(records),
         curve=curve,
-        no_curve=data.curve.reason if isinstance(data.curve, Unmeasured) else "",
-        strip=make_strip(data, spoken, to),
-        said=spoken,
-        labels=spoken.labels.get(-1, ()),
-        notes=tuple(_notes(data)),
-        steps=tuple(steps),
-        total=count,
-        first=shown.start,
-        last=shown.stop - 1,
-        before=links.window(trajectory.id, max(shown.start - WINDOW, 0)) if shown.start else None,
-        after=links.window(trajectory.id, shown.stop) if shown.stop < count else None,
-        others=tuple(_others(trajectory.id, others, links)),
-    )
-    return Page(
-        name="run",
-        title=content.name,
-        template="run.html",
-        anchor=run_anchor(trajectory.id),
-        content=content,
-        charts=() if curve is None else (curve.chart,),
+        found=found,
+        suspects=suspects,
+        marks=mark_steps(trajectory, found, suspects),
     )
 
 
-def _addresses(run: str, shown: range, count: int, links: Links) -> StepAddress:
-    """Return what gives the address of a step: in the window, on another page, or nowhere."""
+# Steps that one verdict's row names.
+NAMED_STEPS = 12
+# Remarks on one step: what speaks of it first, then what cites it.
+MOST_REMARKS = 8
+# The gravest first: what a step's edge and a column of the strip are coloured by.
+CATEGORIES = (
+    "failed", "call", "error", "fault", "redundant", "detour", "suspect", "progress", "label",
+)  # fmt: skip
+_LABELS = {
+    "ERROR": "error",
+    "REDUNDANT": "redundant",
+    "DETOUR": "detour",
+    "PROGRESS": "progress",
+    INCORRECT: "fault",
+    PRESENT: "fault",
+}
 
-    def to(step: int) -> str | None:
-        if step in shown:
-            return f"#{step_anchor(run, step)}"
-        elsewhere = links.window(run, step) is not None and 0 <= step < count
-        return links.run(run, step) if elsewhere else None
 
-    return to
+ABSENT_LABEL = "absent"
 
 
-def make_run_choice_page(report: Report, *, links: Links) -> Page:
-    """Return the page of runs before one is chosen: those to look at first."""
-    looks = tuple(view_look_first(one, links) for one in report.look_first)
-    return Page(name="run", title="Run", template="no_run.html", anchor="run", content=looks)
+class ShownVerdict(NamedTuple):
+    """A record and its verdict, its lane in the strip, what it is called, and what turns it."""
+
+    record: Record
+    verdict: Verdict
+    lane: str
+    called: str
+    turns: tuple[str, ...] = ()
 
 
-def choose_window(count: int, step: int) -> range:
-    """Return the steps to lay out so that `step` is among them; all of a short run.
+def list_verdicts(records: Sequence[Record]) -> list[ShownVerdict]:
+    """Return the verdicts that a page tells: those that speak of faults or steps first."""
+    found = list(_answered(records))
+    found.sort(
+        key=lambda one: (
+            not categorise(one.verdict),
+            not one.verdict.cites,
+            -1 if one.verdict.step is None else one.verdict.step,
+            one.verdict.measure,
+            one.record.family,
+        )
+    )
+    return found
 
-    >>> choose_window(150, 90), choose_window(1000, 500), choose_window(1000, 990)
-    (range(0, 150), range(480, 680), range(800, 1000))
+
+def _answered(records: Sequence[Record]) -> Iterator[ShownVerdict]:
+    """Yield the verdicts to tell, those of judges only where they are current."""
+    judges = select_current(records)
+    names = {one.asked.judge: one.asked.family for one in judges}
+    short = shorten_names(names)
+    turns = {id(one.record): one.turns for one in judges}
+    for record in records:
+        answer, key = record.answer, question_of_record(record)
+        # A number about a step is a point of a curve, not a remark.
+        if not isinstance(answer, Verdict) or (record.family == HUMAN and key is None):
+            continue
+        if answer.step is not None and answer.label is None:
+            continue
+        if key is None:
+            called = AXES.get(answer.measure, answer.measure)
+            yield ShownVerdict(record, answer, record.family, called)
+        elif id(record) in turns:
+            called = name_rubric(key.measure)
+            alone = list(names.values()).count(key.family) == 1
+            lane = key.family if alone else short[key.judge]
+            yield ShownVerdict(record, answer, lane, called, turns[id(record)])
+
+
+def list_faulted(answer: Verdict) -> tuple[int, ...]:
+    """Return the step a verdict is about; of one about the run, the steps it faults."""
+    if answer.step is not None:
+        return (answer.step,)
+    return answer.cites if answer.label == INCORRECT else ()
+
+
+def categorise(answer: Verdict) -> str:
+    """Return what a verdict makes of the steps that it is about; "" for nothing."""
+    if answer.measure == "localise" and answer.step is not None:
+        return "suspect"
+    if answer.measure == "policy" and answer.step is not None:
+        return "error"
+    return _LABELS.get(answer.label or "", "")
+
+
+def _gravest(one: str, other: str) -> str:
+    return next((c for c in CATEGORIES if c in (one, other)), one or other)
+
+
+def categorise_steps(answered: Sequence[ShownVerdict]) -> dict[str, dict[int, str]]:
+    """Return the gravest category of each step, by who says so."""
+    found: dict[str, dict[int, str]] = {}
+    for one in answered:
+        category = categorise(one.verdict)
+        for step in list_faulted(one.verdict) if category else ():
+            steps = found.setdefault(one.lane, {})
+            steps[step] = _gravest(steps.get(step, ""), category)
+    return found
+
+
+def merge_categories(
+    suspects: Sequence[SuspectSteps], by_judge: Mapping[str, Mapping[int, str]], most: int
+) -> dict[int, str]:
+    """Return the gravest category of each step; of a suspect its first `most` steps count."""
+    found: dict[int, str] = {}
+    for suspect in suspects:
+        for step in range(suspect.first, min(suspect.last, suspect.first + most) + 1):
+            found.setdefault(step, "suspect")
+    for steps in by_judge.values():
+        for step, category in steps.items():
+            found[step] = _gravest(found.get(step, ""), category)
+    return found
+
+
+def name_judge(record: Record) -> str:
+    """Return who says so: the family, and the model where one is named.
+
+    A model of a provider of its family's name says both by itself.
     """
-    if count <= WINDOW:
-        return range(count)
-    start = min(max(step - PAGE_LEAD_IN, 0), count - WINDOW)
-    return range(start, start + WINDOW)
+    if record.judge.startswith(f"{record.family}/"):
+        return record.judge
+    return f"{record.family}: {record.judge}" if record.judge else record.family
 
 
-def _because(data: RunData) -> str:
-    outcome = data.trajectory.outcome
+def remark_on_steps(answered: Sequence[ShownVerdict]) -> dict[int, dict[str, int]]:
+    """Return, by step, the remarks on it: what is said of it, then what cites it.
+
+    Each remark has the place of its verdict. A verdict that cites most of a run points at nothing,
+    a bare number says nothing, and what sums up verdicts about steps adds nothing to them: none is
+    a remark on a step.
+    """
+    found: dict[int, dict[str, int]] = {}
+    of_step = {(one.verdict.measure, one.verdict.step) for one in answered
+               if one.verdict.step is not None}  # fmt: skip
+    for at, one in enumerate(answered):
+        answer, about, judge = one.verdict, list_faulted(one.verdict), name_judge(one.record)
+        telling = bool(answer.reason or answer.label) and len(answer.cites) <= NAMED_STEPS
+        cited = answer.cites if telling else ()
+        # That a behaviour does not show at a step is no remark on it.
+        for step in dict.fromkeys((*about, *cited)) if answer.label != ABSENT_LABEL else ():
+            summed = any(answer.measure.startswith(name) for name, of in of_step if of == step)
+            if step in about or not summed:
+                said = f"{one.called}: {name_label(one) or format_value(answer)}"
+                said = said if step in about else f"cited by {one.called}"
+                said += "" if judge == "rules" else f" ({judge})"
+                found.setdefault(step, {}).setdefault(said, at)
+    return {step: dict(list(said.items())[:MOST_REMARKS]) for step, said in found.items()}
+
+
+def name_label(one: ShownVerdict) -> str:
+    """Return the label of a verdict, and what turns it."""
+    return ", ".join([one.verdict.label or "", *one.turns])
+
+
+def format_value(answer: Verdict) -> str:
+    """Return the number that a verdict says; "" for none."""
+    return "" if answer.value is None else f"{answer.value:.3g}"
+
+
+def list_unmeasured(records: Sequence[Record]) -> dict[tuple[str, str], list[str]]:
+    """Return the measures without an answer, by who and why."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for record in current_records(records):
+        answer = record.answer
+        if isinstance(answer, Unmeasured) and answer.step is None:
+            key = (name_judge(record), f"{answer.kind}: {answer.reason}")
+            found.setdefault(key, []).append(answer.measure)
+    return {key: sorted(names) for key, names in found.items()}
+
+
+def collect_labels(run: Trajectory) -> dict[int | None, list[str]]:
+    """Return what people said, by step; at None what they said of the run."""
+    found: dict[int | None, list[str]] = {}
+    for label in run.labels:
+        parts = [label.annotator, label.kind.replace("_", " "), label.category or "", label.reason]
+        found.setdefault(label.step, []).append(": ".join(part for part in parts if part))
+    return found
+
+
+def explain_outcome(run: Trajectory) -> str:
+    """Return where the outcome of a run comes from; "" where it has none."""
+    outcome = run.outcome
     if outcome.source == "reward" and outcome.reward is not None:
         return f"recorded reward {outcome.reward:g}"
     return "" if outcome.source == "none" else outcome.source
 
 
-def _facts(data: RunData) -> Iterator[tuple[str, str]]:
-    trajectory = data.trajectory
+def list_facts(trajectory: Trajectory) -> Iterator[tuple[str, str]]:
+    """Yield what is known of a run, by name."""
     for name in ("workflow", "task", "trial", "agent", "agent_version", "termination"):
         value: str | None = getattr(trajectory, name)
         if value:
@@ -270,290 +349,304 @@ def _facts(data: RunData) -> Iterator[tuple[str, str]]:
     yield "source", trajectory.source.format
 
 
-def _notes(data: RunData) -> Iterator[str]:
-    warnings = data.trajectory.warnings
+# Remarks from the import that a page lists.
+MOST_NOTES = 20
+
+
+def list_notes(run: Trajectory) -> Iterator[str]:
+    """Yield the remarks from the import."""
+    warnings = run.warnings
     for warning in warnings[:MOST_NOTES]:
         yield warning.reason if warning.step is None else f"step {warning.step}: {warning.reason}"
     if len(warnings) > MOST_NOTES:
         yield f"and {len(warnings) - MOST_NOTES:,} more"
 
 
-def _others(run: str, others: Sequence[RunListRow], links: Links) -> Iterator[SiblingRun]:
-    for row in others:
-        if row.id != run:
-            yield SiblingRun(
-                name=row.name,
-                outcome=row.outcome,
-                tone=TONES.get(row.outcome, "quiet"),
-                href=links.run(row.id),
-                pair=links.pair(run, row.id),
-            )
+def list_step_facts(step: Step) -> Iterator[str]:
+    """Yield the time, tokens and cost of a step, where known, and its model."""
+    if step.start is not None and step.end is not None:
+        yield format_number("seconds", (step.end.ns - step.start.ns) / 1e9)
+    if step.usage is not None:
+        for count, what in ((step.usage.input_total, "in"), (step.usage.output_total, "out")):
+            if count is not None:
+                yield f"{count:,} {what}"
+    if step.cost_usd is not None:
+        yield format_number("cost_usd", step.cost_usd)
+    if step.model:
+        yield step.model
 
 
-# Steps shown before the first mark, so that what led to it can be read.
-LEAD_IN = 2
+def list_scores(curve: Curve | Unmeasured) -> dict[int, str]:
+    """Return the scores that somebody gave; labels taken as scores are none."""
+    if isinstance(curve, Unmeasured) or curve.source == "step_labels":
+        return {}
+    pairs = zip(curve.steps, curve.scores, strict=True)
+    return {step: format_share(score) for step, score in pairs if score is not None}
 
 
-# Lines of evidence a suspect may take; the step itself says the rest.
-EVIDENCE_LINES = 3
-# Suspects named below a run.
-MOST_SUSPECTS = 8
-VERDICTS = {
-    "policy": "violations",
-    "errors": "errors",
-    "redundant_calls": "repeats",
-    "subgoals.other_writes": "unasked writes",
-    "loops": "loops",
-    "termination": "ends badly",
+# Columns that a wide screen shows apart.
+MOST_COLUMNS = 100
+
+
+def count_steps_per_column(count: int) -> int:
+    """Return how many steps a column holds.
+
+    >>> count_steps_per_column(100), count_steps_per_column(101), count_steps_per_column(100_000)
+    (1, 2, 1000)
+    """
+    return max(-(-count // MOST_COLUMNS), 1)
+
+
+def place_lanes(
+    data: RunData, by_judge: Mapping[str, Mapping[int, str]], labelled: Sequence[int]
+) -> dict[str, Mapping[int, str]]:
+    """Return the lanes of the strip of marks: categories by step, by who speaks."""
+    run = data.trajectory
+    each = count_steps_per_column(len(run.steps))
+    calls = {exchange.step: "call" for exchange in run.exchanges}
+    calls |= {exchange.step: "failed" for exchange in run.exchanges if exchange.failed}
+    suspects = {
+        step: "suspect"
+        for suspect in reversed(data.suspects)
+        for step in range(suspect.first, suspect.last + 1, each)
+    }
+    people = dict.fromkeys(labelled, "label")
+    lanes = {"calls": calls, "look": suspects, **by_judge, "people": people}
+    return {name: steps for name, steps in lanes.items() if steps}
+
+
+def choose_marks(steps: Mapping[int, str], each: int) -> dict[int, int]:
+    """Return the step that each column of a lane shows: the first of the gravest category."""
+    found: dict[int, int] = {}
+    for step in sorted(steps):
+        shown = found.setdefault(step // each, step)
+        if CATEGORIES.index(steps[step]) < CATEGORIES.index(steps[shown]):
+            found[step // each] = step
+    return found
+
+
+# Columns up to which each has room for its number.
+ROOMY = 20
+
+
+def number_columns(count: int, each: int) -> Iterator[str]:
+    """Yield what stands below each column: its first step, or nothing where it would be crowded."""
+    columns = -(-count // each)
+    spread = next((n for n in (1, 2) if columns <= ROOMY * n), 5)
+    for column in range(columns):
+        yield "" if column % spread else str(column * each)
+
+
+def name_curve_chart(*panels: str, labels: bool = False) -> str:
+    """Return the name of the curve's specification with these panels above the score.
+
+    >>> name_curve_chart("latency", "break"), name_curve_chart("break", labels=True)
+    ('curve_latency_break', 'labels_break')
+    """
+    kept = [name for name in ("latency", "cost", "break") if name in panels]
+    return "_".join(["labels" if labels else "curve", *kept])
+
+
+SOURCES = {
+    "imported": "imported step scores",
+    "judge": "step scores of a judge",
+    "step_labels": "labels that rules gave to steps, taken as scores",
 }
 
 
-def describe_run(
-    trajectory: Trajectory,
-    case: Case | None,
-    records: Sequence[Record],
-    *,
-    curve: Curve | Unmeasured | None = None,
-    chosen: range | None = None,
-    width: int = 100,
-) -> list[str]:
-    """Return a run as lines; without `chosen`, what precedes the first mark is folded.
+NOISE = {
+    "given": "given",
+    "repeats": "upper limit over repeated scorings",
+    "assumed": "assumed, not measured",
+    "marginalised": "unknown, averaged over a range",
+}
 
-    The curve is drawn where no steps are chosen. Of a run of which only scores are known there is
-    nothing but the curve.
-    """
-    found = sort_findings(records)
-    marked = add_curve_suspects(curve, list_suspects(trajectory, case, records))
-    marks = mark_steps(trajectory, found, marked)
-    shown = _unfolded(trajectory, marks) if chosen is None else chosen
-    if trajectory.source.format == SCORES and chosen is None:
-        shown = range(len(trajectory.steps), len(trajectory.steps))
-    outcome = trajectory.outcome
-    said = {"pass": "PASS", "fail": "FAIL", "unknown": "no outcome recorded"}[outcome.status]
-    if outcome.source == "reward" and outcome.reward is not None:
-        said += f" (recorded reward {outcome.reward:g})"
-    elif outcome.source != "none":
-        said += f" ({outcome.source})"
-    calls = trajectory.exchanges
-    errors = sum(e.failed for e in calls)
-    known = [
-        f"{name} {visible_line(value)}"
-        for name, value in (
-            ("task", trajectory.task),
-            ("trial", trajectory.trial),
-            ("agent", trajectory.agent),
+
+# Nobody scored these steps: what is concluded from labels says so where it is said.
+BY_LABELS = "by the labels of rules, taken as scores"
+
+
+# Points that a chart can show apart; of a longer run the lowest score of each stretch is drawn.
+MOST_POINTS = 600
+
+
+# What is drawn, by where it comes from: nobody scored the steps that rules labelled.
+CHART_TITLES = {
+    "imported": "Score curve",
+    "judge": "Score curve",
+    "step_labels": "Labels of the rules, taken as scores",
+}
+
+
+def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart:
+    """Return the curve of a run of `count` steps."""
+    panels = [
+        panel
+        for panel, values in (
+            ("latency", curve.latency_s),
+            ("cost", curve.cost_usd),
+            ("break", curve.break_probability),
         )
-        if value is not None
+        if values is not None and any(values)
     ]
-    head = f"{visible_line(trajectory.name)}   {said}   {len(trajectory.steps)} steps, "
-    out = [*fold(f"{head}{len(calls)} calls, {errors} errors   {', '.join(known)}", width, 2)]
-    folded = [range(0, shown.start), range(shown.stop, len(trajectory.steps))]
-    if trajectory.source.format == SCORES:
-        folded = [range(0), range(0)]
-    out += _fold_line(trajectory, folded[0], width)
-    previous: dict[str, Exchange] = {}
-    for exchange in trajectory.exchanges:
-        if exchange.step < shown.start:
-            previous[exchange.call.name] = exchange
-    for index in shown:
-        mark = marks.get(index, UNMARKED)
-        step = trajectory.steps[index]
-        marked_actor = "call" if step.calls else None
-        for line in _lines(trajectory, step, previous):
-            here = line.actor == marked_actor or marked_actor is None
-            out.append(_laid_out(line, mark if here else UNMARKED, width))
-            mark = UNMARKED if here else mark
-    out += _fold_line(trajectory, folded[1], width)
-    if isinstance(curve, Curve) and chosen is None:
-        out += draw_curve(curve, width)
-    out += describe_suspects(marked, width)
-    out += describe_axes(found, width)
-    out += _verdicts(trajectory, found, records, width)
-    out += describe_judges(trajectory, records, width)
-    return out
-
-
-def _unfolded(trajectory: Trajectory, marks: dict[int, StepMark]) -> range:
-    """Fold what precedes the first mark; a run without marks is shown whole."""
-    start = max(min(marks, default=0) - LEAD_IN, 0)
-    return range(start if start > 1 else 0, len(trajectory.steps))
-
-
-def _fold_line(trajectory: Trajectory, steps: range, width: int) -> list[str]:
-    if not steps:
-        return []
-    inside = [e for e in trajectory.exchanges if e.step in steps]
-    failed = sum(e.failed for e in inside)
-    actors = Counter(trajectory.steps[index].actor for index in steps)
-    parts = ["system prompt"] if actors["system"] else []
-    parts += [f"{actors['user']} of the user"] if actors["user"] else []
-    if inside:
-        parts.append(f"{_calls(len(inside))} {f'({failed} failed)' if failed else 'ok'}")
-    left = f"{f'{steps[0]}-{steps[-1]}':>11}  folded: {', '.join(parts) or 'words only'}"
-    hint = f"--steps {steps[0]}:{steps[-1] + 1} to unfold"
-    return [left + hint.rjust(width - len(left)) if len(left) + len(hint) < width else left]
-
-
-def _calls(count: int) -> str:
-    return f"{count} call{'' if count == 1 else 's'}"
-
-
-def describe_suspects(marked: Sequence[SuspectSteps], width: int) -> list[str]:
-    """Return the suspects, one a line, most telling first."""
-    out = []
-    for at, suspect in enumerate(marked[:MOST_SUSPECTS]):
-        head = f"{'Suspects' if at == 0 else '':<10}{suspect.where:>7}  "
-        said = fold(head + visible_line(suspect.evidence), width, len(head))
-        out += keep_first_lines(said, EVIDENCE_LINES, width)
-    left = len(marked) - MOST_SUSPECTS
-    return out + ([f"{'':<10}and {left} more (--json has all)"] if left > 0 else [])
-
-
-def _verdicts(
-    trajectory: Trajectory, found: RuleFindings, records: Sequence[Record], width: int
-) -> list[str]:
-    if not found.whole and not found.absent:
-        return ["Verdicts  none yet: run `stepscope score`"]
-    said = []
-    for measure, name in VERDICTS.items():
-        verdict = found.whole.get(measure)
-        cites = () if verdict is None or verdict.label == "stopped_well" else verdict.cites
-        if cites:
-            said.append(f"{name} {' '.join(map(str, cites))}")
-    goals = found.whole.get("subgoals")
-    if goals is not None:
-        said.insert(0, f"sub-goals {goals.label or goals.value}")
-    out = fold("Verdicts (rules)  " + visible_line(" · ".join(said) or "nothing found"), width, 10)
-    lost = _lost(found)
-    if lost:
-        out += fold("Unmeasured  " + visible_line(lost), width, 10)
-    for label in trajectory.labels:
-        where = "" if label.step is None else f" at {label.step}"
-        text = f"Label ({label.annotator})  {label.kind}{where} {label.category or ''}"
-        out.append(clip(visible_line(f"{text} {label.reason}"), width))
-    return out
-
-
-def _lost(found: RuleFindings) -> str:
-    """Say what could not be measured, by kind; where the question does not arise, nothing.
-
-    A ratio to the baseline is left out: what it lacks is said by its numerator.
-    """
-    by_kind: dict[str, dict[str, list[str]]] = {}
-    for name, answer in sorted(found.absent.items()):
-        if answer.kind != "not_applicable" and not name.startswith("efficiency_ratio"):
-            measure, _, aspect = name.partition(".")
-            by_kind.setdefault(answer.kind, {}).setdefault(measure, []).append(aspect)
-    return " · ".join(
-        f"{kind}: "
-        + ", ".join(f"{m} {' '.join(aspects)}".strip() for m, aspects in measures.items())
-        for kind, measures in by_kind.items()
+    return Chart(
+        id=f"{anchor}-curve",
+        spec=name_curve_chart(*panels, labels=curve.source == "step_labels"),
+        title=CHART_TITLES[curve.source],
+        alt=" ".join(describe_curve(curve)) or f"{CHART_TITLES[curve.source]}, by step.",
+        rows=make_curve_rows(curve, count, to),
+        table=_tabulate_scores(curve, anchor, to),
     )
 
 
-# Steps shown on either side of `around`.
-NEIGHBOURS = 6
+def make_curve_rows(
+    curve: Curve, count: int, to: StepAddress | None = None
+) -> tuple[dict[str, object], ...]:
+    """Return a row a step for the chart; of a run too long for it, a row a stretch of steps.
 
-
-def make_run_document(
-    store: Store,  # where the run and its records are
-    run: str,  # a unique id prefix, or the source's own name
-    *,
-    around: int | None = None,  # show only the steps near this one, and below them this one whole
-    steps: tuple[int, int] | None = None,  # show only these: the first, and the one after the last
-    width: int = 100,  # no line is longer, but for the step shown whole
-) -> Document:
-    """Return one run of the store, for text of this width.
-
-    Raises:
-        UsageError: no such run, or no such step.
+    Steps that nobody scored are in it without a score: the axis has them, the line leaps over them.
     """
-    trajectory, case, records = read_shown_run(store, run)
-    curve = make_curve(trajectory, records, noise=store.noise(), weights=store.weights())
-    chosen = _chosen(trajectory, around, steps)
-    shown = describe_run(trajectory, case, records, curve=curve, chosen=chosen, width=width)
-    first: list[Lines | Table] = [Lines(tuple(shown))]
-    if chosen is None:
-        agents = tabulate_agents(measure_agents(trajectory, case, store.facts(trajectory.workflow)))
-        first += [] if agents is None else [agents]
-    if around is None:
-        return [first]
-    one = describe_step(trajectory, case, records, around, curve=curve, width=width)
-    return [first, [Lines(tuple(one))]]
-
-
-def show_run_json(store: Store, run: str) -> str:
-    """Return one run with its records and suspects as JSON; ends in a line break."""
-    trajectory, case, records = read_shown_run(store, run)
-    curve = make_curve(trajectory, records, noise=store.noise(), weights=store.weights())
-    found = add_curve_suspects(curve, list_suspects(trajectory, case, records))
-    document = {
-        "run": trajectory,
-        "case": case,
-        "records": records,
-        "suspects": found,
-        "curve": curve,
-        "agents": measure_agents(trajectory, case, store.facts(trajectory.workflow)),
-    }
-    text = msgspec.json.format(msgspec.json.encode(document, order="deterministic"))
-    return text.decode() + "\n"
-
-
-def describe_step(
-    trajectory: Trajectory,
-    case: Case | None,
-    records: list[Record],
-    step: int,
-    *,
-    curve: Curve | Unmeasured | None = None,
-    width: int,
-) -> list[str]:
-    """Return one step whole: every text, call and result in full, made visible.
-
-    Raises:
-        UsageError: no such step.
-    """
-    _check(trajectory, step)
-    whole = trajectory.steps[step]
-    out = [f"Step {step} of {visible_line(trajectory.name)}: {whole.actor} {whole.kind}"]
-    out += [visible(part.text) for part in whole.parts if part.text is not None]
-    for call in whole.calls:
-        given = (call.raw or "") if call.arguments is None else format_json(call.arguments)
-        out.append(f"call {visible_line(call.name)} {visible(given)}")
-        if call.parse_error is not None:
-            out.append(f"arguments that could not be read: {visible_line(call.parse_error)}")
-    for result in whole.results:
-        out += [f"result {result.status} ({result.source})", visible(quote_result(result))]
-    if whole.error is not None:
-        out.append(f"error {visible(whole.error)}")
-    every = add_curve_suspects(curve, list_suspects(trajectory, case, records))
-    said = [suspect for suspect in every if suspect.first <= step <= suspect.last]
-    spoken = [
-        *describe_axes_at(sort_findings(records), step, width),
-        *verdicts.describe_judges_at(records, step, width),
-    ]
-    return [*out, *describe_suspects(said, width), *spoken]
-
-
-def _chosen(
-    trajectory: Trajectory, around: int | None, steps: tuple[int, int] | None
-) -> range | None:
-    count = len(trajectory.steps)
-    if around is not None:
-        _check(trajectory, around)
-        return range(max(around - NEIGHBOURS, 0), min(around + NEIGHBOURS + 1, count))
-    if steps is None:
-        return None
-    chosen = range(max(steps[0], 0), min(steps[1], count))
-    if not chosen:
-        raise UsageError(
-            f"no step of {trajectory.name!r} is in {steps[0]}:{steps[1]}; "
-            f"its steps are 0 to {count - 1}"
+    at = {step: entry for entry, step in enumerate(curve.steps)}
+    last = max(count, curve.steps[-1] + 1 if curve.steps else 0)
+    each = max(-(-last // MOST_POINTS), 1)
+    watch = set(curve.watch)
+    gate = set(curve.gate_failed)
+    rows = []
+    for first in range(0, last, each):
+        held = [at[step] for step in range(first, min(first + each, last)) if step in at]
+        entry = min(held, key=lambda e: _low(curve.scores[e])) if held else None
+        step = first if entry is None else curve.steps[entry]
+        inside = range(first, first + each)
+        row = {
+            "step": step,
+            "from": first - 0.5,
+            "to": min(first + each, last) - 0.5,
+            "kind": _kind(curve, inside, watch, gate),
+            "in_break": False
+            if curve.break_first is None or curve.break_last is None
+            else curve.break_first < inside.stop and curve.break_last >= inside.start,
+            "href": (to(step) if to is not None else None) or "",
+            **_values(curve, entry, held),
+        }
+        # What is absent or false need not be said: a page of many runs has many rows.
+        rows.append(
+            {
+                key: value
+                for key, value in row.items()
+                if (value is not None and value is not False and value != "")
+            }
         )
-    return chosen
+    return tuple(rows)
 
 
-def _check(trajectory: Trajectory, step: int) -> None:
-    count = len(trajectory.steps)
-    if not 0 <= step < count:
-        raise UsageError(f"{trajectory.name!r} has no step {step}; its steps are 0 to {count - 1}")
+def _low(score: float | None) -> float:
+    return 2.0 if score is None else score
+
+
+def _values(curve: Curve, entry: int | None, held: list[int]) -> dict[str, object]:
+    score = None if entry is None else curve.scores[entry]
+    noise = curve.sigma or 0.0
+    return {
+        "score": score,
+        "low": None if score is None else max(score - noise, 0.0),
+        "high": None if score is None else min(score + noise, 1.0),
+        "break_probability": _sum(curve.break_probability or None, held),
+        "latency_s": _sum(curve.latency_s, held),
+        "cost_usd": _sum(curve.cost_usd, held),
+    }
+
+
+def _sum(values: tuple[float | None, ...] | None, held: list[int]) -> float | None:
+    found = [value for e in held if values is not None and (value := values[e]) is not None]
+    return sum(found) if found else None
+
+
+def _kind(curve: Curve, steps: range, watch: set[int], gate: set[int]) -> str:
+    if curve.break_step is not None and curve.break_step in steps:
+        return "break"
+    if any(step in gate for step in steps):
+        return "below the gate"
+    if any(step in watch for step in steps):
+        return "watch"
+    return "label" if curve.source == "step_labels" else "score"
+
+
+def describe_curve(curve: Curve) -> Iterator[str]:
+    """Yield what is concluded from a curve, in sentences."""
+    shape = curve.shape
+    if isinstance(shape, Unmeasured):
+        yield f"No shape: {shape.reason}."
+    elif curve.unmodelled:
+        yield "No shape fits these scores."
+    elif shape == "unresolved":
+        yield f"Shape unresolved: {_odds(curve)}."
+    else:
+        yield f"Shape: {name_shape(shape)} ({_odds(curve)})."
+    if curve.break_step is not None:
+        alone = curve.break_first == curve.break_last
+        within = "" if alone else f", with 90 % at steps {curve.break_first}-{curve.break_last}"
+        broke = f"at step {curve.break_step}{within}."
+        labels = curve.source == "step_labels"
+        yield f"{BY_LABELS.capitalize()}, it broke {broke}" if labels else f"Broke {broke}"
+    elif curve.break_probability:
+        yield "No break is declared."
+    if curve.watch:
+        yield f"Watch {_steps(curve.watch)}: time or cost rise while the score holds."
+    if curve.gate_failed:
+        yield f"Below the gate at {_steps(curve.gate_failed)}."
+    if curve.low_level:
+        yield "Low throughout, whatever the shape."
+
+
+def _odds(curve: Curve) -> str:
+    named = sorted(curve.posterior.items(), key=lambda item: -item[1])[:2]
+    return ", ".join(f"{name_shape(shape)} {format_share(share)}" for shape, share in named)
+
+
+def _steps(steps: tuple[int, ...]) -> str:
+    shown = " ".join(map(str, steps[:8]))
+    return f"step{'s' * (len(steps) > 1)} {shown}{' ...' * (len(steps) > 8)}"
+
+
+def describe_curve_basis(curve: Curve) -> str:
+    """Return what the conclusions rest on: whose scores, their noise, and the mean."""
+    noise = "" if curve.sigma is None else f" {format_share(curve.sigma)}"
+    judge = f" ({curve.judge})" if curve.judge else ""
+    mean = ""
+    if curve.mean is not None:
+        low, high = format_share(curve.mean.low), format_share(curve.mean.high)
+        mean = f"; mean {format_share(curve.mean.value)} [{low}, {high}]"
+    return f"From {SOURCES[curve.source]}{judge}; noise{noise}: {NOISE[curve.sigma_source]}{mean}."
+
+
+def _tabulate_scores(curve: Curve, anchor: str, to: StepAddress) -> Table:
+    labelled = curve.source == "step_labels"
+    columns: list[tuple[str, str, tuple[float | None, ...] | None]] = [
+        ("score", "label as score" if labelled else "score", curve.scores),
+        ("break", "probability of the break", curve.break_probability or None),
+        ("seconds", "seconds", curve.latency_s),
+        ("cost_usd", "usd", curve.cost_usd),
+    ]
+    kept = [(key, label, values) for key, label, values in columns if values is not None]
+    rows = tuple(
+        make_row(
+            TableCell(str(step), sort=step, href=to(step)),
+            *(_cell(key, values[entry]) for key, _, values in kept),
+        )
+        for entry, step in enumerate(curve.steps[:MOST_POINTS])
+    )
+    return Table(
+        id=f"{anchor}-scores",
+        caption=("Labels by step, taken as scores" if labelled else "Scores by step")
+        + (f", the first {MOST_POINTS}" if len(curve.steps) > MOST_POINTS else ""),
+        columns=tuple(
+            TableColumn(label, number=True) for label in ("step", *(label for _, label, _ in kept))
+        ),
+        rows=rows,
+    )
+
+
+def _cell(key: str, value: float | None) -> TableCell:
+    if value is None:
+        return TableCell("-", tone="quiet")
+    return TableCell(format_number(key, value), sort=value)

@@ -1,0 +1,719 @@
+"""What `stepscope show` prints of one run: head, steps, curve, suspects, verdicts, and agents.
+
+Every text of the trace is made visible, so that no escape sequence acts. Marks before a step: `!`
+fails, breaks a rule or writes what nothing asked for; `?` repeats an answered call or is another
+suspect. A column of the curve is a scored step, or the lowest of several neighbours; a step without
+a score is a dot.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from stepscope.errors import UsageError
+from stepscope.judges.patterns import PATTERN_ADVICE
+from stepscope.measures.agents import AgentAnswers, measure_agents
+from stepscope.model import SCORES, Exchange, Record, Step, Trajectory, Verdict
+from stepscope.model.records import STEP_SCORES
+from stepscope.report.document import (
+    Document,
+    Lines,
+    Table,
+    TableCell,
+    TableColumn,
+    make_columns,
+    make_row,
+)
+from stepscope.report.formatting import (
+    AXES,
+    INCORRECT,
+    clip,
+    describe_call,
+    fold,
+    format_json,
+    format_number,
+    format_score,
+    format_share,
+    keep_first_lines,
+    name_rubric,
+    quote_result,
+)
+from stepscope.report.rows import RuleFindings
+from stepscope.report.types import Curve, SuspectSteps
+from stepscope.report.views.run import (
+    BY_LABELS,
+    NOISE,
+    SOURCES,
+    UNMARKED,
+    RunData,
+    StepMark,
+    read_run,
+)
+from stepscope.report.votes import (
+    PRESENT,
+    CurrentAnswer,
+    classify_absence,
+    describe_pattern,
+    find_patterns,
+    select_current,
+)
+from stepscope.safety.text import visible, visible_line
+from stepscope.shape.types import CredibleInterval
+from stepscope.shape.weights import FLOOR
+from stepscope.store import Store
+from stepscope.values import Unmeasured
+
+
+def make_run_document(
+    store: Store,  # where the run and its records are
+    run: str,  # a unique id prefix, or the source's own name
+    *,
+    around: int | None = None,  # show only the steps near this one, and below them this one whole
+    steps: tuple[int, int] | None = None,  # show only these: the first, and the one after the last
+    width: int = 100,  # no line is longer, but for the step shown whole
+) -> Document:
+    """Return one run of the store, for text of this width.
+
+    Raises:
+        UsageError: no such run, or no such step.
+    """
+    data = read_run(store, run)
+    trajectory, case = data.trajectory, data.case
+    chosen = _chosen(trajectory, around, steps)
+    first: list[Lines | Table] = [Lines(tuple(describe_run(data, chosen=chosen, width=width)))]
+    if chosen is None:
+        agents = tabulate_agents(measure_agents(trajectory, case, store.facts(trajectory.workflow)))
+        first += [] if agents is None else [agents]
+    if around is None:
+        return [first]
+    return [first, [Lines(tuple(describe_step(data, around, width=width)))]]
+
+
+def show_run_json(store: Store, run: str) -> str:
+    """Return one run with its records and suspects as JSON; ends in a line break."""
+    data = read_run(store, run)
+    document = {
+        "run": data.trajectory,
+        "case": data.case,
+        "records": data.records,
+        "suspects": data.suspects,
+        "curve": data.curve,
+        "agents": measure_agents(data.trajectory, data.case, store.facts(data.trajectory.workflow)),
+    }
+    text = msgspec.json.format(msgspec.json.encode(document, order="deterministic"))
+    return text.decode() + "\n"
+
+
+# Steps shown on either side of `around`.
+NEIGHBOURS = 6
+
+
+def _chosen(
+    trajectory: Trajectory, around: int | None, steps: tuple[int, int] | None
+) -> range | None:
+    count = len(trajectory.steps)
+    if around is not None:
+        _check(trajectory, around)
+        return range(max(around - NEIGHBOURS, 0), min(around + NEIGHBOURS + 1, count))
+    if steps is None:
+        return None
+    chosen = range(max(steps[0], 0), min(steps[1], count))
+    if not chosen:
+        raise UsageError(
+            f"no step of {trajectory.name!r} is in {steps[0]}:{steps[1]}; "
+            f"its steps are 0 to {count - 1}"
+        )
+    return chosen
+
+
+def _check(trajectory: Trajectory, step: int) -> None:
+    count = len(trajectory.steps)
+    if not 0 <= step < count:
+        raise UsageError(f"{trajectory.name!r} has no step {step}; its steps are 0 to {count - 1}")
+
+
+# Measure -> heading.
+COLUMNS = {
+    "efficiency.steps": "steps",
+    "handoffs": "handoffs",
+    "efficiency.calls": "calls",
+    "redundant_calls.count": "repeats",
+    "errors": "errors",
+    "recovery.recovered": "recovered",
+    "policy": "breaches",
+    "tool_schema": "schema",
+    "efficiency.tokens": "tokens",
+    "efficiency.cost_usd": "cost",
+}
+
+
+TITLE = "Agents"
+
+
+def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> Table | None:
+    """Return the agents of a run, one a row; None where it has fewer than two.
+
+    A column that no agent has a number in is left out.
+    """
+    if isinstance(found, Unmeasured) or len(found) < 2:
+        return None
+    cells = {name: [_agent_cell(one, name) for one in found] for name in COLUMNS}
+    kept = {COLUMNS[name]: column for name, column in cells.items() if set(column) != {"-"}}
+    rows = (
+        make_row(TableCell(one.agent, level=1), *(column[at] for column in kept.values()))
+        for at, one in enumerate(found)
+    )
+    columns = TableColumn("agent", least=16, most=80), *make_columns(*kept, numbers=kept)
+    return Table(id="agents", corner=TITLE, columns=columns, rows=tuple(rows))
+
+
+def _agent_cell(one: AgentAnswers, name: str) -> str:
+    answer = one.answer(name)
+    if isinstance(answer, Unmeasured) or answer.value is None:
+        return "-"
+    if name == "efficiency.cost_usd":
+        return format_number("cost_usd", answer.value)
+    return f"{answer.value:,.0f}"
+
+
+# Steps shown before the first mark, so that what led to it can be read.
+LEAD_IN = 2
+
+
+# Lines of evidence a suspect may take; the step itself says the rest.
+EVIDENCE_LINES = 3
+
+
+# Suspects named below a run.
+MOST_SUSPECTS = 8
+
+
+VERDICTS = {
+    "policy": "violations",
+    "errors": "errors",
+    "redundant_calls": "repeats",
+    "subgoals.other_writes": "unasked writes",
+    "loops": "loops",
+    "termination": "ends badly",
+}
+
+
+def describe_run(data: RunData, *, chosen: range | None = None, width: int = 100) -> list[str]:
+    """Return a run as lines; without `chosen`, what precedes the first mark is folded.
+
+    The curve is drawn where no steps are chosen. Of a run of which only scores are known there is
+    nothing but the curve.
+    """
+    trajectory, found, marks = data.trajectory, data.found, data.marks
+    shown = _unfolded(trajectory, marks) if chosen is None else chosen
+    if trajectory.source.format == SCORES and chosen is None:
+        shown = range(len(trajectory.steps), len(trajectory.steps))
+    outcome = trajectory.outcome
+    said = {"pass": "PASS", "fail": "FAIL", "unknown": "no outcome recorded"}[outcome.status]
+    if outcome.source == "reward" and outcome.reward is not None:
+        said += f" (recorded reward {outcome.reward:g})"
+    elif outcome.source != "none":
+        said += f" ({outcome.source})"
+    calls = trajectory.exchanges
+    errors = sum(e.failed for e in calls)
+    known = [
+        f"{name} {visible_line(value)}"
+        for name, value in (
+            ("task", trajectory.task),
+            ("trial", trajectory.trial),
+            ("agent", trajectory.agent),
+        )
+        if value is not None
+    ]
+    head = f"{visible_line(trajectory.name)}   {said}   {len(trajectory.steps)} steps, "
+    out = [*fold(f"{head}{len(calls)} calls, {errors} errors   {', '.join(known)}", width, 2)]
+    folded = [range(0, shown.start), range(shown.stop, len(trajectory.steps))]
+    if trajectory.source.format == SCORES:
+        folded = [range(0), range(0)]
+    out += _fold_line(trajectory, folded[0], width)
+    previous: dict[str, Exchange] = {}
+    for exchange in trajectory.exchanges:
+        if exchange.step < shown.start:
+            previous[exchange.call.name] = exchange
+    for index in shown:
+        mark = marks.get(index, UNMARKED)
+        step = trajectory.steps[index]
+        marked_actor = "call" if step.calls else None
+        for actor, said in _lines(trajectory, step, previous):
+            here = actor == marked_actor or marked_actor is None
+            out.append(_lay_out(index, actor, said, mark if here else UNMARKED, width))
+            mark = UNMARKED if here else mark
+    out += _fold_line(trajectory, folded[1], width)
+    if isinstance(data.curve, Curve) and chosen is None:
+        out += draw_curve(data.curve, width)
+    out += describe_suspects(data.suspects, width)
+    out += describe_axes(found, width)
+    out += _verdicts(trajectory, found, width)
+    return out + describe_judges(trajectory, data.records, width)
+
+
+def _unfolded(trajectory: Trajectory, marks: dict[int, StepMark]) -> range:
+    """Fold what precedes the first mark; a run without marks is shown whole."""
+    start = max(min(marks, default=0) - LEAD_IN, 0)
+    return range(start if start > 1 else 0, len(trajectory.steps))
+
+
+def _fold_line(trajectory: Trajectory, steps: range, width: int) -> list[str]:
+    if not steps:
+        return []
+    inside = [e for e in trajectory.exchanges if e.step in steps]
+    failed = sum(e.failed for e in inside)
+    actors = Counter(trajectory.steps[index].actor for index in steps)
+    parts = ["system prompt"] if actors["system"] else []
+    parts += [f"{actors['user']} of the user"] if actors["user"] else []
+    if inside:
+        parts.append(f"{_calls(len(inside))} {f'({failed} failed)' if failed else 'ok'}")
+    left = f"{f'{steps[0]}-{steps[-1]}':>11}  folded: {', '.join(parts) or 'words only'}"
+    hint = f"--steps {steps[0]}:{steps[-1] + 1} to unfold"
+    return [left + hint.rjust(width - len(left)) if len(left) + len(hint) < width else left]
+
+
+def _calls(count: int) -> str:
+    return f"{count} call{'' if count == 1 else 's'}"
+
+
+def describe_suspects(marked: Sequence[SuspectSteps], width: int) -> list[str]:
+    """Return the suspects, one a line, most telling first."""
+    out = []
+    for at, suspect in enumerate(marked[:MOST_SUSPECTS]):
+        head = f"{'Suspects' if at == 0 else '':<10}{suspect.where:>7}  "
+        said = fold(head + visible_line(suspect.evidence), width, len(head))
+        out += keep_first_lines(said, EVIDENCE_LINES, width)
+    left = len(marked) - MOST_SUSPECTS
+    return out + ([f"{'':<10}and {left} more (--json has all)"] if left > 0 else [])
+
+
+def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[str]:
+    if not found.whole and not found.absent:
+        return ["Verdicts  none yet: run `stepscope score`"]
+    said = []
+    for measure, name in VERDICTS.items():
+        verdict = found.whole.get(measure)
+        cites = () if verdict is None or verdict.label == "stopped_well" else verdict.cites
+        if cites:
+            said.append(f"{name} {' '.join(map(str, cites))}")
+    goals = found.whole.get("subgoals")
+    if goals is not None:
+        said.insert(0, f"sub-goals {goals.label or goals.value}")
+    out = fold("Verdicts (rules)  " + visible_line(" · ".join(said) or "nothing found"), width, 10)
+    lost = _lost(found)
+    if lost:
+        out += fold("Unmeasured  " + visible_line(lost), width, 10)
+    for label in trajectory.labels:
+        where = "" if label.step is None else f" at {label.step}"
+        text = f"Label ({label.annotator})  {label.kind}{where} {label.category or ''}"
+        out.append(clip(visible_line(f"{text} {label.reason}"), width))
+    return out
+
+
+def _lost(found: RuleFindings) -> str:
+    """Say what could not be measured, by kind; where the question does not arise, nothing.
+
+    A ratio to the baseline is left out: what it lacks is said by its numerator.
+    """
+    by_kind: dict[str, dict[str, list[str]]] = {}
+    for name, answer in sorted(found.absent.items()):
+        if answer.kind != "not_applicable" and not name.startswith("efficiency_ratio"):
+            measure, _, aspect = name.partition(".")
+            by_kind.setdefault(answer.kind, {}).setdefault(measure, []).append(aspect)
+    return " · ".join(
+        f"{kind}: "
+        + ", ".join(f"{m} {' '.join(aspects)}".strip() for m, aspects in measures.items())
+        for kind, measures in by_kind.items()
+    )
+
+
+def describe_step(data: RunData, step: int, *, width: int) -> list[str]:
+    """Return one step whole: every text, call and result in full, made visible.
+
+    Raises:
+        UsageError: no such step.
+    """
+    _check(data.trajectory, step)
+    whole = data.trajectory.steps[step]
+    out = [f"Step {step} of {visible_line(data.trajectory.name)}: {whole.actor} {whole.kind}"]
+    out += [visible(part.text) for part in whole.parts if part.text is not None]
+    for call in whole.calls:
+        given = (call.raw or "") if call.arguments is None else format_json(call.arguments)
+        out.append(f"call {visible_line(call.name)} {visible(given)}")
+        if call.parse_error is not None:
+            out.append(f"arguments that could not be read: {visible_line(call.parse_error)}")
+    for result in whole.results:
+        out += [f"result {result.status} ({result.source})", visible(quote_result(result))]
+    if whole.error is not None:
+        out.append(f"error {visible(whole.error)}")
+    return [
+        *out,
+        *describe_suspects([s for s in data.suspects if s.first <= step <= s.last], width),
+        *describe_axes_at(data.found, step, width),
+        *describe_judges_at(data.records, step, width),
+    ]
+
+
+# A remark on the right keeps at least this much of the line for the call itself.
+REMARK_WIDTH = 46
+
+
+STATUS = {"ok": "  ok", "error": " err", "unknown": "   ?"}
+
+
+def _lines(
+    trajectory: Trajectory, step: Step, previous: dict[str, Exchange]
+) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a step: the actor or kind, and the text."""
+    media = [f"[{part.kind} {part.media_type or ''}]" for part in step.parts if part.text is None]
+    text = " ".join([step.text, *media]).strip()
+    if not step.results and (text or not step.calls):
+        actor = "env" if step.actor == "environment" else step.actor
+        yield actor, text or f"({step.kind}, no text)"
+    for exchange in trajectory.exchanges:
+        if exchange.step == step.index:
+            before = previous.get(exchange.call.name)
+            yield "call", describe_call(exchange.call, before.call if before else None)
+            previous[exchange.call.name] = exchange
+    for result in step.results:
+        yield STATUS[result.status], quote_result(result)
+
+
+def _lay_out(step: int, actor: str, text: str, mark: StepMark, width: int) -> str:
+    head = f" {mark.sign:<1}{step:>4} {actor:<6} "
+    remark = clip(visible_line(mark.remark), REMARK_WIDTH)
+    room = width - len(head) - (len(remark) + 2 if remark else 0)
+    body = clip(visible_line(text), room)
+    return (head + body + (remark.rjust(width - len(head) - len(body)) if remark else "")).rstrip()
+
+
+# Lines of evidence an axis may take.
+AXIS_LINES = 2
+
+
+# Steps named of one axis; its records hold all.
+AXIS_CITES = 8
+
+
+def describe_axes(found: RuleFindings, width: int) -> list[str]:
+    """Return the verdicts of the axes as lines; none where no axis has a record."""
+    out: list[str] = []
+    others: dict[str, list[str]] = {}
+    for key, name in AXES.items():
+        verdict, absent = found.whole.get(key), found.absent.get(key)
+        if verdict is not None and verdict.label == INCORRECT:
+            cites = " ".join(map(str, verdict.cites[:AXIS_CITES]))
+            more = " ..." if len(verdict.cites) > AXIS_CITES else ""
+            said = f"{_head(out)}{name} incorrect [{cites}{more}]: {verdict.reason}"
+            out += keep_first_lines(fold(visible_line(said), width, 10), AXIS_LINES, width)
+        elif verdict is not None:
+            others.setdefault(str(verdict.label), []).append(name)
+        elif absent is not None:
+            others.setdefault(absent.kind.replace("_", " "), []).append(name)
+        else:
+            others.setdefault("not scored", []).append(name)
+    if not out and set(others) == {"not scored"}:
+        return []
+    order = sorted(others, key=lambda label: (label != "uncertain", label == "not scored", label))
+    rest = " · ".join(f"{label}: {', '.join(others[label])}" for label in order)
+    return out + (fold(_head(out) + visible_line(rest), width, 10) if rest else [])
+
+
+def describe_axes_at(found: RuleFindings, step: int, width: int) -> list[str]:
+    """Return what the axes say against one step, whole."""
+    out: list[str] = []
+    for key, name in AXES.items():
+        for verdict in found.by_step.get(key, ()):
+            if verdict.label == INCORRECT and step in (verdict.step, *verdict.cites):
+                said = f"{_head(out)}{name} incorrect at {verdict.step}: {verdict.reason}"
+                out += fold(visible_line(said), width, 10)
+    return out
+
+
+def _head(before: list[str]) -> str:
+    return f"{'' if before else 'Axes':<10}"
+
+
+# Lines that the evidence of one verdict may take, and steps named of it.
+VERDICT_LINES, VERDICT_CITES = 2, 8
+
+
+# Step labels that speak against the agent, the gravest first.
+ABSENT = "absent"
+
+
+AGAINST = ("ERROR", "REDUNDANT", "DETOUR")
+
+
+def describe_judges(trajectory: Trajectory, records: Sequence[Record], width: int) -> list[str]:
+    """Return what judges say of a run as lines; none where no judge was asked."""
+    by_judge: dict[str, list[CurrentAnswer]] = {}
+    for one in select_current(records):
+        by_judge.setdefault(one.asked.judge, []).append(one)
+    marked = find_patterns(trajectory, records) if by_judge else {}
+    out: list[str] = []
+    for judge, all_ in by_judge.items():
+        out += fold(f"Verdicts ({visible_line(judge)})", width, 2)
+        for said in _said(all_):
+            out += keep_first_lines(fold("  " + visible_line(said), width, 6), VERDICT_LINES, width)
+        for name, found in marked.get(judge, {}).items():
+            where = _bracket_steps([pattern.step for pattern in found])
+            said = (
+                f"  {name.replace('_', ' ')}{where}: {describe_pattern(found)}. "
+                f"{PATTERN_ADVICE[name]}"
+            )
+            out += fold(said, width, 6)
+    return out
+
+
+def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
+    """Yield what one judge says, a line a fault; answers without one share lines."""
+    rest: dict[str, list[str]] = {}
+    steps: dict[str, dict[str, list[CurrentAnswer]]] = {}
+    for one in all_:
+        answer, name = one.record.answer, name_rubric(one.asked.measure)
+        if not isinstance(answer, Verdict):
+            if answer.step is None:
+                rest.setdefault(classify_absence(answer.reason, answer.kind), []).append(name)
+        elif answer.step is not None:
+            label = answer.label or ""
+            steps.setdefault(one.asked.measure, {}).setdefault(label, []).append(one)
+        elif answer.label is not None and (
+            (answer.label not in ("correct", "uncertain", "not_applicable")) or one.turns
+        ):
+            yield f"{name} {_verdict(answer)}{_marks(one.turns)}{_why(answer)}"
+        elif answer.label is not None:
+            rest.setdefault(answer.label, []).append(name)
+    for measure, labels in steps.items():
+        yield f"{name_rubric(measure)}: {_labelled(measure, labels)}"
+    if rest:
+        yield " · ".join(f"{label}: {', '.join(names)}" for label, names in sorted(rest.items()))
+
+
+def _verdict(answer: Verdict) -> str:
+    sure = "" if answer.confidence is None else f" {format_score(answer.confidence)}"
+    return f"{answer.label}{sure}{_bracket_steps(answer.cites)}"
+
+
+def _why(answer: Verdict) -> str:
+    return f": {answer.reason}" if answer.reason else ""
+
+
+def _bracket_steps(cites: Collection[int]) -> str:
+    if not cites:
+        return ""
+    shown = " ".join(map(str, list(cites)[:VERDICT_CITES]))
+    return f" [{shown}{' ...' if len(cites) > VERDICT_CITES else ''}]"
+
+
+def _marks(turns: Sequence[str]) -> str:
+    return f" ({', '.join(turns)})" if turns else ""
+
+
+def _labelled(measure: str, labels: dict[str, list[CurrentAnswer]]) -> str:
+    if measure == STEP_SCORES:
+        values = [v for all_ in labels.values() for one in all_ if (v := _value(one)) is not None]
+        low, high = min(values, default=0.0), max(values, default=0.0)
+        return f"{len(values)} steps scored, {format_score(low)} to {format_score(high)}"
+    told_of = [*AGAINST, PRESENT]
+    said = [
+        f"{label}{_bracket_steps(_steps(labels[label]))}" for label in told_of if label in labels
+    ]
+    said += [f"{len(all_)} {label}" for label, all_ in labels.items() if label not in told_of]
+    turned = [one for all_ in labels.values() for one in all_ if one.turns]
+    if turned:
+        said.append(f"turning{_bracket_steps(_steps(turned))}")
+    return " · ".join(said)
+
+
+def _steps(all_: Sequence[CurrentAnswer]) -> list[int]:
+    return [one.record.answer.step for one in all_ if one.record.answer.step is not None]
+
+
+def _value(one: CurrentAnswer) -> float | None:
+    answer = one.record.answer
+    return answer.value if isinstance(answer, Verdict) else None
+
+
+def describe_judges_at(records: Sequence[Record], step: int, width: int) -> list[str]:
+    """Return what judges say of one step, whole, and which of their verdicts rest on it."""
+    out: list[str] = []
+    for one in select_current(records):
+        answer = one.record.answer
+        if not isinstance(answer, Verdict):
+            continue
+        name = f"{one.asked.judge}: {name_rubric(one.asked.measure)}"
+        if answer.step == step and answer.label != ABSENT:
+            value = "" if answer.value is None else f" {format_score(answer.value)}"
+            said = f"{name} {answer.label or 'score'}{value}{_marks(one.turns)}{_why(answer)}"
+        elif answer.step is None and answer.label == INCORRECT and step in answer.cites:
+            said = f"{name} {_verdict(answer)}{_marks(one.turns)}{_why(answer)}"
+        else:
+            continue
+        out += fold(visible_line(said), width, 10)
+    return out
+
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+# Rows of bars, eight levels each.
+HEIGHT = 4
+
+
+MARGIN = 16
+
+
+# A probability below this is no bar.
+LEAST = 0.01
+
+
+# Steps named in a line.
+MOST_STEPS = 8
+
+
+TEXT_TITLES = {"imported": "Curve", "judge": "Curve", "step_labels": "Labels"}
+
+
+def draw_sparkline(scores: Sequence[float | None]) -> str:
+    """Return scores from 0 to 1 as one row of bars, a dot where there is none.
+
+    >>> draw_sparkline([0.9, None, 0.45, 0.0])
+    '█·▄▁'
+    """
+    return "".join([
+        "·" if value is None else BLOCKS[1 + min(int(min(max(value, 0.0), 1.0) * 8), 7)]
+        for value in scores
+    ])  # fmt: skip
+
+
+def draw_curve(curve: Curve, width: int) -> list[str]:
+    """Return a curve as lines of text, none longer than `width`."""
+    return [*_drawn(curve, width), *_describe_lines(curve, width)]
+
+
+def _drawn(curve: Curve, width: int) -> Iterator[str]:
+    room = max(width - MARGIN, 10)
+    count = len(curve.steps)
+    columns = min(count, room)
+    ends = [count * column // columns for column in range(columns + 1)] if columns else []
+    bins = [range(a, b) for a, b in pairwise(ends)]
+    lows = [_lowest([curve.scores[i] for i in each]) for each in bins]
+    wide = max(1, min(3, room // max(len(bins), 1)))
+    names = {0: "1.0", HEIGHT // 2: ".5"}
+    for row in range(HEIGHT):
+        bars = "".join([_bar(low, HEIGHT - 1 - row) * wide for low in lows])
+        title = TEXT_TITLES[curve.source] if row == 0 else ""
+        yield f"{title:<10}{names.get(row, ''):>4}  {bars}".rstrip()
+    if max(curve.break_probability, default=0.0) >= LEAST:
+        sums = [sum(curve.break_probability[i] for i in each) for each in bins]
+        bars = "".join([(draw_sparkline([p]) if p >= LEAST else " ") * wide for p in sums])
+        yield f"{'':<8}{'break':>6}  {bars}".rstrip()
+    yield f"{'':<8}{'steps':>6}  {_axis(curve, bins, wide)}".rstrip()
+
+
+def _lowest(scores: Sequence[float | None]) -> float | None:
+    known = [score for score in scores if score is not None]
+    return min(known) if known else None
+
+
+def _bar(value: float | None, row: int) -> str:
+    """Return what row `row` from below shows of a bar."""
+    if value is None:
+        return "·" if row == 0 else " "
+    level = round(value * HEIGHT * 8) - 8 * row
+    if row == 0:
+        level = max(level, 1)
+    return BLOCKS[min(max(level, 0), 8)]
+
+
+def _axis(curve: Curve, bins: Sequence[range], wide: int) -> str:
+    """Return the first step, the break and the last step under their columns, where they fit."""
+    line = str(curve.steps[0]) if curve.steps else ""
+    if curve.break_step is not None:
+        entry = curve.steps.index(curve.break_step)
+        at = wide * next(column for column, each in enumerate(bins) if entry in each)
+        if at > len(line):
+            line = line.ljust(at) + str(curve.break_step)
+    last = str(curve.steps[-1]) if curve.steps else ""
+    at = wide * len(bins) - len(last)
+    return line.ljust(at) + last if at > len(line) else line
+
+
+def _describe_lines(curve: Curve, width: int) -> Iterator[str]:
+    yield from fold(f"{'Shape':<10}{_shape(curve)}", width, 10)
+    noise = "" if curve.sigma is None else f"{format_share(curve.sigma)}, "
+    of = f" of {visible_line(curve.judge)}" if curve.judge else ""
+    times = f", means of {curve.repeats} scorings" if curve.repeats > 1 else ""
+    rests = f"{SOURCES[curve.source]}{of}{times}; noise {noise}{NOISE[curve.sigma_source]}"
+    for text in (_describe_break(curve), _gate(curve), _watch(curve), *curve.notes, rests):
+        if text:
+            yield from fold(f"{'':<10}{text}", width, 10)
+
+
+def _shape(curve: Curve) -> str:
+    if isinstance(curve.shape, Unmeasured):
+        return f"none: {visible_line(curve.shape.reason)}"
+    best, second = curve.best, curve.runner_up
+    parts = [curve.shape.replace("_", " ")]
+    if curve.unmodelled:
+        parts = ["unmodelled: no shape fits these scores"]
+    elif best is not None and second is not None:
+        odds = f"{_named(curve, best)}, {_named(curve, second)}"
+        sure = format_share(curve.posterior[best])
+        parts = [
+            f"{parts[0]}: {odds}"
+            if curve.shape == "unresolved"
+            else f"{parts[0]} {sure}, then {_named(curve, second)}"
+        ]
+    if curve.mean is not None:
+        parts.append(f"mean {_interval(curve.mean)}{', low' if curve.low_level else ''}")
+    if curve.depth is not None and not curve.unmodelled and curve.shape != "unresolved":
+        parts.append(f"depth {_interval(curve.depth)}")
+    return " · ".join(parts)
+
+
+def _named(curve: Curve, name: str) -> str:
+    return f"{name.replace('_', ' ')} {format_share(curve.posterior[name])}"
+
+
+def _interval(found: CredibleInterval) -> str:
+    return f"{format_score(found.value)} [{format_score(found.low)}, {format_score(found.high)}]"
+
+
+def _describe_break(curve: Curve) -> str:
+    if curve.break_step is None or curve.break_first is None or curve.break_last is None:
+        return ""
+    first, last = curve.break_first, curve.break_last
+    where = f"{first}" if first == last else f"{first}-{last}"
+    sure = sum(curve.break_probability)
+    said = (
+        f"breaks at {curve.break_step} (90 % within {where}); any break at all {format_share(sure)}"
+    )
+    return f"{BY_LABELS}: {said}" if curve.source == "step_labels" else said
+
+
+def _gate(curve: Curve) -> str:
+    if curve.weights is None:
+        return ""
+    mean = "" if curve.weighted is None else f"weighted mean {format_score(curve.weighted)}"
+    if not curve.gate_failed:
+        return f"{mean}; no gate failed" if mean else ""
+    score, floor = dict(zip(curve.steps, curve.scores, strict=True)), format_score(FLOOR)
+    failed = ", ".join(
+        f"{step} ({format_score(score[step] or 0.0)}, below {floor})" for step in curve.gate_failed
+    )
+    return f"gate failed at {failed}" + (f", whatever the {mean} says" if mean else "")
+
+
+def _watch(curve: Curve) -> str:
+    if not curve.watch:
+        return ""
+    shown = " ".join(map(str, curve.watch[:MOST_STEPS]))
+    more = " ..." if len(curve.watch) > MOST_STEPS else ""
+    return f"watch {shown}{more}: latency or cost spikes and the score holds"
