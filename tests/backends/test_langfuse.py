@@ -6,11 +6,11 @@ import pytest
 
 from stepscope import api, backends
 from stepscope.errors import ConfigError
-from stepscope.formats.otlp.request import decode_request
 from tests.backends.langfuse_server import PUBLIC, SECRET, Langfuse, agent, observation
 from tests.backends.scripted import Answer, Asked, served
 from tests.factories import agent as says
 from tests.factories import did, run, user
+from tests.formats.otlp.making import decode_request
 
 
 def variables(base: str) -> dict[str, str]:

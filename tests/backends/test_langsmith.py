@@ -7,11 +7,11 @@ import pytest
 from stepscope import api, backends
 from stepscope.backends.langsmith import _run_id
 from stepscope.errors import UsageError
-from stepscope.formats.otlp.request import decode_request
 from tests.backends.langsmith_server import KEY, Langsmith, agent, run_id
 from tests.backends.scripted import served
 from tests.factories import agent as says
 from tests.factories import did, run, user
+from tests.formats.otlp.making import decode_request
 
 
 def variables(base: str) -> dict[str, str]:

@@ -12,13 +12,14 @@ import msgspec
 import pytest
 
 from stepscope import api
-from stepscope.formats.otlp.request import ReceivedSpan, decode_request, read_request
+from stepscope.formats.otlp.request import ReceivedSpan, read_request
 from stepscope.receive.closing import ClosedTrace, Closer, ClosingStart
 from stepscope.receive.journal import Journal
 from stepscope.runtime.database import open_database
 from stepscope.safety.limits import Limits
 from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings
+from tests.formats.otlp.making import decode_request
 from tests.receive.sending import attribute, export, plain, span
 
 T1, T2 = "1".rjust(32, "0"), "2".rjust(32, "0")

@@ -11,7 +11,7 @@ import pytest
 
 from stepscope import api
 from stepscope.errors import StoreError
-from stepscope.formats.otlp.request import ReceivedSpan, decode_request
+from stepscope.formats.otlp.request import ReceivedSpan
 from stepscope.receive.closing import ClosingStart, RunsScored, RunStored, TraceQuarantined
 from stepscope.receive.journal import Journal
 from stepscope.receive.listening import ClosingQueue
@@ -19,6 +19,7 @@ from stepscope.safety.limits import Limits
 from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings
 from stepscope.store import Store
+from tests.formats.otlp.making import decode_request
 from tests.receive.sending import export, span
 
 pytestmark = pytest.mark.slow

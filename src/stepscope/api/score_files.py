@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from stepscope.errors import DataError, TraceError, UsageError
 from stepscope.formats.scores.files import read_score_rows
-from stepscope.formats.scores.rows import BadRow
 from stepscope.formats.scores.runs import ScoredRuns, group_runs
-from stepscope.model import Stream
+from stepscope.model import Quarantined, Stream
 from stepscope.report.curves import average_noise
 from stepscope.report.document import TableColumn
 from stepscope.report.formatting import clip, format_count, format_score, format_share, name_shape
@@ -91,8 +90,8 @@ def read_curves(stream: Stream) -> Iterator[CurveBatch]:
     """Yield the curves of a file in batches."""
     held: list[CurveBatch] = []
     for found in group_runs(read_score_rows(stream), stream.uri):
-        if isinstance(found, BadRow):
-            raise TraceError(f"{stream.uri}, row {found.row}: {found.reason}", offset=found.row)
+        if isinstance(found, Quarantined):
+            raise TraceError(f"{stream.uri}, {found.reason}", offset=found.offset)
         held.append(_average_repeats(found))
         if sum(map(len, held)) >= BATCH_CURVES:
             yield _join_batches(held)

@@ -16,9 +16,8 @@ import numpy.typing as npt
 from stepscope import stats
 from stepscope.errors import TraceError
 from stepscope.formats.scores.files import read_score_rows
-from stepscope.formats.scores.rows import BadRow
 from stepscope.formats.scores.runs import group_runs
-from stepscope.model import Stream
+from stepscope.model import Quarantined, Stream
 from stepscope.model.records import STEP_SCORES
 from stepscope.store import Store
 from stepscope.values import Decision, Estimate, Unmeasured
@@ -58,8 +57,8 @@ def noise_of_file(stream: Stream, *, quantum: float | None = None) -> list[Judge
     found: Scorings = {}
     begun = 0
     for group in group_runs(read_score_rows(stream), stream.uri):
-        if isinstance(group, BadRow):
-            raise TraceError(f"{stream.uri}, row {group.row}: {group.reason}", offset=group.row)
+        if isinstance(group, Quarantined):
+            raise TraceError(f"{stream.uri}, {group.reason}", offset=group.offset)
         rows = group.rows
         run = np.repeat(np.arange(len(group.names)), np.diff(group.starts))
         changes = (run[1:] != run[:-1]) | (rows.step[1:] != rows.step[:-1])

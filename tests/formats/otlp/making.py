@@ -10,11 +10,12 @@ import msgspec
 from stepscope.formats import tau_bench
 from stepscope.formats.otlp import request as request_otlp
 from stepscope.formats.otlp.messages import Verdicts
-from stepscope.formats.otlp.request import decode_request
+from stepscope.formats.otlp.request import ReceivedSpan, media_type, read_request
 from stepscope.formats.otlp.write import ExportRequest, iter_requests
 from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Instant, Json, Record, Source, Step, Stream, Trajectory, Verdict
 from stepscope.model import Span as Node
+from stepscope.safety.limits import Limits
 from stepscope.values import Unmeasured
 from tests.factories import agent, did, run, system, user
 from tests.formats.reading import run_of
@@ -33,6 +34,16 @@ SHOP = run(
 
 def written(*runs: Trajectory, **choice: Any) -> list[ExportRequest]:
     return list(iter_requests([(each, ()) for each in runs], **choice))
+
+
+def decode_request(body: bytes, content_type: str) -> list[RawSpan]:
+    """The spans of one export request; an error where one is refused."""
+    spans = []
+    for item in read_request(body, media_type(content_type), Limits()):
+        if not isinstance(item, ReceivedSpan):
+            raise item
+        spans.append(item.span)
+    return spans
 
 
 def spans_of(*made: ExportRequest) -> list[RawSpan]:

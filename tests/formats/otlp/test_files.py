@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from stepscope.errors import TraceError
-from stepscope.formats.otlp.request import FORMAT, decode_request
+from stepscope.formats.otlp.request import FORMAT
 from stepscope.formats.spans.lists import FORMAT as LISTS
 from stepscope.model import Trajectory
+from tests.formats.otlp.making import decode_request
 from tests.formats.reading import lines, read, refused, run_of
 from tests.formats.spans.making import as_otlp, told
 
@@ -136,9 +137,8 @@ def test_a_request_is_read_as_its_content_type_says() -> None:
     body = json.dumps(export(SPAN)).encode()
     (span,) = decode_request(body, "application/json; charset=utf-8")
     assert (span.span_id, span.scope) == ("eee19b7ec3c1b174", "lib@1")
-    for kind, what in (("text/plain", "content of type"), ("application/json", "JSON")):
-        with pytest.raises(TraceError, match=what):
-            decode_request(b"{", kind)
+    with pytest.raises(TraceError, match="JSON"):
+        decode_request(b"{", "application/json")
     with pytest.raises(TraceError, match="Expected `object`"):
         decode_request(b"[]", "application/json")
 

@@ -11,7 +11,6 @@ import pytest
 
 from stepscope.formats.otlp import request as request_otlp
 from stepscope.formats.otlp.protobuf import encode_protobuf
-from stepscope.formats.otlp.request import decode_request
 from stepscope.formats.otlp.values import any_value_json, make_id
 from stepscope.formats.otlp.write import iter_requests
 from stepscope.model import Json, Part, Step, ToolCall, ToolDef, ToolResult, Usage, Verdict
@@ -21,6 +20,7 @@ from tests.formats.otlp.making import (
     RECORDED,
     SHOP,
     airline,
+    decode_request,
     exported,
     judged,
     record,

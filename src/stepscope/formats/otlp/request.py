@@ -211,23 +211,4 @@ def _aside(record: DecodedRecord, raw: bytes, reason: str) -> Quarantined:
     return Quarantined(reason=reason, offset=record.offset, raw=raw, uri=record.uri)
 
 
-def decode_request(body: bytes, content_type: str, limits: Limits = _LIMITS) -> list[RawSpan]:
-    """Return the spans of one export request, as its content type says it is written.
-
-    Raises:
-        TraceError: the body is not what its content type says, or a span in it is none.
-    """
-    kind = media_type(content_type)
-    if kind not in {JSON, PROTOBUF}:
-        raise TraceError(
-            f"a request needs content of type {JSON} or {PROTOBUF}; found {content_type[:60]!r}"
-        )
-    spans: list[RawSpan] = []
-    for item in read_request(body, kind, limits):
-        if isinstance(item, TraceError):
-            raise TraceError(str(item)) from item
-        spans.append(item.span)
-    return spans
-
-
 FORMAT = FileFormat(_NAME, _likeness, _read)

@@ -30,11 +30,11 @@ from stepscope.formats.records import (
 from stepscope.formats.scores.rows import (
     INDEX_LIMIT,
     NEEDED_COLUMNS,
-    BadRow,
     Cells,
     Ints,
     ScoreRows,
     column_name,
+    quarantine_row,
     rows_from_cells,
     rows_from_columns,
 )
@@ -61,7 +61,7 @@ class _JsonRow(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _json_rows = msgspec.json.Decoder(_JsonRow)
 
 
-def _read_json(stream: Stream, first: bytes) -> Iterator[ScoreRows | BadRow]:
+def _read_json(stream: Stream, first: bytes) -> Iterator[ScoreRows | Quarantined]:
     """Yield the rows of a file of JSON that begins with the line `first`."""
     if _parse_plain_lines(first + b"\n", np.ones(1, np.int64)) is None:
         yield from _read_json_records(stream, 1)
@@ -113,26 +113,27 @@ def _parse_plain_lines(block: bytes, numbers: Ints) -> ScoreRows | None:
     )  # fmt: skip
 
 
-def _read_json_records(stream: Stream, number: int) -> Iterator[ScoreRows | BadRow]:
+def _read_json_records(stream: Stream, number: int) -> Iterator[ScoreRows | Quarantined]:
     """Yield records of JSON looked at one by one, numbered from `number`."""
     rows: list[tuple[int, Cells, str]] = []
     for at, record in enumerate(decode_records(stream), number):
         if isinstance(record, Quarantined):
-            yield BadRow(at, record.reason, record.raw.decode(errors="backslashreplace"))
+            raw = record.raw.decode(errors="backslashreplace")
+            yield quarantine_row(at, record.reason, raw, stream.uri)
             continue
         raw = record.raw.decode(errors="backslashreplace")
         cells = _object_cells(record.value)
         if isinstance(cells, str):
-            yield BadRow(at, cells, raw)
+            yield quarantine_row(at, cells, raw, stream.uri)
         else:
             rows.append((at, cells, raw))
         if len(rows) >= CHUNK_ROWS:
-            yield from _check_dicts(rows)
+            yield from _check_dicts(rows, stream.uri)
             rows = []
-    yield from _check_dicts(rows)
+    yield from _check_dicts(rows, stream.uri)
 
 
-def _check_dicts(rows: list[tuple[int, Cells, str]]) -> Iterator[ScoreRows | BadRow]:
+def _check_dicts(rows: list[tuple[int, Cells, str]], uri: str) -> Iterator[ScoreRows | Quarantined]:
     names = list(dict.fromkeys(name for _, cells, _ in rows for name in cells))
     # A row without a repeat is the first scoring, whatever other rows say.
     filled: list[tuple[int, Cells, str]] = []
@@ -141,7 +142,7 @@ def _check_dicts(rows: list[tuple[int, Cells, str]]) -> Iterator[ScoreRows | Bad
         if "repeat" in names and whole["repeat"] is None:
             whole["repeat"] = 0
         filled.append((number, whole, raw))
-    yield from rows_from_cells(filled, names)
+    yield from rows_from_cells(filled, names, uri)
 
 
 def _object_cells(value: Json) -> Cells | str:
@@ -165,7 +166,7 @@ DELIMITERS = ",;\t"
 _NEWLINE = 0x0A
 
 
-def read_score_rows(stream: Stream) -> Iterator[ScoreRows | BadRow]:
+def read_score_rows(stream: Stream) -> Iterator[ScoreRows | Quarantined]:
     """Yield the rows of a file in chunks, the wrong ones of each before it.
 
     Raises:
@@ -196,7 +197,7 @@ def _header_columns(line: str, mark: str) -> list[str]:
         return []
 
 
-def _read_csv(stream: Stream) -> Iterator[ScoreRows | BadRow]:
+def _read_csv(stream: Stream) -> Iterator[ScoreRows | Quarantined]:
     read = read_text_blocks(stream)
     first, newline, rest = next(read, "").partition("\n")
     line = first.rstrip("\r")
@@ -225,7 +226,7 @@ def _read_csv(stream: Stream) -> Iterator[ScoreRows | BadRow]:
             yield chunk
         else:
             lines = [line.split(mark) if line else [] for line in text.split("\n")]
-            yield from _check_lines(lines, names, number)
+            yield from _check_lines(lines, names, number, stream.uri)
         number += rows
 
 
@@ -245,7 +246,7 @@ def _parse_block(text: str, names: Sequence[str], mark: str, numbers: Ints) -> S
 
 def _read_quoted(
     stream: Stream, reader: Iterator[list[str]], names: Sequence[str], number: int
-) -> Iterator[ScoreRows | BadRow]:
+) -> Iterator[ScoreRows | Quarantined]:
     """Yield the rows of a file from its first quoted cell on."""
     try:
         while rows := list(islice(reader, CHUNK_ROWS)):
@@ -254,22 +255,25 @@ def _read_quoted(
                 columns = dict(zip(names, zip(*rows, strict=True), strict=True))
                 numbers = np.arange(number, number + len(rows), dtype=np.int64)
                 chunk = rows_from_columns(columns, numbers)
-            yield from [chunk] if chunk is not None else _check_lines(rows, names, number)
+            yield from (
+                [chunk] if chunk is not None else _check_lines(rows, names, number, stream.uri)
+            )
             number += len(rows)
     except csv.Error as e:
         raise TraceError(f"{stream.uri}, row {number} or later: {e}") from e
 
 
 def _check_lines(
-    rows: Sequence[Sequence[str]], names: Sequence[str], first: int
-) -> Iterator[ScoreRows | BadRow]:
+    rows: Sequence[Sequence[str]], names: Sequence[str], first: int, uri: str
+) -> Iterator[ScoreRows | Quarantined]:
     whole: list[tuple[int, Cells, str]] = []
     for number, row in enumerate(rows, first):
         if not row:
             continue
         raw = ",".join(row)
         if len(row) != len(names):
-            yield BadRow(number, f"{len(row)} cells; the header has {len(names)} columns", raw)
+            reason = f"{len(row)} cells; the header has {len(names)} columns"
+            yield quarantine_row(number, reason, raw, uri)
         else:
             whole.append((number, dict(zip(names, row, strict=True)), raw))
-    yield from rows_from_cells(whole, names)
+    yield from rows_from_cells(whole, names, uri)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import TraceError
+from stepscope.model import Quarantined
 from stepscope.safety.text import visible_line
 from stepscope.shape.weights import SCALE
 
@@ -42,12 +42,9 @@ INDEX_LIMIT = 2**31
 Cells = Mapping[str, str | float | int | None]
 
 
-class BadRow(NamedTuple):
-    """A row that is set aside: its number in the file, what is wrong with it, the row as text."""
-
-    row: int
-    reason: str
-    raw: str
+def quarantine_row(row: int, reason: str, raw: str, uri: str) -> Quarantined:
+    """Return a wrong row as it is set aside; its place is the number of the row."""
+    return Quarantined(reason=f"row {row}: {reason}", offset=row, raw=raw.encode(), uri=uri)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,19 +130,19 @@ def _parse_numbers(cells: Sequence[str]) -> Floats:
 
 
 def rows_from_cells(
-    rows: Iterable[tuple[int, Cells, str]], names: Sequence[str]
-) -> list[ScoreRows | BadRow]:
+    rows: Iterable[tuple[int, Cells, str]], names: Sequence[str], uri: str
+) -> list[ScoreRows | Quarantined]:
     """Return rows that were looked at one by one: the wrong ones, then a chunk of the good ones.
 
     A row is its number, its cells by column, and the row as it stands in the file.
     """
-    bad: list[ScoreRows | BadRow] = []
+    bad: list[ScoreRows | Quarantined] = []
     good: list[tuple[int, Cells]] = []
     for number, cells, raw in rows:
         try:
             good.append((number, _check_cells(cells)))
         except TraceError as e:
-            bad.append(BadRow(number, str(e), raw))
+            bad.append(quarantine_row(number, str(e), raw, uri))
     if good:
         columns = {name: [cells[name] for _, cells in good] for name in names}
         bad.append(_columns_to_rows(columns, np.array([number for number, _ in good], np.int64)))

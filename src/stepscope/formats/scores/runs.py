@@ -25,10 +25,10 @@ from stepscope.formats.scores.files import find_delimiter, read_score_rows
 from stepscope.formats.scores.rows import (
     KNOWN_COLUMNS,
     NEEDED_COLUMNS,
-    BadRow,
     Ints,
     ScoreRows,
     column_name,
+    quarantine_row,
     quote_text,
 )
 from stepscope.model import SCORES, Case, Quarantined, Source, Step, StepScore, Stream, Trajectory
@@ -53,7 +53,9 @@ class ScoredRuns:
     rows: ScoreRows  # the rows
 
 
-def group_runs(found: Iterable[ScoreRows | BadRow], uri: str) -> Iterator[ScoredRuns | BadRow]:
+def group_runs(
+    found: Iterable[ScoreRows | Quarantined], uri: str
+) -> Iterator[ScoredRuns | Quarantined]:
     """Yield whole runs, and the rows that are set aside.
 
     Raises:
@@ -62,7 +64,7 @@ def group_runs(found: Iterable[ScoreRows | BadRow], uri: str) -> Iterator[Scored
     done: set[int] = set()
     held: ScoreRows | None = None
     for item in _join_first_rows(found):
-        if isinstance(item, BadRow):
+        if isinstance(item, Quarantined):
             yield item
             continue
         rows = item if held is None else join_rows([held, item])
@@ -72,17 +74,18 @@ def group_runs(found: Iterable[ScoreRows | BadRow], uri: str) -> Iterator[Scored
         if len(held) > MAX_RUN_ROWS:
             name = quote_text(rows.run[-1], _NAME_LENGTH)
             raise TraceError(f"{uri}: run {name} has over {MAX_RUN_ROWS:,} rows; split it")
-        yield from _complete_runs(take_rows(rows, np.flatnonzero(~last)), codes[~last], done)
+        whole = take_rows(rows, np.flatnonzero(~last))
+        yield from _complete_runs(whole, codes[~last], done, uri)
     if held is not None:
-        yield from _complete_runs(held, _number_texts(held.run), done)
+        yield from _complete_runs(held, _number_texts(held.run), done, uri)
 
 
-def _join_first_rows(found: Iterable[ScoreRows | BadRow]) -> Iterator[ScoreRows | BadRow]:
+def _join_first_rows(found: Iterable[ScoreRows | Quarantined]) -> Iterator[ScoreRows | Quarantined]:
     """Yield the first rows of a file, all of those of a small one, as one chunk."""
     first: list[ScoreRows] = []
     rest = iter(found)
     for item in rest:
-        if isinstance(item, BadRow):
+        if isinstance(item, Quarantined):
             yield item
             continue
         first.append(item)
@@ -93,7 +96,9 @@ def _join_first_rows(found: Iterable[ScoreRows | BadRow]) -> Iterator[ScoreRows 
     yield from rest
 
 
-def _complete_runs(rows: ScoreRows, codes: Ints, done: set[int]) -> Iterator[ScoredRuns | BadRow]:
+def _complete_runs(
+    rows: ScoreRows, codes: Ints, done: set[int], uri: str
+) -> Iterator[ScoredRuns | Quarantined]:
     """Yield the runs of some rows, all of whose rows these are, unless one was there before."""
     if not len(rows):
         return
@@ -106,12 +111,12 @@ def _complete_runs(rows: ScoreRows, codes: Ints, done: set[int]) -> Iterator[Sco
         late = np.array([name in again for name in rows.run], np.bool_)
         for at in np.flatnonzero(late).tolist():
             name = quote_text(rows.run[at], _NAME_LENGTH)
-            yield _bad_row(rows, at, f"run {name} comes again; sort the file by run")
+            yield _quarantine_at(rows, at, f"run {name} comes again; sort the file by run", uri)
         rows = take_rows(rows, np.flatnonzero(~late))
-    yield from _order_rows(rows)
+    yield from _order_rows(rows, uri)
 
 
-def _order_rows(rows: ScoreRows) -> Iterator[ScoredRuns | BadRow]:
+def _order_rows(rows: ScoreRows, uri: str) -> Iterator[ScoredRuns | Quarantined]:
     if not len(rows):
         return
     codes, judges = _number_texts(rows.run), _number_texts(rows.texts.get("judge"), len(rows))
@@ -130,7 +135,7 @@ def _order_rows(rows: ScoreRows) -> Iterator[ScoredRuns | BadRow]:
             reason = (
                 f"run {name}, step {int(rows.step[at])} is scored in row {before} too; {advice}"
             )
-            yield _bad_row(rows, at, reason)
+            yield _quarantine_at(rows, at, reason, uri)
         rows = take_rows(rows, np.flatnonzero(~twice))
     starts = _find_starts(keys[0][~twice])
     names = [rows.run[at] for at in starts.tolist()]
@@ -142,10 +147,10 @@ def _find_starts(codes: Ints) -> Ints:
     return np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
 
 
-def _bad_row(rows: ScoreRows, at: int, reason: str) -> BadRow:
+def _quarantine_at(rows: ScoreRows, at: int, reason: str, uri: str) -> Quarantined:
     score = float(rows.score[at])
     raw = f"{rows.run[at]},{int(rows.step[at])},{'' if np.isnan(score) else repr(score)}"
-    return BadRow(int(rows.row[at]), reason, raw)
+    return quarantine_row(int(rows.row[at]), reason, raw, uri)
 
 
 def _number_texts(names: list[str] | None, size: int = 0) -> Ints:
@@ -236,16 +241,10 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     """
     ordinals = Ordinals()
     for found in group_runs(read_score_rows(stream), stream.uri):
-        if isinstance(found, BadRow):
-            yield quarantine_row(found, stream.uri)
+        if isinstance(found, Quarantined):
+            yield found
         else:
             yield from _runs(found, stream, ordinals)
-
-
-def quarantine_row(bad: BadRow, uri: str) -> Quarantined:
-    """Return a wrong row as it is set aside; its place is the number of the row."""
-    reason = f"row {bad.row}: {bad.reason}"
-    return Quarantined(reason=reason, offset=bad.row, raw=bad.raw.encode(), uri=uri)
 
 
 def _runs(
@@ -258,7 +257,7 @@ def _runs(
         steps, limit = max(int(rows.step[i]) for i in places) + 1, stream.limits.steps
         if steps > limit:
             reason = f"step {steps - 1}; a run has at most {limit:,} steps, raise limits.steps"
-            yield quarantine_row(BadRow(int(rows.row[first]), reason, name), stream.uri)
+            yield quarantine_row(int(rows.row[first]), reason, name, stream.uri)
             continue
         workflow, task = rows.text_at("workflow", first) or "", rows.text_at("task", first)
         weights = [(int(rows.step[i]), rows.number_at("weight", i)) for i in reversed(places)]
