@@ -10,7 +10,7 @@ import msgspec
 from stepscope.api.notebook import Notebook, ignore_progress
 from stepscope.backends.client import BackendAccess, BackendName, Client, parse_target, read_access
 from stepscope.backends.types import PulledItem, PullMark, PullNotes, PullQuery
-from stepscope.formats.reading import FileTally
+from stepscope.formats.reading import Counts
 from stepscope.model import Quarantined
 from stepscope.score.importing import Added, ImportItem, Progress, RunDefaults, store_items
 from stepscope.store import Store
@@ -64,7 +64,7 @@ def pull(
     with Client(to, limits) as client:
         asked = PullQuery(client, project, uri, since_ns, mark, limits, told)
         found = _fetcher(backend)(asked)
-        items = _items(found, FileTally(uri, backend, None), told, notebook.store, filling)
+        items = _items(found, asked, backend, notebook.store, filling)
         added = store_items(notebook.store, items, progress or ignore_progress)
     account = {**msgspec.to_builtins(added.files[-1]), "mark": told.mark}
     notebook.store.keep_account(uri, account)
@@ -85,20 +85,21 @@ def _mark(store: Store, uri: str) -> PullMark | None:
 
 def _items(
     found: Iterator[PulledItem],
-    tally: FileTally,
-    told: PullNotes,
+    asked: PullQuery,
+    backend: BackendName,
     store: Store,
     filling: RunDefaults,
 ) -> Iterator[ImportItem]:
     """Yield what is stored of each run, and at the end the account."""
+    counts = Counts()
     for item in found:
-        tally.counts.add(item)
+        counts.add(item)
         if isinstance(item, Quarantined):
             yield item
         else:
             yield prepare_run(filling.of(item), move_media=store.blobs is not None)
-    account = tally.account()
-    yield msgspec.structs.replace(account, withheld=dict(sorted(told.withheld.items())))
+    account = counts.account(asked.uri, backend)
+    yield msgspec.structs.replace(account, withheld=dict(sorted(asked.told.withheld.items())))
 
 
 def _fetcher(backend: BackendName) -> Fetch:

@@ -193,7 +193,7 @@ def attempt(
         return (quarantine_record(record, e),)
 
 
-def quarantine_record(record: DecodedRecord, reason: Exception) -> Quarantined:
+def quarantine_record(record: DecodedRecord, reason: Exception | str) -> Quarantined:
     """Return a record as quarantined, with the reason's text and its bytes."""
     return Quarantined(reason=str(reason), offset=record.offset, raw=record.raw, uri=record.uri)
 
@@ -235,62 +235,43 @@ class StepCollector:
         return steps, gaps[:-1]
 
 
-def join_messages(
-    stream: Stream,
-    *,
-    is_part: Callable[[Json], bool],
-    step: Callable[[DecodedRecord, int], Step],
-    whole: Callable[[DecodedRecord], Iterable[Trajectory | Quarantined]],
-    run: Callable[[tuple[Step, ...], DecodedRecord], Trajectory],
-) -> Iterator[Trajectory | Quarantined]:
-    """Yield the runs of whole records as they come, then the run that the parts make together."""
-    parts = StepCollector()
-    for record in decode_records(stream):
-        if isinstance(record, Quarantined):
-            parts.lost()
-            yield record
-        elif is_part(record.value):
-            try:
-                parts.add(step(record, parts.count), record)
-            except (TraceError, msgspec.ValidationError) as e:
-                parts.lost()
-                yield quarantine_record(record, e)
-        else:
-            yield from attempt(record, whole)
-    if parts.first is not None:
-        steps, gaps = parts.joined(list)
-
-        def finished(start: DecodedRecord) -> tuple[Trajectory]:
-            made = run(tuple(steps), start)
-            return (msgspec.structs.replace(made, warnings=(*made.warnings, *gaps)),)
-
-        yield from attempt(parts.first._replace(repairs=tuple(parts.repairs)), finished)
-
-
 def message_format(
     name: str,  # what `--format` takes
     likeness: Callable[[Opening], float],  # how sure the opening of a file makes it
     *,
-    is_part: Callable[[Json], bool],  # whether a record is one message rather than a run
-    step: Callable[[Json, int, Limits], Step],  # reads a message as the step at an index
-    whole: Callable[[DecodedRecord, Ordinals], Trajectory],  # reads a record that is a run
-    # makes the run of the steps that the messages of a file are
+    is_part: Callable[[Json], bool],
+    step: Callable[[Json, int, Limits], Step],
+    whole: Callable[[DecodedRecord, Ordinals], Iterable[Trajectory | Quarantined]],
     run: Callable[[tuple[Step, ...], DecodedRecord, Ordinals], Trajectory],
 ) -> FileFormat:
-    """Return a format of which a record is a run, or one message of the file's only run.
+    """Return a format of which a record holds runs, or is one message of the file's only run.
 
-    `step` reads a message as the step at an index, `whole` a record that is a run; `run` makes the
-    run of the steps that the messages of a file are.
+    `is_part` says which it is. `step` reads a message as the step at an index, `whole` a record
+    that holds runs; `run` makes the run of all messages of a file, behind the others.
     """
 
     def reading(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-        ordinals = Ordinals()
-        return join_messages(
-            stream,
-            is_part=is_part,
-            step=lambda found, index: step(found.value, index, found.limits),
-            whole=lambda found: (whole(found, ordinals),),
-            run=lambda steps, first: run(steps, first, ordinals),
-        )
+        ordinals, parts = Ordinals(), StepCollector()
+        for record in decode_records(stream):
+            if isinstance(record, Quarantined):
+                parts.lost()
+                yield record
+            elif is_part(record.value):
+                try:
+                    parts.add(step(record.value, parts.count, record.limits), record)
+                except (TraceError, msgspec.ValidationError) as e:
+                    parts.lost()
+                    yield quarantine_record(record, e)
+            else:
+                yield from attempt(record, lambda found: whole(found, ordinals))
+        if parts.first is None:
+            return
+        steps, gaps = parts.joined(list)
+
+        def finished(start: DecodedRecord) -> tuple[Trajectory]:
+            made = run(tuple(steps), start, ordinals)
+            return (msgspec.structs.replace(made, warnings=(*made.warnings, *gaps)),)
+
+        yield from attempt(parts.first._replace(repairs=tuple(parts.repairs)), finished)
 
     return FileFormat(name, likeness, reading)

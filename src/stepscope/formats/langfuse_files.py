@@ -17,13 +17,13 @@ real exports of ten frameworks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import parse_time, rest, text_at
+from stepscope.formats.fields import object_at, parse_time, rest, text_at
 from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, read_outcome
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
 from stepscope.formats.opening import Opening
@@ -305,14 +305,14 @@ def make_langfuse_span(record: Record, limits: Limits) -> RawSpan:
         status="error" if failed else "unset",
         status_message=text_at(record, "statusMessage") or None,
         attributes=_attributes(record, metadata, told),
-        resource=_object(told.get("resourceAttributes")),
+        resource=object_at(told, "resourceAttributes"),
         scope=scope,
         extra=extra or None,
     )
 
 
-def _attributes(record: Record, metadata: Json, told: Mapping[str, Json]) -> dict[str, Json]:
-    found = dict(_object(told.get("attributes")))
+def _attributes(record: Record, metadata: Json, told: Record) -> dict[str, Json]:
+    found = dict(object_at(told, "attributes"))
     for key, name in _ATTRIBUTES.items():
         held = record.get(key)
         if held is not None and held != {}:
@@ -364,10 +364,6 @@ def _untimed(record: Record) -> dict[str, Json]:
         if record.get(key) is not None and text_at(record, key) is None:
             found[key] = record[key]
     return found
-
-
-def _object(value: Json) -> dict[str, Json]:
-    return value if isinstance(value, dict) else {}
 
 
 def _scope(value: Json) -> tuple[str | None, Json]:

@@ -230,7 +230,7 @@ def _is_part(record: Json) -> bool:
     return not isinstance(record, list) and not (isinstance(record, dict) and "messages" in record)
 
 
-def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
+def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
     extra = None
     if isinstance(record, list):
@@ -240,7 +240,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
         told = None if run.info is None else rest(record["info"], _INFO_KEYS)
         extra = merge_extra(None if told is None else {"info": told}, rest(record, _RUN_KEYS))
     steps = tuple([mini_step(message, at, found.limits) for at, message in enumerate(run.messages)])
-    return _finish_run(steps, found, ordinals, run, extra)
+    return (_finish_run(steps, found, ordinals, run, extra),)
 
 
 def _finish_run(

@@ -149,36 +149,21 @@ class Counts(msgspec.Struct, array_like=True):
             for key, n in theirs.items():
                 _count(mine, key, n)
 
-
-class FileTally:
-    """Counts what comes out of a file while it is read."""
-
-    def __init__(self, uri: str, format_name: str | None, problem: str | None) -> None:
-        self.uri = uri
-        self.format = format_name
-        self.problem = problem
-        self.counts = Counts()
-
-    def repaired(self, code: str) -> None:
-        """Count a repair that was made to the file as a whole."""
-        _count(self.counts.warned, code)
-
-    def account(self) -> Account:
-        """Return the counts so far."""
-        counts = self.counts
-        warned = sorted(counts.warned.items())
+    def account(self, uri: str, format_name: str | None, problem: str | None = None) -> Account:
+        """Return the counts so far as the account of a file."""
+        warned = sorted(self.warned.items())
         return Account(
-            uri=self.uri,
-            format=self.format,
-            runs=counts.runs,
-            steps=counts.steps,
-            calls=counts.calls,
-            scores=counts.scores,
+            uri=uri,
+            format=format_name,
+            runs=self.runs,
+            steps=self.steps,
+            calls=self.calls,
+            scores=self.scores,
             repaired={code: n for code, n in warned if code in REPAIR_CODES},
             flagged={code: n for code, n in warned if code not in REPAIR_CODES},
-            quarantined=counts.quarantined,
-            kept_in_extra=dict(sorted(counts.extra.items())),
-            problem=None if self.problem is None else scrub_message(self.problem),
+            quarantined=self.quarantined,
+            kept_in_extra=dict(sorted(self.extra.items())),
+            problem=None if problem is None else scrub_message(problem),
         )
 
 
@@ -210,25 +195,22 @@ class FileReading:
         stream: Stream | None = None,
         format: Format | None = None,
     ) -> None:
+        self.uri = found.uri  # the file, or archive and member, fit to be printed
         self.stream = stream
         self.format = format
         self.named = found.named
-        problem = found.problem if isinstance(found, RefusedFile) else None
-        self.tally = FileTally(found.uri, None if format is None else format.name, problem)
-
-    @property
-    def uri(self) -> str:
-        """The file, or archive and member, fit to be printed."""
-        return self.tally.uri
+        self.problem = found.problem if isinstance(found, RefusedFile) else None
+        self.counts = Counts()
 
     @property
     def account(self) -> Account:
         """What came out so far; complete when the reading is at its end."""
-        return self.tally.account()
+        name = None if self.format is None else self.format.name
+        return self.counts.account(self.uri, name, self.problem)
 
     def repaired(self, code: str) -> None:
         """Count a repair that was made to the file as a whole."""
-        self.tally.repaired(code)
+        _count(self.counts.warned, code)
 
     def __iter__(self) -> Iterator[Trajectory | Quarantined]:
         """Yield the runs and the quarantined records of the file.
@@ -248,10 +230,10 @@ class FileReading:
             for found in reader.read(stream):
                 if labels is not None and isinstance(found, Trajectory):
                     found = labels.attach(found)
-                self.tally.counts.add(found)
+                self.counts.add(found)
                 yield found
             for _ in labels.without_run if labels is not None else ():
-                self.tally.repaired("label_without_run")
+                self.repaired("label_without_run")
 
     @contextmanager
     def telling(self) -> Iterator[None]:
@@ -263,13 +245,13 @@ class FileReading:
         try:
             yield
         except TraceError as e:
-            self.tally.problem = str(e)
+            self.problem = str(e)
             if self.named:
                 raise
         except DAMAGE_ERRORS as e:
-            self.tally.problem = f"damaged, read no further: {e}"
+            self.problem = f"damaged, read no further: {e}"
             if self.named:
-                raise TraceError(f"{self.uri}: {self.tally.problem}") from e
+                raise TraceError(f"{self.uri}: {self.problem}") from e
 
 
 def read_files(
@@ -394,7 +376,7 @@ def read_chunk(
     if portion.offset is None:
         stream = Stream(io.BytesIO(portion.raw), portion.uri, limits)
         reading = FileReading(OpenedFile(portion.uri, stream.file, named=True), stream, reader)
-        reading.tally.counts = counts
+        reading.counts = counts
         yield from reading
         return
     assert isinstance(reader, RecordFormat)
@@ -421,9 +403,9 @@ class ChunkJoiner:
         Raises:
             TraceError: reading ended there, and the file was given by name.
         """
-        tally = self.reading.tally
-        tally.counts.merge(counts)
+        reading = self.reading
+        reading.counts.merge(counts)
         if fault is not None:
-            kind, tally.problem = fault
-            if self.reading.named:
-                raise getattr(errors, kind, TraceError)(tally.problem)
+            kind, reading.problem = fault
+            if reading.named:
+                raise getattr(errors, kind, TraceError)(reading.problem)

@@ -22,7 +22,7 @@ from stepscope.formats.files import (
     read_batches,
     rewind,
 )
-from stepscope.formats.format import decode_records
+from stepscope.formats.format import decode_records, quarantine_record
 from stepscope.formats.records import CHUNK_ROWS, is_json, read_csv, read_text_blocks
 from stepscope.model import Json, Quarantined, Stream
 from stepscope.safety.text import visible_line
@@ -70,12 +70,7 @@ def _read_json_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
         elif isinstance(record.value, dict):
             yield VerdictFileRow(record.offset, record.value, record.raw, tabular=False)
         else:
-            yield Quarantined(
-                reason="a row is no JSON object of columns",
-                offset=record.offset,
-                raw=record.raw,
-                uri=stream.uri,
-            )
+            yield quarantine_record(record, "a row is no JSON object of columns")
 
 
 def _read_csv_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:

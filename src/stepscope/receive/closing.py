@@ -18,7 +18,7 @@ from stepscope.api import Notebook
 from stepscope.errors import StepscopeError, TraceError
 from stepscope.formats.otlp.request import ReceivedSpan
 from stepscope.formats.otlp.write import list_recorded_spans
-from stepscope.formats.reading import Account, FileTally
+from stepscope.formats.reading import Account, Counts
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Quarantined, Source, Trajectory, Warn
@@ -151,9 +151,9 @@ class Closer:
         )
 
     def _account(self, found: Trajectory | Quarantined, uri: str) -> Account:
-        tally = FileTally(uri, FORMAT, None)
-        tally.counts.add(found)
-        account = tally.account()
+        counts = Counts()
+        counts.add(found)
+        account = counts.account(uri, FORMAT)
         self._notebook.store.keep_account(uri, msgspec.to_builtins(account))
         return account
 

@@ -177,7 +177,7 @@ def _events(reading: FileReading, plan: ImportPlan) -> Iterator[ReadEvent]:
     else:
         for part in split:
             if isinstance(part, Quarantined):
-                reading.tally.counts.add(part)
+                reading.counts.add(part)
             yield part
     yield FileEnd()
 

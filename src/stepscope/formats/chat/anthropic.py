@@ -257,11 +257,11 @@ def _finish_messages(
     return finish_run(draft, ordinals, limits=first.limits, repairs=first.repairs)
 
 
-def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
+def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record, limits = found.value, found.limits
     if isinstance(record, list):
         listed = [anthropic_step(message, index, limits) for index, message in enumerate(record)]
-        return _finish_messages(tuple(listed), found, ordinals)
+        return (_finish_messages(tuple(listed), found, ordinals),)
     request, response, extra = unwrap_exchange(record, limits)
     if response is not None and "messages" in response:
         # A recorded HTTP body may as well be what was sent.
@@ -271,7 +271,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     extra = {**extra, **(rest(request, ENVELOPE_KEYS | {"messages", "system"}) or {})}
     run_id = envelope.source_id or (steps[-1].id if response is not None else None)
     draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
-    return finish_run(draft, ordinals, limits=limits, repairs=found.repairs)
+    return (finish_run(draft, ordinals, limits=limits, repairs=found.repairs),)
 
 
 def _exchange_steps(

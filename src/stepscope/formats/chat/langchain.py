@@ -195,14 +195,14 @@ def _is_part(record: Json) -> bool:
     return not isinstance(record, list)
 
 
-def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
+def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
     around = record if isinstance(record, dict) else {}
     listed = _state_messages(record) if isinstance(record, dict) else record
     if not isinstance(listed, list) or not listed:
         raise TraceError(f"needs a list of messages; found {str(listed)[:60]!r}")
     steps = [langchain_step(each, index, found.limits) for index, each in enumerate(listed)]
-    return _finish_run(tuple(steps), found, ordinals, around)
+    return (_finish_run(tuple(steps), found, ordinals, around),)
 
 
 def _finish_run(

@@ -93,11 +93,11 @@ def _finish_messages(
     return finish_run(draft, ordinals, limits=first.limits, repairs=first.repairs)
 
 
-def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
+def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record, limits = found.value, found.limits
     if isinstance(record, list):
         steps = tuple([_read_step(item, index, limits) for index, item in enumerate(record)])
-        return _finish_messages(steps, found, ordinals)
+        return (_finish_messages(steps, found, ordinals),)
     if not isinstance(record, dict):
         raise TraceError(f"expected messages; found {str(record)[:60]!r}")
     request, response, extra = unwrap_exchange(record, limits)
@@ -113,7 +113,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
     if draft.usage is None:
         draft = msgspec.structs.replace(draft, usage=openai_usage(request.get("usage")))
-    return finish_run(draft, ordinals, limits=limits, repairs=found.repairs)
+    return (finish_run(draft, ordinals, limits=limits, repairs=found.repairs),)
 
 
 def _exchange_steps(

@@ -17,7 +17,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.fields import rest, text_at, time_bounds, total_usage
 from stepscope.formats.finish import Ordinals, finish_run
-from stepscope.formats.format import DecodedRecord, FileFormat, attempt, join_messages
+from stepscope.formats.format import DecodedRecord, attempt, message_format
 from stepscope.formats.google_adk.evals import (
     invocation_notes,
     invocation_steps,
@@ -34,7 +34,7 @@ from stepscope.formats.google_adk.events import (
     to_snake_keys,
 )
 from stepscope.formats.opening import Opening
-from stepscope.model import Json, Quarantined, Source, Step, Stream, Trajectory
+from stepscope.model import Json, Quarantined, Source, Step, Trajectory
 
 NAME = "google_adk"
 _SESSION = frozenset({"id", "app_name", "events"})
@@ -65,17 +65,6 @@ def _sort(about: dict[str, Json]) -> str | None:
         if is_adk_event(events[0]) if events else {"app_name", "user_id"} <= about.keys():
             return "session"
     return None
-
-
-def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    ordinals = Ordinals()
-    return join_messages(
-        stream,
-        is_part=is_adk_event,
-        step=lambda found, index: read_event_step(found.value, index),
-        whole=lambda found: _runs(found, ordinals),
-        run=lambda steps, first: _finished(_draft(steps, first), first, ordinals),
-    )
 
 
 def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Quarantined]:
@@ -241,4 +230,11 @@ def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecor
 
 _HELD = "expected_invocation"
 
-FORMAT = FileFormat(NAME, _likeness, _read)
+FORMAT = message_format(
+    NAME,
+    _likeness,
+    is_part=is_adk_event,
+    step=lambda value, index, _: read_event_step(value, index),
+    whole=_runs,
+    run=lambda steps, first, ordinals: _finished(_draft(steps, first), first, ordinals),
+)

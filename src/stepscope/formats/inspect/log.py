@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from stepscope.errors import LimitError, TraceError
-from stepscope.formats.fields import text_at
+from stepscope.formats.fields import object_at, text_at
 from stepscope.formats.files import DAMAGE_ERRORS, Archive, RefusedFile, open_archive
 from stepscope.formats.opening import close_brackets
 from stepscope.formats.records import CHUNK_BYTES, WHITESPACE, RawRecord, RecordBuffer, read_chunks
@@ -89,8 +89,8 @@ def unframe_sample(record: bytes) -> tuple[LogHeader, bytes]:
 @lru_cache(maxsize=2)
 def _log(header: bytes) -> LogHeader:
     told = msgspec.json.decode(header, type=dict[str, Json])
-    about, plan = _object(told, "eval"), _object(told, "plan")
-    revision, dataset = _object(about, "revision"), _object(about, "dataset")
+    about, plan = object_at(told, "eval"), object_at(told, "plan")
+    revision, dataset = object_at(about, "revision"), object_at(about, "dataset")
     model, status = text_at(about, "model"), text_at(told, "status")
     solver = text_at(about, "solver")
     tags = {
@@ -117,16 +117,13 @@ def _log(header: bytes) -> LogHeader:
 
 def _scorers(told: dict[str, Json], about: dict[str, Json]) -> tuple[str, ...]:
     """Return the scorers, the one of the headline first."""
-    listed = [*_list(about, "scorers"), *_list(_object(told, "results"), "scores")]
+    listed = [*_list(about, "scorers"), *_list(object_at(told, "results"), "scores")]
     names = [text_at(scorer, "name") for scorer in listed if isinstance(scorer, dict)]
-    headline = _object(_object(told, "results"), "headline") or _object(about, "headline_metric")
+    headline = object_at(object_at(told, "results"), "headline") or object_at(
+        about, "headline_metric"
+    )
     first = text_at(headline, "scorer")
     return tuple(dict.fromkeys([name for name in (first, *names) if name]))
-
-
-def _object(value: dict[str, Json], key: str) -> dict[str, Json]:
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
 
 
 def _list(value: dict[str, Json], key: str) -> list[Json]:
@@ -265,12 +262,8 @@ class _Log:
         found = self.record(entry)
         if isinstance(found, Quarantined):
             return found
-        return Quarantined(
-            reason=f"member {entry.filename!r} is no part of an Inspect log",
-            offset=found.offset,
-            raw=found.raw,
-            uri=self.stream.uri,
-        )
+        reason = f"member {entry.filename!r} is no part of an Inspect log"
+        return Quarantined(reason=reason, offset=found.offset, raw=found.raw, uri=self.stream.uri)
 
     def unlogged(self, header: bytes) -> Iterator[RawRecord | Quarantined]:
         """Yield the summaries of samples that are not in the log."""

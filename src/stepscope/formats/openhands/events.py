@@ -16,6 +16,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.fields import (
     ToolStatus,
     infer_text_status,
+    object_at,
     openai_usage,
     parse_call,
     parse_time,
@@ -235,8 +236,7 @@ class EventLog:
 
     def _call(self, event: dict[str, Json], args: dict[str, Json], actor: Actor) -> ToolCall:
         """Return an action as the call that it is, as the model wrote it where that is recorded."""
-        meta = event.get("tool_call_metadata")
-        about = meta if isinstance(meta, dict) else {}
+        about = object_at(event, "tool_call_metadata")
         own, name = text_at(about, "tool_call_id"), text_at(about, "function_name")
         asked = {
             key: value for key, value in args.items() if key != "thought" and value is not None
@@ -262,8 +262,7 @@ class EventLog:
         name, content = event.get("observation"), event.get("content")
         if not isinstance(name, str) or not isinstance(content, str | None):
             raise TraceError(f"event {index} is neither an action nor an observation with text")
-        extras = event.get("extras")
-        about = extras if isinstance(extras, dict) else {}
+        about = object_at(event, "extras")
         parts = (Part("text", content),) if content else ()
         cause = event.get("cause")
         call = self._calls.get(cause) if isinstance(cause, int) else None

@@ -16,7 +16,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.chat.response_items import number_steps
-from stepscope.formats.fields import rest, text_at, time_bounds, tool_defs, total_usage
+from stepscope.formats.fields import object_at, rest, text_at, time_bounds, tool_defs, total_usage
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import (
     DecodedRecord,
@@ -190,8 +190,7 @@ def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     draft = run.draft(record)
     if "instance_id" in about:
         task, attempt_at = str(about["instance_id"]), about.get("attempt")
-        held = about.get("metadata")
-        metadata = held if isinstance(held, dict) else {}
+        metadata = object_at(about, "metadata")
         workflow = text_at(metadata, "dataset") or NAME
         trial = str(attempt_at) if isinstance(attempt_at, int) else None
         draft = msgspec.structs.replace(

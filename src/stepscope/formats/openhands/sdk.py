@@ -16,6 +16,7 @@ from stepscope.formats.chat.response_items import join_turn
 from stepscope.formats.fields import (
     ToolStatus,
     infer_text_status,
+    object_at,
     parse_call,
     parse_time,
     rest,
@@ -79,8 +80,7 @@ def read_sdk_step(event: dict[str, Json], index: int, limits: Limits) -> Step:
 
 
 def _action(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -> Step:
-    asked = event.get("tool_call")
-    held = asked if isinstance(asked, dict) else {}
+    held = object_at(event, "tool_call")
     name = text_at(event, "tool_name") or text_at(held, "name")
     if name is None:
         raise TraceError(f"event {index} needs text under `tool_name`")
@@ -168,8 +168,7 @@ def _system(event: dict[str, Json], index: int, actor: Actor, limits: Limits) ->
 
 
 def _answer(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -> Step:
-    held = event.get("observation")
-    about = held if isinstance(held, dict) else {}
+    about = object_at(event, "observation")
     failed = text_at(event, "error") or text_at(event, "rejection_reason")
     parts = (Part("text", failed),) if failed else _content(about.get("content"), index)
     result = ToolResult(

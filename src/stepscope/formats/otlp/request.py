@@ -16,7 +16,7 @@ import msgspec
 
 from stepscope.errors import LimitError, TraceError
 from stepscope.formats.fields import rest
-from stepscope.formats.format import DecodedRecord, FileFormat, decode_records
+from stepscope.formats.format import DecodedRecord, FileFormat, decode_records, quarantine_record
 from stepscope.formats.opening import Opening
 from stepscope.formats.otlp.protobuf import MAX_VALUES, ProtobufReader
 from stepscope.formats.otlp.values import RequestSpan, decode_span, iter_request_spans
@@ -191,24 +191,20 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
 def _members(record: DecodedRecord) -> Iterator[RawSpan | Quarantined]:
     """Yield the spans of one record; what is none is quarantined, the others are kept."""
     if not _is_export(record.value):
-        yield _aside(record, record.raw, "an OTLP export needs a list under `resourceSpans`")
+        yield quarantine_record(record, "an OTLP export needs a list under `resourceSpans`")
         return
     try:
         listed = list(iter_request_spans(record.value))
     except TraceError as e:
-        yield _aside(record, record.raw, str(e))
+        yield quarantine_record(record, e)
         return
     if not listed and (len(record.value) > 1 or any(record.value.values())):
-        yield _aside(record, record.raw, "an OTLP export without a span in it")
+        yield quarantine_record(record, "an OTLP export without a span in it")
     for member in listed:
         try:
             yield decode_span(member)
         except TraceError as e:
-            yield _aside(record, msgspec.json.encode(member.span), str(e))
-
-
-def _aside(record: DecodedRecord, raw: bytes, reason: str) -> Quarantined:
-    return Quarantined(reason=reason, offset=record.offset, raw=raw, uri=record.uri)
+            yield quarantine_record(record._replace(raw=msgspec.json.encode(member.span)), e)
 
 
 FORMAT = FileFormat(_NAME, _likeness, _read)

@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import rest
+from stepscope.formats.fields import object_at, rest
 from stepscope.formats.spans.attributes import decode_attributes, parse_whole, to_camel_case
 from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
 from stepscope.model import Json
@@ -66,8 +66,7 @@ def iter_request_spans(body: dict[str, Json]) -> Iterator[RequestSpan]:
         TraceError: lists or objects are missing where the protocol has them.
     """
     for group in _each(body, "resourceSpans"):
-        resource = group.get("resource")
-        about = resource if isinstance(resource, dict) else {}
+        about = object_at(group, "resource")
         attributes = decode_attributes(about.get("attributes"))
         of_group = name_extras(resource=rest(about, _ATTRIBUTES), group=rest(group, _GROUP))
         for scoped in [*_each(group, "scopeSpans"), *_each(group, "instrumentationLibrarySpans")]:
@@ -274,13 +273,9 @@ def span_json(span: RawSpan) -> dict[str, Json]:
 
 def _known_extra(extra: Mapping[str, Json]) -> dict[str, Json]:
     """Return what the protocol has fields for, of all that a span says beside."""
-    counts = {key: extra[key] for key in _COUNTS if _is_count(extra.get(key))}
+    counts = {key: n for key in _COUNTS if type(n := extra.get(key)) is int and 0 <= n < 2**32}
     state = extra.get("traceState")
     return {**counts, **({"traceState": state} if isinstance(state, str) else {})}
-
-
-def _is_count(value: Json) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32
 
 
 def _event_json(event: SpanEvent) -> dict[str, Json]:

@@ -59,7 +59,9 @@ def _holds(record: Json) -> bool:
 def _is_span(record: Json) -> bool:
     if not isinstance(record, dict) or not isinstance(record.get("name"), str):
         return False
-    return _ids(record) is not None and ("attributes" in record or _start(record) is not None)
+    return _ids(record) is not None and (
+        "attributes" in record or _time(record, "start") is not None
+    )
 
 
 def _ids(record: dict[str, Json]) -> tuple[str, str] | None:
@@ -117,7 +119,7 @@ def read_flat_span(record: Json) -> RawSpan:
         raise TraceError(
             f"a span needs the ids of its trace and its own; found {str(record)[:60]!r}"
         )
-    status = record.get("status")
+    status, kind = record.get("status"), record.get("kind")
     told = status if isinstance(status, dict) else {"code": status}
     code = str(told.get("code", told.get("status_code", ""))).removeprefix("StatusCode.")
     message = text_at(told, "message") or text_at(told, "description")
@@ -130,8 +132,8 @@ def read_flat_span(record: Json) -> RawSpan:
         span_id=ids[1],
         parent_id=_parent(record),
         name=text_at(record, "name") or "",
-        kind=_kind(record.get("kind")),
-        start_ns=_start(record),
+        kind="" if kind is None else str(kind).removeprefix("SpanKind.").lower(),
+        start_ns=_time(record, "start"),
         end_ns=_time(record, "end"),
         status=_STATUSES.get(code.upper(), "unset"),
         status_message=message,
@@ -190,14 +192,6 @@ def _parent(record: dict[str, Json]) -> str | None:
         if parent := text_at(record, key):
             return parent.removeprefix("0x")
     return None
-
-
-def _kind(kind: Json) -> str:
-    return str(kind).removeprefix("SpanKind.").lower() if kind is not None else ""
-
-
-def _start(record: dict[str, Json]) -> int | None:
-    return _time(record, "start")
 
 
 def _time(record: dict[str, Json], which: str) -> int | None:

@@ -69,19 +69,23 @@ def read_gen_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
     """Return what a span says in these words, None where it uses none of them."""
     about = span.attributes
     spoken = any(key.startswith(_PREFIXES) for key in about)
-    if not spoken and not any(_speaks(event.attributes, event.name) for event in span.events):
+    if not spoken and not any(
+        name.startswith("gen_ai.") for e in span.events for name in (e.name, *e.attributes)
+    ):
         bodies = [event.extra for event in span.events if event.extra and "body" in event.extra]
         return _bodies(bodies, limits) if bodies else None
     kind = find_operation(about)
     if kind == "other" and "gen_ai.output.messages" not in about:
         # A frame that names itself and nothing else: half the spans of some traces.
         return SpanContent(operation=kind, session=find_text(about, *_SESSIONS))
+    sides = ("traceloop.entity.input", "traceloop.entity.output")
+    given, made = [None if kind == "tool" else about.get(key) for key in sides]
     return SpanContent(
         operation=kind,
         inputs=() if kind == "tool" else _inputs(span, limits),
         outputs=() if kind == "tool" else _outputs(span, limits),
-        input_value=_entity(about, "traceloop.entity.input", limits) if kind != "tool" else (),
-        output_value=_entity(about, "traceloop.entity.output", limits) if kind != "tool" else (),
+        input_value=read_messages(given, "user", limits),
+        output_value=read_messages(made, "agent", limits),
         agent=find_text(about, "gen_ai.agent.name", "agent_name", "gen_ai.handoff.from_agent"),
         target=find_text(about, "gen_ai.handoff.to_agent", "gen_ai.transfer.target.name"),
         model=find_text(about, "gen_ai.response.model", "gen_ai.request.model"),
@@ -97,10 +101,6 @@ def read_gen_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
         workflow=find_text(about, "gen_ai.workflow.name", "traceloop.workflow.name"),
         failed=find_text(about, "error.type"),
     )
-
-
-def _speaks(about: Mapping[str, Json], name: str) -> bool:
-    return name.startswith("gen_ai.") or any(key.startswith("gen_ai.") for key in about)
 
 
 def find_operation(about: Mapping[str, Json]) -> Operation:
@@ -222,10 +222,6 @@ def _tool_output(side: Json, limits: Limits) -> tuple[str, str | None, tuple[Par
     if name is None:
         return None
     return name, find_text(content, "tool_call_id"), read_result_parts(content.get("content"))
-
-
-def _entity(about: Mapping[str, Json], key: str, limits: Limits) -> tuple[SpanMessage, ...]:
-    return read_messages(about.get(key), "user" if key.endswith("input") else "agent", limits)
 
 
 def _reason(about: Mapping[str, Json], limits: Limits) -> str | None:

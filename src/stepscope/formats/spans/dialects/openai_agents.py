@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from stepscope.formats.fields import openai_usage, parse_call
+from stepscope.formats.fields import object_at, openai_usage, parse_call
 from stepscope.formats.spans.attributes import find_count, find_text, normalise_usage
 from stepscope.formats.spans.messages import read_messages, read_result_parts
 from stepscope.formats.spans.span import RawSpan, SpanContent
@@ -70,8 +70,7 @@ def _generation(about: Mapping[str, Json], limits: Limits) -> SpanContent:
 
 def _response(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     """Return a response; processors of users may add its input and its body."""
-    body = about.get("response")
-    held = body if isinstance(body, dict) else {}
+    held = object_at(about, "response")
     return SpanContent(
         operation="model",
         inputs=read_messages(about.get("input"), "user", limits),
