@@ -19,7 +19,7 @@ from benchmarks.workers.serve import serve
 from stepscope import match, registry
 from stepscope.formats.chat.messages import CallMessage
 from stepscope.formats.reading import read_files
-from stepscope.measures.match import compare_calls
+from stepscope.measures.same_calls import compare_calls
 from stepscope.model import Facts, ReferenceCall, Trajectory
 
 

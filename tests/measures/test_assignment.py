@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from stepscope.measures.match import (
+from stepscope.measures.same_calls import (
     contains_json,
     equal_json,
     largest_matching,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.calls import LOOPS, longest_cycle
 from stepscope.measures.outcome import OUTCOME, TERMINATION
+from stepscope.measures.same_calls import LOOPS, longest_cycle
 from stepscope.model import Case, Outcome, Step, Verdict
 from tests.factories import FAILED, PASSED, agent, did, failed, goal, run, user
 from tests.measures.answers import cites, label, value, whole

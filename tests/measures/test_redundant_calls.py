@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.calls import REDUNDANT_CALLS, redundant_calls
+from stepscope.measures.same_calls import REDUNDANT_CALLS, redundant_calls
 from stepscope.model import Facts, Step, ToolCall
 from tests.factories import calls, did, failed, result, run
 from tests.measures.answers import cites, value, whole

@@ -15,7 +15,7 @@ from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
 from stepscope.api.views import ComparisonView, ReportSource, ReportView, ScoreCurveView, Text
 from stepscope.errors import UsageError
 from stepscope.formats.chat.messages import CallMessage, message_calls, reference_calls
-from stepscope.measures.match import ArgumentMode, CallComparison, MatchMode, compare_calls
+from stepscope.measures.same_calls import ArgumentMode, CallComparison, MatchMode, compare_calls
 from stepscope.model import Effect, Json, Record, ReferenceCall, Trajectory
 from stepscope.model.effects import infer_effect
 from stepscope.model.records import HUMAN, IMPORTED
@@ -107,7 +107,7 @@ def match(
     Args:
         messages: a run: decoded messages, or their JSON array as bytes.
         reference: what it should have called: `ReferenceCall`s, or messages that make the calls.
-        mode: the sense of `matched`; see `stepscope.measures.match`.
+        mode: the sense of `matched`; see `stepscope.measures.same_calls`.
         arguments: how arguments must agree.
         overrides: tool -> another argument mode, or the names of the arguments that count.
         tolerance: how far numbers may differ.

@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING
 from stepscope.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from stepscope.measures.match import (
-        CallComparison as CallComparison,
-    )
-    from stepscope.measures.match import (
-        compare_calls as compare_calls,
-    )
+    from stepscope.measures.same_calls import CallComparison as CallComparison
+    from stepscope.measures.same_calls import compare_calls as compare_calls
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
@@ -24,13 +20,12 @@ __all__, __getattr__, __dir__ = lazy_names(
         ".axes.choice": ("AXIS_SEQUENCING:SEQUENCING", "AXIS_TOOL_SELECTION:TOOL_SELECTION"),
         ".axes.ending": ("AXIS_TERMINATION:TERMINATION",),
         ".axes.results": ("AXIS_RESULT_INTERPRETATION:RESULT_INTERPRETATION",),
-        ".calls": ("LOOPS", "REDUNDANT_CALLS"),
         ".conduct": ("POLICY",),
         ".errors": ("ERRORS", "RECOVERY"),
         ".facts": ("EFFICIENCY", "EFFICIENCY_RATIO"),
         ".labels": ("STEP_LABELS",),
         ".localise": ("LOCALISE",),
-        ".match": ("CallComparison", "MATCH", "compare_calls"),
         ".outcome": ("OUTCOME", "SUBGOALS", "TERMINATION"),
+        ".same_calls": ("CallComparison", "LOOPS", "MATCH", "REDUNDANT_CALLS", "compare_calls"),
     },
 )

@@ -15,10 +15,11 @@ from math import fsum
 import msgspec
 
 from stepscope.measures.axes.arguments import declared_tools, schema_violations
-from stepscope.measures.calls import agent_calls, effect_of, failed_calls, no_calls, redundant_calls
+from stepscope.measures.calls import agent_calls, effect_of, failed_calls, no_calls
 from stepscope.measures.conduct import declared_rules, find_breaches
 from stepscope.measures.errors import has_known_status, reactions_of
 from stepscope.measures.facts import MISSING
+from stepscope.measures.same_calls import redundant_calls
 from stepscope.model import Answer, Case, Exchange, Facts, Step, Trajectory, Usage, Verdict
 from stepscope.values import Unmeasured
 

@@ -16,8 +16,8 @@ import msgspec
 
 from stepscope.errors import ConfigError
 from stepscope.measures.calls import agent_calls, effect_of, has_succeeded
-from stepscope.measures.match import overlaps
 from stepscope.measures.rule import Fault, RuleMeasure, cached_on_run, one_a_step
+from stepscope.measures.same_calls import overlaps
 from stepscope.model import (
     Answer,
     Case,

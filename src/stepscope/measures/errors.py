@@ -12,8 +12,8 @@ from math import inf
 from typing import NamedTuple
 
 from stepscope.measures.calls import effect_of, escalates_to_person, failed_calls, has_succeeded
-from stepscope.measures.match import overlaps
 from stepscope.measures.rule import RuleMeasure, cached_with_facts, one_a_step
+from stepscope.measures.same_calls import overlaps
 from stepscope.model import (
     Answer,
     Case,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 
-from stepscope.measures.calls import failed_calls, redundant_calls
+from stepscope.measures.calls import failed_calls
 from stepscope.measures.errors import TRANSIENT, first_line
 from stepscope.measures.rule import RuleMeasure
+from stepscope.measures.same_calls import redundant_calls
 from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict
 from stepscope.model.records import STEP_LABELS_NAME
 from stepscope.values import Unmeasured

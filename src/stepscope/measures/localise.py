@@ -23,12 +23,12 @@ from stepscope.measures.calls import (
     ends_run,
     escalates_to_person,
     has_succeeded,
-    redundant_calls,
 )
 from stepscope.measures.conduct import lacks_consent
 from stepscope.measures.errors import REASON_CHARACTERS, first_line, reactions_of
 from stepscope.measures.outcome import subgoal_calls
 from stepscope.measures.rule import RuleMeasure
+from stepscope.measures.same_calls import redundant_calls
 from stepscope.model import (
     Answer,
     Case,

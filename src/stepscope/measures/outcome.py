@@ -8,8 +8,8 @@ from graphlib import CycleError, TopologicalSorter
 from math import inf
 
 from stepscope.measures.calls import agent_calls, ends_run, has_succeeded, writes_of
-from stepscope.measures.match import contains_json, largest_matching
 from stepscope.measures.rule import RuleMeasure, cached_on_run
+from stepscope.measures.same_calls import contains_json, largest_matching
 from stepscope.model import Answer, Case, Exchange, Facts, Scale, SubGoal, Trajectory, Verdict
 from stepscope.values import Unmeasured
 

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import StoreError
-from stepscope.measures.calls import agent_calls, redundant_calls
-from stepscope.measures.match import largest_matching
+from stepscope.measures.calls import agent_calls
 from stepscope.measures.outcome import subgoal_candidates
+from stepscope.measures.same_calls import largest_matching, redundant_calls
 from stepscope.model import Case, Exchange, Json, Record, SubGoal, Trajectory
 from stepscope.report.curves import Weights, make_curve
 from stepscope.report.formatting import (

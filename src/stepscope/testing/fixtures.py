@@ -24,8 +24,8 @@ from stepscope.gates.baseline import case_order
 from stepscope.gates.types import FAILED, PASSED, GateReport, Severity
 from stepscope.measures.conduct import find_breaches
 from stepscope.measures.facts import DeclaredConduct, fit_facts
-from stepscope.measures.match import ArgumentMode, CallComparison, MatchMode, compare_calls
 from stepscope.measures.rule import Fault
+from stepscope.measures.same_calls import ArgumentMode, CallComparison, MatchMode, compare_calls
 from stepscope.model import Json, Quarantined, ReferenceCall, Trajectory
 from stepscope.safety.limits import Limits
 from stepscope.safety.text import visible_line

@@ -1,7 +1,9 @@
-"""Calls against a reference: equality of JSON values, largest matching, five senses of a match.
+"""When two calls are the same call: to each other, and to the calls of a reference.
 
-Calls and reference calls form a bipartite graph. A greedy pairing depends on the order in which it
-looks; a largest matching does not, so permuting either side changes nothing.
+Within a run two calls are the same when tool and canonical arguments are equal (`Exchange.key`,
+made by `model.trajectory.call_key`): on that rest redundant calls and loops. Against a reference
+arguments are compared by a mode, with a tolerance (`compare_calls`), and calls pair up by a largest
+matching: a greedy pairing depends on the order in which it looks, a largest matching does not.
 
 Source: augmenting paths, Berge (1957), Two theorems in graph theory; longest common subsequence
 over matching pairs, Hunt and Szymanski (1977), A fast algorithm for computing longest common
@@ -12,15 +14,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from math import isclose
+from itertools import pairwise
+from math import inf, isclose
 from typing import Literal, NamedTuple, get_args
 
 from stepscope.errors import UsageError
-from stepscope.measures.calls import agent_calls
+from stepscope.measures.calls import agent_calls, effect_of, no_calls
 from stepscope.measures.rule import RuleMeasure
 from stepscope.model import (
     Answer,
     Case,
+    Exchange,
     Facts,
     Json,
     ReferenceCall,
@@ -351,3 +355,164 @@ def _credit(found: CallComparison, cites: tuple[int, ...]) -> tuple[Answer, ...]
 
 
 MATCH = RuleMeasure("match", "1", Scale(0.0, 1.0, ("match", "no_match")), (), _match)
+
+
+# Cycles longer than this many calls are a plan carried out again, not an agent going round; the
+# bound also keeps the cost linear in the number of calls.
+LONGEST_CYCLE_CALLS = 32
+
+_LOOPS_OF_NO_CALLS = (no_calls("loops"),)
+_NONE = (Verdict("loops", 0.0),)
+
+
+def longest_cycle(keys: Sequence[str]) -> tuple[int, int, int]:
+    """Return start, length and period of the longest repeated cycle; length 0 where none is.
+
+    Of equally long ones the first, with its shortest period.
+
+    >>> longest_cycle("xababy")
+    (1, 4, 2)
+    """
+    best = (0, 0, 0)
+    for period in range(1, min(LONGEST_CYCLE_CALLS, len(keys) // 2) + 1):
+        echoes = 0  # calls in a row that equal the one a period before
+        for at in range(period, len(keys)):
+            echoes = echoes + 1 if keys[at] == keys[at - period] else 0
+            if echoes >= period and echoes + period > best[1]:
+                best = (at + 1 - echoes - period, echoes + period, period)
+    return best
+
+
+def _loops(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """The longest cycle of calls that went round at least twice, cited.
+
+    The value is the number of calls in it: `a b a b` is 4, `a a` is 2, no cycle is 0. A call is its
+    tool and its arguments; what came back does not count, so polling shows up as well.
+    """
+    made = agent_calls(trajectory)
+    if not made:
+        return _LOOPS_OF_NO_CALLS
+    keys = [exchange.key for exchange in made]
+    if len(set(keys)) == len(keys):
+        return _NONE
+    start, length, period = longest_cycle(keys)
+    if not length:
+        return _NONE
+    cycle = made[start : start + length]
+    names = ", ".join(exchange.call.name for exchange in cycle[:period])
+    return (
+        Verdict(
+            "loops",
+            float(length),
+            cites=tuple(exchange.step for exchange in cycle),
+            reason=f"{length} calls go round: {names}",
+        ),
+    )
+
+
+LOOPS = RuleMeasure("loops", "1", Scale(0.0, inf), (), _loops)
+
+
+# Shorter answers ("ok", "[]", "375.0", "true") coincide by chance: they are no sign of repetition.
+NEAR_MIN_CHARACTERS = 32
+
+_NO_COUNTS = tuple(
+    Verdict(f"redundant_calls.{aspect}", 0.0)
+    for aspect in ("count", "identical", "back_to_back", "near")
+)
+_REDUNDANCY_OF_NO_CALLS: tuple[Answer, ...] = (no_calls("redundant_calls"), *_NO_COUNTS)
+_CLEAN = (Verdict("redundant_calls", 0.0), *_NO_COUNTS[:3])
+
+
+def _redundancy(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """Calls that ask again what is already known.
+
+    A call is redundant when an earlier call of the same tool with the same arguments has an answer
+    that still holds: it was no error (a retry is not redundant), and nothing in between may have
+    changed the world. A tool of unknown effect may have (declare it in `stepscope.toml`).
+
+    Aspects: `redundant_calls` share of calls; `.count`; `.identical` the same tool and arguments as
+    any earlier call, before those two rules; `.back_to_back` as the call just before (the
+    definition of trajectory-vs-outcome); `.near` a new question that brought an answer already had.
+    """
+    exchanges = trajectory.exchanges
+    made = agent_calls(trajectory)
+    if not made:
+        return _REDUNDANCY_OF_NO_CALLS
+    near = _count("near", near_duplicates(made, facts))
+    if len({exchange.key for exchange in made}) == len(made):
+        return (*_CLEAN, near)
+    redundant = redundant_calls(exchanges, facts)
+    earlier: set[str] = set()
+    identical: list[Exchange] = []
+    for exchange in made:
+        if exchange.key in earlier:
+            identical.append(exchange)
+        earlier.add(exchange.key)
+    adjacent = [b for a, b in pairwise(made) if a.key == b.key]
+    return (
+        Verdict(
+            "redundant_calls",
+            len(redundant) / len(made),
+            cites=tuple(repeat.step for repeat, _ in redundant),
+            reason=", ".join(f"{again.step} repeats {before.step}" for again, before in redundant),
+        ),
+        _count("count", [repeat for repeat, _ in redundant]),
+        _count("identical", identical),
+        _count("back_to_back", adjacent),
+        near,
+    )
+
+
+def redundant_calls(
+    exchanges: Sequence[Exchange], facts: Facts | None
+) -> list[tuple[Exchange, Exchange]]:
+    """Return the agent's redundant calls, each with the earlier call whose answer still holds."""
+    if len({exchange.key for exchange in exchanges}) == len(exchanges):
+        return []
+    valid: dict[str, Exchange] = {}
+    found: list[tuple[Exchange, Exchange]] = []
+    for exchange in exchanges:
+        earlier = valid.get(exchange.key)
+        if earlier is not None and exchange.call.requestor == "agent":
+            found.append((exchange, earlier))
+        if exchange.failed:
+            continue
+        if effect_of(exchange.call.name, facts) != "read":
+            valid.clear()
+        if exchange.result is not None:
+            valid[exchange.key] = exchange
+    return found
+
+
+def near_duplicates(exchanges: Iterable[Exchange], facts: Facts | None) -> list[Exchange]:
+    """Return reads with new arguments whose answer is, word for word, one the tool gave before."""
+    answers: dict[tuple[str, str], set[str]] = {}
+    found: list[Exchange] = []
+    for exchange in exchanges:
+        result = exchange.result
+        if result is None or result.status == "error" or len(result.parts) != 1:
+            continue
+        text = result.parts[0].text
+        if text is None or len(text) < NEAR_MIN_CHARACTERS:
+            continue
+        name = exchange.call.name
+        questions = answers.get((name, text))
+        if questions is None:
+            answers[name, text] = {exchange.key}
+        elif exchange.key not in questions:
+            questions.add(exchange.key)
+            if effect_of(name, facts) != "write":
+                found.append(exchange)
+    return found
+
+
+def _count(aspect: str, exchanges: list[Exchange]) -> Verdict:
+    return Verdict(
+        f"redundant_calls.{aspect}",
+        float(len(exchanges)),
+        cites=tuple(exchange.step for exchange in exchanges),
+    )
+
+
+REDUNDANT_CALLS = RuleMeasure("redundant_calls", "1", Scale(0.0, inf), ("effects",), _redundancy)

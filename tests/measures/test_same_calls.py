@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.errors import UsageError
-from stepscope.measures.match import MATCH, SENSES, ArgumentMode, compare_calls
+from stepscope.measures.same_calls import MATCH, SENSES, ArgumentMode, compare_calls
 from stepscope.model import Case, Json, ReferenceCall, ToolCall
 from tests.factories import calls, did, run
 from tests.measures.answers import label, value, whole
