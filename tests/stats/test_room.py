@@ -14,8 +14,9 @@ from stepscope import stats
 
 
 def test_every_public_name_is_there_and_says_its_source() -> None:
-    for name in stats.__all__:
-        thing = getattr(stats, name)
+    for name, thing in vars(stats).items():
+        if name.startswith("_") or name == "annotations" or inspect.ismodule(thing):
+            continue
         assert thing.__doc__
         if inspect.isfunction(thing):
             known = ("codes", "count_losses", "trials_per_task", "joint_table")

@@ -126,41 +126,24 @@ class RubricChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RubricAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """The agreement on one rubric at one granularity.
+    """The agreement on one rubric at one granularity."""
 
-    Attributes:
-        name: of the rubric ("axes.termination").
-        unit: what is rated.
-        items: how many were rated by anybody.
-        runs: how many runs these are of.
-        labels: the labels in use; chance agreement is reckoned over them.
-        raters: who rated.
-        together: all raters at once.
-        pairs: every pair of raters.
-        families: every pair of families with more than one pair of raters.
-        decision: whether the rubric is sharp enough to be automated.
-        decided_on: figure and raters that the decision rests on.
-        disputed: the five items to look at first.
-        curves: calibration of each judge, where people labelled.
-        changes: each judge before and after a new version of the rubric.
-        notes: what else to know: which answers enter, what was mixed.
-    """
-
-    name: str
-    unit: Unit
-    items: int
-    runs: int
-    labels: tuple[str, ...]
-    raters: tuple[Rater, ...]
-    together: GroupAgreement
-    pairs: tuple[GroupAgreement, ...]
-    families: tuple[GroupAgreement, ...]
-    decision: Decision
-    decided_on: str
-    disputed: tuple[Dispute, ...]
-    curves: tuple[CalibrationCurve, ...] = ()
+    name: str  # of the rubric ("axes.termination")
+    unit: Unit  # what is rated
+    items: int  # how many were rated by anybody
+    runs: int  # how many runs these are of
+    labels: tuple[str, ...]  # the labels in use; chance agreement is reckoned over them
+    raters: tuple[Rater, ...]  # who rated
+    together: GroupAgreement  # all raters at once
+    pairs: tuple[GroupAgreement, ...]  # every pair of raters
+    families: tuple[GroupAgreement, ...]  # every pair of families with more than one pair of raters
+    decision: Decision  # whether the rubric is sharp enough to be automated
+    decided_on: str  # figure and raters that the decision rests on
+    disputed: tuple[Dispute, ...]  # the five items to look at first
+    curves: tuple[CalibrationCurve, ...] = ()  # calibration of each judge, where people labelled
+    # each judge before and after a new version of the rubric
     changes: tuple[RubricChange, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what else to know: which answers enter, what was mixed
 
     def pair(self, first: str, second: str) -> GroupAgreement:
         """Return two raters, in either order.

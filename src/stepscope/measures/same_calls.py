@@ -181,23 +181,14 @@ _NO_REFERENCE = tuple(
 
 
 class CallComparison(NamedTuple):
-    """A run's calls beside the reference.
+    """A run's calls beside the reference."""
 
-    Attributes:
-        mode: the sense of `matched`.
-        pairs: for each call the index of its reference call, or None.
-        n_paired: calls that have a reference call of their own.
-        n_reference: calls of the reference.
-        common: length of the longest common subsequence, in calls.
-        aligned: each call matches the reference call at its own position.
-    """
-
-    mode: MatchMode
-    pairs: tuple[int | None, ...]
-    n_paired: int
-    n_reference: int
-    common: int
-    aligned: bool
+    mode: MatchMode  # the sense of `matched`
+    pairs: tuple[int | None, ...]  # for each call the index of its reference call, or None
+    n_paired: int  # calls that have a reference call of their own
+    n_reference: int  # calls of the reference
+    common: int  # length of the longest common subsequence, in calls
+    aligned: bool  # each call matches the reference call at its own position
 
     @property
     def matched(self) -> bool:

@@ -8,107 +8,53 @@ stays in `extra`, so nothing that was read is dropped.
 
 from __future__ import annotations
 
-from stepscope.model.protocols import (
-    Endpoint,
-    Format,
-    ImageType,
-    Measure,
-    Media,
-    Model,
-    Opener,
-    Quarantined,
-    Reply,
-    Request,
-    Stop,
-    Stream,
-    Structure,
-)
-from stepscope.model.records import Answer, Record, Scale, Verdict
-from stepscope.model.trajectory import (
-    SCORES,
-    Actor,
-    Belief,
-    Case,
-    Effect,
-    Exchange,
-    Facts,
-    Figures,
-    Instant,
-    Json,
-    Label,
-    Outcome,
-    Part,
-    PartKind,
-    PolicyRule,
-    Precondition,
-    ReferenceCall,
-    ResultStatus,
-    Source,
-    Span,
-    Step,
-    StepKind,
-    StepScore,
-    SubGoal,
-    ToolCall,
-    ToolDef,
-    ToolResult,
-    Trajectory,
-    Usage,
-    Warn,
-    call_key,
-    digest,
-    figures,
-)
-
-__all__ = [
-    "SCORES",
-    "Actor",
-    "Answer",
-    "Belief",
-    "Case",
-    "Effect",
-    "Endpoint",
-    "Exchange",
-    "Facts",
-    "Figures",
-    "Format",
-    "ImageType",
-    "Instant",
-    "Json",
-    "Label",
-    "Measure",
-    "Media",
-    "Model",
-    "Opener",
-    "Outcome",
-    "Part",
-    "PartKind",
-    "PolicyRule",
-    "Precondition",
-    "Quarantined",
-    "Record",
-    "ReferenceCall",
-    "Reply",
-    "Request",
-    "ResultStatus",
-    "Scale",
-    "Source",
-    "Span",
-    "Step",
-    "StepKind",
-    "StepScore",
-    "Stop",
-    "Stream",
-    "Structure",
-    "SubGoal",
-    "ToolCall",
-    "ToolDef",
-    "ToolResult",
-    "Trajectory",
-    "Usage",
-    "Verdict",
-    "Warn",
-    "call_key",
-    "digest",
-    "figures",
-]
+from stepscope.model.protocols import Endpoint as Endpoint
+from stepscope.model.protocols import Format as Format
+from stepscope.model.protocols import ImageType as ImageType
+from stepscope.model.protocols import Measure as Measure
+from stepscope.model.protocols import Media as Media
+from stepscope.model.protocols import Model as Model
+from stepscope.model.protocols import Opener as Opener
+from stepscope.model.protocols import Quarantined as Quarantined
+from stepscope.model.protocols import Reply as Reply
+from stepscope.model.protocols import Request as Request
+from stepscope.model.protocols import Stop as Stop
+from stepscope.model.protocols import Stream as Stream
+from stepscope.model.protocols import Structure as Structure
+from stepscope.model.records import Answer as Answer
+from stepscope.model.records import Record as Record
+from stepscope.model.records import Scale as Scale
+from stepscope.model.records import Verdict as Verdict
+from stepscope.model.trajectory import SCORES as SCORES
+from stepscope.model.trajectory import Actor as Actor
+from stepscope.model.trajectory import Belief as Belief
+from stepscope.model.trajectory import Case as Case
+from stepscope.model.trajectory import Effect as Effect
+from stepscope.model.trajectory import Exchange as Exchange
+from stepscope.model.trajectory import Facts as Facts
+from stepscope.model.trajectory import Figures as Figures
+from stepscope.model.trajectory import Instant as Instant
+from stepscope.model.trajectory import Json as Json
+from stepscope.model.trajectory import Label as Label
+from stepscope.model.trajectory import Outcome as Outcome
+from stepscope.model.trajectory import Part as Part
+from stepscope.model.trajectory import PartKind as PartKind
+from stepscope.model.trajectory import PolicyRule as PolicyRule
+from stepscope.model.trajectory import Precondition as Precondition
+from stepscope.model.trajectory import ReferenceCall as ReferenceCall
+from stepscope.model.trajectory import ResultStatus as ResultStatus
+from stepscope.model.trajectory import Source as Source
+from stepscope.model.trajectory import Span as Span
+from stepscope.model.trajectory import Step as Step
+from stepscope.model.trajectory import StepKind as StepKind
+from stepscope.model.trajectory import StepScore as StepScore
+from stepscope.model.trajectory import SubGoal as SubGoal
+from stepscope.model.trajectory import ToolCall as ToolCall
+from stepscope.model.trajectory import ToolDef as ToolDef
+from stepscope.model.trajectory import ToolResult as ToolResult
+from stepscope.model.trajectory import Trajectory as Trajectory
+from stepscope.model.trajectory import Usage as Usage
+from stepscope.model.trajectory import Warn as Warn
+from stepscope.model.trajectory import call_key as call_key
+from stepscope.model.trajectory import digest as digest
+from stepscope.model.trajectory import figures as figures

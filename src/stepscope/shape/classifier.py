@@ -99,8 +99,7 @@ def classify(
     values = inputs.as_scores(scores)
     observed = ~np.isnan(values)
     noise = None if sigma is None else inputs.as_sigma(sigma, values.shape)
-    absent = inputs.find_absence_of_shape(values, observed, noise)
-    if absent is not None:
+    if (absent := inputs.find_absence_of_shape(values, observed, noise)) is not None:
         return absent
     found = weigh_templates_by_sigma(values, observed, noise, what)
     if len(found[0].lens.pool.places) < SHORTEST:

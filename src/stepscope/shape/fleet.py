@@ -310,8 +310,7 @@ def prevalence(
     runs = _runs(log_likelihood)
     frame = EstimateFrame(level=level, unmeasured=unmeasured, scale=(0.0, 1.0))
     cluster = _numbers(clusters, len(runs))
-    absent = _find_fleet_absence(runs, cluster, frame)
-    if absent is not None:
+    if (absent := _find_fleet_absence(runs, cluster, frame)) is not None:
         return absent
     fitted = _fit_draws(runs, cluster, level, rng=rng, draws=draws)
     return _estimates(*fitted, runs=runs, cluster=cluster, frame=frame)
@@ -361,8 +360,7 @@ def compare_fleets(
         for lost in unmeasured or ({}, {})
     ]
     for side in zip(both, numbers, frames, strict=True):
-        absent = _find_fleet_absence(*side)
-        if absent is not None:
+        if (absent := _find_fleet_absence(*side)) is not None:
             return absent
     fits = [
         _fit_draws(*side, level, rng=rng, draws=KEPT) for side in zip(both, numbers, strict=True)

@@ -3,82 +3,46 @@
 Every number the product shows goes through here. Importing this package imports numpy and nothing
 of scipy, which is loaded by the first function that needs one of its special functions.
 
-Parameters that mean the same everywhere: `level`, the coverage of an interval, a share; `target`,
-where "these cases" takes every row as independent; `unmeasured`, rows without a value, counted by
-kind; `unit` of the values, and `unit_of_n`, what a row is.
+Parameters that mean the same everywhere: `clusters`, the task (or run) of each row, None where rows
+are independent; `level`, the coverage of an interval, a share; `target`, where "these cases" takes
+every row as independent; `unmeasured`, rows without a value, counted by kind; `unit` of the values,
+and `unit_of_n`, what a row is; `rng`, what random draws come from, and `draws`, how many there are.
 """
 
 from __future__ import annotations
 
-from stepscope.stats.comparison import (
-    Comparison,
-    compare_paired,
-    compare_unpaired,
-    detectable,
-    holm,
-    look_alpha,
-    median_ratio,
-    runs_needed,
-    runs_to_tell,
-)
-from stepscope.stats.estimates import (
-    mean,
-    mean_share,
-    proportion,
-    quantile,
-    rate,
-    ratio,
-    weighted_proportion,
-)
-from stepscope.stats.interrater import agreement, category_shares
-from stepscope.stats.intervals import upper_limit
-from stepscope.stats.joint import (
-    MOST_DISAGREEMENT,
-    Flip,
-    JointTable,
-    effective_count,
-    joint_table,
-    rank_correlation,
-    rank_flips,
-)
-from stepscope.stats.passk import pass_at_k, pass_hat_k
-from stepscope.stats.repeatability import sigma, tolerable
-from stepscope.stats.sample import bootstrap_ratio, codes, count_losses, trials_per_task, worst_case
-
-__all__ = [
-    "MOST_DISAGREEMENT",
-    "Comparison",
-    "Flip",
-    "JointTable",
-    "agreement",
-    "bootstrap_ratio",
-    "category_shares",
-    "codes",
-    "compare_paired",
-    "compare_unpaired",
-    "count_losses",
-    "detectable",
-    "effective_count",
-    "holm",
-    "joint_table",
-    "look_alpha",
-    "mean",
-    "mean_share",
-    "median_ratio",
-    "pass_at_k",
-    "pass_hat_k",
-    "proportion",
-    "quantile",
-    "rank_correlation",
-    "rank_flips",
-    "rate",
-    "ratio",
-    "runs_needed",
-    "runs_to_tell",
-    "sigma",
-    "tolerable",
-    "trials_per_task",
-    "upper_limit",
-    "weighted_proportion",
-    "worst_case",
-]
+from stepscope.stats.comparison import Comparison as Comparison
+from stepscope.stats.comparison import compare_paired as compare_paired
+from stepscope.stats.comparison import compare_unpaired as compare_unpaired
+from stepscope.stats.comparison import detectable as detectable
+from stepscope.stats.comparison import holm as holm
+from stepscope.stats.comparison import look_alpha as look_alpha
+from stepscope.stats.comparison import median_ratio as median_ratio
+from stepscope.stats.comparison import runs_needed as runs_needed
+from stepscope.stats.comparison import runs_to_tell as runs_to_tell
+from stepscope.stats.estimates import mean as mean
+from stepscope.stats.estimates import mean_share as mean_share
+from stepscope.stats.estimates import proportion as proportion
+from stepscope.stats.estimates import quantile as quantile
+from stepscope.stats.estimates import rate as rate
+from stepscope.stats.estimates import ratio as ratio
+from stepscope.stats.estimates import weighted_proportion as weighted_proportion
+from stepscope.stats.interrater import agreement as agreement
+from stepscope.stats.interrater import category_shares as category_shares
+from stepscope.stats.intervals import upper_limit as upper_limit
+from stepscope.stats.joint import MOST_DISAGREEMENT as MOST_DISAGREEMENT
+from stepscope.stats.joint import Flip as Flip
+from stepscope.stats.joint import JointTable as JointTable
+from stepscope.stats.joint import effective_count as effective_count
+from stepscope.stats.joint import joint_table as joint_table
+from stepscope.stats.joint import rank_correlation as rank_correlation
+from stepscope.stats.joint import rank_flips as rank_flips
+from stepscope.stats.passk import pass_at_k as pass_at_k
+from stepscope.stats.passk import pass_hat_k as pass_hat_k
+from stepscope.stats.repeatability import sigma as sigma
+from stepscope.stats.repeatability import tolerable as tolerable
+from stepscope.stats.sample import bootstrap_ratio as bootstrap_ratio
+from stepscope.stats.sample import codes as codes
+from stepscope.stats.sample import count_losses as count_losses
+from stepscope.stats.sample import trials_per_task as trials_per_task
+from stepscope.stats.sample import worst_case as worst_case

@@ -240,7 +240,6 @@ def compare_paired(
         first_cases: shape (n,), the case of each run, any hashable labels.
         second: shape (m,), the same figure of the second agent.
         second_cases: shape (m,), cases of its runs.
-        rng: draws permutations where they are too many to list.
         see: difference of interest; 5 points for passes unless given, none for other figures.
         draws: permutations drawn where the null is not exact.
         tail: both sides, or one that was named beforehand: the second agent lower, or higher.
@@ -355,8 +354,6 @@ def median_ratio(
         first_cases: shape (n,), the case of each run, any hashable labels.
         second: shape (m,), the same figure of the second group.
         second_cases: shape (m,), cases of its runs.
-        rng: draws the resamples.
-        draws: number of resamples.
 
     Returns:
         The ratio, n being the cases shared; without limits below 20 of them. `Unmeasured` without a
@@ -455,9 +452,7 @@ def compare_unpaired(
         first_tasks: shape (n,), the task of each run.
         second: shape (m,), the same figure of the second fleet.
         second_tasks: shape (m,), its tasks; a label that the first fleet has too is another task.
-        rng: draws the assignments of tasks to fleets.
         unit: unit of the values; shares take values in [0, 1].
-        draws: assignments drawn.
 
     Returns:
         The comparison, its effect second minus first. `Unmeasured` when a fleet has fewer than two
@@ -478,8 +473,7 @@ def compare_unpaired(
     """
     a, b = as_column(first, "first"), as_column(second, "second")
     frame = EstimateFrame(level=level, unmeasured=unmeasured, unit=unit)
-    absent = find_absence(np.concatenate([a, b]), frame)
-    if absent is not None:
+    if (absent := find_absence(np.concatenate([a, b]), frame)) is not None:
         return absent
     fleets = sum_by_cluster(a, np.asarray(first_tasks)), sum_by_cluster(b, np.asarray(second_tasks))
     absent = find_lack_of_spread(min(len(fleet.sums) for fleet in fleets), 2, frame)

@@ -54,7 +54,6 @@ def mean(
 
     Args:
         values: shape (n,), any unit.
-        clusters: shape (n,), the task of each value; None when values are independent.
 
     Returns:
         The mean in `unit`. `Unmeasured` without values, with one cluster, with values that are not
@@ -74,8 +73,7 @@ def mean(
     frame = EstimateFrame(
         target=target, level=level, unmeasured=unmeasured, unit=unit, unit_of_n=unit_of_n
     )
-    absent = find_absence(numbers, frame)
-    if absent is not None:
+    if (absent := find_absence(numbers, frame)) is not None:
         return absent
     if numbers.min() == numbers.max():
         return Unmeasured("undefined", f"all {len(numbers)} values are {numbers[0]:g}: no spread")
@@ -99,7 +97,6 @@ def rate(
 
     Args:
         counts: shape (n,), events of each run, 0 or more.
-        clusters: shape (n,), the task of each run; None when runs are independent.
 
     Returns:
         Events a run. `Unmeasured` without runs, with one cluster, with counts not finite.
@@ -117,8 +114,7 @@ def rate(
     frame = EstimateFrame(
         target=target, level=level, unmeasured=unmeasured, unit=unit, unit_of_n=unit_of_n
     )
-    absent = find_absence(numbers, frame)
-    if absent is not None:
+    if (absent := find_absence(numbers, frame)) is not None:
         return absent
     if numbers.min() < 0:
         raise DataError(f"rate takes counts of 0 or more; found {numbers.min():g}")
@@ -126,8 +122,7 @@ def rate(
         return _mean(numbers, clusters, frame)
     n_tasks = len(sum_by_cluster(numbers, clusters).sums)
     frame = replace(frame, n_tasks=n_tasks)
-    absent = find_lack_of_spread(n_tasks, len(numbers), frame)
-    if absent is not None:
+    if (absent := find_lack_of_spread(n_tasks, len(numbers), frame)) is not None:
         return absent
     clustered = n_tasks if target == "tasks like these" else len(numbers)
     value = float(numbers[0])
@@ -141,8 +136,7 @@ def _mean(
     """Student over clusters; the values are finite and not all the same."""
     tasks = sum_by_cluster(numbers, clusters)
     frame = replace(frame, n_tasks=len(tasks.sums))
-    absent = find_lack_of_spread(len(tasks.sums), len(numbers), frame)
-    if absent is not None:
+    if (absent := find_lack_of_spread(len(tasks.sums), len(numbers), frame)) is not None:
         return absent
     if frame.target == "these cases":
         tasks = sum_by_cluster(numbers, None)
@@ -170,7 +164,6 @@ def proportion(
 
     Args:
         successes: shape (n,), True or False (1 or 0), one a run.
-        clusters: shape (n,), the task of each run; None when runs are independent.
 
     Returns:
         A share. `Unmeasured` without runs, with one task when tasks are the target, or with values
@@ -190,8 +183,7 @@ def proportion(
     frame = EstimateFrame(
         target=target, level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0)
     )
-    absent = find_absence(values, frame)
-    if absent is not None:
+    if (absent := find_absence(values, frame)) is not None:
         return absent
     if not ((values == 0) | (values == 1)).all():
         raise DataError("proportion takes successes 0 or 1; for part shares in [0, 1] use share")
@@ -212,7 +204,6 @@ def mean_share(
 
     Args:
         values: shape (n,), each in [0, 1].
-        clusters: shape (n,), the task of each run; None when runs are independent.
 
     Returns:
         A share. `Unmeasured` as in `proportion`.
@@ -230,8 +221,7 @@ def mean_share(
     frame = EstimateFrame(
         target=target, level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0)
     )
-    absent = find_absence(numbers, frame)
-    if absent is not None:
+    if (absent := find_absence(numbers, frame)) is not None:
         return absent
     if numbers.min() < 0 or numbers.max() > 1:
         raise DataError(f"share takes values in [0, 1]; found {numbers.min()!r}, {numbers.max()!r}")
@@ -254,7 +244,6 @@ def ratio(
     Args:
         numerators: shape (n,), each between 0 and its denominator.
         denominators: shape (n,), counts of one run; runs with 0 say nothing and drop out.
-        clusters: shape (n,), the task of each run; None when runs are independent.
 
     Returns:
         A share of all counted units, n being their number. `Unmeasured` when nothing was counted,
@@ -276,8 +265,7 @@ def ratio(
         target=target, level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0)
     )
     dense = cluster_index(clusters, len(top))
-    absent = find_absence(np.concatenate([top, bottom]), frame)
-    if absent is not None:
+    if (absent := find_absence(np.concatenate([top, bottom]), frame)) is not None:
         return absent
     if (top < 0).any() or (top > bottom).any():
         raise DataError("ratio takes numerators between 0 and their denominators")
@@ -331,7 +319,6 @@ def quantile(
     Args:
         values: shape (n,), any unit.
         q: which quantile, a share strictly between 0 and 1.
-        clusters: shape (n,), the task of each value; None when values are independent.
 
     Returns:
         The quantile in `unit`, interpolated between the two nearest values. A limit that so few
@@ -356,13 +343,11 @@ def quantile(
     )
     if not 0 < q < 1:
         raise DataError(f"q is {q!r}; expected a share between 0 and 1, such as 0.95")
-    absent = find_absence(numbers, frame)
-    if absent is not None:
+    if (absent := find_absence(numbers, frame)) is not None:
         return absent
     dense = cluster_index(clusters, len(numbers))
     frame = replace(frame, n_tasks=int(np.count_nonzero(np.bincount(dense))))
-    absent = find_lack_of_spread(frame.n_tasks, len(numbers), frame)
-    if absent is not None:
+    if (absent := find_lack_of_spread(frame.n_tasks, len(numbers), frame)) is not None:
         return absent
     ordered = np.sort(numbers)
     if ordered[0] == ordered[-1]:
@@ -448,7 +433,6 @@ def weighted_proportion(
     Args:
         successes: shape (n,), True or False (1 or 0), one a run drawn.
         probabilities: shape (n,), in (0, 1]: with which each of them was drawn.
-        clusters: shape (n,), the task of each run; None when runs are independent.
         lost: shape (m,), probabilities of drawn runs that should have an answer and have none; they
             make the worst case, weighed like the others.
 
@@ -478,8 +462,7 @@ def weighted_proportion(
     if not ((chances > 0) & (chances <= 1)).all():
         raise DataError("weighted_proportion takes probabilities above 0 and up to 1")
     frame = EstimateFrame(level=level, unmeasured=unmeasured, unit_of_n=unit_of_n)
-    absent = find_absence(values, frame)
-    if absent is not None:
+    if (absent := find_absence(values, frame)) is not None:
         return absent
     if not ((values == 0) | (values == 1)).all():
         raise DataError("weighted_proportion takes successes 0 or 1")
@@ -496,8 +479,7 @@ def _weighted_limits(
         sum_by_cluster(weights, clusters).sums,
     )
     frame = replace(frame, n_tasks=len(below))
-    absent = find_lack_of_spread(len(below), len(values), frame)
-    if absent is not None:
+    if (absent := find_lack_of_spread(len(below), len(values), frame)) is not None:
         return absent
     most = float(weights.sum() ** 2 / (weights**2).sum())
     value, low, high = (float(x) for x in share_limits(above, below, frame.level, most=most))

@@ -260,14 +260,12 @@ def agreement(
         coefficient: "raw" share of agreeing pairs, Cohen's "kappa" (two raters), "fleiss",
             Krippendorff's "alpha", "gwet" (AC1; AC2 with a metric), "pabak". All but kappa take
             any number of raters and missing ratings.
-        rng: draws the weights.
         metric: how far two categories are apart; "quadratic" is what alpha calls interval,
             "ordinal" is alpha's alone.
         values: shape (categories,), where each category lies; None puts them at 0, 1, 2, ...
         categories: how many there are; None counts up to the largest code. Gwet's coefficient
             and PABAK depend on it.
         clusters: shape (items,), the run that each item is of.
-        draws: weights of all runs drawn.
 
     Returns:
         The coefficient, at most 1; `n` counts items with two ratings or more, `n_tasks` the runs

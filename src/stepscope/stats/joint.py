@@ -64,8 +64,6 @@ def rank_flips(
         outcome: shape (agents, tasks), mean outcome of each agent's trials of each task; NaN where
             it has none.
         grade: shape (agents, tasks), mean trajectory grade; NaN where there is none.
-        rng: draws the weights.
-        draws: number of resamples.
 
     Returns:
         One `Flip` a pair, in the order of `agents`; `Unmeasured` for a pair with fewer than two
@@ -163,7 +161,6 @@ def joint_table(
     Args:
         outcome: shape (n,), whether each run passed.
         grade: shape (n,), whether its trajectory is good, of the same runs.
-        clusters: shape (n,), the task of each run; None when runs are independent.
 
     Returns:
         The table; `Unmeasured` when there is no run with both grades.
@@ -244,8 +241,6 @@ def rank_correlation(
         first: shape (n,), any unit.
         second: shape (n,), any unit, of the same items.
         clusters: shape (n,), the run of each item; None makes every item its own.
-        rng: draws the weights.
-        draws: weights drawn.
 
     Returns:
         The correlation of the ranks, ties sharing theirs, from -1 to 1. `Unmeasured` with fewer
@@ -270,8 +265,7 @@ def rank_correlation(
     frame = EstimateFrame(
         level=level, unmeasured=unmeasured, unit="rank", unit_of_n=unit_of_n, n_tasks=runs
     )
-    absent = find_absence(a, frame) or find_absence(b, frame)
-    if absent is not None:
+    if (absent := find_absence(a, frame) or find_absence(b, frame)) is not None:
         return absent
     if len(a) < FEWEST or runs < 2:
         few = f"{len(a)} {unit_of_n} of {runs} runs; expected {FEWEST} of two runs or more"

@@ -126,19 +126,12 @@ SMALLEST = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True)
 class PairedTrials:
-    """Runs of two agents on the same cases, sorted by case, the first agent's before the second's.
+    """Runs of two agents on the same cases, by case, the first agent's before the second's."""
 
-    Attributes:
-        values: shape (n,), a figure a run.
-        cases: shape (n,), 0 to cases - 1, ascending.
-        first: shape (cases,), runs of the first agent, one or more.
-        second: shape (cases,), runs of the second agent, one or more.
-    """
-
-    values: Floats
-    cases: Ints
-    first: Ints
-    second: Ints
+    values: Floats  # shape (n,), a figure a run
+    cases: Ints  # shape (n,), 0 to cases - 1, ascending
+    first: Ints  # shape (cases,), runs of the first agent, one or more
+    second: Ints  # shape (cases,), runs of the second agent, one or more
 
     def sums(self) -> tuple[Floats, Floats]:
         """Sums of each case, of the first agent and of the second, both of shape (cases,)."""
@@ -185,8 +178,6 @@ def shuffled_p(
 
     Args:
         trials: runs of both agents on one case or more.
-        rng: draws the hand-outs where they are too many to list.
-        draws: how many are drawn.
         tail: both sides, or one that was named beforehand: the second agent lower, or higher.
 
     Returns:

@@ -76,8 +76,7 @@ def sigma(
         raise DataError(f"quantum is {quantum!r}; expected a positive distance such as 0.1")
     values = as_column(scores, "scores")
     frame = EstimateFrame(target="these cases", level=level, unit="score", unit_of_n="scorings")
-    absent = find_absence(values, frame)
-    if absent is not None:
+    if (absent := find_absence(values, frame)) is not None:
         return absent
     step = cluster_index(np.asarray(steps), len(values))
     counts = np.bincount(step)

@@ -120,8 +120,6 @@ def bootstrap_ratio(
     Args:
         sums: shape (clusters,), numerator of each cluster.
         sizes: shape (clusters,), denominator of each cluster, positive.
-        rng: draws the resamples.
-        draws: number of resamples.
 
     Returns:
         shape (draws,), sum of sums over sum of sizes.

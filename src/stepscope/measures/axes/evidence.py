@@ -126,13 +126,11 @@ class Evidence:
         joined from words that were all said (mia_li_3668 from "Mia Li, 3668"): then the step of
         the last of them.
         """
-        found = self.said(value, before)
-        if found is not None:
+        if (found := self.said(value, before)) is not None:
             return found
         bare = value.strip("#@*'\"()[]{}<>.,:; \u00a0")
         if bare and bare != value:
-            found = self.said(bare, before)
-            if found is not None:
+            if (found := self.said(bare, before)) is not None:
                 return found
         number = _PREFIXED.fullmatch(bare)
         if number is not None:
@@ -144,12 +142,10 @@ class Evidence:
     def number(self, value: float, before: int) -> int | None:
         """Return a step before step `before` that says a number, in any usual format."""
         # As results mostly write it; only then in every other way.
-        step = self._search(self._written, plain_number(value), before)
-        if step is not None:
+        if (step := self._search(self._written, plain_number(value), before)) is not None:
             return step
         for form in number_forms(value)[1:]:
-            step = self._search(self._written, form, before)
-            if step is not None:
+            if (step := self._search(self._written, form, before)) is not None:
                 return step
         return None
 
@@ -158,8 +154,7 @@ class Evidence:
 
         Day and month are enough: people leave the year out.
         """
-        step = self.said(iso, before)
-        if step is not None:
+        if (step := self.said(iso, before)) is not None:
             return step
         words = self._without_case()
         end = words.starts[bisect_left(self._steps, before)]
@@ -168,8 +163,7 @@ class Evidence:
             if self._left <= 0 or words.text.find(core, 0, end) < 0:
                 continue
             for form in forms:
-                step = self._search(words, form, before)
-                if step is not None:
+                if (step := self._search(words, form, before)) is not None:
                     return step
         return None
 
