@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations, product
 from types import MappingProxyType
 
@@ -83,35 +83,30 @@ def find_disputes(
         if apart:
             committed = any(not open_[row[a]] and not open_[row[b]] for a, b in apart)
             sure = float(np.mean([ranks[place, at] for at in {at for p in apart for at in p}]))
-            distance = _distance(ratings, place, apart)
+            # Labels have no distance.
+            scores = ratings.values[place]
+            far = max(abs(scores[a] - scores[b]) for a, b in apart) if ratings.scored else 0.0
             share = len(apart) / len(both)
-            found.append((-float(committed), -share, -distance, -sure, place))
-    return [_dispute(ratings, int(key[-1]), -key[1]) for key in sorted(found)[:most]]
-
-
-def _dispute(ratings: RatingTable, place: int, apart: float) -> Dispute:
-    run, step = ratings.items[place]
-    return Dispute(
-        aspect=ratings.aspect,
-        run=run,
-        name=ratings.names.get(run, ""),
-        step=step,
-        answers=ratings.answers((run, step)),
-        apart=apart,
-    )
+            found.append((-float(committed), -share, -float(far), -sure, place))
+    disputes = []
+    for _, negated, *_, number in sorted(found)[:most]:
+        run, step = ratings.items[int(number)]
+        disputes.append(
+            Dispute(
+                aspect=ratings.aspect,
+                run=run,
+                name=ratings.names.get(run, ""),
+                step=step,
+                answers=ratings.answers((run, step)),
+                apart=-negated,
+            )
+        )
+    return disputes
 
 
 def _independent(first: str, second: str) -> bool:
     """Whether raters of these families are not wrong together as a matter of course."""
     return first != second or first in (HUMAN, IMPORTED)
-
-
-def _distance(ratings: RatingTable, place: int, apart: Sequence[tuple[int, int]]) -> float:
-    """Return how far apart scores are at most; 0 for labels, which have no distance."""
-    if not ratings.scored:
-        return 0.0
-    values = ratings.values[place]
-    return float(max(abs(values[a] - values[b]) for a, b in apart))
 
 
 def _ranks(ratings: RatingTable) -> npt.NDArray[np.float64]:
@@ -257,6 +252,8 @@ def rubric_agreement(
     decision, decided_on = decide_rubric(rated, seed, threshold=threshold, at_once=at_once)
     every = list(range(len(rated.voices)))
     names = tuple(voice.name for voice in rated.voices)
+    reason = f"one rater ({', '.join(names)}): agreement needs two"
+    alone = dict.fromkeys(NOMINAL, Unmeasured("insufficient_data", reason))
     return RubricAgreement(
         name=rated.aspect,
         unit=rated.unit,
@@ -264,7 +261,7 @@ def rubric_agreement(
         runs=len({run for run, _ in rated.items}),
         labels=rated.labels,
         raters=rated.raters(),
-        together=_agreement_of_one(names)
+        together=GroupAgreement(raters=names, of="all", n=0, figures=dict(alone))
         if len(every) < 2
         else group_agreement(rated, [every], names, "all", seed),
         pairs=tuple(_pairs(rated, known, seed)),
@@ -292,12 +289,6 @@ def labelling_queue(
         for place, dispute in enumerate(found)
     ]
     return tuple(dispute for *_, dispute in sorted(ordered, key=lambda entry: entry[:2]))
-
-
-def _agreement_of_one(names: tuple[str, ...]) -> GroupAgreement:
-    reason = f"one rater ({', '.join(names)}): agreement needs two"
-    absent = Unmeasured("insufficient_data", reason)
-    return GroupAgreement(raters=names, of="all", n=0, figures=dict.fromkeys(NOMINAL, absent))
 
 
 def _pairs(

@@ -297,17 +297,16 @@ def rating_table(
 ) -> RatingTable:
     """Return what raters said of one rubric as an array."""
     every = {item for voice in voices for item in voice.said}
-    items = tuple(sorted(every, key=lambda i: (names.get(i[0], ""), i[0], _step(i))))
+    items = tuple(
+        sorted(every, key=lambda i: (names.get(i[0], ""), i[0], -1 if i[1] is None else i[1]))
+    )
     used = {
         label_of(answer)
         for voice in voices
         for answer in voice.said.values()
         if isinstance(answer, Verdict)
     }
-    if aspect == STEP_SCORES:
-        labels = tuple(name for _, name in BANDS)
-    else:
-        labels = tuple(sorted(used))
+    labels = tuple(name for _, name in BANDS) if aspect == STEP_SCORES else tuple(sorted(used))
     code = {label: number for number, label in enumerate(labels)}
     codes = np.full((len(items), len(voices)), -1, np.int64)
     values = np.full(codes.shape, np.nan)
@@ -375,21 +374,14 @@ def score_band(score: float) -> str:
     return next(name for end, name in BANDS if score < end)
 
 
-def _step(item: Item) -> int:
-    return -1 if item[1] is None else item[1]
-
-
 def _rater(voice: RaterVerdicts, codes: Ints, labels: Sequence[str]) -> Rater:
     counts = np.bincount(codes[codes >= 0], minlength=len(labels)).tolist()
-    lost: dict[str, int] = {}
-    for answer in voice.said.values():
-        if isinstance(answer, Unmeasured):
-            lost[answer.kind] = lost.get(answer.kind, 0) + 1
+    lost = Counter(a.kind for a in voice.said.values() if isinstance(a, Unmeasured))
     return Rater(
         name=voice.name,
         family=voice.family,
         labels={label: n for label, n in zip(labels, counts, strict=True) if n},
-        unmeasured=lost,
+        unmeasured=dict(lost),
         silent=voice.silent,
         version=voice.version,
         snapshots=voice.snapshots,

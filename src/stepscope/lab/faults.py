@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import msgspec
 import numpy as np
@@ -37,6 +37,7 @@ from stepscope.model import (
 from stepscope.model.effects import words_of
 
 Steps = Sequence[Step]
+T = TypeVar("T")
 
 
 def label_fault(original: Trajectory, kind: str, step: int, steps: Iterable[Step]) -> Trajectory:
@@ -134,9 +135,9 @@ def fabricated_identifier(run: Trajectory, rng: np.random.Generator) -> Trajecto
     """An identifier of a call gets other digits, which occur nowhere in the run."""
     known = all_text(run)
     options = [(x, text) for x in run.exchanges for text in _identifiers(x.call.arguments)]
-    if not options:
+    if (drawn := _draw(options, rng)) is None:
         return None
-    exchange, old = options[rng.integers(len(options))]
+    exchange, old = drawn
     new = old
     while new in known:
         new = "".join(str(rng.integers(10)) if c.isdigit() else c for c in old)
@@ -148,9 +149,8 @@ def wrong_format(run: Trajectory, rng: np.random.Generator) -> Trajectory | None
     """Arguments break the declared schema: lost, of another type, unknown, or cut short."""
     schemas = {tool.name: tool.schema for tool in run.tools or () if tool.schema is not None}
     options = [x for x in run.exchanges if x.call.name in schemas and x.call.arguments]
-    if not options:
+    if (exchange := _draw(options, rng)) is None:
         return None
-    exchange = options[rng.integers(len(options))]
     given: dict[str, Json] = dict(exchange.call.arguments)
     name = sorted(given)[rng.integers(len(given))]
     way = rng.integers(4)
@@ -222,9 +222,9 @@ def skipped_precondition(run: Trajectory, rng: np.random.Generator) -> Trajector
             if effect_of(x.call.name, None) == "read" and told & set(_texts(x.call.arguments))
         }
         options += [(write, {name}) for name in sorted(lookups)]
-    if not options:
+    if (drawn := _draw(options, rng)) is None:
         return None
-    write, tools = options[rng.integers(len(options))]
+    write, tools = drawn
     gone = {
         step
         for x in run.exchanges[: write.position]
@@ -245,9 +245,9 @@ def write_without_confirmation(run: Trajectory, rng: np.random.Generator) -> Tra
         if len(words) > 2 and words[-1].actor == "user" and words[-2].actor == "agent":
             options.append((write, {words[-1].index, words[-2].index}))
     options = [(w, gone) for w, gone in options if not any(run.steps[i].calls for i in gone)]
-    if not options:
+    if (drawn := _draw(options, rng)) is None:
         return None
-    write, gone = options[rng.integers(len(options))]
+    write, gone = drawn
     return _without_steps(run, "write_without_confirmation", gone, write.step)
 
 
@@ -283,9 +283,8 @@ def _insert_calls(
 ) -> Trajectory | None:
     """Insert calls behind some result of the run; the last of them is the fault."""
     places = [x.result_step + 1 for x in run.exchanges if x.result_step is not None]
-    if not places:
+    if (at := _draw(places, rng)) is None:
         return None
-    at = places[rng.integers(len(places))]
     shown = at + len(steps) - 2
     return label_fault(run, kind, shown, [*run.steps[:at], *steps, *run.steps[at:]])
 
@@ -358,9 +357,9 @@ def misread_labelled_quantity(run: Trajectory, rng: np.random.Generator) -> Traj
         for result in behind.results:
             for name, value in FIELD.findall(result.text)[-1:]:
                 options.append((step, f"{step.text}\n\nThe {name} is $", value.lstrip("-"), "."))
-    if not options:
+    if (drawn := _draw(options, rng)) is None:
         return None
-    step, before, true, after = options[rng.integers(len(options))]
+    step, before, true, after = drawn
     others = [a for a in amounts if float(a) != float(true)]
     if not others:
         return None
@@ -379,9 +378,9 @@ def error_then_success(run: Trajectory, rng: np.random.Generator) -> Trajectory 
         claim = run.steps[at + 1] if at + 1 < len(run.steps) else run.steps[at]
         if claim.actor == "agent" and not claim.calls and CLAIM.search(claim.text):
             options.append((exchange, claim))
-    if not options:
+    if (drawn := _draw(options, rng)) is None:
         return None
-    exchange, claim = options[rng.integers(len(options))]
+    exchange, claim = drawn
     assert exchange.result is not None
     assert exchange.result_step is not None
     step = with_error(
@@ -403,9 +402,9 @@ def _messages_after_results(run: Trajectory) -> Iterator[Step]:
 def _rewrite_message(
     run: Trajectory, kind: str, options: list[tuple[Step, re.Match[str]]], rng: np.random.Generator
 ) -> Trajectory | None:
-    if not options:
+    if (drawn := _draw(options, rng)) is None:
         return None
-    step, match = options[rng.integers(len(options))]
+    step, match = drawn
     known = all_text(run)
     new = match.group()
     for _ in range(100):
@@ -463,7 +462,7 @@ def calls_after_closing(run: Trajectory, rng: np.random.Generator) -> Trajectory
 
 def ended_on_error(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """A call fails, and that is the last that is heard."""
-    exchange = _draw_exchange(run, rng)
+    exchange = _draw(run.exchanges, rng)
     if exchange is None or exchange.result is None or exchange.result_step is None:
         return None
     at = exchange.result_step
@@ -473,7 +472,7 @@ def ended_on_error(run: Trajectory, rng: np.random.Generator) -> Trajectory | No
 
 def ended_on_limit(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """The run is cut behind a result by a limit, as its recorder says."""
-    exchange = _draw_exchange(run, rng)
+    exchange = _draw(run.exchanges, rng)
     if exchange is None or exchange.result_step is None:
         return None
     at = exchange.result_step
@@ -484,9 +483,8 @@ def ended_on_limit(run: Trajectory, rng: np.random.Generator) -> Trajectory | No
 def announced_never_made(run: Trajectory, rng: np.random.Generator) -> Trajectory | None:
     """The agent says what it is about to do, and the run ends."""
     writes = [x for x in run.exchanges if effect_of(x.call.name, None) == "write" and x.step]
-    if not writes:
+    if (exchange := _draw(writes, rng)) is None:
         return None
-    exchange = writes[rng.integers(len(writes))]
     verb, *rest = words_of(exchange.call.name)
     promise = _draw_text(PROMISES, rng).format(what=f"{verb} the {' '.join(rest)}")
     at = exchange.step
@@ -494,8 +492,8 @@ def announced_never_made(run: Trajectory, rng: np.random.Generator) -> Trajector
     return label_fault(run, "announced_never_made", at, steps)
 
 
-def _draw_exchange(run: Trajectory, rng: np.random.Generator) -> Exchange | None:
-    return run.exchanges[rng.integers(len(run.exchanges))] if run.exchanges else None
+def _draw(options: Sequence[T], rng: np.random.Generator) -> T | None:
+    return options[rng.integers(len(options))] if options else None
 
 
 def _draw_text(texts: tuple[str, ...], rng: np.random.Generator) -> str:

@@ -83,11 +83,7 @@ def _errors(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
         for exchange in sorted(failed, key=lambda exchange: exchange.answer_step)
         if exchange.result is not None
     ]
-    return (whole, *one_a_step(each, _strongest))
-
-
-def _strongest(labels: list[str]) -> str:
-    return min(labels, key=BELIEFS.index)
+    return (whole, *one_a_step(each, lambda labels: min(labels, key=BELIEFS.index)))
 
 
 ERRORS = RuleMeasure("errors", "1", Scale(0.0, inf, BELIEFS), (), _errors)
@@ -168,12 +164,8 @@ def _recovery(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
             reason=f"{len(recovered)} of {len(reactions)} errors recovered",
         ),
         Verdict("recovery.recovered", float(len(recovered))),
-        *one_a_step(each, _worst),
+        *one_a_step(each, lambda labels: max(labels, key=REACTIONS.index)),
     )
-
-
-def _worst(labels: list[str]) -> str:
-    return max(labels, key=REACTIONS.index)
 
 
 def _answer(reaction: Reaction) -> Verdict:

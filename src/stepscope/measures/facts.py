@@ -56,17 +56,13 @@ class SuccessfulCall(NamedTuple):
 
 def successful_calls(trajectory: Trajectory) -> tuple[SuccessfulCall, ...]:
     """Return the agent's calls that succeeded, in order."""
-    return tuple(_successful_call(x) for x in agent_calls(trajectory) if has_succeeded(x))
-
-
-def _successful_call(exchange: Exchange) -> SuccessfulCall:
-    given = exchange.call.arguments
-    told = (
-        frozenset((k, v) for k, v in given.items() if isinstance(v, str) and v)
-        if isinstance(given, dict)
-        else frozenset()
-    )
-    return SuccessfulCall(exchange.call.name, exchange.step, exchange.answer_step, told)
+    found = []
+    for x in agent_calls(trajectory):
+        if has_succeeded(x):
+            given = x.call.arguments if isinstance(x.call.arguments, dict) else {}
+            told = frozenset((k, v) for k, v in given.items() if isinstance(v, str) and v)
+            found.append(SuccessfulCall(x.call.name, x.step, x.answer_step, told))
+    return tuple(found)
 
 
 def mine_preconditions(
@@ -204,8 +200,8 @@ def fit_facts(
     """Return the facts of one workflow: medians of its passing runs, and what was declared.
 
     A figure that no passing run has is absent from `medians`. `positions` are counted from labels
-    by `suspicion_prior.count_positions`; `passing_uses` are the successful calls of passing runs
-    (`preconditions.uses`), and a rule mined from them yields to a declared one.
+    by `localise.count_positions`; `passing_uses` are the successful calls of passing runs
+    (`successful_calls`), and a rule mined from them yields to a declared one.
 
     >>> fit_facts("shop", [("pass", Figures(10, 2)), ("fail", Figures(99, 9))]).medians
     {'steps': 10.0, 'calls': 2.0}
@@ -215,9 +211,13 @@ def fit_facts(
     passing = [run for outcome, run in runs if outcome == "pass"]
     medians: dict[str, float] = {}
     for figure in FIGURES:
-        known = [n for run in passing if (n := getattr(run, figure)) is not None]
-        if known:
-            medians[figure] = float(median(known))
+        values = [n for run in passing if (n := getattr(run, figure)) is not None]
+        if values:
+            medians[figure] = float(median(values))
+    said = (*declared.preconditions.get("", ()), *declared.preconditions.get(workflow, ()))
+    known = {(rule.tool, rule.after) for rule in said}
+    effects = declared.effects
+    mined = mine_preconditions(passing_uses, lambda tool: effects.get(tool) or infer_effect(tool))
     return Facts(
         workflow=workflow,
         n_runs=len(runs),
@@ -227,19 +227,8 @@ def fit_facts(
         alternatives=declared.alternatives,
         policy=declared.policy + declared.workflows.get(workflow, ()),
         positions=dict(positions or {}),
-        preconditions=_preconditions(workflow, declared, passing_uses),
+        preconditions=said + tuple(r for r in mined if (r.tool, r.after) not in known),
     )
-
-
-def _preconditions(
-    workflow: str, declared: DeclaredConduct, passing_uses: Iterable[Sequence[SuccessfulCall]]
-) -> tuple[Precondition, ...]:
-    said = (*declared.preconditions.get("", ()), *declared.preconditions.get(workflow, ()))
-    known = {(rule.tool, rule.after) for rule in said}
-    mined = mine_preconditions(
-        passing_uses, lambda tool: declared.effects.get(tool) or infer_effect(tool)
-    )
-    return said + tuple(rule for rule in mined if (rule.tool, rule.after) not in known)
 
 
 MISSING = {

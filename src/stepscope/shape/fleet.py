@@ -370,7 +370,9 @@ def compare_fleets(
         for fit, runs, cluster, frame in zip(fits, both, numbers, frames, strict=True)
     ]
     joined = np.concatenate(both)
-    shared = _shared_cluster_codes(clusters, len(joined))
+    # The clusters of both fleets, numbered alike.
+    sides = None if clusters is None else [np.asarray(c, dtype=object).tolist() for c in clusters]
+    shared = np.arange(len(joined)) if sides is None else codes(sides[0] + sides[1])
     of_second = np.arange(len(joined)) >= len(both[0])
     p, method = largest_p(pull_on_shares(joined), shared, of_second, rng=rng, draws=draws)
     return FleetComparison(
@@ -401,14 +403,6 @@ def _numbers(clusters: npt.ArrayLike | None, n: int) -> Ints:
     if labels.shape != (n,):
         raise DataError(f"clusters have shape {labels.shape}; expected ({n},), one a run")
     return codes(labels.tolist())
-
-
-def _shared_cluster_codes(clusters: tuple[npt.ArrayLike, npt.ArrayLike] | None, n: int) -> Ints:
-    """Number the clusters of both fleets alike."""
-    if clusters is None:
-        return np.arange(n, dtype=np.int64)
-    sides = [np.asarray(side, dtype=object).tolist() for side in clusters]
-    return codes(sides[0] + sides[1])
 
 
 def _find_fleet_absence(runs: Floats, cluster: Ints, frame: EstimateFrame) -> Unmeasured | None:

@@ -466,23 +466,14 @@ def weighted_proportion(
         return absent
     if not ((values == 0) | (values == 1)).all():
         raise DataError("weighted_proportion takes successes 0 or 1")
-    return _weighted_limits(
-        values, 1 / drawn, cluster_index(clusters, len(values)), (1 / outside).sum(), frame
-    )
-
-
-def _weighted_limits(
-    values: Floats, weights: Floats, clusters: Ints, lost: float, frame: EstimateFrame
-) -> Estimate | Unmeasured:
-    above, below = (
-        sum_by_cluster(values * weights, clusters).sums,
-        sum_by_cluster(weights, clusters).sums,
-    )
+    weights, dense = 1 / drawn, cluster_index(clusters, len(values))
+    above, below = (sum_by_cluster(x, dense).sums for x in (values * weights, weights))
     frame = replace(frame, n_tasks=len(below))
     if (absent := find_lack_of_spread(len(below), len(values), frame)) is not None:
         return absent
     most = float(weights.sum() ** 2 / (weights**2).sum())
     value, low, high = (float(x) for x in share_limits(above, below, frame.level, most=most))
-    part, whole = float(above.sum()), float(below.sum()) + lost
-    frame = replace(frame, bounds=(part / whole, (part + lost) / whole))
+    beyond = (1 / outside).sum()
+    part, whole = float(above.sum()), float(below.sum()) + beyond
+    frame = replace(frame, bounds=(part / whole, (part + beyond) / whole))
     return make_estimate((value, low, high), method="hajek, wilson", n=len(values), frame=frame)

@@ -489,7 +489,11 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     broken, checked = schema_violations(trajectory)
     faults = [Fault(fault.step, f"{fault.rule}: {fault.reason}") for fault in broken]
     known = {fault.step for fault in broken}
-    faults += [fault for fault in _malformed_arguments(trajectory) if fault.step not in known]
+    faults += [
+        Fault(x.step, f"{x.call.name}: the arguments are not JSON")
+        for x in made
+        if x.call.parse_error is not None and x.step not in known
+    ]
     values = trace_values(trajectory)
     faults += [
         Fault(value.step, f"{value.tool}: {value.argument} {value.text!r} was said nowhere before")
@@ -512,12 +516,6 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     return faultless_answer(
         ARGUMENT_VALIDITY_NAME, CORRECT, f"{len(values)} values traced to what was said; {schema}"
     )
-
-
-def _malformed_arguments(trajectory: Trajectory) -> Iterator[Fault]:
-    for exchange in agent_calls(trajectory):
-        if exchange.call.parse_error is not None:
-            yield Fault(exchange.step, f"{exchange.call.name}: the arguments are not JSON")
 
 
 ARGUMENT_VALIDITY = RuleMeasure(ARGUMENT_VALIDITY_NAME, "1", AXIS_SCALE, (), _validity)
