@@ -376,7 +376,7 @@ def score_band(score: float) -> str:
 
 def _rater(voice: RaterVerdicts, codes: Ints, labels: Sequence[str]) -> Rater:
     counts = np.bincount(codes[codes >= 0], minlength=len(labels)).tolist()
-    lost = Counter(a.kind for a in voice.said.values() if isinstance(a, Unmeasured))
+    lost: Counter[str] = Counter(a.kind for a in voice.said.values() if isinstance(a, Unmeasured))
     return Rater(
         name=voice.name,
         family=voice.family,

@@ -493,7 +493,7 @@ def announced_never_made(run: Trajectory, rng: np.random.Generator) -> Trajector
 
 
 def _draw(options: Sequence[T], rng: np.random.Generator) -> T | None:
-    return options[rng.integers(len(options))] if options else None
+    return options[int(rng.integers(len(options)))] if options else None
 
 
 def _draw_text(texts: tuple[str, ...], rng: np.random.Generator) -> str:
