@@ -10,27 +10,13 @@ from typing import TYPE_CHECKING
 from stepscope.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from stepscope.lab.curves import (
-        EXAMPLES as EXAMPLES,
-    )
-    from stepscope.lab.curves import (
-        article_curve as article_curve,
-    )
-    from stepscope.lab.curves import (
-        draw_curves as draw_curves,
-    )
-    from stepscope.lab.envelope import (
-        CLASSIFIERS as CLASSIFIERS,
-    )
-    from stepscope.lab.envelope import (
-        Classifications as Classifications,
-    )
-    from stepscope.lab.envelope import (
-        choose_classifiers as choose_classifiers,
-    )
-    from stepscope.lab.envelope import (
-        measure_envelope as measure_envelope,
-    )
+    from stepscope.lab.curves import EXAMPLES as EXAMPLES
+    from stepscope.lab.curves import article_curve as article_curve
+    from stepscope.lab.curves import draw_curves as draw_curves
+    from stepscope.lab.envelope import CLASSIFIERS as CLASSIFIERS
+    from stepscope.lab.envelope import Classifications as Classifications
+    from stepscope.lab.envelope import choose_classifiers as choose_classifiers
+    from stepscope.lab.envelope import measure_envelope as measure_envelope
     from stepscope.lab.planted import add_noise as add_noise
 
 __all__, __getattr__, __dir__ = lazy_names(
