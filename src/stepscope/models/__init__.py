@@ -11,29 +11,17 @@ from stepscope.lazy import lazy_names
 
 if TYPE_CHECKING:
     from stepscope.models.anthropic import open_anthropic as open_anthropic
-    from stepscope.models.configured import (
-        JudgesTable as JudgesTable,
-    )
-    from stepscope.models.configured import (
-        JudgeTable as JudgeTable,
-    )
-    from stepscope.models.configured import (
-        PriceTable as PriceTable,
-    )
+    from stepscope.models.configured import JudgesTable as JudgesTable
+    from stepscope.models.configured import JudgeTable as JudgeTable
+    from stepscope.models.configured import PriceTable as PriceTable
     from stepscope.models.dialect import request_hash as request_hash
     from stepscope.models.openai import open_openai as open_openai
     from stepscope.models.opening import model_family as model_family
     from stepscope.models.opening import open_model as open_model
     from stepscope.models.prices import Prices as Prices
-    from stepscope.models.replay import (
-        ReplayModel as ReplayModel,
-    )
-    from stepscope.models.replay import (
-        read_replies as read_replies,
-    )
-    from stepscope.models.replay import (
-        write_replies as write_replies,
-    )
+    from stepscope.models.replay import ReplayModel as ReplayModel
+    from stepscope.models.replay import read_replies as read_replies
+    from stepscope.models.replay import write_replies as write_replies
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
