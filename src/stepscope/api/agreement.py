@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, TypeVar, overload
 
 import msgspec
 
-from stepscope.calibrate import agreement as agreement_calibrate
+from stepscope.api.views import DocumentView
 from stepscope.calibrate import agreement as raters
 from stepscope.calibrate.modes import ModeComparison, compare_modes
 from stepscope.calibrate.ratings import rated_rubrics
 from stepscope.calibrate.types import Agreement, Dispute, RaterAnswer, RubricAgreement
 from stepscope.errors import UsageError
+from stepscope.report.document import Document
 from stepscope.report.render import text
 from stepscope.report.views import agreement as agreement_views
 from stepscope.safety.redact import Redactor
@@ -20,8 +21,10 @@ from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
 
+T = TypeVar("T")
 
-class AgreementView:
+
+class AgreementView(DocumentView):
     """Agreement of raters; `value` holds it as a pure value, one entry a group of runs."""
 
     def __init__(self, value: tuple[Agreement, ...]) -> None:
@@ -46,16 +49,13 @@ class AgreementView:
             for aspect in group.aspects
         )
 
-    def text(self, width: int = 100) -> str:
-        """Return the agreement as text, no wider than `width` columns."""
-        return text.render(agreement_views.make_agreement_document(self.value), width)
+    def document(self) -> Document:
+        """Return the agreement as text and tables."""
+        return agreement_views.make_agreement_document(self.value)
 
     def json(self) -> str:
         """Return the agreement as JSON; the same rows give the same bytes."""
         return _json({"groups": self.value})
-
-    def __repr__(self) -> str:
-        return self.text()
 
 
 class QueueView(Sequence[Dispute]):
@@ -85,7 +85,7 @@ class QueueView(Sequence[Dispute]):
 
     def csv(self, first: int | None = None) -> str:
         """Return the first disputes as CSV, a row an answer."""
-        return agreement_calibrate.queue_csv(self._disputes[:first])
+        return raters.queue_csv(self._disputes[:first])
 
     def json(self, first: int | None = None) -> str:
         """Return the first disputes as JSON."""
@@ -95,22 +95,19 @@ class QueueView(Sequence[Dispute]):
         return self.text()
 
 
-class ModesView:
+class ModesView(DocumentView):
     """Isolated against contextual judging; `value` holds one entry a judge and rubric."""
 
     def __init__(self, value: tuple[ModeComparison, ...]) -> None:
         self.value = value
 
-    def text(self, width: int = 100) -> str:
-        """Return what differs as text."""
-        return text.render(agreement_views.make_modes_document(self.value), width)
+    def document(self) -> Document:
+        """Return what differs as text and tables."""
+        return agreement_views.make_modes_document(self.value)
 
     def json(self) -> str:
         """Return what differs as JSON."""
         return _json({"modes": self.value})
-
-    def __repr__(self) -> str:
-        return self.text()
 
 
 def view_agreement(
@@ -137,33 +134,25 @@ def view_agreement(
         )
     if rubric is not None and not any(group.aspects for group in found):
         _refuse_unknown(rows, rubric)
+    return AgreementView(_hide_secrets(found, rows))
+
+
+def _hide_secrets(found: T, rows: Rows) -> T:
+    """Return a value of agreement as it is shown: secrets hidden in the reasons within it."""
     redactor = rows.shown if isinstance(rows, Store) else None
-    return AgreementView(found if redactor is None else _without_secrets(found, redactor))
+    return found if redactor is None else _redact_reasons(found, redactor)
 
 
-def _without_secrets(found: tuple[Agreement, ...], redactor: Redactor) -> tuple[Agreement, ...]:
-    replace = msgspec.structs.replace
-    return tuple(
-        replace(
-            group,
-            aspects=tuple(
-                replace(
-                    aspect, disputed=tuple(_hide_secrets(one, redactor) for one in aspect.disputed)
-                )
-                for aspect in group.aspects
-            ),
-        )
-        for group in found
-    )
-
-
-def _hide_secrets(dispute: Dispute, redactor: Redactor) -> Dispute:
-    said = tuple(_hide_in_answer(answer, redactor) for answer in dispute.answers)
-    return msgspec.structs.replace(dispute, answers=said)
-
-
-def _hide_in_answer(answer: RaterAnswer, redactor: Redactor) -> RaterAnswer:
-    return msgspec.structs.replace(answer, reason=redactor.redact(answer.reason).text)
+def _redact_reasons(value: Any, redactor: Redactor) -> Any:  # Any: whatever holds answers
+    if isinstance(value, tuple):
+        return tuple([_redact_reasons(item, redactor) for item in value])
+    if not isinstance(value, msgspec.Struct):
+        return value
+    if isinstance(value, RaterAnswer):
+        return msgspec.structs.replace(value, reason=redactor.redact(value.reason).text)
+    fields = {name: getattr(value, name) for name in value.__struct_fields__}
+    changed = {name: _redact_reasons(held, redactor) for name, held in fields.items()}
+    return msgspec.structs.replace(value, **changed)
 
 
 def _refuse_unknown(rows: Rows, rubric: str) -> None:
@@ -177,35 +166,12 @@ def view_disputes(rows: Rows, rubric: str | None, *, where: Where | None) -> Que
     found = raters.labelling_queue(rows, rubric=rubric, where=where)
     if rubric is not None and not found:
         _refuse_unknown(rows, rubric)
-    redactor = rows.shown if isinstance(rows, Store) else None
-    return QueueView(
-        found if redactor is None else tuple(_hide_secrets(d, redactor) for d in found)
-    )
+    return QueueView(_hide_secrets(found, rows))
 
 
 def view_modes(rows: Rows, *, where: Where | None, seed: int) -> ModesView:
     """Return how judges' isolated answers differ from their contextual ones."""
-    found = compare_modes(rows, seed, where=where)
-    redactor = rows.shown if isinstance(rows, Store) else None
-    if redactor is None:
-        return ModesView(found)
-    replace = msgspec.structs.replace
-    return ModesView(
-        tuple(
-            replace(
-                one,
-                most=tuple(
-                    replace(
-                        gap,
-                        isolated=_hide_in_answer(gap.isolated, redactor),
-                        contextual=_hide_in_answer(gap.contextual, redactor),
-                    )
-                    for gap in one.most
-                ),
-            )
-            for one in found
-        )
-    )
+    return ModesView(_hide_secrets(compare_modes(rows, seed, where=where), rows))
 
 
 def _json(value: object) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
-from stepscope.api.views import ComparisonView, ReportSource, ReportView, ScoreCurveView, Text
+from stepscope.api.views import ComparisonView, ReportView, ScoreCurveView, Text
 from stepscope.errors import UsageError
 from stepscope.formats.chat.messages import CallMessage, message_calls, reference_calls
 from stepscope.measures.same_calls import ArgumentMode, CallComparison, MatchMode, compare_calls
@@ -279,7 +279,9 @@ class Notebook(Closeable):
             seed=self.settings.seed if seed is None else seed,
             look_first=look_first,
         )
-        return ReportView(value, self.show, ReportSource(self.store, chosen, since, self.settings))
+        return ReportView(
+            value, self.show, self.store, where=chosen, since=since, settings=self.settings
+        )
 
     def compare(
         self,

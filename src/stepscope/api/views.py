@@ -6,8 +6,8 @@ only: no run can be opened, so none is named to look at first, and nothing can b
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -35,7 +35,7 @@ from stepscope.values import Unmeasured
 if TYPE_CHECKING:
     import altair as alt
 
-    from stepscope.report.document import Chart
+    from stepscope.report.document import Chart, Document
     from stepscope.report.render.html import Embed
     from stepscope.settings import Settings
     from stepscope.store.columns import Rows
@@ -60,14 +60,26 @@ class Text(str):
         return str(self)
 
 
-@dataclass(frozen=True, slots=True)
-class ReportSource:
-    """What a report was made of: the rows, which of them, and what their workflows promise."""
+class DocumentView:
+    """A value that prints itself, as text and in a notebook."""
 
-    rows: Rows
-    where: Where | None = None
-    since: str | None = None
-    settings: Settings | None = None
+    def document(self) -> Document:
+        """Return what is printed."""
+        raise NotImplementedError
+
+    def text(self, width: int = 100) -> str:
+        """Return it as text, no wider than `width` columns."""
+        return text.render(self.document(), width)
+
+    def markdown(self) -> str:
+        """Return it as Markdown."""
+        return markdown.render(self.document())
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown()
 
 
 class RunView:
@@ -110,17 +122,27 @@ class RunView:
         return f"<run {self.name}: {self.outcome}, suspects {where}>"
 
 
-class ReportView:
+class ReportView(DocumentView):
     """A report in a notebook: figures by name, the runs to look at first, and itself as a table.
 
     `value` is the report as a pure value.
     """
 
-    def __init__(self, value: Report, show: ShowRun, source: ReportSource | None = None) -> None:
-        """Hold a report; its `source` lets it open runs and write a page of them."""
+    def __init__(
+        self,
+        value: Report,
+        show: ShowRun,
+        rows: Rows | None = None,
+        *,
+        where: Where | None = None,
+        since: str | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        """Hold a report; the `rows` that it was made of let it write a page of them."""
         self.value = value
         self._show = show
-        self._source = source
+        self._rows = rows
+        self._where, self._since, self._settings = where, since, settings
 
     def __getitem__(self, key: str) -> Figure:
         """Return one figure over all chosen runs, an Estimate or Unmeasured.
@@ -155,8 +177,9 @@ class ReportView:
             for run in self.value.look_first
         )
         following = tuple(f"{command} {option}" for command in self.value.next)
-        value = msgspec.structs.replace(self.value, look_first=runs, next=following)
-        return ReportView(value, self._show, self._source)
+        found = copy.copy(self)
+        found.value = msgspec.structs.replace(self.value, look_first=runs, next=following)
+        return found
 
     def line(self, key: str) -> str:
         """Return one figure as a line: name, value, interval, n, what was not measured.
@@ -167,13 +190,9 @@ class ReportView:
         line = describe_figure(key, self[key], runs=self.value.whole.n_runs)
         return f"{key}  {line.value}  {line.interval}  n {line.n}  unmeasured {line.unmeasured}"
 
-    def text(self, width: int = 100) -> str:
-        """Return the report as text, no wider than `width` columns."""
-        return text.render(make_report_document(self.value), width)
-
-    def markdown(self) -> str:
-        """Return the report as Markdown."""
-        return markdown.render(make_report_document(self.value))
+    def document(self) -> Document:
+        """Return the report as text and tables."""
+        return make_report_document(self.value)
 
     def json(self) -> str:
         """Return the report as JSON; the same rows give the same bytes."""
@@ -201,21 +220,20 @@ class ReportView:
         from stepscope.report.render.data import read_gate_reports
         from stepscope.report.rows import combine_conditions
 
-        source = self._source
-        if source is None:
+        if self._rows is None:
             raise UsageError("this report was made without rows; take one from a store's report()")
-        where, since, place = source.where, source.since, Path(file)
+        where, since, place = self._where, self._since, Path(file)
         both = combine_conditions(where, since)
-        policies = () if source.settings is None else source.settings.policies
+        policies = () if self._settings is None else self._settings.policies
         html.write_html(
-            source.rows,
+            self._rows,
             self.value,
             place,
             embed=embed,
             where=where,
             since=since,
             gates=read_gate_reports([Path(name) for name in gates]) if gates else (),
-            kept=read_gate_history(source.rows, policies, where=both) if policies else (),
+            kept=read_gate_history(self._rows, policies, where=both) if policies else (),
         )
         return place
 
@@ -241,23 +259,16 @@ class ReportView:
         from stepscope.report.views.overview import plot_outcome_path, read_runs
 
         found = make_report_charts(self.value)
-        if self._source is not None:
-            source = self._source
-            runs = read_runs(source.rows, where=source.where, since=source.since)
+        if self._rows is not None:
+            runs = read_runs(self._rows, where=self._where, since=self._since)
             earned = plot_outcome_path(runs, self.value.provenance.by)
             found |= {} if earned is None else {"earned": earned}
         return found
-
-    def __repr__(self) -> str:
-        return self.text()
 
     def _repr_html_(self) -> str:
         from stepscope.report.render.html import render_report_html
 
         return render_report_html(self.value)
-
-    def _repr_markdown_(self) -> str:
-        return self.markdown()
 
 
 class ScoreCurveView:
@@ -293,7 +304,7 @@ class ScoreCurveView:
         return None if isinstance(self.value, Unmeasured) else render_curve_html(self.value)
 
 
-class ComparisonView:
+class ComparisonView(DocumentView):
     """Two groups compared, paired by task; `value` is the comparison as a pure value."""
 
     def __init__(self, value: ComparisonReport) -> None:
@@ -307,23 +318,13 @@ class ComparisonView:
         """
         return self.value[key]
 
-    def text(self, width: int = 100) -> str:
-        """Return the comparison as text."""
-        return text.render(make_comparison_document(self.value), width)
-
-    def markdown(self) -> str:
-        """Return the comparison as Markdown."""
-        return markdown.render(make_comparison_document(self.value))
+    def document(self) -> Document:
+        """Return the comparison as text and tables."""
+        return make_comparison_document(self.value)
 
     def json(self) -> str:
         """Return the comparison as JSON."""
         return data.render_report_json(self.value)
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def _repr_markdown_(self) -> str:
-        return self.markdown()
 
 
 def report_folder(
@@ -357,4 +358,4 @@ def report_folder(
     def show(run: str, *, around: int | None = None, steps: tuple[int, int] | None = None) -> Text:
         raise UsageError(f"{folder} holds verdicts and no runs; open the store to read {run!r}")
 
-    return ReportView(value, show, ReportSource(rows, chosen, since))
+    return ReportView(value, show, rows, where=chosen, since=since)
