@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -54,6 +54,10 @@ Floats = npt.NDArray[np.float64]
 BATCH_CURVES = 20_000
 
 
+def _classify_nothing() -> ShapeBatch:
+    return classify_ragged(np.empty(0), np.empty(0, np.int64))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CurveBatch:
     """Curves laid end to end, one for each run and judge."""
@@ -66,6 +70,10 @@ class CurveBatch:
     repeats: Ints  # shape (m,), fewest scorings averaged in a score of the curve
     # latency, cost and weight of each step, where the file has them; NaN where empty
     numbers: dict[str, Floats]
+    shapes: ShapeBatch = field(
+        default_factory=_classify_nothing
+    )  # of the curves, once they are classified
+    sigma: float | None = None  # noise of their scores
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -194,118 +202,6 @@ class RunShape(msgspec.Struct, frozen=True, kw_only=True):
     gate_failed: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ClassifiedCurves:
-    """Curves of one sigma with their shapes; `run` makes one of them into a value."""
-
-    curves: CurveBatch
-    batch: ShapeBatch
-    sigma: float | None
-    quantum: float | None
-    weights: Weights
-
-    def __len__(self) -> int:
-        return len(self.curves)
-
-    def run(self, at: int) -> RunShape:
-        """Return one curve with its shape."""
-        held = self.curves
-        name, judge = held.runs[at]
-        mine = slice(int(held.starts[at]), int(held.starts[at + 1]))
-        scores = [None if np.isnan(s) else float(s) for s in held.scores[mine].tolist()]
-        found = RunShape(
-            run=name,
-            judge=judge,
-            steps=tuple(held.steps[mine].tolist()),
-            scores=tuple(scores),
-            sigma=self.sigma,
-            shape=self._absence(at) or "unresolved",
-        )
-        found = self._weighed(found, at)
-        return found if isinstance(found.shape, Unmeasured) else self._shaped(found, at, mine)
-
-    def fails(self, at: int) -> bool:
-        """Tell whether a step of weight 3 is below the gate."""
-        return bool(self.of_weights(at)) and bool(self.run(at).gate_failed)
-
-    def of_weights(self, at: int) -> tuple[float, ...] | None:
-        """Return the weights of a curve: of the file, else by run, task, or for every run."""
-        held = self.curves
-        name, _ = held.runs[at]
-        own = held.numbers.get("weight")
-        mine = slice(int(held.starts[at]), int(held.starts[at + 1]))
-        if own is not None and not np.isnan(own[mine]).any():
-            return tuple(own[mine].tolist())
-        for key in (name, held.tasks[at], EVERY_RUN):
-            if key in self.weights:
-                found = tuple(self.weights[key])
-                if len(found) != mine.stop - mine.start and key != EVERY_RUN:
-                    raise UsageError(
-                        f"{len(found)} weights for {key!r}, whose run {name!r} has "
-                        f"{mine.stop - mine.start} scored steps; expected one a step"
-                    )
-                return found if len(found) == mine.stop - mine.start else None
-        return None
-
-    def _absence(self, at: int) -> Unmeasured | None:
-        reason = int(self.batch.reasons[at])
-        return self.batch.absences[reason - 1] if reason else None
-
-    def _weighed(self, found: RunShape, at: int) -> RunShape:
-        weights = self.of_weights(at)
-        if weights is None:
-            return found
-        try:
-            mean = weighted_score(found.scores, weights)
-            failed = gate_failed(found.scores, weights, sigma=self.sigma)
-        except DataError as e:
-            raise UsageError(f"run {found.run!r}: {e}") from e
-        return msgspec.structs.replace(
-            found,
-            weighted=None if isinstance(mean, Unmeasured) else mean,
-            gate_failed=()
-            if isinstance(failed, Unmeasured)
-            else tuple([found.steps[step] for step in failed]),
-        )
-
-    def _shaped(self, found: RunShape, at: int, mine: slice) -> RunShape:
-        batch = self.batch
-        row = int(np.searchsorted(batch.rows, at))
-        label = int(batch.label[row])
-        unmodelled = bool(batch.unmodelled[row])
-        found = msgspec.structs.replace(
-            found,
-            shape="unresolved" if label == UNRESOLVED else SHAPES[label],
-            posterior=dict(zip(SHAPES, batch.posterior[row].tolist(), strict=True)),
-            unmodelled=unmodelled,
-            low_level=bool(batch.low_level[row]),
-            mean=float(batch.mean[row]),
-            break_from=("scores",),
-        )
-        signals = {n: self.curves.numbers[n][mine] for n in _SIGNALS if n in self.curves.numbers}
-        if any((~np.isnan(cells)).any() for cells in signals.values()):
-            return self._fused(found, signals)
-        entry = [int(a[row]) for a in (batch.break_step, batch.break_low, batch.break_high)]
-        return found if unmodelled else _break_of(found, entry)
-
-    def _fused(self, found: RunShape, signals: Mapping[str, Floats]) -> RunShape:
-        """Return a curve with the break that scores, latency and cost give together."""
-        broke = break_point(
-            found.scores,
-            latency=signals.get("latency"),
-            cost=signals.get("cost"),
-            sigma=self.sigma,
-            quantum=self.quantum,
-        )
-        if isinstance(broke, Unmeasured):
-            return found
-        entry = [-1 if at is None else at for at in (broke.step, broke.first, broke.last)]
-        watched = msgspec.structs.replace(
-            found, watch=tuple([found.steps[at] for at in broke.watch]), break_from=broke.sources
-        )
-        return watched if found.unmodelled else _break_of(watched, entry)
-
-
 def _break_of(found: RunShape, entry: Sequence[int]) -> RunShape:
     step, first, last = (None if at < 0 else found.steps[at] for at in entry)
     return msgspec.structs.replace(found, break_step=step, break_first=first, break_last=last)
@@ -350,7 +246,7 @@ class FileShapes(Closeable):
         self._seed = seed
         self._progress = progress
         # Of every curve that was read: a few numbers, and its task.
-        self._found = [_align(classify_ragged(np.empty(0), np.empty(0, np.int64)))]
+        self._found = [_align(_classify_nothing())]
         self._tasks: list[str] = []
         self._judges: set[str] = set()
         self._sigmas: set[float | None] = set()
@@ -368,9 +264,9 @@ class FileShapes(Closeable):
         """
         for part in self.batches():
             for at in range(len(part)):
-                yield part.run(at)
+                yield self.shape_of(part, at)
 
-    def batches(self) -> Iterator[ClassifiedCurves]:
+    def batches(self) -> Iterator[CurveBatch]:
         """Yield curves some thousands at a time, classified; raises as `__iter__`."""
         done = 0
         for held in read_curves(self._stream):
@@ -378,13 +274,7 @@ class FileShapes(Closeable):
                 batch = classify_ragged(
                     part.scores, np.diff(part.starts), sigma=sigma, quantum=self._quantum
                 )
-                found = ClassifiedCurves(
-                    curves=part,
-                    batch=batch,
-                    sigma=sigma,
-                    quantum=self._quantum,
-                    weights=self._weights,
-                )
+                found = replace(part, shapes=batch, sigma=sigma)
                 self._count(found)
                 yield found
             done += len(held)
@@ -419,13 +309,106 @@ class FileShapes(Closeable):
         for value in values:
             yield value, held.take(np.flatnonzero([sigma == value for sigma in of]))
 
-    def _count(self, found: ClassifiedCurves) -> None:
-        curves, size = found.curves, len(found)
-        failed = np.zeros(size, np.bool_)
-        if self._weights or "weight" in curves.numbers:
-            failed = np.array([found.fails(at) for at in range(size)], np.bool_)
-        self._tasks += curves.tasks
-        self._found.append(_align(found.batch, failed))
+    def _count(self, found: CurveBatch) -> None:
+        failed = np.zeros(len(found), np.bool_)
+        if self._weights or "weight" in found.numbers:
+            weighed = [at for at in range(len(found)) if self._weights_of(found, at)]
+            failed[weighed] = [bool(self.shape_of(found, at).gate_failed) for at in weighed]
+        self._tasks += found.tasks
+        self._found.append(_align(found.shapes, failed))
+
+    def shape_of(self, held: CurveBatch, at: int) -> RunShape:
+        """Return one curve of a batch with its shape."""
+        name, judge = held.runs[at]
+        mine = slice(int(held.starts[at]), int(held.starts[at + 1]))
+        scores = [None if np.isnan(s) else float(s) for s in held.scores[mine].tolist()]
+        found = RunShape(
+            run=name,
+            judge=judge,
+            steps=tuple(held.steps[mine].tolist()),
+            scores=tuple(scores),
+            sigma=held.sigma,
+            shape="unresolved",
+        )
+        found = self._weighed(found, held, at)
+        reason = int(held.shapes.reasons[at])
+        if reason:
+            return msgspec.structs.replace(found, shape=held.shapes.absences[reason - 1])
+        return self._shaped(found, held, at, mine)
+
+    def _weights_of(self, held: CurveBatch, at: int) -> tuple[float, ...] | None:
+        """Return the weights of a curve: of the file, else by run, task, or for every run."""
+        name, _ = held.runs[at]
+        own = held.numbers.get("weight")
+        mine = slice(int(held.starts[at]), int(held.starts[at + 1]))
+        if own is not None and not np.isnan(own[mine]).any():
+            return tuple(own[mine].tolist())
+        for key in (name, held.tasks[at], EVERY_RUN):
+            if key in self._weights:
+                found = tuple(self._weights[key])
+                if len(found) != mine.stop - mine.start and key != EVERY_RUN:
+                    raise UsageError(
+                        f"{len(found)} weights for {key!r}, whose run {name!r} has "
+                        f"{mine.stop - mine.start} scored steps; expected one a step"
+                    )
+                return found if len(found) == mine.stop - mine.start else None
+        return None
+
+    def _weighed(self, found: RunShape, held: CurveBatch, at: int) -> RunShape:
+        weights = self._weights_of(held, at)
+        if weights is None:
+            return found
+        try:
+            mean = weighted_score(found.scores, weights)
+            failed = gate_failed(found.scores, weights, sigma=held.sigma)
+        except DataError as e:
+            raise UsageError(f"run {found.run!r}: {e}") from e
+        return msgspec.structs.replace(
+            found,
+            weighted=None if isinstance(mean, Unmeasured) else mean,
+            gate_failed=()
+            if isinstance(failed, Unmeasured)
+            else tuple([found.steps[step] for step in failed]),
+        )
+
+    def _shaped(self, found: RunShape, held: CurveBatch, at: int, mine: slice) -> RunShape:
+        batch = held.shapes
+        row = int(np.searchsorted(batch.rows, at))
+        label = int(batch.label[row])
+        unmodelled = bool(batch.unmodelled[row])
+        found = msgspec.structs.replace(
+            found,
+            shape="unresolved" if label == UNRESOLVED else SHAPES[label],
+            posterior=dict(zip(SHAPES, batch.posterior[row].tolist(), strict=True)),
+            unmodelled=unmodelled,
+            low_level=bool(batch.low_level[row]),
+            mean=float(batch.mean[row]),
+            break_from=("scores",),
+        )
+        signals = {n: held.numbers[n][mine] for n in _SIGNALS if n in held.numbers}
+        if any((~np.isnan(cells)).any() for cells in signals.values()):
+            return self._fused(found, held.sigma, signals)
+        entry = [int(a[row]) for a in (batch.break_step, batch.break_low, batch.break_high)]
+        return found if unmodelled else _break_of(found, entry)
+
+    def _fused(
+        self, found: RunShape, sigma: float | None, signals: Mapping[str, Floats]
+    ) -> RunShape:
+        """Return a curve with the break that scores, latency and cost give together."""
+        broke = break_point(
+            found.scores,
+            latency=signals.get("latency"),
+            cost=signals.get("cost"),
+            sigma=sigma,
+            quantum=self._quantum,
+        )
+        if isinstance(broke, Unmeasured):
+            return found
+        entry = [-1 if at is None else at for at in (broke.step, broke.first, broke.last)]
+        watched = msgspec.structs.replace(
+            found, watch=tuple([found.steps[at] for at in broke.watch]), break_from=broke.sources
+        )
+        return watched if found.unmodelled else _break_of(watched, entry)
 
     def _source(self) -> str:
         named = sorted(judge for judge in self._judges if judge)

@@ -263,7 +263,7 @@ def shape(
                 for at in range(min(len(part), runs - printed)):
                     if not printed:
                         terminal.print_text(score_files.HEAD)
-                    run = part.run(at)
+                    run = found.shape_of(part, at)
                     terminal.print_text(score_files.curve_line(run, width))
                     printed += 1
                     open_ += run.shape == "unresolved" and not run.unmodelled
