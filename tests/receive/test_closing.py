@@ -61,9 +61,8 @@ def desk(
     with (
         api.open(store, settings=held) as notebook,
         Journal(journal) as opened,
-        closing(open_database(store)) as db,
     ):
-        yield Desk(opened, Closer(notebook, opened, db, start), notebook)
+        yield Desk(opened, Closer(notebook, opened, start), notebook)
 
 
 def test_a_trace_whose_root_has_ended_becomes_a_run_with_verdicts(tmp_path: Path) -> None:

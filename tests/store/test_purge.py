@@ -134,10 +134,10 @@ def test_a_case_that_another_run_needs_is_kept() -> None:
         store.put([run(user("a"), id="a", agent="a", case=shared)])
         store.put([run(user("b"), id="b", agent="b", case=shared)])
         store.purge(parse_where("agent = 'a'"))
-        assert store.case_of("b") == shared
+        assert store.trajectory("b").case == shared
         store.purge(parse_where("agent = 'b'"))
         store.put([run(user("c"), id="c", case=shared)])
-        assert store.case_of("c") == shared
+        assert store.trajectory("c").case == shared
 
 
 def test_a_reader_that_keeps_old_pages_is_named_and_a_second_purge_ends_it(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_run_comes_back_as_it_went_in() -> None:
         store.put([full])
         assert store.trajectory("r1") == full
         assert list(store.trajectories()) == [full]
-        assert store.case_of("r1") == CASE
+        assert store.trajectory("r1").case == CASE
 
 
 def test_importing_twice_changes_nothing(tmp_path: Path) -> None:

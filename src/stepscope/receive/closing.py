@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Literal
 
 import msgspec
@@ -22,13 +22,12 @@ from stepscope.formats.reading import Account, Counts
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Quarantined, Source, Trajectory, Warn
-from stepscope.receive.journal import CACHE_KIBIBYTES, DueTrace, Journal, span_key
-from stepscope.runtime.database import Connection, open_database
+from stepscope.receive.journal import DueTrace, Journal, span_key
 from stepscope.safety.json import REPAIR_CODES, Repair
 from stepscope.safety.limits import Limits
 from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings
-from stepscope.store import Store, runs
+from stepscope.store import Store
 
 FORMAT = "otlp"
 _encode = msgspec.json.Encoder().encode
@@ -81,9 +80,8 @@ def begin_closing(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
     with (
         Notebook(Store.open(start.store), start.settings) as notebook,
         Journal(start.journal) as journal,
-        closing(open_database(start.store, cache_kibibytes=CACHE_KIBIBYTES)) as db,
     ):
-        closer = Closer(notebook, journal, db, start)
+        closer = Closer(notebook, journal, start)
         due = msgspec.json.Decoder(list[DueTrace])
         yield lambda frame: _encode(closer.close(due.decode(frame)))
 
@@ -91,13 +89,10 @@ def begin_closing(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
 class Closer:
     """Closes traces of one journal into one store."""
 
-    def __init__(
-        self, notebook: Notebook, journal: Journal, db: Connection, start: ClosingStart
-    ) -> None:
-        """Read from `journal` and from `db`, which is the notebook's store again."""
+    def __init__(self, notebook: Notebook, journal: Journal, start: ClosingStart) -> None:
+        """Read from `journal`, write into the notebook's store."""
         self._notebook = notebook
         self._journal = journal
-        self._db = db
         self._filling = start.filling
         self._keep_all = start.keep_all
 
@@ -116,7 +111,7 @@ class Closer:
     def _close(self, due: DueTrace) -> ClosedTrace:
         limits = self._notebook.settings.limits
         kept = self._journal.spans(due.trace, due.upto)
-        found = runs.latest_version(self._db, FORMAT, due.trace)
+        found = self._notebook.store.latest_version(FORMAT, due.trace)
         before = None if found is None else self._notebook.store.trajectory(found)
         known = [] if before is None else list_recorded_spans(before)
         fresh, again = _new_spans(known, kept)

@@ -73,9 +73,8 @@ class Journal(Database):
         super().__init__(path, SCHEMA, cache_kibibytes=CACHE_KIBIBYTES)
 
     def _prepare(self) -> None:
-        with translate_faults(self.path):
-            behind = self._db.execute("SELECT max(last) FROM traces").fetchone()[0] or 0.0
-        self._began = time.monotonic() - behind
+        ((behind,),) = self._execute("SELECT max(last) FROM traces")
+        self._began = time.monotonic() - (behind or 0.0)
 
     def now(self) -> float:
         """Return the receiver's time in seconds."""
@@ -150,24 +149,22 @@ class Journal(Database):
             room: bytes at most, unless one alone has more.
         """
         now = self.now()
-        with translate_faults(self.path):
-            rows = self._db.execute(
-                "SELECT trace, spans, bytes, again, refused, last FROM traces"
-                " WHERE state = 'open' AND rooted = 1 AND last <= ?"
-                " UNION ALL SELECT trace, spans, bytes, again, refused, last FROM traces"
-                " WHERE state = 'open' AND rooted = 0 AND last <= ? ORDER BY last LIMIT ?",
-                (now - quiet, now - idle, most),
-            ).fetchall()
-            found: list[DueTrace] = []
-            held = 0
-            for trace, spans, size, again, refused, _ in rows:
-                held += size
-                if found and held > room:
-                    break
-                upto = self._db.execute(
-                    "SELECT coalesce(max(seq), 0) FROM spans WHERE trace = ?", (trace,)
-                ).fetchone()[0]
-                found.append(DueTrace(trace, upto, spans, size, again, refused))
+        rows = self._execute(
+            "SELECT trace, spans, bytes, again, refused, last FROM traces"
+            " WHERE state = 'open' AND rooted = 1 AND last <= ?"
+            " UNION ALL SELECT trace, spans, bytes, again, refused, last FROM traces"
+            " WHERE state = 'open' AND rooted = 0 AND last <= ? ORDER BY last LIMIT ?",
+            (now - quiet, now - idle, most),
+        )
+        found: list[DueTrace] = []
+        held = 0
+        for trace, spans, size, again, refused, _ in rows:
+            held += size
+            if found and held > room:
+                break
+            last = "SELECT coalesce(max(seq), 0) FROM spans WHERE trace = ?"
+            ((upto,),) = self._execute(last, (trace,))
+            found.append(DueTrace(trace, upto, spans, size, again, refused))
         return found
 
     def spans(self, trace: str, upto: int) -> Iterator[ReceivedSpan]:
@@ -212,16 +209,15 @@ class Journal(Database):
         Traces that were closed a day ago are forgotten too. Returns those that were erased.
         """
         now = self.now()
-        with translate_faults(self.path):
-            rows = self._db.execute(
-                "SELECT trace, spans, bytes, again, refused FROM traces WHERE state = 'left'"
-                " AND last <= ? LIMIT 1000",
-                (now - idle,),
-            ).fetchall()
-            old = self._db.execute(
-                "SELECT 1 FROM traces WHERE state = 'closed' AND last <= ? LIMIT 1",
-                (now - REMEMBERED,),
-            ).fetchone()
+        rows = self._execute(
+            "SELECT trace, spans, bytes, again, refused FROM traces WHERE state = 'left'"
+            " AND last <= ? LIMIT 1000",
+            (now - idle,),
+        )
+        old = self._execute(
+            "SELECT 1 FROM traces WHERE state = 'closed' AND last <= ? LIMIT 1",
+            (now - REMEMBERED,),
+        )
         if rows or old:
             with transaction(self._db, self.path):
                 for trace, *_ in rows:
@@ -235,16 +231,12 @@ class Journal(Database):
     def shrink(self) -> None:
         """Give the disk back what spans have left behind, where none is left."""
         if not self.waiting()[1]:
-            with translate_faults(self.path):
-                self._db.execute("VACUUM")
+            self._execute("VACUUM")
 
     def waiting(self) -> tuple[int, int]:
         """Return how many traces are in the journal, and how many spans of them."""
-        with translate_faults(self.path):
-            traces = self._db.execute(
-                "SELECT count(*) FROM traces WHERE state <> 'closed'"
-            ).fetchone()[0]
-            spans = self._db.execute("SELECT count(*) FROM spans").fetchone()[0]
+        ((traces,),) = self._execute("SELECT count(*) FROM traces WHERE state <> 'closed'")
+        ((spans,),) = self._execute("SELECT count(*) FROM spans")
         return traces, spans
 
 

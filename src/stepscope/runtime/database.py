@@ -12,10 +12,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from stepscope.errors import EnvironmentFault, StoreError, UsageError
 
@@ -289,6 +289,10 @@ class Database(Closeable):
 
     def _prepare(self) -> None:
         """Do what comes before the first use."""
+
+    def _execute(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with translate_faults(self.path):
+            return self._db.execute(sql, values).fetchall()
 
     def close(self) -> None:
         """Close the file; a second close does nothing."""

@@ -21,7 +21,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.errors import UsageError
 from stepscope.model import Record
 from stepscope.model.records import RULES
 from stepscope.runtime.database import Connection
@@ -187,8 +186,6 @@ class Rows(Protocol):
         """Yield records in an order that does not depend on when they were made."""
 
 
-# A message that names more runs than this helps nobody.
-_CANDIDATES = 5
 # The fields of `Runs` that are texts, in its order.
 TEXT_FIELDS = ("id", "name", "workflow", "task", "trial", "agent", "agent_version", "outcome")
 
@@ -215,12 +212,6 @@ def load_runs(db: Connection, where: Where | None) -> Runs:
         steps=np.array(columns[9], dtype=np.int64),
         calls=np.array(columns[10], dtype=np.int64),
     )
-
-
-def read_tag(db: Connection, key: str, chosen: Runs) -> Texts:
-    """Return the value of one tag of each of the runs, None where a run has no such tag."""
-    found = dict(db.execute("SELECT run, value FROM tags WHERE key = ?", (key,)))
-    return text_array([found.get(run) for run in chosen.key.tolist()])
 
 
 def read_column(
@@ -344,90 +335,6 @@ def fill_cells(
                     made_by[at[mine], 0], made_by[at[mine], 1] = id_, case[mine]
             versions.add(version)
     return versions
-
-
-def find_run(db: Connection, text: str) -> str:
-    """Return the id of the run called `text`: its name, its id, or a unique start of its id."""
-    for query, parameters in (
-        ("id = ?", (text,)),
-        ("superseded_by IS NULL AND name = ?", (text,)),
-        ("substr(id, 1, ?) = ?", (len(text), text)),
-    ):
-        found = db.execute(
-            "SELECT id, name FROM runs WHERE " + query + " ORDER BY name, id LIMIT 100", parameters
-        ).fetchall()
-        if len(found) == 1:
-            return str(found[0][0])
-        if found and text:
-            named = ", ".join(f"{id_[:12]} ({name})" for id_, name in found[:_CANDIDATES])
-            more = " ..." if len(found) > _CANDIDATES else ""
-            raise UsageError(f"{text!r} is more than one run: {named}{more}; give its id")
-    raise UsageError(f"no run called {text!r}: give its name, or the first digits of its id")
-
-
-def find_answered_runs(
-    db: Connection, measure: str, workflow: str, version: str, facts: str
-) -> set[int]:
-    """Return the runs of a workflow that have whole-run answers against their present case."""
-    aspect = measure + "."
-    questions = db.execute(
-        "SELECT id FROM questions WHERE version = ? AND facts = ? AND family = ?"
-        " AND (measure = ? OR substr(measure, 1, ?) = ?)",
-        (version, facts, RULES, measure, len(aspect), aspect),
-    ).fetchall()
-    found: set[int] = set()
-    for (question,) in questions:
-        rows = db.execute(
-            "SELECT r.run FROM records AS r JOIN runs ON runs.seq = r.run"
-            " WHERE r.question = ? AND r.step = -1 AND r.case_id = runs.case_id"
-            " AND runs.workflow = ?",
-            (question, workflow),
-        )
-        found.update(row[0] for row in rows)
-    return found
-
-
-def count_scored_runs(db: Connection) -> tuple[int, int]:
-    """Return how many runs can be scored, and how many have a current answer about their outcome.
-
-    Every measure is asked in the same batch of runs, so that one of them tells how far `score` is.
-    """
-    live = "runs.superseded_by IS NULL AND runs.purged_ns IS NULL"
-    total = db.execute("SELECT count(*) FROM runs WHERE " + live).fetchone()[0]
-    done = db.execute(
-        "SELECT count(*) FROM current AS c"
-        " JOIN questions AS q ON q.measure = c.measure AND q.version = c.version"
-        " AND q.facts = c.facts AND q.family = ?"
-        " JOIN records AS r ON r.question = q.id AND r.step = -1 AND r.repeat = 0"
-        " JOIN runs ON runs.seq = r.run AND runs.workflow = c.workflow"
-        " AND runs.case_id = r.case_id"
-        " WHERE c.measure = 'outcome' AND " + live,
-        (RULES,),
-    ).fetchone()[0]
-    return total, done
-
-
-def count_raters(db: Connection, measure: str) -> int:
-    """Return how many different judges, people or files were asked a measure."""
-    query = "SELECT count(*) FROM (SELECT DISTINCT family, judge FROM questions WHERE measure = ?)"
-    return int(db.execute(query, (measure,)).fetchone()[0])
-
-
-def list_measures(db: Connection) -> tuple[str, ...]:
-    """Return the full names of all measures with an answer about a whole run or a step."""
-    rows = db.execute(
-        "SELECT DISTINCT measure FROM questions AS q"
-        " WHERE EXISTS (SELECT 1 FROM records AS r WHERE r.question = q.id) ORDER BY measure"
-    )
-    return tuple(row[0] for row in rows)
-
-
-def list_families(db: Connection, measure: str) -> tuple[str, ...]:
-    """Return the families of everyone who was asked a measure, sorted."""
-    rows = db.execute(
-        "SELECT DISTINCT family FROM questions WHERE measure = ? ORDER BY family", (measure,)
-    )
-    return tuple(row[0] for row in rows)
 
 
 _decode = msgspec.json.Decoder(tuple[int, ...]).decode

@@ -12,7 +12,7 @@ since weights chosen after the scores can make any run look good. Source of the 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple
@@ -510,7 +510,7 @@ EVERY_TASK = "*"
 _WEIGHTS_KEY = b'"weights":'
 _MOST_SHOWN = 8
 
-_decode = msgspec.json.Decoder(tuple[float, ...]).decode
+decode_weights = msgspec.json.Decoder(tuple[float, ...]).decode
 _cases = msgspec.json.Decoder(Case)
 
 
@@ -533,7 +533,7 @@ def fix_weights(db: Connection, workflow: str, task: str, weights: Iterable[floa
     row = db.execute(
         "SELECT body FROM weights WHERE workflow = ? AND task = ?", (workflow, task)
     ).fetchone()
-    held = None if row is None else _decode(row[0])
+    held = None if row is None else decode_weights(row[0])
     if held == wanted:
         return
     chosen = "1" if task == EVERY_TASK else "coalesce(task, name) = ?"
@@ -556,12 +556,6 @@ def fix_weights(db: Connection, workflow: str, task: str, weights: Iterable[floa
         " fixed_ns = excluded.fixed_ns",
         (workflow, task, digest(wanted), msgspec.json.encode(wanted), time.time_ns()),
     )
-
-
-def read_weights(db: Connection) -> Mapping[tuple[str, str], tuple[float, ...]]:
-    """Return all weights by workflow and task."""
-    rows = db.execute("SELECT workflow, task, body FROM weights")
-    return {(workflow, task): _decode(body) for workflow, task, body in rows}
 
 
 def _text(weights: tuple[float, ...]) -> str:

@@ -234,16 +234,6 @@ def merge_late_spans(old: Trajectory, now: Trajectory) -> Trajectory | None:
     return msgspec.structs.replace(old, **{name: getattr(now, name) for name in _SPAN_FIELDS})
 
 
-def latest_version(db: Connection, format: str, run_id: str) -> str | None:
-    """Return the id of the latest version of a recorder's run; None where there is none to read."""
-    row = db.execute(
-        "SELECT id FROM runs WHERE run_id = ? AND format = ? AND superseded_by IS NULL"
-        " AND purged_ns IS NULL ORDER BY seq DESC LIMIT 1",
-        (run_id, format),
-    ).fetchone()
-    return None if row is None else str(row[0])
-
-
 # The columns of `PreparedRun` in its order, then what is known only here.
 _INSERT = (
     "INSERT INTO runs (id, name, workflow, task, trial, agent, agent_version, outcome, steps,"

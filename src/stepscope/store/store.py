@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import msgspec
 
-from stepscope.errors import DataError
-from stepscope.model import Case, Facts, Figures, Json, Quarantined, Record, Trajectory, digest
+from stepscope.errors import DataError, UsageError
+from stepscope.model import Facts, Figures, Json, Quarantined, Record, Trajectory, digest
+from stepscope.model.records import RULES
 from stepscope.runtime.database import MEMORY, Database, Schema, transaction, translate_faults
 from stepscope.safety.limits import MIB
 from stepscope.safety.redact import Redactor
 from stepscope.safety.secrets import SecretPattern
 from stepscope.store import columns, parquet, records, runs
-from stepscope.store import runs as runs_store
 from stepscope.store.columns import AnswerColumn, Runs, StepColumn, Texts
 from stepscope.store.purge import PurgeResult, purge_texts
 from stepscope.store.records import AnswerLine, Question, RowIds
@@ -112,6 +112,8 @@ def draw_sample(
 
 
 Status = Literal["pass", "fail", "unknown"]
+# A message that names more runs than this helps nobody.
+_CANDIDATES = 5
 # Runs written in one transaction: a flush is shared by many, and a batch fits into memory.
 BATCH_RUNS = 256
 # Fewer of them where runs are long.
@@ -162,16 +164,16 @@ class Store(Database):
         `shown` False shows runs as they are. Placeholders have the key of the store, so they stay
         the same for its life.
         """
-        with translate_faults(self.path):
-            found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
-        self.redactor = Redactor(found[0], own)
+        self.redactor = Redactor(self._key(), own)
         self.shown = self.redactor if shown else None
+
+    def _key(self) -> bytes:
+        ((key,),) = self._execute("SELECT body FROM keys WHERE name = 'redaction'")
+        return key  # type: ignore[no-any-return]  # a BLOB
 
     def secret(self, purpose: str) -> bytes:
         """Return 32 bytes that only this store knows, others for each purpose, for all its life."""
-        with translate_faults(self.path):
-            found = self._db.execute("SELECT body FROM keys WHERE name = 'redaction'").fetchone()
-        return hmac.new(found[0], purpose.encode(), sha256).digest()
+        return hmac.new(self._key(), purpose.encode(), sha256).digest()
 
     @property
     def blobs(self) -> Path | None:
@@ -210,7 +212,7 @@ class Store(Database):
 
     def _put_batch(self, batch: list[PreparedRun], total: PutCounts) -> PutCounts:
         with self._writing():
-            counts = runs_store.write_runs(self._db, self._names, batch, self.blobs)
+            counts = runs.write_runs(self._db, self._names, batch, self.blobs)
         return PutCounts(*(a + b for a, b in zip(total, counts, strict=True)))
 
     def runs(self, where: Where | None = None) -> Runs:
@@ -245,8 +247,8 @@ class Store(Database):
 
     def weights(self) -> Mapping[tuple[str, str], tuple[float, ...]]:
         """Return the weights of steps by workflow and task, "*" for every task."""
-        with translate_faults(self.path):
-            return records.read_weights(self._db)
+        rows = self._execute("SELECT workflow, task, body FROM weights")
+        return {(workflow, task): records.decode_weights(body) for workflow, task, body in rows}
 
     def fix_weights(self, of: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
         """Fix weights by workflow and task, "*" for every task, before runs are scored by them.
@@ -261,8 +263,7 @@ class Store(Database):
 
     def noise(self) -> dict[str, Estimate]:
         """Return the sigma of each judge whose repeated scorings were looked at."""
-        with translate_faults(self.path):
-            rows = self._db.execute("SELECT judge, body FROM noise ORDER BY judge").fetchall()
+        rows = self._execute("SELECT judge, body FROM noise ORDER BY judge")
         return {judge: msgspec.json.decode(body, type=Estimate) for judge, body in rows}
 
     def put_noise(self, measured: Mapping[str, Estimate]) -> None:
@@ -293,33 +294,36 @@ class Store(Database):
 
     def sampled(self, rubric: str) -> dict[str, float]:
         """Return the inclusion probability of each run that could have been drawn, by id."""
-        with translate_faults(self.path):
-            return dict(self._db.execute(_SAMPLED, (rubric,)))
+        return dict(self._execute(_SAMPLED, (rubric,)))
 
     def drawn(self, rubric: str) -> dict[str, float]:
         """Return the inclusion probability of each run that was drawn for a rubric, by id."""
-        with translate_faults(self.path):
-            return dict(self._db.execute(_SAMPLED + " AND chosen", (rubric,)))
+        return dict(self._execute(_SAMPLED + " AND chosen", (rubric,)))
 
     def tag(self, key: str, runs: Runs) -> Texts:
         """Return the value of one tag of each of the runs, None where a run has no such tag."""
-        with translate_faults(self.path):
-            return columns.read_tag(self._db, key, runs)
+        found = dict(self._execute("SELECT run, value FROM tags WHERE key = ?", (key,)))
+        return columns.text_array([found.get(run) for run in runs.key.tolist()])
 
     def families(self, measure: str) -> tuple[str, ...]:
         """Return the families of everyone who answered a measure, sorted."""
-        with translate_faults(self.path):
-            return columns.list_families(self._db, measure)
+        rows = self._execute(
+            "SELECT DISTINCT family FROM questions WHERE measure = ? ORDER BY family", (measure,)
+        )
+        return tuple([family for (family,) in rows])
 
     def raters(self, measure: str) -> int:
         """Return how many different judges, people or files answered a measure."""
-        with translate_faults(self.path):
-            return columns.count_raters(self._db, measure)
+        asked = "SELECT DISTINCT family, judge FROM questions WHERE measure = ?"
+        return len(self._execute(asked, (measure,)))
 
     def measures(self) -> tuple[str, ...]:
         """Return the full names of all measures that have records, sorted."""
-        with translate_faults(self.path):
-            return columns.list_measures(self._db)
+        rows = self._execute(
+            "SELECT DISTINCT measure FROM questions AS q"
+            " WHERE EXISTS (SELECT 1 FROM records AS r WHERE r.question = q.id) ORDER BY measure"
+        )
+        return tuple([measure for (measure,) in rows])
 
     def trajectories(self, where: Where | None = None) -> Iterator[Trajectory]:
         """Yield runs with their cases, by name; purged ones are left out."""
@@ -338,11 +342,10 @@ class Store(Database):
 
     def with_media(self, trajectory: Trajectory) -> Trajectory:
         """Return a stored run with the data of its media read back from the blob folder."""
-        with translate_faults(self.path):
-            rows = self._db.execute(
-                "SELECT place, sha256 FROM media JOIN runs ON runs.seq = media.run WHERE id = ?",
-                (trajectory.id,),
-            ).fetchall()
+        rows = self._execute(
+            "SELECT place, sha256 FROM media JOIN runs ON runs.seq = media.run WHERE id = ?",
+            (trajectory.id,),
+        )
         if not rows or self.blobs is None:
             return trajectory
         steps = runs.move_media_in(trajectory.steps, dict(rows), self.blobs)
@@ -354,11 +357,8 @@ class Store(Database):
         Raises:
             StoreError: the file is missing or has been changed.
         """
-        with translate_faults(self.path):
-            known = self._db.execute(
-                "SELECT 1 FROM media WHERE sha256 = ? LIMIT 1", (sha256,)
-            ).fetchone()
-        return None if known is None or self.blobs is None else runs.read_blob(self.blobs, sha256)
+        known = self._execute("SELECT 1 FROM media WHERE sha256 = ? LIMIT 1", (sha256,))
+        return runs.read_blob(self.blobs, sha256) if known and self.blobs is not None else None
 
     def find(self, text: str) -> str:
         """Return the id of the run called `text`: its name, its id, or a unique start of its id.
@@ -366,12 +366,29 @@ class Store(Database):
         Raises:
             UsageError: no run or several; the message names candidates.
         """
-        with translate_faults(self.path):
-            return columns.find_run(self._db, text)
+        for condition, parameters in (
+            ("id = ?", (text,)),
+            ("superseded_by IS NULL AND name = ?", (text,)),
+            ("substr(id, 1, ?) = ?", (len(text), text)),
+        ):
+            query = "SELECT id, name FROM runs WHERE " + condition + " ORDER BY name, id LIMIT 100"
+            found = self._execute(query, parameters)
+            if len(found) == 1:
+                return str(found[0][0])
+            if found and text:
+                named = ", ".join(f"{id_[:12]} ({name})" for id_, name in found[:_CANDIDATES])
+                more = " ..." if len(found) > _CANDIDATES else ""
+                raise UsageError(f"{text!r} is more than one run: {named}{more}; give its id")
+        raise UsageError(f"no run called {text!r}: give its name, or the first digits of its id")
 
-    def case_of(self, id: str) -> Case | None:
-        """Return what the run is measured against, None where nothing is known."""
-        return self.trajectory(id).case
+    def latest_version(self, format: str, run_id: str) -> str | None:
+        """Return the id of the latest version of a recorder's run; None where none can be read."""
+        rows = self._execute(
+            "SELECT id FROM runs WHERE run_id = ? AND format = ? AND superseded_by IS NULL"
+            " AND purged_ns IS NULL ORDER BY seq DESC LIMIT 1",
+            (run_id, format),
+        )
+        return str(rows[0][0]) if rows else None
 
     def append(self, batch: Sequence[Record]) -> int:
         """Store records in one durable transaction; return how many were new.
@@ -430,12 +447,11 @@ class Store(Database):
 
     def facts(self, workflow: str) -> Facts | None:
         """Return the facts last fitted for a workflow."""
-        with translate_faults(self.path):
-            row = self._db.execute(
-                "SELECT body FROM facts WHERE workflow = ? ORDER BY fitted_ns DESC, hash LIMIT 1",
-                (workflow,),
-            ).fetchone()
-        return None if row is None else msgspec.json.decode(row[0], type=Facts)
+        rows = self._execute(
+            "SELECT body FROM facts WHERE workflow = ? ORDER BY fitted_ns DESC, hash LIMIT 1",
+            (workflow,),
+        )
+        return msgspec.json.decode(rows[0][0], type=Facts) if rows else None
 
     def put_facts(self, fitted: Iterable[Facts], current: Iterable[Current]) -> None:
         """Keep facts, and say which answers of which measures are current from now on."""
@@ -463,24 +479,50 @@ class Store(Database):
                 yield workflow, outcome, Figures._make(row)
 
     def answered(self, asked: Current) -> set[int]:
-        """Return the runs that have current answers of a measure, by row."""
-        with translate_faults(self.path):
-            return columns.find_answered_runs(self._db, *asked)
+        """Return the runs that have whole-run answers of a measure against their present case."""
+        aspect = asked.measure + "."
+        questions = self._execute(
+            "SELECT id FROM questions WHERE version = ? AND facts = ? AND family = ?"
+            " AND (measure = ? OR substr(measure, 1, ?) = ?)",
+            (asked.version, asked.facts, RULES, asked.measure, len(aspect), aspect),
+        )
+        found: set[int] = set()
+        for (question,) in questions:
+            rows = self._execute(
+                "SELECT r.run FROM records AS r JOIN runs ON runs.seq = r.run"
+                " WHERE r.question = ? AND r.step = -1 AND r.case_id = runs.case_id"
+                " AND runs.workflow = ?",
+                (question, asked.workflow),
+            )
+            found.update(run for (run,) in rows)
+        return found
 
     def workflows(self) -> dict[int, str]:
         """Return the workflow of every run by row."""
-        with translate_faults(self.path):
-            return dict(self._db.execute("SELECT seq, workflow FROM runs"))
+        return dict(self._execute("SELECT seq, workflow FROM runs"))
 
     def changes(self) -> int:
         """Return a number that is another one as soon as another process has written."""
-        with translate_faults(self.path):
-            return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+        return int(self._execute("PRAGMA data_version")[0][0])
 
     def scored(self) -> tuple[int, int]:
-        """Return how many runs can be scored, and how many have their current outcome."""
-        with translate_faults(self.path):
-            return columns.count_scored_runs(self._db)
+        """Return how many runs can be scored, and how many have their current outcome.
+
+        Every measure is asked in the same batch of runs, so that this one tells how far `score` is.
+        """
+        live = "runs.superseded_by IS NULL AND runs.purged_ns IS NULL"
+        ((total,),) = self._execute("SELECT count(*) FROM runs WHERE " + live)
+        ((done,),) = self._execute(
+            "SELECT count(*) FROM current AS c"
+            " JOIN questions AS q ON q.measure = c.measure AND q.version = c.version"
+            " AND q.facts = c.facts AND q.family = ?"
+            " JOIN records AS r ON r.question = q.id AND r.step = -1 AND r.repeat = 0"
+            " JOIN runs ON runs.seq = r.run AND runs.workflow = c.workflow"
+            " AND runs.case_id = r.case_id"
+            " WHERE c.measure = 'outcome' AND " + live,
+            (RULES,),
+        )
+        return total, done
 
     def purge(self, where: Where | None = None) -> PurgeResult:
         """Erase traces, reasons, blobs and quarantined bytes; keep numbers, list what remains.
@@ -493,9 +535,8 @@ class Store(Database):
 
     def purged(self) -> list[str]:
         """Return the ids of the runs whose texts were erased."""
-        with translate_faults(self.path):
-            rows = self._db.execute("SELECT id FROM runs WHERE purged_ns IS NOT NULL ORDER BY seq")
-            return [row[0] for row in rows]
+        rows = self._execute("SELECT id FROM runs WHERE purged_ns IS NOT NULL ORDER BY seq")
+        return [id_ for (id_,) in rows]
 
     def quarantine(self, items: Iterable[Quarantined]) -> int:
         """Keep records that could not be read, with their bytes; return how many were new.
@@ -578,27 +619,21 @@ class SentLog(Database):
         super().__init__(MEMORY if store == MEMORY else f"{store}.sent.db", _SENT_SCHEMA)
 
     def _prepare(self) -> None:
-        with translate_faults(self.path):
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS sent (target TEXT NOT NULL, run TEXT NOT NULL,"
-                " part TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (target, run, part))"
-                " WITHOUT ROWID"
-            )
+        self._execute(
+            "CREATE TABLE IF NOT EXISTS sent (target TEXT NOT NULL, run TEXT NOT NULL,"
+            " part TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (target, run, part))"
+            " WITHOUT ROWID"
+        )
 
     def holds(self, run: str, part: SentPart, digest: str) -> bool:
         """Whether this very content was taken there."""
-        with translate_faults(self.path):
-            row = self._db.execute(
-                "SELECT digest FROM sent WHERE target = ? AND run = ? AND part = ?",
-                (self._target, run, part),
-            ).fetchone()
-        return row is not None and row[0] == digest
+        kept = "SELECT digest FROM sent WHERE target = ? AND run = ? AND part = ?"
+        return self._execute(kept, (self._target, run, part)) == [(digest,)]
 
     def keep(self, run: str, part: SentPart, digest: str) -> None:
         """Note that this content was taken there."""
-        with translate_faults(self.path):
-            self._db.execute(
-                "INSERT INTO sent (target, run, part, digest) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (target, run, part) DO UPDATE SET digest = excluded.digest",
-                (self._target, run, part, digest),
-            )
+        self._execute(
+            "INSERT INTO sent (target, run, part, digest) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (target, run, part) DO UPDATE SET digest = excluded.digest",
+            (self._target, run, part, digest),
+        )
