@@ -32,15 +32,9 @@ FILE = "stepscope.toml"
 STORE = "stepscope.db"
 
 KEY_VARIABLES = (
-    "ANTHROPIC_API_KEY",
-    "DEEPSEEK_API_KEY",
-    "GEMINI_API_KEY",
-    "GITHUB_TOKEN",
-    "GOOGLE_API_KEY",
-    "MISTRAL_API_KEY",
-    "OPENAI_API_KEY",
-    "OPENROUTER_API_KEY",
-)
+    "ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY", "GEMINI_API_KEY", "GITHUB_TOKEN", "GOOGLE_API_KEY",
+    "MISTRAL_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY",
+)  # fmt: skip
 
 
 class RuleTable(PolicyRule, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -41,32 +41,13 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        ".agreement": (
-            "AgreementView",
-            "ModesView",
-            "QueueView",
-        ),
+        ".agreement": ("AgreementView", "ModesView", "QueueView"),
         ".exporting": ("Exported",),
         ".judging": ("RejudgeResult",),
-        ".notebook": (
-            "Notebook",
-            "Records",
-            "match",
-            "open",
-        ),
-        ".score_files": (
-            "FileShapes",
-            "RunShape",
-            "shapes",
-        ),
+        ".notebook": ("Notebook", "Records", "match", "open"),
+        ".score_files": ("FileShapes", "RunShape", "shapes"),
         ".verdict_import": ("AddedVerdicts",),
-        ".views": (
-            "ComparisonView",
-            "ReportView",
-            "RunView",
-            "Text",
-            "report_folder",
-        ),
+        ".views": ("ComparisonView", "ReportView", "RunView", "Text", "report_folder"),
         "stepscope.judges.judgement": ("JudgingOptions",),
         "stepscope.score.importing": ("Added",),
     },

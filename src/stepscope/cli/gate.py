@@ -13,7 +13,10 @@ import typer
 from stepscope.cli import terminal
 from stepscope.cli.options import (
     Json,
+    Junit,
+    Markdown,
     Offline,
+    Out,
     Seed,
     StorePath,
     WhereText,
@@ -93,8 +96,6 @@ Config = Annotated[
         "--config", metavar="PATH", help="stepscope.toml, or its folder. Default: this folder."
     ),
 ]
-Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
-Junit = Annotated[bool, typer.Option("--junit", help="Print JUnit XML.")]
 Write = Annotated[
     Path | None,
     typer.Option(
@@ -102,9 +103,6 @@ Write = Annotated[
         metavar="DIR",
         help="Write gate.json, gate.xml and comments/, one for each workflow, there as well.",
     ),
-]
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file.")
 ]
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stepscope.cli import terminal
 from stepscope.cli.options import Json, Offline, StorePath, open_existing
 from stepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from stepscope.score.importing import Added, RunDefaults
 
 Paths = Annotated[
     list[str] | None,
@@ -175,9 +179,7 @@ def import_(
     tags = parse_tags(tag or [])
     files = {"format": format_name, "strict": strict, "workers": workers}
     listening = {"quiet": quiet, "idle": idle, "keep-all": keep_all}
-    of_verdicts = {
-        "map": mapped, "labels": labels, "rubric": rubric, "rater": rater, "human": human
-    }  # fmt: skip
+    of_verdicts = {"map": mapped, "labels": labels, "rubric": rubric, "rater": rater}
     if verdicts is not None:
         _refuse_given(files, "is for runs; --verdicts reads what was said of runs of the store")
         _refuse_given(listening, "is for runs that come in with --listen")
@@ -187,64 +189,68 @@ def import_(
             )
         from stepscope.api.verdict_import import parse_pairs
 
+        names, ours = parse_pairs(mapped or [], "--map"), parse_pairs(labels or [], "--labels")
         with open_existing(store) as notebook:
             found = notebook.add_verdicts(
-                verdicts,
-                columns=parse_pairs(mapped or [], "--map"),
-                labels=parse_pairs(labels or [], "--labels"),
-                rubric=rubric,
-                rater=rater,
-                human=human,
+                verdicts, columns=names, labels=ours, rubric=rubric, rater=rater, human=human
             )
         terminal.print_result(found, as_json=as_json, hint="stepscope agree", store=store)
         return 0
-    _refuse_given(of_verdicts, "is for --verdicts FILE")
-    if listen:
-        _refuse_given(files, "is for files; --listen reads nothing but OTLP, as it comes")
-        if since is not None:
-            raise UsageError("--since is for backends; --listen reads OTLP as it comes")
-    else:
-        _refuse_given(listening, "is for runs that come in with --listen")
-        if not paths:
-            raise UsageError(
-                "nothing to import: name files, folders or globs, or receive with --listen"
-            )
+    _refuse_given({**of_verdicts, "human": human}, "is for --verdicts FILE")
     from stepscope.score.importing import RunDefaults
 
     filling = RunDefaults(agent, agent_version, tags)
     if listen:
+        _refuse_given(files, "is for files; --listen reads nothing but OTLP, as it comes")
+        _refuse_given({"since": since}, "is for backends; --listen reads OTLP as it comes")
         from stepscope.cli.transfer import receive_runs
 
         return receive_runs(
-            paths or [],
-            quiet=quiet,
-            idle=idle,
-            keep_all=keep_all,
-            store=store,
-            filling=filling,
+            paths or [], quiet=quiet, idle=idle, keep_all=keep_all, store=store, filling=filling,
             as_json=as_json,
-        )
+        )  # fmt: skip
+    _refuse_given(listening, "is for runs that come in with --listen")
+    added = _read_runs(
+        paths or [], format_name=format_name, strict=strict, workers=workers, since=since,
+        filling=filling, store=store,
+    )  # fmt: skip
+    terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
+    return 0
 
-    if any(_BACKEND(path) for path in paths or ()):
+
+def _read_runs(
+    paths: Sequence[str],
+    *,
+    format_name: str | None,
+    strict: bool,
+    workers: int | None,
+    since: str | None,
+    filling: RunDefaults,
+    store: Path | None,
+) -> Added:
+    """Read files into the store, or pull runs from a backend."""
+    if not paths:
+        raise UsageError(
+            "nothing to import: name files, folders or globs, or receive with --listen"
+        )
+    if any(map(_BACKEND, paths)):
+        files = {"format": format_name, "strict": strict, "workers": workers}
         _refuse_given(files, "is for files; a backend says itself what its traces are")
         from stepscope.cli.transfer import pull_runs
 
-        added = pull_runs(paths or [], since=since, store=store, filling=filling)
-    elif since is not None:
+        return pull_runs(paths, since=since, store=store, filling=filling)
+    if since is not None:
         raise UsageError("--since is for backends, as in: stepscope import phoenix:default")
-    else:
-        from stepscope import api
+    from stepscope import api
 
-        with api.open(store) as notebook, terminal.show_progress("reading runs") as step:
-            added = notebook.add(
-                paths or [],
-                agent=agent,
-                agent_version=agent_version,
-                tags=tags,
-                format_name=format_name,
-                strict=strict,
-                workers=workers,
-                progress=step,
-            )
-    terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
-    return 0
+    with api.open(store) as notebook, terminal.show_progress("reading runs") as step:
+        return notebook.add(
+            paths,
+            agent=filling.agent,
+            agent_version=filling.agent_version,
+            tags=filling.tags,
+            format_name=format_name,
+            strict=strict,
+            workers=workers,
+            progress=step,
+        )

@@ -155,8 +155,6 @@ def judge(
 
     Example: stepscope judge --judge anthropic/claude-sonnet-4-5 --judge openai/gpt-5 --dry-run
     """
-    import secrets
-
     from stepscope.judges.judgement import JudgingOptions
 
     with open_existing(store, load_judge_settings(offline)) as notebook:
@@ -191,26 +189,46 @@ def judge(
                     for one in options
                 ]
             return _print_all(costs, as_json=as_json)
-        # Asking with narration and without is one command, and has one budget.
-        shared = budget_name or secrets.token_hex(16)
-        done: list[JudgingResult] = []
-        for one in options:
-            try:
-                done.append(
-                    judge_within_budget(
-                        notebook, judge, rubrics, where=chosen, since=since, how=one,
-                        budget_usd=budget, budget=shared,
-                    )
-                )  # fmt: skip
-            except ConfigError as e:
-                _what_rules_found(notebook, chosen, as_json=as_json)
-                raise ConfigError(f"nothing was sent: {e}") from e
-            if done[-1].ran.stopped:
-                break
+        try:
+            done = _judge_each(
+                notebook, judge, rubrics, options, where=chosen, since=since,
+                budget_usd=budget, budget=budget_name,
+            )  # fmt: skip
+        except ConfigError as e:
+            _what_rules_found(notebook, chosen, as_json=as_json)
+            raise ConfigError(f"nothing was sent: {e}") from e
         _print_all(done, as_json=as_json)
         if not as_json:
             terminal.print_hint("stepscope report", Path(notebook.store.path))
         return exit_code_of_judging(done)
+
+
+def _judge_each(
+    notebook: Notebook,
+    judges: Sequence[str],
+    rubrics: Sequence[str],
+    options: Sequence[JudgingOptions],
+    *,
+    where: str | None,
+    since: str | None,
+    budget_usd: float | None,
+    budget: str,
+) -> list[JudgingResult]:
+    """Judge once with each of the options, until it is stopped, within one budget."""
+    import secrets
+
+    shared = budget or secrets.token_hex(16)
+    done: list[JudgingResult] = []
+    for how in options:
+        done.append(
+            judge_within_budget(
+                notebook, judges, rubrics, where=where, since=since, how=how,
+                budget_usd=budget_usd, budget=shared,
+            )
+        )  # fmt: skip
+        if done[-1].ran.stopped:
+            break
+    return done
 
 
 def _print_all(found: Sequence[object], *, as_json: bool) -> int:

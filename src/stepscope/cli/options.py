@@ -76,6 +76,16 @@ Seed = Annotated[
     typer.Option("--seed", min=0, help="Where random draws start. Default: of stepscope.toml, 0."),
 ]
 
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
+Junit = Annotated[bool, typer.Option("--junit", help="Print JUnit XML.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file.")
+]
+Quantum = Annotated[
+    float | None,
+    typer.Option("--quantum", help="Step between the scores that the judge can give."),
+]
+
 
 class ExportFormat(StrEnum):
     """What `export` writes."""

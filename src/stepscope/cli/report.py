@@ -15,7 +15,11 @@ from stepscope.cli import terminal
 from stepscope.cli.options import (
     By,
     Json,
+    Junit,
+    Markdown,
     Offline,
+    Out,
+    Quantum,
     Seed,
     Since,
     StorePath,
@@ -39,7 +43,7 @@ def compare(
     where: WhereText = None,
     since: Since = None,
     seed: Seed = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    markdown: Markdown = False,
     store: StorePath = None,
     offline: Offline = False,
     as_json: Json = False,
@@ -102,15 +106,13 @@ def report(
             help="Print one figure with its interval, as outcome.pass; exit 4 if unmeasured.",
         ),
     ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    junit: Annotated[bool, typer.Option("--junit", help="Print JUnit XML.")] = False,
+    markdown: Markdown = False,
+    junit: Junit = False,
     html: Html = None,
     embed: Embed = None,
     gates: Gates = None,
     plots: Plots = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file.")
-    ] = None,
+    out: Out = None,
     store: StorePath = None,
     offline: Offline = False,
     as_json: Json = False,
@@ -213,10 +215,7 @@ def shape(
         float | None,
         typer.Option("--sigma", help="Noise of one score. Default: measured, else unknown."),
     ] = None,
-    quantum: Annotated[
-        float | None,
-        typer.Option("--quantum", help="Step between the scores that the judge can give."),
-    ] = None,
+    quantum: Quantum = None,
     weights: Annotated[
         str | None,
         typer.Option("--weights", metavar="1,2,3", help="Of the steps; or a TOML file by run."),
@@ -314,10 +313,7 @@ def view(
     host: Annotated[
         str, typer.Option("--host", help=f"Not loopback only with a secret in {TOKEN_VARIABLE}.")
     ] = "127.0.0.1",
-    gates: Annotated[
-        list[Path] | None,
-        typer.Option("--gates", metavar="FILE", help="What gate --json wrote; the latest last."),
-    ] = None,
+    gates: Gates = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")] = False,
     where: WhereText = None,
     since: Since = None,

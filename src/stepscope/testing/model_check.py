@@ -537,23 +537,11 @@ def _describe_outcome(found: Outcome) -> str:
 Rule = Callable[[ModelSubject], Iterator[str]]
 
 RULES: tuple[Rule, ...] = (
-    is_called_as_it_was_opened,
-    keeps_everything_that_came,
-    asks_in_the_order_that_is_cached,
-    asks_once,
-    says_why_the_model_stopped,
-    hands_on_what_does_not_fit,
-    says_whether_to_ask_again,
-    tells_what_is_no_reply,
-    tells_that_nobody_listens,
-    reads_up_to_a_cap,
-    unpacks,
-    follows_no_redirect,
-    keeps_its_key,
-    can_be_given_up,
-    asks_many_at_once,
-    works_on_another_loop,
-)
+    is_called_as_it_was_opened, keeps_everything_that_came, asks_in_the_order_that_is_cached,
+    asks_once, says_why_the_model_stopped, hands_on_what_does_not_fit, says_whether_to_ask_again,
+    tells_what_is_no_reply, tells_that_nobody_listens, reads_up_to_a_cap, unpacks,
+    follows_no_redirect, keeps_its_key, can_be_given_up, asks_many_at_once, works_on_another_loop,
+)  # fmt: skip
 
 
 class ModelFault(AssertionError):
