@@ -8,6 +8,8 @@ asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,17 +79,9 @@ def combine_filters(
     Raises:
         UsageError: a filter, date or age makes no sense.
     """
-    conditions = [
-        *([parse_where(text)] if text is not None else []),
-        *([started_since(after)] if after is not None else []),
-        *([started_before(older_than)] if older_than is not None else []),
-    ]
-    if not conditions:
-        return None
-    whole, *others = conditions
-    for other in others:
-        whole &= other
-    return whole
+    parts = ((parse_where, text), (started_since, after), (started_before, older_than))
+    conditions = [make(said) for make, said in parts if said is not None]
+    return reduce(and_, conditions) if conditions else None
 
 
 Messages = Sequence[CallMessage] | Sequence[Mapping[str, Json]] | bytes
@@ -155,7 +149,12 @@ def open(path: str | Path | None = None, *, settings: Settings | None = None) ->
 
 
 class Notebook(Closeable):
-    """A store with the settings that hold for it; a context manager that closes it."""
+    """A store with the settings that hold for it; a context manager that closes it.
+
+    Wherever they are taken, `where` is a filter of runs, as "agent = 'gpt-4o'", `since` a date or
+    an age from which on they count, as "7d", `by` a field each of whose values makes a group, and
+    `seed` where random draws start, that of the settings when left out.
+    """
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
@@ -254,14 +253,7 @@ class Notebook(Closeable):
         seed: int | None = None,
         look_first: int | None = 10,
     ) -> ReportView:
-        """Return the report vector of the chosen runs.
-
-        Args:
-            where: a filter, as "agent = 'gpt-4o'".
-            since: a date or an age, as "7d".
-            by: one group for each value of this field.
-            seed: where random draws start; when left out that of the settings.
-            look_first: how many runs to look at first; None for all.
+        """Return the report vector of the chosen runs, with `look_first` runs (None: all) to read.
 
         Raises:
             UsageError: the filter makes no sense.
@@ -313,12 +305,8 @@ class Notebook(Closeable):
         Raises:
             UsageError: no such run, several, or no such step.
         """
-        return Text(
-            text.render(
-                make_run_document(self.store, run, around=around, steps=steps, width=width),
-                width,
-            )
-        )
+        document = make_run_document(self.store, run, around=around, steps=steps, width=width)
+        return Text(text.render(document, width))
 
     def curve(self, run: str) -> ScoreCurveView:
         """Return the score curve of one run, by name or unique id prefix.
@@ -386,8 +374,6 @@ class Notebook(Closeable):
         Args:
             rubrics: sets, names, and paths of files.
             judges: models, as "openai/gpt-5".
-            where: a filter.
-            since: a date or an age.
             how: how often, with what left out, of how many.
             budget_usd: what may be spent; when left out that of the settings.
             budget: a name under which several calls and processes share it; "" is this call's own.
@@ -533,10 +519,6 @@ class Notebook(Closeable):
 
         Args:
             rubric: "axes.termination", or "axes" for its set; all when left out.
-            where: a filter, as "agent = 'gpt-4o'".
-            since: a date or an age, as "7d".
-            by: one group for each value of this field.
-            seed: where random draws start; when left out that of the settings.
             threshold: kappa below which a rubric is to be sharpened.
 
         Raises:

@@ -161,45 +161,26 @@ _SIGNALS = ("latency", "cost")
 
 
 class RunShape(msgspec.Struct, frozen=True, kw_only=True):
-    """The shape of one run of a file, for each of its judges; steps are those of the file.
+    """The shape of one run of a file, for each of its judges; steps are those of the file."""
 
-    Attributes:
-        run: its name in the file.
-        judge: who scored it; "" where the file does not say.
-        steps: steps that are in the file, in order.
-        scores: their scores, None where nobody scored.
-        sigma: noise of a score; None where it was averaged over a range.
-        shape: the shape, "unresolved", or why there is none.
-        posterior: probability by shape.
-        unmodelled: no shape fits.
-        low_level: the mean is low, whatever the shape.
-        mean: mean score.
-        break_step: the most probable break; None where no break is declared.
-        break_first: first step of the 90 % run of the break.
-        break_last: last step of it.
-        break_from: what the break rests on: "scores", and "latency" and "cost" where told.
-        watch: steps where latency or cost spikes and the score holds.
-        weighted: mean under the weights; None without weights or with a score missing.
-        gate_failed: steps of weight 3 below the gate.
-    """
-
-    run: str
-    judge: str
-    steps: tuple[int, ...]
-    scores: tuple[float | None, ...]
-    sigma: float | None
-    shape: ShapeLabel | Unmeasured
-    posterior: dict[str, float] = msgspec.field(default_factory=dict)
-    unmodelled: bool = False
-    low_level: bool = False
-    mean: float | None = None
-    break_step: int | None = None
-    break_first: int | None = None
-    break_last: int | None = None
+    run: str  # its name in the file
+    judge: str  # who scored it; "" where the file does not say
+    steps: tuple[int, ...]  # steps that are in the file, in order
+    scores: tuple[float | None, ...]  # their scores, None where nobody scored
+    sigma: float | None  # noise of a score; None where it was averaged over a range
+    shape: ShapeLabel | Unmeasured  # the shape, "unresolved", or why there is none
+    posterior: dict[str, float] = msgspec.field(default_factory=dict)  # probability by shape
+    unmodelled: bool = False  # no shape fits
+    low_level: bool = False  # the mean is low, whatever the shape
+    mean: float | None = None  # mean score
+    break_step: int | None = None  # the most probable break; None where no break is declared
+    break_first: int | None = None  # first step of the 90 % run of the break
+    break_last: int | None = None  # last step of it
+    # what the break rests on: "scores", and "latency" and "cost" where told
     break_from: tuple[str, ...] = ()
-    watch: tuple[int, ...] = ()
-    weighted: float | None = None
-    gate_failed: tuple[int, ...] = ()
+    watch: tuple[int, ...] = ()  # steps where latency or cost spikes and the score holds
+    weighted: float | None = None  # mean under the weights; None without, or with a score missing
+    gate_failed: tuple[int, ...] = ()  # steps of weight 3 below the gate
 
 
 def _break_of(found: RunShape, entry: Sequence[int]) -> RunShape:

@@ -76,28 +76,17 @@ VerdictContent = tuple[str | None, float | None]
 
 
 class AddedVerdicts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import of verdicts found.
+    """What an import of verdicts found."""
 
-    Attributes:
-        uri: the file.
-        rows: rows in it.
-        new: verdicts that the store did not have.
-        known: verdicts that it had.
-        empty: rows without a label or score: nobody rated.
-        quarantined: rows set aside, by why.
-        rubrics: verdicts of each rubric.
-        raters: who rated.
-        unknown: rubrics that nothing here knows: their labels were taken as they are.
-    """
-
-    uri: str
-    rows: int
-    new: int
-    known: int
-    empty: int
-    quarantined: dict[str, int]
-    rubrics: dict[str, int]
-    raters: tuple[str, ...]
+    uri: str  # the file
+    rows: int  # rows in it
+    new: int  # verdicts that the store did not have
+    known: int  # verdicts that it had
+    empty: int  # rows without a label or score: nobody rated
+    quarantined: dict[str, int]  # rows set aside, by why
+    rubrics: dict[str, int]  # verdicts of each rubric
+    raters: tuple[str, ...]  # who rated
+    # rubrics that nothing here knows: their labels were taken as they are
     unknown: tuple[str, ...] = ()
 
     def __str__(self) -> str:

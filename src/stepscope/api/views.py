@@ -335,14 +335,9 @@ def report_folder(
     by: str | None = None,
     seed: int = 0,
 ) -> ReportView:
-    """Return the report over a folder that `export --verdicts --to parquet` wrote.
+    """Return the report over a folder with runs.parquet and records.parquet, as `export` wrote it.
 
-    Args:
-        folder: where runs.parquet and records.parquet are.
-        where: a filter, as "agent = 'gpt-4o'".
-        since: a date or an age, as "7d".
-        by: one group for each value of this field.
-        seed: where random draws start.
+    The other arguments are those of `Notebook.report`.
 
     Raises:
         ConfigError: pyarrow is not installed.
