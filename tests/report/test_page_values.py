@@ -15,9 +15,9 @@ from stepscope.report.render.pages import (
     make_runs_page,
 )
 from stepscope.report.types import Curve
-from stepscope.report.views.compare import align_calls, relate_calls
 from stepscope.report.views.run import (
     RunData,
+    align_calls,
     categorise_steps,
     chart_curve,
     choose_marks,
@@ -30,6 +30,7 @@ from stepscope.report.views.run import (
     number_columns,
     place_lanes,
     read_run,
+    relate_calls,
     remark_on_steps,
 )
 from stepscope.store import Store

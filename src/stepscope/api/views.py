@@ -35,6 +35,7 @@ from stepscope.values import Unmeasured
 if TYPE_CHECKING:
     import altair as alt
 
+    from stepscope.gates.looks import GateHistory
     from stepscope.report.document import Chart, Document
     from stepscope.report.render.html import Embed
     from stepscope.settings import Settings
@@ -223,8 +224,10 @@ class ReportView(DocumentView):
         if self._rows is None:
             raise UsageError("this report was made without rows; take one from a store's report()")
         where, since, place = self._where, self._since, Path(file)
-        both = combine_conditions(where, since)
-        policies = () if self._settings is None else self._settings.policies
+        kept: tuple[GateHistory, ...] = ()
+        if self._settings is not None and self._settings.workflow:
+            both = combine_conditions(where, since)
+            kept = read_gate_history(self._rows, self._settings.policies, where=both)
         html.write_html(
             self._rows,
             self.value,
@@ -233,7 +236,7 @@ class ReportView(DocumentView):
             where=where,
             since=since,
             gates=read_gate_reports([Path(name) for name in gates]) if gates else (),
-            kept=read_gate_history(self._rows, policies, where=both) if policies else (),
+            kept=kept,
         )
         return place
 

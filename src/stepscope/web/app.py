@@ -389,8 +389,7 @@ def message_page(request: Request, status: int, title: str, said: EmptyNotice) -
 def load_libraries() -> None:
     """Load what the first page would wait for: statistics, templates, charts."""
     import_module("scipy.special")
-    for name in ("base.html", "pages.html"):
-        pages.open_template(name)
+    pages.open_macros()
     for name in FIRST_CHARTS:
         charts.make_spec(name)
 
@@ -400,23 +399,26 @@ def render_response(
 ) -> Response:
     """Return a page as a document with its navigation."""
     links = links or _links(request)
-    text = pages.open_template("base.html").render(
+    head = pages.lay_out(
+        "head",
         title=f"{page.title} · stepscope",
         mode="server",
         navigation=[
             (links.page(name), label, name == page.name) for name, label in pages.NAVIGATION.items()
         ],
-        about=str(get_reader(request).path),
-        events="/api/events",
-        bodies=[page.body],
-        specs=lambda: pages.embed_specs(chart.spec for chart in page.charts),
-        policy="",
         styles=("/static/app.css",),
         style="",
+        policy="",
+        events="/api/events",
+    )
+    foot = pages.lay_out(
+        "foot",
+        about=str(get_reader(request).path),
+        specs=pages.embed_specs(chart.spec for chart in page.charts),
         addresses=SCRIPTS if page.charts else SCRIPTS[-1:],
         scripts=(),
     )
-    return HTMLResponse(text, status)
+    return HTMLResponse(head + page.body + foot, status)
 
 
 def _links(request: Request) -> ServerLinks:

@@ -41,7 +41,6 @@ from stepscope.report.render.pages import (
     make_run_choice_page,
     make_run_page,
     make_runs_page,
-    open_template,
 )
 from stepscope.report.rows import combine_conditions
 from stepscope.report.types import Curve, GateDocument, Report
@@ -107,27 +106,27 @@ def write_html(
 
 
 def _render(pages: Iterator[Page], report: Report) -> Iterator[str]:
-    """Return the file piece by piece: no more than a few runs are in memory at a time."""
+    """Yield the file piece by piece: no more than a few runs are in memory at a time."""
     style = _asset("app.css")
     scripts = [_asset(name) for name in (*CHART_SCRIPTS, "app.js")]
-    used: list[str] = []
-
-    def bodies() -> Iterator[Markup]:
-        for page in pages:
-            used.extend(chart.spec for chart in page.charts)
-            yield page.body
-
-    return open_template("base.html").generate(
+    used: set[str] = set()
+    yield lay_out(
+        "head",
         title=f"{report.whole.title or 'stepscope'} · stepscope",
         mode="file",
         navigation=[(f"#{name}", label, name == "overview") for name, label in NAVIGATION.items()],
-        about=f"stepscope {version('stepscope')}, seed {report.provenance.seed}",
-        events="",
-        bodies=bodies(),
-        specs=lambda: embed_specs(used),
-        policy=make_content_policy([style], scripts),
         styles=(),
         style=Markup(style),
+        policy=make_content_policy([style], scripts),
+        events="",
+    )
+    for page in pages:
+        used.update(chart.spec for chart in page.charts)
+        yield page.body
+    yield lay_out(
+        "foot",
+        about=f"stepscope {version('stepscope')}, seed {report.provenance.seed}",
+        specs=embed_specs(used),
         addresses=(),
         scripts=[Markup(script) for script in scripts],
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from stepscope.gates.looks import GateHistory
@@ -77,9 +77,9 @@ class Page:
 
 
 @cache
-def open_template(name: str) -> Template:
-    """Return a template, `base.html` or `pages.html`."""
-    made = Environment(
+def open_macros() -> object:
+    """Return the macros of `pages.html`, as attributes."""
+    environment = Environment(
         loader=PackageLoader("stepscope.report.render", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -87,8 +87,8 @@ def open_template(name: str) -> Template:
         lstrip_blocks=True,
         finalize=_show,
     )
-    made.filters["json"] = embed_json
-    return made.get_template(name)
+    environment.filters["json"] = embed_json
+    return environment.get_template("pages.html").module
 
 
 def _show(value: object) -> object:
@@ -112,7 +112,7 @@ def embed_specs(names: Iterable[str]) -> dict[str, Markup]:
 
 def lay_out(macro: str, **values: object) -> Markup:
     """Return what a macro of `pages.html` makes of values."""
-    made: Markup = getattr(open_template("pages.html").module, macro)(**values)
+    made: Markup = getattr(open_macros(), macro)(**values)
     return made
 
 
@@ -356,9 +356,9 @@ NAMED_DIFFERENCES = 5
 def make_runs_page(first: RunData, second: RunData, *, links: Links) -> Page:
     """Return two runs side by side, call by call."""
     one, other = first.trajectory, second.trajectory
-    words = compare.RELATION_WORDS
-    pairs = list(compare.align_calls(one, other))
-    how = [compare.relate_calls(left, right) for left, right in pairs]
+    words = runs.RELATION_WORDS
+    pairs = list(runs.align_calls(one, other))
+    how = [runs.relate_calls(left, right) for left, right in pairs]
     said = [f"{n:,} {words[name]}" for name in words if (n := how.count(name))]
     differing = next((at for at, name in enumerate(how) if name != "same"), None)
     start = "No call differs."
@@ -378,14 +378,14 @@ def make_runs_page(first: RunData, second: RunData, *, links: Links) -> Page:
             _call_pair(name, pair, (one.id, other.id), links)
             for name, pair in zip(how, pairs, strict=True)
         ],
-        left=max(len(one.exchanges), len(other.exchanges), compare.MOST_CALLS) - compare.MOST_CALLS,
+        left=max(len(one.exchanges), len(other.exchanges), runs.MOST_CALLS) - runs.MOST_CALLS,
         last_words=[_last_words(first), _last_words(second)],
     )
     return Page(name="compare", title=title, body=body)
 
 
 def _call_pair(
-    how: compare.CallRelation, pair: compare.ExchangePair, ids: tuple[str, str], links: Links
+    how: runs.CallRelation, pair: runs.ExchangePair, ids: tuple[str, str], links: Links
 ) -> Markup:
     left, right = pair
     sides = []
@@ -396,9 +396,9 @@ def _call_pair(
             else lay_out(
                 "call_side",
                 step=exchange.step,
-                words=cut_words(visible_line(describe_call(exchange.call)), compare.CALL_WIDTH),
+                words=cut_words(visible_line(describe_call(exchange.call)), runs.CALL_WIDTH),
                 status="no answer" if exchange.result is None else exchange.result.status,
-                result=compare.summarise_result(exchange),
+                result=runs.summarise_result(exchange),
                 href=links.run(run, exchange.step),
             )
         )
@@ -410,7 +410,7 @@ def _call_pair(
     return lay_out(
         "call_pair",
         how=how,
-        words=compare.RELATION_WORDS[how],
+        words=runs.RELATION_WORDS[how],
         sides=sides,
         differences=[
             (visible_line(path or "arguments"), brief_value(was), brief_value(now))

@@ -1,17 +1,9 @@
-"""A comparison of two groups or two runs, as text and as a page.
-
-The calls of two runs are matched in order by name and arguments; between two matches, calls of one
-tool stand opposite each other with the arguments that differ.
-Source: the matching of `difflib` (Ratcliff and Obershelp), over calls instead of lines.
-"""
+"""A comparison of two groups of runs, as text and as a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
-from typing import Literal
+from collections.abc import Iterator
 
-from stepscope.model import Exchange, Trajectory
 from stepscope.report.document import (
     Chart,
     Document,
@@ -24,7 +16,6 @@ from stepscope.report.document import (
     make_row,
 )
 from stepscope.report.formatting import (
-    cut_words,
     describe_absence,
     format_interval,
     format_number,
@@ -33,7 +24,6 @@ from stepscope.report.formatting import (
     format_signed,
     format_with_interval,
     name_figure,
-    quote_result,
 )
 from stepscope.report.types import ComparisonReport, Difference, ShapesDifference
 from stepscope.report.views.overview import tabulate_shape_differences
@@ -127,68 +117,6 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
         yield f"Shapes rest on {shapes.source}; noise: {shapes.sigma}."
     if not report.n_shared:
         yield "No case is shared: nothing is paired, and cases differ as well as groups."
-
-
-# Calls of one run that are matched; matching costs the product of both lengths.
-MOST_CALLS = 400
-# Characters of a call and of what it gave.
-CALL_WIDTH = 120
-# Differences named of one pair of calls.
-NAMED_DIFFERENCES = 5
-
-CallRelation = Literal["same", "result", "arguments", "left", "right"]
-# Two calls, one of them absent where only one run made it.
-ExchangePair = tuple[Exchange | None, Exchange | None]
-
-
-def align_calls(first: Trajectory, second: Trajectory) -> Iterator[ExchangePair]:
-    """Yield the calls of two runs side by side, in order."""
-    left, right = first.exchanges[:MOST_CALLS], second.exchanges[:MOST_CALLS]
-    matcher = SequenceMatcher(
-        None, [call.key for call in left], [call.key for call in right], autojunk=False
-    )
-    for _, a, b, c, d in matcher.get_opcodes():
-        yield from _between(left[a:b], right[c:d])
-
-
-def _between(left: Sequence[Exchange], right: Sequence[Exchange]) -> Iterator[ExchangePair]:
-    """Pair calls of the same tool in order; what has no counterpart stands alone."""
-    matcher = SequenceMatcher(
-        None, [call.call.name for call in left], [call.call.name for call in right], autojunk=False
-    )
-    for tag, a, b, c, d in matcher.get_opcodes():
-        if tag == "equal":
-            yield from zip(left[a:b], right[c:d], strict=True)
-        else:
-            yield from ((x, None) for x in left[a:b])
-            yield from ((None, y) for y in right[c:d])
-
-
-def relate_calls(left: Exchange | None, right: Exchange | None) -> CallRelation:
-    """Return how two calls side by side differ, or whose call stands alone."""
-    if left is None or right is None:
-        return "right" if left is None else "left"
-    if left.key != right.key:
-        return "arguments"
-    return "same" if _given(left) == _given(right) else "result"
-
-
-def _given(exchange: Exchange) -> str:
-    return "" if exchange.result is None else quote_result(exchange.result)
-
-
-def summarise_result(exchange: Exchange) -> str:
-    """Return what a call gave, in few words."""
-    return cut_words(visible_line(_given(exchange)), CALL_WIDTH)
-
-
-RELATION_WORDS: dict[CallRelation, str] = {
-    "same": "the same",
-    "result": "with another result",
-    "arguments": "with other arguments",
-    "left": "only in the first",
-    "right": "only in the second",
-}
 
 
 def tabulate_figures(report: ComparisonReport) -> Table:

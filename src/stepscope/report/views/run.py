@@ -2,16 +2,19 @@
 
 Verdicts are not merged. Of a judge only current answers are listed; repeats and other modes appear
 only where they change the answer. A step has the colour of the gravest verdict about it. In the
-chart of a long run the lowest score of each stretch of steps is drawn.
+chart of a long run the lowest score of each stretch of steps is drawn. The calls of two runs are
+matched in order by name and arguments; between two matches, calls of one tool stand opposite each
+other. Source: the matching of `difflib` (Ratcliff and Obershelp), over calls instead of lines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from difflib import SequenceMatcher
+from typing import Literal, NamedTuple
 
-from stepscope.model import Case, Record, Step, Trajectory, Verdict
+from stepscope.model import Case, Exchange, Record, Step, Trajectory, Verdict
 from stepscope.model.records import HUMAN
 from stepscope.report.curves import make_curve
 from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, make_row
@@ -19,15 +22,18 @@ from stepscope.report.evidence import add_curve_suspects, list_suspects, read_sh
 from stepscope.report.formatting import (
     AXES,
     INCORRECT,
+    cut_words,
     format_number,
     format_share,
     name_rubric,
     name_shape,
+    quote_result,
     shorten_names,
 )
 from stepscope.report.rows import RuleFindings, sort_findings
 from stepscope.report.types import Curve, SuspectKind, SuspectSteps
 from stepscope.report.votes import PRESENT, select_current
+from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.judged import current_records, question_of_record
 from stepscope.values import Unmeasured
@@ -650,3 +656,65 @@ def _cell(key: str, value: float | None) -> TableCell:
     if value is None:
         return TableCell("-", tone="quiet")
     return TableCell(format_number(key, value), sort=value)
+
+
+# Calls of one run that are matched; matching costs the product of both lengths.
+MOST_CALLS = 400
+# Characters of a call and of what it gave.
+CALL_WIDTH = 120
+# Differences named of one pair of calls.
+NAMED_DIFFERENCES = 5
+
+CallRelation = Literal["same", "result", "arguments", "left", "right"]
+# Two calls, one of them absent where only one run made it.
+ExchangePair = tuple[Exchange | None, Exchange | None]
+
+
+def align_calls(first: Trajectory, second: Trajectory) -> Iterator[ExchangePair]:
+    """Yield the calls of two runs side by side, in order."""
+    left, right = first.exchanges[:MOST_CALLS], second.exchanges[:MOST_CALLS]
+    matcher = SequenceMatcher(
+        None, [call.key for call in left], [call.key for call in right], autojunk=False
+    )
+    for _, a, b, c, d in matcher.get_opcodes():
+        yield from _between(left[a:b], right[c:d])
+
+
+def _between(left: Sequence[Exchange], right: Sequence[Exchange]) -> Iterator[ExchangePair]:
+    """Pair calls of the same tool in order; what has no counterpart stands alone."""
+    matcher = SequenceMatcher(
+        None, [call.call.name for call in left], [call.call.name for call in right], autojunk=False
+    )
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag == "equal":
+            yield from zip(left[a:b], right[c:d], strict=True)
+        else:
+            yield from ((x, None) for x in left[a:b])
+            yield from ((None, y) for y in right[c:d])
+
+
+def relate_calls(left: Exchange | None, right: Exchange | None) -> CallRelation:
+    """Return how two calls side by side differ, or whose call stands alone."""
+    if left is None or right is None:
+        return "right" if left is None else "left"
+    if left.key != right.key:
+        return "arguments"
+    return "same" if _given(left) == _given(right) else "result"
+
+
+def _given(exchange: Exchange) -> str:
+    return "" if exchange.result is None else quote_result(exchange.result)
+
+
+def summarise_result(exchange: Exchange) -> str:
+    """Return what a call gave, in few words."""
+    return cut_words(visible_line(_given(exchange)), CALL_WIDTH)
+
+
+RELATION_WORDS: dict[CallRelation, str] = {
+    "same": "the same",
+    "result": "with another result",
+    "arguments": "with other arguments",
+    "left": "only in the first",
+    "right": "only in the second",
+}
