@@ -116,6 +116,18 @@ def text_at(record: dict[str, Json], key: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def list_at(record: dict[str, Json], key: str) -> list[Json]:
+    """Return the list under a key, an empty one where there is none.
+
+    Raises:
+        TraceError: something else stands there.
+    """
+    value = record.get(key)
+    if value is None or isinstance(value, list):
+        return value or []
+    raise TraceError(f"`{key}` is {str(value)[:60]!r}; expected a list")
+
+
 def sub_goals(actions: Iterable[tuple[str, dict[str, Json]]]) -> tuple[SubGoal, ...]:
     """Return a sub-goal for every action that writes; one of a name used before bears its number.
 
@@ -434,17 +446,8 @@ _TRACEBACK = re.compile(r"(?:\A|\n)\s*Traceback \(most recent call last\):")
 _EXIT_CODE_KEYS = ("exit_code", "exitCode", "returncode", "return_code")
 _HTTP_STATUS_KEYS = ("status_code", "statusCode")
 # Keys by which an object speaks of itself; most say nothing.
-_STATUS_KEYS = frozenset(
-    {
-        "error",
-        "isError",
-        "is_error",
-        "success",
-        "ok",
-        "status",
-        *_EXIT_CODE_KEYS,
-        *_HTTP_STATUS_KEYS,
-    }
+_STATUS_KEYS = frozenset("error isError is_error success ok status".split()).union(
+    _EXIT_CODE_KEYS, _HTTP_STATUS_KEYS
 )
 
 

@@ -256,12 +256,10 @@ def _finish_run(
     info = run.info or SweAgentInfo()
     model = text_at(object_at(info.config, "model"), "model_name")
     steps = tuple(
-        [
-            msgspec.structs.replace(step, model=model)
-            if model is not None and step.actor == "agent" and step.model is None
-            else step
-            for step in pair_answers(steps)
-        ]
+        msgspec.structs.replace(step, model=model)
+        if model is not None and step.actor == "agent" and step.model is None
+        else step
+        for step in pair_answers(steps)
     )
     last = (steps[-1].extra if steps else None) or {}
     ending = text_at(last, "exit_status") if last.get("role") == EXIT else None

@@ -24,6 +24,7 @@ from stepscope.formats.chat.messages import MessageOptions
 from stepscope.formats.chat.response_items import item_step, join_turns, number_steps
 from stepscope.formats.fields import (
     infer_text_status,
+    list_at,
     openai_usage,
     parse_time,
     rest,
@@ -72,7 +73,7 @@ def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Traje
         raise TraceError(f"`original_input` is {str(given)[:60]!r}; expected text or a list")
     steps = join_turns([item_step(item, at, reading) for at, item in enumerate(listed)])
     steps += _checks(state, "input_guardrail_results")
-    answers = _Answers(_list(state, "model_responses"))
+    answers = _Answers(list_at(state, "model_responses"))
     steps += join_turns([_of_item(item, reading, answers) for item in _items(state)])
     steps += _checks(state, "output_guardrail_results")
     trace, context = state.get("trace"), state.get("context")
@@ -99,26 +100,19 @@ def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Traje
     return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
 
 
-def _list(state: dict[str, Json], key: str) -> list[Json]:
-    value = state.get(key)
-    if value is None or isinstance(value, list):
-        return value or []
-    raise TraceError(f"`{key}` is {str(value)[:60]!r}; expected a list")
-
-
 def _items(state: dict[str, Json]) -> list[Json]:
     """Return the items of the session, which what goes to the model next may leave out in part."""
-    return _list(state, "session_items") or _list(state, "generated_items")
+    return list_at(state, "session_items") or list_at(state, "generated_items")
 
 
 def _beside(state: dict[str, Json], answers: _Answers) -> dict[str, Json]:
     """Return what answers say of themselves, and items and answers that are told nowhere else."""
-    session, made = _list(state, "session_items"), _list(state, "generated_items")
+    session, made = list_at(state, "session_items"), list_at(state, "generated_items")
     about = answers.about()
     found: dict[str, Json] = {"model_responses": about} if any(about) else {}
     if session and made and session != made:
         found["generated_items"] = made
-    last, listed = state.get("last_model_response"), _list(state, "model_responses")
+    last, listed = state.get("last_model_response"), list_at(state, "model_responses")
     if last is not None and (not listed or last != listed[-1]):
         found["last_model_response"] = last
     return found
@@ -203,12 +197,10 @@ def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
     source, target = _name(item, "source_agent"), _name(item, "target_agent")
     if target is not None:
         results = tuple(
-            [
-                msgspec.structs.replace(result, status="ok", source="protocol")
-                if result.status == "unknown"
-                else result
-                for result in step.results
-            ]
+            msgspec.structs.replace(result, status="ok", source="protocol")
+            if result.status == "unknown"
+            else result
+            for result in step.results
         )
         step = msgspec.structs.replace(
             step, actor="agent", kind="handoff", results=results, extra={"to": target}
@@ -246,7 +238,7 @@ def _checks(state: dict[str, Json], key: str) -> list[Step]:
             kind="guardrail",
             parts=(Part("data", extra=check if isinstance(check, dict) else {"value": check}),),
         )
-        for check in _list(state, key)
+        for check in list_at(state, key)
     ]
 
 

@@ -110,11 +110,7 @@ def split_plain_array(
 
     Plain is what begins like the first element, and is JSON up to the last such beginning that a
     part holds: where a text that starts with an element is a whole array, it has no other elements.
-
-    Args:
-        parts: the bytes behind the opening bracket.
-        stream: the file, for its name and limits.
-        offset: where the first part begins.
+    `parts` are the bytes behind the opening bracket, the first of which stands at `offset`.
     """
     held, beginning = b"", b""
     for part in parts:

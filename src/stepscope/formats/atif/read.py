@@ -432,9 +432,7 @@ def draft_atif_run(
 
 def _find_misnumbered(steps: list[Json]) -> tuple[Warn, ...]:
     return tuple(
-        [
-            Warn("step_id_not_sequential", f"step_id is {step['step_id']!r}; expected {at + 1}", at)
-            for at, step in enumerate(steps)
-            if isinstance(step, dict) and step.get("step_id", at + 1) != at + 1
-        ]
+        Warn("step_id_not_sequential", f"step_id is {step['step_id']!r}; expected {at + 1}", at)
+        for at, step in enumerate(steps)
+        if isinstance(step, dict) and step.get("step_id", at + 1) != at + 1
     )

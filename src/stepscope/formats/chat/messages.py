@@ -473,18 +473,6 @@ class MessageEnvelope(msgspec.Struct, gc=False):
         found = self.task_id if self.task_id is not None else self.task
         return None if found is None else str(found)
 
-    @property
-    def trial_name(self) -> str | None:
-        """The trial, as text."""
-        return None if self.trial is None else str(self.trial)
-
-    @property
-    def outcome(self) -> Outcome:
-        """Pass or fail by `success`, else by `reward`."""
-        if self.success is not None:
-            return Outcome("pass" if self.success else "fail", "check", self.reward, "success flag")
-        return reward_outcome(self.reward)
-
     def draft(
         self,
         format_name: str,  # the format, which is the workflow too where none is named
@@ -498,8 +486,14 @@ class MessageEnvelope(msgspec.Struct, gc=False):
 
         The format is the workflow too, where none is named; `run_id` is the recorder's own.
         """
-        workflow = self.workflow or format_name
-        named = [name for name in (workflow, self.task_name, self.trial_name) if name is not None]
+        workflow, trial = self.workflow or format_name, None
+        if self.trial is not None:
+            trial = str(self.trial)
+        outcome = reward_outcome(self.reward)
+        if self.success is not None:
+            status: Literal["pass", "fail"] = "pass" if self.success else "fail"
+            outcome = Outcome(status, "check", self.reward, "success flag")
+        named = [name for name in (workflow, self.task_name, trial) if name is not None]
         return Trajectory(
             id="",
             name="/".join(named) if self.task_name else run_id or "",
@@ -507,12 +501,12 @@ class MessageEnvelope(msgspec.Struct, gc=False):
             source=Source(format=format_name, uri=at.uri, offset=at.offset, run_id=run_id),
             workflow=workflow,
             task=self.task_name,
-            trial=self.trial_name,
+            trial=trial,
             agent=self.agent,
             agent_version=self.agent_version,
             tags=self.tags,
             tools=tool_defs(self.tools if self.tools is not None else self.functions),
-            outcome=self.outcome,
+            outcome=outcome,
             usage=total_usage(steps),
             extra=extra or None,
         )

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from stepscope.errors import TraceError
+from stepscope.formats.chat.messages import reference_calls
 from stepscope.formats.chat.response_items import number_steps
 from stepscope.formats.fields import Content, parse_time, rest, text_at
 from stepscope.formats.google_adk.events import (
@@ -26,7 +27,7 @@ from stepscope.formats.google_adk.events import (
     read_function_response,
     to_snake_keys,
 )
-from stepscope.model import Case, Json, Outcome, ReferenceCall, Step, ToolDef, ToolResult
+from stepscope.model import Case, Json, Outcome, Step, ToolDef, ToolResult
 
 _CASE = frozenset({"eval_id", "conversation", "session_input"})
 _BETWEEN = frozenset({"invocation_events", "tool_uses", "tool_responses", "intermediate_responses"})
@@ -191,13 +192,7 @@ def make_case(about: dict[str, Json], workflow: str, expected: Sequence[Step]) -
         task=text_at(about, "eval_id") or "",
         request=requests[0] if requests else None,
         setup=setup,
-        reference=tuple(
-            [
-                ReferenceCall(made.name, made.arguments if isinstance(made.arguments, dict) else {})
-                for step in expected
-                for made in step.calls
-            ]
-        ),
+        reference=tuple(reference_calls([made for step in expected for made in step.calls])),
         extra=extra or None,
     )
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import rest, text_at, time_bounds, total_usage
+from stepscope.formats.fields import list_at, rest, text_at, time_bounds, total_usage
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, attempt, message_format
 from stepscope.formats.google_adk.evals import (
@@ -98,17 +98,12 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Qua
         listed = "eval_cases" if sort == "set" else "eval_case_results"
         if not about[listed]:
             raise TraceError(f"nothing stands in `{listed}`")
-        yield from _each(about[listed], rest(about, frozenset({listed})) or {}, found, ordinals)
+        around = rest(about, frozenset({listed})) or {}
+        for member in about[listed]:
+            one = found._replace(value=member, raw=msgspec.json.encode(member))
+            yield from attempt(one, lambda one: (_member(one, around, ordinals),))
     else:
         raise TraceError(f"no session, eval set or eval result: {str(found.value)[:60]!r}")
-
-
-def _each(
-    listed: list[Json], around: dict[str, Json], found: DecodedRecord, ordinals: Ordinals
-) -> Iterator[Trajectory | Quarantined]:
-    for member in listed:
-        one = found._replace(value=member, raw=msgspec.json.encode(member))
-        yield from attempt(one, lambda one: (_member(one, around, ordinals),))
 
 
 def _member(found: DecodedRecord, around: dict[str, Json], ordinals: Ordinals) -> Trajectory:
@@ -124,13 +119,6 @@ def _object(value: Json) -> dict[str, Json]:
     if isinstance(value, dict):
         return to_snake_keys(value)
     raise TraceError(f"an invocation's result is {str(value)[:60]!r}; expected an object")
-
-
-def _listed(about: dict[str, Json], key: str) -> list[Json]:
-    value = about.get(key)
-    if value is None or isinstance(value, list):
-        return value or []
-    raise TraceError(f"`{key}` is {str(value)[:60]!r}; expected a list")
 
 
 def _finished(draft: Trajectory, found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
@@ -193,7 +181,7 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
 
 def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord) -> Trajectory:
     """Return the run that was made for a case: the session's events, else what was kept of it."""
-    turns = [_object(turn) for turn in _listed(about, "eval_metric_result_per_invocation")]
+    turns = [_object(turn) for turn in list_at(about, "eval_metric_result_per_invocation")]
     made = parse_conversation([turn.get("actual_invocation", {}) for turn in turns])
     actual = invocation_steps(made, timed=True)
     wanted = parse_conversation([turn[_HELD] for turn in turns if _HELD in turn])

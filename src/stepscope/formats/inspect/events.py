@@ -125,19 +125,17 @@ class SampleTree:
     def spans(self) -> tuple[Span, ...]:
         """Return the spans in the order in which they began."""
         return tuple(
-            [
-                Span(
-                    id=node.id,
-                    parent=node.parent_id,
-                    name=node.name,
-                    kind=node.kind,
-                    start_ns=node.start_ns,
-                    end_ns=node.end_ns,
-                    attributes=node.attributes,
-                    events=tuple(node.events),
-                )
-                for node in self._nodes.values()
-            ]
+            Span(
+                id=node.id,
+                parent=node.parent_id,
+                name=node.name,
+                kind=node.kind,
+                start_ns=node.start_ns,
+                end_ns=node.end_ns,
+                attributes=node.attributes,
+                events=tuple(node.events),
+            )
+            for node in self._nodes.values()
         )
 
     def _around(self, event: dict[str, Json], own: str) -> SampleSpan | None:

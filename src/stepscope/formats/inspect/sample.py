@@ -154,7 +154,8 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
     collected.add_rest(_messages(sample), context=reader.models > 0)
     steps, places = collected.number()
     used = (sample.model_usage or {}).values()
-    scores = _scores(sample)
+    older = {} if sample.score is None else {"score": sample.score}
+    scores = older if sample.scores is None else sample.scores
     task, trial = str(sample.id), str(sample.epoch)
     first, last = time_bounds(steps)
     draft = Trajectory(
@@ -206,12 +207,6 @@ def _messages(sample: _Sample) -> list[Any]:
     if isinstance(sample.input, list):
         return sample.input
     return [{**_INPUT_STEP, "content": sample.input}] if isinstance(sample.input, str) else []
-
-
-def _scores(sample: _Sample) -> dict[str, Any]:
-    if sample.scores is not None:
-        return sample.scores
-    return {} if sample.score is None else {"score": sample.score}
 
 
 def _termination(sample: _Sample, value: dict[str, Json], stopped: str | None) -> str | None:

@@ -57,12 +57,9 @@ def media_type(content_type: str) -> str:
 
 
 def read_request(body: bytes, kind: str, limits: Limits) -> Iterator[ReceivedSpan | TraceError]:
-    """Yield every span of a request; of one that is none, the error that says why.
+    """Yield every span of a decompressed request; of one that is none, the error that says why.
 
-    Args:
-        body: the request, decompressed.
-        kind: `PROTOBUF` or `JSON`.
-        limits: of texts, depth and attributes; of spans as well, since a trace may not have more.
+    `kind` is `PROTOBUF` or `JSON`; no request may have more spans than a trace may.
 
     Raises:
         TraceError: the body as a whole is no request.

@@ -145,10 +145,8 @@ def decode_span(member: RequestSpan) -> RawSpan:
         resource=member.resource,
         scope=member.scope,
         links=tuple(
-            [
-                {**link, "attributes": decode_attributes(link.get("attributes"))}
-                for link in _each(span, "links")
-            ]
+            {**link, "attributes": decode_attributes(link.get("attributes"))}
+            for link in _each(span, "links")
         ),
         extra=extra or None,
     )

@@ -68,6 +68,7 @@ _DIALECTS = (
     gen_ai.read_pydantic_ai,
 )
 _NO_CONTENT = SpanContent()
+_EVALUATION = "gen_ai.evaluation."
 # Ids of runs are 32 hex digits.
 _RUN_ID = re.compile(r"[0-9a-f]{32}").fullmatch
 
@@ -76,7 +77,11 @@ def read_content(span: RawSpan, limits: Limits) -> SpanContent:
     """Return what a span says; nothing at all where no dialect is spoken."""
     sayings = [said for dialect in _DIALECTS if (said := dialect(span, limits)) is not None]
     found = merge_contents(sayings) if sayings else _NO_CONTENT
-    labels = [_label(event.attributes) for event in span.events if event.name == EVALUATION_EVENT]
+    labels = [
+        label_evaluation({k.removeprefix(_EVALUATION): v for k, v in e.attributes.items()}, {})
+        for e in span.events
+        if e.name == EVALUATION_EVENT
+    ]
     session = None if found.session is not None else find_text(span.attributes, "session.id")
     failed = found.failed
     if failed is None and span.status == "error":
@@ -86,12 +91,6 @@ def read_content(span: RawSpan, limits: Limits) -> SpanContent:
     return merge_contents(
         [SpanContent(labels=(*found.labels, *labels), session=session, failed=failed), found]
     )
-
-
-def _label(about: dict[str, object]) -> Label:
-    prefix = "gen_ai.evaluation."
-    plain = {key.removeprefix(prefix): value for key, value in about.items()}
-    return label_evaluation(plain, {})
 
 
 def _exception(span: RawSpan) -> str | None:
@@ -161,11 +160,9 @@ def _strip_export(spans: Sequence[RawSpan], limits: Limits) -> tuple[list[RawSpa
                 if isinstance(about, dict) and VERSION_KEY in about:
                     ours.append(key.removesuffix("metadata"))
         events = tuple(
-            [
-                event
-                for event in span.events
-                if event.name != EVALUATION_EVENT or VERSION_KEY not in event.attributes
-            ]
+            event
+            for event in span.events
+            if event.name != EVALUATION_EVENT or VERSION_KEY not in event.attributes
         )
         verdicts += len(ours) - 1 + len(span.events) - len(events)
         kept = {k: v for k, v in span.attributes.items() if not k.startswith(tuple(ours))}
@@ -294,13 +291,11 @@ def _tools(tree: SpanTree) -> tuple[ToolDef, ...]:
 def _labels(read: Sequence[SpanContent], first: Mapping[int, int]) -> tuple[Label, ...]:
     """Return evaluations at the steps of their spans; those of a whole trace have no step."""
     return tuple(
-        [
-            label
-            if label.extra is not None and "of" in label.extra
-            else msgspec.structs.replace(label, step=first.get(at))
-            for at, said in enumerate(read)
-            for label in said.labels
-        ]
+        label
+        if label.extra is not None and "of" in label.extra
+        else msgspec.structs.replace(label, step=first.get(at))
+        for at, said in enumerate(read)
+        for label in said.labels
     )
 
 

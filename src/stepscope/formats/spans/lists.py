@@ -168,10 +168,8 @@ def _events(record: dict[str, Json]) -> tuple[SpanEvent, ...]:
     events = record.get("span_events", record.get("events"))
     listed = events if isinstance(events, list) else [] if events is None else [events]
     return tuple(
-        [
-            _event(event) if isinstance(event, dict) else SpanEvent(extra={"value": event})
-            for event in listed
-        ]
+        _event(event) if isinstance(event, dict) else SpanEvent(extra={"value": event})
+        for event in listed
     )
 
 

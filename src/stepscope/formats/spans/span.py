@@ -132,9 +132,8 @@ class SpanContent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     operation: Operation | None = None
     inputs: tuple[SpanMessage, ...] = ()
     outputs: tuple[SpanMessage, ...] = ()
-    input_value: tuple[
-        SpanMessage, ...
-    ] = ()  # its input as one value, where that is no list of messages
+    # its input as one value, where that is no list of messages
+    input_value: tuple[SpanMessage, ...] = ()
     output_value: tuple[SpanMessage, ...] = ()  # its output, likewise
     agent: str | None = None
     target: str | None = None  # the agent that a handoff goes to, a tool's too

@@ -23,6 +23,8 @@ from stepscope.formats.spans.span import Operation, RawSpan, SpanContent, SpanMe
 from stepscope.model import Json, Part, ToolDef, Usage
 from stepscope.safety.limits import Limits
 
+_SESSION = "ai.telemetry.metadata.sessionId"
+
 
 def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
     """Return what a span says in the SDK's words, None where it is not the SDK's."""
@@ -30,7 +32,7 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
     operation = find_text(about, "ai.operationId") or span.name
     if not operation.startswith("ai."):
         return None
-    sort = _find_operation(operation)
+    sort, session = _find_operation(operation), find_text(about, _SESSION)
     if sort == "tool":
         # Langfuse takes the arguments out of the attributes.
         made = find_value(
@@ -45,7 +47,7 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
                 limits=limits,
             ),
             parts=read_result_parts(find_value(about, "ai.toolCall.result", "ai.toolCall.output")),
-            session=_session(about),
+            session=session,
         )
     milliseconds = find_number(about, "ai.response.msToFirstChunk", "ai.stream.msToFirstChunk")
     embedded = sort == "embedding"
@@ -59,7 +61,7 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
         usage=_usage(about),
         first_token_seconds=None if milliseconds is None else milliseconds / 1000,
         tools=_tools(about, limits),
-        session=_session(about),
+        session=session,
         workflow=find_text(about, "ai.telemetry.functionId"),
     )
 
@@ -68,10 +70,6 @@ def _find_operation(operation: str) -> Operation:
     if operation.startswith("ai.toolCall"):
         return "tool"
     return "embedding" if operation.startswith("ai.embed") else "model"
-
-
-def _session(about: Mapping[str, Json]) -> str | None:
-    return find_text(about, "ai.telemetry.metadata.sessionId")
 
 
 def _inputs(about: Mapping[str, Json], limits: Limits) -> tuple[SpanMessage, ...]:
