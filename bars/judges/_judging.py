@@ -23,8 +23,9 @@ import msgspec
 from stepscope.api import judging as api
 from stepscope.cli.main import stop_again
 from stepscope.judges.judgement import DEFAULT_OPTIONS
+from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import GRACE_SECONDS
-from stepscope.ledger.ledger import Budget, Ledger, ledger_path
+from stepscope.ledger.ledger import Ledger, ledger_path
 from stepscope.model import Record, Trajectory
 from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.models.opening import open_model

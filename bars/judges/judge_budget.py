@@ -24,7 +24,8 @@ from typing import NamedTuple
 import stepscope.models.http  # noqa: F401 (loaded once, before processes are made)
 from bars.judges import _judging as judging
 from stepscope.errors import ConfigError
-from stepscope.ledger.ledger import NANO, Budget, Ledger, ledger_path
+from stepscope.ledger.budget import NANO, Budget
+from stepscope.ledger.ledger import Ledger, ledger_path
 from tests.faults.providers import Provider, started
 from tests.faults.script import Fault, Script
 
@@ -101,7 +102,7 @@ def _outcome(
     path: Path, limit_usd: float, asked: int, kills: int, codes: tuple[int | None, ...]
 ) -> Outcome:
     with Ledger(ledger_path(str(path))) as ledger:
-        money = ledger.money("shared")
+        spent, reserved = ledger.money("shared")
         unknown = ledger.unknown()
         costs = [cost for cost in ledger.costs() if cost is not None]
     # The provider was asked once for every reply, and at most once for every unknown outcome.
@@ -111,7 +112,7 @@ def _outcome(
         limit_usd,
         asked,
         sum(costs) / NANO + sum(worst),
-        money.spent + money.reserved,
+        spent + reserved,
         kills,
         codes,
     )

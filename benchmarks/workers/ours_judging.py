@@ -17,8 +17,9 @@ from benchmarks.workers.judging import Given, counted, given
 from benchmarks.workers.serve import serve
 from stepscope.judges.judgement import Judgement
 from stepscope.judges.run import run_judgements
+from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
-from stepscope.ledger.ledger import Budget, Ledger
+from stepscope.ledger.ledger import Ledger
 from stepscope.model import Record
 from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.models.opening import close_models, open_model

@@ -19,11 +19,10 @@ from typing import TypeVar, get_args
 
 from stepscope.judges.judgement import Judgement
 from stepscope.ledger.ledger import Ledger, LedgerWork
-from stepscope.models.anthropic_batches import AnthropicBatches
-from stepscope.models.batches import IntendedBatch
+from stepscope.models.batches import Batch
 from stepscope.models.http import SdkModel
-from stepscope.models.openai_batches import OpenAIBatches
 from stepscope.models.opening import open_model
+from stepscope.models.provider_batches import AnthropicBatches, OpenAIBatches
 from tests.faults.providers import Provider
 from tests.judges.asked import judgement
 from tests.judges.batched import JUDGE, Protocol, batched, table
@@ -55,8 +54,8 @@ class Killing(Ledger):
 class KillingOpenAI(OpenAIBatches):
     """The process dies when the batch is made, before anybody knows its name."""
 
-    async def submit(self, intended: IntendedBatch, lines: Sequence[bytes]) -> str:
-        await super().submit(intended, lines)
+    async def submit(self, batch: Batch, lines: Sequence[bytes]) -> str:
+        await super().submit(batch, lines)
         die()
         return ""
 
@@ -64,8 +63,8 @@ class KillingOpenAI(OpenAIBatches):
 class KillingAnthropic(AnthropicBatches):
     """The process dies when the batch is made, before anybody knows its name."""
 
-    async def submit(self, intended: IntendedBatch, lines: Sequence[bytes]) -> str:
-        await super().submit(intended, lines)
+    async def submit(self, batch: Batch, lines: Sequence[bytes]) -> str:
+        await super().submit(batch, lines)
         die()
         return ""
 

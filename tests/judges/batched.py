@@ -9,8 +9,9 @@ from typing import Literal
 
 from stepscope.judges.batch import PlanSource, PollTiming, run_batched_judgements
 from stepscope.judges.run import JudgingStatistics
+from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
-from stepscope.ledger.ledger import Budget, Ledger
+from stepscope.ledger.ledger import Ledger
 from stepscope.model import Record
 from stepscope.models.batches import BatchClient, open_batches
 from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable

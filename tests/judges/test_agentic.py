@@ -25,8 +25,9 @@ from stepscope.judges.tools import (
     trajectory_tools,
 )
 from stepscope.judges.tools_sandboxed import add_file_tools
+from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
-from stepscope.ledger.ledger import Budget, Ledger
+from stepscope.ledger.ledger import Ledger
 from stepscope.model import Answer, Json, Record, Reply, Request, Trajectory, Usage, Verdict
 from stepscope.models.dialect import Ask
 from stepscope.safety.redact import Redactor

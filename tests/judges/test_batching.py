@@ -14,8 +14,9 @@ from stepscope.errors import ConfigError, ModelError
 from stepscope.judges.batch import PollTiming
 from stepscope.judges.judgement import Judgement
 from stepscope.judges.run import JudgingStatistics, run_judgements
+from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
-from stepscope.ledger.ledger import Budget, Ledger
+from stepscope.ledger.ledger import Ledger
 from stepscope.model import Record
 from stepscope.models.batches import open_batches
 from tests.faults.providers import Provider, Threaded, serving

@@ -14,8 +14,9 @@ from stepscope.judges.rubrics import load_rubric
 from stepscope.judges.transcript import normalise_text
 from stepscope.lab.attacks import Attack, built_in_attacks
 from stepscope.lab.redteam import RedteamResult, attack_judges, open_judges
+from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
-from stepscope.ledger.ledger import Budget, Ledger
+from stepscope.ledger.ledger import Ledger
 from stepscope.model import Outcome, Reply, Request, Trajectory, Usage
 from stepscope.safety.redact import Redactor
 from tests.factories import agent, did, run, user

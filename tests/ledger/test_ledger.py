@@ -13,23 +13,18 @@ import pytest
 
 from stepscope.errors import ConfigError, StoreError
 from stepscope.ledger import states
-from stepscope.ledger.ledger import (
-    Budget,
-    BudgetState,
-    Ledger,
-    LedgerSession,
-    ledger_path,
-    pack_reply,
-    unpack_reply,
-)
+from stepscope.ledger.budget import Budget
+from stepscope.ledger.ledger import Ledger, LedgerSession, ledger_path
 from stepscope.ledger.states import (
     DEAD_SECONDS,
-    ClaimResult,
     LedgerAsk,
     LivenessMonitor,
     Owner,
+    Paid,
     Standing,
     new_owner,
+    pack_reply,
+    unpack_reply,
 )
 from stepscope.model import Reply, Usage
 from tests.judges.asked import ask, reply
@@ -46,7 +41,7 @@ def standing(desk: LedgerSession, key: str = KEY, worst: int | None = DOLLAR) ->
     async def claimed() -> Standing:
         found = await desk.claim(wanted(key, worst))
         await desk.beat()  # a claim is told before it is on disk
-        return found.standing
+        return "bought" if isinstance(found, Paid) else found
 
     return asyncio.run(claimed())
 
@@ -114,7 +109,7 @@ def test_a_key_is_one_runs_until_it_lets_go(path: str) -> None:
 
 
 def test_what_was_received_is_never_bought_again(path: str) -> None:
-    async def buy(desk: LedgerSession) -> ClaimResult:
+    async def buy(desk: LedgerSession) -> Standing | Paid:
         await desk.claim(wanted())
         await desk.send(KEY, "hash")
         await desk.receive(KEY, pack_reply(reply()), 5)
@@ -124,10 +119,10 @@ def test_what_was_received_is_never_bought_again(path: str) -> None:
 
     with Ledger(path) as ledger:
         with LedgerSession(ledger, Budget("b")) as desk:
-            assert asyncio.run(buy(desk)) == ClaimResult("bought", pack_reply(reply()), 5)
+            assert asyncio.run(buy(desk)) == Paid(reply(), 5, fresh=False)
             asyncio.run(desk.done([KEY]))
         assert ledger.states() == {"verdict": 1}
-        assert ledger.money("b") == BudgetState(5e-9, 0.0)
+        assert ledger.money("b") == (5e-9, 0.0)
     with Ledger(path) as ledger, LedgerSession(ledger, Budget("b", 0.0)) as desk:
         assert standing(desk) == "bought"
         assert list(ledger.replies()) == [("hash", reply())]
@@ -167,7 +162,7 @@ def test_a_late_reply_of_one_taken_for_dead_is_kept_and_not_bought(path: str) ->
         with LedgerSession(ledger, Budget("b", 9.0)) as b:
             assert asyncio.run(late(a, b)) == (None, False)
             assert standing(b) == "bought"
-        assert ledger.money("b") == BudgetState(1.0, 0.0)
+        assert ledger.money("b") == (1.0, 0.0)
 
 
 def test_a_late_reply_that_nobody_waits_for_is_there_for_the_next(path: str) -> None:
@@ -221,7 +216,7 @@ def test_a_reply_without_a_known_price_counts_as_its_worst(path: str) -> None:
 
     with Ledger(path) as ledger, LedgerSession(ledger, Budget("b", 9.0)) as desk:
         asyncio.run(buy(desk))
-        assert ledger.money("b") == BudgetState(1.0, 0.0)
+        assert ledger.money("b") == (1.0, 0.0)
 
 
 def test_a_second_sending_after_an_unknown_outcome_is_reserved_anew(path: str) -> None:
@@ -232,7 +227,7 @@ def test_a_second_sending_after_an_unknown_outcome_is_reserved_anew(path: str) -
 
     with Ledger(path) as ledger, LedgerSession(ledger, Budget("b", 2.0)) as desk:
         assert asyncio.run(twice(desk)) == [True, False]
-        assert ledger.money("b") == BudgetState(2.0, 0.0)
+        assert ledger.money("b") == (2.0, 0.0)
         assert [(one.attempt, one.usd) for one in ledger.unknown()] == [(1, 1.0), (2, 1.0)]
         assert ledger.states() == {"failed": 1}
 
@@ -240,9 +235,9 @@ def test_a_second_sending_after_an_unknown_outcome_is_reserved_anew(path: str) -
 # Claims, sends and so on, as far as it is told; then it is gone.
 KILLED = (
     "import asyncio, os, signal, sys\n"
-    "from stepscope.ledger.ledger import Budget\n"
-    "from stepscope.ledger.ledger import Ledger, pack_reply\n"
-    "from stepscope.ledger.ledger import LedgerSession\n"
+    "from stepscope.ledger.budget import Budget\n"
+    "from stepscope.ledger.ledger import Ledger, LedgerSession\n"
+    "from stepscope.ledger.states import pack_reply\n"
     "from tests.judges.asked import reply\n"
     "from tests.ledger.test_ledger import KEY, wanted\n"
     "async def main():\n"
@@ -277,7 +272,7 @@ def test_what_a_dead_process_left_is_settled_by_the_next(
     subprocess.run([sys.executable, "-c", KILLED, path, last, "9"], check=False)
     with Ledger(path) as ledger, LedgerSession(ledger, Budget("b", 9.0)) as desk:
         assert ledger.states() == states
-        assert ledger.money("b") == BudgetState(spent, 0.0)
+        assert ledger.money("b") == (spent, 0.0)
         found = ledger.unknown(desk.buyer.token)
         assert len(found) == unknown
         for one in found:
@@ -288,7 +283,7 @@ def test_what_a_dead_process_left_is_settled_by_the_next(
 def test_money_that_a_dead_process_reserved_is_free_again(path: str) -> None:
     with Ledger(path) as ledger, LedgerSession(ledger, Budget("b", 1.0)) as desk:
         subprocess.run([sys.executable, "-c", KILLED, path, "claim", "1"], check=False)
-        assert ledger.money("b") == BudgetState(0.0, 1.0)
+        assert ledger.money("b") == (0.0, 1.0)
         asyncio.run(desk.beat())
         assert standing(desk, "b" * 64) == "mine"
 
@@ -302,7 +297,7 @@ def test_a_run_that_ends_lists_what_it_had_sent(path: str) -> None:
         with LedgerSession(ledger, Budget("b")) as desk:
             asyncio.run(send(desk))
         assert [one.why for one in ledger.unknown(desk.buyer.token)] == [states.WORKER_STOPPED]
-        assert ledger.money("b") == BudgetState(1.0, 0.0)
+        assert ledger.money("b") == (1.0, 0.0)
         assert ledger.states() == {"planned": 1}
 
 

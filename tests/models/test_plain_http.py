@@ -12,7 +12,7 @@ import pytest
 from stepscope.model import Endpoint
 from stepscope.models import anthropic as anthropic_models
 from stepscope.models import openai as openai_models
-from stepscope.models.http import SdkErrors, SdkModel, capped_client
+from stepscope.models.http import SdkModel, capped_client
 from tests.faults.providers import Provider, serving
 from tests.faults.script import Fault, Script
 from tests.models.scripted import REQUEST, Protocol, ask, fault_of, run
@@ -28,14 +28,14 @@ def model_at(provider: Provider, protocol: Protocol) -> SdkModel:
         chat = openai.AsyncOpenAI(
             api_key="none", base_url=place.base_url, max_retries=0, http_client=sending
         )
-        words = SdkErrors(openai.APIStatusError, openai.APIConnectionError)
-        return SdkModel(place, openai_models.CHAT_COMPLETIONS, lambda: chat, words)
+        errors = (openai.APIStatusError, openai.APIConnectionError)
+        return SdkModel(place, openai_models.CHAT_COMPLETIONS, lambda: chat, *errors)
     place = Endpoint(name="local/tiny", base_url=provider.anthropic)
     messages = anthropic.AsyncAnthropic(
         api_key="none", base_url=place.base_url, max_retries=0, http_client=sending
     )
-    words = SdkErrors(anthropic.APIStatusError, anthropic.APIConnectionError)
-    return SdkModel(place, anthropic_models.MESSAGES, lambda: messages, words)
+    refused, broken = anthropic.APIStatusError, anthropic.APIConnectionError
+    return SdkModel(place, anthropic_models.MESSAGES, lambda: messages, refused, broken)
 
 
 @pytest.mark.parametrize("protocol", BOTH)

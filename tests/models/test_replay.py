@@ -10,8 +10,9 @@ import pytest
 
 from stepscope.errors import ModelError, UsageError
 from stepscope.judges import run as judging
+from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
-from stepscope.ledger.ledger import Budget, Ledger
+from stepscope.ledger.ledger import Ledger
 from stepscope.model import Model, Record, Reply, Request, Usage
 from stepscope.models.dialect import request_hash
 from stepscope.models.replay import ReplayModel, read_replies, write_replies

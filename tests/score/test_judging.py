@@ -16,8 +16,9 @@ from stepscope.judges.goals import Goal, Goals
 from stepscope.judges.judgement import Judge, JudgingOptions
 from stepscope.judges.rubrics import Rubric, load_rubric, load_rubric_set
 from stepscope.judges.transcript import Narration
+from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
-from stepscope.ledger.ledger import Budget, Ledger
+from stepscope.ledger.ledger import Ledger
 from stepscope.model import Model, Record, Reply, Request, Trajectory, Usage, Verdict
 from stepscope.score.estimate import dry_run
 from stepscope.score.judges import JudgePlan, JudgingResult, judge_runs

@@ -26,8 +26,9 @@ from stepscope.judges.judgement import (
     record_measure,
 )
 from stepscope.judges.rubrics import Rubric, load_rubrics
+from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
-from stepscope.ledger.ledger import Budget, Ledger, ledger_path
+from stepscope.ledger.ledger import Ledger, ledger_path
 from stepscope.model import Model, Record, Verdict
 from stepscope.models.batches import open_batches
 from stepscope.models.opening import OWN_MODEL_MARK, agent_family, open_model

@@ -386,7 +386,7 @@ class Notebook(Closeable):
             EnvironmentFault: the disk is full; calling again goes on.
         """
         from stepscope.api import judging
-        from stepscope.ledger.ledger import Budget
+        from stepscope.ledger.budget import Budget
         from stepscope.score.judges import judge_runs
 
         most = self.settings.judges.budget_usd if budget_usd is None else budget_usd

@@ -202,7 +202,8 @@ def _attack(
     from stepscope.judges.judgement import configured_judge
     from stepscope.lab import redteam as lab
     from stepscope.lab.redteam import open_judges
-    from stepscope.ledger.ledger import Budget, Ledger, ledger_path
+    from stepscope.ledger.budget import Budget
+    from stepscope.ledger.ledger import Ledger, ledger_path
 
     settings, store = notebook.settings, notebook.store
     asked = rubrics.load_rubric(rubric)

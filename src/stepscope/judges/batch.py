@@ -25,11 +25,25 @@ from stepscope.errors import ConfigError, ModelError
 from stepscope.judges.judgement import Judgement
 from stepscope.judges.run import JudgingCounts, JudgingStatistics, Keep, Progress, run_judgements
 from stepscope.ledger import states
-from stepscope.ledger.calls import CallClients, Paid, may_be_paid
-from stepscope.ledger.ledger import LedgerSession, LedgerWork, pack_reply, to_nano_usd, unpack_reply
-from stepscope.ledger.states import HEARTBEAT_SECONDS, LedgerAsk, OpenBatch, Standing
+from stepscope.ledger.budget import to_nano_usd
+from stepscope.ledger.calls import CallClients, may_be_paid
+from stepscope.ledger.ledger import LedgerSession, LedgerWork
+from stepscope.ledger.states import (
+    HEARTBEAT_SECONDS,
+    LedgerAsk,
+    Paid,
+    Standing,
+    pack_reply,
+    unpack_reply,
+)
 from stepscope.model import Model, Reply, Request, Structure
-from stepscope.models.batches import MOST_BATCH_BYTES, BatchClient, BatchItem, IntendedBatch
+from stepscope.models.batches import (
+    MOST_BATCH_BYTES,
+    Batch,
+    BatchClient,
+    BatchItem,
+    BatchRefusedError,
+)
 from stepscope.models.dialect import Ask, ignores_schema, request_hash
 from stepscope.models.retry import BeforeAttempt
 from stepscope.values import Unmeasured
@@ -233,25 +247,21 @@ class _BatchRun:
             raise ConfigError(self._prices.advice(client.name))
         mine = [at for at, standing in enumerate(standings) if standing == "mine"]
         if mine:
-            keys = frozenset(batch.asks[at].key for at in mine)
-            intended = IntendedBatch(token, keys, batch.structure, time.time())
-            await self._make(client, intended, [batch.lines[at] for at in mine])
+            await self._make(client, token, [batch.lines[at] for at in mine])
         return Counter(standings)
 
-    async def _make(
-        self, client: BatchClient, intended: IntendedBatch, lines: Sequence[bytes]
-    ) -> None:
+    async def _make(self, client: BatchClient, token: str, lines: Sequence[bytes]) -> None:
+        batch = next(one for one in await self._adopt() if one.token == token)
         try:
-            remote = await client.submit(intended, lines)
+            remote = await client.submit(batch, lines)
         except ModelError as e:
             if may_be_paid(e):
                 return  # it is looked for
-            batch = next(one for one in await self._adopt() if one.intended.token == intended.token)
-            await self._end(batch, dict.fromkeys(batch.intended.keys, (str(e), e.again)))
+            await self._end(batch, dict.fromkeys(batch.keys, (str(e), e.again)))
             if e.again:
                 return
             raise
-        await self._commit(partial(states.note_submitted, token=intended.token, remote=remote))
+        await self._commit(partial(states.note_submitted, token=token, remote=remote))
 
     # Polling.
 
@@ -265,7 +275,7 @@ class _BatchRun:
             await self._sleep(seconds)
             seconds = min(2 * seconds, self._pace.poll_seconds)
 
-    async def _adopt(self) -> list[OpenBatch]:
+    async def _adopt(self) -> list[Batch]:
         return await self._commit(
             partial(
                 states.adopt_batches,
@@ -275,7 +285,7 @@ class _BatchRun:
             )
         )
 
-    async def _poll(self, batch: OpenBatch) -> bool:
+    async def _poll(self, batch: Batch) -> bool:
         """Return whether a batch is over; its results are fetched and in the ledger then.
 
         Raises:
@@ -285,13 +295,11 @@ class _BatchRun:
         try:
             if not batch.remote:
                 return await self._find(batch, client)
-            state = await client.state(batch.remote)
-            if state.refused:
-                await self._end(batch, dict.fromkeys(batch.intended.keys, (state.refused, True)))
-                return True
-            if not state.ended:
+            if not await client.is_over(batch.remote):
                 return False
             await self._fetch(batch, client)
+        except BatchRefusedError as e:
+            await self._end(batch, dict.fromkeys(batch.keys, (str(e), True)))
         except ModelError as e:
             if batch.remote and e.status == 404:
                 await self._end(batch, {})
@@ -301,28 +309,25 @@ class _BatchRun:
             return False
         return True
 
-    async def _find(self, batch: OpenBatch, client: BatchClient) -> bool:
+    async def _find(self, batch: Batch, client: BatchClient) -> bool:
         """Find out whether a batch was made whose making was cut off; True when it was not."""
-        intended = batch.intended
-        found = await client.find(intended, await self._commit(states.remote_names))
-        if found.remote:
-            await self._commit(
-                partial(states.note_submitted, token=intended.token, remote=found.remote)
-            )
+        remote = await client.find(batch, await self._commit(states.remote_names))
+        if remote:
+            await self._commit(partial(states.note_submitted, token=batch.token, remote=remote))
             return False
-        since = self._absent.setdefault(intended.token, time.monotonic())
-        if found.wait or time.monotonic() - since < self._pace.settle_seconds:
+        since = self._absent.setdefault(batch.token, time.monotonic())
+        if remote is None or time.monotonic() - since < self._pace.settle_seconds:
             return False
-        unpaid = dict.fromkeys(intended.keys, "")
+        unpaid = dict.fromkeys(batch.keys, "")
         await self._commit(partial(states.end_batch, batch=batch, unpaid=unpaid, buyer=self._buyer))
         return True
 
-    async def _fetch(self, batch: OpenBatch, client: BatchClient) -> None:
+    async def _fetch(self, batch: Batch, client: BatchClient) -> None:
         unpaid: dict[str, tuple[str, bool]] = {}
         held: list[BatchItem] = []
-        async with aclosing(client.results(batch.remote, batch.intended.structure)) as results:
+        async with aclosing(client.results(batch.remote, batch.structure)) as results:
             async for item in results:
-                if item.key not in batch.intended.keys:
+                if item.key not in batch.keys:
                     continue
                 if item.reply is None:
                     unpaid.setdefault(item.key, (item.reason, item.again))
@@ -334,7 +339,7 @@ class _BatchRun:
         await self._receive(batch, held)
         await self._end(batch, unpaid)
 
-    async def _receive(self, batch: OpenBatch, items: Sequence[BatchItem]) -> None:
+    async def _receive(self, batch: Batch, items: Sequence[BatchItem]) -> None:
         """Commit replies, and count those that were not here before."""
         model = batch.purpose
         made: list[tuple[str, bytes, int | None]] = []
@@ -355,7 +360,7 @@ class _BatchRun:
                 saved = self._prices.saved(model, usage, model=snapshot, batch=True)
                 self.tally.replied(model, one, saved)
 
-    async def _end(self, batch: OpenBatch, unpaid: dict[str, tuple[str, bool]]) -> None:
+    async def _end(self, batch: Batch, unpaid: dict[str, tuple[str, bool]]) -> None:
         """End a batch; `unpaid` are the asks without an answer: why, and whether to ask again."""
         reasons = {key: reason for key, (reason, _) in unpaid.items()}
         missing = await self._commit(

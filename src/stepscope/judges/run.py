@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from stepscope.judges.judgement import Judgement
-from stepscope.ledger.calls import CallClients, Failed, LedgerCalls, Paid
-from stepscope.ledger.ledger import LedgerSession, UnknownCall, to_usd
-from stepscope.ledger.states import HEARTBEAT_SECONDS
+from stepscope.ledger.budget import to_usd
+from stepscope.ledger.calls import CallClients, Failed, LedgerCalls
+from stepscope.ledger.ledger import LedgerSession, UnknownCall
+from stepscope.ledger.states import HEARTBEAT_SECONDS, Paid
 from stepscope.model import Answer, Record, Reply, Usage
 from stepscope.models.dialect import Ask
 from stepscope.values import Unmeasured
@@ -244,7 +245,7 @@ async def run_judgements(
         cut = await loop.run(judgements)
         seconds = time.monotonic() - start
     tally = loop.tally
-    money = clients.ledger.money(session.buyer.budget)
+    spent_usd, reserved_usd = clients.ledger.money(session.buyer.budget)
     return JudgingStatistics(
         judgements=tally.judgements,
         records=tally.records,
@@ -256,8 +257,8 @@ async def run_judgements(
         unknown=tuple(clients.ledger.unknown(session.buyer.token)),
         usd=tally.usd,
         unpriced=tally.unpriced,
-        spent_usd=money.spent,
-        reserved_usd=money.reserved,
+        spent_usd=spent_usd,
+        reserved_usd=reserved_usd,
         input_tokens=tally.tokens["input"],
         output_tokens=tally.tokens["output"],
         cached_tokens=tally.tokens["cached"],

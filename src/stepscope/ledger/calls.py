@@ -14,15 +14,9 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol
 
 from stepscope.errors import ConfigError, ModelError, StepscopeError
-from stepscope.ledger.ledger import (
-    Budget,
-    Ledger,
-    LedgerSession,
-    pack_reply,
-    to_nano_usd,
-    unpack_reply,
-)
-from stepscope.ledger.states import NO_ANSWER, LedgerAsk
+from stepscope.ledger.budget import Budget, to_nano_usd
+from stepscope.ledger.ledger import Ledger, LedgerSession
+from stepscope.ledger.states import NO_ANSWER, LedgerAsk, Paid, pack_reply, unpack_reply
 from stepscope.model import Model, Reply, Request, Usage
 from stepscope.models.batches import BatchClient
 from stepscope.models.dialect import Ask, ignores_schema, request_hash
@@ -79,15 +73,6 @@ class CallClients(NamedTuple):
     grace_seconds: float = GRACE_SECONDS  # how long a stop waits for calls in flight
     # By the model's name, where batches are used in place of single calls.
     batches: Mapping[str, BatchClient] | None = None
-
-
-class Paid(NamedTuple):
-    """A paid reply, already written to the ledger."""
-
-    reply: Reply
-    cost: int | None  # in billionths of a USD; None where nobody knows
-    fresh: bool  # whether this worker has paid for it
-    ignored: bool = False  # whether its endpoint let the model ignore the schema that it accepted
 
 
 class Failed(NamedTuple):
@@ -170,9 +155,9 @@ class LedgerCalls:
     async def _claim(self, ask: Ask, wanted: LedgerAsk) -> Paid | Failed | None:
         """Return what came of an ask, None when it is worth looking again."""
         claim = await self.session.claim(wanted)
-        if claim.body is not None:
-            return Paid(unpack_reply(claim.body), claim.cost, fresh=False)
-        match claim.standing:
+        if isinstance(claim, Paid):
+            return claim
+        match claim:
             case "unpriced":
                 raise ConfigError(self.clients.prices.advice(ask.model))
             case "over":

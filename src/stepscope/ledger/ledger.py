@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -25,23 +23,25 @@ from functools import partial
 from importlib.resources import files
 from threading import Lock
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from stepscope.errors import ConfigError, EnvironmentFault
+from stepscope.errors import EnvironmentFault
 from stepscope.ledger import states as rows
+from stepscope.ledger.budget import Budget, open_budget, to_nano_usd, to_usd
 from stepscope.ledger.states import (
     WORKER_STOPPED,
-    ClaimResult,
     LedgerAsk,
     LivenessMonitor,
+    Paid,
+    Standing,
     Worker,
     erase_replies,
     new_owner,
-    open_budget,
     register_worker,
     release_claims,
+    unpack_reply,
 )
 from stepscope.model import Reply
 from stepscope.runtime.database import (
@@ -57,44 +57,6 @@ from stepscope.runtime.database import (
     try_begin,
 )
 
-NANO = 1_000_000_000
-
-
-class Budget(msgspec.Struct, frozen=True):
-    """What may be spent under one name."""
-
-    name: str = ""  # shared by all who name it; "" is a budget of this run alone
-    # the most, all runs of the name together; None spends without a limit
-    limit_usd: float | None = 5.0
-
-    def __post_init__(self) -> None:
-        """Refuse a limit that is none.
-
-        Raises:
-            ConfigError: the limit is negative or not finite.
-        """
-        if self.limit_usd is not None and not 0 <= self.limit_usd < math.inf:
-            raise ConfigError(f"a budget of {self.limit_usd!r} USD; expected zero or more")
-
-
-def to_nano_usd(usd: float) -> int:
-    """Return an amount in billionths, rounded up: what is counted is never less than what is paid.
-
-    >>> to_nano_usd(0.0000000001), to_nano_usd(1.5)
-    (1, 1500000000)
-    """
-    return math.ceil(usd * NANO)
-
-
-def to_usd(amount: int) -> float:
-    """Return an amount in USD.
-
-    >>> to_usd(1500000000)
-    1.5
-    """
-    return amount / NANO
-
-
 T = TypeVar("T")
 LedgerWork = Callable[[Connection], T]
 
@@ -109,9 +71,6 @@ SCHEMA = Schema(
 _CACHE_KIBIBYTES = 4 * 1024
 _ROWS_PER_READ = 500
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Reply).decode
-
 
 class UnknownCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call of which nobody knows what became: perhaps paid, and bought again."""
@@ -124,13 +83,6 @@ class UnknownCall(msgspec.Struct, frozen=True, kw_only=True):
     why: str  # what happened
 
 
-class BudgetState(NamedTuple):
-    """What was spent of a budget, and what calls under way may still cost, in USD."""
-
-    spent: float
-    reserved: float
-
-
 def ledger_path(store: str) -> str:
     """Return where the ledger of a store lies.
 
@@ -138,32 +90,6 @@ def ledger_path(store: str) -> str:
     ('runs.db.judges.db', ':memory:')
     """
     return MEMORY if store == MEMORY else f"{store}.judges.db"
-
-
-def pack_reply(reply: Reply) -> bytes:
-    """Return a reply as the ledger keeps it; lone surrogates, which no UTF-8 holds, are escaped."""
-    try:
-        return zlib.compress(_encode(reply), 1)
-    except UnicodeEncodeError:
-        return zlib.compress(_encode(_escape_surrogates(reply)), 1)
-
-
-def _escape_surrogates(reply: Reply) -> Reply:
-    def escape(text: str) -> str:
-        return text.encode("utf-8", "backslashreplace").decode()
-
-    return msgspec.structs.replace(
-        reply,
-        text=escape(reply.text),
-        model=escape(reply.model),
-        request_id=escape(reply.request_id),
-        headers={escape(name): escape(value) for name, value in reply.headers.items()},
-    )
-
-
-def unpack_reply(body: bytes) -> Reply:
-    """Return a reply that the ledger kept."""
-    return _decode(zlib.decompress(body))
 
 
 class Ledger(Database):
@@ -254,10 +180,11 @@ class Ledger(Database):
             partial(release_claims, owner=buyer.owner, finder=buyer.token, why=WORKER_STOPPED)
         )
 
-    def money(self, budget: str) -> BudgetState:
-        """Return what was spent of a budget by everybody, and what is reserved."""
+    def money(self, budget: str) -> tuple[float, float]:
+        """Return what was spent of a budget by everybody, and what is reserved, in USD."""
         rows = self._rows("SELECT spent, reserved FROM budgets WHERE name = ?", (budget,))
-        return BudgetState(*map(to_usd, rows[0])) if rows else BudgetState(0.0, 0.0)
+        spent, reserved = rows[0] if rows else (0, 0)
+        return to_usd(spent), to_usd(reserved)
 
     def unknown(self, run: str | None = None) -> list[UnknownCall]:
         """Return the calls of unknown outcome, all or those that one run found, oldest first."""
@@ -322,12 +249,7 @@ class Ledger(Database):
 _RETRY_SECONDS = 0.002
 
 
-class _PendingWork(NamedTuple):
-    # What a change of state returns is known to whoever asked for it, not to the batch it is in.
-    work: LedgerWork[Any]
-    told: asyncio.Future[Any]
-    # Whether it is told as soon as it is done: nobody else sees it before it is on disk.
-    early: bool
+_Works = dict[asyncio.Future[Any], LedgerWork[Any]]
 
 
 class LedgerSession(Closeable):
@@ -336,7 +258,11 @@ class LedgerSession(Closeable):
     def __init__(self, ledger: Ledger, budget: Budget) -> None:
         """Enter the ledger; what dead runs have left is settled by that."""
         self._ledger = ledger
-        self._waiting: list[_PendingWork] = []
+        # What is to be done, by who waits for what it returns: that is known to whoever asked for
+        # it, not to the batch it is in. Some are told as soon as it is done, and not when it is on
+        # disk: nobody else sees it before.
+        self._waiting: _Works = {}
+        self._early: set[asyncio.Future[Any]] = set()
         self._starting = False
         self._busy_since: float | None = None
         self._commit: Future[None] | None = None
@@ -346,15 +272,17 @@ class LedgerSession(Closeable):
         """Settle what is under way, and leave the ledger."""
         if self._commit is not None:
             wait([self._commit])
-        left, self._waiting = self._waiting, []
+        left, self._waiting = self._waiting, {}
         # What was received and not yet on its way to the disk is paid for.
         if left:
-            self._ledger.batch([asked.work for asked in left]).result()
+            self._ledger.batch(list(left.values())).result()
         self._ledger.leave(self.buyer)
 
     async def _do(self, work: LedgerWork[T], *, early: bool = False) -> T:
         told: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_PendingWork(work, told, early))
+        self._waiting[told] = work
+        if early:
+            self._early.add(told)
         self._soon()
         return await told
 
@@ -366,13 +294,13 @@ class LedgerSession(Closeable):
 
     def _start(self) -> None:
         self._starting = False
-        asked, self._waiting = self._waiting, []
+        asked, self._waiting = self._waiting, {}
         if not asked:
             return  # the run has ended meanwhile
         with ExitStack() as unless_told:
             # Whatever fails, nobody is left waiting for it.
             unless_told.push(partial(_reject_works, asked))
-            found = self._ledger.begin([one.work for one in asked])
+            found = self._ledger.begin(list(asked.values()))
             if found is None:
                 self._wait_for_others(asked)
             unless_told.pop_all()
@@ -380,13 +308,14 @@ class LedgerSession(Closeable):
             return
         results, self._commit = found
         self._busy_since = None
-        for one, result in zip(asked, results, strict=True):
-            if one.early:
-                _resolve_work(one, result)
+        for told, result in zip(asked, results, strict=True):
+            if told in self._early:
+                self._early.remove(told)
+                _resolve_work(told, result)
         committed = asyncio.wrap_future(self._commit, loop=asyncio.get_running_loop())
         committed.add_done_callback(partial(self._committed, asked, results))
 
-    def _wait_for_others(self, asked: list[_PendingWork]) -> None:
+    def _wait_for_others(self, asked: _Works) -> None:
         """Try again soon: another process, or another run of this one, is writing."""
         now = time.monotonic()
         if self._busy_since is None:
@@ -400,23 +329,21 @@ class LedgerSession(Closeable):
         self._starting = True
         asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._start)
 
-    def _committed(
-        self, asked: list[_PendingWork], results: list[Any], done: asyncio.Future[None]
-    ) -> None:
+    def _committed(self, asked: _Works, results: list[Any], done: asyncio.Future[None]) -> None:
         self._commit = None
         error = done.exception()
         if error is not None:
             _reject_works(asked, type(error), error, None)
         else:
-            for one, result in zip(asked, results, strict=True):
-                _resolve_work(one, result)
+            for told, result in zip(asked, results, strict=True):
+                _resolve_work(told, result)
         self._soon()
 
     async def beat(self) -> None:
         """Say that this run is alive."""
         await self._do(partial(rows.record_heartbeat, owner=self.buyer.owner))
 
-    async def claim(self, wanted: LedgerAsk) -> ClaimResult:
+    async def claim(self, wanted: LedgerAsk) -> Standing | Paid:
         """Take an ask and reserve its money, unless it is bought or somebody else's."""
         lives = self._ledger.watch.lives
         claim = partial(rows.claim_ask, wanted=wanted, buyer=self.buyer, lives=lives)
@@ -444,7 +371,7 @@ class LedgerSession(Closeable):
         """Give an ask back that was not paid, without waiting: whoever asked was cancelled."""
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         told.cancel()  # nobody waits for it
-        self._waiting.append(_PendingWork(self._failing(key, "", ""), told, early=False))
+        self._waiting[told] = self._failing(key, "", "")
         self._soon()
 
     def _failing(self, key: str, reason: str, unknown: str) -> LedgerWork[None]:
@@ -455,20 +382,20 @@ class LedgerSession(Closeable):
         await self._do(partial(rows.note_recorded, keys=keys))
 
 
-def _resolve_work(one: _PendingWork, result: object) -> None:
+def _resolve_work(told: asyncio.Future[Any], result: object) -> None:
     # Whoever asked may have been cancelled, or told before; what was asked is done.
-    if not one.told.done():
-        one.told.set_result(result)
+    if not told.done():
+        told.set_result(result)
 
 
 def _reject_works(
-    asked: list[_PendingWork],
+    asked: _Works,
     kind: type[BaseException] | None,
     error: BaseException | None,
     trace: TracebackType | None,
 ) -> bool:
     """Hand an error to everybody whose work it ended; it is theirs, not the loop's."""
-    for one in asked:
-        if error is not None and not one.told.done():
-            one.told.set_exception(error)
+    for told in asked:
+        if error is not None and not told.done():
+            told.set_exception(error)
     return error is not None

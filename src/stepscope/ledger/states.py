@@ -27,14 +27,21 @@ import os
 import platform
 import secrets
 import time
+import zlib
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from stepscope.model import Structure
-from stepscope.models.batches import IntendedBatch
+import msgspec
+
+from stepscope.ledger.budget import read_budget, reserve_money, settle_money
+from stepscope.model import Reply, Structure
+from stepscope.models.batches import Batch
 from stepscope.runtime.database import Connection
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Reply).decode
 
 # Ten beats: a machine that swaps is slow, not dead.
 HEARTBEAT_SECONDS = 5.0
@@ -145,12 +152,39 @@ class Worker(NamedTuple):
     budget: str
 
 
-class ClaimResult(NamedTuple):
-    """How an ask stands; body and cost where it is paid."""
+class Paid(NamedTuple):
+    """A paid reply, already written to the ledger."""
 
-    standing: Standing
-    body: bytes | None = None
-    cost: int | None = None
+    reply: Reply
+    cost: int | None  # in billionths of a USD; None where nobody knows
+    fresh: bool  # whether this worker has paid for it
+    ignored: bool = False  # whether its endpoint let the model ignore the schema that it accepted
+
+
+def pack_reply(reply: Reply) -> bytes:
+    """Return a reply as the ledger keeps it; lone surrogates, which no UTF-8 holds, are escaped."""
+    try:
+        return zlib.compress(_encode(reply), 1)
+    except UnicodeEncodeError:
+        return zlib.compress(_encode(_escape_surrogates(reply)), 1)
+
+
+def _escape_surrogates(reply: Reply) -> Reply:
+    def escape(text: str) -> str:
+        return text.encode("utf-8", "backslashreplace").decode()
+
+    return msgspec.structs.replace(
+        reply,
+        text=escape(reply.text),
+        model=escape(reply.model),
+        request_id=escape(reply.request_id),
+        headers={escape(name): escape(value) for name, value in reply.headers.items()},
+    )
+
+
+def unpack_reply(body: bytes) -> Reply:
+    """Return a reply that the ledger kept."""
+    return _decode(zlib.decompress(body))
 
 
 def register_worker(db: Connection, owner: Owner, lives: IsAlive) -> int:
@@ -183,21 +217,12 @@ def release_claims(db: Connection, owner: int, finder: str, why: str) -> None:
     ).fetchall():
         if state == "sent":
             _list_unknown(db, key, finder, why)
-        _settle_money(db, key, spent=0)
+        settle_money(db, key, spent=0)
         db.execute("UPDATE asks SET state = 'planned', owner = NULL WHERE key = ?", (key,))
     db.execute("DELETE FROM owners WHERE id = ?", (owner,))
 
 
-def open_budget(db: Connection, name: str, most: int | None) -> None:
-    """Make a budget, or set its limit to what was said last; what is spent stays spent."""
-    db.execute(
-        "INSERT INTO budgets (name, most) VALUES (?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET most = excluded.most",
-        (name, most),
-    )
-
-
-def claim_ask(db: Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive) -> ClaimResult:
+def claim_ask(db: Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive) -> Standing | Paid:
     """Claim an ask and reserve its money, unless it is paid or another worker's."""
     row = db.execute(
         "SELECT owner, cost, body FROM asks LEFT JOIN replies ON replies.key = asks.key"
@@ -207,12 +232,13 @@ def claim_ask(db: Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive) 
     if row is not None:
         owner, cost, body = row
         if body is not None:
-            return ClaimResult("bought", body, cost)
+            return Paid(unpack_reply(body), cost, fresh=False)
         if owner is not None and _is_held(db, owner, buyer.token, lives):
-            return ClaimResult("batched" if _is_batch(db, owner) else "elsewhere")
-    fits = _reserve(db, wanted.worst, buyer, lives)
+            return "batched" if _is_batch(db, owner) else "elsewhere"
+    expire = partial(expire_workers, db, buyer.token, lives)
+    fits = reserve_money(db, wanted.worst, buyer.budget, expire)
     if fits != "mine":
-        return ClaimResult(fits)
+        return fits
     db.execute(
         "INSERT INTO asks (key, trajectory, judge, state, owner, budget, reserved, at_ns)"
         " VALUES (?, ?, ?, 'planned', ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET"
@@ -228,7 +254,7 @@ def claim_ask(db: Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive) 
             time.time_ns(),
         ),
     )
-    return ClaimResult("mine")
+    return "mine"
 
 
 def _is_batch(db: Connection, owner: int) -> bool:
@@ -246,29 +272,6 @@ def _is_held(db: Connection, owner: int, finder: str, lives: IsAlive) -> bool:
         return True
     release_claims(db, owner, finder, WORKER_DIED)
     return False
-
-
-def _reserve(db: Connection, known: int | None, buyer: Worker, lives: IsAlive) -> Standing:
-    """Reserve the worst that a call can cost, where the budget holds it."""
-    most, spent, reserved = _read_budget(db, buyer.budget)
-    if known is None and most is not None:
-        return "unpriced"
-    worst = known or 0
-    if (
-        most is not None
-        and spent + reserved + worst > most
-        and expire_workers(db, buyer.token, lives)
-    ):
-        most, spent, reserved = _read_budget(db, buyer.budget)
-    if most is not None and (most == 0 or spent + reserved + worst > most):
-        return "full" if reserved and spent + worst <= most and most else "over"
-    db.execute("UPDATE budgets SET reserved = reserved + ? WHERE name = ?", (worst, buyer.budget))
-    return "mine"
-
-
-def _read_budget(db: Connection, name: str) -> tuple[int | None, int, int]:
-    row = db.execute("SELECT most, spent, reserved FROM budgets WHERE name = ?", (name,)).fetchone()
-    return row[0], row[1], row[2]
 
 
 def note_sent(db: Connection, key: str, request: str, owner: int) -> bool:
@@ -293,7 +296,7 @@ def note_resent(db: Connection, key: str, buyer: Worker) -> bool:
     if row is None:
         return False
     _list_unknown(db, key, buyer.token, NO_ANSWER)
-    most, spent, reserved = _read_budget(db, buyer.budget)
+    most, spent, reserved = read_budget(db, buyer.budget)
     if most is not None and spent + reserved > most:
         _free_ask(db, key, "failed", "the budget holds no second sending")
         return False
@@ -315,7 +318,7 @@ def store_reply(
         (key, body, time.time_ns()),
     )
     if mine:
-        _settle_money(db, key, spent=row[1] if cost is None else cost)
+        settle_money(db, key, spent=row[1] if cost is None else cost)
         _free_ask(db, key, "received", "")
     if made.rowcount == 1:
         db.execute("UPDATE asks SET cost = ? WHERE key = ?", (cost, key))
@@ -370,19 +373,9 @@ def _list_unknown(db: Connection, key: str, finder: str, why: str) -> None:
     )
 
 
-def _settle_money(db: Connection, key: str, *, spent: int) -> None:
-    """Free what was reserved for an ask, and count what was paid."""
-    db.execute(
-        "UPDATE budgets SET reserved = budgets.reserved - asks.reserved, spent = spent + ?"
-        " FROM asks WHERE asks.key = ? AND budgets.name = asks.budget",
-        (spent, key),
-    )
-    db.execute("UPDATE asks SET reserved = 0 WHERE key = ?", (key,))
-
-
 def _free_ask(db: Connection, key: str, state: str, reason: str) -> None:
     """Free an ask from its owner, and what was reserved for it."""
-    _settle_money(db, key, spent=0)
+    settle_money(db, key, spent=0)
     db.execute(
         "UPDATE asks SET state = ?, reason = ?, owner = NULL, at_ns = ? WHERE key = ?",
         (state, reason, time.time_ns(), key),
@@ -390,15 +383,6 @@ def _free_ask(db: Connection, key: str, state: str, reason: str) -> None:
 
 
 NO_BATCH_RESULT = "the batch ended without a word of it"
-
-
-class OpenBatch(NamedTuple):
-    """A batch that is not over; it has the `remote` name "" while nobody knows if it was made."""
-
-    intended: IntendedBatch  # its keys are those of the asks that it still owes
-    purpose: str
-    owner: int  # of its asks
-    remote: str
 
 
 def stored_bodies(db: Connection, keys: Sequence[str]) -> dict[str, bytes]:
@@ -420,7 +404,8 @@ def claim_batch(
     lives: IsAlive,
 ) -> list[Standing]:
     """Claim asks of one purpose for a batch, and write it down; return how each of them stands."""
-    standings = [claim_ask(db, ask, buyer, lives).standing for ask in asks]
+    claims = [claim_ask(db, ask, buyer, lives) for ask in asks]
+    standings: list[Standing] = ["bought" if isinstance(one, Paid) else one for one in claims]
     mine = [ask for ask, standing in zip(asks, standings, strict=True) if standing == "mine"]
     if not mine:
         return standings
@@ -449,7 +434,7 @@ def note_submitted(db: Connection, token: str, remote: str) -> None:
 
 def adopt_batches(
     db: Connection, purposes: Iterable[str], buyer: Worker, lives: IsAlive
-) -> list[OpenBatch]:
+) -> list[Batch]:
     """Take the open batches of these purposes that no living worker polls; return ours."""
     found = db.execute(
         "SELECT token, keeper FROM batches WHERE owner IS NOT NULL"
@@ -465,9 +450,7 @@ def adopt_batches(
         (buyer.owner,),
     ).fetchall()
     return [
-        OpenBatch(
-            IntendedBatch(token, _owed_keys(db, owner), structure, at / 1e9), purpose, owner, remote
-        )
+        Batch(token, _owed_keys(db, owner), structure, at / 1e9, purpose, owner, remote)
         for token, purpose, owner, structure, remote, at in mine
     ]
 
@@ -498,7 +481,7 @@ def store_batch_replies(
 
 
 def end_batch(
-    db: Connection, batch: OpenBatch, unpaid: dict[str, str], buyer: Worker
+    db: Connection, batch: Batch, unpaid: dict[str, str], buyer: Worker
 ) -> frozenset[str]:
     """End a batch; return the asks that it says nothing of, which count as paid.
 
@@ -508,7 +491,5 @@ def end_batch(
         fail_ask(db, key, reason, buyer._replace(owner=batch.owner))
     missing = _owed_keys(db, batch.owner)
     release_claims(db, batch.owner, buyer.token, NO_BATCH_RESULT)
-    db.execute(
-        "UPDATE batches SET owner = NULL, keeper = NULL WHERE token = ?", (batch.intended.token,)
-    )
+    db.execute("UPDATE batches SET owner = NULL, keeper = NULL WHERE token = ?", (batch.token,))
     return missing

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.errors import ConfigError
-from stepscope.model import Endpoint, Json, Media, Model, Stop, Structure, Usage
-from stepscope.models.dialect import Chat, ChatMessage, Dialect, ParsedReply, token_count
+from stepscope.model import Endpoint, Json, Media, Model, Reply, Stop, Structure, Usage
+from stepscope.models.dialect import Chat, ChatMessage, ContentBlock, Dialect, token_count
 from stepscope.models.retry import invalid_reply_error
 
 if TYPE_CHECKING:
@@ -31,14 +31,8 @@ _STOPS: dict[str, Stop] = {
 _CACHED = {"type": "ephemeral"}
 
 
-class _Block(msgspec.Struct, frozen=True):
-    type: str = ""
-    text: str | None = None
-    input: msgspec.Raw = msgspec.Raw()
-
-
 class _Message(msgspec.Struct, frozen=True):
-    content: list[_Block]
+    content: list[ContentBlock]
     stop_reason: str | None = None
     model: str | None = None
     usage: Json = None
@@ -59,7 +53,7 @@ def open_anthropic(endpoint: Endpoint) -> Model:
         raise ConfigError(
             f"judge {endpoint.name!r} needs the anthropic SDK; pip install 'stepscope[anthropic]'"
         ) from e
-    from stepscope.models.http import SdkErrors, SdkModel, check_environment_headers, http_client
+    from stepscope.models.http import SdkModel, check_environment_headers, http_client
 
     check_environment_headers(endpoint, "ANTHROPIC_CUSTOM_HEADERS")
 
@@ -74,8 +68,8 @@ def open_anthropic(endpoint: Endpoint) -> Model:
             http_client=http_client(endpoint, anthropic.DefaultAioHttpClient),
         )
 
-    words = SdkErrors(anthropic.APIStatusError, anthropic.APIConnectionError)
-    return SdkModel(endpoint, MESSAGES, client, words)
+    errors = (anthropic.APIStatusError, anthropic.APIConnectionError)
+    return SdkModel(endpoint, MESSAGES, client, *errors)
 
 
 def message_parameters(endpoint: Endpoint, chat: Chat, structure: Structure) -> dict[str, Json]:
@@ -103,7 +97,7 @@ def message_parameters(endpoint: Endpoint, chat: Chat, structure: Structure) -> 
     return asked
 
 
-def read_message(endpoint: Endpoint, body: bytes, structure: Structure) -> ParsedReply:
+def read_message(endpoint: Endpoint, body: bytes, structure: Structure) -> Reply:
     """Return the answer in a message.
 
     Raises:
@@ -119,7 +113,13 @@ def read_message(endpoint: Endpoint, body: bytes, structure: Structure) -> Parse
             stop = "end" if stop == "tool" else stop
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise invalid_reply_error(endpoint, f"the reply is no message ({e})", again=True) from e
-    return ParsedReply(text, stop, message_usage(found.usage), found.model or "")
+    return Reply(
+        text=text,
+        stop=stop,
+        structure=structure,
+        usage=message_usage(found.usage),
+        model=found.model or "",
+    )
 
 
 def message_usage(told: Json) -> Usage | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import NamedTuple, Protocol
 
-from stepscope.errors import ConfigError
+from stepscope.errors import ConfigError, ModelError
 from stepscope.model import Model, Reply, Structure
 from stepscope.models.dialect import Ask
 from stepscope.safety.limits import MIB
@@ -30,27 +30,20 @@ class BatchItem(NamedTuple):
     again: bool = True  # whether asking again may help
 
 
-class BatchState(NamedTuple):
-    """How far a batch is."""
-
-    ended: bool  # nothing more will come
-    refused: str = ""  # why none of them was asked at all; "" where they were
-
-
-class BatchLookup(NamedTuple):
-    """What became of a batch that may or may not have been made."""
-
-    remote: str  # the provider's name for it; "" where there is none
-    wait: bool = False  # nobody can tell yet: one that may be it is under way
-
-
-class IntendedBatch(NamedTuple):
+class Batch(NamedTuple):
     """A batch as it was written down before it was sent."""
 
     token: str  # random; names it
-    keys: frozenset[str]  # of its asks
+    keys: frozenset[str]  # of the asks that it still owes
     structure: Structure  # how structured output is asked for in it
     since: float  # seconds since the epoch, by our clock, when it was written down
+    purpose: str  # the judge whose batch it is
+    owner: int  # of its asks in the ledger
+    remote: str = ""  # the provider's name for it; "" while nobody knows if it was made
+
+
+class BatchRefusedError(ModelError):
+    """None of the asks of a batch was asked at all; the message says why."""
 
 
 class BatchClient(Protocol):
@@ -71,14 +64,17 @@ class BatchClient(Protocol):
     def line(self, ask: Ask, structure: Structure) -> bytes:
         """Return what one ask adds to a batch."""
 
-    async def submit(self, intended: IntendedBatch, lines: Sequence[bytes]) -> str:
+    async def submit(self, batch: Batch, lines: Sequence[bytes]) -> str:
         """Send a batch; return the provider's name for it."""
 
-    async def find(self, intended: IntendedBatch, known: frozenset[str]) -> BatchLookup:
-        """Look for a batch that may have been made, among those not `known` to be others."""
+    async def find(self, batch: Batch, known: frozenset[str]) -> str | None:
+        """Look for a batch that may have been made, among those not `known` to be others.
 
-    async def state(self, remote: str) -> BatchState:
-        """Say how far a batch is."""
+        Returns its name, "" where there is none, None while one that may be it is under way.
+        """
+
+    async def is_over(self, remote: str) -> bool:
+        """Return whether nothing more will come of a batch. Raises BatchRefusedError."""
 
     def results(self, remote: str, structure: Structure) -> AsyncGenerator[BatchItem]:
         """Yield what came of its asks, in any order."""
@@ -97,11 +93,11 @@ def open_batches(model: Model) -> BatchClient:
     from stepscope.models.http import SdkModel
 
     if isinstance(model, SdkModel) and model.dialect is openai.CHAT_COMPLETIONS:
-        from stepscope.models.openai_batches import OpenAIBatches
+        from stepscope.models.provider_batches import OpenAIBatches
 
         return OpenAIBatches(model)
     if isinstance(model, SdkModel) and model.dialect is anthropic.MESSAGES:
-        from stepscope.models.anthropic_batches import AnthropicBatches
+        from stepscope.models.provider_batches import AnthropicBatches
 
         return AnthropicBatches(model)
     raise ConfigError(

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from stepscope.model import Endpoint, Json, Media, Reply, Request, Stop, Structure, Usage
+from stepscope.model import Endpoint, Json, Media, Reply, Request, Structure
 
 _encode = msgspec.json.encode
 
@@ -100,13 +100,13 @@ def make_chat(request: Request) -> Chat:
     )
 
 
-class ParsedReply(NamedTuple):
-    """What stands in a reply."""
+class ContentBlock(msgspec.Struct, frozen=True):
+    """One block of a message's content, as both protocols write it."""
 
-    text: str  # the answer as the model wrote it
-    stop: Stop  # why it stopped
-    usage: Usage | None  # its tokens, where they are said
-    model: str  # the snapshot that answered
+    type: str = ""
+    text: str | None = None
+    refusal: str | None = None
+    input: msgspec.Raw = msgspec.Raw()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +117,8 @@ class Dialect:
     request_id: str  # the header that names a request, for the provider's support
     structures: tuple[Structure, ...]  # how structured output can be asked for, the strictest first
     parameters: Callable[[Endpoint, Chat, Structure], dict[str, Json]]  # what is sent
-    # what is taken from the body of a reply; raises `ModelError` where it is none
-    read: Callable[[Endpoint, bytes, Structure], ParsedReply]
+    # answer, stop, tokens and snapshot in a body; raises `ModelError` where it is none
+    read: Callable[[Endpoint, bytes, Structure], Reply]
 
 
 def token_count(value: object) -> int | None:

@@ -1,4 +1,4 @@
-"""One HTTP exchange with a provider, alone or through an official SDK or its batches.
+"""One HTTP exchange with a provider, alone or through an official SDK.
 
 Bounded in size and time, redirects not followed, raw bytes kept. Refuses to send a key to another
 host than its provider's, and any host but this machine where `--offline` holds.
@@ -12,11 +12,10 @@ import re
 import ssl
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import httpx2
@@ -25,8 +24,7 @@ import msgspec
 from stepscope.errors import ConfigError, EnvironmentFault, ModelError
 from stepscope.model import Endpoint, Reply, Request, Structure
 from stepscope.models import retry
-from stepscope.models.batches import BatchItem
-from stepscope.models.dialect import Chat, Dialect, ParsedReply, make_chat
+from stepscope.models.dialect import Chat, Dialect, make_chat
 from stepscope.safety.limits import MIB
 from stepscope.safety.offline import is_loopback
 
@@ -147,20 +145,6 @@ class SdkClient(Protocol):
         """Close its connections."""
 
 
-class SdkErrors(NamedTuple):
-    """The errors of an SDK: of a reply with a status that is none of success, of no reply."""
-
-    status: type[Exception]
-    connection: type[Exception]
-
-
-class _HttpReply(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    seconds: float
-
-
 def http_client(endpoint: Endpoint, base: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
     """Return what an SDK sends with: `base`, its client over aiohttp, where that is installed."""
     over = None if find_spec("aiohttp") is None else base
@@ -184,12 +168,19 @@ class SdkModel:
     """One model; its connections belong to the event loop that asks, and are closed by `close`."""
 
     def __init__(
-        self, endpoint: Endpoint, dialect: Dialect, opens: Callable[[], SdkClient], words: SdkErrors
+        self,
+        endpoint: Endpoint,
+        dialect: Dialect,
+        opens: Callable[[], SdkClient],
+        # What the SDK raises: of a reply with a status that is none of success, of no reply.
+        status_error: type[Exception],
+        connection_error: type[Exception],
     ) -> None:
         self.endpoint = endpoint
         self.dialect = dialect
         self._opens = opens
-        self.words = words
+        self.status_error = status_error
+        self.connection_error = connection_error
         self._structures = (endpoint.structure,) if endpoint.structure else dialect.structures
         self._at = 0
         self._client: SdkClient | None = None
@@ -217,13 +208,25 @@ class SdkModel:
         """
         structure = self.structure
         asked = self.dialect.parameters(self.endpoint, chat, structure)
+        began = time.monotonic()
         came = await self._post(msgspec.json.encode(asked))
-        if came.status >= 300:
-            if retry.read_error_body(came.body).code in retry.FILTERED:
-                return self._reply(ParsedReply("", "filter", None, ""), came, structure)
-            raise self.refused(came.status, came.headers, came.body, structure)
-        read = self.dialect.read(self.endpoint, came.body, structure)
-        return self._reply(read, came, structure)
+        seconds = time.monotonic() - began
+        # Some servers repeat the key.
+        body, key = came.content, self.endpoint.key.encode()
+        body = body.replace(key, b"***") if key else body
+        if came.status_code < 300:
+            read = self.dialect.read(self.endpoint, body, structure)
+        elif retry.read_error_body(body)[1] in retry.FILTERED:
+            read = Reply(text="", stop="filter", structure=structure)
+        else:
+            raise self.refused(came.status_code, came.headers, body, structure)
+        return msgspec.structs.replace(
+            read,
+            request_id=came.headers.get(self.dialect.request_id, ""),
+            seconds=seconds,
+            raw=body,
+            headers={name: value for name, value in came.headers.items() if _KEPT.fullmatch(name)},
+        )
 
     async def close(self) -> None:
         """Close the connections; the next question opens others."""
@@ -231,15 +234,13 @@ class SdkModel:
             await self._client.close()
         self._client = self._loop = None
 
-    async def _post(self, body: bytes) -> _HttpReply:
-        began = time.monotonic()
+    async def _post(self, body: bytes) -> httpx2.Response:
+        path = self.dialect.path
         try:
-            reply = await self.opened().post(
-                self.dialect.path, cast_to=httpx2.Response, content=body
-            )
-        except self.words.status as e:
-            reply = _response(e)
-        except self.words.connection as e:
+            return await self.opened().post(path, cast_to=httpx2.Response, content=body)
+        except self.status_error as e:
+            return _response(e)
+        except self.connection_error as e:
             if isinstance(e.__cause__, ModelError):  # one SDK wraps what its client raises
                 raise self._named(e.__cause__) from e
             if isinstance(e.__cause__, EnvironmentFault):  # offline: nothing mends that
@@ -249,10 +250,6 @@ class SdkModel:
             raise retry.connection_error(self.endpoint, e, reached=_reached(e)) from e
         except ModelError as e:
             raise self._named(e) from e
-        seconds = time.monotonic() - began
-        return _HttpReply(
-            reply.status_code, reply.headers, self._without_key(reply.content), seconds
-        )
 
     def opened(self) -> SdkClient:
         """Return the client of the SDK for this event loop."""
@@ -265,31 +262,13 @@ class SdkModel:
         self, status: int, headers: Mapping[str, str], body: bytes, used: Structure
     ) -> ModelError:
         """Return the error of a refusal; the next question goes another way where that may help."""
-        if retry.rejects_structure(used, status, retry.read_error_body(body).message):
+        if retry.rejects_structure(used, status, retry.read_error_body(body)[0]):
             place = self._structures.index(used)
             if place + 1 < len(self._structures):
                 # Others in flight may have found out already.
                 self._at = max(self._at, place + 1)
                 return retry.next_structure_error(self.endpoint, status, used, self.structure)
         return retry.status_error(self.endpoint, status, headers, body)
-
-    def _reply(self, read: ParsedReply, came: _HttpReply, structure: Structure) -> Reply:
-        return Reply(
-            text=read.text,
-            stop=read.stop,
-            structure=structure,
-            usage=read.usage,
-            model=read.model,
-            request_id=came.headers.get(self.dialect.request_id, ""),
-            seconds=came.seconds,
-            raw=came.body,
-            headers={name: value for name, value in came.headers.items() if _KEPT.fullmatch(name)},
-        )
-
-    def _without_key(self, body: bytes) -> bytes:
-        """Return a body that does not repeat the key, as some servers do."""
-        key = self.endpoint.key.encode()
-        return body.replace(key, b"***") if key and key in body else body
 
     def _named(self, error: ModelError) -> ModelError:
         return ModelError(
@@ -321,116 +300,3 @@ def _reached(error: Exception) -> bool:
         )
     unmade = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
     return not any(isinstance(one, unmade) for one in chain)
-
-
-T = TypeVar("T")
-# Results are read for as long as they come; a pause this long ends it.
-_BATCH_TIMES = httpx2.Timeout(60.0, pool=None)
-
-
-class StreamedReply(Protocol):
-    """What is used of an SDK's reply that is read as a stream."""
-
-    def iter_bytes(self) -> AsyncIterator[bytes]:
-        """Yield the body."""
-
-
-def streaming_client(model: SdkModel) -> httpx2.AsyncClient:
-    """Return a client for results: like that of single replies, but without their cap."""
-    loopback = is_loopback(urlsplit(model.endpoint.base_url).hostname)
-    return httpx2.AsyncClient(timeout=_BATCH_TIMES, follow_redirects=False, trust_env=not loopback)
-
-
-async def decode_batch_reply(model: SdkModel, call: Awaitable[httpx2.Response], form: type[T]) -> T:
-    """Return what a provider says of batches.
-
-    Raises:
-        ModelError: nothing usable came.
-    """
-    reply = await call_sdk(model, call)
-    try:
-        return msgspec.json.decode(reply.content, type=form)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
-        raise retry.invalid_reply_error(
-            model.endpoint, f"no word of batches ({e})", again=True
-        ) from e
-
-
-async def call_sdk(model: SdkModel, call: Awaitable[T]) -> T:
-    """Return what an SDK's call returns, its errors as ours.
-
-    Raises:
-        ModelError: the provider refused, or cannot be reached.
-    """
-    try:
-        return await call
-    except model.words.status as e:
-        reply: Any = getattr(e, "response", None)  # every SDK's error of a status has one
-        raise retry.status_error(
-            model.endpoint, reply.status_code, reply.headers, await _body(reply)
-        ) from e
-    except (model.words.connection, httpx2.HTTPError) as e:
-        raise retry.connection_error(model.endpoint, e, reached=True) from e
-
-
-async def _body(reply: httpx2.Response) -> bytes:
-    return reply.content if reply.is_closed else await reply.aread()
-
-
-async def stream_lines(
-    model: SdkModel, streamed: AbstractAsyncContextManager[StreamedReply]
-) -> AsyncIterator[bytes]:
-    """Yield the lines of a stream, without those that are longer than a reply may be.
-
-    Raises:
-        ModelError: the stream broke; what was yielded stands.
-    """
-    reply = await call_sdk(model, streamed.__aenter__())
-    try:
-        held = bytearray()
-        skipping = False
-        chunks = aiter(reply.iter_bytes())
-        while (chunk := await call_sdk(model, anext(chunks, None))) is not None:
-            *ended, rest = chunk.split(b"\n")
-            for part in ended:
-                held += part
-                if held and not skipping and len(held) <= REPLY_BYTES:
-                    yield bytes(held)
-                held.clear()
-                skipping = False
-            held += rest
-            if len(held) > REPLY_BYTES:
-                held.clear()
-                skipping = True
-        if held and not skipping:
-            yield bytes(held)
-    finally:
-        await streamed.__aexit__(None, None, None)
-
-
-def answered_item(
-    model: SdkModel, key: str, body: bytes, *, structure: Structure, request_id: str = ""
-) -> BatchItem:
-    """Return what came of an ask that was answered."""
-    try:
-        read = model.dialect.read(model.endpoint, body, structure)
-    except ModelError as e:
-        return BatchItem(key, None, str(e), e.again)
-    reply = Reply(
-        text=read.text,
-        stop=read.stop,
-        structure=structure,
-        usage=read.usage,
-        model=read.model,
-        request_id=request_id,
-        raw=body,
-    )
-    return BatchItem(key, reply)
-
-
-def refused_item(
-    model: SdkModel, key: str, body: bytes, *, status: int, structure: Structure
-) -> BatchItem:
-    """Return what came of an ask that the provider refused."""
-    error = model.refused(status, {}, body, structure)
-    return BatchItem(key, None, str(error), error.again)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.errors import ConfigError
-from stepscope.model import Endpoint, Json, Media, Model, Stop, Structure, Usage
-from stepscope.models.dialect import Chat, ChatMessage, Dialect, ParsedReply, token_count
+from stepscope.model import Endpoint, Json, Media, Model, Reply, Stop, Structure, Usage
+from stepscope.models.dialect import Chat, ChatMessage, ContentBlock, Dialect, token_count
 from stepscope.models.retry import invalid_reply_error, status_error
 
 if TYPE_CHECKING:
@@ -30,22 +30,12 @@ _STOPS: dict[str, Stop] = {
 }
 
 
-class _Function(msgspec.Struct, frozen=True):
-    arguments: msgspec.Raw = msgspec.Raw(b'""')
-
-
 class _Call(msgspec.Struct, frozen=True):
-    function: _Function = _Function()
-
-
-class _Part(msgspec.Struct, frozen=True):
-    type: str = ""
-    text: str | None = None
-    refusal: str | None = None
+    function: dict[str, msgspec.Raw] = {}
 
 
 class _Message(msgspec.Struct, frozen=True):
-    content: str | list[_Part] | None = None
+    content: str | list[ContentBlock] | None = None
     refusal: str | None = None
     tool_calls: list[_Call] | None = None
 
@@ -77,7 +67,7 @@ def open_openai(endpoint: Endpoint) -> Model:
         raise ConfigError(
             f"judge {endpoint.name!r} needs the openai SDK; pip install 'stepscope[openai]'"
         ) from e
-    from stepscope.models.http import SdkErrors, SdkModel, check_environment_headers, http_client
+    from stepscope.models.http import SdkModel, check_environment_headers, http_client
 
     check_environment_headers(endpoint, "OPENAI_CUSTOM_HEADERS")
 
@@ -95,8 +85,8 @@ def open_openai(endpoint: Endpoint) -> Model:
             made.organization = made.project = None
         return made
 
-    words = SdkErrors(openai.APIStatusError, openai.APIConnectionError)
-    return SdkModel(endpoint, CHAT_COMPLETIONS, client, words)
+    errors = (openai.APIStatusError, openai.APIConnectionError)
+    return SdkModel(endpoint, CHAT_COMPLETIONS, client, *errors)
 
 
 def chat_parameters(endpoint: Endpoint, chat: Chat, structure: Structure) -> dict[str, Json]:
@@ -129,7 +119,7 @@ def chat_parameters(endpoint: Endpoint, chat: Chat, structure: Structure) -> dic
     return asked
 
 
-def read_completion(endpoint: Endpoint, body: bytes, structure: Structure) -> ParsedReply:
+def read_completion(endpoint: Endpoint, body: bytes, structure: Structure) -> Reply:
     """Return the answer in a completion.
 
     Raises:
@@ -182,18 +172,24 @@ def completion_usage(told: Json) -> Usage | None:
     )
 
 
-def _answer(found: _Completion, choice: _Choice, structure: Structure) -> ParsedReply:
+def _answer(found: _Completion, choice: _Choice, structure: Structure) -> Reply:
     stop: Stop = _STOPS.get(choice.finish_reason or "", "other")
     text, refusal = _answer_text(choice.message)
     if refusal:
-        return ParsedReply(refusal, "refusal", completion_usage(found.usage), found.model or "")
-    if structure == "forced_tool":
+        text, stop = refusal, "refusal"
+    elif structure == "forced_tool":
         calls = choice.message.tool_calls
         if calls:
-            text = _arguments(bytes(calls[0].function.arguments))
+            text = _arguments(bytes(calls[0].function.get("arguments", b'""')))
         if stop == "tool":
             stop = "end"
-    return ParsedReply(text, stop, completion_usage(found.usage), found.model or "")
+    return Reply(
+        text=text,
+        stop=stop,
+        structure=structure,
+        usage=completion_usage(found.usage),
+        model=found.model or "",
+    )
 
 
 def _content(message: ChatMessage) -> str | list[Json]:

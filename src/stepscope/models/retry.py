@@ -170,46 +170,39 @@ _WORDS: dict[Structure, tuple[str, ...]] = {
 _OTHERWISE = ("context length", "context window", "context size", "too long", "too many tokens")
 
 
-class ErrorBody(msgspec.Struct, frozen=True):
-    """What the body of an error says: a message, and a code where there is one."""
-
-    message: str
-    code: str = ""
-
-
-def read_error_body(body: bytes) -> ErrorBody:
-    """Return what an error body says; its text where it is no JSON."""
+def read_error_body(body: bytes) -> tuple[str, str]:
+    """Return the message and the code of an error; its text and "" where it is no JSON."""
     try:
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ErrorBody(body[: 4 * _SHOWN].decode("utf-8", "replace"))
+        return body[: 4 * _SHOWN].decode("utf-8", "replace"), ""
     inner = found.get("error", found) if isinstance(found, dict) else found
     if not isinstance(inner, dict):
-        return ErrorBody(str(inner))
+        return str(inner), ""
     message = inner.get("message") or inner.get("detail") or body.decode("utf-8", "replace")
     code = inner.get("code") or inner.get("type") or ""
-    return ErrorBody(str(message)[: 4 * _SHOWN], str(code)[:60])
+    return str(message)[: 4 * _SHOWN], str(code)[:60]
 
 
 def status_error(
     endpoint: Endpoint, status: int, headers: Mapping[str, str], body: bytes
 ) -> ModelError:
     """Return the error of a reply that is none: status, message, whether and when to ask again."""
-    found = read_error_body(body)
+    message, code = read_error_body(body)
     again = status in _RETRY_STATUSES or status >= 500
     told = should_retry(headers)
     if told is not None:
         again = told
-    if found.code in _PAID_OUT:
+    if code in _PAID_OUT:
         again = False
     advice = ""
     if 300 <= status < 400:
         advice = "; redirects are not followed: set base_url to where it is"
     elif status in {401, 403}:
         advice = "; check the key of this provider"
-    elif found.code in _PAID_OUT or status == 402:
+    elif code in _PAID_OUT or status == 402:
         advice = "; the account has no credit left"
-    text = f"{status}: {error_line(endpoint, found.message)}{advice}"
+    text = f"{status}: {error_line(endpoint, message)}{advice}"
     after = retry_after(headers) if again else None
     return ModelError(f"{endpoint.name}: {text}", again=again, after=after, status=status)
 
