@@ -25,7 +25,7 @@ from stepscope.model import PolicyRule, Precondition
 from stepscope.models import configured
 from stepscope.models.configured import ProviderKeys
 from stepscope.safety.limits import Limits
-from stepscope.safety.secrets import OwnSecret, SecretPattern
+from stepscope.safety.redact import OwnSecret, SecretPattern
 from stepscope.shape.weights import SCALE
 
 FILE = "stepscope.toml"

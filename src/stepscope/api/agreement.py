@@ -149,7 +149,7 @@ def _redact_reasons(value: Any, redactor: Redactor) -> Any:  # Any: whatever hol
     if not isinstance(value, msgspec.Struct):
         return value
     if isinstance(value, RaterAnswer):
-        return msgspec.structs.replace(value, reason=redactor.redact(value.reason).text)
+        return msgspec.structs.replace(value, reason=redactor.redact(value.reason))
     fields = {name: getattr(value, name) for name in value.__struct_fields__}
     changed = {name: _redact_reasons(held, redactor) for name, held in fields.items()}
     return msgspec.structs.replace(value, **changed)

@@ -18,7 +18,7 @@ import numpy as np
 
 from stepscope import stats
 from stepscope.errors import ConfigError, UsageError
-from stepscope.judges import goals as goals_file
+from stepscope.judges.goals import Goal, goals_toml, load_goals, propose_goals
 from stepscope.judges.judgement import (
     Judge,
     JudgingOptions,
@@ -30,6 +30,7 @@ from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Ledger, ledger_path
 from stepscope.model import Model, Record, Verdict
+from stepscope.model.records import HUMAN, IMPORTED, RULES
 from stepscope.models.batches import open_batches
 from stepscope.models.opening import OWN_MODEL_MARK, agent_family, open_model
 from stepscope.models.prices import Prices
@@ -62,13 +63,13 @@ class GoalDraft(msgspec.Struct, frozen=True, kw_only=True):
 
 def draft_goals(store: Store, where: Where | None) -> GoalDraft:
     """Return a draft of the sub-goals of the chosen runs."""
-    drafts: list[tuple[str, tuple[goals_file.Goal, ...]]] = []
+    drafts: list[tuple[str, tuple[Goal, ...]]] = []
     without = 0
     for run in store.trajectories(where):
         found = (
             Unmeasured("missing_input", "no case")
             if run.case is None
-            else goals_file.propose_goals(run, run.case)
+            else propose_goals(run, run.case)
         )
         if isinstance(found, Unmeasured):
             without += 1
@@ -76,7 +77,7 @@ def draft_goals(store: Store, where: Where | None) -> GoalDraft:
             drafts.append((run.name, found))
     all_goals = [goal for _, of_run in drafts for goal in of_run]
     return GoalDraft(
-        text=goals_file.goals_toml(drafts),
+        text=goals_toml(drafts),
         runs=len(drafts),
         goals=len(all_goals),
         without_step=sum(not goal.steps for goal in all_goals),
@@ -104,7 +105,7 @@ def plan_questions(
     """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept."""
     chosen = load_rubrics(asked)
     if isinstance(options.goals, str | Path):
-        goals = goals_file.load_goals(Path(options.goals))
+        goals = load_goals(Path(options.goals))
         options = msgspec.structs.replace(options, goals=goals)
     drawn: dict[str, Container[str]] = dict(options.only)
     if options.sample is not None:
@@ -319,4 +320,4 @@ def _compare_judge(
 
 
 def _is_by_judge(record: Record, rubric: Rubric) -> bool:
-    return record.rubric == rubric.name and record.family not in {"human", "imported", "rules"}
+    return record.rubric == rubric.name and record.family not in {HUMAN, IMPORTED, RULES}

@@ -385,7 +385,7 @@ class Notebook(Closeable):
             ConfigError: no such rubric or judge, a key is missing, or a price is not known.
             EnvironmentFault: the disk is full; calling again goes on.
         """
-        from stepscope.api import judging
+        import stepscope.api.judging as judging
         from stepscope.ledger.budget import Budget
         from stepscope.score.judges import judge_runs
 
@@ -415,7 +415,7 @@ class Notebook(Closeable):
         budget_usd: float | None = None,
     ) -> DryRun:
         """Return what `judge` would ask and cost; sends nothing and needs no key."""
-        from stepscope.api import judging
+        import stepscope.api.judging as judging
         from stepscope.models.prices import Prices
         from stepscope.score.estimate import dry_run
 
@@ -453,7 +453,7 @@ class Notebook(Closeable):
         """
         import msgspec
 
-        from stepscope.api import judging
+        import stepscope.api.judging as judging
         from stepscope.judges import rubrics as of_files
         from stepscope.judges.judgement import DEFAULT_OPTIONS
 
@@ -491,7 +491,7 @@ class Notebook(Closeable):
         where: Where | None,
         how: JudgingOptions | None,
     ) -> tuple[tuple[str, ...], JudgePlan]:
-        from stepscope.api import judging
+        import stepscope.api.judging as judging
         from stepscope.judges.judgement import DEFAULT_OPTIONS
 
         names = judging.unique_names(judges, "judge")

@@ -211,7 +211,7 @@ class VerdictImport:
             self.known += 1
             return None
         before[key] = said
-        reason = self._store.redactor.redact(found.reason).text
+        reason = self._store.redactor.redact(found.reason)
         return Record(
             trajectory=run,
             answer=msgspec.structs.replace(found, reason=reason),

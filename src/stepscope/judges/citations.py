@@ -1,24 +1,217 @@
-"""Citations are checked: the cited step exists, and the quotation stands in that step.
+"""What of a reply can be believed: strict fields, citations that exist, quotations that stand there.
 
-A citation is the index of a step that the judge saw. A quotation must stand in the step that it is
-said to be of, blanks, JSON escapes, marks and typographic signs aside. An answer whose words stand
-in the run was not given by the judge but copied from the run, and is refused.
+A reply is one JSON object with exactly the fields of its schema; one that ended early, is not JSON
+to the letter, or holds another type than was asked for raises `InvalidReply`. Nothing is converted:
+true is not 1, "0.9" is not 0.9, 1.0 is not the step 1. A citation is the index of a step that the
+judge saw. A quotation must stand in the step that it is said to be of, blanks, JSON escapes, marks
+and typographic signs aside. An answer whose words stand in the run was not given by the judge but
+copied from the run, and is refused.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from stepscope.judges.replies import InvalidReply, ReplyFields, display_value
 from stepscope.judges.transcript import Fence, Transcript, fold_text
-from stepscope.model import Json
+from stepscope.model import Json, Reply
+from stepscope.safety.text import visible, visible_line
+from stepscope.values import Unmeasured, UnmeasuredKind
 
+# Whole numbers longer than this are no step and no score.
+_MOST_DIGITS = 15
+# Of a value that is quoted in a reason.
+_SHOWN_CHARACTERS = 80
+# Of a rationale that is kept.
+MOST_RATIONALE_CHARACTERS = 2_000
+_CODE_FENCE = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n```\s*", re.DOTALL)
 # A quotation shorter than this is found in too many steps to be evidence of anything.
 SHORTEST_QUOTE = 8
 # A rationale of this length that stands in the run word for word was not thought of by chance.
 COPIED_CHARACTERS = 32
+
+
+class InvalidReply(Exception):
+    """A reply, or a part of one, is invalid: which kind, and a counted word with a reason."""
+
+    def __init__(self, kind: UnmeasuredKind, reason: str) -> None:
+        """Keep both."""
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+
+    def about(self, measure: str, step: int | None = None) -> Unmeasured:
+        """Return it as the absence of an answer."""
+        return Unmeasured(self.kind, self.reason, measure, step)
+
+
+def unparsable_reply(word: str, what: str) -> InvalidReply:
+    """Return the error of an answer that does not fit its schema."""
+    return InvalidReply("unparsable", f"{word}: {what}")
+
+
+def display_value(value: Json) -> str:
+    """Return a value of a reply, fit for one line of a reason."""
+    return visible_line(repr(value)[:_SHOWN_CHARACTERS])
+
+
+def parse_object(reply: Reply) -> dict[str, Json]:
+    """Return the object that a reply is.
+
+    Raises:
+        InvalidReply: the model stopped early, or wrote anything but one JSON object.
+    """
+    _refuse_stop(reply)
+    text = reply.text
+    if reply.structure == "prompt_only" and (wrapped := _CODE_FENCE.fullmatch(text)):
+        # Models that are only told the schema wrap what they write.
+        text = wrapped[1]
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_int
+        )
+    except json.JSONDecodeError as e:
+        raise unparsable_reply("not_json", f"{e.msg} at character {e.pos} of {len(text)}") from e
+    except RecursionError as e:
+        raise unparsable_reply("not_json", "containers inside each other without end") from e
+    if not isinstance(value, dict):
+        raise unparsable_reply("wrong_type", f"{_type_words(value)}, not an object")
+    return value
+
+
+def _refuse_stop(reply: Reply) -> None:
+    said = visible_line(reply.text[:_SHOWN_CHARACTERS])
+    match reply.stop:
+        case "end":
+            return
+        case "refusal":
+            raise InvalidReply("refused", f"refused: {said or 'without a word'}")
+        case "filter":
+            raise InvalidReply("refused", f"filtered: {said or 'nothing was let through'}")
+        case "length":
+            raise unparsable_reply("truncated", f"cut off after {len(reply.text)} characters")
+        case _:
+            raise unparsable_reply(
+                "not_json", f"the model stopped for another reason ({reply.stop})"
+            )
+
+
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise unparsable_reply("not_json", "a key twice in one object")
+    return value
+
+
+def _constant(text: str) -> Json:
+    raise unparsable_reply("not_json", f"{text} is no number of JSON")
+
+
+def _int(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise unparsable_reply("out_of_range", f"a whole number of {len(text)} characters")
+    return int(text)
+
+
+class ReplyFields:
+    """The fields of one object of an answer, taken out by type."""
+
+    def __init__(self, value: Json, names: Collection[str], where: str = "the answer") -> None:
+        """Take an object with exactly these names.
+
+        Raises:
+            InvalidReply: it is none, one is missing, or there are others.
+        """
+        if not isinstance(value, dict):
+            raise unparsable_reply("wrong_type", f"{where} is {_type_words(value)}, not an object")
+        for name in names:
+            if name not in value:
+                raise unparsable_reply("missing_field", f"{where} has no {name}")
+        for name in value:
+            if name not in names:
+                raise unparsable_reply(
+                    "extra_field", f"{where} has {display_value(name)}, which nobody asked for"
+                )
+        self.value: dict[str, Json] = value
+        self.where = where
+
+    def text(self, name: str) -> str:
+        """Return a text. Raises InvalidReply."""
+        found = self.value[name]
+        if type(found) is not str:
+            raise self._wrong(name, "a text")
+        return found
+
+    def told(self, name: str) -> str:
+        """Return a text that is kept: nothing in it hides, and it ends. Raises InvalidReply."""
+        return visible(self.text(name)[:MOST_RATIONALE_CHARACTERS])
+
+    def listed(self, name: str) -> list[Json]:
+        """Return a list. Raises InvalidReply."""
+        found = self.value[name]
+        if type(found) is not list:
+            raise self._wrong(name, "a list")
+        return found
+
+    def whole(self, name: str) -> int:
+        """Return a whole number. Raises InvalidReply."""
+        found = self.value[name]
+        if type(found) is not int:
+            raise self._wrong(name, "a whole number")
+        return found
+
+    def truth(self, name: str) -> bool:
+        """Return true or false. Raises InvalidReply."""
+        found = self.value[name]
+        if type(found) is not bool:
+            raise self._wrong(name, "true or false")
+        return found
+
+    def share(self, name: str) -> float:
+        """Return a number from 0 to 1. Raises InvalidReply."""
+        found = self.value[name]
+        if type(found) not in {int, float}:
+            raise self._wrong(name, "a number")
+        if not 0 <= found <= 1:
+            raise unparsable_reply(
+                "out_of_range", f"{name} is {display_value(found)}, not from 0 to 1"
+            )
+        return float(found)
+
+    def menu(self, name: str, answers: Sequence[str]) -> str:
+        """Return one of the answers, to the letter. Raises InvalidReply."""
+        found = self.text(name)
+        if found not in answers:
+            listed = ", ".join(answers)
+            raise unparsable_reply(
+                "off_menu", f"{name} is {display_value(found)}, not one of {listed}"
+            )
+        return found
+
+    def _wrong(self, name: str, wanted: str) -> InvalidReply:
+        found = self.value[name]
+        what = (
+            f"{name} of {self.where} is {_type_words(found)} ({display_value(found)}), not {wanted}"
+        )
+        return unparsable_reply("wrong_type", what)
+
+
+def _type_words(value: Json) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a text"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,9 @@ from stepscope.judges.rubrics import Rubric, answer_schema, load_prompt, prompt_
 from stepscope.judges.transcript import Narration, bound_tokens
 from stepscope.model import Answer, Json, Reply
 from stepscope.model.records import ISOLATED_SUFFIX, JUDGE_PREFIX, NARRATION_OFF, STEP_SCORES
-from stepscope.models import opening
 from stepscope.models.configured import JudgesTable
 from stepscope.models.dialect import Ask
-from stepscope.models.opening import OWN_MODEL_MARK, load_own_model, model_family
+from stepscope.models.opening import OWN_MODEL_MARK, judge_table, load_own_model, model_family
 from stepscope.values import Unmeasured
 
 
@@ -85,7 +84,7 @@ def configured_judge(name: str, table: JudgesTable) -> Judge:
     """
     if OWN_MODEL_MARK in name:
         name = load_own_model(name).name
-    judge = opening.judge_table(name, table)
+    judge = judge_table(name, table)
     return Judge(
         name=name,
         family=judge.family or model_family(name, table.families),

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.judges import plan
+from stepscope.judges.citations import InvalidReply, ReplyFields, parse_object
 from stepscope.judges.judgement import Judge, Judgement, JudgingOptions, Replies, ReplyReader
-from stepscope.judges.replies import InvalidReply, ReplyFields, parse_object
 from stepscope.judges.rubrics import Rubric
 from stepscope.judges.transcript import (
     BYTES_PER_TOKEN,

@@ -347,12 +347,12 @@ def redact_for_judge(text: str, redactor: Redactor) -> str:
     """Return a text as a judge reads it: without secrets, normalised by `normalise_text`."""
     # Looked for twice, and before anything is spelt out: a character without ink can stand beside
     # a secret, where it parts it from a word, and inside of one, where it hides it.
-    return _redact_visible(redactor.redact(compose_text(text)).text, redactor)
+    return _redact_visible(redactor.redact(compose_text(text)), redactor)
 
 
 def _redact_visible(hidden: str, redactor: Redactor) -> str:
     bare = drop_invisible(hidden)
-    return spell_controls(bare if bare == hidden else redactor.redact(bare).text)
+    return spell_controls(bare if bare == hidden else redactor.redact(bare))
 
 
 def make_transcript(

@@ -16,15 +16,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from stepscope.judges.citations import SHORTEST_QUOTE, CitationChecker, citation_error
-from stepscope.judges.judgement import Replies
-from stepscope.judges.replies import (
+from stepscope.judges.citations import (
+    SHORTEST_QUOTE,
+    CitationChecker,
     InvalidReply,
     ReplyFields,
+    citation_error,
     display_value,
     parse_object,
     unparsable_reply,
 )
+from stepscope.judges.judgement import Replies
 from stepscope.judges.rubrics import FAULT_OWNERS, Rubric
 from stepscope.judges.transcript import Window, describe_windows
 from stepscope.model import Answer, Json, Outcome, Reply, Verdict

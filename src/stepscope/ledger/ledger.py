@@ -28,7 +28,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from stepscope.errors import EnvironmentFault
-from stepscope.ledger import states as rows
 from stepscope.ledger.budget import Budget, open_budget, to_nano_usd, to_usd
 from stepscope.ledger.states import (
     WORKER_STOPPED,
@@ -37,10 +36,17 @@ from stepscope.ledger.states import (
     Paid,
     Standing,
     Worker,
+    claim_ask,
     erase_replies,
+    fail_ask,
     new_owner,
+    note_recorded,
+    note_resent,
+    note_sent,
+    record_heartbeat,
     register_worker,
     release_claims,
+    store_reply,
     unpack_reply,
 )
 from stepscope.model import Reply
@@ -341,27 +347,27 @@ class LedgerSession(Closeable):
 
     async def beat(self) -> None:
         """Say that this run is alive."""
-        await self._do(partial(rows.record_heartbeat, owner=self.buyer.owner))
+        await self._do(partial(record_heartbeat, owner=self.buyer.owner))
 
     async def claim(self, wanted: LedgerAsk) -> Standing | Paid:
         """Take an ask and reserve its money, unless it is bought or somebody else's."""
         lives = self._ledger.watch.lives
-        claim = partial(rows.claim_ask, wanted=wanted, buyer=self.buyer, lives=lives)
+        claim = partial(claim_ask, wanted=wanted, buyer=self.buyer, lives=lives)
         return await self._do(claim, early=True)
 
     async def send(self, key: str, request: str) -> bool:
         """Note that an ask is about to be sent; False when it was taken over or is bought."""
         owner = self.buyer.owner
-        return await self._do(partial(rows.note_sent, key=key, request=request, owner=owner))
+        return await self._do(partial(note_sent, key=key, request=request, owner=owner))
 
     async def again(self, key: str) -> bool:
         """Note that an ask is sent once more, its last outcome unknown; False: no money for it."""
-        return await self._do(partial(rows.note_resent, key=key, buyer=self.buyer))
+        return await self._do(partial(note_resent, key=key, buyer=self.buyer))
 
     async def receive(self, key: str, body: bytes, cost: int | None) -> bytes | None:
         """Keep a reply; return another one where that was kept before it."""
         owner = self.buyer.owner
-        return await self._do(partial(rows.store_reply, key=key, body=body, cost=cost, owner=owner))
+        return await self._do(partial(store_reply, key=key, body=body, cost=cost, owner=owner))
 
     async def fail(self, key: str, reason: str, *, unknown: str = "") -> None:
         """Give an ask up; `unknown` says why nobody can know whether it was paid."""
@@ -375,11 +381,11 @@ class LedgerSession(Closeable):
         self._soon()
 
     def _failing(self, key: str, reason: str, unknown: str) -> LedgerWork[None]:
-        return partial(rows.fail_ask, key=key, reason=reason, buyer=self.buyer, unknown=unknown)
+        return partial(fail_ask, key=key, reason=reason, buyer=self.buyer, unknown=unknown)
 
     async def done(self, keys: Sequence[str]) -> None:
         """Note that what these replies say is in the store."""
-        await self._do(partial(rows.note_recorded, keys=keys))
+        await self._do(partial(note_recorded, keys=keys))
 
 
 def _resolve_work(told: asyncio.Future[Any], result: object) -> None:

@@ -14,9 +14,8 @@ from importlib.util import find_spec
 import msgspec
 
 from stepscope.model import Request, Usage
-from stepscope.models import opening
 from stepscope.models.configured import JudgesTable, PriceTable
-from stepscope.models.opening import Provider
+from stepscope.models.opening import Provider, own_provider
 
 _MILLION = 1_000_000
 # Tokens around the texts that nobody sees: roles, separators, the instructions by which providers
@@ -96,7 +95,7 @@ class Prices:
         )
 
     def _image_bound(self, judge: str) -> int:
-        provider = opening.own_provider(judge, self._table) if "/" in judge else None
+        provider = own_provider(judge, self._table) if "/" in judge else None
         if provider is None or _DEAREST_MODEL in judge:
             return _DEAREST_IMAGE_TOKENS
         return _IMAGE_TOKENS.get(provider.prices, _DEAREST_IMAGE_TOKENS)
@@ -115,7 +114,7 @@ class Prices:
             fresh = max(0, total - hit - put)
             spent = fresh * own.input + hit * of_hit + put * of_put + written * own.output
             return (spent / _MILLION) * (own.batch if batch else 1.0)
-        provider = opening.own_provider(judge, self._table) if "/" in judge else None
+        provider = own_provider(judge, self._table) if "/" in judge else None
         if provider is None or find_spec("genai_prices") is None:
             return None
         share = provider.batch if batch else 1.0

@@ -257,7 +257,7 @@ def hide_secrets(
 
 
 def _record(redactor: Redactor, record: Record, pieces: Mapping[str, str]) -> Record:
-    reason = redactor.redact(record.answer.reason).text
+    reason = redactor.redact(record.answer.reason)
     for piece in pieces:
         reason = reason.replace(piece, pieces[piece])
     if pieces and _CUT in reason:

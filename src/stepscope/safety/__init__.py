@@ -11,9 +11,9 @@ from stepscope.lazy import lazy_names
 
 if TYPE_CHECKING:
     from stepscope.safety.limits import Limits as Limits
+    from stepscope.safety.redact import OwnSecret as OwnSecret
     from stepscope.safety.redact import Redactor as Redactor
-    from stepscope.safety.secrets import OwnSecret as OwnSecret
 
 __all__, __getattr__, __dir__ = lazy_names(
-    __name__, {".limits": ("Limits",), ".redact": ("Redactor",), ".secrets": ("OwnSecret",)}
+    __name__, {".limits": ("Limits",), ".redact": ("OwnSecret", "Redactor")}
 )

@@ -1,7 +1,9 @@
 """Redaction: placeholders where secrets stand, in any text that is sent, logged, shown or filed.
 
 A secret is known by the provider's prefix, by its place (headers, addresses, names of keys), also
-inside JSON escapes, percent escapes and base64. Redacts too much rather than too little.
+inside JSON escapes, percent escapes and base64. Redacts too much rather than too little. A form of
+secrets is a literal mark, looked for first, and a pattern that is tried there; users describe their
+own by prefix, characters and length, not as regular expressions, so that none can take for ever.
 """
 
 from __future__ import annotations
@@ -11,14 +13,102 @@ import binascii
 import hmac
 import re
 import secrets as randomness
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from stepscope.safety.secrets import SecretMatch, SecretPattern, make_pattern, patterns_by_mark
+import msgspec
+
+from stepscope.errors import ConfigError
+
+# Characters before a pattern that are looked at.
+_BEFORE = 24
+
+
+class SecretMatch(NamedTuple):
+    """A secret: where it stands in a text, of which kind it is, and the secret itself, decoded."""
+
+    start: int
+    end: int
+    kind: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretPattern:
+    """A format of secrets."""
+
+    kind: str  # the word in the placeholder
+    marks: tuple[str, ...]  # literals, one of which is in every secret of this format
+    # the secret, or its group `secret`, where other text must stand around it
+    pattern: re.Pattern[str]
+    back: int = 0  # characters before a mark at which the pattern may begin
+    # what the text before the pattern must end with; None for anything
+    before: re.Pattern[str] | None = None
+    # a further condition on the secret; None for every one
+    accepts: Callable[[str], bool] | None = None
+
+    def hits(self, text: str, mark: str) -> Iterator[SecretMatch]:
+        """Yield the secrets of a text that have this mark, in order."""
+        group = "secret" if "secret" in self.pattern.groupindex else 0
+        past = 0
+        at = text.find(mark)
+        while at >= 0:
+            found = self._at(text, max(at - self.back, past), at)
+            if found is not None:
+                secret = found[group]
+                if self._taken(text, found.start(), secret):
+                    yield SecretMatch(found.start(group), found.end(group), self.kind, secret)
+                past = found.end()
+            at = text.find(mark, max(past, at + 1))
+
+    def _taken(self, text: str, start: int, secret: str) -> bool:
+        if self.before is not None and not self.before.search(
+            text[max(start - _BEFORE, 0) : start]
+        ):
+            return False
+        return self.accepts is None or self.accepts(secret)
+
+    def _at(self, text: str, first: int, mark: int) -> re.Match[str] | None:
+        for start in range(first, mark + 1):
+            found = self.pattern.match(text, start)
+            if found is not None:
+                return found
+        return None
+
+
+def make_pattern(
+    kind: str,
+    marks: str,
+    pattern: str,
+    *,
+    back: int = 0,
+    before: str | None = None,
+    accepts: Callable[[str], bool] | None = None,
+) -> SecretPattern:
+    """Return a form; `marks` are separated by spaces."""
+    return SecretPattern(
+        kind=kind,
+        marks=tuple(marks.split()),
+        pattern=re.compile(pattern, re.ASCII),
+        back=back,
+        before=None if before is None else re.compile(before, re.ASCII),
+        accepts=accepts,
+    )
+
+
+def patterns_by_mark(
+    forms: Iterable[SecretPattern],
+) -> tuple[tuple[str, tuple[SecretPattern, ...]], ...]:
+    """Return every mark once, with the forms that have it."""
+    found: dict[str, tuple[SecretPattern, ...]] = {}
+    for one in forms:
+        for mark in one.marks:
+            found[mark] = (*found.get(mark, ()), one)
+    return tuple(found.items())
+
 
 # Different characters that a secret has at least: "xxxxxxxx" and "********" are none.
 _DISTINCT = 5
@@ -146,37 +236,24 @@ _ENCODED_SIGNS = re.compile(r"[0-9a-fA-F-]+|[a-z_/-]+|[A-Z_/-]+|[0-9+/_-]+", re.
 Decode = Callable[[re.Match[str]], str]
 
 
-class DecodedView(NamedTuple):
-    """A decoded text; `starts[i]` is where its character i began, the last entry where it ended."""
+def json_view(text: str) -> tuple[str, list[int]] | None:
+    r"""Return a text without JSON escapes, and where each character began; None without escapes.
 
-    text: str
-    starts: list[int]
-
-
-class Base64Run(NamedTuple):
-    """A piece of base64: where it stands, and what it may say, by where it is taken to begin."""
-
-    start: int
-    end: int
-    texts: tuple[str, ...]
-
-
-def json_view(text: str) -> DecodedView | None:
-    r"""Return a text without JSON escapes; None where it has none.
+    The last entry is where the text ended.
 
     >>> json_view(r"a\u002db")
-    DecodedView(text='a-b', starts=[0, 1, 7, 8])
+    ('a-b', [0, 1, 7, 8])
     """
     if "\\" not in text:
         return None
     return _view(text, _JSON, _unescaped)
 
 
-def percent_view(text: str) -> DecodedView | None:
-    """Return a text without percent escapes; None where it has none.
+def percent_view(text: str) -> tuple[str, list[int]] | None:
+    """Return the same without percent escapes.
 
     >>> percent_view("a%2Db")
-    DecodedView(text='a-b', starts=[0, 1, 4, 5])
+    ('a-b', [0, 1, 4, 5])
     """
     if "%" not in text:
         return None
@@ -188,7 +265,7 @@ def _unescaped(found: re.Match[str]) -> str:
     return chr(int(code, 16)) if code else _LETTERS.get(found[3], found[3])
 
 
-def _view(text: str, pattern: re.Pattern[str], decode: Decode) -> DecodedView | None:
+def _view(text: str, pattern: re.Pattern[str], decode: Decode) -> tuple[str, list[int]] | None:
     pieces: list[str] = []
     starts: list[int] = []
     at = 0
@@ -200,26 +277,7 @@ def _view(text: str, pattern: re.Pattern[str], decode: Decode) -> DecodedView | 
         return None
     pieces.append(text[at:])
     starts += range(at, len(text) + 1)
-    return DecodedView("".join(pieces), starts)
-
-
-def base64_runs(text: str) -> Iterator[Base64Run]:
-    """Yield the pieces of a text that may be base64 of something, in order.
-
-    Where one begins is not always plain (a slash before it is of its alphabet), so it is decoded
-    from each of the first four characters on.
-    """
-    past = 0
-    while long := _LONG_BASE64.search(text, past):
-        whole = _BASE64.match(text, long.start())
-        end = long.end() if whole is None else whole.end()
-        past = max(end, long.end())
-        packed = text[long.start() : past].translate(_BREAKS)
-        if len(packed) >= _SHORTEST_BASE64 and not _ENCODED_SIGNS.fullmatch(packed):
-            said = (_decoded(packed[skip:]) for skip in range(4))
-            yield Base64Run(
-                long.start(), past, tuple(text for text in said if _READABLE.search(text))
-            )
+    return "".join(pieces), starts
 
 
 def _decoded(packed: str) -> str:
@@ -334,6 +392,56 @@ PROVIDER_SECRETS: tuple[SecretPattern, ...] = (
 )
 
 
+_KIND = re.compile("[a-z][a-z0-9_]{0,30}")
+_CHARACTERS = re.compile("(?:A-Z|a-z|a-f|A-F|0-9|[_.+/=~-])+")
+# Letters that a description fixes at least: less would hide half of every text.
+_LEAST = 8
+_BEGINS = 3
+
+
+class OwnSecret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A form of secrets, as written in TOML (`[[redaction.secret]]`).
+
+    Attributes:
+        kind: the word in the placeholder: small letters, digits, underscores.
+        begins: what every such secret begins with, 3 characters or more.
+        characters: what follows it: any of `A-Z`, `a-z`, `0-9` and the signs `_ . + / = ~ -`.
+        least: how many of them at least.
+    """
+
+    kind: str
+    begins: str
+    characters: str = "A-Za-z0-9_-"
+    least: int = 16
+
+    def form(self, where: str) -> SecretPattern:
+        """Return what finds it.
+
+        Raises:
+            ConfigError: it is no kind, or describes too little.
+        """
+        if not _KIND.fullmatch(self.kind):
+            raise ConfigError(f"{where}: kind is {self.kind!r}; expected small letters and digits")
+        if not _CHARACTERS.fullmatch(self.characters):
+            raise ConfigError(
+                f"{where}: characters is {self.characters!r}; expected A-Z, a-z, 0-9 and any of "
+                "_ . + / = ~ -"
+            )
+        fixed = len(self.begins)
+        if fixed < _BEGINS or self.least < 1 or fixed + self.least < _LEAST:
+            raise ConfigError(
+                f"{where}: begins {self.begins!r} and least {self.least}; expected {_BEGINS} or "
+                f"more characters, and {_LEAST} or more in all"
+            )
+        inside = self.characters.replace("-", r"\-")
+        for span in ("A-Z", "a-z", "a-f", "A-F", "0-9"):
+            inside = inside.replace(span.replace("-", r"\-"), span)
+        pattern = rf"(?<![A-Za-z0-9]){re.escape(self.begins)}[{inside}]{{{self.least},}}+"
+        return SecretPattern(
+            kind=self.kind, marks=(self.begins,), pattern=re.compile(pattern, re.ASCII)
+        )
+
+
 # Anything that JSON can say. `Any` is the trace's own freedom, not ours.
 Json = Any
 
@@ -349,14 +457,6 @@ _SHORTEST = 8
 _BY_PROVIDER = patterns_by_mark(PROVIDER_SECRETS)
 
 
-@dataclass(frozen=True, slots=True)
-class Redacted:
-    """A text without secrets, and how many were taken out, by kind."""
-
-    text: str
-    found: Mapping[str, int]
-
-
 class Redactor:
     """Finds secrets, and names them under one key."""
 
@@ -367,19 +467,15 @@ class Redactor:
         self._own = patterns_by_mark(own)
         self._elsewhere = patterns_by_mark((*own, *CONTEXT_SECRETS))
 
-    def redact(self, text: str) -> Redacted:
+    def redact(self, text: str) -> str:
         """Return a text with a placeholder for every secret in it."""
         hits = _merge_matches(self.hits(text))
-        if not hits:
-            return Redacted(text, {})
         pieces: list[str] = []
         at = 0
         for hit in hits:
             pieces += (text[at : hit.start], self.placeholder(hit.kind, hit.secret))
             at = hit.end
-        pieces.append(text[at:])
-        found = Counter(hit.kind for hit in hits)
-        return Redacted("".join(pieces), dict(sorted(found.items())))
+        return "".join([*pieces, text[at:]]) if hits else text
 
     def pieces(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield what `redact` takes out, as it stands in the text, with what it puts there."""
@@ -392,47 +488,48 @@ class Redactor:
 
     def hits(self, text: str, depth: int = DEPTH) -> list[SecretMatch]:
         """Return the secrets of a text, those of a provider's own form first; they may overlap."""
-        found = list(self._plain(text))
-        if depth:
-            for view in (json_view(text), percent_view(text)):
-                if view is not None:
-                    found += _placeholder(self.hits(view.text, depth - 1), view)
-            for run in base64_runs(text):
-                inside = self._inside(run.texts, depth - 1)
-                if inside is not None:
-                    found.append(SecretMatch(run.start, run.end, inside.kind, inside.secret))
-        return found
-
-    def _plain(self, text: str) -> Iterator[SecretMatch]:
+        found: list[SecretMatch] = []
         runs = _LONG.findall(text)
         if runs:
             joined = "\n".join(runs)
-            found = [
-                hit
-                for mark, forms in _BY_PROVIDER
-                if mark in joined
-                for one in forms
-                for hit in one.hits(text, mark)
-            ]
-            yield from found
-            yield from aws_pairs(text, found)
+            for mark, forms in _BY_PROVIDER:
+                if mark in joined:
+                    for one in forms:
+                        found += one.hits(text, mark)
+            found += aws_pairs(text, found)
         marked = self._own if not any(gate in text for gate in _GATES) else self._elsewhere
         for mark, forms in marked:
             if mark in text:
                 for one in forms:
-                    yield from one.hits(text, mark)
+                    found += one.hits(text, mark)
+        if depth:
+            for view in (json_view(text), percent_view(text)):
+                if view is not None:
+                    decoded, starts = view
+                    for hit in self.hits(decoded, depth - 1):
+                        found.append(hit._replace(start=starts[hit.start], end=starts[hit.end]))
+            found += self._encoded_hits(text, depth - 1)
+        return found
 
-    def _inside(self, texts: Iterable[str], depth: int) -> SecretMatch | None:
-        for text in texts:
-            found = self.hits(text, depth)
-            if found:
-                return found[0]
-        return None
+    def _encoded_hits(self, text: str, depth: int) -> Iterator[SecretMatch]:
+        """Yield the pieces of a text that are base64 of something with a secret, in order.
 
-
-def _placeholder(hits: Iterable[SecretMatch], view: DecodedView) -> Iterator[SecretMatch]:
-    for hit in hits:
-        yield SecretMatch(view.starts[hit.start], view.starts[hit.end], hit.kind, hit.secret)
+        Where one begins is not always plain (a slash before it is of its alphabet), so it is
+        decoded from each of the first four characters on.
+        """
+        past = 0
+        while long := _LONG_BASE64.search(text, past):
+            whole = _BASE64.match(text, long.start())
+            end = long.end() if whole is None else whole.end()
+            past = max(end, long.end())
+            packed = text[long.start() : past].translate(_BREAKS)
+            if len(packed) < _SHORTEST_BASE64 or _ENCODED_SIGNS.fullmatch(packed):
+                continue
+            said = (_decoded(packed[skip:]) for skip in range(4))
+            inside = (self.hits(one, depth) for one in said if _READABLE.search(one))
+            first = next((hits[0] for hits in inside if hits), None)
+            if first is not None:
+                yield first._replace(start=long.start(), end=past)
 
 
 def _merge_matches(hits: list[SecretMatch]) -> list[SecretMatch]:
@@ -469,7 +566,7 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
         if isinstance(item, list | tuple):
             agenda += [(name, member) for member in item]
         elif isinstance(item, dict):
-            if any(redactor.redact(key).found for key in item):
+            if any(redactor.redact(key) != key for key in item):
                 return _redacted(redactor, value, "")
             agenda += item.items()
         elif isinstance(item, str) and _redacted_text(redactor, item, name) != item:
@@ -479,14 +576,11 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
 
 def _redacted_text(redactor: Redactor, text: str, name: str) -> str:
     if not _NAME.search(name):
-        return redactor.redact(text).text if len(text) >= _SHORTEST else text
+        return redactor.redact(text) if len(text) >= _SHORTEST else text
     lead = f"{name}="
     found = redactor.redact(lead + text)
-    if not found.found:
-        return text
     # What was found may reach into the name: then the value is looked at alone.
-    alone = not found.text.startswith(lead)
-    return redactor.redact(text).text if alone else found.text[len(lead) :]
+    return found[len(lead) :] if found.startswith(lead) else redactor.redact(text)
 
 
 def _redacted(redactor: Redactor, value: Json, name: str) -> Json:
@@ -498,7 +592,7 @@ def _redacted(redactor: Redactor, value: Json, name: str) -> Json:
     if isinstance(value, dict):
         pairs: dict[str, Json] = {}
         for key, item in value.items():
-            pairs[_free_key(redactor.redact(key).text, pairs)] = _redacted(redactor, item, key)
+            pairs[_free_key(redactor.redact(key), pairs)] = _redacted(redactor, item, key)
         same = all(pairs.get(key) is item for key, item in value.items())
         return value if same else pairs
     return value
@@ -538,4 +632,4 @@ def scrub_message(text: str) -> str:
     >>> scrub_message("no such run 'airline/11/2' (#W2575533)")
     "no such run 'airline/11/2' (#W2575533)"
     """
-    return _message_redactor().redactor.redact(text).text
+    return _message_redactor().redactor.redact(text)

@@ -11,9 +11,8 @@ import os
 import stat
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.errors import UsageError
@@ -28,16 +27,6 @@ _PIECE = 1 << 20
 NOBODY = 65534
 
 _Read = Callable[[int], bytes]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
-    """A copy that is ready: where it is, what it holds, and what was left out, by reason."""
-
-    path: Path
-    files: int
-    size: int
-    dropped: Mapping[str, int]
 
 
 @contextmanager
@@ -57,20 +46,21 @@ def copy_workspace(
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; --workspace names what the agent worked in")
     with tempfile.TemporaryDirectory(prefix="stepscope-workspace-") as made:
-        copy = _WorkspaceCopy(folder.resolve(), Path(made), most_bytes, most_files)
+        copy = Workspace(folder.resolve(), Path(made), most_bytes, most_files)
         copy.walk()
-        _hand_over(copy.to)
+        _hand_over(copy.path)
         try:
-            yield Workspace(path=copy.to, files=copy.files, size=copy.size, dropped=copy.dropped)
+            yield copy
         finally:
-            _take_back(copy.to)
+            _take_back(copy.path)
 
 
-class _WorkspaceCopy:
-    """One copying: what was copied so far, and what was not."""
+class Workspace:
+    """A copy: where it is, what it holds so far, and what was left out, by reason."""
 
-    def __init__(self, source: Path, to: Path, most_bytes: int, most_files: int) -> None:
-        self.source, self.to = source, to
+    def __init__(self, source: Path, path: Path, most_bytes: int, most_files: int) -> None:
+        """Copy nothing yet; look for files of `source` that have several names in it."""
+        self.source, self.path = source, path
         self.most_bytes, self.most_files = most_bytes, most_files
         self.files = self.size = self.entries = 0
         self.dropped: Counter[str] = Counter()
@@ -122,17 +112,19 @@ class _WorkspaceCopy:
         if name.count("/") >= MOST_DEPTH:
             self.dropped["too_deep"] += 1
             return []
-        (self.to / name).mkdir(mode=0o700)
+        (self.path / name).mkdir(mode=0o700)
         return [name]
 
     def link(self, name: str, link: Path) -> None:
+        """Copy a link, where it leads to a place inside."""
         target = link.readlink()
         if target.is_absolute() or not _resolved(link).is_relative_to(self.source):
             self.dropped["link_out"] += 1
         else:
-            (self.to / name).symlink_to(target)
+            (self.path / name).symlink_to(target)
 
     def file(self, name: str, path: Path) -> None:
+        """Copy a file, where it is one and fits."""
         try:
             # A file that became a link or a pipe since it was listed is not followed or waited for.
             opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -149,9 +141,10 @@ class _WorkspaceCopy:
             elif self.size + said.st_size > self.most_bytes:
                 self.dropped["too_large"] += 1
             else:
-                self.write(self.to / name, source.read, runs=bool(said.st_mode & stat.S_IXUSR))
+                self.write(self.path / name, source.read, runs=bool(said.st_mode & stat.S_IXUSR))
 
     def write(self, to: Path, read: _Read, *, runs: bool) -> None:
+        """Write what is read, up to the limit."""
         with to.open("xb") as file:
             # A file may grow while it is read: the limit holds for what was read.
             while piece := read(min(_PIECE, self.most_bytes - self.size)):

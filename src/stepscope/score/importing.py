@@ -84,14 +84,10 @@ class ChunkRows(msgspec.Struct, frozen=True, array_like=True, gc=False):
     fault: tuple[str, str] | None
 
 
-class FileEnd(msgspec.Struct, frozen=True):
-    """The end of a file, as an event."""
-
-
 # What comes out: runs as rows, broken records, and after each file its account.
 ImportItem = PreparedRun | Quarantined | Account
-# In the order of the files; a portion stands for what comes of it.
-ReadEvent = FileChunk | PreparedRun | Quarantined | FileEnd
+# In the order of the files; a portion stands for what comes of it, None for the end of a file.
+ReadEvent = FileChunk | PreparedRun | Quarantined | None
 
 
 class _Batch:
@@ -146,7 +142,7 @@ def read_rows(
             match event:
                 case FileChunk():
                     yield from _join_chunk(joint, event, next(answers), plan)
-                case FileEnd():
+                case None:
                     yield joint.reading.account
                 case _:
                     yield event
@@ -179,7 +175,7 @@ def _events(reading: FileReading, plan: ImportPlan) -> Iterator[ReadEvent]:
             if isinstance(part, Quarantined):
                 reading.counts.add(part)
             yield part
-    yield FileEnd()
+    yield None
 
 
 def _join_chunk(

@@ -26,8 +26,7 @@ from stepscope.model import Facts, Figures, Json, Quarantined, Record, Trajector
 from stepscope.model.records import RULES
 from stepscope.runtime.database import MEMORY, Database, Schema, transaction, translate_faults
 from stepscope.safety.limits import MIB
-from stepscope.safety.redact import Redactor
-from stepscope.safety.secrets import SecretPattern
+from stepscope.safety.redact import Redactor, SecretPattern
 from stepscope.store import columns, parquet, records, runs
 from stepscope.store.columns import AnswerColumn, Runs, StepColumn, Texts
 from stepscope.store.purge import PurgeResult, purge_texts
@@ -548,7 +547,7 @@ class Store(Database):
             self._db.executemany(
                 "INSERT INTO quarantine (uri, place, reason, raw, imported_ns)"
                 " VALUES (?, ?, ?, ?, ?) ON CONFLICT (uri, place, reason) DO NOTHING",
-                ((q.uri, q.offset, self.redactor.redact(q.reason).text, q.raw, now) for q in items),
+                ((q.uri, q.offset, self.redactor.redact(q.reason), q.raw, now) for q in items),
             )
             return self._db.total_changes - before
 
