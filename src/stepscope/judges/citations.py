@@ -1,4 +1,4 @@
-"""What of a reply can be believed: strict fields, citations that exist, quotations that stand there.
+"""Which parts of a reply hold: strict fields, cited steps that exist, quotations that stand there.
 
 A reply is one JSON object with exactly the fields of its schema; one that ended early, is not JSON
 to the letter, or holds another type than was asked for raises `InvalidReply`. Nothing is converted:
