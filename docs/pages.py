@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
-from inspect import cleandoc
+from inspect import cleandoc, getsource
 from pathlib import Path
 from types import ModuleType
 
@@ -149,7 +149,7 @@ def _prose(doc: str | None) -> str:
 
 def _fields(kind: type) -> str:
     prose, _, listed = cleandoc(kind.__doc__ or "").partition("Attributes:\n")
-    said = _said(listed)
+    said = _said(listed) or _beside(kind)
     rows = [
         (
             f"`{field.encode_name}`",
@@ -184,6 +184,19 @@ def _said(listed: str) -> dict[str, str]:
         elif name:
             said[name] += " " + line.strip()
     return {key: words.replace("|", "\\|") for key, words in said.items()}
+
+
+def _beside(kind: type) -> dict[str, str]:
+    """Take the comments beside the fields of a class, on their line or above it."""
+    said: dict[str, str] = {}
+    above: list[str] = []
+    for line in getsource(kind).split("\n"):
+        begins = re.match(r"^ {4}(\w+): [^#]*(?:# (.*))?$", line)
+        if begins:
+            words = " ".join([*above, begins[2] or ""]).strip()
+            said |= {begins[1]: words.replace("|", "\\|")} if words else {}
+        above = [*above, line.strip()[2:]] if line.startswith("    # ") else []
+    return said
 
 
 def _type_name(kind: type, field: str) -> str:

@@ -11,7 +11,7 @@ from stepscope.gates.looks import GateHistory, PolicyLooks
 from stepscope.gates.types import CaseFailure, GateDecision, GateReport, WorkflowDecision
 from stepscope.report.build import build_report
 from stepscope.report.compare import compare_groups
-from stepscope.report.document import FileLinks, ServerLinks
+from stepscope.report.document import Links, ServerLinks
 from stepscope.report.render.html import CHART_SCRIPTS, render_report_html
 from stepscope.report.render.pages import (
     Page,
@@ -72,7 +72,7 @@ def all_pages() -> dict[str, Page]:
     first, second = read_run(store, "a" * 32), read_run(store, "b" * 32)
     gates = documents()
     made: dict[str, Page] = {}
-    file = FileLinks(["a" * 32, "b" * 32], [("a" * 32, "b" * 32)], True)
+    file = Links(["a" * 32, "b" * 32], [("a" * 32, "b" * 32)], True)
     for links in (file, ServerLinks({"where": HOSTILE})):
         kind = type(links).__name__
         query = RunQuery(text=HOSTILE, agent=HOSTILE, sort=HOSTILE)
@@ -126,7 +126,7 @@ def test_hostile_text_is_only_ever_text(name: str) -> None:
 
 
 def test_the_hostile_text_is_there_to_be_read() -> None:
-    text = all_pages()["FileLinks run"].body
+    text = all_pages()["Links run"].body
     shown = "".join(element.text for element in seen(text).elements)
     assert "</script><script>alert(1)</script>" in shown
     assert "{{ 7*7 }}" in shown

@@ -6,7 +6,7 @@ import msgspec
 
 from stepscope.gates.looks import GateHistory, PolicyLooks
 from stepscope.gates.types import GateDecision, GateOutcome, GateReport, WorkflowDecision
-from stepscope.report.document import FileLinks, ServerLinks, Table
+from stepscope.report.document import Links, ServerLinks, Table
 from stepscope.report.render.pages import make_gates_page
 from stepscope.report.types import GateDocument
 from stepscope.report.views.gates import tabulate_history, tabulate_looks
@@ -47,7 +47,7 @@ def document(commit: str | None, *workflows: WorkflowDecision) -> GateDocument:
 def page(
     *documents: GateDocument, kept: tuple[GateHistory, ...] = (), served: bool = False
 ) -> Seen:
-    links = ServerLinks() if served else FileLinks()
+    links = ServerLinks() if served else Links()
     return seen(make_gates_page(documents, links=links, kept=kept).body)
 
 
@@ -113,6 +113,6 @@ def test_no_gates_say_what_to_run_here() -> None:
 
 def test_problems_of_a_baseline_are_in_the_page() -> None:
     broken = msgspec.structs.replace(KEPT, changes=(), holds="", problems=("it is torn",))
-    text = make_gates_page((), links=FileLinks(), kept=(broken,)).body
+    text = make_gates_page((), links=Links(), kept=(broken,)).body
     assert '<p class="warning">it is torn</p>' in text
     assert "would change" not in text

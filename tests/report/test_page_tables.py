@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.report.document import FileLinks, ServerLinks
+from stepscope.report.document import Links, ServerLinks
 from stepscope.report.render import charts
 from stepscope.report.render.pages import lay_out_runs
 from stepscope.report.views.overview import (
@@ -74,7 +74,7 @@ def test_a_page_past_the_last_is_the_last() -> None:
 
 
 def test_a_file_shows_all_runs_and_leaves_the_order_to_the_browser() -> None:
-    rows, links = [row(f"r{at}") for at in range(250)], FileLinks(["r1"])
+    rows, links = [row(f"r{at}") for at in range(250)], Links(["r1"])
     assert len(seen(lay_out_runs(rows, RunQuery(), links)).all("tr")) == 251
     found = tabulate_runs(rows, rows, links)
     assert {column.href for column in found.columns} == {None}
@@ -82,12 +82,12 @@ def test_a_file_shows_all_runs_and_leaves_the_order_to_the_browser() -> None:
 
 
 def test_columns_that_nothing_was_measured_for_are_left_out() -> None:
-    bare = tabulate_runs([row("a")], [row("a")], FileLinks())
+    bare = tabulate_runs([row("a")], [row("a")], Links())
     assert [c.label for c in bare.columns] == [
         "run", "outcome", "agent", "task", "steps", "calls",
     ]  # fmt: skip
     rows = [row("a", cost_usd=0.5, faults=())]
-    full = tabulate_runs(rows, rows, FileLinks())
+    full = tabulate_runs(rows, rows, Links())
     assert [c.label for c in full.columns][-2:] == ["axes at fault", "cost"]
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from stepscope.model import Record, ToolCall, Verdict
-from stepscope.report.document import FileLinks, Links, ServerLinks
+from stepscope.report.document import Links, ServerLinks
 from stepscope.report.render import charts
 from stepscope.report.render.pages import (
     SIGNS,
@@ -49,7 +49,7 @@ def data(*steps: object, records: tuple[Verdict, ...] = (), curve: Curve | None 
 
 
 def page(made: RunData, links: Links | None = None, window: range | None = None) -> Seen:
-    return seen(make_run_page(made, links=links or FileLinks(["r1"]), window=window).body)
+    return seen(make_run_page(made, links=links or Links(["r1"]), window=window).body)
 
 
 def with_class(found: Seen, name: str) -> list[Element]:
@@ -141,7 +141,7 @@ def test_a_citation_leads_into_the_window_or_to_the_page_that_holds_the_step() -
     made = data(*(user(str(at)) for at in range(1000)), records=(label,))
     shown = page(made, ServerLinks(), range(400, 600))
     assert links_of(shown, "cite") == [("410", "#r-r1-s410"), ("5", "/run/r1?step=5#r-r1-s5")]
-    filed = page(made, FileLinks(["r1"]), range(400, 600))
+    filed = page(made, Links(["r1"]), range(400, 600))
     assert links_of(filed, "cite") == [("410", "#r-r1-s410"), ("5", None)]
 
 
@@ -353,7 +353,7 @@ def test_calls_are_aligned_by_what_they_ask() -> None:
 
 def test_calls_with_other_arguments_say_which() -> None:
     first, second = data(*did("pay", to="a", amount=3)), data(*did("pay", to="a", amount=4))
-    shown = seen(make_runs_page(first, second, links=FileLinks()).body)
+    shown = seen(make_runs_page(first, second, links=Links()).body)
     (differs,) = with_class(shown, "differs")
     at = shown.elements.index(differs)
     assert [(e.tag, e.text) for e in shown.elements[at + 2 : at + 5]] == [

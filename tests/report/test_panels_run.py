@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from stepscope.model import Record, Verdict
-from stepscope.report.document import FileLinks
+from stepscope.report.document import Links
 from stepscope.report.render.pages import make_run_page
 from stepscope.report.views.run import (
     ShownVerdict,
@@ -63,7 +63,7 @@ def verdicts(*records: Record) -> list[ShownVerdict]:
 def patterns(*records: Record) -> list[tuple[str, list[str]]]:
     """Return the patterns that the page of a run names, each with the steps that it cites."""
     found = read_run(store_of(HELD, list(records)), FIRST.id)
-    body = make_run_page(found, links=FileLinks([FIRST.id])).body
+    body = make_run_page(found, links=Links([FIRST.id])).body
     items = body.partition('<ul class="suspects patterns">')[2].partition("</ul>")[0].split("<li>")
     return [
         (seen(item).all("span")[1].text, [e.text for e in seen(item).all("a")])
@@ -256,6 +256,6 @@ def test_disputed_runs_lead_to_their_pages() -> None:
     store = store_of(HELD, axes(ONE, HELD, "x."), axes(TWO, HELD, ".."))
     panels = build_report(store).panels
     assert not isinstance(panels, msgspec.UnsetType)
-    sheets = tabulate_panels(panels, FileLinks([FIRST.id]))
+    sheets = tabulate_panels(panels, Links([FIRST.id]))
     (sheet,) = [s for s in sheets if s.heading == "Disputed"]
-    assert sheet.rows[0].cells[0].href == FileLinks([FIRST.id]).run(FIRST.id)
+    assert sheet.rows[0].cells[0].href == Links([FIRST.id]).run(FIRST.id)

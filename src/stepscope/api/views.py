@@ -189,7 +189,8 @@ class ReportView(DocumentView):
             UsageError: no such figure.
         """
         line = describe_figure(key, self[key], runs=self.value.whole.n_runs)
-        return f"{key}  {line.value}  {line.interval}  n {line.n}  unmeasured {line.unmeasured}"
+        _, value, interval, n, lost = (cell.text for cell in line.cells)
+        return f"{key}  {value}  {interval}  n {n}  unmeasured {lost}"
 
     def document(self) -> Document:
         """Return the report as text and tables."""

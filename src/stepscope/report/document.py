@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 from urllib.parse import urlencode
 
 PageName = Literal["overview", "run", "compare", "profile", "gates"]
@@ -190,37 +190,8 @@ def pair_anchor(first: str, second: str) -> str:
     return f"c-{first[:DIGITS]}-{second[:DIGITS]}"
 
 
-class Links(Protocol):
-    """Addresses of pages; None for what is not there."""
-
-    @property
-    def kept(self) -> Mapping[str, str]:
-        """What of the present address every other one keeps: `where`, `since`, `by`."""
-
-    def page(self, name: PageName) -> str:
-        """Return the address of a page."""
-
-    def run(self, run: str, step: int | None = None) -> str | None:
-        """Return the address of a run, or of one of its steps."""
-
-    def window(self, run: str, first: int) -> str | None:
-        """Return the address of a run whose shown steps begin at `first`; None: all are shown."""
-
-    def pair(self, first: str, second: str) -> str | None:
-        """Return the address of two runs side by side."""
-
-    def groups(self, by: str, first: str, second: str) -> str | None:
-        """Return the address of two groups side by side."""
-
-    def raw(self, run: str, step: int) -> str | None:
-        """Return the address of one step as it was recorded; None where it is in the page."""
-
-    def runs(self, **query: str) -> str | None:
-        """Return the address of the runs so chosen and ordered; None: the browser does it."""
-
-
-class FileLinks:
-    """Addresses inside one file: fragments."""
+class Links:
+    """Addresses of pages; None for what is not there. These are fragments inside one file."""
 
     def __init__(
         self,
@@ -232,44 +203,41 @@ class FileLinks:
         self._runs = frozenset(runs)
         self._pairs = frozenset(pairs)
         self._groups = groups
-
-    @property
-    def kept(self) -> Mapping[str, str]:
-        """Nothing: a file is of one choice."""
-        return {}
+        # What of the present address every other one keeps: `where`, `since`, `by`.
+        self.kept: Mapping[str, str] = {}
 
     def page(self, name: PageName) -> str:
         """Return the address of a page."""
         return f"#{name}"
 
     def run(self, run: str, step: int | None = None) -> str | None:
-        """Return the address of a run of the file."""
+        """Return the address of a run, or of one of its steps."""
         if run not in self._runs:
             return None
         return f"#{run_anchor(run) if step is None else step_anchor(run, step)}"
 
     def window(self, run: str, first: int) -> str | None:
-        """Return None: what a file holds of a run it shows."""
+        """Return the address of a run whose shown steps begin at `first`; None: all are shown."""
         return None
 
     def pair(self, first: str, second: str) -> str | None:
-        """Return the address of two runs that the file shows side by side."""
+        """Return the address of two runs side by side."""
         return f"#{pair_anchor(first, second)}" if (first, second) in self._pairs else None
 
     def groups(self, by: str, first: str, second: str) -> str | None:
-        """Return the address of the comparison of groups, where the file has one."""
+        """Return the address of two groups side by side."""
         return "#groups-compared" if self._groups else None
 
     def raw(self, run: str, step: int) -> str | None:
-        """Return None: the record is in the page."""
+        """Return the address of one step as it was recorded; None where it is in the page."""
         return None
 
     def runs(self, **query: str) -> str | None:
-        """Return None: the browser chooses and orders."""
+        """Return the address of the runs so chosen and ordered; None: the browser does it."""
         return None
 
 
-class ServerLinks:
+class ServerLinks(Links):
     """Addresses on the local server: `/`, `/run/ID`, `/compare`, `/profile`, `/gates`.
 
     What was chosen (`where`, `since`, `by`) goes along from page to page.
@@ -277,12 +245,8 @@ class ServerLinks:
 
     def __init__(self, kept: Mapping[str, str] | None = None) -> None:
         """Say what of the present address every other one keeps."""
-        self._kept = {key: value for key, value in (kept or {}).items() if value}
-
-    @property
-    def kept(self) -> Mapping[str, str]:
-        """What every address keeps."""
-        return self._kept
+        super().__init__()
+        self.kept = {key: value for key, value in (kept or {}).items() if value}
 
     def page(self, name: PageName) -> str:
         """Return the address of a page."""
@@ -316,7 +280,7 @@ class ServerLinks:
         return self._address("/", **query) + "#runs"
 
     def _address(self, path: str, **query: str) -> str:
-        said = {key: value for key, value in {**self._kept, **query}.items() if value}
+        said = {key: value for key, value in {**self.kept, **query}.items() if value}
         return f"{path}?{urlencode(said)}" if said else path
 
 

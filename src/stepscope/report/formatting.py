@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
 
 import msgspec
 
 from stepscope.model import Json, ToolCall, ToolResult
 from stepscope.model.records import Figure
+from stepscope.report.document import DrawnInterval, TableCell, TableRow, make_row
 from stepscope.report.panel_types import Panel
 from stepscope.report.types import LookFirst, OutcomeTable, Profile, Report, RunLine
 from stepscope.safety.text import visible_line
@@ -267,47 +267,29 @@ def _close(given: dict[str, Json], earlier: ToolCall | None, name: str) -> bool:
 SPREADS = ("steps", "tokens", "cost_usd", "seconds")
 
 
-class FigureLine(NamedTuple):
-    """One line of the vector: value and interval are as people read them, "-" when absent."""
-
-    label: str
-    value: str
-    interval: str
-    n: str
-    unmeasured: str
-
-
-def list_figures(profile: Profile) -> list[FigureLine]:
+def list_figures(profile: Profile) -> list[TableRow]:
     """Return the vector's lines in their fixed order, without axes; of pass^k the largest k."""
     keys = [k for k in profile.figures if not k.startswith("outcome.pass^") and k not in AXES]
     powers = [k for k in profile.figures if k.startswith("outcome.pass^")]
     if powers:
         keys.insert(keys.index("outcome.pass") + 1, powers[-1])
-    lines: list[FigureLine] = []
+    lines: list[TableRow] = []
     shared: dict[tuple[str, str], list[str]] = {}
     for key in keys:
-        figure = profile.figures[key]
-        if isinstance(figure, Unmeasured) and _shares(key, profile):
-            shared.setdefault((figure.kind, describe_absence(figure, profile.n_runs)), []).append(
-                key
-            )
+        figure, family = profile.figures[key], key.split(".")[0]
+        alone = isinstance(profile.figures.get(f"{family}.median"), Unmeasured)
+        if isinstance(figure, Unmeasured) and family in SPREADS and alone:
+            absence = figure.kind, describe_absence(figure, profile.n_runs)
+            shared.setdefault(absence, []).append(key)
         else:
-            found = describe_figure(
-                key, figure, note=profile.notes.get(key, ""), runs=profile.n_runs
-            )
-            lines.append(found._replace(label=_standing_alone(key, profile) or found.label))
+            # A 95th percentile that has no median above it needs its whole name.
+            name = LABELS[f"{family}.median"].replace("median", "p95") if alone else ""
+            note = profile.notes.get(key, "")
+            lines.append(describe_figure(key, figure, note=note, runs=profile.n_runs, name=name))
     for (_, why), absent_keys in shared.items():
         names = [SHORT[key] for key in absent_keys if key in SHORT]
-        lines.append(FigureLine(", ".join(names), "-", "-", "0", why))
+        lines.append(_absent_line(", ".join(names), why))
     return lines
-
-
-def _standing_alone(key: str, profile: Profile) -> str | None:
-    """Return the whole name of a 95th percentile that has no median above it."""
-    median = key.removesuffix(".p95") + ".median"
-    if not key.endswith(".p95") or not isinstance(profile.figures.get(median), Unmeasured):
-        return None
-    return LABELS[median].replace("median", "p95")
 
 
 def is_unscored(figure: Figure) -> bool:
@@ -315,21 +297,40 @@ def is_unscored(figure: Figure) -> bool:
     return isinstance(figure, Unmeasured) and figure.reason == SCORE_FIRST
 
 
-def _shares(key: str, profile: Profile) -> bool:
-    """Whether an absent figure may share a line: its median is absent as well."""
-    family = key.split(".")[0]
-    return family in SPREADS and isinstance(profile.figures.get(f"{family}.median"), Unmeasured)
+def describe_figure(
+    key: str, figure: Figure, *, note: str = "", runs: int = 0, name: str = ""
+) -> TableRow:
+    """Return one figure as a line: its name, value, interval, n, and what was not measured.
 
-
-def describe_figure(key: str, figure: Figure, *, note: str = "", runs: int = 0) -> FigureLine:
-    """Return one figure as a line; `note` comes last, after what was not measured."""
-    name = name_figure(key)
+    `note` comes last, after what was not measured; `name` stands for the figure's own.
+    """
+    name = name or name_figure(key)
     if isinstance(figure, Unmeasured):
-        return FigureLine(name, "-", "-", "0", _join(describe_absence(figure, runs), note))
+        return _absent_line(name, _join(describe_absence(figure, runs), note))
     said = _join(format_losses(key, figure), format_bounds(key, figure), note, *figure.diagnostics)
-    return FigureLine(
-        name, format_number(key, figure.value), format_interval(key, figure), format_n(figure), said
+    drawn = draw_interval(figure)
+    return make_row(
+        TableCell(name.strip(), level=int(name.startswith("  "))),
+        TableCell(format_number(key, figure.value), sort=figure.value),
+        TableCell(format_interval(key, figure), interval=drawn, tone="" if drawn else "quiet"),
+        format_n(figure),
+        TableCell(said, tone="quiet"),
     )
+
+
+def _absent_line(name: str, why: str) -> TableRow:
+    label = TableCell(name.strip(), level=int(name.startswith("  ")))
+    absent = TableCell("-", tone="quiet")
+    return make_row(label, absent, absent, "0", TableCell(why, tone="quiet"))
+
+
+def draw_interval(figure: Figure) -> DrawnInterval | None:
+    """Return a share's interval as it is drawn; None for other units and what has no limits."""
+    if isinstance(figure, Unmeasured) or figure.unit != "share":
+        return None
+    if figure.low is None or figure.high is None:
+        return None
+    return DrawnInterval(low=100 * figure.low, value=100 * figure.value, high=100 * figure.high)
 
 
 def name_figure(key: str) -> str:

@@ -29,120 +29,74 @@ VerdictFlagKind = Literal[
 
 
 class PanelMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge on a panel: who it is, and which of its answers are current.
+    """A judge on a panel: who it is, and which of its answers are current."""
 
-    Attributes:
-        judge: its name without a snapshot; "rules" for the evidence judge.
-        family: who trained it.
-        mode: how it was asked, where never in the usual way: "narration-off".
-        version: of the rubric.
-        n_prompts: under how many prompts the runs were judged; a judge with tools has several.
-        snapshots: runs by the snapshot that answered, "" where it is the model that was asked for.
-        older: runs with an answer of another version, by version.
-    """
-
-    judge: str
-    family: str
-    mode: str = ""
-    version: str = ""
+    judge: str  # its name without a snapshot; "rules" for the evidence judge
+    family: str  # who trained it
+    mode: str = ""  # how it was asked, where never in the usual way: "narration-off"
+    version: str = ""  # of the rubric
+    # under how many prompts the runs were judged; a judge with tools has several
     n_prompts: int = 0
+    # runs by the snapshot that answered, "" where it is the model that was asked for
     snapshots: dict[str, int] = msgspec.field(default_factory=dict)
+    # runs with an answer of another version, by version
     older: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class JudgeShare(msgspec.Struct, frozen=True, kw_only=True):
-    """One judge in one group of runs.
+    """One judge in one group of runs."""
 
-    Attributes:
-        judge: who.
-        failing: share of the runs that it judged in which it found the fault.
-        lost: runs without a yes or no, by why: "uncertain", "not_applicable", a kind of Unmeasured,
-            or the word that the reason begins with ("hallucinated_citation").
-        not_judged: runs of the group that it was not asked about; they are in no share.
-    """
-
-    judge: str
-    failing: Figure
+    judge: str  # who
+    failing: Figure  # share of the runs that it judged in which it found the fault
+    # runs without a yes or no, by why: "uncertain", "not_applicable", a kind of Unmeasured, or the
+    # word that the reason begins with ("hallucinated_citation")
     lost: dict[str, int] = msgspec.field(default_factory=dict)
-    not_judged: int = 0
+    not_judged: int = 0  # runs of the group that it was not asked about; they are in no share
 
 
 class PanelVote(msgspec.Struct, frozen=True, kw_only=True):
-    """A panel summed up, over the runs of one group that all of these judges answered.
+    """A panel summed up, over the runs of one group that all of these judges answered."""
 
-    Attributes:
-        judges: whose verdicts are counted.
-        any: share of runs in which at least one of them found the fault.
-        all: share of runs in which each of them did.
-        incomplete: runs that some of them answered, and not all: in no share.
-    """
-
-    judges: tuple[str, ...]
-    any: Figure
-    all: Figure
-    incomplete: int = 0
+    judges: tuple[str, ...]  # whose verdicts are counted
+    any: Figure  # share of runs in which at least one of them found the fault
+    all: Figure  # share of runs in which each of them did
+    incomplete: int = 0  # runs that some of them answered, and not all: in no share
 
 
 class PanelGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """One group of runs before a panel.
+    """One group of runs before a panel."""
 
-    Attributes:
-        title: the group's values.
-        n_runs: runs of the group.
-        seats: each judge alone.
-        votes: the panel summed up; with rules among three judges or more, without them first.
-    """
-
-    title: str
-    n_runs: int
-    seats: tuple[JudgeShare, ...]
+    title: str  # the group's values
+    n_runs: int  # runs of the group
+    seats: tuple[JudgeShare, ...]  # each judge alone
+    # the panel summed up; with rules among three judges or more, without them first
     votes: tuple[PanelVote, ...]
 
 
 class PanelClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """Two groups before one panel: how often any judge found the fault, second minus first.
+    """Two groups before one panel: how often any judge found the fault, second minus first."""
 
-    Attributes:
-        first: title of a group.
-        second: title of another.
-        effect: the difference with its interval.
-        p: two-sided p of "no difference"; None where there is no effect.
-        p_adjusted: the same after Holm over every pair of groups and every panel of the report.
-        survives: whether it survives at .05.
-    """
-
-    first: str
-    second: str
-    effect: Figure
-    p: float | None = None
+    first: str  # title of a group
+    second: str  # title of another
+    effect: Figure  # the difference with its interval
+    p: float | None = None  # two-sided p of "no difference"; None where there is no effect
+    # the same after Holm over every pair of groups and every panel of the report
     p_adjusted: float | None = None
-    survives: bool = False
+    survives: bool = False  # whether it survives at .05
 
 
 class PairAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far two judges agree on one rubric.
+    """How far two judges agree on one rubric."""
 
-    Attributes:
-        rubric: its name.
-        unit: what is compared: "runs", or "steps" where each step has an answer.
-        judges: the two.
-        families: theirs.
-        raw: share of runs with the same answer.
-        kappa: Cohen's.
-        ac1: Gwet's, which rare faults do not drag down.
-        cites: mean share of common steps among those that either cites (Jaccard's index).
-        sentence: what to know before these are read; "" where they speak for themselves.
-    """
-
-    rubric: str
-    unit: str
-    judges: tuple[str, ...]
-    families: tuple[str, ...]
-    raw: Figure
-    kappa: Figure
-    ac1: Figure
-    cites: Figure
-    sentence: str = ""
+    rubric: str  # its name
+    unit: str  # what is compared: "runs", or "steps" where each step has an answer
+    judges: tuple[str, ...]  # the two
+    families: tuple[str, ...]  # theirs
+    raw: Figure  # share of runs with the same answer
+    kappa: Figure  # Cohen's
+    ac1: Figure  # Gwet's, which rare faults do not drag down
+    cites: Figure  # mean share of common steps among those that either cites (Jaccard's index)
+    sentence: str = ""  # what to know before these are read; "" where they speak for themselves
 
 
 class DisputedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,41 +114,25 @@ class DisputedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Panel(msgspec.Struct, frozen=True, kw_only=True):
-    """One aspect of a rubric before its judges.
+    """One aspect of a rubric before its judges."""
 
-    Attributes:
-        rubric: name of the rubric ("axes.termination").
-        failing: the answer that speaks against the agent ("incorrect", "ERROR", "present").
-        members: who judges, models by name, then rules.
-        groups: what they found, by group of runs.
-        claims: groups compared.
-        drawn: whether the runs are a sample, and each share is weighed by how it was drawn.
-    """
-
-    rubric: str
-    failing: str
-    members: tuple[PanelMember, ...]
-    groups: tuple[PanelGroup, ...]
-    claims: tuple[PanelClaim, ...] = ()
+    rubric: str  # name of the rubric ("axes.termination")
+    failing: str  # the answer that speaks against the agent ("incorrect", "ERROR", "present")
+    members: tuple[PanelMember, ...]  # who judges, models by name, then rules
+    groups: tuple[PanelGroup, ...]  # what they found, by group of runs
+    claims: tuple[PanelClaim, ...] = ()  # groups compared
+    # whether the runs are a sample, and each share is weighed by how it was drawn
     drawn: bool = False
 
 
 class AnswerCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """A rubric without a failing answer (whose failure it was, an own menu): answers counted.
+    """A rubric without a failing answer (whose failure it was, an own menu): answers counted."""
 
-    Attributes:
-        rubric: its name, or that name and an aspect ("attribution.whose").
-        judge: who answered.
-        group: title of the group.
-        counts: runs by answer.
-        lost: runs without one, by why.
-    """
-
-    rubric: str
-    judge: str
-    group: str
-    counts: dict[str, int]
-    lost: dict[str, int] = msgspec.field(default_factory=dict)
+    rubric: str  # its name, or that name and an aspect ("attribution.whose")
+    judge: str  # who answered
+    group: str  # title of the group
+    counts: dict[str, int]  # runs by answer
+    lost: dict[str, int] = msgspec.field(default_factory=dict)  # runs without one, by why
 
 
 class PatternShare(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,23 +152,14 @@ class PatternShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BehaviourOnset(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a behaviour shows in the runs of a group, by one judge.
+    """Where a behaviour shows in the runs of a group, by one judge."""
 
-    Attributes:
-        rubric: the behaviour ("behaviour.sycophancy").
-        judge: who says so.
-        group: title of the group.
-        runs: share of runs in which it shows at all.
-        onset: median place of its first step, 0 the first step of the run and 1 the last.
-        tenths: share of the judged steps in which it shows, by tenth of the run.
-    """
-
-    rubric: str
-    judge: str
-    group: str
-    runs: Figure
-    onset: Figure
-    tenths: tuple[Figure, ...]
+    rubric: str  # the behaviour ("behaviour.sycophancy")
+    judge: str  # who says so
+    group: str  # title of the group
+    runs: Figure  # share of runs in which it shows at all
+    onset: Figure  # median place of its first step, 0 the first step of the run and 1 the last
+    tenths: tuple[Figure, ...]  # share of the judged steps in which it shows, by tenth of the run
 
 
 class TraceAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -282,54 +211,34 @@ class VerdictFlag(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a judge took, over every answer that is kept, the older ones included.
+    """What a judge took, over every answer that is kept, the older ones included."""
 
-    Attributes:
-        judge: who.
-        calls: judgements with an answer of the provider.
-        input_tokens: tokens read, cached ones included; None where the provider said none.
-        cached_tokens: of these, read from its cache.
-        output_tokens: tokens written.
-        usd: what was paid, as far as prices are known; None where none is.
-        unpriced: judgements without a known price.
-        usd_saved: what reading from the cache saved; None where no price is known.
-    """
-
-    judge: str
-    calls: int
+    judge: str  # who
+    calls: int  # judgements with an answer of the provider
+    # tokens read, cached ones included; None where the provider said none
     input_tokens: int | None = None
-    cached_tokens: int | None = None
-    output_tokens: int | None = None
-    usd: float | None = None
-    unpriced: int = 0
+    cached_tokens: int | None = None  # of these, read from its cache
+    output_tokens: int | None = None  # tokens written
+    usd: float | None = None  # what was paid, as far as prices are known; None where none is
+    unpriced: int = 0  # judgements without a known price
+    # what reading from the cache saved; None where no price is known
     usd_saved: float | None = None
 
 
 class Panels(msgspec.Struct, frozen=True, kw_only=True):
-    """What judges say of the chosen runs.
+    """What judges say of the chosen runs."""
 
-    Attributes:
-        panels: one for each aspect of each rubric with an answer that speaks against the agent.
-        answers: the other rubrics, counted.
-        patterns: patterns of step labels.
-        onsets: behaviours over the run.
-        agreement: each pair of judges that answered the same runs.
-        queue: the runs and steps on which families disagree, the most telling ones.
-        n_disputed: how many there are.
-        trace: one run worked through; None where no run was answered by two judges.
-        flags: what weakens these verdicts.
-        costs: what each judge took.
-        judges: every judge of any record, by name.
-    """
-
+    # one for each aspect of each rubric with an answer that speaks against the agent
     panels: tuple[Panel, ...] = ()
-    answers: tuple[AnswerCounts, ...] = ()
-    patterns: tuple[PatternShare, ...] = ()
-    onsets: tuple[BehaviourOnset, ...] = ()
-    agreement: tuple[PairAgreement, ...] = ()
+    answers: tuple[AnswerCounts, ...] = ()  # the other rubrics, counted
+    patterns: tuple[PatternShare, ...] = ()  # patterns of step labels
+    onsets: tuple[BehaviourOnset, ...] = ()  # behaviours over the run
+    agreement: tuple[PairAgreement, ...] = ()  # each pair of judges that answered the same runs
+    # the runs and steps on which families disagree, the most telling ones
     queue: tuple[DisputedRun, ...] = ()
-    n_disputed: int = 0
+    n_disputed: int = 0  # how many there are
+    # one run worked through; None where no run was answered by two judges
     trace: WorkedTrace | None = None
-    flags: tuple[VerdictFlag, ...] = ()
-    costs: tuple[JudgeCost, ...] = ()
-    judges: tuple[str, ...] = ()
+    flags: tuple[VerdictFlag, ...] = ()  # what weakens these verdicts
+    costs: tuple[JudgeCost, ...] = ()  # what each judge took
+    judges: tuple[str, ...] = ()  # every judge of any record, by name

@@ -35,73 +35,52 @@ SigmaSource = Literal[
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve"):
-    """The scores of one run's steps, what shape they have, and where it broke.
+    """The scores of one run's steps, what shape they have, and where it broke."""
 
-    Attributes:
-        id: the run's id; "" for a curve that no run of a store stands behind.
-        name: the run's name.
-        steps: step indexes of the run, rising: one entry each in every tuple below.
-        scores: 0 to 1; None where a step was not scored.
-        source: where the scores come from.
-        judge: who gave them ("" where the source says it all).
-        repeats: scorings of each step that were averaged.
-        sigma: the noise of one entry's score, one standard deviation; None where it was averaged
-            over a range because nobody has measured it.
-        sigma_source: where sigma comes from.
-        latency_s: seconds a step took, None where the trace lacks them.
-        cost_usd: what a step cost, None where the trace lacks it.
-        weights: the importance of each step as fixed before scoring, None without weights.
-        shape: the shape, "unresolved", or why there is none.
-        best: the most probable shape, also of an unresolved curve; None without a posterior.
-        runner_up: the second most probable shape.
-        posterior: probability by shape, sums to 1; empty without a shape.
-        unmodelled: no shape fits these scores: the posterior is not to be used.
-        low_level: the mean, with its interval, lies below .6, whatever the shape.
-        mean: mean score with its interval.
-        depth: how far the score fell, where it fell.
-        trough_length: scored steps spent below, of a recovery; 1 is a glitch.
-        break_probability: probability that the run broke at this entry; what is missing to 1 is
-            the probability of no break. Empty without a break analysis.
-        break_step: step index of the most probable break; None where no break is declared.
-        break_first: first step of the 90 % run of the break; None where no break is declared.
-        break_last: last step of it.
-        watch: steps where latency or cost spike and the score holds.
-        slopes: change a step in each third; None where a third has fewer than two scores.
-        weighted: mean score under the weights; None without weights, or without all scores.
-        gate_failed: steps of the highest weight below the gate, as the run counts them.
-        notes: what else a reader has to know of this curve.
-    """
-
-    id: str = ""
-    name: str = ""
-    steps: tuple[int, ...]
-    scores: tuple[float | None, ...]
-    source: CurveSource
-    judge: str = ""
-    repeats: int = 1
+    id: str = ""  # the run's id; "" for a curve that no run of a store stands behind
+    name: str = ""  # the run's name
+    steps: tuple[int, ...]  # step indexes of the run, rising: one entry each in every tuple below
+    scores: tuple[float | None, ...]  # 0 to 1; None where a step was not scored
+    source: CurveSource  # where the scores come from
+    judge: str = ""  # who gave them ("" where the source says it all)
+    repeats: int = 1  # scorings of each step that were averaged
+    # the noise of one entry's score, one standard deviation; None where it was averaged over a
+    # range because nobody has measured it
     sigma: float | None = None
-    sigma_source: SigmaSource = "marginalised"
+    sigma_source: SigmaSource = "marginalised"  # where sigma comes from
+    # seconds a step took, None where the trace lacks them
     latency_s: tuple[float | None, ...] | None = None
+    # what a step cost, None where the trace lacks it
     cost_usd: tuple[float | None, ...] | None = None
+    # the importance of each step as fixed before scoring, None without weights
     weights: tuple[float, ...] | None = None
-    shape: ShapeLabel | Unmeasured
+    shape: ShapeLabel | Unmeasured  # the shape, "unresolved", or why there is none
+    # the most probable shape, also of an unresolved curve; None without a posterior
     best: ShapeName | None = None
-    runner_up: ShapeName | None = None
+    runner_up: ShapeName | None = None  # the second most probable shape
+    # probability by shape, sums to 1; empty without a shape
     posterior: dict[str, float] = msgspec.field(default_factory=dict)
-    unmodelled: bool = False
-    low_level: bool = False
-    mean: CredibleInterval | None = None
-    depth: CredibleInterval | None = None
-    trough_length: int | None = None
+    unmodelled: bool = False  # no shape fits these scores: the posterior is not to be used
+    low_level: bool = False  # the mean, with its interval, lies below .6, whatever the shape
+    mean: CredibleInterval | None = None  # mean score with its interval
+    depth: CredibleInterval | None = None  # how far the score fell, where it fell
+    trough_length: int | None = None  # scored steps spent below, of a recovery; 1 is a glitch
+    # probability that the run broke at this entry; what is missing to 1 is the probability of no
+    # break. Empty without a break analysis.
     break_probability: tuple[float, ...] = ()
+    # step index of the most probable break; None where no break is declared
     break_step: int | None = None
+    # first step of the 90 % run of the break; None where no break is declared
     break_first: int | None = None
-    break_last: int | None = None
-    watch: tuple[int, ...] = ()
+    break_last: int | None = None  # last step of it
+    watch: tuple[int, ...] = ()  # steps where latency or cost spike and the score holds
+    # change a step in each third; None where a third has fewer than two scores
     slopes: Slopes | None = None
+    # mean score under the weights; None without weights, or without all scores
     weighted: float | None = None
+    # steps of the highest weight below the gate, as the run counts them
     gate_failed: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what else a reader has to know of this curve
 
 
 class Shapes(msgspec.Struct, frozen=True, kw_only=True, tag="shapes"):
@@ -109,51 +88,34 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True, tag="shapes"):
 
     The shares are estimated over all runs with a curve, the unresolved ones included: counting
     labels would be biased (docs/explanation/fleet-shapes.md).
-
-    Attributes:
-        shares: share of the runs by shape, with interval; empty where they cannot be estimated.
-        no_shares: why there are no shares; None where there are.
-        labels: runs counted by their own label; unresolved and unmodelled ones are not in it.
-        n_runs: runs with a curve that could be asked for a shape.
-        unresolved: of these, runs in which no shape is probable enough.
-        unmodelled: of these, runs that no shape fits; they are in no share.
-        low_level: of these, runs whose mean score is low, whatever their shape.
-        gate_failed: of these, runs with a step of the highest weight below the gate.
-        unmeasured: runs without a shape, by kind.
-        source: where the scores come from, in words.
-        sigma: the noise that was assumed and where it comes from, in words.
     """
 
+    # share of the runs by shape, with interval; empty where they cannot be estimated
     shares: dict[ShapeName, Estimate]
-    no_shares: Unmeasured | None = None
+    no_shares: Unmeasured | None = None  # why there are no shares; None where there are
+    # runs counted by their own label; unresolved and unmodelled ones are not in it
     labels: dict[str, int]
-    n_runs: int
-    unresolved: int
-    unmodelled: int
-    low_level: int
-    gate_failed: int = 0
+    n_runs: int  # runs with a curve that could be asked for a shape
+    unresolved: int  # of these, runs in which no shape is probable enough
+    unmodelled: int  # of these, runs that no shape fits; they are in no share
+    low_level: int  # of these, runs whose mean score is low, whatever their shape
+    gate_failed: int = 0  # of these, runs with a step of the highest weight below the gate
+    # runs without a shape, by kind
     unmeasured: dict[str, int] = msgspec.field(default_factory=dict)
-    source: str
-    sigma: str
+    source: str  # where the scores come from, in words
+    sigma: str  # the noise that was assumed and where it comes from, in words
 
 
 class ShapesDifference(msgspec.Struct, frozen=True, kw_only=True, tag="shapes_difference"):
-    """The shapes of two groups of runs: shares of the second minus those of the first.
+    """The shapes of two groups of runs: shares of the second minus those of the first."""
 
-    Attributes:
-        difference: by shape, each interval about that shape alone.
-        p: by shape, chance of a difference as large in any of the five between groups that are
-            alike: already adjusted for looking at five.
-        method: how p came.
-        source: where the scores come from, in words.
-        sigma: their noise, in words.
-    """
-
-    difference: dict[ShapeName, Estimate]
+    difference: dict[ShapeName, Estimate]  # by shape, each interval about that shape alone
+    # by shape, chance of a difference as large in any of the five between groups that are alike:
+    # already adjusted for looking at five
     p: dict[ShapeName, float]
-    method: str
-    source: str
-    sigma: str
+    method: str  # how p came
+    source: str  # where the scores come from, in words
+    sigma: str  # their noise, in words
 
 
 NO_CURVES = Unmeasured(
@@ -162,19 +124,12 @@ NO_CURVES = Unmeasured(
 
 
 class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What `stepscope gate --json` prints.
+    """What `stepscope gate --json` prints."""
 
-    Attributes:
-        exit_code: 0 pass, 3 a gate failed, 4 undecided or unmeasured.
-        outcome: what the exit code says: pass, fail, or undecided.
-        remarks: what was read and could not be used, one line each.
-        report: every decision.
-    """
-
-    exit_code: int
-    outcome: GateOutcome
-    remarks: tuple[str, ...] = ()
-    report: GateReport
+    exit_code: int  # 0 pass, 3 a gate failed, 4 undecided or unmeasured
+    outcome: GateOutcome  # what the exit code says: pass, fail, or undecided
+    remarks: tuple[str, ...] = ()  # what was read and could not be used, one line each
+    report: GateReport  # every decision
 
 
 SuspectKind = Literal[
@@ -249,22 +204,14 @@ class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutcomeTable(msgspec.Struct, frozen=True, kw_only=True):
-    """Outcome against one grade of the path: runs counted, both grades measured.
+    """Outcome against one grade of the path: runs counted, both grades measured."""
 
-    Attributes:
-        grade: what the columns grade: "sub-goals", "policy", "errors".
-        columns: names of the columns.
-        passed: runs that passed, by column.
-        failed: runs that failed, by column.
-        unmeasured: runs where one of the two grades is absent.
-        notes: one remark a row ("pass", "fail"), where there is one.
-    """
-
-    grade: str
-    columns: tuple[str, ...]
-    passed: tuple[int, ...]
-    failed: tuple[int, ...]
-    unmeasured: int
+    grade: str  # what the columns grade: "sub-goals", "policy", "errors"
+    columns: tuple[str, ...]  # names of the columns
+    passed: tuple[int, ...]  # runs that passed, by column
+    failed: tuple[int, ...]  # runs that failed, by column
+    unmeasured: int  # runs where one of the two grades is absent
+    # one remark a row ("pass", "fail"), where there is one
     notes: dict[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -282,33 +229,24 @@ class TrialCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """The report vector of one group of runs: never one number.
+    """The report vector of one group of runs: never one number."""
 
-    Attributes:
-        group: the fields that make the group and their values; empty for all runs together.
-        figures: the vector, by key ("outcome.pass", "steps.median").
-        notes: a remark on a figure, by its key.
-        earned: outcome against each grade of the path.
-        lucky: runs that passed although their path did not earn it.
-        unlucky: runs that failed although their path did what was asked.
-        disagreement: share of runs in which outcome and path disagree.
-        too_loose: "fail" where that share is shown to be so low that the path's grade adds nothing.
-        shapes: which shapes the score curves of the runs have, or why there is none to say.
-    """
-
+    # the fields that make the group and their values; empty for all runs together
     group: dict[str, str | None]
     n_runs: int
     n_tasks: int
     n_steps: int
     n_calls: int
     trials: TrialCounts | None
-    figures: dict[str, Figure]
-    notes: dict[str, str]
-    earned: tuple[OutcomeTable, ...]
-    lucky: tuple[RunLine, ...]
-    unlucky: tuple[RunLine, ...]
-    disagreement: Figure
+    figures: dict[str, Figure]  # the vector, by key ("outcome.pass", "steps.median")
+    notes: dict[str, str]  # a remark on a figure, by its key
+    earned: tuple[OutcomeTable, ...]  # outcome against each grade of the path
+    lucky: tuple[RunLine, ...]  # runs that passed although their path did not earn it
+    unlucky: tuple[RunLine, ...]  # runs that failed although their path did what was asked
+    disagreement: Figure  # share of runs in which outcome and path disagree
+    # "fail" where that share is shown to be so low that the path's grade adds nothing
     too_loose: Decision
+    # which shapes the score curves of the runs have, or why there is none to say
     shapes: Shapes | Unmeasured = NO_CURVES
 
     def __getitem__(self, key: str) -> Figure:
@@ -342,28 +280,21 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer to `report`: all runs together, each group, and where to look.
+    """One answer to `report`: all runs together, each group, and where to look."""
 
-    Attributes:
-        schema: version of the published JSON schema.
-        whole: the vector over all chosen runs.
-        profiles: one vector a group (an agent in a workflow, or the field of `by`).
-        rank_flips: pairs of groups that outcome and path order differently.
-        look_first: runs selected for reading; people's labels on them are marked so.
-        not_claimed: what this report does not say, one line each.
-        next: commands to run next.
-        panels: what judges say of the runs; absent where none was asked.
-    """
-
-    schema: int = 1
-    whole: Profile
+    schema: int = 1  # version of the published JSON schema
+    whole: Profile  # the vector over all chosen runs
+    # one vector a group (an agent in a workflow, or the field of `by`)
     profiles: tuple[Profile, ...]
+    # pairs of groups that outcome and path order differently
     rank_flips: tuple[Flip, ...] | Unmeasured
+    # runs selected for reading; people's labels on them are marked so
     look_first: tuple[LookFirst, ...]
-    not_claimed: tuple[str, ...]
-    next: tuple[str, ...]
+    not_claimed: tuple[str, ...]  # what this report does not say, one line each
+    next: tuple[str, ...]  # commands to run next
     provenance: Provenance
-    # Unset, not None: a report without judges has the bytes that it always had.
+    # what judges say of the runs; absent where none was asked: not None, so that a report without
+    # judges has the bytes that it always had
     panels: Panels | msgspec.UnsetType = msgspec.UNSET
 
     def __getitem__(self, key: str) -> Figure:
@@ -401,56 +332,35 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure of the vector in two groups: `effect` is the second minus the first.
+    """One figure of the vector in two groups: `effect` is the second minus the first."""
 
-    Attributes:
-        first: the figure of the first group, over its own runs.
-        second: the figure of the second group.
-        effect: the difference with its interval, paired by case where cases are shared.
-        p: two-sided p of "no difference"; None where there is no effect.
-        p_adjusted: the same after Holm over every figure compared.
-        survives: whether the claim survives Holm at .05.
-        paired: whether cases were paired.
-        n_cases: cases that both groups ran, when paired.
-        detectable: the smallest difference that these runs would find in 80 % of repetitions.
-        cases_needed: cases that would be needed to see `worth_seeing`.
-    """
-
-    first: Figure
-    second: Figure
-    effect: Figure
-    p: float | None = None
-    p_adjusted: float | None = None
-    survives: bool = False
-    paired: bool = False
-    n_cases: int = 0
+    first: Figure  # the figure of the first group, over its own runs
+    second: Figure  # the figure of the second group
+    effect: Figure  # the difference with its interval, paired by case where cases are shared
+    p: float | None = None  # two-sided p of "no difference"; None where there is no effect
+    p_adjusted: float | None = None  # the same after Holm over every figure compared
+    survives: bool = False  # whether the claim survives Holm at .05
+    paired: bool = False  # whether cases were paired
+    n_cases: int = 0  # cases that both groups ran, when paired
+    # the smallest difference that these runs would find in 80 % of repetitions
     detectable: float | None = None
-    cases_needed: int | None = None
+    cases_needed: int | None = None  # cases that would be needed to see `worth_seeing`
 
 
 class ComparisonReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Two groups of runs, figure by figure; never one verdict.
-
-    Attributes:
-        first: the vector of the first group.
-        second: the vector of the second group.
-        differences: the comparison of each figure that both groups have, by key.
-        n_shared: cases that both groups ran.
-        n_only_first: cases that only the first group ran: outside every paired comparison.
-        n_only_second: cases that only the second group ran.
-        worth_seeing: the difference in a share that `cases_needed` speaks of.
-        shapes: the shapes of the two groups compared, or why they cannot be.
-    """
+    """Two groups of runs, figure by figure; never one verdict."""
 
     schema: int = 1
-    first: Profile
-    second: Profile
+    first: Profile  # the vector of the first group
+    second: Profile  # the vector of the second group
+    # the comparison of each figure that both groups have, by key
     differences: dict[str, Difference]
-    n_shared: int
-    n_only_first: int
-    n_only_second: int
-    worth_seeing: float
+    n_shared: int  # cases that both groups ran
+    n_only_first: int  # cases that only the first group ran: outside every paired comparison
+    n_only_second: int  # cases that only the second group ran
+    worth_seeing: float  # the difference in a share that `cases_needed` speaks of
     provenance: Provenance
+    # the shapes of the two groups compared, or why they cannot be
     shapes: ShapesDifference | Unmeasured = NO_CURVES
 
     def __getitem__(self, key: str) -> Difference:

@@ -40,7 +40,7 @@ class Flip:
     second: str  # the other
     outcome_difference: float  # mean outcome of the second minus the first, tasks counting the same
     path_difference: float  # the same of the trajectory grade
-    probability: float  # share of resamples in which they do
+    probability: float  # share of resamples in which the orders are opposite
     n_tasks: int  # tasks both agents have with both grades
 
     @property

@@ -112,8 +112,9 @@ def _figures(profile: Profile) -> Iterator[str]:
         if isinstance(figure, Unmeasured):
             body = f"<skipped message={quote_attribute(f'{figure.kind}: {figure.reason}')}/>"
         else:
-            item = describe_figure(key, figure, note=profile.notes.get(key, ""))
-            said = f"{item.value} {item.interval} n={item.n}, unmeasured {item.unmeasured}"
+            line = describe_figure(key, figure, note=profile.notes.get(key, ""))
+            _, value, interval, n, lost = (cell.text for cell in line.cells)
+            said = f"{value} {interval} n={n}, unmeasured {lost}"
             body = f"<system-out>{escape_text(said)}</system-out>"
         yield f"{head}{body}</testcase>"
 

@@ -25,7 +25,7 @@ from markupsafe import Markup
 from stepscope.errors import StoreError
 from stepscope.gates.looks import GateHistory
 from stepscope.report.compare import compare_groups
-from stepscope.report.document import Chart, FileLinks, Links, Table, make_columns, make_row
+from stepscope.report.document import Chart, Links, Table, make_columns, make_row
 from stepscope.report.formatting import describe_profile, describe_suspect
 from stepscope.report.render import charts
 from stepscope.report.render.pages import (
@@ -172,7 +172,7 @@ def _pages(
     inside = _embedded(store, report, runs, embed)
     pairs = _pairs(runs, set(inside))[:PAIRS]
     groups = _two(runs)
-    links = FileLinks(inside, pairs, groups=groups is not None)
+    links = Links(inside, pairs, groups=groups is not None)
     last = gates[-1].report if gates else None
     yield make_overview_page(report, runs, links=links, decided=last)
     yield make_run_choice_page(report, links=links)

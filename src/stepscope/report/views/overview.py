@@ -38,6 +38,7 @@ from stepscope.report.formatting import (
     describe_flip,
     describe_profile,
     describe_suspect,
+    draw_interval,
     format_count,
     format_interval,
     format_n,
@@ -55,7 +56,6 @@ from stepscope.report.rows import DEFAULT_BY, RunTable, combine_conditions, read
 from stepscope.report.types import OutcomeTable, Profile, Report, Shapes, ShapesDifference
 from stepscope.report.views.profile import (
     choose_largest,
-    draw_interval,
     make_figure_cell,
     name_profile,
     tabulate_axes,
@@ -153,24 +153,9 @@ def _look_first(report: Report) -> Table:
 
 def tabulate_vector(profile: Profile, anchor: str) -> Table:
     """Return the vector of one group, a row a figure."""
-    by_label = {name_figure(key).strip(): figure for key, figure in profile.figures.items()}
-    rows = []
-    for line in list_figures(profile):
-        label = line.label.strip()
-        figure = by_label.get(label)
-        drawn = None if figure is None else draw_interval(figure)
-        value = figure.value if isinstance(figure, Estimate) else None
-        rows.append(
-            make_row(
-                TableCell(label, level=int(line.label.startswith("  "))),
-                TableCell(line.value, sort=value, tone="quiet" if line.value == "-" else ""),
-                TableCell(line.interval, interval=drawn, tone="quiet" if drawn is None else ""),
-                line.n,
-                TableCell(line.unmeasured, tone="quiet"),
-            )
-        )
     caption = f"The vector of {name_profile(profile)}"
-    return Table(id=anchor, caption=caption, columns=VECTOR, rows=tuple(rows), own=True)
+    rows = tuple(list_figures(profile))
+    return Table(id=anchor, caption=caption, columns=VECTOR, rows=rows, own=True)
 
 
 def tabulate_groups(profiles: Sequence[Profile], keys: Sequence[str]) -> Table:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from stepscope.model.records import UNCERTAIN, Figure
 from stepscope.report.document import (
     Chart,
-    DrawnInterval,
     Links,
     Table,
     TableCell,
@@ -24,6 +23,7 @@ from stepscope.report.document import (
 from stepscope.report.formatting import (
     AXES,
     SCORE_FIRST,
+    draw_interval,
     format_interval,
     format_losses,
     format_n,
@@ -58,15 +58,6 @@ def choose_largest(profiles: Sequence[Profile]) -> list[Profile]:
     """Return the groups that a chart can tell apart: those with the most runs, in their order."""
     kept = sorted(range(len(profiles)), key=lambda at: -profiles[at].n_runs)[:MOST_GROUPS]
     return [profiles[at] for at in sorted(kept)]
-
-
-def draw_interval(figure: Figure) -> DrawnInterval | None:
-    """Return a share's interval as it is drawn; None for other units and what has no limits."""
-    if isinstance(figure, Unmeasured) or figure.unit != "share":
-        return None
-    if figure.low is None or figure.high is None:
-        return None
-    return DrawnInterval(low=100 * figure.low, value=100 * figure.value, high=100 * figure.high)
 
 
 def make_figure_cell(key: str, figure: Figure) -> TableCell:
