@@ -10,7 +10,7 @@ from stepscope.shape import inputs
 from stepscope.shape.classifier import classify
 from stepscope.shape.likelihood import weigh_templates
 from stepscope.shape.posterior import fit_probability, shortest_run
-from stepscope.shape.templates import pool_steps
+from stepscope.shape.templates import parts_of_run, pool_steps
 from stepscope.shape.types import HEALTHY, Shape
 
 SCORES = np.array([0.9, 0.85, np.nan, 0.5, 0.55, 0.45])
@@ -89,19 +89,19 @@ def test_the_shortest_run_holds_ninety_percent(
 
 
 def test_short_runs_are_compared_score_by_score() -> None:
-    made = pool_steps(np.array([True, False, True, True]), np.full(4, 0.05))
-    assert made.places.tolist() == [0, 2, 3]
-    assert made.weights.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    assert (made.size, made.part.tolist()) == (4, [0, 1, 2, 3])
+    weights, places = pool_steps(np.array([True, False, True, True]), np.full(4, 0.05))
+    assert places.tolist() == [0, 2, 3]
+    assert weights.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    assert parts_of_run(4).tolist() == [0, 1, 2, 3]
 
 
 def test_long_runs_are_averaged_by_precision_over_forty_parts() -> None:
     seen, sigma = np.ones(80, np.bool_), np.full(80, 0.1)
     seen[4], sigma[1] = False, 0.2
-    made = pool_steps(seen, sigma)
-    assert made.size == 40
-    assert made.part[:6].tolist() == [0, 0, 1, 1, 2, 2]
-    assert made.weights[0, :2].tolist() == [0.8, 0.2]
-    assert made.weights[2, 4:6].tolist() == [0.0, 1.0]
+    weights, _ = pool_steps(seen, sigma)
+    assert parts_of_run(80)[-1] == 39
+    assert parts_of_run(80)[:6].tolist() == [0, 0, 1, 1, 2, 2]
+    assert weights[0, :2].tolist() == [0.8, 0.2]
+    assert weights[2, 4:6].tolist() == [0.0, 1.0]
     seen[:4] = False
-    assert pool_steps(seen, sigma).places[0] == 2
+    assert pool_steps(seen, sigma)[1][0] == 2

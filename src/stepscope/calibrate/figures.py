@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 import numpy as np
@@ -35,12 +35,7 @@ MOST_LABELS = 40
 APART = 0.2
 
 NOMINAL: dict[str, tuple[CoefficientName, Metric]] = {
-    "raw": ("raw", "nominal"),
-    "kappa": ("kappa", "nominal"),
-    "fleiss": ("fleiss", "nominal"),
-    "alpha": ("alpha", "nominal"),
-    "gwet": ("gwet", "nominal"),
-    "pabak": ("pabak", "nominal"),
+    name: (name, "nominal") for name in get_args(CoefficientName)
 }
 OF_BANDS: dict[str, tuple[CoefficientName, Metric]] = {
     "kappa.linear": ("kappa", "linear"),
@@ -52,12 +47,6 @@ OF_BANDS: dict[str, tuple[CoefficientName, Metric]] = {
 LEVEL = 0.95
 FEW_DRAWS = 2_000
 TWO_ONLY = Unmeasured("not_applicable", "kappa is of two raters; fleiss and alpha are of more")
-
-
-def _overlap(first: frozenset[int] | None, second: frozenset[int] | None) -> Iterator[float]:
-    """Yield Jaccard's index of the steps that two raters cite; nothing where neither cites."""
-    if first is not None and second is not None and first | second:
-        yield len(first & second) / len(first | second)
 
 
 def group_agreement(
@@ -164,8 +153,10 @@ def _jaccard(
         citing = [cited for at in group if (cited := ratings.cites[at]) is not None]
         for place in np.flatnonzero(rows).tolist():
             for first, second in combinations(citing, 2):
-                for overlap in _overlap(first.get(place), second.get(place)):
-                    overlaps.append(overlap)
+                a, b = first.get(place), second.get(place)
+                # Jaccard's index of the steps that two raters cite; none where neither cites.
+                if a is not None and b is not None and a | b:
+                    overlaps.append(len(a & b) / len(a | b))
                     runs.append(ratings.runs[place])
     if not overlaps:
         return Unmeasured("not_applicable", "no two raters cite steps of what both rated")
@@ -388,35 +379,29 @@ def confidence_weighted(
     """
     pair = [ratings.voices[at] for at in (first, second)]
     of = {curve.judge: curve.bins for curve in known}
-    bins = [of.get(voice.name) for voice in pair]
-    if any(found is None or isinstance(found, Unmeasured) for found in bins):
+    bins = [some for voice in pair if isinstance(some := of.get(voice.name), tuple)]
+    if len(bins) < len(pair):
         return None
     others = max(len(ratings.labels) - 1, 1)
     chances, runs = [], []
     for item in ratings.items:
-        said = [ratings.verdict(item, at) for at in (first, second)]
-        if all(one is not None and one.confidence is not None for one in said):
-            p, q = (
-                _probability(found, one.confidence)
-                for found, one in zip(bins, said, strict=True)
-                if one is not None and one.confidence is not None and isinstance(found, tuple)
-            )
-            a, b = (label_of(one) for one in said if one is not None)
-            missed = (1 - p) * (1 - q) / others
-            crossed = (p * (1 - q) + q * (1 - p)) / others + missed * (others - 1) / others
-            chances.append(p * q + missed if a == b else crossed)
-            runs.append(item[0])
+        a, b = (ratings.verdict(item, at) for at in (first, second))
+        if a is None or b is None or a.confidence is None or b.confidence is None:
+            continue
+        p, q = (
+            # That of the last block which begins at or below.
+            [blocks[0].probability, *(x.probability for x in blocks if x.low <= sure)][-1]
+            for blocks, sure in zip(bins, (a.confidence, b.confidence), strict=True)
+        )
+        missed = (1 - p) * (1 - q) / others
+        crossed = (p * (1 - q) + q * (1 - p)) / others + missed * (others - 1) / others
+        chances.append(p * q + missed if label_of(a) == label_of(b) else crossed)
+        runs.append(item[0])
     found = stats.mean_share(chances, codes(runs), unit_of_n=ratings.unit)
     if isinstance(found, Unmeasured):
         return found
     doubt = "the calibration is taken as known"
     return msgspec.structs.replace(found, diagnostics=(*found.diagnostics, doubt))
-
-
-def _probability(bins: tuple[ConfidenceBin, ...], confidence: float) -> float:
-    """Return the calibrated probability: of the last block that begins at or below."""
-    below = [block.probability for block in bins if block.low <= confidence]
-    return below[-1] if below else bins[0].probability
 
 
 def rubric_changes(ratings: RatingTable) -> Iterator[RubricChange]:
@@ -430,35 +415,26 @@ def rubric_changes(ratings: RatingTable) -> Iterator[RubricChange]:
             for item, b in voice.said.items()
             if isinstance(b, Verdict) and isinstance(a := old.get(item), Verdict)
         ]
-        if pairs:
-            yield _change(voice, version, pairs)
-
-
-def _change(
-    voice: RaterVerdicts, version: str, pairs: list[tuple[Item, Verdict, Verdict]]
-) -> RubricChange:
-    runs = codes(item[0] for item, _, _ in pairs)
-    sure = [
-        (at, b.confidence - a.confidence)
-        for at, (_, a, b) in enumerate(pairs)
-        if a.confidence is not None and b.confidence is not None
-    ]
-    cited = [
-        (at, len(set(a.cites) & set(b.cites)) / len({*a.cites, *b.cites}))
-        for at, (_, a, b) in enumerate(pairs)
-        if a.cites or b.cites
-    ]
-    kept = [float(label_of(a) == label_of(b)) for _, a, b in pairs]
-    return RubricChange(
-        judge=voice.name,
-        before=version,
-        after=voice.version,
-        n=len(pairs),
-        kept=stats.proportion(kept, runs, unit_of_n="verdicts"),
-        confidence=stats.mean(
-            [by for _, by in sure], runs[[at for at, _ in sure]], unit_of_n="verdicts"
-        ),
-        cites=stats.mean_share(
-            [by for _, by in cited], runs[[at for at, _ in cited]], unit_of_n="verdicts"
-        ),
-    )
+        if not pairs:
+            continue
+        runs = codes(item[0] for item, _, _ in pairs)
+        sure = {
+            at: b.confidence - a.confidence
+            for at, (_, a, b) in enumerate(pairs)
+            if a.confidence is not None and b.confidence is not None
+        }
+        cited = {
+            at: len(set(a.cites) & set(b.cites)) / len({*a.cites, *b.cites})
+            for at, (_, a, b) in enumerate(pairs)
+            if a.cites or b.cites
+        }
+        kept = [float(label_of(a) == label_of(b)) for _, a, b in pairs]
+        yield RubricChange(
+            judge=voice.name,
+            before=version,
+            after=voice.version,
+            n=len(pairs),
+            kept=stats.proportion(kept, runs, unit_of_n="verdicts"),
+            confidence=stats.mean(list(sure.values()), runs[list(sure)], unit_of_n="verdicts"),
+            cites=stats.mean_share(list(cited.values()), runs[list(cited)], unit_of_n="verdicts"),
+        )

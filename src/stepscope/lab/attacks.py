@@ -23,6 +23,7 @@ from stepscope.model import Part, Step, ToolResult, Trajectory
 Place = Literal["result", "agent", "narration"]
 # What stands for the favourable answer.
 ANSWER = "@answer@"
+_SPOKEN = frozenset({"text", "reasoning"})
 NARRATION_SWAP = "narration_swap"
 CORPUS = "corpus"
 # A file of attacks is texts that people wrote.
@@ -161,20 +162,20 @@ def _into_words(steps: tuple[Step, ...], text: str) -> tuple[Step, ...] | None:
 
 def _replace_words(steps: tuple[Step, ...]) -> tuple[Step, ...] | None:
     """Put claims of success in the place of all that the agent says and thinks."""
-    spoken = [at for at, step in enumerate(steps) if step.actor == "agent" and _words(step)]
+    spoken = [
+        at
+        for at, step in enumerate(steps)
+        if step.actor == "agent" and any(p.kind in _SPOKEN and p.text for p in step.parts)
+    ]
     if not spoken:
         return None
     made = list(steps)
     for at in spoken:
         step = steps[at]
         claim = _SWAPPED[0 if at == spoken[-1] else 1 if step.calls else 2]
-        kept = tuple(part for part in step.parts if part.kind not in {"text", "reasoning"})
+        kept = tuple(part for part in step.parts if part.kind not in _SPOKEN)
         made[at] = msgspec.structs.replace(step, parts=(Part("text", claim), *kept))
     return tuple(made)
-
-
-def _words(step: Step) -> bool:
-    return any(part.kind in {"text", "reasoning"} and part.text for part in step.parts)
 
 
 def _with_step(steps: tuple[Step, ...], changed: Step) -> tuple[Step, ...]:

@@ -344,29 +344,25 @@ def _to_one(profile: Floats) -> Floats:
     return np.asarray(profile / profile.max(1, keepdims=True), np.float64)
 
 
-def _smooth_level(rng: np.random.Generator, m: int) -> Floats:
-    return draw_uniform(rng, 0.72, 0.95, m)
-
-
 def _smooth_collapse(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     latest = min(0.4 * (n - 1), (n + 1) // 2 - 1.05)
     at = draw_uniform(rng, max(0.5, 0.12 * (n - 1)), latest, m)
     lost = draw_uniform(rng, 0.28, 0.55, m) * _to_one(_transition(at, n, rng))
-    return _smooth_level(rng, m) - lost, lost
+    return draw_uniform(rng, 0.72, 0.95, m) - lost, lost
 
 
 def _smooth_drift(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     at = draw_uniform(rng, 0.63 * (n - 1), n - 1.4, m)
     lost = draw_uniform(rng, 0.28, 0.55, m) * _to_one(_transition(at, n, rng))
     warming = draw_uniform(rng, 0.0, 0.12, m) * np.exp(-np.arange(n) / (0.2 * n))
-    return _smooth_level(rng, m) - warming - lost, lost
+    return draw_uniform(rng, 0.72, 0.95, m) - warming - lost, lost
 
 
 def _smooth_steady(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     bend = draw_uniform(rng, 0.1, 1.2, m) * rng.choice((-1.0, 1.0), (m, 1))
     lost = (1 - np.exp(-bend * np.linspace(0, 1, n))) / (1 - np.exp(-bend))
     lost = draw_uniform(rng, 0.28, 0.50, m) * lost
-    return _smooth_level(rng, m) - lost, lost
+    return draw_uniform(rng, 0.72, 0.95, m) - lost, lost
 
 
 def _smooth_recovery(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -375,12 +371,12 @@ def _smooth_recovery(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, 
     up = np.minimum(up, n - 1.6)
     dip = _transition(down, n, rng) - draw_uniform(rng, 0.85, 1.0, m) * _transition(up, n, rng)
     lost = draw_uniform(rng, 0.30, 0.55, m) * _to_one(np.maximum(dip, 0.0))
-    return _smooth_level(rng, m) - lost, lost
+    return draw_uniform(rng, 0.72, 0.95, m) - lost, lost
 
 
 def _smooth_healthy(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     warming = draw_uniform(rng, 0.0, 0.18, m) * np.exp(-np.arange(n) / (0.3 * n))
-    return _smooth_level(rng, m) - warming, np.zeros((m, n))
+    return draw_uniform(rng, 0.72, 0.95, m) - warming, np.zeros((m, n))
 
 
 SMOOTH_SHAPES = {

@@ -43,51 +43,20 @@ from stepscope.model import (
 from stepscope.values import Unmeasured
 
 Kind = Literal[
-    "wrong_write",
-    "other_write",
-    "gave_up",
-    "invented",
-    "ignored",
-    "unconfirmed",
-    "failed",
-    "repeated",
-    "repeat",
-    "write",
-    "empty",
-    "stuck",
-    "replan",
-    "assumed",
-    "cannot",
-    "unsourced",
-    "code",
-    "end",
-    "position",
-]
+    "wrong_write", "other_write", "gave_up", "invented", "ignored", "unconfirmed", "failed",
+    "repeated", "repeat", "write", "empty", "stuck", "replan", "assumed", "cannot", "unsourced",
+    "code", "end", "position",
+]  # fmt: skip
 
 # Odds against any other step of the agent. Of runs with messages only (from `empty` down, and
 # `failed`, `ignored`) they are frequencies on the tuning half of Who&When, drawn towards 1 and
 # rounded to halves; those of calls are set by hand, strongest where the case itself contradicts.
 FACTORS: dict[Kind, float] = {
-    "wrong_write": 5.0,
-    "other_write": 4.0,
-    "gave_up": 4.0,
-    "invented": 3.0,
-    "ignored": 2.0,
-    "unconfirmed": 2.0,
-    "failed": 2.0,
-    "repeated": 1.5,
-    "repeat": 1.2,
-    "write": 1.5,
-    "empty": 2.5,
-    "stuck": 2.5,
-    "replan": 2.5,
-    "assumed": 1.5,
-    "cannot": 1.5,
-    "unsourced": 2.0,
-    "code": 1.5,
-    "end": 1.2,
-    "position": 1.0,
-}
+    "wrong_write": 5.0, "other_write": 4.0, "gave_up": 4.0, "invented": 3.0, "ignored": 2.0,
+    "unconfirmed": 2.0, "failed": 2.0, "repeated": 1.5, "repeat": 1.2, "write": 1.5, "empty": 2.5,
+    "stuck": 2.5, "replan": 2.5, "assumed": 1.5, "cannot": 1.5, "unsourced": 2.0, "code": 1.5,
+    "end": 1.2, "position": 1.0,
+}  # fmt: skip
 KINDS: tuple[Kind, ...] = tuple(FACTORS)
 LOCALISE_NAME = "localise"
 # A mistake is named where it was first made: the same kind again later in the run counts less.
@@ -149,12 +118,15 @@ def suspicions_of_calls(
     made = agent_calls(trajectory)
     if not made:
         return []
-    found = [
-        *_errors(trajectory, facts),
-        *_repeats(trajectory, facts),
-        *_invented(trajectory),
-        *_writes(trajectory, made, case, facts),
-    ]
+    found = list(_errors(trajectory, facts))
+    for again, before in redundant_calls(trajectory.exchanges, facts):
+        reason = f"{again.call.name} asks again what {before.step} answered"
+        found.append(Suspicion(again.step, "repeat", reason, (before.step,)))
+    for value in trace_values(trajectory):
+        if value.state == "invented":
+            reason = f"{value.tool}: {value.argument} {value.text!r} was said nowhere before"
+            found.append(Suspicion(value.step, "invented", reason))
+    found += _writes(trajectory, made, case, facts)
     return sorted(found, key=lambda suspicion: suspicion.step)
 
 
@@ -172,19 +144,6 @@ def _errors(trajectory: Trajectory, facts: Facts | None) -> Iterator[Suspicion]:
         elif reaction.label == "repeated" and reaction.step is not None:
             reason = f"the call that failed at {read} again, unchanged"
             yield Suspicion(reaction.step, "repeated", reason, (read,))
-
-
-def _repeats(trajectory: Trajectory, facts: Facts | None) -> Iterator[Suspicion]:
-    for again, before in redundant_calls(trajectory.exchanges, facts):
-        reason = f"{again.call.name} asks again what {before.step} answered"
-        yield Suspicion(again.step, "repeat", reason, (before.step,))
-
-
-def _invented(trajectory: Trajectory) -> Iterator[Suspicion]:
-    for value in trace_values(trajectory):
-        if value.state == "invented":
-            reason = f"{value.tool}: {value.argument} {value.text!r} was said nowhere before"
-            yield Suspicion(value.step, "invented", reason)
 
 
 def _writes(
@@ -280,11 +239,6 @@ def has_enough_labels(positions: Mapping[str, int]) -> bool:
     return positions.get("labels", 0) >= FEWEST_LABELS
 
 
-def count_at(positions: Mapping[str, int], step: int) -> tuple[int, int]:
-    """Return how many labels name this index, and how many labels there are."""
-    return positions.get(f"at.{step}", 0), positions.get("labels", 0)
-
-
 def _flat(step: Step) -> float:
     return BY_KIND.get(step.kind, 1.0)
 
@@ -326,17 +280,10 @@ CANNOT = re.compile(
 ASSUMES_STARTS = {
     start: (start,)
     for start in (
-        *("assum", "simulat", "hypothetical", "placeholder", "mock", "dummy", "sample data"),
-        *(
-            "example data",
-            "for demonstration",
-            "let's say",
-            "let\u2019s say",
-            "pretend",
-            "illustrat",
-        ),
+        "assum", "simulat", "hypothetical", "placeholder", "mock", "dummy", "sample data",
+        "example data", "for demonstration", "let's say", "let\u2019s say", "pretend", "illustrat",
     )
-}
+}  # fmt: skip
 CANNOT_STARTS = {
     "not": (
         *("cannot", "could not", "not able to", "did not find", "not found", "not available"),
@@ -516,7 +463,7 @@ def _common(trajectory: Trajectory, positions: dict[str, int]) -> Iterator[Suspi
     if not has_enough_labels(positions):
         return
     for step in trajectory.steps:
-        hits, labels = count_at(positions, step.index)
+        hits, labels = positions.get(f"at.{step.index}", 0), positions["labels"]
         if hits / labels >= COMMON:
             reason = f"{hits} of {labels} labels of this workflow name step {step.index}"
             yield Suspicion(step.index, "position", reason)

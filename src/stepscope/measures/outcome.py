@@ -63,19 +63,16 @@ _NOTHING_ELSE = Verdict("subgoals.other_writes", 0.0)
 
 def subgoal_candidates(goals: Sequence[SubGoal], exchanges: Sequence[Exchange]) -> list[list[int]]:
     """Return for each sub-goal the indexes (in `exchanges`) of the calls that satisfy it."""
-    found: list[list[int]] = []
-    for goal in goals:
-        tool, arguments = goal.tool, goal.arguments
-        found.append(
-            [
-                at
-                for at, exchange in enumerate(exchanges)
-                if exchange.call.name == tool
-                and has_succeeded(exchange)
-                and contains_json(exchange.call.arguments, arguments)
-            ]
-        )
-    return found
+    return [
+        [
+            at
+            for at, exchange in enumerate(exchanges)
+            if exchange.call.name == goal.tool
+            and has_succeeded(exchange)
+            and contains_json(exchange.call.arguments, goal.arguments)
+        ]
+        for goal in goals
+    ]
 
 
 def subgoal_calls(case: Case, trajectory: Trajectory) -> list[int | None]:
@@ -85,9 +82,7 @@ def subgoal_calls(case: Case, trajectory: Trajectory) -> list[int | None]:
 
 def _match_subgoals(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
     """Return for each sub-goal the calls that satisfy it, and the one that it takes."""
-    if case is trajectory.case:
-        return _match_own_case(trajectory)
-    return _match_case(case, trajectory)
+    return _match_own_case(trajectory) if case is trajectory.case else _match_case(case, trajectory)
 
 
 @cached_on_run

@@ -42,7 +42,7 @@ from stepscope.shape.posterior import (
     shortest_run,
     suspicious,
 )
-from stepscope.shape.templates import SHORTEST, pool_steps
+from stepscope.shape.templates import SHORTEST, parts_of_run
 from stepscope.shape.types import (
     HEALTHY,
     RECOVERY,
@@ -102,7 +102,7 @@ def classify(
     if (absent := inputs.find_absence_of_shape(values, observed, noise)) is not None:
         return absent
     found = weigh_templates_by_sigma(values, observed, noise, what)
-    if len(found[0].lens.pool.places) < SHORTEST:
+    if len(found[0].lens.weights) < SHORTEST:
         return inputs.TOO_CLOSE
     return _shape(values, observed, found, what, given=noise is not None)
 
@@ -127,7 +127,7 @@ def _shape(
     best, second = np.argsort(-posterior, kind="stable")[:2].tolist()
     gof_p = _misfit_p(found, _normalise(log).sum(1))
     unmodelled = gof_p < MISFIT
-    if not unmodelled and bool(suspicious(np.array(gof_p), found[0].lens.pool.size)):
+    if not unmodelled and bool(suspicious(np.array(gof_p), int(found[0].lens.part[-1]) + 1)):
         gain = _two_stage_evidence(scores, observed, found, what) - float(likelihood.max())
         unmodelled = gain > COMPOUND_LOG_FACTOR
     sigma = np.tensordot(weights.sum(1), np.stack([each.sigma for each in found]), 1)
@@ -190,7 +190,7 @@ def _two_stage_evidence(
 
 def _break(weight: Floats, one: TemplateEvidence, *, unmodelled: bool) -> Break:
     """Return where it broke, from the posterior of the templates, shape (K,)."""
-    templates, part = one.lens.bank, one.lens.pool.part
+    templates, part = one.lens.bank, one.lens.part
     size = np.bincount(part)
 
     def by_step(place: npt.NDArray[np.int16]) -> Floats:
@@ -254,7 +254,7 @@ def classify_block(
     gof_p = np.clip(
         np.add.reduce(share * np.stack([_misfit_p_rows(each) for each in seen])), 0.0, 1.0
     )
-    asked = np.flatnonzero(suspicious(gof_p, seen[0].lens.pool.size) & (gof_p >= MISFIT))
+    asked = np.flatnonzero(suspicious(gof_p, int(seen[0].lens.part[-1]) + 1) & (gof_p >= MISFIT))
     unmodelled = gof_p < MISFIT
     if len(asked):
         gain = _two_stage_evidence_rows(values[asked], observed, noises, what) - likelihood[
@@ -264,9 +264,7 @@ def classify_block(
     noise = product(share.T, np.stack(noises))
     mean, half = mean_level(values, np.broadcast_to(observed, values.shape), noise, what)
     resolved = (posterior.max(1) >= RESOLVED) & ~unmodelled
-    where = _break_columns(
-        sums * np.exp(what.log_prior[groups.shape]), groups, seen[0].lens.pool.part
-    )
+    where = _break_columns(sums * np.exp(what.log_prior[groups.shape]), groups, seen[0].lens.part)
     return ShapeBatch(
         rows=rows,
         reasons=np.empty(0, np.int8),
@@ -296,7 +294,7 @@ def log_density(scores: Floats, observed: Bools, sigma: Floats, what: Assumption
 
 
 def _weigh_block(values: Floats, lens: WhitenedTemplates) -> GroupEvidence:
-    averages = product(values, lens.pool.weights.T)
+    averages = product(values, lens.weights.T)
     residual = product(averages - LEVEL, lens.whiten.T)
     return weigh_many(lens, residual)
 
@@ -390,7 +388,7 @@ def classify_many(
     groups = []
     for rows, seen in _group_by_pattern(observed, noise, np.flatnonzero(reasons == 0)):
         own = None if noise is None else noise[rows[0]]
-        if len(pool_steps(seen, np.ones(len(seen)) if own is None else own).places) < SHORTEST:
+        if len(np.unique(parts_of_run(len(seen))[seen])) < SHORTEST:
             reasons[rows] = inputs.ABSENCES.index(inputs.TOO_CLOSE) + 1
         else:
             groups.append((rows, seen, own))

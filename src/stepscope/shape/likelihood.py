@@ -21,9 +21,10 @@ import numpy.typing as npt
 
 from stepscope.shape.inputs import Assumptions
 from stepscope.shape.templates import (
-    Pooling,
+    LONGEST,
     Templates,
     make_templates,
+    parts_of_run,
     pool_steps,
     two_stage_templates,
 )
@@ -74,7 +75,8 @@ class WhitenedTemplates:
     """Templates seen through one noise, so that evidence is a dot product away."""
 
     bank: Templates  # the templates
-    pool: Pooling  # which averages of the scores are compared
+    weights: Floats  # shape (p, n), the averages of the scores that are compared
+    part: Ints  # shape (n,), the step of the templates that each step of the run belongs to
     whiten: Floats  # shape (p, p), turns residuals into independent ones of variance 1
     level: Floats  # shape (p,), a change of level, whitened, of length 1
     f: Floats  # shape (K, p), the templates' forms, whitened
@@ -111,12 +113,14 @@ def _whiten_templates(
     seen = np.frombuffer(observed, dtype=np.bool_)
     noise = np.where(seen, np.frombuffer(sigma, dtype=np.float64), 1.0)
     noise = np.sqrt(noise**2 + quantum**2 / 12)
-    made = pool_steps(seen, noise)
-    templates = (two_stage_templates if compound else make_templates)(made.size)
-    root = np.asarray(np.linalg.cholesky(curve_covariance(made, noise, correlation)), np.float64)
+    weights, places = pool_steps(seen, noise)
+    size = min(len(seen), LONGEST)
+    templates = (two_stage_templates if compound else make_templates)(size)
+    covariance = curve_covariance(weights, places / (size - 1) - 0.5, noise, correlation)
+    root = np.asarray(np.linalg.cholesky(covariance), np.float64)
     unit = inverse_of_lower(root)
-    f = product(templates.f[:, made.places], unit.T)
-    offset = product(templates.offset[:, made.places], unit.T)
+    f = product(templates.f[:, places], unit.T)
+    offset = product(templates.offset[:, places], unit.T)
     healthy = templates.shape == HEALTHY
     centre = np.where(healthy, CLIMB, DEPTH)
     spread = np.where(healthy, CLIMB_SPREAD, DEPTH_SPREAD)
@@ -133,7 +137,8 @@ def _whiten_templates(
     )
     return WhitenedTemplates(
         bank=templates,
-        pool=made,
+        weights=weights,
+        part=parts_of_run(len(seen)),
         whiten=unit,
         level=level / np.sqrt(level @ level),
         f=f,
@@ -148,25 +153,25 @@ def _whiten_templates(
     )
 
 
-def curve_covariance(made: Pooling, noise: Floats, correlation: float) -> Floats:
+def curve_covariance(weights: Floats, middle: Floats, noise: Floats, correlation: float) -> Floats:
     """Return the covariance of the averages around `LEVEL` plus a template.
 
     Args:
-        made: p averages of n scores.
+        weights: shape (p, n), p averages of n scores.
+        middle: shape (p,), where in the run each stands, from -.5 to .5.
         noise: shape (n,), standard deviation of each score.
         correlation: of the errors of neighbouring steps; falls off geometrically with distance.
 
     Returns:
         Shape (p, p).
     """
-    spread = made.weights * noise
+    spread = weights * noise
     found = spread @ spread.T
     lag, shared = 1, correlation
     while abs(shared) > NEGLIGIBLE and lag < len(noise):
         beside = shared * (spread[:, :-lag] @ spread[:, lag:].T)
         found += beside + beside.T
         lag, shared = lag + 1, shared * correlation
-    middle = made.places / (made.size - 1) - 0.5
     own = ROUGHNESS**2 * np.eye(len(found))
     return np.asarray(found + own + LEVEL_SPREAD**2 + SLOPE**2 * np.outer(middle, middle))
 
@@ -221,7 +226,7 @@ def weigh_scores(lens: WhitenedTemplates, scores: Floats, sigma: Floats) -> Temp
     """Return the evidence for each template, from scores without NaN."""
     from scipy.special import log_ndtr
 
-    residual = _dot(lens.whiten, _dot(lens.pool.weights, scores) - LEVEL)
+    residual = _dot(lens.whiten, _dot(lens.weights, scores) - LEVEL)
     depth = (_dot(lens.f, residual) - lens.cross + lens.pull) / lens.precision
     root = np.sqrt(lens.precision)
     log = (

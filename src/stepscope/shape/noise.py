@@ -134,11 +134,11 @@ def _noise(fits: Callable[[float, float], float], runs: int) -> FleetNoise | Unm
     """Climb the grid, one axis after the other, and take the parabola at its top."""
     logs = np.log(SIGMAS).tolist()
     rhos = CORRELATIONS.tolist()
-    at, lag = _best_point([fits(x, 0.0) for x in logs]), 0
+    at, lag = int(np.argmax([fits(x, 0.0) for x in logs])), 0
     for _ in range(len(logs)):
         before = (at, lag)
-        lag = _best_point([fits(logs[at], rho) for rho in rhos])
-        at = _best_point([fits(x, rhos[lag]) for x in logs])
+        lag = int(np.argmax([fits(logs[at], rho) for rho in rhos]))
+        at = int(np.argmax([fits(x, rhos[lag]) for x in logs]))
         if (at, lag) == before:
             break
     if at in (0, len(logs) - 1) or lag in (0, len(rhos) - 1):
@@ -161,7 +161,7 @@ def _noise_at_sigma(
     """Return the noise with the correlation that is best at one sigma."""
     rhos = CORRELATIONS.tolist()
     values = [fits(log_sigma, rho) for rho in rhos]
-    top = min(max(_best_point(values), 1), len(rhos) - 2)
+    top = min(max(int(np.argmax(values)), 1), len(rhos) - 2)
     before, here, after = values[top - 1 : top + 2]
     bend = before - 2 * here + after
     if bend >= 0:
@@ -169,10 +169,6 @@ def _noise_at_sigma(
     step, height = float(np.clip((before - after) / 2 / bend, -1, 1)), rhos[1] - rhos[0]
     peak = (rhos[top] + step * height, NORMAL_95 * height / math.sqrt(-bend))
     return replace(found, correlation=_correlation(peak, found.correlation.n))
-
-
-def _best_point(values: list[float]) -> int:
-    return int(np.argmax(values))
 
 
 def _parabola(table: Floats) -> tuple[Peak, Peak]:

@@ -71,18 +71,16 @@ def depth_span(found: Sequence[TemplateEvidence], weights: Sequence[Floats]) -> 
         found: the evidence, one entry for each noise that was considered.
         weights: shape (K,) each, posterior probability of the templates.
     """
+    from scipy.special import log_ndtr
+
     broken = found[0].lens.bank.shape != HEALTHY
     weight = np.concatenate([w[broken] for w in weights])
     centre = np.concatenate([each.depth[broken] for each in found])
     root = np.sqrt(np.concatenate([each.lens.precision[broken] for each in found]))
     least = np.concatenate([each.lens.least[broken] for each in found])
     kept = weight > NEGLIGIBLE_WEIGHT * weight.max()
-    return _span(weight[kept] / weight[kept].sum(), centre[kept], root[kept], least[kept])
-
-
-def _span(weight: Floats, centre: Floats, root: Floats, least: Floats) -> CredibleInterval:
-    from scipy.special import log_ndtr
-
+    weight, centre = weight[kept] / weight[kept].sum(), centre[kept]
+    root, least = root[kept], least[kept]
     inside = log_ndtr((centre - least) * root)
     edge = -(((centre - least) * root) ** 2) / 2 - np.log(2 * np.pi) / 2
     mean = float(weight @ (centre + np.exp(edge - inside) / root))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.shape.types import EARLY_COLLAPSE, HEALTHY, LATE_DRIFT, RECOVERY, STEADY_DEGRADATION
-from stepscope.stats.sample import Bools, Floats
+from stepscope.stats.sample import Bools, Floats, Ints
 
 SHORTEST = 4
 LONGEST = 40
@@ -232,32 +232,28 @@ def two_stage_templates(n: int) -> Templates:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pooling:
-    """How n scores become p averages."""
-
-    weights: Floats  # shape (p, n), rows sum to 1; what a missing score weighs is 0
-    # shape (p,), which step of the templates each average stands at, rising
-    places: npt.NDArray[np.int64]
-    size: int  # steps of the templates
-    # shape (n,), the step of the templates that each step of the run belongs to
-    part: npt.NDArray[np.int64]
+def parts_of_run(n: int) -> Ints:
+    """Return the step of the templates that each of n steps belongs to, shape (n,)."""
+    size = min(n, LONGEST)
+    # The same parts as `np.array_split`: the longer ones first.
+    return np.repeat(np.arange(size), [len(at) for at in np.array_split(np.arange(n), size)])
 
 
-def pool_steps(observed: Bools, sigma: Floats) -> Pooling:
-    """Return which averages to compare.
+def pool_steps(observed: Bools, sigma: Floats) -> tuple[Floats, Ints]:
+    """Return how n scores become the p averages that are compared, and where these stand.
 
     Args:
         observed: shape (n,), which steps have a score.
         sigma: shape (n,), noise of each score; read where observed.
+
+    Returns:
+        Weights, shape (p, n), whose rows sum to 1, 0 for a missing score; and the step of the
+        templates that each average stands at, shape (p,), rising.
     """
-    n = len(observed)
-    size = min(n, LONGEST)
-    # The same parts as `np.array_split`: the longer ones first.
-    part = np.repeat(np.arange(size), [len(steps) for steps in np.array_split(np.arange(n), size)])
-    precision = np.zeros(n)
+    part = parts_of_run(len(observed))
+    precision = np.zeros(len(observed))
     precision[observed] = (sigma[observed].min() / sigma[observed]) ** 2
-    total = np.bincount(part, weights=precision, minlength=size)
+    total = np.bincount(part, weights=precision)
     places = np.flatnonzero(total > 0)
     weights = np.where(part == places[:, None], precision, 0.0) / total[places, None]
-    return Pooling(weights, places, size, part)
+    return weights, places

@@ -482,23 +482,17 @@ def compare_unpaired(
     bounded = unit == "share" and min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
     n_tasks = sum(len(fleet.sums) for fleet in fleets)
     with np.errstate(all="ignore"):
-        effect = _unpaired_effect(
-            *fleets, replace(frame, n_tasks=n_tasks), len(a) + len(b), bounded=bounded
-        )
+        limits = newcombe_limits if bounded else welch_limits
+        value, low, high = (float(x) for x in limits(*fleets, level))
         p, method = _unpaired_p(*fleets, rng=rng, draws=draws)
-    return Comparison(effect=effect, p=p, method=method, n=n_tasks)
-
-
-def _unpaired_effect(
-    first: ClusterSums, second: ClusterSums, frame: EstimateFrame, n: int, *, bounded: bool
-) -> Estimate | Unmeasured:
-    """Interval of the difference of the two means."""
-    limits = newcombe_limits if bounded else welch_limits
-    value, low, high = (float(x) for x in limits(first, second, frame.level))
+    effect: Estimate | Unmeasured
     if low == high:
-        return Unmeasured("undefined", "no value differs from another within a fleet: no spread")
-    method = "newcombe clustered" if bounded else "welch clustered"
-    return make_estimate((value, low, high), method=method, n=n, frame=frame)
+        effect = Unmeasured("undefined", "no value differs from another within a fleet: no spread")
+    else:
+        how = "newcombe clustered" if bounded else "welch clustered"
+        frame = replace(frame, n_tasks=n_tasks)
+        effect = make_estimate((value, low, high), method=how, n=len(a) + len(b), frame=frame)
+    return Comparison(effect=effect, p=p, method=method, n=n_tasks)
 
 
 def _unpaired_p(
