@@ -6,10 +6,12 @@ import importlib
 import inspect
 import subprocess
 import sys
+from importlib.metadata import entry_points
 
 import pytest
 
 import stepscope
+import stepscope.formats
 
 
 @pytest.mark.parametrize("module", ["stepscope", "stepscope.api"])
@@ -44,3 +46,15 @@ def test_importing_stepscope_loads_its_lazy_names_alone() -> None:
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'stepscope' has no attribute 'nothing'"):
         stepscope.nothing  # noqa: B018
+
+
+def test_every_format_is_named_by_the_room_of_formats() -> None:
+    points = entry_points(group="stepscope.formats")
+    assert [point.value for point in points] == [
+        f"stepscope.formats:{point.name.upper()}" for point in points
+    ]
+    assert {point.name: point.load().name for point in points} == {
+        point.name: point.name for point in points
+    }
+    with pytest.raises(AttributeError, match="has no attribute 'ACME'"):
+        stepscope.formats.ACME  # noqa: B018
