@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from stepscope.judges.batch import PlanSource, PollTiming, run_batched_judgements
+from stepscope.judges.batch import PlanSource, run_batched_judgements
 from stepscope.judges.run import JudgingStatistics
 from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
@@ -25,7 +25,6 @@ PROTOCOLS: tuple[Protocol, ...] = ("openai", "anthropic")
 JUDGE = "local/tiny"
 # A USD for a million tokens either way, half of it in a batch.
 PRICE = PriceTable(input=1.0, output=1.0, batch=0.5)
-FAST = PollTiming(poll_seconds=0.01, settle_seconds=0.05)
 
 
 def table(provider: Provider, protocol: Protocol, price: PriceTable | None = PRICE) -> JudgesTable:
@@ -49,7 +48,7 @@ def batched(
     price: PriceTable | None = PRICE,
     keep: Callable[[Sequence[Record]], None] = lambda records: None,
     stop_when: Callable[[], bool] | None = None,
-    pace: PollTiming = FAST,
+    settle_seconds: float = 0.05,
 ) -> JudgingStatistics:
     """Run to the end, or until what it is to be stopped at holds."""
     made = batches_at(provider, protocol) if batch is None else batch
@@ -74,7 +73,8 @@ def batched(
                     budget=budget,
                 ),
                 keep=keep,
-                pace=pace,
+                poll_seconds=0.01,
+                settle_seconds=settle_seconds,
                 stop=stop,
             )
         finally:

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from stepscope.errors import ConfigError, ModelError
-from stepscope.judges.batch import PollTiming
 from stepscope.judges.judgement import Judgement
 from stepscope.judges.run import JudgingStatistics, run_judgements
 from stepscope.ledger.budget import Budget
@@ -315,8 +314,7 @@ def test_a_batch_whose_making_got_no_answer_is_found_and_not_made_twice(
 ) -> None:
     made = (Fault(status=504),) if protocol == "anthropic" else (Fault(), Fault(status=504))
     provider.script = Script(batches=Batches(faults=made, hidden=2))
-    patient = PollTiming(poll_seconds=0.01, settle_seconds=60.0)
-    ran = batched(lambda: judgements(2), ledger, provider, protocol, pace=patient)
+    ran = batched(lambda: judgements(2), ledger, provider, protocol, settle_seconds=60.0)
     assert (ran.judgements, ran.unknown) == (4, ())
     assert set(paid(provider).values()) == {1}
 

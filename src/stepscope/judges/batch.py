@@ -57,22 +57,13 @@ _REPLIES_PER_COMMIT = 200
 PlanSource = Callable[[], Iterable[Judgement]]
 
 
-class PollTiming(msgspec.Struct, frozen=True, kw_only=True):
-    """How long is waited."""
-
-    poll_seconds: float = 60.0  # between two looks at a batch, at most; the first come sooner
-    settle_seconds: float = 60.0  # how long a batch whose making was cut off may take to show up
-
-
-POLL_TIMING = PollTiming()
-
-
 async def run_batched_judgements(
     plan: PlanSource,  # gives the judgements, the same ones every time that it is called
     clients: CallClients,  # what the budget does not hold at once waits for the next batch
     *,
     keep: Keep,  # called with records, some hundred at a time
-    pace: PollTiming = POLL_TIMING,
+    poll_seconds: float = 60.0,  # between two looks at a batch, at most; the first come sooner
+    settle_seconds: float = 60.0,  # how long a batch whose making was cut off may take to show up
     progress: Progress | None = None,  # called after every judgement, when the batches are over
     # When set, nothing more is sent or awaited; the next run fetches what is under way.
     stop: asyncio.Event | None = None,
@@ -87,7 +78,7 @@ async def run_batched_judgements(
     stopped = asyncio.Event() if stop is None else stop
     start = time.monotonic()
     with LedgerSession(clients.ledger, clients.budget) as session:
-        batches = _BatchRun(clients, session, pace, stopped)
+        batches = _BatchRun(clients, session, stopped, poll_seconds, settle_seconds)
         heartbeats = asyncio.create_task(_send_heartbeats(session))
         try:
             await batches.run(plan)
@@ -139,7 +130,12 @@ class _BatchRun:
     """Rounds of batches: what is not paid is sent, what was sent is polled until it is over."""
 
     def __init__(
-        self, clients: CallClients, session: LedgerSession, pace: PollTiming, stopped: asyncio.Event
+        self,
+        clients: CallClients,
+        session: LedgerSession,
+        stopped: asyncio.Event,
+        poll_seconds: float,
+        settle_seconds: float,
     ) -> None:
         self.tally = JudgingCounts()
         # Why an ask has no answer, by the hash of its request.
@@ -148,7 +144,7 @@ class _BatchRun:
         self._ledger = clients.ledger
         self._prices = clients.prices
         self._buyer = session.buyer
-        self._pace = pace
+        self._poll_seconds, self._settle_seconds = poll_seconds, settle_seconds
         self._stopped = stopped
         self._requests: dict[str, str] = {}
         self._attempts: Counter[str] = Counter()
@@ -166,7 +162,7 @@ class _BatchRun:
             if self._stopped.is_set() or not standings["mine"] + others:
                 return
             if not standings["mine"]:
-                await self._sleep(self._pace.poll_seconds)
+                await self._sleep(self._poll_seconds)
 
     async def _commit(self, work: LedgerWork[T]) -> T:
         """Return what a piece of work gives, when it is on disk."""
@@ -267,13 +263,13 @@ class _BatchRun:
 
     async def _poll_all(self) -> None:
         """Poll every batch that is no other worker's until all are over."""
-        seconds = min(1.0, self._pace.poll_seconds)
+        seconds = min(1.0, self._poll_seconds)
         while not self._stopped.is_set():
             over = [await self._poll(batch) for batch in await self._adopt()]
             if all(over):
                 return
             await self._sleep(seconds)
-            seconds = min(2 * seconds, self._pace.poll_seconds)
+            seconds = min(2 * seconds, self._poll_seconds)
 
     async def _adopt(self) -> list[Batch]:
         return await self._commit(
@@ -316,7 +312,7 @@ class _BatchRun:
             await self._commit(partial(states.note_submitted, token=batch.token, remote=remote))
             return False
         since = self._absent.setdefault(batch.token, time.monotonic())
-        if remote is None or time.monotonic() - since < self._pace.settle_seconds:
+        if remote is None or time.monotonic() - since < self._settle_seconds:
             return False
         unpaid = dict.fromkeys(batch.keys, "")
         await self._commit(partial(states.end_batch, batch=batch, unpaid=unpaid, buyer=self._buyer))

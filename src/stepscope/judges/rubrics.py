@@ -40,21 +40,19 @@ class RubricExample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     cites: tuple[int, ...] = ()
 
 
-class Rubric(msgspec.Struct, frozen=True, kw_only=True):
-    """A rubric as it was read.
+class FrontMatter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The front matter of a rubric file.
 
     Attributes:
-        name: unique; a set, a dot and an aspect ("axes.termination"), or the set's name alone.
-        kind: what it sees and in what form it answers.
-        version: raised with every change that can change an answer.
-        question: one sentence.
-        answers: what may be answered; for "score" the names of its bands, worst first.
-        in_scope: what counts.
-        out_of_scope: what does not, and whose rubric it is.
-        examples: at least one for each answer.
-        body: the text of the file, which the judge reads whole.
-        hash: sixteen hex digits over the bytes of the file.
-        failing: the answers that speak against the agent ("incorrect", "ERROR").
+        name: unique; a set, a dot and an aspect ("axes.tone"), or one word.
+        kind: what the judge sees and in what form it answers.
+        version: digits; raised with every change that can change an answer.
+        question: one sentence, put to the judge.
+        answers: what may be answered; for a score the names of its bands, worst first.
+        in_scope: what counts, one sentence each.
+        out_of_scope: what does not count -> the rubric or measure whose it is.
+        examples: worked examples, one or more for each answer.
+        failing: the answers that speak against the agent.
     """
 
     name: str
@@ -65,9 +63,14 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
     in_scope: tuple[str, ...]
     out_of_scope: dict[str, str]
     examples: tuple[RubricExample, ...]
-    body: str
-    hash: str
     failing: tuple[str, ...] = ()
+
+
+class Rubric(FrontMatter, frozen=True, kw_only=True):
+    """A rubric as it was read."""
+
+    body: str  # the text of the file, which the judge reads whole
+    hash: str  # sixteen hex digits over the bytes of the file
 
     @property
     def set(self) -> str:
@@ -187,32 +190,6 @@ ANSWER_MENUS: dict[RubricKind, tuple[str, ...]] = {
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}(?:\.[a-z][a-z0-9_]{0,39})?")
 _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+){0,2}")
-
-
-class FrontMatter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The front matter of a rubric file.
-
-    Attributes:
-        name: unique; a set, a dot and an aspect ("axes.tone"), or one word.
-        kind: what the judge sees and in what form it answers.
-        version: digits; raised with every change that can change an answer.
-        question: one sentence, put to the judge.
-        answers: what may be answered; for a score the names of its bands, worst first.
-        in_scope: what counts, one sentence each.
-        out_of_scope: what does not count -> the rubric or measure whose it is.
-        examples: worked examples, one or more for each answer.
-        failing: the answers that speak against the agent.
-    """
-
-    name: str
-    kind: RubricKind
-    version: str
-    question: str
-    answers: tuple[str, ...]
-    in_scope: tuple[str, ...]
-    out_of_scope: dict[str, str]
-    examples: tuple[RubricExample, ...]
-    failing: tuple[str, ...] = ()
 
 
 def load_rubric(name: str) -> Rubric:

@@ -1,8 +1,9 @@
 """JSON from untrusted files: strict and fast where it can be, lenient and counted where it must be.
 
-`decode` reads what recorders write and counts every repair; `decode_strict` reads our own files to
-the letter of the standard. Refuses texts that nest deeper than the limits. A bracket scanner finds
-where records of a large text begin and end, chunk by chunk. Source: RFC 8259.
+`decode` reads what recorders write, makes NaN, huge numbers and half characters storable, and
+counts every such repair; `decode_strict` reads our own files to the letter of the standard.
+Refuses texts that nest deeper than the limits. A bracket scanner finds where records of a large
+text begin and end, chunk by chunk. Source: RFC 8259.
 """
 
 from __future__ import annotations
