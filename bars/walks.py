@@ -61,6 +61,8 @@ def walk(work: Callable[[], object]) -> tuple[set[str], int]:
     def depth(frame: FrameType | None) -> int:
         found = 0
         while frame is not None:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return 0  # an import runs this
             found += frame.f_code.co_filename.startswith(SOURCE)
             frame = frame.f_back
         return found
@@ -68,11 +70,11 @@ def walk(work: Callable[[], object]) -> tuple[set[str], int]:
     def profile(frame: FrameType, event: str, _: object) -> None:
         nonlocal deepest
         name = frame.f_code.co_filename
-        # Bodies of modules and classes are run by imports, and are no optimised code.
+        # Bodies of modules and classes are no optimised code.
         called = event == "call" and frame.f_code.co_flags & CO_OPTIMIZED
-        if called and name.startswith(SOURCE):
+        if called and name.startswith(SOURCE) and (found := depth(frame)):
             files.add(name.removeprefix(SOURCE))
-            deepest = max(deepest, depth(frame))
+            deepest = max(deepest, found)
 
     threading.setprofile(profile)
     sys.setprofile(profile)
