@@ -175,33 +175,14 @@ def insert_records(db: Connection, names: RowIds, records: Iterable[Record]) -> 
                     "put it first"
                 )
             run = runs[record.trajectory] = int(found[0])
-        question = names.question(
-            db,
-            Question(
-                answer.measure,
-                record.version,
-                record.facts,
-                record.judge,
-                record.prompt,
-                record.family,
-                record.rubric,
-            ),
-        )
+        asked = (record.version, record.facts, record.judge, record.prompt, record.family)
+        question = names.question(db, Question(answer.measure, *asked, record.rubric))
         _refuse_bad_numbers(record)
         usage = _NO_TEXT if record.usage is None else msgspec.json.encode(record.usage).decode()
-        rows.append(
-            (
-                question,
-                run,
-                names.case(db, record.case),
-                record.repeat,
-                *encode_answer(answer),
-                now,
-                usage,
-                _NO_NUMBER if record.cost_usd is None else record.cost_usd,
-                _NO_NUMBER if record.seconds is None else record.seconds,
-            )
-        )
+        cost = _NO_NUMBER if record.cost_usd is None else record.cost_usd
+        seconds = _NO_NUMBER if record.seconds is None else record.seconds
+        place = (question, run, names.case(db, record.case), record.repeat)
+        rows.append((*place, *encode_answer(answer), now, usage, cost, seconds))
     return _insert_rows(db, _INSERT, rows)
 
 
@@ -212,11 +193,8 @@ def _refuse_bad_numbers(record: Record) -> None:
     """
     answer = record.answer
     confidence = answer.confidence if isinstance(answer, Verdict) else None
-    for name, number in (
-        ("confidence", confidence),
-        ("cost_usd", record.cost_usd),
-        ("seconds", record.seconds),
-    ):
+    numbers = {"confidence": confidence, "cost_usd": record.cost_usd, "seconds": record.seconds}
+    for name, number in numbers.items():
         if number is not None and not 0 <= number < inf:
             raise StoreError(
                 f"a record of {answer.measure!r} has {name} {number!r}; expected a finite number, "
