@@ -432,7 +432,7 @@ def _cycles(trajectory: Trajectory, found: RuleFindings) -> Iterator[tuple[float
         )
         yield 1.5 + 0.25 * min(loop.value or 0, LONGEST_LOOP), suspect
     cited = set(found.cites("redundant_calls"))
-    for again, before in redundant_calls(trajectory.exchanges, None):
+    for again, before in redundant_calls(trajectory.exchanges, None) if cited else ():
         if again.step in cited:
             said = f"asks again what {before.step} answered: {describe_call(again.call)}"
             yield REPEAT_WEIGHT, _suspect_at(again.step, "repeat", said)
