@@ -98,14 +98,6 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heading:
-    """What a group of blocks is about: a name, and what was read of it."""
-
-    title: str
-    about: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Paragraph:
     """A sentence; `lead` comes before it, `code` quotes it, `terminal` leaves it out elsewhere.
 
@@ -113,6 +105,7 @@ class Paragraph:
     """
 
     text: str
+    heading: str = ""  # the name of what the blocks below are about; stands before everything
     lead: str = ""
     hang: int = 2
     indent: int = 0
@@ -121,15 +114,9 @@ class Paragraph:
     terminal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Lines that are laid out already, for text of a known width."""
-
-    lines: tuple[str, ...]
-
-
-# What stands together: in text without an empty line between, in Markdown with one.
-Section = Sequence[Heading | Paragraph | Table | Lines]
+# What stands together: in text without an empty line between, in Markdown with one. A string is
+# laid out already, for text of a known width.
+Section = Sequence[Paragraph | Table | str]
 Document = Sequence[Section]
 
 

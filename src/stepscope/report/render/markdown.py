@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from stepscope.gates.types import GateDecision, GateReport, WorkflowDecision
-from stepscope.report.document import Document, Heading, Paragraph, Table, TableCell
+from stepscope.report.document import Document, Paragraph, Table, TableCell
 from stepscope.report.formatting import clip, cut_words, format_p
 from stepscope.report.views import gates
 from stepscope.safety.text import visible_line
@@ -34,11 +34,10 @@ def render(document: Document) -> str:
     for section in document:
         for block in section:
             match block:
-                case Heading():
-                    blocks.append(f"**{escape_code(block.title)}** {block.about}")
                 case Paragraph() if not block.terminal:
                     said = escape_code(block.text) if block.code else block.text
-                    blocks.append(block.lead + said)
+                    head = f"**{escape_code(block.heading)}** " if block.heading else ""
+                    blocks.append(head + block.lead + said)
                 case Table():
                     blocks.append("\n".join(_table(block)))
     return "\n\n".join(blocks) + "\n"

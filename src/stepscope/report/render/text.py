@@ -11,8 +11,6 @@ from itertools import zip_longest
 
 from stepscope.report.document import (
     Document,
-    Heading,
-    Lines,
     Paragraph,
     Section,
     Table,
@@ -48,19 +46,18 @@ def lay_out_section(section: Section, width: int) -> list[str]:
     out: list[str] = []
     for block in section:
         match block:
-            case Heading():
-                out += fold(visible_line(f"{block.title}   {block.about}"), width, 2)
             case Paragraph():
                 out += _paragraph(block, width)
             case Table():
                 out += lay_out_table(block, width)
-            case Lines():
-                out += block.lines
+            case str():
+                out += block.split("\n")
     return out
 
 
 def _paragraph(block: Paragraph, width: int) -> list[str]:
-    said = " " * block.indent + visible_line(block.lead + block.text)
+    head = f"{block.heading}   " if block.heading else ""
+    said = " " * block.indent + visible_line(head + block.lead + block.text)
     if block.one_line:
         return [cut_words(said, width)]
     return fold(said, width, block.hang + block.indent)

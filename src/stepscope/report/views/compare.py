@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from stepscope.report.document import (
     Chart,
     Document,
-    Heading,
     Paragraph,
     Table,
     TableCell,
@@ -37,7 +36,7 @@ def make_comparison_document(report: ComparisonReport) -> Document:
     title, _, about = describe_comparison(report).partition("   ")
     shapes = _tabulate_shapes(report)
     return [
-        [Heading(title=title, about=about)],
+        [Paragraph(heading=title, text=about)],
         [_tabulate_differences(report)],
         [] if shapes is None else [shapes],
         [Paragraph(text=sentence) for sentence in conclude_comparison(report)],

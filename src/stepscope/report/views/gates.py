@@ -14,7 +14,6 @@ from stepscope.gates.looks import GateHistory
 from stepscope.gates.types import GateDecision, GateOutcome, GateReport, WorkflowDecision
 from stepscope.report.document import (
     Document,
-    Heading,
     Links,
     Paragraph,
     Section,
@@ -144,7 +143,7 @@ def make_gate_document(report: GateReport, *, code: int, remarks: Sequence[str] 
         about = f"{word}   {describe_size(workflow)}"
         rows = tuple(_gate(gate) for gate in workflow.gates)
         out.append([
-            Heading(title=disarm_commands(visible_line(workflow.workflow)), about=about),
+            Paragraph(heading=disarm_commands(visible_line(workflow.workflow)), text=about),
             *(Paragraph(text=_shown(line), indent=2) for line in describe_changes(workflow)),
             Table(id="gates", columns=GATE_COLUMNS, rows=rows, indent=2),
         ])  # fmt: skip

@@ -18,7 +18,6 @@ from stepscope.report.document import (
     Chart,
     Document,
     EmptyNotice,
-    Heading,
     Links,
     Paragraph,
     Section,
@@ -95,7 +94,11 @@ def make_report_document(report: Report) -> Document:
     for profile in report.profiles:
         title, about = describe_profile(profile, report)
         joints = [tabulate_outcomes(table, profile, at) for at, table in enumerate(profile.earned)]
-        out += [[Heading(title=title, about=about)], [tabulate_vector(profile, "vector")], joints]
+        out += [
+            [Paragraph(heading=title, text=about)],
+            [tabulate_vector(profile, "vector")],
+            joints,
+        ]
         if profile.too_loose.outcome == "fail":
             out.append([Paragraph(lead="Warning: ", text=profile.too_loose.reason)])
     tables = [

@@ -21,7 +21,6 @@ from stepscope.model import SCORES, Exchange, Record, Step, Trajectory, Verdict
 from stepscope.model.records import STEP_SCORES
 from stepscope.report.document import (
     Document,
-    Lines,
     Table,
     TableCell,
     TableColumn,
@@ -84,13 +83,13 @@ def make_run_document(
     data = read_run(store, run)
     trajectory, case = data.trajectory, data.case
     chosen = _chosen(trajectory, around, steps)
-    first: list[Lines | Table] = [Lines(tuple(describe_run(data, chosen=chosen, width=width)))]
+    first: list[str | Table] = ["\n".join(describe_run(data, chosen=chosen, width=width))]
     if chosen is None:
         agents = tabulate_agents(measure_agents(trajectory, case, store.facts(trajectory.workflow)))
         first += [] if agents is None else [agents]
     if around is None:
         return [first]
-    return [first, [Lines(tuple(describe_step(data, around, width=width)))]]
+    return [first, ["\n".join(describe_step(data, around, width=width))]]
 
 
 def show_run_json(store: Store, run: str) -> str:
