@@ -51,6 +51,8 @@ def test_the_worst_case_weighs_what_was_lost() -> None:
     # 10 of 20 runs' weight fail; a lost run stands for 10 more.
     found = weighted([1, 0], [0.1, 0.1], lost=[0.1], unmeasured={"refused": 1})
     assert (found.worst_low, found.worst_high) == pytest.approx((1 / 3, 2 / 3))
+    # A report is written as JSON, which has no numpy.
+    assert type(found.worst_low) is type(found.worst_high) is float
     assert found.unmeasured == {"refused": 1}
 
 

@@ -473,7 +473,7 @@ def weighted_proportion(
         return absent
     most = float(weights.sum() ** 2 / (weights**2).sum())
     value, low, high = (float(x) for x in share_limits(above, below, frame.level, most=most))
-    beyond = (1 / outside).sum()
+    beyond = float((1 / outside).sum())
     part, whole = float(above.sum()), float(below.sum()) + beyond
     frame = replace(frame, bounds=(part / whole, (part + beyond) / whole))
     return make_estimate((value, low, high), method="hajek, wilson", n=len(values), frame=frame)
