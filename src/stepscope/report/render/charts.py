@@ -101,11 +101,6 @@ def _shapes() -> alt.LayerChart:
     return _intervals(_labels(), _share("share of runs, with 95 % interval"))
 
 
-def _gates() -> alt.LayerChart:
-    x = alt.X("low:Q", title="estimate, with 90 % interval", axis=alt.Axis(tickCount=5))
-    return _intervals(_labels(), x)
-
-
 def _effects() -> alt.LayerChart:
     x = alt.X("low:Q", title="second minus first, with 95 % interval", axis=alt.Axis(tickCount=5))
     zero = _base().mark_rule(strokeDash=[4, 4], color=GREY).encode(x=alt.datum(0))
@@ -287,7 +282,6 @@ CHARTS: dict[str, Callable[[], alt.LayerChart | alt.VConcatChart]] = {
     "axes": _axes,
     "panel": _judges,
     "effects": _effects,
-    "gates": _gates,
     **{
         name_curve_chart(*panels, labels=labels): partial(_curve, *panels, labels=labels)
         for labels in (False, True)

@@ -34,7 +34,7 @@ def render_gate_json(report: GateReport, *, code: int, remarks: Sequence[str] = 
         exit_code=code, outcome=OUTCOMES[code], remarks=tuple(remarks), report=report
     )
     # Printed in a log, `##[` would begin a command of GitHub Actions.
-    return _pretty_gates(document).replace("##[", "#\\u0023[")
+    return _pretty(document).replace("##[", "#\\u0023[")
 
 
 def read_gate_reports(files: Sequence[Path]) -> tuple[GateDocument, ...]:
@@ -59,11 +59,7 @@ def read_gate_reports(files: Sequence[Path]) -> tuple[GateDocument, ...]:
 def make_gate_schema() -> bytes:
     """Return the JSON schema (2020-12)."""
     found = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return _pretty_gates(found | msgspec.json.schema(GateDocument)).encode()
-
-
-def _pretty_gates(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value, order="deterministic")).decode() + "\n"
+    return _pretty(found | msgspec.json.schema(GateDocument)).encode()
 
 
 # What XML 1.0 cannot hold even as a character reference (section 2.2).

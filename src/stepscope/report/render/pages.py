@@ -231,7 +231,7 @@ def make_profile_page(report: Report, *, links: Links) -> Page:
     """Return the failure profile of every group, by axis and by judge."""
     panels, axes = report.panels, profile.chart_axes(report.profiles)
     drawn = profile.chart_panels(panels) if panels else ()
-    sheets = profile.tabulate_panels(panels, links) if panels else []
+    sheets = overview.tabulate_panels(panels, links) if panels else []
     body = lay_out(
         "profile",
         anchor="profile",

@@ -1,6 +1,7 @@
 """Agreement of raters, disputes, and isolated against contextual judging, as documents.
 
 Nothing is computed here. Whatever a rater wrote is made visible by the renderer.
+`tabulate_agreement` is the agreement table of a report, in text, in Markdown and on its pages.
 """
 
 from __future__ import annotations
@@ -37,8 +38,12 @@ from stepscope.report.formatting import (
     format_interval,
     format_score,
     format_share,
+    format_with_interval,
+    name_rubric,
     shorten_names,
 )
+from stepscope.report.panel_types import Panels
+from stepscope.report.views.profile import make_sheet, name_judges
 from stepscope.values import Decision, Estimate, Unmeasured
 
 NO_MODES = (
@@ -307,3 +312,33 @@ def _answer(answer: RaterAnswer) -> str:
     cites = f", cites {', '.join(map(str, answer.cites))}" if answer.cites else ""
     why = f": {clip(answer.reason, REASON)}" if answer.reason else ""
     return f"{answer.rater}  {answer.label}{score}{sure}{cites}{why}"
+
+
+# Remarks on coefficients that people are shown; most repeat each other.
+SENTENCES = 2
+
+
+def tabulate_agreement(found: Panels) -> Table:
+    """Return how far each pair of judges agrees."""
+    names = name_judges(found)
+    rows = []
+    for one in found.agreement:
+        raw, cites = (
+            f"- {f.kind}" if isinstance(f, Unmeasured) else format_share(f.value)
+            for f in (one.raw, one.cites)
+        )
+        same = raw if isinstance(one.raw, Unmeasured) else f"{raw} of {one.raw.n:,}"
+        chance = (
+            format_with_interval("share", figure, f"- {getattr(figure, 'kind', '')}")
+            for figure in (one.kappa, one.ac1)
+        )
+        about = name_rubric(one.rubric) + (" (steps)" if one.unit == "steps" else "")
+        rows.append((about, " x ".join(names[judge] for judge in one.judges), same, *chance, cites))
+    head = ("", "judges", "same", "kappa", "AC1", "cites")
+    said = [f"{name_rubric(one.rubric)}: {one.sentence}" for one in found.agreement if one.sentence]
+    notes = list(dict.fromkeys(said))
+    if len(notes) > SENTENCES:
+        more = f"and {len(notes) - SENTENCES:,} more such remarks: stepscope agree"
+        notes = [*notes[:SENTENCES], more]
+    same = "same: share of equal answers; cites: of the steps that either cites, those that both do"
+    return make_sheet("agreement", "Agreement", head, rows, (same, *notes) if rows else ())

@@ -51,14 +51,24 @@ from stepscope.report.formatting import (
     name_shape,
     note_unearned,
 )
+from stepscope.report.panel_types import Panels
 from stepscope.report.rows import DEFAULT_BY, RunTable, combine_conditions, read_table
 from stepscope.report.types import OutcomeTable, Profile, Report, Shapes, ShapesDifference
+from stepscope.report.views.agreement import tabulate_agreement
 from stepscope.report.views.profile import (
     choose_largest,
     make_figure_cell,
     name_profile,
+    tabulate_answers,
     tabulate_axes,
-    tabulate_panels,
+    tabulate_behaviours,
+    tabulate_claims,
+    tabulate_costs,
+    tabulate_disputes,
+    tabulate_flags,
+    tabulate_patterns,
+    tabulate_shares,
+    tabulate_trace,
 )
 from stepscope.safety.text import visible_line
 from stepscope.shape.types import SHAPES
@@ -400,6 +410,23 @@ def tabulate_shape_differences(found: ShapesDifference, first: Shapes, second: S
     return Table(
         id="shape-differences", corner="share of runs", columns=columns, rows=tuple(rows), own=True
     )
+
+
+def tabulate_panels(found: Panels, links: Links | None = None) -> list[Table]:
+    """Return every table that has rows, in the order in which they are read."""
+    all_ = (
+        *tabulate_shares(found),
+        tabulate_claims(found),
+        *([tabulate_agreement(found)] if found.agreement else []),
+        tabulate_disputes(found, links),
+        tabulate_trace(found),
+        tabulate_patterns(found),
+        tabulate_behaviours(found),
+        tabulate_answers(found),
+        tabulate_flags(found),
+        tabulate_costs(found),
+    )
+    return [sheet for sheet in all_ if sheet.rows or sheet.notes]
 
 
 def tabulate_outcomes(

@@ -207,13 +207,14 @@ def _page_cells(key: str, figure: Figure) -> tuple[TableCell, ...]:
     )
 
 
-def _sheet(
+def make_sheet(
     key: str,
     heading: str,
     head: Sequence[str],
     rows: Iterable[Sequence[TableCell | str]],
     notes: Sequence[str] = (),
 ) -> Table:
+    """Return a table of what judges say, under a heading."""
     return Table(
         id=f"judges-{key}",
         caption=heading,
@@ -273,7 +274,9 @@ def _one_group(panels: Sequence[Panel], names: Mapping[str, str]) -> Table:
         rows.append((name_panel(panel), *votes, *(seats.get(judge, "-") for judge in judges)))
     both = ("any judge", "all judges") if summed else ()
     head = ("", *both, *(names[judge] for judge in judges))
-    return _sheet("panel", "At fault, by judge", head, tuple(rows), tuple(_notes(panels, names)))
+    return make_sheet(
+        "panel", "At fault, by judge", head, tuple(rows), tuple(_notes(panels, names))
+    )
 
 
 def _both(group: PanelGroup) -> tuple[str, str]:
@@ -294,7 +297,7 @@ def _many_groups(
         rows.append((name_panel(panel), *cells))
     title = "At fault: any judge" if how == "any" else "At fault: all judges"
     notes = (*_notes(panels, names), "each judge alone: --json") if how == "all" else ()
-    return _sheet(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
+    return make_sheet(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
 
 
 def _summed(group: PanelGroup, how: str) -> Figure | None:
@@ -354,28 +357,9 @@ def _and(names: Sequence[str]) -> str:
 
 # Disputed runs and flags that people are shown; JSON has all.
 SHOWN = 5
-# Remarks on coefficients that people are shown; most repeat each other.
-SENTENCES = 2
 MOST_FLAGS = 12
 # Steps named of one verdict.
 CITED = 6
-
-
-def tabulate_panels(found: Panels, links: Links | None = None) -> list[Table]:
-    """Return every table that has rows, in the order in which they are read."""
-    all_ = (
-        *tabulate_shares(found),
-        tabulate_claims(found),
-        tabulate_agreement(found),
-        tabulate_disputes(found, links),
-        tabulate_trace(found),
-        tabulate_patterns(found),
-        tabulate_behaviours(found),
-        tabulate_answers(found),
-        tabulate_flags(found),
-        tabulate_costs(found),
-    )
-    return [sheet for sheet in all_ if sheet.rows or sheet.notes]
 
 
 def tabulate_claims(found: Panels) -> Table:
@@ -397,33 +381,7 @@ def tabulate_claims(found: Panels) -> Table:
     n = len(made)
     note = f"{len(rows):,} of {n:,} comparisons of groups survive{'s' * (len(rows) == 1)} Holm"
     head = ("", "groups", "difference", "p, Holm")
-    return _sheet("claims", "Groups that differ", head, rows, (note,) if n else ())
-
-
-def tabulate_agreement(found: Panels) -> Table:
-    """Return how far each pair of judges agrees."""
-    names = name_judges(found)
-    rows = []
-    for one in found.agreement:
-        raw, cites = (
-            f"- {f.kind}" if isinstance(f, Unmeasured) else format_share(f.value)
-            for f in (one.raw, one.cites)
-        )
-        same = raw if isinstance(one.raw, Unmeasured) else f"{raw} of {one.raw.n:,}"
-        chance = (
-            format_with_interval("share", figure, f"- {getattr(figure, 'kind', '')}")
-            for figure in (one.kappa, one.ac1)
-        )
-        about = name_rubric(one.rubric) + (" (steps)" if one.unit == "steps" else "")
-        rows.append((about, " x ".join(names[judge] for judge in one.judges), same, *chance, cites))
-    head = ("", "judges", "same", "kappa", "AC1", "cites")
-    said = [f"{name_rubric(one.rubric)}: {one.sentence}" for one in found.agreement if one.sentence]
-    notes = list(dict.fromkeys(said))
-    if len(notes) > SENTENCES:
-        more = f"and {len(notes) - SENTENCES:,} more such remarks: stepscope agree"
-        notes = [*notes[:SENTENCES], more]
-    same = "same: share of equal answers; cites: of the steps that either cites, those that both do"
-    return _sheet("agreement", "Agreement", head, rows, (same, *notes) if rows else ())
+    return make_sheet("claims", "Groups that differ", head, rows, (note,) if n else ())
 
 
 def tabulate_disputes(found: Panels, links: Links | None) -> Table:
@@ -445,7 +403,7 @@ def tabulate_disputes(found: Panels, links: Links | None) -> Table:
     notes = [f"and {more:,} more: stepscope agree --queue"] if more > 0 else []
     notes += ["chosen for being disputed: no rate is computed on these"] if rows else []
     head = ("run", "about", "answers", "cites")
-    return _sheet("queue", "Disputed", head, rows, tuple(notes))
+    return make_sheet("queue", "Disputed", head, rows, tuple(notes))
 
 
 def tabulate_trace(found: Panels) -> Table:
@@ -453,7 +411,7 @@ def tabulate_trace(found: Panels) -> Table:
     worked = found.trace
     head = ("about", "answers", "cited by two or more")
     if worked is None:
-        return _sheet("trace", "", head, ())
+        return make_sheet("trace", "", head, ())
     names = name_judges(found)
     rows = [
         (
@@ -469,7 +427,7 @@ def tabulate_trace(found: Panels) -> Table:
     ]
     notes = tuple(f"{one.step} {one.actor}: {one.text}" for one in worked.steps)
     title = f"Worked through: {worked.name} ({worked.outcome})"
-    return _sheet("trace", title, head, tuple(rows), notes)
+    return make_sheet("trace", title, head, tuple(rows), notes)
 
 
 def tabulate_patterns(found: Panels) -> Table:
@@ -494,7 +452,7 @@ def tabulate_patterns(found: Panels) -> Table:
         left = [name for name in names if name not in shown]
         advice |= {f"none in any labelled run: {', '.join(left)}": None} if left else {}
     head = ("", *_who(found), "share of runs", "for example")
-    return _sheet("patterns", "Patterns of steps", head, rows, tuple(advice))
+    return make_sheet("patterns", "Patterns of steps", head, rows, tuple(advice))
 
 
 def _several(found: Panels) -> bool:
@@ -524,7 +482,7 @@ def tabulate_behaviours(found: Panels) -> Table:
         rows.append((name_rubric(one.rubric), *whose, *cells))
     head = ("", *_who(found), "runs with it", "begins at", "share of steps, by tenth of the run")
     notes = ("begins at: median place of its first step, 0 the run's first and 1 its last",)
-    return _sheet("behaviours", "Behaviours", head, rows, notes if rows else ())
+    return make_sheet("behaviours", "Behaviours", head, rows, notes if rows else ())
 
 
 def tabulate_answers(found: Panels) -> Table:
@@ -539,7 +497,7 @@ def tabulate_answers(found: Panels) -> Table:
         for one in found.answers
     )
     head = ("", *_who(found), "answers", "without one")
-    return _sheet("answers", "Other answers", head, rows)
+    return make_sheet("answers", "Other answers", head, rows)
 
 
 def tabulate_flags(found: Panels) -> Table:
@@ -552,7 +510,7 @@ def tabulate_flags(found: Panels) -> Table:
     more = len(found.flags) - len(rows)
     notes = (f"and {more:,} more",) if more > 0 else ()
     head = ("flag", "judge", "runs", "what", "for example")
-    return _sheet("flags", "What weakens these verdicts", head, rows, notes)
+    return make_sheet("flags", "What weakens these verdicts", head, rows, notes)
 
 
 def tabulate_costs(found: Panels) -> Table:
@@ -570,7 +528,7 @@ def tabulate_costs(found: Panels) -> Table:
         paid += f", {one.unpriced:,} without a price" if paid and one.unpriced else ""
         rows.append((one.judge, f"{one.calls:,}", *tokens, paid or "price unknown", saved or "-"))
     head = ("judge", "calls", "tokens in", "of these cached", "out", "paid", "saved by the cache")
-    return _sheet("costs", "What the judges took", head, rows)
+    return make_sheet("costs", "What the judges took", head, rows)
 
 
 # A name of a judge longer than this does not fit above its column.
