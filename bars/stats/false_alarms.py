@@ -22,8 +22,8 @@ from stepscope.stats.comparison import (
     holm,
     look_alpha,
 )
+from stepscope.stats.estimates import MOST_DISAGREEMENT, effective_count
 from stepscope.stats.intervals import upper_limit
-from stepscope.stats.joint import MOST_DISAGREEMENT, effective_count
 from stepscope.stats.permutation import exact_p
 from stepscope.values import Unmeasured
 

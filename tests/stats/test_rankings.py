@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stepscope.errors import DataError
-from stepscope.stats.joint import rank_correlation
+from stepscope.stats.ranks import rank_correlation
 from stepscope.values import Estimate, Unmeasured
 
 FIRST = [0.1, 0.4, 0.4, 0.9, 0.7, 0.2, 0.5, 0.5, 1.0, 0.3]

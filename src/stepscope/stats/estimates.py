@@ -3,13 +3,16 @@
 Shares have Wilson's interval, at the effective number of runs where trials of one task repeat each
 other. Means have Student's over clusters. Quantiles have the exact order-statistic interval, with
 an effective size where runs are clustered. `weighted_proportion` speaks of all runs from a sample
-drawn with unequal chances (Hajek's estimator); it refuses a probability of 0.
+drawn with unequal chances (Hajek's estimator); it refuses a probability of 0. Two grades of the
+same runs are crossed in a joint table: a trajectory scorer that never disagrees with the outcome is
+no second grade. It is too loose when the upper limit of the disagreement rate is below 5 %, which
+takes 59 runs without one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +23,7 @@ from stepscope.stats.intervals import (
     mean_limits,
     poisson_limits,
     share_limits,
+    upper_limit,
     wilson,
 )
 from stepscope.stats.sample import (
@@ -477,3 +481,93 @@ def weighted_proportion(
     part, whole = float(above.sum()), float(below.sum()) + beyond
     frame = replace(frame, bounds=(part / whole, (part + beyond) / whole))
     return make_estimate((value, low, high), method="hajek, wilson", n=len(values), frame=frame)
+
+
+# Disagreement below this share of runs is none worth a second grade.
+MOST_DISAGREEMENT = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointTable:
+    """Runs by outcome and trajectory grade, both yes or no."""
+
+    pass_good: int  # runs that passed with a good trajectory
+    # positions of runs that passed with a bad one: right for the wrong reason?
+    pass_bad: tuple[int, ...]
+    # positions of runs that failed with a good one: wrong for a right reason?
+    fail_good: tuple[int, ...]
+    fail_bad: int  # runs that failed with a bad one
+    disagreement: Estimate | Unmeasured  # share of runs where the grades differ
+    # one-sided upper limit of that share, at the effective number of runs: below
+    # `MOST_DISAGREEMENT` the trajectory scorer is too loose to add anything
+    limit: float | Unmeasured
+
+
+def joint_table(
+    outcome: npt.ArrayLike,
+    grade: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+) -> JointTable | Unmeasured:
+    """Cross the outcome of runs with their trajectory grade.
+
+    Args:
+        outcome: shape (n,), whether each run passed.
+        grade: shape (n,), whether its trajectory is good, of the same runs.
+
+    Returns:
+        The table; `Unmeasured` when there is no run with both grades.
+
+    Raises:
+        DataError: shapes differ, or a value is neither 0 nor 1.
+
+    >>> table = joint_table([1, 1, 0], [1, 0, 0])
+    >>> table.pass_good, table.pass_bad, table.fail_good, table.fail_bad
+    (1, (1,), (), 1)
+    """
+    passed, good = np.asarray(outcome, np.float64), np.asarray(grade, np.float64)
+    if passed.shape != good.shape or passed.ndim != 1:
+        raise DataError(f"outcome has shape {passed.shape}, grade {good.shape}")
+    if not np.isin(np.concatenate([passed, good]), (0.0, 1.0)).all():
+        raise DataError("joint_table takes outcomes and grades 0 or 1")
+    differ = passed != good
+    disagreement = proportion(differ, clusters, level=level, unmeasured=unmeasured)
+    if not len(passed):
+        assert isinstance(disagreement, Unmeasured)
+        return disagreement
+    limit: float | Unmeasured
+    if isinstance(disagreement, Unmeasured):
+        limit = disagreement
+    else:
+        limit = upper_limit(*effective_count(differ, clusters), level=level)
+    return JointTable(
+        pass_good=int(((passed == 1) & (good == 1)).sum()),
+        pass_bad=tuple(np.flatnonzero((passed == 1) & (good == 0)).tolist()),
+        fail_good=tuple(np.flatnonzero((passed == 0) & (good == 1)).tolist()),
+        fail_bad=int(((passed == 0) & (good == 0)).sum()),
+        disagreement=disagreement,
+        limit=limit,
+    )
+
+
+def effective_count(differ: npt.ArrayLike, clusters: npt.ArrayLike | None) -> tuple[float, float]:
+    """Disagreements and runs at the effective size: n runs of G tasks without one count as G.
+
+    Args:
+        differ: shape (n,), True or False, at least one.
+        clusters: shape (n,), the task of each run, at least two tasks; None when independent.
+
+    Source:
+        Korn and Graubard (1998), Survey Methodology 24:193-201.
+
+    >>> effective_count([False] * 8, [0, 0, 1, 1, 2, 2, 3, 3])
+    (0.0, 4.0)
+    """
+    values = np.asarray(differ, np.float64)
+    tasks = sum_by_cluster(values, cluster_index(clusters, len(values)))
+    if len(tasks.sums) == len(values):
+        return float(values.sum()), float(len(values))
+    value, size = effective_size(tasks.sums, tasks.sizes, most=len(values))
+    return float(value * size), float(size)

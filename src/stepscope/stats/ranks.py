@@ -1,9 +1,7 @@
-"""Two scores of the same runs: outcome against trajectory, rank flips, rank correlation.
+"""Orders of two scores of the same runs: rank flips, rank correlation.
 
-A trajectory scorer that never disagrees with the outcome is not a second grade: it is too loose
-when the upper limit of the disagreement rate is below 5 %, which takes 59 runs without one. A rank
-flip is a pair of agents that outcome and trajectory order differently; its probability says how
-often that holds when tasks are resampled. A score that is the same throughout has no rank
+A rank flip is a pair of agents that outcome and trajectory order differently; its probability says
+how often that holds when tasks are resampled. A score that is the same throughout has no rank
 correlation.
 """
 
@@ -17,8 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats.estimates import proportion
-from stepscope.stats.intervals import effective_size, upper_limit
 from stepscope.stats.sample import (
     CACHED,
     EstimateFrame,
@@ -27,7 +23,6 @@ from stepscope.stats.sample import (
     cluster_index,
     find_absence,
     make_estimate,
-    sum_by_cluster,
 )
 from stepscope.values import Estimate, Unmeasured
 
@@ -126,96 +121,6 @@ def _flip(
         probability=opposite / draws,
         n_tasks=tasks,
     )
-
-
-# Disagreement below this share of runs is none worth a second grade.
-MOST_DISAGREEMENT = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JointTable:
-    """Runs by outcome and trajectory grade, both yes or no."""
-
-    pass_good: int  # runs that passed with a good trajectory
-    # positions of runs that passed with a bad one: right for the wrong reason?
-    pass_bad: tuple[int, ...]
-    # positions of runs that failed with a good one: wrong for a right reason?
-    fail_good: tuple[int, ...]
-    fail_bad: int  # runs that failed with a bad one
-    disagreement: Estimate | Unmeasured  # share of runs where the grades differ
-    # one-sided upper limit of that share, at the effective number of runs: below
-    # `MOST_DISAGREEMENT` the trajectory scorer is too loose to add anything
-    limit: float | Unmeasured
-
-
-def joint_table(
-    outcome: npt.ArrayLike,
-    grade: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-) -> JointTable | Unmeasured:
-    """Cross the outcome of runs with their trajectory grade.
-
-    Args:
-        outcome: shape (n,), whether each run passed.
-        grade: shape (n,), whether its trajectory is good, of the same runs.
-
-    Returns:
-        The table; `Unmeasured` when there is no run with both grades.
-
-    Raises:
-        DataError: shapes differ, or a value is neither 0 nor 1.
-
-    >>> table = joint_table([1, 1, 0], [1, 0, 0])
-    >>> table.pass_good, table.pass_bad, table.fail_good, table.fail_bad
-    (1, (1,), (), 1)
-    """
-    passed, good = np.asarray(outcome, np.float64), np.asarray(grade, np.float64)
-    if passed.shape != good.shape or passed.ndim != 1:
-        raise DataError(f"outcome has shape {passed.shape}, grade {good.shape}")
-    if not np.isin(np.concatenate([passed, good]), (0.0, 1.0)).all():
-        raise DataError("joint_table takes outcomes and grades 0 or 1")
-    differ = passed != good
-    disagreement = proportion(differ, clusters, level=level, unmeasured=unmeasured)
-    if not len(passed):
-        assert isinstance(disagreement, Unmeasured)
-        return disagreement
-    limit: float | Unmeasured
-    if isinstance(disagreement, Unmeasured):
-        limit = disagreement
-    else:
-        limit = upper_limit(*effective_count(differ, clusters), level=level)
-    return JointTable(
-        pass_good=int(((passed == 1) & (good == 1)).sum()),
-        pass_bad=tuple(np.flatnonzero((passed == 1) & (good == 0)).tolist()),
-        fail_good=tuple(np.flatnonzero((passed == 0) & (good == 1)).tolist()),
-        fail_bad=int(((passed == 0) & (good == 0)).sum()),
-        disagreement=disagreement,
-        limit=limit,
-    )
-
-
-def effective_count(differ: npt.ArrayLike, clusters: npt.ArrayLike | None) -> tuple[float, float]:
-    """Disagreements and runs at the effective size: n runs of G tasks without one count as G.
-
-    Args:
-        differ: shape (n,), True or False, at least one.
-        clusters: shape (n,), the task of each run, at least two tasks; None when independent.
-
-    Source:
-        Korn and Graubard (1998), Survey Methodology 24:193-201.
-
-    >>> effective_count([False] * 8, [0, 0, 1, 1, 2, 2, 3, 3])
-    (0.0, 4.0)
-    """
-    values = np.asarray(differ, np.float64)
-    tasks = sum_by_cluster(values, cluster_index(clusters, len(values)))
-    if len(tasks.sums) == len(values):
-        return float(values.sum()), float(len(values))
-    value, size = effective_size(tasks.sums, tasks.sizes, most=len(values))
-    return float(value * size), float(size)
 
 
 # Fewer items than this are ordered alike by chance too often to say anything.
