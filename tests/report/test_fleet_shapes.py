@@ -10,7 +10,7 @@ import pytest
 import stepscope
 from stepscope.report.build import build_report
 from stepscope.report.compare import compare_groups
-from stepscope.report.curves import read_curve
+from stepscope.report.evidence import read_curve
 from stepscope.report.rows import classify_fleet, estimate_shapes
 from stepscope.report.types import Curve, Shapes
 from stepscope.settings import Settings

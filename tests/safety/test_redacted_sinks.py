@@ -18,7 +18,7 @@ from stepscope.errors import ConfigError
 from stepscope.formats.otlp.request import JSON, PROTOBUF
 from stepscope.model import Quarantined, Record, ToolCall, Trajectory, Verdict
 from stepscope.receive.server import ReceiverRefusal, answer_kept, answer_refused
-from stepscope.report.evidence import read_shown_run
+from stepscope.report.rows import read_shown_run
 from stepscope.settings import Redaction, Settings, load_settings
 from stepscope.store import Store
 from tests.factories import agent, calls, did, failed, result, run, user

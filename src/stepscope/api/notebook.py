@@ -314,7 +314,7 @@ class Notebook(Closeable):
         Raises:
             UsageError: no such run, or several.
         """
-        from stepscope.report.curves import read_curve
+        from stepscope.report.evidence import read_curve
 
         return ScoreCurveView(read_curve(self.store, self.store.find(run)))
 

@@ -21,8 +21,8 @@ from stepscope.errors import DataError, TraceError, UsageError
 from stepscope.formats.scores.files import read_score_rows
 from stepscope.formats.scores.runs import ScoredRuns, group_runs
 from stepscope.model import Quarantined, Stream
-from stepscope.report.curves import average_noise
 from stepscope.report.document import TableColumn
+from stepscope.report.evidence import average_noise
 from stepscope.report.formatting import clip, format_count, format_score, format_share, name_shape
 from stepscope.report.render import text
 from stepscope.report.rows import (

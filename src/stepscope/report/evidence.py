@@ -1,8 +1,11 @@
-"""Where a run may have broken, with evidence that a person can check, and the runs to read first.
+"""The score curve of a run, where it may have broken, with evidence, and the runs to read first.
 
 Suspects are read from the rules' records, the run's own calls and its score curve; no judge is
 asked. They are a reading order, not a probability: no accuracy is claimed for them, and no rate may
-be computed on the runs to look at first. Secrets become placeholders before a run is shown.
+be computed on the runs to look at first. Shapes of curves are classified by `stepscope.shape`: the
+scorer of most steps is taken and the others are named; repeated scorings of a step are averaged.
+Where nobody gave scores, step labels of the rules stand in for them (docs/design/score-curves.md).
+Too few scores for a shape still make a curve.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import sqrt
 
 import msgspec
 import numpy as np
@@ -19,8 +23,8 @@ from stepscope.errors import StoreError
 from stepscope.measures.calls import agent_calls
 from stepscope.measures.outcome import subgoal_candidates
 from stepscope.measures.same_calls import largest_matching, redundant_calls
-from stepscope.model import Case, Exchange, Json, Record, SubGoal, Trajectory
-from stepscope.report.curves import Weights, make_curve
+from stepscope.model import Case, Exchange, Json, Record, Step, SubGoal, Trajectory, Verdict
+from stepscope.model.records import IMPORTED, STEP_SCORES
 from stepscope.report.formatting import (
     brief_value,
     describe_call,
@@ -29,13 +33,24 @@ from stepscope.report.formatting import (
     format_score,
     format_share,
 )
-from stepscope.report.rows import FleetShapes, RuleFindings, RunTable, read_outcomes, sort_findings
+from stepscope.report.rows import (
+    LABEL_SCORES,
+    LABEL_SIGMA,
+    FleetShapes,
+    RuleFindings,
+    RunTable,
+    hide_secrets,
+    read_outcomes,
+    sort_findings,
+)
 from stepscope.report.types import Curve, LookFirst, SuspectKind, SuspectSteps
-from stepscope.safety.redact import Redactor, redact_json
 from stepscope.safety.text import visible_line
+from stepscope.shape.breaks import fuse_signals, third_slopes
+from stepscope.shape.classifier import classify
 from stepscope.shape.types import HEALTHY
-from stepscope.shape.weights import FLOOR
+from stepscope.shape.weights import FLOOR, gate_failed, weighted_score
 from stepscope.store import Store
+from stepscope.store.records import COST, EVERY_TASK, LATENCY
 from stepscope.values import Estimate, Unmeasured
 
 # Evidence names at most this many differing arguments; the rest are counted.
@@ -223,82 +238,6 @@ def _gates(curve: Curve) -> tuple[SuspectSteps, ...]:
         for step in curve.gate_failed
         if step != curve.break_step
     )
-
-
-# What measures write where they cut a quotation.
-_CUT = "…"
-# Characters of a secret before a cut that are told from chance.
-_TOLD = 5
-# Characters of one line of a secret in several that are worth hiding.
-_LINE = 16
-
-
-def hide_secrets(
-    redactor: Redactor | None, run: Trajectory, records: list[Record]
-) -> tuple[Trajectory, list[Record]]:
-    """Return a run and its records without secrets: themselves where they hold none.
-
-    Nothing is hidden where there is no `redactor`.
-    """
-    if redactor is None:
-        return run, records
-    plain = msgspec.to_builtins(run)
-    clean = redact_json(redactor, plain)
-    pieces: dict[str, str] = {}
-    if clean is not plain:
-        run = msgspec.convert(clean, Trajectory)
-        for text in _texts(plain):
-            for piece, placeholder in redactor.pieces(text):
-                pieces[piece] = placeholder
-                # Measures quote the first line of a text.
-                lines = piece.splitlines() if "\n" in piece else ()
-                pieces.update((line, placeholder) for line in lines if len(line) >= _LINE)
-    return run, [_record(redactor, record, pieces) for record in records]
-
-
-def _record(redactor: Redactor, record: Record, pieces: Mapping[str, str]) -> Record:
-    reason = redactor.redact(record.answer.reason)
-    for piece in pieces:
-        reason = reason.replace(piece, pieces[piece])
-    if pieces and _CUT in reason:
-        said, *others = reason.split(_CUT)
-        out = [_without_beginning(part, pieces) for part in (said, *others[:-1])]
-        reason = _CUT.join([*out, others[-1]])
-    if reason == record.answer.reason:
-        return record
-    answer = msgspec.structs.replace(record.answer, reason=reason)
-    return msgspec.structs.replace(record, answer=answer)
-
-
-def _without_beginning(said: str, pieces: Mapping[str, str]) -> str:
-    """Return a text without the piece that it breaks off in.
-
-    >>> _without_beginning("no key abcdef", {"abcdefgh": "[hidden]"})
-    'no key [hidden]'
-    """
-    found = (_begun(said, piece) for piece in pieces)
-    at, piece = min(((at, piece) for at, piece in found if at >= 0), default=(-1, ""))
-    return said if at < 0 else said[:at] + pieces[piece]
-
-
-def _begun(said: str, piece: str) -> tuple[int, str]:
-    """Return where the end of a text begins to be the beginning of a piece; -1 where nowhere."""
-    at = said.find(piece[:_TOLD], max(len(said) - len(piece), 0))
-    while at >= 0 and not piece.startswith(said[at:]):
-        at = said.find(piece[:_TOLD], at + 1)
-    return at, piece
-
-
-def _texts(value: Json) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(key)
-            yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)
 
 
 # Reading order of the kinds: breaking a declared rule first, asking twice for a known answer last.
@@ -550,17 +489,228 @@ def _values_or_zero(table: RunTable, measure: str) -> npt.NDArray[np.float64]:
     return np.where(column.valued, np.nan_to_num(column.value), 0.0)
 
 
-def read_shown_run(store: Store, run: str) -> tuple[Trajectory, Case | None, list[Record]]:
-    """Return a run with its case and its records, in the order of measures and steps.
+NO_LABELS = Unmeasured(
+    "insufficient_data", "no step scores, and the rules labelled no step of this run"
+)
 
-    Secrets in them are hidden, unless the store shows runs as they are.
+
+# Of a curve whose scores are known and whose shape is not asked for yet.
+NO_SHAPE = Unmeasured("undefined", "")
+
+
+def read_points(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve | Unmeasured:
+    """Return the curve of a run without its shape; `noise` is the sigma of each judge."""
+    held = list(records)
+    return _scored(held, noise) or _labelled(held)
+
+
+def average_noise(judge: str, repeats: int, noise: Mapping[str, Estimate]) -> float | None:
+    """Return the upper limit of a judge's sigma for the mean of some scorings; None when unknown.
+
+    >>> found = Estimate(value=0.1, low=0.05, high=0.2, method="", n=9, n_tasks=3)
+    >>> average_noise("j", 4, {"j": found}), average_noise("k", 4, {"j": found})
+    (0.1, None)
     """
-    key = store.find(run)
-    records = list(store.records(trajectory=key))
-    records.sort(key=lambda r: (r.family, r.answer.measure, _step(r), r.version))
-    trajectory, records = hide_secrets(store.shown, store.trajectory(key), records)
-    return trajectory, trajectory.case, records
+    found = noise.get(judge)
+    if found is None or found.high is None:
+        return None
+    return min(found.high / sqrt(repeats), 1.0)
 
 
-def _step(record: Record) -> int:
-    return -1 if record.answer.step is None else record.answer.step
+def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve | None:
+    by_scorer: dict[tuple[str, str], dict[int, list[float | None]]] = {}
+    for record in records:
+        answer = record.answer
+        if answer.measure == STEP_SCORES and answer.step is not None:
+            value = answer.value if isinstance(answer, Verdict) else None
+            steps = by_scorer.setdefault((record.family, record.judge), {})
+            steps.setdefault(answer.step, []).append(value)
+    if not by_scorer:
+        return None
+    (family, judge), steps = max(
+        sorted(by_scorer.items()), key=lambda item: sum(map(_is_scored, item[1].values()))
+    )
+    counts = [n for values in steps.values() if (n := sum(v is not None for v in values))]
+    repeats = min(counts, default=1)
+    sigma = average_noise(judge, repeats, noise)
+    others = ", ".join([other or "unnamed" for _, other in sorted(by_scorer) if other != judge])
+    return Curve(
+        steps=tuple(sorted(steps)),
+        scores=tuple([_average(steps[step]) for step in sorted(steps)]),
+        source="imported" if family == IMPORTED else "judge",
+        judge=judge,
+        repeats=repeats,
+        sigma=sigma,
+        sigma_source="marginalised" if sigma is None else "repeats",
+        shape=NO_SHAPE,
+        notes=(f"scores of {others} are left aside",) if others else (),
+    )
+
+
+def _is_scored(values: list[float | None]) -> bool:
+    return any(value is not None for value in values)
+
+
+def _average(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _labelled(records: Iterable[Record]) -> Curve | Unmeasured:
+    found = sort_findings(records)
+    steps = found.cites("step_labels.steps")
+    labels = found.labels("step_labels")
+    if not steps or not labels:
+        return NO_LABELS
+    return Curve(
+        steps=steps,
+        scores=tuple([LABEL_SCORES[labels.get(step, "")] for step in steps]),
+        source="step_labels",
+        sigma=LABEL_SIGMA,
+        sigma_source="assumed",
+        shape=NO_SHAPE,
+    )
+
+
+Weights = Mapping[tuple[str, str], tuple[float, ...]]
+Cells = tuple[float | None, ...]
+
+
+def read_curve(store: Store, trajectory_id: str) -> Curve | Unmeasured:
+    """Return the score curve of one run with its shape and break, or why there is none.
+
+    Raises:
+        StoreError: no such run.
+    """
+    try:
+        trajectory = store.trajectory(trajectory_id)
+    except StoreError:
+        trajectory = None  # its texts were purged; its numbers still make a curve
+    records = store.records(trajectory=trajectory_id)
+    return make_curve(trajectory, records, noise=store.noise(), weights=store.weights())
+
+
+def make_curve(
+    trajectory: Trajectory | None,  # the run; None where its texts were purged
+    records: Iterable[Record],  # all records of the run
+    *,
+    noise: Mapping[str, Estimate],  # the sigma of each judge, from repeated scorings
+    weights: Weights,  # weights by workflow and task
+) -> Curve | Unmeasured:
+    """Return the score curve of a run from its records."""
+    held = list(records)
+    found = read_points(held, noise)
+    if isinstance(found, Unmeasured):
+        return found
+    told: dict[str, dict[int, float]] = {LATENCY: {}, COST: {}}
+    for record in held:
+        answer = record.answer
+        if answer.measure in told and isinstance(answer, Verdict):
+            if answer.step is not None and answer.value is not None:
+                told[answer.measure][answer.step] = answer.value
+    if trajectory is not None:
+        for step, before in zip(trajectory.steps, (None, *trajectory.steps), strict=False):
+            seconds = _seconds(step, before)
+            if seconds is not None:
+                told[LATENCY].setdefault(step.index, seconds)
+            if step.cost_usd is not None:
+                told[COST].setdefault(step.index, step.cost_usd)
+    latency, cost = _cells(told[LATENCY], found.steps), _cells(told[COST], found.steps)
+    slopes = third_slopes(found.scores)
+    drawn = msgspec.structs.replace(
+        found,
+        id="" if trajectory is None else trajectory.id,
+        name="" if trajectory is None else trajectory.name,
+        latency_s=latency,
+        cost_usd=cost,
+        slopes=None if isinstance(slopes, Unmeasured) else slopes,
+    )
+    drawn = _shaped(drawn, cost if cost is not None else _tokens(trajectory, found.steps))
+    return drawn if trajectory is None else _weighed(drawn, choose_weights(trajectory, weights))
+
+
+def choose_weights(trajectory: Trajectory, weights: Weights) -> tuple[float, ...] | None:
+    """Return the weights that hold for a run: its task's, else those of every task."""
+    task = trajectory.task or trajectory.name
+    own = weights.get((trajectory.workflow, task))
+    return own if own is not None else weights.get((trajectory.workflow, EVERY_TASK))
+
+
+def _shaped(drawn: Curve, cost: Cells | None) -> Curve:
+    """Return a curve with shape and break; `cost` in any unit says where it spiked."""
+    shape = classify(drawn.scores, sigma=drawn.sigma)
+    if isinstance(shape, Unmeasured):
+        return msgspec.structs.replace(drawn, shape=shape)
+    found = fuse_signals(
+        shape.break_.probability,
+        drawn.scores,
+        latency=drawn.latency_s,
+        cost=cost,
+        unmodelled=shape.unmodelled,
+    )
+    sure = found.step is not None and not shape.unmodelled
+    steps = drawn.steps
+    return msgspec.structs.replace(
+        drawn,
+        shape=shape.label,
+        best=shape.best,
+        runner_up=shape.runner_up,
+        posterior={str(name): share for name, share in shape.posterior.items()},
+        unmodelled=shape.unmodelled,
+        low_level=shape.low_level,
+        mean=shape.mean,
+        depth=shape.depth,
+        trough_length=shape.trough_length if shape.label == "recovery" else None,
+        break_probability=found.probability,
+        break_step=steps[found.step] if sure and found.step is not None else None,
+        break_first=steps[found.first] if sure and found.first is not None else None,
+        break_last=steps[found.last] if sure and found.last is not None else None,
+        watch=tuple([steps[at] for at in found.watch]),
+    )
+
+
+def _weighed(drawn: Curve, weights: tuple[float, ...] | None) -> Curve:
+    if weights is None:
+        return drawn
+    if len(weights) != len(drawn.steps):
+        note = f"not weighed: {len(weights)} weights are fixed for {len(drawn.steps)} scored steps"
+        return msgspec.structs.replace(drawn, notes=(*drawn.notes, note))
+    mean = weighted_score(drawn.scores, weights)
+    failed = gate_failed(drawn.scores, weights, sigma=drawn.sigma)
+    below = () if isinstance(failed, Unmeasured) else failed
+    return msgspec.structs.replace(
+        drawn,
+        weights=weights,
+        weighted=None if isinstance(mean, Unmeasured) else mean,
+        gate_failed=tuple([drawn.steps[at] for at in below]),
+    )
+
+
+def _seconds(step: Step, before: Step | None) -> float | None:
+    """Return how long a step took: by its own times, else since the step before began."""
+    if step.start is None:
+        return None
+    if step.end is not None:
+        passed = step.end.ns - step.start.ns
+    elif before is not None and before.start is not None:
+        passed = step.start.ns - before.start.ns
+    else:
+        return None
+    return passed / 1e9 if passed >= 0 else None
+
+
+def _tokens(trajectory: Trajectory | None, steps: Sequence[int]) -> Cells | None:
+    """Return the tokens of each scored step, which spike where its cost would."""
+    if trajectory is None:
+        return None
+    used = {
+        step.index: float(step.usage.output_total)
+        for step in trajectory.steps
+        if step.usage is not None and step.usage.output_total is not None
+    }
+    return _cells(used, steps)
+
+
+def _cells(told: Mapping[int, float], steps: Sequence[int]) -> Cells | None:
+    cells = tuple([told.get(step) for step in steps])
+    return cells if any(cell is not None for cell in cells) else None

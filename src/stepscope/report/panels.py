@@ -34,7 +34,6 @@ from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.models.configured import JudgesTable
 from stepscope.models.opening import agent_family
 from stepscope.models.prices import Prices
-from stepscope.report.evidence import read_shown_run
 from stepscope.report.formatting import AXES, INCORRECT, cut_words, describe_call, quote_result
 from stepscope.report.panel_types import (
     AnswerCounts,
@@ -51,7 +50,7 @@ from stepscope.report.panel_types import (
     VerdictFlagKind,
     WorkedTrace,
 )
-from stepscope.report.rows import RunTable, sort_findings
+from stepscope.report.rows import RunTable, read_shown_run, sort_findings
 from stepscope.report.types import Profile
 from stepscope.report.votes import (
     Acted,

@@ -1,8 +1,9 @@
-"""The rows that a report reads: runs with their columns, score curves, and the rules' records.
+"""What a report reads: runs with their columns, score curves, the rules' records, whole runs.
 
-No trace is decoded here. Versions of a measure are never mixed: a figure over two versions would
-compare two questions. Scores of two scorers are never put together: the scorer of most steps is
-taken, and labels of rules stand in only where no run has a score. Labels make no shares of shapes.
+No trace is decoded for tables. Versions of a measure are never mixed: a figure over two versions
+would compare two questions. Scores of two scorers are never put together: the scorer of most steps
+is taken, and labels of rules stand in only where no run has a score. Labels make no shares of
+shapes. Secrets become placeholders before a run is shown.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ from itertools import pairwise
 from math import sqrt
 from typing import NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import StoreError, UsageError
-from stepscope.model import Record, Verdict
+from stepscope.model import Case, Json, Record, Trajectory, Verdict
 from stepscope.model.records import IMPORTED, RULES, STEP_SCORES, UNCERTAIN
 from stepscope.report.formatting import ALSO_READ, AXES, MEASURES, NOT_SCORED
 from stepscope.report.types import NO_CURVES, Shapes
+from stepscope.safety.redact import Redactor, redact_json
 from stepscope.shape.classifier import classify_ragged
 from stepscope.shape.fleet import prevalence
 from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeBatch
 from stepscope.shape.weights import gate_failed
+from stepscope.store import Store
 from stepscope.store.columns import (
     ANSWERED,
     NO_RECORD,
@@ -573,3 +577,95 @@ def combine_conditions(where: Where | None, since: str | None) -> Where | None:
     if since is None:
         return where
     return starting(since) if where is None else where & starting(since)
+
+
+def read_shown_run(store: Store, run: str) -> tuple[Trajectory, Case | None, list[Record]]:
+    """Return a run with its case and its records, in the order of measures and steps.
+
+    Secrets in them are hidden, unless the store shows runs as they are.
+    """
+    key = store.find(run)
+    records = list(store.records(trajectory=key))
+    records.sort(key=lambda r: (r.family, r.answer.measure, _step(r), r.version))
+    trajectory, records = hide_secrets(store.shown, store.trajectory(key), records)
+    return trajectory, trajectory.case, records
+
+
+def _step(record: Record) -> int:
+    return -1 if record.answer.step is None else record.answer.step
+
+
+# What measures write where they cut a quotation.
+_CUT = "…"
+# Characters of a secret before a cut that are told from chance.
+_TOLD = 5
+# Characters of one line of a secret in several that are worth hiding.
+_LINE = 16
+
+
+def hide_secrets(
+    redactor: Redactor | None, run: Trajectory, records: list[Record]
+) -> tuple[Trajectory, list[Record]]:
+    """Return a run and its records without secrets: themselves where they hold none.
+
+    Nothing is hidden where there is no `redactor`.
+    """
+    if redactor is None:
+        return run, records
+    plain = msgspec.to_builtins(run)
+    clean = redact_json(redactor, plain)
+    pieces: dict[str, str] = {}
+    if clean is not plain:
+        run = msgspec.convert(clean, Trajectory)
+        for text in _texts(plain):
+            for piece, placeholder in redactor.pieces(text):
+                pieces[piece] = placeholder
+                # Measures quote the first line of a text.
+                lines = piece.splitlines() if "\n" in piece else ()
+                pieces.update((line, placeholder) for line in lines if len(line) >= _LINE)
+    return run, [_record(redactor, record, pieces) for record in records]
+
+
+def _record(redactor: Redactor, record: Record, pieces: Mapping[str, str]) -> Record:
+    reason = redactor.redact(record.answer.reason)
+    for piece in pieces:
+        reason = reason.replace(piece, pieces[piece])
+    if pieces and _CUT in reason:
+        said, *others = reason.split(_CUT)
+        out = [_without_beginning(part, pieces) for part in (said, *others[:-1])]
+        reason = _CUT.join([*out, others[-1]])
+    if reason == record.answer.reason:
+        return record
+    answer = msgspec.structs.replace(record.answer, reason=reason)
+    return msgspec.structs.replace(record, answer=answer)
+
+
+def _without_beginning(said: str, pieces: Mapping[str, str]) -> str:
+    """Return a text without the piece that it breaks off in.
+
+    >>> _without_beginning("no key abcdef", {"abcdefgh": "[hidden]"})
+    'no key [hidden]'
+    """
+    found = (_begun(said, piece) for piece in pieces)
+    at, piece = min(((at, piece) for at, piece in found if at >= 0), default=(-1, ""))
+    return said if at < 0 else said[:at] + pieces[piece]
+
+
+def _begun(said: str, piece: str) -> tuple[int, str]:
+    """Return where the end of a text begins to be the beginning of a piece; -1 where nowhere."""
+    at = said.find(piece[:_TOLD], max(len(said) - len(piece), 0))
+    while at >= 0 and not piece.startswith(said[at:]):
+        at = said.find(piece[:_TOLD], at + 1)
+    return at, piece
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(key)
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)

@@ -16,9 +16,8 @@ from typing import Literal, NamedTuple
 
 from stepscope.model import Case, Exchange, Record, Step, Trajectory, Verdict
 from stepscope.model.records import HUMAN
-from stepscope.report.curves import make_curve
 from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, make_row
-from stepscope.report.evidence import add_curve_suspects, list_suspects, read_shown_run
+from stepscope.report.evidence import add_curve_suspects, list_suspects, make_curve
 from stepscope.report.formatting import (
     AXES,
     INCORRECT,
@@ -30,7 +29,7 @@ from stepscope.report.formatting import (
     quote_result,
     shorten_names,
 )
-from stepscope.report.rows import RuleFindings, sort_findings
+from stepscope.report.rows import RuleFindings, read_shown_run, sort_findings
 from stepscope.report.types import Curve, SuspectKind, SuspectSteps
 from stepscope.report.votes import PRESENT, select_current
 from stepscope.safety.text import visible_line
