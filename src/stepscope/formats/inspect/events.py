@@ -402,7 +402,9 @@ class EventReader:
         choice = output.choices[0] if output.choices else {"message": {"role": "assistant"}}
         spoken = read_message_step(choice.get("message"), self._texts)
         used = output.usage
-        reason = msgspec.convert(choice.get("stop_reason"), str | None)
+        reason = choice.get("stop_reason")
+        if reason is not None:
+            reason = msgspec.convert(reason, str)
         step = msgspec.structs.replace(
             spoken,
             agent=None if node is None else node.agent,

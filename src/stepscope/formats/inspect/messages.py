@@ -311,7 +311,7 @@ class SampleSteps:
     def speak(self, message: Step, step: Step) -> int:
         """Add what a model said."""
         place = self.add(step)
-        self._note(message, place)
+        self._note(message, _key(message), place)
         self._called.update([call.id for call in step.calls if call.id is not None])
         return place
 
@@ -361,9 +361,10 @@ class SampleSteps:
         for item, own in zip(messages, known, strict=True):
             if own is None:
                 message = read_message_step(item, self._texts)
-                own = self._by_words(message, taken)
+                key = _key(message)
+                own = self._by_words(message, key, taken)
                 if own is None:
-                    own = self._add_behind(place, message, context=context)
+                    own = self._add_behind(place, message, key, context=context)
                 taken.add(own)
             place = own
 
@@ -372,7 +373,8 @@ class SampleSteps:
         own = item.get("id") if type(item) is dict else None
         place = self._ids.get(own) if type(own) is str else None
         if place is not None and self._awaited(item):
-            self._complete(read_message_step(item, self._texts))
+            told = read_message_step(item, self._texts)
+            self._complete(told, _key(told))
         elif place is not None:
             self._retell(place, item)
         return place
@@ -398,9 +400,8 @@ class SampleSteps:
             extra = {**(step.extra or {}), "retold": [*before]}
             self.steps[place] = msgspec.structs.replace(step, extra=extra)
 
-    def _by_words(self, message: Step, taken: set[int]) -> int | None:
+    def _by_words(self, message: Step, key: Key, taken: set[int]) -> int | None:
         """Return where the same words were said that are no other message of the list."""
-        key = _key(message)
         places = self._said.get(key, ())
         at = self._looked.get(key, 0)
         while at < len(places) and places[at] in taken:
@@ -408,10 +409,10 @@ class SampleSteps:
         self._looked[key] = at
         if at == len(places):
             return None
-        self._complete(message)
+        self._complete(message, key)
         return places[at]
 
-    def _add_behind(self, place: int, message: Step, *, context: bool) -> int:
+    def _add_behind(self, place: int, message: Step, key: Key, *, context: bool) -> int:
         step = message
         if context and step.kind == "result" and not self._was_called(step):
             step = msgspec.structs.replace(step, replayed=True)
@@ -420,7 +421,7 @@ class SampleSteps:
             self._between.setdefault(place, []).append(step)
             return place
         added = self.add(step)
-        self._note(message, added)
+        self._note(message, key, added)
         return added
 
     def number(self) -> tuple[tuple[Step, ...], list[int]]:
@@ -451,7 +452,7 @@ class SampleSteps:
         key = _key(message)
         seen[key] += 1
         if seen[key] <= len(self._said.get(key, ())):
-            self._complete(message)
+            self._complete(message, key)
             return
         step, generated = message, (message.extra or {}).get("source") == "generate"
         context = (step.actor == "agent" and not generated) or (
@@ -466,7 +467,7 @@ class SampleSteps:
         if span is not None:
             step = msgspec.structs.replace(step, span=span)
         place = self.add(step)
-        self._note(message, place)
+        self._note(message, key, place)
         if key[0] == "tool" and not context:
             self._heard.setdefault(key[1], []).append(place)
 
@@ -491,9 +492,8 @@ class SampleSteps:
         call_id = item.get("tool_call_id")
         return bool(type(call_id) is str and self._told.get(call_id))
 
-    def _complete(self, heard: Step) -> None:
+    def _complete(self, heard: Step, key: Key) -> None:
         """Give the step of a tool's event the words that the model was told."""
-        key = _key(heard)
         waiting = self._told.get(key[1]) if key[0] == "tool" else None
         if not waiting:
             return
@@ -503,8 +503,7 @@ class SampleSteps:
             self._ids.setdefault(heard.id, place)
             self._keys.setdefault(heard.id, key)
 
-    def _note(self, message: Step, place: int) -> None:
-        key = _key(message)
+    def _note(self, message: Step, key: Key, place: int) -> None:
         self._said.setdefault(key, []).append(place)
         if message.id is not None:
             self._ids.setdefault(message.id, place)
