@@ -255,29 +255,18 @@ class ClassifierEnvelope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure_envelope(
-    classifiers: Mapping[str, Classifier],
+    classifiers: Mapping[str, Classifier],  # `CLASSIFIERS` has the articles' three and the default
     *,
-    ns: Sequence[int],
-    sigmas: Sequence[float],
-    generators: Sequence[str] = DEFAULT_GENERATORS,
-    noises: Sequence[str] = ("gaussian",),
-    trials: int = TRIALS,
-    seed: int = 0,
-    told: float | None = 1.0,
-    progress: Progress | None = None,
+    ns: Sequence[int],  # numbers of steps
+    sigmas: Sequence[float],  # standard deviations of a score's noise
+    generators: Sequence[str] = DEFAULT_GENERATORS,  # names in `GENERATORS`
+    noises: Sequence[str] = ("gaussian",),  # kinds of noise
+    trials: int = TRIALS,  # runs of a cell, a fifth of each shape; rounded up
+    seed: int = 0,  # where the draws start
+    told: float | None = 1.0,  # multiple of the true sigma that classifiers are told
+    progress: Progress | None = None,  # called with cells done and cells in all
 ) -> ClassifierEnvelope:
     """Return what each classifier is worth in every cell of the grid.
-
-    Args:
-        classifiers: by name; `CLASSIFIERS` has the articles' three and the default.
-        ns: numbers of steps.
-        sigmas: standard deviations of a score's noise.
-        generators: names in `GENERATORS`.
-        noises: kinds of noise.
-        trials: runs of a cell, a fifth of each shape; rounded up.
-        seed: where the draws start.
-        told: classifiers are told this multiple of the true sigma; None: they are not told.
-        progress: called with cells done and cells in all.
 
     Raises:
         UsageError: an empty or unknown entry, or a number out of range.

@@ -200,27 +200,18 @@ def count_most_calls(runs: int, attacks: int, judges: int) -> int:
 
 
 def attack_judges(
-    runs: Sequence[Trajectory],
-    attacks: Sequence[Attack],
+    runs: Sequence[Trajectory],  # known to have failed
+    attacks: Sequence[Attack],  # what is planted in each
     *,
-    rubric: Rubric,
-    judges: Sequence[Judge],
-    key: bytes,
-    redactor: Redactor,
+    rubric: Rubric,  # of kind "axis"
+    judges: Sequence[Judge],  # who is asked
+    key: bytes,  # of the store, for the fence
+    redactor: Redactor,  # takes secrets out of what is sent
     ask: AskJudges,
 ) -> RedteamResult:
     """Attack every judge through every run, and return the results.
 
     Three rounds: the runs as they are, with attacks, and those that flipped without words.
-
-    Args:
-        runs: runs that are known to have failed.
-        attacks: what is planted in each.
-        rubric: of kind "axis".
-        judges: who is asked.
-        key: of the store, for the fence.
-        redactor: takes secrets out of what is sent.
-        ask: asks judgements.
 
     Raises:
         UsageError: no run, or a rubric that has no favourable answer.

@@ -46,6 +46,14 @@ def category_distances(metric: Metric, values: Floats) -> Floats:
     return np.asarray(apart / max(float(apart.max(initial=0.0)), _NOTHING))
 
 
+def _distances(metric: Metric, values: npt.ArrayLike | None, q: int) -> Floats | None:
+    """Return the distances of q categories at `values`; None for ordinal ones."""
+    places = np.arange(q, dtype=np.float64) if values is None else np.asarray(values, float)
+    if places.shape != (q,) or not np.isfinite(places).all():
+        raise DataError(f"values have shape {places.shape}; expected {q} finite numbers")
+    return None if metric == "ordinal" else category_distances(metric, places)
+
+
 def ordinal_distances(used: Floats) -> Floats:
     """Return Krippendorff's ordinal distances, shape (resamples, q, q), from use, (resamples, q).
 
@@ -297,11 +305,7 @@ def agreement(
     n = int(((given >= 0).sum(axis=1) >= 2).sum())
     if not n:
         return nothing_measured(unmeasured, "items")
-    places = np.arange(q, dtype=np.float64) if values is None else np.asarray(values, float)
-    if places.shape != (q,) or not np.isfinite(places).all():
-        raise DataError(f"values have shape {places.shape}; expected {q} finite numbers")
-    distance = None if metric == "ordinal" else category_distances(metric, places)
-    asked = _WeightedCoefficient(coefficient, given, run, q, distance)
+    asked = _WeightedCoefficient(coefficient, given, run, q, _distances(metric, values, q))
     value = asked.value()
     if not np.isfinite(value):
         return Unmeasured(

@@ -206,7 +206,9 @@ def shuffled_p(
         within = np.bincount(trials.cases, weights=trials.values**2)
         within = within / (trials.first + trials.second - 1)
         variance = float((within * (1 / trials.first + 1 / trials.second)).sum())
-        return max(_normal_p(seen, variance, tail), SMALLEST), "permutation normal"
+        far = {"both": abs(seen), "upper": seen, "lower": -seen}[tail]
+        p = erfc(far / sqrt(2 * variance)) / (1 if tail == "both" else 2) if variance > 0 else 1.0
+        return max(p, SMALLEST), "permutation normal"
     hits = int(is_as_extreme(_draw_sums(trials, rng, draws), bound, tail).sum())
     return (1 + hits) / (1 + draws), "permutation drawn"
 
@@ -217,14 +219,6 @@ def _tie_threshold(seen: float, tail: Tail) -> float:
         return abs(seen) * (1 - TIE) - TIE
     hair = TIE * (1 + abs(seen))
     return seen + hair if tail == "lower" else seen - hair
-
-
-def _normal_p(seen: float, variance: float, tail: Tail) -> float:
-    if variance <= 0:
-        return 1.0
-    if tail == "both":
-        return erfc(abs(seen) / sqrt(2 * variance))
-    return erfc((seen if tail == "upper" else -seen) / sqrt(2 * variance)) / 2
 
 
 def _enumerate_sums(trials: PairedTrials) -> Floats:

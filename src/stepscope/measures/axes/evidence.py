@@ -62,7 +62,7 @@ class Evidence:
     def __init__(self, trajectory: Trajectory) -> None:
         """Collect the texts of the run; nothing is searched yet."""
         steps = trajectory.steps
-        several = _several_agents(steps)
+        several = len({step.agent for step in steps if step.actor == "agent"}) > 1
         self._texts: list[str] = []
         self._steps: list[int] = []
         self._users: list[int] = []
@@ -324,8 +324,3 @@ def _words(step: Step) -> str:
 def _unescape(match: re.Match[str]) -> str:
     code = int(match[1], 16)
     return match[0] if code in _SURROGATES else chr(code)
-
-
-def _several_agents(steps: Sequence[Step]) -> bool:
-    names = {step.agent for step in steps if step.actor == "agent"}
-    return len(names) > 1

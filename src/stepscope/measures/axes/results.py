@@ -214,16 +214,13 @@ def _stands_behind_identifier(
         text = result.text if step < before else ""
         at = text.find(thing)
         while at >= 0:
-            if 0 <= text.find(digits, at, at + RECORD_CHARACTERS) < _next_record(text, at):
+            # Where the next record begins, as far as its first key tells.
+            following = text.find("_id", at)
+            end = len(text) if following < 0 else following
+            if 0 <= text.find(digits, at, at + RECORD_CHARACTERS) < end:
                 return True
             at = text.find(thing, at + 1)
     return False
-
-
-def _next_record(text: str, at: int) -> int:
-    """Return where the next record begins, as far as its first key tells."""
-    found = text.find("_id", at)
-    return len(text) if found < 0 else found
 
 
 def _quantities_beside(
