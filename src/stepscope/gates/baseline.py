@@ -302,10 +302,7 @@ def design_of(
     twice = {case for (case, _), n in names.items() if n > 1}
     numbered = frozenset(case for case, n in before.items() if n > 1 and case not in twice)
     return Design(
-        trials=trials,
-        cases=declared or seen or (UNKNOWN,),
-        numbered=numbered,
-        narrower=narrower,
+        trials=trials, cases=declared or seen or (UNKNOWN,), numbered=numbered, narrower=narrower
     )
 
 

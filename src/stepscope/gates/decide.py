@@ -21,14 +21,7 @@ import numpy as np
 from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.gates import against_baseline, rates
-from stepscope.gates.baseline import (
-    ID_DIGITS,
-    Design,
-    absences,
-    design_of,
-    load_baseline,
-    said,
-)
+from stepscope.gates.baseline import ID_DIGITS, Design, absences, design_of, load_baseline, said
 from stepscope.gates.looks import Looks, look_key, pool_looks, replace_entry
 from stepscope.gates.rates import GateTest, say_count
 from stepscope.gates.sample import Arm, Sample, SampleRun, build_arm, read_samples, say_no_runs
@@ -165,11 +158,7 @@ def evaluate_gate(
 
 
 def _answer_whole(
-    worst: GateTest,
-    alone: GateTest | GateAnswer,
-    p_adjusted: float,
-    alpha: float,
-    first: float,
+    worst: GateTest, alone: GateTest | GateAnswer, p_adjusted: float, alpha: float, first: float
 ) -> GateAnswer:
     """Pass only where the runs that there are would pass without those that are absent."""
     found = worst.answer(p_adjusted, alpha, first)
@@ -352,11 +341,15 @@ def decide_gates(
         replace(setting, absent=absent * max(1, setting.sample.looks))
         for setting, absent in zip(settings, lacks, strict=True)
     ]
-    late = enough or _never
     asked = [
         [
             evaluate_gate(
-                s, gate, tier=tier, seed=seed, false_alarms=false_alarms or {}, late=late()
+                s,
+                gate,
+                tier=tier,
+                seed=seed,
+                false_alarms=false_alarms or {},
+                late=enough is not None and enough(),
             )
             for gate in s.policy.gates
         ]
@@ -378,10 +371,6 @@ def decide_gates(
         tier=tuple(tier),
         seed=seed,
     )
-
-
-def _never() -> bool:
-    return False
 
 
 def _check(policies: Sequence[WorkflowPolicy]) -> None:

@@ -60,13 +60,7 @@ def _label(measure: str, good: Iterable[str] = (), bad: Iterable[str] = ()) -> Q
     return Quantity(measure=measure, kind="label", good=tuple(good), bad=tuple(bad))
 
 
-AXES = (
-    "tool_selection",
-    "argument_validity",
-    "sequencing",
-    "result_interpretation",
-    "termination",
-)
+AXES = ("tool_selection", "argument_validity", "sequencing", "result_interpretation", "termination")
 _UNITS = {
     "steps": "steps",
     "calls": "calls",
@@ -131,10 +125,7 @@ NAMES: Mapping[str, Quantity] = {
     },
 }
 # What a gate of the articles reads where its source is a judge that labels steps.
-_JUDGED = {
-    "no_redundant_calls": "step_labels.redundant",
-    "no_errors": "step_labels.errors",
-}
+_JUDGED = {"no_redundant_calls": "step_labels.redundant", "no_errors": "step_labels.errors"}
 
 
 def find_quantity(name: str, *, source: str, label: str | None, where: str) -> Quantity:

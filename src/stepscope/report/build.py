@@ -323,9 +323,19 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
         unmeasured=table.lost(reached.measure),
         unit_of_n="goals",
     )
-    figures["redundant_calls.per_run"] = _redundant(table)
+    repeats = table.columns[MEASURES["redundant_calls.per_run"]]
+    figures["redundant_calls.per_run"] = stats.rate(
+        repeats.value[repeats.valued],
+        table.clusters[repeats.valued],
+        unmeasured=table.lost(repeats.measure),
+    )
     figures["errors.recovered"], notes = _recovered(table)
-    figures["policy.violations"] = _violations(table)
+    policy = table.columns[MEASURES["policy.violations"]]
+    figures["policy.violations"] = stats.proportion(
+        policy.value[policy.valued] > 0,
+        table.clusters[policy.valued],
+        unmeasured=table.lost(policy.measure),
+    )
     for quantity in ("steps", "tokens", "cost_usd", "seconds"):
         figures |= _spread(table, quantity)
     figures |= measure_axes(table)
@@ -357,14 +367,6 @@ def _powers(table: RunTable) -> tuple[dict[str, Figure], TrialCounts | None]:
     return powers, trials
 
 
-def _redundant(table: RunTable) -> Figure:
-    column = table.columns[MEASURES["redundant_calls.per_run"]]
-    chosen = column.valued
-    return stats.rate(
-        column.value[chosen], table.clusters[chosen], unmeasured=table.lost(column.measure)
-    )
-
-
 def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
     """Return recovered errors per error; runs without errors have nothing to say."""
     recovered, errors = table.columns[MEASURES["errors.recovered"]], table.columns["errors"]
@@ -379,13 +381,6 @@ def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
     runs = int(chosen.sum())
     note = f"natural errors, in {runs:,} run{'' if runs == 1 else 's'}" if runs else ""
     return figure, {"errors.recovered": note} if note else {}
-
-
-def _violations(table: RunTable) -> Figure:
-    column = table.columns[MEASURES["policy.violations"]]
-    chosen = column.valued
-    broken = column.value[chosen] > 0
-    return stats.proportion(broken, table.clusters[chosen], unmeasured=table.lost(column.measure))
 
 
 def _spread(table: RunTable, quantity: str) -> dict[str, Figure]:

@@ -528,7 +528,8 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve |
     if not by_scorer:
         return None
     (family, judge), steps = max(
-        sorted(by_scorer.items()), key=lambda item: sum(map(_is_scored, item[1].values()))
+        sorted(by_scorer.items()),
+        key=lambda item: sum(any(v is not None for v in values) for values in item[1].values()),
     )
     counts = [n for values in steps.values() if (n := sum(v is not None for v in values))]
     repeats = min(counts, default=1)
@@ -545,10 +546,6 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve |
         shape=NO_SHAPE,
         notes=(f"scores of {others} are left aside",) if others else (),
     )
-
-
-def _is_scored(values: list[float | None]) -> bool:
-    return any(value is not None for value in values)
 
 
 def _average(values: list[float | None]) -> float | None:

@@ -21,7 +21,7 @@ from stepscope.judges.patterns import (
     PatternSteps,
     find_label_patterns,
 )
-from stepscope.model import Record, Step, Trajectory, Verdict
+from stepscope.model import Record, Step, Verdict
 from stepscope.model.records import (
     ISOLATED_SUFFIX,
     LOOKS_SUFFIX,
@@ -69,12 +69,7 @@ from stepscope.report.votes import (
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.columns import Rows
-from stepscope.store.judged import (
-    JudgeAnswers,
-    RunAnswers,
-    name_and_snapshot,
-    read_judge_answers,
-)
+from stepscope.store.judged import JudgeAnswers, RunAnswers, name_and_snapshot, read_judge_answers
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured
 
@@ -456,7 +451,14 @@ def choose_worked_trace(
             name=trajectory.name,
             outcome=trajectory.outcome.status,
             lines=lines,
-            steps=tuple(_step(trajectory, step) for step in _within(trajectory, cited)),
+            steps=tuple(
+                TraceStep(
+                    step=at,
+                    actor=trajectory.steps[at].actor,
+                    text=cut_words(visible_line(_said(trajectory.steps[at])), TOLD),
+                )
+                for at in [at for at in cited if 0 <= at < len(trajectory.steps)][:MOST_STEPS]
+            ),
         )
     return None
 
@@ -504,15 +506,6 @@ def _common(answers: Sequence[TraceAnswer]) -> tuple[int, ...]:
     for answer in answers:
         by_label.setdefault(answer.label, Counter()).update(set(answer.cites))
     return tuple(sorted({s for steps in by_label.values() for s, n in steps.items() if n > 1}))
-
-
-def _within(trajectory: Trajectory, steps: Sequence[int]) -> list[int]:
-    return [step for step in steps if 0 <= step < len(trajectory.steps)][:MOST_STEPS]
-
-
-def _step(trajectory: Trajectory, index: int) -> TraceStep:
-    step = trajectory.steps[index]
-    return TraceStep(step=index, actor=step.actor, text=cut_words(visible_line(_said(step)), TOLD))
 
 
 def _said(step: Step) -> str:

@@ -148,7 +148,7 @@ def read_aspects(
         if rubric == STEP_LABELS:
             read = {label: _labelled(label, acted) for label in AGAINST}
         elif of == "behaviour":
-            read = {PRESENT: _present}
+            read = {PRESENT: lambda at, of_run: _over_steps(of_run, PRESENT, None)}
         elif labels <= AXIS_ANSWERS and (labels or rubric.startswith(PARTS)):
             part = rubric.startswith(PARTS) and rubric != THE_END
             read = {INCORRECT: _of_a_part if part else _of_the_whole}
@@ -237,10 +237,6 @@ def is_outranked(record: Record | None) -> bool:
 def _labelled(wanted: str, acted: Acted) -> Reading:
     """Return what reads whether any of the agent's steps has a label."""
     return lambda at, of_run: _over_steps(of_run, wanted, acted[at])
-
-
-def _present(at: int, of_run: RunAnswers) -> bool | str:
-    return _over_steps(of_run, PRESENT, None)
 
 
 def _over_steps(of_run: RunAnswers, wanted: str, within: frozenset[int] | None) -> bool | str:
