@@ -21,12 +21,11 @@ from stepscope.report.formatting import (
     format_p,
     format_share,
     format_signed,
-    format_with_interval,
     name_figure,
 )
 from stepscope.report.types import ComparisonReport, Difference, ShapesDifference
 from stepscope.report.views.overview import tabulate_shape_differences
-from stepscope.report.views.profile import make_figure_cell, name_profile
+from stepscope.report.views.profile import make_figure_cell, make_interval_row, name_profile
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 
@@ -138,15 +137,8 @@ def chart_effects(report: ComparisonReport, table: Table) -> Chart | None:
         if not isinstance(effect, Estimate) or effect.unit != "share":
             continue
         if effect.low is not None and effect.high is not None:
-            rows.append({
-                "label": name_figure(key).strip(),
-                "group": "survives correction" if difference.survives else "does not",
-                "value": effect.value,
-                "low": effect.low,
-                "high": effect.high,
-                "text": format_with_interval(key, effect),
-                "order": order,
-            })  # fmt: skip
+            group = "survives correction" if difference.survives else "does not"
+            rows.append(make_interval_row(name_figure(key).strip(), group, key, effect, order))
     if not rows:
         return None
     return Chart(

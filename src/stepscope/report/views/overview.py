@@ -58,6 +58,7 @@ from stepscope.report.views.agreement import tabulate_agreement
 from stepscope.report.views.profile import (
     choose_largest,
     make_figure_cell,
+    make_interval_row,
     name_profile,
     tabulate_answers,
     tabulate_axes,
@@ -238,15 +239,8 @@ def make_interval_rows(
         for profile in choose_largest(profiles):
             figure = profile.figures[key]
             if draw_interval(figure) is not None and isinstance(figure, Estimate):
-                rows.append({
-                    "label": name_figure(key).strip(),
-                    "group": name_profile(profile),
-                    "value": figure.value,
-                    "low": figure.low,
-                    "high": figure.high,
-                    "text": format_with_interval(key, figure),
-                    "order": order,
-                })  # fmt: skip
+                name = name_figure(key).strip()
+                rows.append(make_interval_row(name, name_profile(profile), key, figure, order))
     return tuple(rows)
 
 
@@ -272,15 +266,8 @@ def chart_shapes(profiles: Sequence[Profile]) -> Chart | None:
                 )
             )
             if id(profile) in shown and share.low is not None and share.high is not None:
-                rows.append({
-                    "label": name_shape(shape),
-                    "group": name_profile(profile),
-                    "value": share.value,
-                    "low": share.low,
-                    "high": share.high,
-                    "text": format_with_interval("shape", share),
-                    "order": order,
-                })  # fmt: skip
+                name, group = name_shape(shape), name_profile(profile)
+                rows.append(make_interval_row(name, group, "shape", share, order))
     if not rows:
         return None
     return Chart(

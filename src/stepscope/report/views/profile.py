@@ -60,6 +60,21 @@ def choose_largest(profiles: Sequence[Profile]) -> list[Profile]:
     return [profiles[at] for at in sorted(kept)]
 
 
+def make_interval_row(
+    label: str, group: str, key: str, figure: Estimate, order: int
+) -> dict[str, object]:
+    """Return a row of a chart of intervals; `key` says in which unit its words are."""
+    return {
+        "label": label,
+        "group": group,
+        "value": figure.value,
+        "low": figure.low,
+        "high": figure.high,
+        "text": format_with_interval(key, figure),
+        "order": order,
+    }
+
+
 def make_figure_cell(key: str, figure: Figure) -> TableCell:
     """Return one figure as a cell: value and interval; pointed at, its n, or why there is none."""
     if isinstance(figure, Unmeasured):
