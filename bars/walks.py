@@ -61,8 +61,6 @@ def walk(work: Callable[[], object]) -> tuple[set[str], int]:
     def depth(frame: FrameType | None) -> int:
         found = 0
         while frame is not None:
-            if frame.f_code.co_filename.startswith("<frozen importlib"):
-                return 0  # an import runs this
             found += frame.f_code.co_filename.startswith(SOURCE)
             frame = frame.f_back
         return found
@@ -70,11 +68,11 @@ def walk(work: Callable[[], object]) -> tuple[set[str], int]:
     def profile(frame: FrameType, event: str, _: object) -> None:
         nonlocal deepest
         name = frame.f_code.co_filename
-        # Bodies of modules and classes are no optimised code.
+        # Bodies of modules and classes are run by imports, and are no optimised code.
         called = event == "call" and frame.f_code.co_flags & CO_OPTIMIZED
-        if called and name.startswith(SOURCE) and (found := depth(frame)):
+        if called and name.startswith(SOURCE):
             files.add(name.removeprefix(SOURCE))
-            deepest = max(deepest, found)
+            deepest = max(deepest, depth(frame))
 
     threading.setprofile(profile)
     sys.setprofile(profile)
