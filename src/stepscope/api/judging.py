@@ -30,7 +30,7 @@ from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Ledger, ledger_path
 from stepscope.model import Model, Record, Verdict
-from stepscope.model.records import HUMAN, IMPORTED, RULES
+from stepscope.model.records import NOT_MODELS
 from stepscope.models.batches import open_batches
 from stepscope.models.opening import OWN_MODEL_MARK, agent_family, open_model
 from stepscope.models.prices import Prices
@@ -320,4 +320,4 @@ def _compare_judge(
 
 
 def _is_by_judge(record: Record, rubric: Rubric) -> bool:
-    return record.rubric == rubric.name and record.family not in {HUMAN, IMPORTED, RULES}
+    return record.rubric == rubric.name and record.family not in NOT_MODELS

@@ -16,7 +16,6 @@ from urllib.parse import quote
 
 from stepscope.backends.client import Client, Rejected, TooLarge
 from stepscope.backends.types import (
-    Annotator,
     Evaluation,
     PulledItem,
     PullQuery,
@@ -29,6 +28,7 @@ from stepscope.formats.fields import parse_time
 from stepscope.formats.mlflow_files import read_mlflow_runs
 from stepscope.formats.spans.attributes import decode_object, decode_value, find_count
 from stepscope.model import Json, Source, Trajectory
+from stepscope.model.records import Annotator
 from stepscope.safety.limits import Limits
 
 FORMAT = "mlflow"

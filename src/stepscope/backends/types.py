@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ from stepscope.formats.otlp.write import find_root, restore_spans, synthesise_sp
 from stepscope.formats.spans.assemble import group_by_trace, read_traces
 from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Json, Quarantined, Record, Source, Trajectory, Verdict
+from stepscope.model.records import ANNOTATORS, Annotator
 from stepscope.safety.json import Decoded, Repair
 from stepscope.safety.limits import Limits
 
@@ -114,10 +115,6 @@ def quarantine_reply(record: Json, reason: str, asked: PullQuery) -> Quarantined
     return Quarantined(reason=reason, offset=0, raw=msgspec.json.encode(record), uri=asked.uri)
 
 
-Annotator = Literal["CODE", "HUMAN", "LLM"]
-_ANNOTATORS: dict[str, Annotator] = {"rules": "CODE", "human": "HUMAN"}
-
-
 class Evaluation(NamedTuple):
     """One verdict for one place."""
 
@@ -191,7 +188,7 @@ def list_evaluations(
                 value=answer.value,
                 label=answer.label,
                 reason=answer.reason,
-                annotator=_ANNOTATORS.get(record.family, "LLM"),
+                annotator=ANNOTATORS.get(record.family, "LLM"),
                 at_ns=None if last is None else last.ns,
                 about={key: value for key, value in about.items() if value is not None},
             )

@@ -37,7 +37,7 @@ from stepscope.calibrate.types import (
     RubricAgreement,
 )
 from stepscope.errors import UsageError
-from stepscope.model.records import HUMAN, IMPORTED, RULES, UNCERTAIN
+from stepscope.model.records import HUMAN, IMPORTED, NOT_MODELS, UNCERTAIN
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.columns import Rows
@@ -324,7 +324,7 @@ def _notes(rated: RatingTable, drawn: Mapping[str, float]) -> Iterator[str]:
         yield f"runs were drawn, {alike}, of {len(drawn):,}: figures are of those that were rated"
     if rated.scored:
         yield "scores are compared in four bands: 0 to .2, .3 to .5, .6 to .8, .9 to 1"
-    judges = [v for v in rated.voices if v.family not in (HUMAN, IMPORTED, RULES)]
+    judges = [v for v in rated.voices if v.family not in NOT_MODELS]
     for voice in judges:
         if len(voice.snapshots) > 1:
             told = ", ".join(voice.snapshots)

@@ -18,11 +18,10 @@ import numpy as np
 from stepscope.calibrate.types import Rater, RaterAnswer, Unit
 from stepscope.model import Answer, Record, Verdict
 from stepscope.model.records import (
-    HUMAN,
-    IMPORTED,
     ISOLATED_SUFFIX,
     JUDGE_PREFIX,
     LOOKS_SUFFIX,
+    NOT_MODELS,
     RULES,
     STEP_SCORES,
     UNCERTAIN,
@@ -43,8 +42,6 @@ WHAT_ENTERS = (
 SEAMS = ".seams"
 # Between the version of a rubric and the mode that it was asked in, where that is another one.
 MODE = "+"
-# Families whose names are nobody's snapshot: an e-mail address keeps its sign.
-_NAMED = frozenset({RULES, HUMAN, IMPORTED})
 _PARTS = re.compile(r"\d+|\D+")
 
 # A run's id, and the step, None for the whole run.
@@ -174,7 +171,7 @@ def _voices(records: Iterable[Record]) -> Iterator[RaterVerdicts]:
     by_rater: dict[tuple[bool, str, str], list[Record]] = {}
     for record in records:
         judge = record.judge
-        name = judge if record.family in _NAMED else judge.partition("@")[0]
+        name = judge if record.family in NOT_MODELS else judge.partition("@")[0]
         key = (record.family == RULES, record.family, name or record.family)
         by_rater.setdefault(key, []).append(record)
     for (_, family, name), given in sorted(by_rater.items()):
@@ -201,7 +198,9 @@ def _voice(family: str, name: str, given: Iterable[Record]) -> RaterVerdicts:
     left["variants"] = sum(len(told) for (mode, _), told in versions.items() if mode != usual)
     left["older versions"] = sum(len(versions[usual, version]) for version in ordered[:-1])
     kept = _latest(versions.get((usual, latest), []))
-    marks = {r.judge.partition("@")[2] for r in kept.values()} if family not in _NAMED else set()
+    marks = (
+        {r.judge.partition("@")[2] for r in kept.values()} if family not in NOT_MODELS else set()
+    )
     old = _latest(versions.get((usual, before), []))
     return RaterVerdicts(
         name=name,

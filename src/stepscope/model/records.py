@@ -5,6 +5,8 @@ Families, prefixes, modes and labels that stand in stored data are defined here 
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from stepscope.model.trajectory import Usage
@@ -62,6 +64,11 @@ class Scale(msgspec.Struct, frozen=True):
 
 # Families of records that are no model's: deterministic measures, people, files from elsewhere.
 RULES, HUMAN, IMPORTED = "rules", "human", "imported"
+# Their names are nobody's snapshot: an e-mail address keeps its sign.
+NOT_MODELS = frozenset({RULES, HUMAN, IMPORTED})
+# Who annotates, as OpenInference and the backends name it; a family that is not here is a model's.
+Annotator = Literal["CODE", "HUMAN", "LLM"]
+ANNOTATORS: dict[str, Annotator] = {RULES: "CODE", HUMAN: "HUMAN"}
 # Labels that commit to nothing.
 UNCERTAIN, NOT_APPLICABLE = NEUTRAL = ("uncertain", "not_applicable")
 # The measure of labels of steps.

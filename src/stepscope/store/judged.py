@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from stepscope.model import Record
-from stepscope.model.records import HUMAN, IMPORTED, JUDGE_PREFIX, RULES
+from stepscope.model.records import JUDGE_PREFIX, NOT_MODELS
 from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
@@ -26,7 +26,6 @@ SNAPSHOT = "@"
 # Between the version of a rubric and the mode in which it was asked.
 MODE = "+"
 # Families whose names are nobody's snapshot (an address keeps its sign); no judge of these scores.
-_NAMED = (RULES, HUMAN, IMPORTED)
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -106,7 +105,7 @@ def name_and_snapshot(record: Record) -> tuple[str, str]:
     >>> name_and_snapshot(one)
     ('a/b', 'c')
     """
-    if record.family in _NAMED:
+    if record.family in NOT_MODELS:
         return record.judge, ""
     name, _, snapshot = record.judge.partition(SNAPSHOT)
     return name, snapshot
@@ -117,7 +116,7 @@ def question_of_record(record: Record) -> JudgedQuestion | None:
     measure = record.answer.measure
     if measure.startswith(JUDGE_PREFIX):
         measure = measure.removeprefix(JUDGE_PREFIX)
-    elif measure != SCORES or record.family in _NAMED:
+    elif measure != SCORES or record.family in NOT_MODELS:
         return None
     mode = record.version.partition(MODE)[2]
     name = name_and_snapshot(record)[0] or record.family
@@ -157,7 +156,7 @@ def choose_modes(modes: Iterable[JudgedQuestion]) -> set[JudgedQuestion]:
 def _by_judges(rows: Rows, measure: str) -> bool:
     """Tell whether judges may have answered a measure; the many scores of files are no judge's."""
     if measure == SCORES:
-        return not isinstance(rows, RatedRows) or not set(rows.families(measure)) <= set(_NAMED)
+        return not isinstance(rows, RatedRows) or not set(rows.families(measure)) <= NOT_MODELS
     return measure.startswith(JUDGE_PREFIX)
 
 

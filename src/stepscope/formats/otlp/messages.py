@@ -28,6 +28,7 @@ from stepscope.model import (
     Usage,
     Verdict,
 )
+from stepscope.model.records import ANNOTATORS
 
 # Text of one attribute that readers keep whole; what is longer is written as a structure.
 _TEXT_MOST = 1_000_000
@@ -122,7 +123,6 @@ def write_usage(usage: Usage | None) -> dict[str, Json]:
 
 Verdicts = Literal["gen_ai", "openinference", "none"]
 
-_ANNOTATORS = {"rules": "CODE", "human": "HUMAN"}
 _PREFIX = "evaluations."
 
 
@@ -195,7 +195,7 @@ def _fields(record: Record) -> list[tuple[str, Json]]:
         beside["stepscope.unmeasured"] = answer.kind
     about |= {
         "explanation": answer.reason or None,
-        "annotator_kind": _ANNOTATORS.get(record.family, "LLM"),
+        "annotator_kind": ANNOTATORS.get(record.family, "LLM"),
         "identifier": record.judge or f"stepscope {answer.measure} {record.version}",
         "metadata": pack_attribute(beside),
     }
