@@ -22,6 +22,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     good = tree / "good.db"
     assert main(["import", str(RUNS), "--agent", "gpt-4o", "--store", str(good)]) == 0
     assert main(["score", "--store", str(good), "--workers", "1"]) == 0
+    # Judges' fences are made of the store's key, and scripted answers of what is asked: with a key
+    # of its own every store would have other answers.
+    alter(good, "update keys set body = zeroblob(32) where name = 'redaction'")
     stepscope.open(tree / "none.db", settings=Settings()).close()
     (tree / "empty.jsonl").write_bytes(b"")
     (tree / "binary").write_bytes(bytes(range(256)) * 64)
