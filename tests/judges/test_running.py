@@ -18,10 +18,12 @@ from stepscope.judges.run import (
     run_judgements,
 )
 from stepscope.ledger.budget import Budget
-from stepscope.ledger.calls import CallClients, LedgerModel
+from stepscope.ledger.calls import CallClients, LedgerModel, Pricing
 from stepscope.ledger.ledger import Ledger
 from stepscope.ledger.states import Paid
 from stepscope.model import Model, Record, Reply, Request, Usage, Verdict
+from stepscope.models import JudgesTable, JudgeTable, PriceTable
+from stepscope.models.prices import Prices as TablePrices
 from stepscope.models.retry import BeforeAttempt
 from stepscope.values import Unmeasured
 from tests.judges.asked import (
@@ -35,6 +37,7 @@ from tests.judges.asked import (
 )
 
 RICH = Budget(limit_usd=1_000.0)
+VERDICT = Verdict("judge.axes.termination", label="correct")
 
 
 @pytest.fixture
@@ -49,7 +52,7 @@ def judged(
     *,
     model: Model | None = None,
     budget: Budget = RICH,
-    prices: Prices = Prices(),  # noqa: B008 (frozen)
+    prices: Pricing = Prices(),  # noqa: B008 (frozen)
     keep: Callable[[Sequence[Record]], None] = lambda made: None,
     concurrency: int = 8,
     tries: int = 3,
@@ -124,6 +127,20 @@ def test_an_answer_without_usage_has_no_invented_one(ledger: Ledger) -> None:
     ran = judged([judgement()], ledger, model=model, prices=Prices(0.25, None), keep=kept.extend)
     assert (kept[0].usage, kept[0].cost_usd) == (None, None)
     assert (ran.usd, ran.unpriced, ran.spent_usd) == (0.0, 1, 0.25)
+
+
+@pytest.mark.parametrize("tokens", [10**18, 10**30, -(10**18)], ids=["1e18", "1e30", "below 0"])
+def test_a_reply_is_kept_whatever_tokens_it_tells(ledger: Ledger, tokens: int) -> None:
+    kept: list[Record] = []
+    told = Usage(input_total=tokens, cache_read=tokens, output_total=10)
+    model = Answering(lambda number, request: reply(usage=told))
+    price = JudgeTable(price=PriceTable(input=1.0, output=2.0))
+    prices = TablePrices(JudgesTable(model={"local/tiny": price}))
+    judged([judgement()], ledger, model=model, prices=prices, keep=kept.extend)
+    assert kept[0].usage == Usage(output_total=10)
+    assert (kept[0].cost_usd, kept[0].answer) == (None, VERDICT)
+    again = judged([judgement()], ledger, model=None, prices=prices)
+    assert (again.bought, again.from_ledger) == (0, 1)
 
 
 def test_no_answer_is_no_verdict_and_is_asked_again(ledger: Ledger) -> None:

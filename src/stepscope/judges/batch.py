@@ -342,10 +342,11 @@ class _BatchRun:
         paid: list[Paid] = []
         for item in items:
             assert item.reply is not None
-            usd = self._prices.cost(model, item.reply.usage, model=item.reply.model, batch=True)
+            reply = states.bound_usage(item.reply)
+            usd = self._prices.cost(model, reply.usage, model=reply.model, batch=True)
             cost = None if usd is None else to_nano_usd(usd)
-            made.append((item.key, pack_reply(item.reply), cost))
-            paid.append(Paid(item.reply, cost, fresh=True))
+            made.append((item.key, pack_reply(reply), cost))
+            paid.append(Paid(reply, cost, fresh=True))
         new = await self._commit(
             partial(states.store_batch_replies, replies=made, owner=batch.owner)
         )

@@ -17,6 +17,8 @@ from stepscope.errors import ConfigError
 from stepscope.runtime.database import Connection
 
 NANO = 1_000_000_000
+# No amount is larger, and sums of such stay in the integers of a database.
+MOST_USD = 1e9
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -39,10 +41,10 @@ class Budget(msgspec.Struct, frozen=True):
 def to_nano_usd(usd: float) -> int:
     """Return an amount in billionths, rounded up: what is counted is never less than what is paid.
 
-    >>> to_nano_usd(0.0000000001), to_nano_usd(1.5)
-    (1, 1500000000)
+    >>> to_nano_usd(0.0000000001), to_nano_usd(1.5), to_nano_usd(math.inf)
+    (1, 1500000000, 1000000000000000000)
     """
-    return math.ceil(usd * NANO)
+    return math.ceil(min(usd, MOST_USD) * NANO)
 
 
 def to_usd(amount: int) -> float:

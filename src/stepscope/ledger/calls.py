@@ -16,7 +16,14 @@ from typing import Literal, NamedTuple, Protocol
 from stepscope.errors import ConfigError, ModelError, StepscopeError
 from stepscope.ledger.budget import Budget, to_nano_usd
 from stepscope.ledger.ledger import Ledger, LedgerSession
-from stepscope.ledger.states import NO_ANSWER, LedgerAsk, Paid, pack_reply, unpack_reply
+from stepscope.ledger.states import (
+    NO_ANSWER,
+    LedgerAsk,
+    Paid,
+    bound_usage,
+    pack_reply,
+    unpack_reply,
+)
 from stepscope.model import Model, Reply, Request, Usage
 from stepscope.models.batches import BatchClient
 from stepscope.models.dialect import Ask, ignores_schema, request_hash
@@ -238,7 +245,7 @@ class LedgerModel:
             raise NotSent("budget")
         self._open = True
         try:
-            reply = await self._model.complete(request)
+            reply = bound_usage(await self._model.complete(request))
         except ModelError as e:
             self._open = may_be_paid(e)
             raise

@@ -48,6 +48,9 @@ HEARTBEAT_SECONDS = 5.0
 DEAD_SECONDS = 50.0
 # In place of a machine's: an owner that is no process but a batch at a provider (`judges.batch`).
 BATCH_PLACE = "batch"
+# Beyond this a number of tokens is none, whoever tells it.
+MOST_TOKENS = 10**9
+_TOKEN_COUNTS = ("input_total", "cache_read", "cache_write", "output_total", "reasoning")
 _START_FIELD = 19  # of the fields behind the name in /proc/PID/stat: the start, in ticks since boot
 
 
@@ -159,6 +162,18 @@ class Paid(NamedTuple):
     cost: int | None  # in billionths of a USD; None where nobody knows
     fresh: bool  # whether this worker has paid for it
     ignored: bool = False  # whether its endpoint let the model ignore the schema that it accepted
+
+
+def bound_usage(reply: Reply) -> Reply:
+    """Return a reply without counts of tokens that no reply has: what it cost is then unknown."""
+    if reply.usage is None:
+        return reply
+    told = {name: getattr(reply.usage, name) for name in _TOKEN_COUNTS}
+    absurd = [name for name, n in told.items() if n is not None and not 0 <= n <= MOST_TOKENS]
+    if not absurd:
+        return reply
+    usage = msgspec.structs.replace(reply.usage, **dict.fromkeys(absurd))
+    return msgspec.structs.replace(reply, usage=usage)
 
 
 def pack_reply(reply: Reply) -> bytes:
