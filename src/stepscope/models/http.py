@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 import ssl
+import sys
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ from stepscope.models import retry
 from stepscope.models.dialect import Chat, Dialect, make_chat
 from stepscope.safety.limits import MIB
 from stepscope.safety.offline import is_loopback
+from stepscope.safety.text import visible_line
 
 # One reply after unpacking; a verdict with its rationale is some kilobytes.
 REPLY_BYTES = 4 * MIB
@@ -49,6 +51,13 @@ class CappedClient(httpx2.AsyncClient):
             ModelError: the reply is over the cap, or packed as nobody asked for.
             httpx2.TransportError: the connection broke.
         """
+        try:
+            return await self._send(request)
+        except _aiohttp_faults() as e:
+            # Its bridge hands some of what is no HTTP through as aiohttp's own errors.
+            raise httpx2.RemoteProtocolError(visible_line(str(e)), request=request) from e
+
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
         reply = await super().send(request, stream=True, auth=None, follow_redirects=False)
         try:
             packing = reply.headers.pop("content-encoding", "identity").strip().lower()
@@ -65,6 +74,14 @@ class CappedClient(httpx2.AsyncClient):
         return httpx2.Response(
             reply.status_code, headers=reply.headers, content=content, request=request
         )
+
+
+def _aiohttp_faults() -> tuple[type[Exception], ...]:
+    """Return what aiohttp raises of a connection or a reply; nothing where it is not loaded."""
+    loaded = sys.modules.get("aiohttp")
+    if loaded is None:
+        return ()
+    return loaded.ClientError, loaded.http_exceptions.HttpProcessingError
 
 
 def capped_client(base: type[httpx2.AsyncClient] | None, *, loopback: bool) -> httpx2.AsyncClient:
