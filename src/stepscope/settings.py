@@ -28,6 +28,10 @@ from stepscope.safety.limits import Limits
 from stepscope.safety.redact import OwnSecret, SecretPattern
 from stepscope.shape.weights import SCALE
 
+# Nested deeper than this, nothing is read on any machine; and what a limit may be at most.
+MOST_DEPTH = 10_000
+MOST_LIMIT = 2**62
+
 FILE = "stepscope.toml"
 STORE = "stepscope.db"
 
@@ -202,7 +206,7 @@ def _toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read ({e.strerror})") from e
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise ConfigError(f"{path}: not TOML in UTF-8: {_one_line(e)}") from e
 
 
@@ -303,6 +307,11 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
         value = getattr(settings.limits, field.name)
         if not value > 0:
             raise ConfigError(f"{where}, [limits]: {field.name} is {value}; expected more than 0")
+        most = MOST_DEPTH if field.name == "depth" else MOST_LIMIT
+        if value > most:
+            raise ConfigError(
+                f"{where}, [limits]: {field.name} is {value:g}; expected at most {most:,}"
+            )
     for name, seconds in msgspec.structs.asdict(settings.listen).items():
         if not 0 <= seconds < float("inf"):
             raise ConfigError(f"{where}, [listen]: {name} is {seconds}; expected 0 or more")

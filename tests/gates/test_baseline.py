@@ -114,6 +114,7 @@ TORN = (
     ("[9, 8]", "[9, null]", "Expected"),
     ('"outcome": [0]', '"other": [0]', "other measures than the file's head"),
     ('"commit": "abc",', '"commit": "abc", "extra": 1,', "unknown field `extra`"),
+    ('"commit": "abc",', '"commit": "abc", "commit": "abd",', "a key stands twice"),
 )
 
 

@@ -22,7 +22,7 @@ from uuid import uuid4
 import msgspec
 from msgspec.structs import replace
 
-from stepscope.errors import DataError, EnvironmentFault
+from stepscope.errors import DataError, EnvironmentFault, TraceError
 from stepscope.gates.sample import (
     Absent,
     Cell,
@@ -34,6 +34,8 @@ from stepscope.gates.sample import (
 )
 from stepscope.gates.settings import WorkflowPolicy
 from stepscope.gates.types import Cause, GateAnswer
+from stepscope.safety.json import decode_strict
+from stepscope.safety.limits import Limits
 from stepscope.safety.text import visible_line
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -126,8 +128,10 @@ def load_baseline(path: str | Path | None, workflow: str) -> Sample | GateAnswer
                 f"{path} was written by a newer stepscope (schema {schema}, this one reads up to "
                 f"{SCHEMA}): upgrade stepscope",
             )
+        if decode_strict(raw, limits=Limits()).repairs:
+            raise ValueError("a key stands twice in one object")
         sample = _sample(msgspec.json.decode(raw, type=_File))
-    except (msgspec.MsgspecError, ValueError, RecursionError) as e:
+    except (msgspec.MsgspecError, TraceError, ValueError, RecursionError) as e:
         return _problem(
             "baseline_corrupt",
             f"{path} is no baseline ({' '.join(str(e).split())}): restore it, or {update}",
