@@ -1,10 +1,21 @@
-"""A failed run gets a ranked list of steps, each with evidence; other runs get none."""
+"""A failed run gets every step of the agent with a share and evidence; other runs get none."""
 
 from __future__ import annotations
 
+import sys
+from math import exp, isfinite
+
 import pytest
 
-from stepscope.measures.localise import FACTORS, LOCALISE, LONGEST_LIST, find_suspects
+from stepscope.measures.localise import (
+    FACTORS,
+    LOCALISE,
+    NOTHING_FOUND,
+    find_evidence,
+    log_factors,
+    read_table,
+)
+from stepscope.measures.step_features import FAMILIES, NAMES, Family, family_of, step_features
 from stepscope.model import (
     Case,
     Facts,
@@ -41,8 +52,18 @@ def printed(text: str, error: str | None = None) -> Step:
 
 
 def kinds(made: Trajectory, case: Case | None = None, facts: Facts | None = None) -> set[str]:
-    """Return `kind@step` of every named step."""
-    return {f"{kind}@{step}" for step, kind in labels(LOCALISE, made, case, facts).items()}
+    """Return `kind@step` of every step where something was found."""
+    named = labels(LOCALISE, made, case, facts).items()
+    return {f"{kind}@{step}" for step, kind in named if kind != "place"}
+
+
+def ranked(made: Trajectory, case: Case | None = None) -> list[Verdict]:
+    answers = [a for a in LOCALISE(made, case, None) if isinstance(a, Verdict)]
+    return [a for a in answers if a.step is not None]
+
+
+def factors(made: Trajectory) -> list[float]:
+    return [exp(log) for log in log_factors(made, find_evidence(made))]
 
 
 CODE = said("```python\nlook()\n```")
@@ -63,25 +84,77 @@ def test_a_failed_run_without_a_step_of_the_agent_is_unmeasured() -> None:
     assert label(found) == "not_applicable"
 
 
-def test_the_last_step_is_named_where_nothing_else_is() -> None:
+def test_the_last_step_is_suspicious_where_nothing_else_is() -> None:
     made = run(user("hi"), agent("hello"), user("bye"), agent("bye"), outcome=FAILED)
     assert kinds(made) == {"end@3"}
 
 
-def test_every_named_step_has_a_reason_and_cites_itself() -> None:
+def test_every_step_of_the_agent_is_ranked_has_a_reason_and_cites_itself() -> None:
     made = run(user("x"), *failed("get", id=1), *did("pay", usd=3), agent("done"), outcome=FAILED)
-    answers = [a for a in LOCALISE(made, None, None) if isinstance(a, Verdict)]
-    each = [a for a in answers if a.step is not None]
-    assert len(each) == answers[0].value == 3
+    each = ranked(made)
+    assert {a.step for a in each} == {1, 3, 5}
     assert all(a.reason and a.step in a.cites for a in each)
-    assert all(a.value is not None and 0 < a.value < 1 for a in each)
+    assert sum(exp(a.value) for a in each if a.value is not None) == pytest.approx(1)
     assert [a.value for a in each] == sorted((a.value for a in each if a.value), reverse=True)
+    answer = whole(LOCALISE, made)["localise"]
+    assert isinstance(answer, Verdict)
+    assert answer.value == 3
 
 
-def test_the_list_is_no_longer_than_a_person_reads() -> None:
+def test_nothing_is_cut_from_a_long_list() -> None:
     made = run(*[step for n in range(30) for step in failed("get", id=n)], outcome=FAILED)
-    assert len(labels(LOCALISE, made)) == LONGEST_LIST
-    assert len(find_suspects(made)) == 30
+    assert len(ranked(made)) == 30
+
+
+def test_a_run_of_one_step_has_all_the_suspicion_there() -> None:
+    (only,) = ranked(run(agent("done"), outcome=FAILED))
+    assert (only.step, only.value) == (0, 0.0)
+
+
+def test_a_step_without_text_is_ranked_too() -> None:
+    made = run(Step(index=0, actor="agent"), Step(index=1, actor="agent"), outcome=FAILED)
+    assert {a.step for a in ranked(made)} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("steps", "family"),
+    [
+        ((user("hi"), *did("get")), "calls"),
+        ((user("hi"), said("first this", kind="plan"), said("ok")), "search"),
+        ((user("hi"), agent("ok")), "dialogue"),
+        ((user("plan this"), agent("planned")), "dialogue"),
+    ],
+)
+def test_no_step_of_the_agent_has_the_share_of_the_family_of_runs(
+    steps: tuple[Step, ...], family: Family
+) -> None:
+    made = run(*steps, outcome=FAILED)
+    answer = whole(LOCALISE, made)["localise.nobody"]
+    assert isinstance(answer, Verdict)
+    assert (family_of(made), answer.label) == (family, family)
+    assert answer.value == {"calls": 0.36667, "search": 0.01562, "dialogue": 0.025}[family]
+
+
+def test_the_table_has_a_weight_for_every_feature_and_the_factors() -> None:
+    table = read_table()
+    assert {len(table.weights[family]) for family in FAMILIES} == {len(NAMES) + 1}
+    assert all(table.weights[family][-1] > 0.5 for family in FAMILIES)
+
+
+def test_features_are_finite_and_name_nobody() -> None:
+    made = run(user("x"), said("I cannot.", by="Bob"), printed("no"), said("So.", by="Eve"))
+    renamed = run(user("x"), said("I cannot.", by="A"), printed("no"), said("So.", by="B"))
+    assert step_features(made) == step_features(renamed)
+    assert all(isfinite(value) for row in step_features(made) for value in row)
+    assert [len(row) for row in step_features(made)] == [len(NAMES)] * 2
+
+
+def test_a_step_with_nothing_found_says_so_or_what_stands_around_it() -> None:
+    made = run(user("name the river of Paris"), agent("well"), agent("ok"), outcome=FAILED)
+    reasons = {a.step: a.reason for a in ranked(made) if a.label == "place"}
+    assert reasons == {1: "its first message leaves out part of what was asked for"}
+    asked = run(user("hi"), agent("so it is"), agent("well well"), outcome=FAILED)
+    assert {a.reason for a in ranked(asked) if a.label == "place"} == {NOTHING_FOUND}
 
 
 WRITES = Case(workflow="shop", task="1", subgoals=(goal("cancel", id="A"), goal("refund", usd=5)))
@@ -152,7 +225,7 @@ def test_a_planner_that_sees_no_progress_accuses_the_worker_before_it() -> None:
         outcome=FAILED,
     )
     assert kinds(made) == {"stuck@1", "replan@3", "end@5"}
-    (stuck,) = [s for s in find_suspects(made) if s.label == "stuck"]
+    (stuck,) = [s for s in ranked(made) if s.label == "stuck"]
     assert stuck.cites == (1, 2)
 
 
@@ -163,56 +236,56 @@ def test_runs_with_calls_are_not_judged_by_their_words() -> None:
 
 def test_a_kind_counts_most_where_it_comes_first() -> None:
     made = run(said("Task."), said("I cannot."), said("I cannot!"), said("Fine."), outcome=FAILED)
-    first, second = find_suspects(made)[:2]
-    assert (first.step, second.step) == (1, 2)
-    assert first.value == pytest.approx(1.5 / (1.0 + 1.5 + 1.25 + 1.2))
+    assert factors(made) == pytest.approx([1.0, 1.5, 1.25, 1.2])
 
 
-def test_without_labels_the_prior_is_flat_but_for_entries_that_organise() -> None:
-    made = run(said("I cannot.", kind="message"), said("I cannot.", kind="message"), outcome=FAILED)
-    by_step = {s.step: s.value for s in find_suspects(made)}
-    assert by_step == {1: pytest.approx(1.8 / 2.8)}
-    planned = run(user("x"), said("hm"), said("so", kind="plan"), outcome=FAILED)
-    assert find_suspects(planned)[0].value == pytest.approx(0.24 / 1.24)
-
-
-LEARNED = Facts(positions={"labels": 20, "at.2": 15, "steps./message": 80, "who./message": 20})
-
-
-def test_an_index_that_labels_name_is_evidence_and_says_how_many() -> None:
-    steps = (user("a"), agent("b"), agent("c"), agent("d"))
-    ranked = find_suspects(run(*steps, outcome=FAILED), facts=LEARNED)
-    assert (ranked[0].step, ranked[0].label) == (2, "position")
-    assert ranked[0].reason == "15 of 20 labels of this workflow name step 2"
-
-
-@pytest.mark.parametrize(("n", "named"), [(7, {3}), (8, {2, 3})])
-def test_fewer_than_eight_labels_say_nothing(n: int, named: set[int]) -> None:
-    table = {"labels": n, "at.2": n, "steps./message": n, "who./message": n}
-    steps = (user("a"), agent("b"), agent("c"), agent("d"))
-    ranked = find_suspects(run(*steps, outcome=FAILED), facts=Facts(positions=table))
-    assert {suspect.step for suspect in ranked} == named
-    assert (ranked[0].value == pytest.approx(1.2 / 3.2)) is (n == 7)
+def test_entries_that_organise_are_suspected_less() -> None:
+    made = run(said("hm"), said("so", kind="plan"), said("go", kind="handoff"), outcome=FAILED)
+    assert factors(made) == pytest.approx([1.0, 0.2, 0.12])
 
 
 def test_parallel_calls_that_fail_alike_count_once_a_step() -> None:
     two = calls(ToolCall("get", {"id": 1}, "a"), ToolCall("get", {"id": 2}, "b"))
     answers = [result("Error: no", "error", call_id=id_) for id_ in "ab"]
-    (only,) = find_suspects(run(two, *answers, outcome=FAILED))
-    assert only.reason.count("fails") == 1
-    once = find_suspects(run(two, *answers, agent("sorry"), outcome=FAILED))
-    assert once[0].value == pytest.approx(2.0 / 3.2)
+    made = run(two, *answers, agent("sorry"), outcome=FAILED)
+    assert ranked(made)[0].reason.count("fails") == 1
+    assert factors(made) == pytest.approx([2.0, 1.2])
 
 
-def test_answers_depend_on_the_table_of_positions() -> None:
-    assert "positions" in LOCALISE.learns
-    assert Facts().hash_of(("positions",)) != LEARNED.hash_of(("positions",))
-
-
-def test_steps_that_are_not_the_agents_are_never_named() -> None:
+def test_steps_that_are_not_the_agents_are_never_ranked() -> None:
     made = run(system("s"), user("cannot"), *failed("get"), result("late", "error"), outcome=FAILED)
-    assert {s.step for s in find_suspects(made)} == {2}
+    assert {s.step for s in ranked(made)} == {2}
 
 
 def test_factors_never_speak_for_a_step() -> None:
     assert all(factor >= 1.0 for factor in FACTORS.values())
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        did("get", id=1),
+        failed("get", id=1),
+        (said("I cannot get 1,200 and 3,400."), printed("no")),
+        (said("```\nlook()\n```"), printed("Code output: None")),
+    ],
+)
+def test_ten_times_the_steps_take_ten_times_the_calls(
+    turn: tuple[Step, ...],
+) -> None:
+    def looked_at(turns: int) -> int:
+        count = 0
+
+        def tick(*_: object) -> None:
+            nonlocal count
+            count += 1
+
+        made = run(user("x"), *(turn * turns), outcome=FAILED)
+        sys.setprofile(tick)
+        try:
+            list(LOCALISE(made, None, None))
+        finally:
+            sys.setprofile(None)
+        return count
+
+    assert looked_at(800) < 11 * looked_at(80)

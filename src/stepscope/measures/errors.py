@@ -7,6 +7,7 @@ count is unmeasured, not 0.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import NamedTuple
@@ -185,35 +186,56 @@ def _answer(reaction: Reaction) -> Verdict:
 def reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, Reaction]:
     """Return how the agent reacted to each failed exchange, by the index of the exchange."""
     steps, exchanges = trajectory.steps, trajectory.exchanges
-    failed = [exchange.position for exchange in failed_calls(trajectory)]
-    return {at: _react(steps, exchanges, at, facts) for at in failed}
+    succeeded = [exchange for exchange in exchanges if has_succeeded(exchange)]
+    reports = list(_list_reports(steps, facts))
+    # Of calls that ask the same, the same later calls are about the same thing.
+    served: dict[str, list[Exchange]] = {}
+    reactions = {}
+    for error in failed_calls(trajectory):
+        if error.key not in served:
+            served[error.key] = [x for x in succeeded if _serves(x, error, facts)]
+        after = bisect_right(served[error.key], error.position, key=lambda x: x.position)
+        said = bisect_right(reports, error.answer_step, key=lambda report: report[0])
+        reactions[error.position] = _react(
+            steps,
+            exchanges,
+            error,
+            next(iter(served[error.key][after : after + 1]), None),
+            reports[said] if said < len(reports) else None,
+            facts,
+        )
+    return reactions
+
+
+def _serves(again: Exchange, error: Exchange, facts: Facts | None) -> bool:
+    """True if a call, made later, would be about the same thing as a failed one."""
+    name, tool = again.call.name, error.call.name
+    return effect_of(name, facts) == effect_of(tool, facts) and (
+        _same_stem(name, tool) or overlaps(error.call.arguments, again.call.arguments)
+    )
 
 
 def _react(
-    steps: Sequence[Step], exchanges: Sequence[Exchange], at: int, facts: Facts | None
+    steps: Sequence[Step],
+    exchanges: Sequence[Exchange],
+    error: Exchange,
+    served: Exchange | None,
+    report: tuple[int, str] | None,
+    facts: Facts | None,
 ) -> Reaction:
-    error, later = exchanges[at], exchanges[at + 1 :]
+    further = exchanges[error.position + 1 : error.position + 1 + FURTHER_CALLS]
     tool = error.call.name
     alternatives = facts.alternatives.get(tool, ()) if facts is not None else ()
-    for again in later[:FURTHER_CALLS]:
+    for again in further:
         if has_succeeded(again) and (again.call.name == tool or again.call.name in alternatives):
             return Reaction(error, "recovered", again.step, f"{again.call.name} then succeeded")
-    effect = effect_of(tool, facts)
-    for again in later:
-        name = again.call.name
-        if (
-            has_succeeded(again)
-            and effect_of(name, facts) == effect
-            and (_same_stem(name, tool) or overlaps(error.call.arguments, again.call.arguments))
-        ):
-            how = "succeeded later" if name == tool else "served instead"
-            return Reaction(error, "replanned", again.step, f"{name} {how}")
-    return (
-        _find_report(steps, error, facts)
-        or _find_repeat(error, later)
-        or Reaction(
-            error, "ignored", later[0].step if later else None, _describe_next(steps, error)
-        )
+    if served is not None:
+        how = "succeeded later" if served.call.name == tool else "served instead"
+        return Reaction(error, "replanned", served.step, f"{served.call.name} {how}")
+    if report is not None and report[1]:
+        return Reaction(error, "reported", *report)
+    return _find_repeat(error, further) or Reaction(
+        error, "ignored", further[0].step if further else None, _describe_next(steps, error)
     )
 
 
@@ -223,18 +245,22 @@ def _same_stem(name: str, other: str) -> bool:
     return bool(by) and name != other and other.startswith(stem + by)
 
 
-def _find_report(steps: Sequence[Step], error: Exchange, facts: Facts | None) -> Reaction | None:
-    """The agent's next message if it admits the error, or an escalation; only reads between."""
-    for entry in _next_entries(steps, error):
-        for call in entry.calls:
-            if escalates_to_person(call.name):
-                return Reaction(error, "reported", entry.index, f"escalated by {call.name}")
-        text = entry.text
-        if text and admits_failure(text):
-            return Reaction(error, "reported", entry.index, "told the user")
-        if not entry.calls or any(effect_of(c.name, facts) != "read" for c in entry.calls):
-            return None
-    return None
+def _list_reports(steps: Sequence[Step], facts: Facts | None) -> Iterator[tuple[int, str]]:
+    """Yield the agent's entries that decide whether an error before them is reported, and how.
+
+    An entry decides by admitting a failure, by escalating, or ("") by doing or saying anything else
+    than reading on.
+    """
+    for entry in steps:
+        if entry.actor != "agent":
+            continue
+        escalated = next((c.name for c in entry.calls if escalates_to_person(c.name)), None)
+        if escalated is not None:
+            yield entry.index, f"escalated by {escalated}"
+        elif entry.text and admits_failure(entry.text):
+            yield entry.index, "told the user"
+        elif not entry.calls or any(effect_of(c.name, facts) != "read" for c in entry.calls):
+            yield entry.index, ""
 
 
 def admits_failure(text: str) -> bool:
@@ -243,8 +269,8 @@ def admits_failure(text: str) -> bool:
     return any(word in lower for word in _ADMISSIONS) and ADMITS.search(text) is not None
 
 
-def _find_repeat(error: Exchange, later: Sequence[Exchange]) -> Reaction | None:
-    for again in later[:FURTHER_CALLS]:
+def _find_repeat(error: Exchange, further: Sequence[Exchange]) -> Reaction | None:
+    for again in further:
         if (
             again.failed
             and again.key == error.key
@@ -255,16 +281,11 @@ def _find_repeat(error: Exchange, later: Sequence[Exchange]) -> Reaction | None:
 
 
 def _describe_next(steps: Sequence[Step], error: Exchange) -> str:
-    entry = next(_next_entries(steps, error), None)
-    if entry is None:
-        return "the run ends on it"
-    return "went on with other calls" if entry.calls else "the next message says nothing of it"
-
-
-def _next_entries(steps: Sequence[Step], error: Exchange) -> Iterator[Step]:
     for at in range(error.answer_step + 1, len(steps)):
         if steps[at].actor == "agent":
-            yield steps[at]
+            calls = steps[at].calls
+            return "went on with other calls" if calls else "the next message says nothing of it"
+    return "the run ends on it"
 
 
 RECOVERY = RuleMeasure(

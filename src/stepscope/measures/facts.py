@@ -9,7 +9,7 @@ write are looked at. A mined rule condemns a run only above stricter limits (`is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from math import inf
 from statistics import median
@@ -194,14 +194,12 @@ def fit_facts(
     rows: Iterable[tuple[str, Figures]],
     *,
     declared: DeclaredConduct | None = None,
-    positions: Mapping[str, int] | None = None,
     passing_uses: Iterable[Sequence[SuccessfulCall]] = (),
 ) -> Facts:
     """Return the facts of one workflow: medians of its passing runs, and what was declared.
 
-    A figure that no passing run has is absent from `medians`. `positions` are counted from labels
-    by `localise.count_positions`; `passing_uses` are the successful calls of passing runs
-    (`successful_calls`), and a rule mined from them yields to a declared one.
+    A figure that no passing run has is absent from `medians`. `passing_uses` are the successful
+    calls of passing runs (`successful_calls`); a rule mined from them yields to a declared one.
 
     >>> fit_facts("shop", [("pass", Figures(10, 2)), ("fail", Figures(99, 9))]).medians
     {'steps': 10.0, 'calls': 2.0}
@@ -226,7 +224,6 @@ def fit_facts(
         effects=declared.effects,
         alternatives=declared.alternatives,
         policy=declared.policy + declared.workflows.get(workflow, ()),
-        positions=dict(positions or {}),
         preconditions=said + tuple(r for r in mined if (r.tool, r.after) not in known),
     )
 

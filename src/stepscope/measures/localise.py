@@ -1,20 +1,26 @@
-"""Suspicious steps of a failed run in one ranked list, each with its evidence; no judge.
+"""Every step of the agent in a failed run, with how likely the run went wrong there; no judge.
 
 A suspicion is a place to look, with what a reader can check there. Its factor says how many times
-more often such a step was the one people named; several kinds at one step multiply. The prior of a
-step is learned by counting people's labels on *other* runs, else flat over the agent's messages and
-calls. Evidence of tool calls names the step where the agent acted. Evidence of words is read in
-runs without tool calls; the words are English. Factors: docs/explanation/localise.md.
+more often such a step was the one people named; several kinds at one step multiply. Factors, the
+step's place and small features of it (`step_features`) make a log score; weights and scales stand
+in `localise.json`, fitted on people's labels (`python -m bars.run fit_localise`, a conditional
+logit, McFadden 1974). No step is left out. Evidence of tool calls names the step where the agent
+acted. Evidence of words is read in runs without tool calls; the words are English. What only a
+store knows is added when the records are read (`findings.ranking`).
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from itertools import pairwise
-from math import inf
+from math import exp, inf, log
+from operator import mul
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from stepscope.measures.axes.arguments import trace_values
 from stepscope.measures.calls import (
@@ -29,6 +35,14 @@ from stepscope.measures.errors import REASON_CHARACTERS, first_line, reactions_o
 from stepscope.measures.outcome import subgoal_calls
 from stepscope.measures.rule import RuleMeasure
 from stepscope.measures.same_calls import redundant_calls
+from stepscope.measures.step_features import (
+    FAMILIES,
+    NAMES,
+    Family,
+    agent_steps,
+    family_of,
+    step_features,
+)
 from stepscope.model import (
     Answer,
     Case,
@@ -40,12 +54,12 @@ from stepscope.model import (
     Trajectory,
     Verdict,
 )
-from stepscope.values import Unmeasured
+from stepscope.values import Unmeasured, UnmeasuredKind
 
 Kind = Literal[
     "wrong_write", "other_write", "gave_up", "invented", "ignored", "unconfirmed", "failed",
     "repeated", "repeat", "write", "empty", "stuck", "replan", "assumed", "cannot", "unsourced",
-    "code", "end", "position",
+    "code", "end", "place",
 ]  # fmt: skip
 
 # Odds against any other step of the agent. Of runs with messages only (from `empty` down, and
@@ -55,7 +69,7 @@ FACTORS: dict[Kind, float] = {
     "wrong_write": 5.0, "other_write": 4.0, "gave_up": 4.0, "invented": 3.0, "ignored": 2.0,
     "unconfirmed": 2.0, "failed": 2.0, "repeated": 1.5, "repeat": 1.2, "write": 1.5, "empty": 2.5,
     "stuck": 2.5, "replan": 2.5, "assumed": 1.5, "cannot": 1.5, "unsourced": 2.0, "code": 1.5,
-    "end": 1.2, "position": 1.0,
+    "end": 1.2, "place": 1.0,
 }  # fmt: skip
 KINDS: tuple[Kind, ...] = tuple(FACTORS)
 LOCALISE_NAME = "localise"
@@ -72,20 +86,18 @@ class Suspicion(NamedTuple):
     cites: tuple[int, ...] = ()
 
 
-def rank_suspects(
-    steps: Sequence[Step], found: Iterable[Suspicion], prior: Callable[[Step], float]
-) -> list[Verdict]:
-    """Return an answer for every step at which something was found, the most suspicious first.
-
-    Its value is the step's share of the suspicion of all the agent's steps, which sums to 1.
+def log_factors(trajectory: Trajectory, found: Iterable[Suspicion]) -> list[float]:
+    """Return for each step of the agent, in order, the log of the factors of what was found there.
 
     Args:
-        steps: the run's; only the agent's own can be named.
-        found: in the order of the run.
-        prior: how likely a step is the one before anything is found there, to any constant factor.
+        trajectory: the run.
+        found: in the order of the run; what names a step that is not the agent's counts nowhere.
     """
-    odds = {step.index: prior(step) for step in steps if step.actor == "agent"}
-    at: dict[int, list[Suspicion]] = {}
+    odds = {
+        step.index: BY_KIND.get(step.kind, 1.0)
+        for step in trajectory.steps
+        if step.actor == "agent"
+    }
     seen: set[tuple[Kind, int]] = set()
     kinds: set[Kind] = set()
     for suspicion in found:
@@ -96,19 +108,7 @@ def rank_suspects(
         factor = FACTORS[kind]
         odds[step] *= factor if kind not in kinds else 1.0 + (factor - 1.0) * AGAIN
         kinds.add(kind)
-        at.setdefault(step, []).append(suspicion)
-    total = sum(odds.values()) or 1.0
-    suspects = [_suspect(step, odds[step] / total, here) for step, here in at.items()]
-    return sorted(suspects, key=lambda suspect: (-(suspect.value or 0.0), suspect.step or 0))
-
-
-def _suspect(step: int, share: float, here: list[Suspicion]) -> Verdict:
-    here = sorted(here, key=lambda suspicion: -FACTORS[suspicion.kind])
-    cites = {step}.union(*(suspicion.cites for suspicion in here))
-    reason = "; ".join([suspicion.reason for suspicion in here])
-    return Verdict(
-        LOCALISE_NAME, share, here[0].kind, step=step, cites=tuple(sorted(cites)), reason=reason
-    )
+    return [log(product) for product in odds.values()]
 
 
 def suspicions_of_calls(
@@ -176,91 +176,9 @@ def _writes(
             yield Suspicion(exchange.step, "other_write", f"{name}: nothing asks for this write")
 
 
-NAMES_A_STEP = frozenset({"decisive_step", "failure"})
-# A flat prior but for entries that organise. Of 20 labels on the tuning half of the hand-crafted
-# Who&When runs 14 name the 198 messages, 7 the 694 plans, hand-offs and closing notes.
+# Entries that organise. Of 20 labels on the tuning half of the hand-crafted Who&When runs 14 name
+# the 198 messages, 7 the 694 plans, hand-offs and closing notes.
 BY_KIND: dict[StepKind, float] = {"plan": 0.2, "handoff": 0.1, "other": 0.1}
-# How many labels a learned prior needs before it is asked: below, one label is a spike.
-FEWEST_LABELS = 8
-# The flat prior counts as this many labels where the question is the place: on the tuning half of
-# Who&When, out of fold, less let the commonest index outvote what was found in the run.
-FLAT_LABELS = 32.0
-# The same where the question is who speaks.
-FLAT_SPEAKER_LABELS = 8.0
-TENTHS = 10
-
-
-def count_positions(runs: Iterable[Trajectory]) -> dict[str, int]:
-    """Return the table `positions` of Facts: counts of what people's labels name, by place.
-
-    Keys: `labels`; `at.K` index K; `end.K` K steps before the last; `tenth.K`; `who.NAME` labels on
-    a speaker's steps, and `steps.NAME` how many steps it has in the labelled runs. Labels on steps
-    that are not the agent's count nowhere: only the agent's steps are ranked.
-    """
-    counts: Counter[str] = Counter()
-    for run in runs:
-        named = {label.step for label in run.labels if label.kind in NAMES_A_STEP}
-        own = [step for step in run.steps if step.index in named and step.actor == "agent"]
-        if not own:
-            continue
-        for step in own:
-            counts["labels"] += 1
-            for place in _places(step.index, len(run.steps)):
-                counts[place] += 1
-            counts[f"who.{speaker_of(step)}"] += 1
-        for step in run.steps:
-            if step.actor == "agent":
-                counts[f"steps.{speaker_of(step)}"] += 1
-    return dict(sorted(counts.items()))
-
-
-def speaker_of(step: Step) -> str:
-    """Return who speaks, and how: an orchestrator plans, hands over, and talks."""
-    return f"{step.agent or ''}/{step.kind}"
-
-
-def step_prior(positions: Mapping[str, int], run: Trajectory) -> Callable[[Step], float]:
-    """Return the prior of a run's steps, learned where `positions` has labels enough."""
-    if not has_enough_labels(positions):
-        return _flat
-    n = len(run.steps)
-    base = positions["labels"] / sum(
-        count for key, count in positions.items() if key.startswith("steps.")
-    )
-
-    def learned(step: Step) -> float:
-        return _place_factor(positions, step.index, n) * _speaker_factor(positions, step, base)
-
-    return learned
-
-
-def has_enough_labels(positions: Mapping[str, int]) -> bool:
-    """True if the table has labels enough to be asked."""
-    return positions.get("labels", 0) >= FEWEST_LABELS
-
-
-def _flat(step: Step) -> float:
-    return BY_KIND.get(step.kind, 1.0)
-
-
-def _places(index: int, steps: int) -> tuple[str, str, str]:
-    return f"at.{index}", f"end.{steps - 1 - index}", f"tenth.{index * TENTHS // steps}"
-
-
-def _place_factor(positions: Mapping[str, int], index: int, steps: int) -> float:
-    at, end, tenth = (positions.get(key, 0) for key in _places(index, steps))
-    # Labels of a tenth are shared by the steps in it.
-    spread = max(steps / TENTHS, 1.0)
-    seen = (at + end + tenth / spread) / 3
-    return (seen + FLAT_LABELS / steps) / (positions["labels"] + FLAT_LABELS)
-
-
-def _speaker_factor(positions: Mapping[str, int], step: Step, base: float) -> float:
-    """How much more often than any step this speaker's are named, drawn to what kinds tell."""
-    name = speaker_of(step)
-    hits, steps = positions.get(f"who.{name}", 0), positions.get(f"steps.{name}", 0)
-    flat = FLAT_SPEAKER_LABELS
-    return (hits + flat * _flat(step)) / (steps * base + flat)
 
 
 ASSUMES = re.compile(
@@ -430,76 +348,173 @@ def _cut(text: str) -> str:
     return line if len(line) <= REASON_CHARACTERS else line[: REASON_CHARACTERS - 1] + "…"
 
 
-# More than a person reads before looking at the run itself.
-LONGEST_LIST = 10
-# An index that this share of the labels name is evidence by itself.
-COMMON = 0.1
-
-_PASSED = (Unmeasured("not_applicable", "the run passed", LOCALISE_NAME),)
-_UNKNOWN = (
-    Unmeasured("missing_input", "nothing says whether the run failed (outcome)", LOCALISE_NAME),
-)
-_NO_AGENT = (Unmeasured("not_applicable", "no step of the run is the agent's", LOCALISE_NAME),)
+# The table's name of the log of the factors, beside the features of `step_features`.
+FACTORS_COLUMN = "factors"
 
 
-def find_suspects(
+class FittedTable(msgspec.Struct, frozen=True):
+    """What of `localise.json` is read: weights for the columns of `step_features`, then factors."""
+
+    weights: dict[Family, tuple[float, ...]]  # of a log score, of features as they are
+    nobody: dict[Family, float]  # probability that no step of the agent is at fault
+    # share of labelled runs in which a labelled step is among the first 1, 3 and 5 of the printed
+    # list, on labels that fitted nothing; and how many runs
+    reliability: dict[Family, tuple[float, float, float]]
+    runs: dict[Family, int]
+
+
+@cache
+def read_table() -> FittedTable:
+    """Return the fitted table of the package."""
+    table = msgspec.json.decode(files("stepscope.measures").joinpath("localise.json").read_bytes())
+    by_name = {feature["name"]: feature for feature in table["features"]}
+    columns = [by_name.get(name) for name in (*NAMES, FACTORS_COLUMN)]
+    weights = {
+        family: tuple(
+            [
+                0.0 if c is None else table["temperature"] * c["weights"][family] / c["scale"]
+                for c in columns
+            ]
+        )
+        for family in FAMILIES
+    }
+    figures = {family: table["figures"]["by_family"][family] for family in FAMILIES}
+    return FittedTable(
+        weights,
+        {family: table["nobody"][family]["probability"] for family in FAMILIES},
+        {f: (one["first"][0], one["three"][0], one["five"][0]) for f, one in figures.items()},
+        {family: one["runs"] for family, one in figures.items()},
+    )
+
+
+NOBODY_NAME = f"{LOCALISE_NAME}.nobody"
+
+
+def _no_answer(kind: UnmeasuredKind, reason: str) -> tuple[Unmeasured, ...]:
+    return tuple([Unmeasured(kind, reason, name) for name in (LOCALISE_NAME, NOBODY_NAME)])
+
+
+_PASSED = _no_answer("not_applicable", "the run passed")
+_UNKNOWN = _no_answer("missing_input", "nothing says whether the run failed (outcome)")
+_NO_AGENT = _no_answer("not_applicable", "no step of the run is the agent's")
+# What a feature says of a step at which nothing else was found.
+SIGNS = {
+    "source.request_missing": "its first message leaves out part of what was asked for",
+    "flow.figures_unseen": "gives figures without a look at anything in between",
+    "closed.claim_unseen": "says what was found without a look at anything in between",
+    "closed.final_most": "more of the final answer was first said here than anywhere else",
+    "closed.new_figures": "brings figures into a run that answered",
+    "closed.code_last": "the last code before the answer",
+    "open.code_last": "the last code of a run that never answered",
+    "open.cannot": "says that it cannot, in a run that never answered",
+    "flow.code_first": "the first code of the run",
+    "flow.next_doubts": "the agent doubts or corrects it in its next step",
+}
+# From this much more log score than at the run's other steps on, a sign is told.
+TELLING = 0.15
+NOTHING_FOUND = "nothing found here: its place in the run, and what stands around it"
+
+
+def find_evidence(
     trajectory: Trajectory, case: Case | None = None, facts: Facts | None = None
-) -> list[Verdict]:
-    """Return an answer for every step with something suspicious, the most suspicious first.
-
-    The agent's last step is always among them: the run ended there and nothing saved it.
-    """
-    positions = facts.positions if facts is not None else {}
+) -> list[Suspicion]:
+    """Return what was found in a run, in its order, and that it ended where it ended."""
     if trajectory.exchanges:
         found = suspicions_of_calls(trajectory, case, facts)
     else:
         found = suspicions_of_messages(trajectory)
-    found += _common(trajectory, positions)
-    found += _end(trajectory)
-    return rank_suspects(trajectory.steps, found, step_prior(positions, trajectory))
+    own = agent_steps(trajectory)
+    if own:
+        found.append(Suspicion(own[-1], "end", "the agent's last step, and the run failed"))
+    return found
 
 
-def _common(trajectory: Trajectory, positions: dict[str, int]) -> Iterator[Suspicion]:
-    if not has_enough_labels(positions):
-        return
-    for step in trajectory.steps:
-        hits, labels = positions.get(f"at.{step.index}", 0), positions["labels"]
-        if hits / labels >= COMMON:
-            reason = f"{hits} of {labels} labels of this workflow name step {step.index}"
-            yield Suspicion(step.index, "position", reason)
+def rank_by_table(trajectory: Trajectory, found: Sequence[Suspicion]) -> list[Verdict]:
+    """Return one answer for each step of the agent, the likeliest first.
+
+    Its value is the log of the step's share among the agent's steps.
+    """
+    own = agent_steps(trajectory)
+    weights = read_table().weights[family_of(trajectory)]
+    factors = log_factors(trajectory, found)
+    rows = step_features(trajectory)
+    scores = [
+        sum(map(mul, weights, row)) + weights[-1] * factor
+        for row, factor in zip(rows, factors, strict=True)
+    ]
+    most = max(scores)
+    total = most + log(sum(exp(score - most) for score in scores))
+    at: dict[int, list[Suspicion]] = {}
+    for suspicion in dict.fromkeys(found):
+        at.setdefault(suspicion.step, []).append(suspicion)
+    signs = _signs(weights, rows)
+    ranked = [
+        _answer(step, min(score - total, 0.0), at.get(step, ()), sign)
+        for step, score, sign in zip(own, scores, signs, strict=True)
+    ]
+    return sorted(ranked, key=lambda answer: (-(answer.value or 0.0), answer.step or 0))
 
 
-def _end(trajectory: Trajectory) -> Iterator[Suspicion]:
-    last = next((s for s in reversed(trajectory.steps) if s.actor == "agent"), None)
-    if last is not None:
-        yield Suspicion(last.index, "end", "the agent's last step, and the run failed")
+def _signs(weights: Sequence[float], rows: Sequence[Sequence[float]]) -> list[str]:
+    """Return what features say of each step, by the one that says most; "" for little."""
+    best = [(TELLING, "")] * len(rows)
+    for name, sign in SIGNS.items():
+        column = NAMES.index(name)
+        mean = sum(row[column] for row in rows) / len(rows)
+        for at, row in enumerate(rows):
+            gain = weights[column] * (row[column] - mean)
+            if gain > best[at][0]:
+                best[at] = gain, sign
+    return [sign for _, sign in best]
+
+
+def _answer(step: int, share: float, here: Sequence[Suspicion], sign: str) -> Verdict:
+    if not here:
+        return Verdict(
+            LOCALISE_NAME, share, "place", step=step, cites=(step,), reason=sign or NOTHING_FOUND
+        )
+    first: dict[Kind, Suspicion] = {}
+    for suspicion in here:
+        first.setdefault(suspicion.kind, suspicion)
+    ordered = sorted(first.values(), key=lambda suspicion: -FACTORS[suspicion.kind])
+    cites = {step}.union(*(suspicion.cites for suspicion in ordered))
+    reason = "; ".join([suspicion.reason for suspicion in ordered])
+    return Verdict(
+        LOCALISE_NAME, share, ordered[0].kind, step=step, cites=tuple(sorted(cites)), reason=reason
+    )
 
 
 def _localise(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
-    """One ranked list of suspicious steps for a failed run, each with its evidence; no judge.
+    """Every step of the agent in a failed run, with how likely the run went wrong there; no judge.
 
-    Per-step answers: value = the step's share of the suspicion of all the agent's steps, label =
-    the strongest kind of evidence there, reason = everything found there. Whole run: how many steps
-    are named. A reading order: how often the first is the one that people name is measured by
-    `python -m bars.measures.localise` and told in docs/explanation/localise.md. Refused: runs
-    that did not fail.
+    Per-step answers, one for each step of the agent, the likeliest first: value = the natural log
+    of its share among the agent's steps, label = the strongest kind of evidence there (`place`
+    where nothing was found), reason = what was found there. Whole run: how many steps were ranked;
+    `.nobody` = the probability that no step of the agent is at fault (environment, user, checker,
+    or not seen), label = the family of runs that it was counted on. How often the first is the
+    one that people name: docs/explanation/localise.md. Refused: runs that did not fail.
     """
     if trajectory.outcome.status != "fail":
         return _PASSED if trajectory.outcome.status == "pass" else _UNKNOWN
-    ranked = find_suspects(trajectory, case, facts)[:LONGEST_LIST]
-    if not ranked:
+    if not agent_steps(trajectory):
         return _NO_AGENT
-    first = ranked[0]
+    ranked = rank_by_table(trajectory, find_evidence(trajectory, case, facts))
+    first, family = ranked[0], family_of(trajectory)
     whole = Verdict(
         LOCALISE_NAME,
         float(len(ranked)),
         label=first.label,
         cites=(first.step or 0,),
-        reason=f"first step {first.step}, {first.value:.0%} of the suspicion: {first.reason}",
+        reason=f"first step {first.step}: {first.reason}",
     )
-    return (whole, *ranked)
+    nobody = Verdict(NOBODY_NAME, read_table().nobody[family], label=family)
+    return (whole, nobody, *ranked)
 
 
 LOCALISE = RuleMeasure(
-    LOCALISE_NAME, "1", Scale(0.0, inf, KINDS), ("alternatives", "effects", "positions"), _localise
+    LOCALISE_NAME,
+    "2",
+    Scale(-inf, inf, (*KINDS, *FAMILIES)),
+    ("alternatives", "effects"),
+    _localise,
 )

@@ -258,9 +258,6 @@ class Facts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
     policy: tuple[PolicyRule, ...] = ()  # rules of conduct, as declared
     # which tool needs which other before it: declared, or mined from passing runs
     preconditions: tuple[Precondition, ...] = ()
-    # place in a run -> how many of people's labels name a step there
-    # (`stepscope.measures.localise`); empty without labels
-    positions: dict[str, int] = msgspec.field(default_factory=dict)
 
     def hash_of(self, tables: Iterable[str]) -> str:
         """Sixteen hex digits over the named tables, "" for none: part of a record's key."""

@@ -1,0 +1,304 @@
+"""One ranking of the agent's steps in a failed run: where it went wrong, with probabilities.
+
+The records of `localise` hold what one run shows by itself: the log of each step's share, and one
+probability that no step of the agent is at fault. What only a store knows comes in here, when the
+records are read, as factors: a write that no passing trial of the task makes, breaches of policy,
+faults of axes, what judges said, breaks of score curves. A factor says how many times more often
+such a step is where a run went wrong; the same holds against "no step of the agent". The factors
+are set by hand, by how directly the evidence contradicts the run, since no labelled public run has
+judges or trials; what they do to the figures is measured on the list that is printed
+(`python -m bars.run fit_localise`). Refused: runs that did not fail, and records of an older
+version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from math import exp
+from typing import Literal
+
+import msgspec
+
+from stepscope.measures.calls import agent_calls, effect_of, ends_run, has_succeeded
+from stepscope.measures.localise import (
+    AGAIN,
+    FACTORS,
+    LOCALISE,
+    LOCALISE_NAME,
+    NOBODY_NAME,
+    Kind,
+    read_table,
+)
+from stepscope.measures.rule import INCORRECT
+from stepscope.measures.step_features import Family
+from stepscope.model import Exchange, Facts, Json, Record, ToolCall, Trajectory, Verdict
+from stepscope.model.records import JUDGE_PREFIX, OUTRANKED, RULES, STEP_LABELS_NAME
+from stepscope.model.trajectory import call_key
+from stepscope.values import Unmeasured
+
+StoreKind = Literal[
+    "new_write",  # the first successful write that no passing trial of the task makes
+    "breach",  # a declared rule of conduct was broken
+    "fault",  # an axis of the rules is at fault here
+    "judge_cause",  # a judge says that the run broke here
+    "judge_fault",  # a judge cites the step for an axis at fault
+    "judge_error",  # a judge calls the step an error
+    "break",  # the step scores fall here
+    "gate",  # a step of the highest weight scored below the gate
+]
+# How many times more often such a step is where a run went wrong. In 34 of 35 failed airline runs
+# with a new write it is the write that the reference calls wrong.
+STORE_FACTORS: dict[StoreKind, float] = {
+    "new_write": 12.0,
+    "judge_cause": 6.0,
+    "breach": 4.0,
+    "break": 4.0,
+    "fault": 3.0,
+    "judge_fault": 3.0,
+    "judge_error": 3.0,
+    "gate": 3.0,
+}
+# What says a second time what `localise` has counted at the step: only what its factor is larger
+# counts again.
+SAID_TWICE: dict[str, frozenset[Kind]] = {
+    "new_write": frozenset({"wrong_write", "other_write", "write"}),
+    "breach": frozenset({"unconfirmed"}),
+    "axes.argument_validity": frozenset({"invented", "wrong_write"}),
+    "axes.result_interpretation": frozenset({"ignored"}),
+    "axes.sequencing": frozenset({"unconfirmed"}),
+    "axes.tool_selection": frozenset({"other_write", "repeat", "repeated"}),
+    "axes.termination": frozenset({"gave_up", "end"}),
+}
+_AXES = "axes."
+_CAUSE = "attribution"
+_ERROR = "ERROR"
+# Passing trials of a task that a run is compared with: more tell nothing new, and cost reading.
+MOST_TRIALS = 20
+NOT_RANKED = Unmeasured(
+    "missing_input", "the steps are not ranked yet: run stepscope score", LOCALISE_NAME
+)
+
+
+class StepEvidence(msgspec.Struct, frozen=True):
+    """What something other than the run itself says of one step of the agent.
+
+    `source` is the measure that says it, or its kind; what it repeats is counted once.
+    """
+
+    step: int
+    kind: StoreKind
+    reason: str  # one sentence
+    cites: tuple[int, ...] = ()
+    source: str = ""
+
+
+class RankedStep(msgspec.Struct, frozen=True):
+    """A step of the agent, with the probability that the run went wrong there."""
+
+    step: int
+    share: float
+    kind: Kind | StoreKind  # the strongest evidence; "place" where nothing was found
+    own: str  # what the run itself shows there
+    more: tuple[str, ...]  # what a store adds, one sentence each
+    cites: tuple[int, ...]
+
+
+class StepRanking(msgspec.Struct, frozen=True):
+    """Every step of the agent, the likeliest first; shares and `nobody` sum to 1."""
+
+    steps: tuple[RankedStep, ...]
+    nobody: float  # probability that no step of the agent is at fault
+    family: Family  # the kind of run that the figures were measured on
+
+
+def rank_steps(
+    records: Iterable[Record], evidence: Iterable[StepEvidence] = ()
+) -> StepRanking | Unmeasured:
+    """Return every step of the agent with its probability, the likeliest first.
+
+    Args:
+        records: of one run; those of judges where they are current.
+        evidence: what the store knows besides records, in any order.
+    """
+    held = list(records)
+    own, nobody, absent = _read_localise(held)
+    if absent is not None:
+        return absent
+    if nobody is None or nobody.value is None or not own:
+        return NOT_RANKED
+    odds = {step: (1.0 - nobody.value) * exp(answer.value or 0.0) for step, answer in own.items()}
+    at: dict[int, list[StepEvidence]] = {}
+    seen: set[tuple[int, str]] = set()
+    kinds: set[str] = set()
+    for one in sorted(chain(evidence_of_records(held), evidence), key=lambda e: e.step):
+        source = one.source or one.kind
+        if one.step not in odds or (one.step, source) in seen:
+            continue
+        seen.add((one.step, source))
+        factor = STORE_FACTORS[one.kind]
+        factor = factor if source not in kinds else 1.0 + (factor - 1.0) * AGAIN
+        kinds.add(source)
+        known = own[one.step].label
+        if known in SAID_TWICE.get(source, ()):
+            factor = max(factor / FACTORS[known], 1.0)  # type: ignore[index]
+        odds[one.step] *= factor
+        at.setdefault(one.step, []).append(one)
+    total = nobody.value + sum(odds.values())
+    ranked = [_rank(answer, odds[step] / total, at.get(step, ())) for step, answer in own.items()]
+    ranked.sort(key=lambda one: (-one.share, one.step))
+    family: Family = nobody.label  # type: ignore[assignment]
+    return StepRanking(tuple(ranked), nobody.value / total, family)
+
+
+def _read_localise(
+    records: Iterable[Record],
+) -> tuple[dict[int, Verdict], Verdict | None, Unmeasured | None]:
+    """Return the answers of `localise` by step, the one about no step, and why there is none."""
+    own: dict[int, Verdict] = {}
+    nobody: Verdict | None = None
+    for record in records:
+        answer = record.answer
+        if record.family != RULES or record.version != LOCALISE.version:
+            continue
+        if isinstance(answer, Unmeasured):
+            if answer.measure == LOCALISE_NAME:
+                return {}, None, answer
+        elif answer.measure == NOBODY_NAME:
+            nobody = answer
+        elif answer.measure == LOCALISE_NAME and answer.step is not None:
+            own[answer.step] = answer
+    return own, nobody, None
+
+
+def _rank(own: Verdict, share: float, here: Sequence[StepEvidence]) -> RankedStep:
+    strongest = max(here, key=lambda one: STORE_FACTORS[one.kind], default=None)
+    kind: Kind | StoreKind = own.label  # type: ignore[assignment]
+    if strongest is not None and STORE_FACTORS[strongest.kind] >= FACTORS[kind]:  # type: ignore[index]
+        kind = strongest.kind
+    cites = set(own.cites).union(*(one.cites for one in here))
+    return RankedStep(
+        step=-1 if own.step is None else own.step,
+        share=share,
+        kind=kind,
+        own=own.reason,
+        more=tuple(dict.fromkeys(one.reason for one in here)),
+        cites=tuple(sorted(cites)),
+    )
+
+
+def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:
+    """Yield what rules and judges said of single steps; answers that find nothing say nothing."""
+    held = list(records)
+    blamed = {
+        (record.family, record.judge, record.repeat): record.answer.label
+        for record in held
+        if isinstance(record.answer, Verdict)
+        and record.answer.measure == f"{JUDGE_PREFIX}{_CAUSE}.whose"
+    }
+    for record in held:
+        answer = record.answer
+        if not isinstance(answer, Verdict) or answer.reason.startswith(OUTRANKED):
+            continue
+        if record.family == RULES:
+            yield from _said_by_rules(answer)
+        elif answer.measure.startswith(JUDGE_PREFIX):
+            whose = blamed.get((record.family, record.judge, record.repeat), "agent")
+            yield from _said_by_judge(record, answer, whose == "agent")
+
+
+def _said_by_rules(answer: Verdict) -> Iterator[StepEvidence]:
+    if answer.step is None:
+        return
+    if answer.measure == "policy":
+        said = f"breaks the rule {answer.label!r}: {answer.reason}".removesuffix(": ")
+        yield StepEvidence(answer.step, "breach", said, answer.cites)
+    elif answer.measure.startswith(_AXES) and answer.label == INCORRECT:
+        yield StepEvidence(answer.step, "fault", answer.reason, answer.cites, answer.measure)
+
+
+def _said_by_judge(record: Record, answer: Verdict, agents: bool) -> Iterator[StepEvidence]:
+    rubric = answer.measure.removeprefix(JUDGE_PREFIX)
+    who = record.judge or record.family
+    source = f"{rubric} of {who}"
+    if rubric == STEP_LABELS_NAME and answer.step is not None and answer.label == _ERROR:
+        said = f"an error, says {who}: {answer.reason}"
+        yield StepEvidence(answer.step, "judge_error", said, answer.cites, source)
+    elif rubric == _CAUSE and agents:
+        for step in answer.cites[:1]:
+            said = f"the run broke here, says {who}: {answer.reason}"
+            yield StepEvidence(step, "judge_cause", said, answer.cites, source)
+    elif rubric.startswith(_AXES) and answer.label == INCORRECT:
+        for step in answer.cites if answer.step is None else (answer.step,):
+            said = f"{rubric.removeprefix(_AXES).replace('_', ' ')} at fault, says {who}: "
+            yield StepEvidence(step, "judge_fault", said + answer.reason, answer.cites, source)
+
+
+def find_new_write(
+    trajectory: Trajectory, passing: Iterable[Trajectory], facts: Facts | None
+) -> StepEvidence | None:
+    """Return the first successful write of a run that no passing trial of its task makes.
+
+    None without passing trials, and where they make every write of the run. Two writes are the
+    same when tool and arguments are, lists in any order.
+    """
+    made: set[str] = set()
+    trials = 0
+    for trial in passing:
+        trials += 1
+        made.update(_same_write(exchange.call) for exchange in _writes(trial, facts))
+    for exchange in _writes(trajectory, facts) if trials else ():
+        if _same_write(exchange.call) not in made:
+            one = "the passing trial" if trials == 1 else f"none of {trials} passing trials"
+            verb = "does not make" if trials == 1 else "makes"
+            said = f"{exchange.call.name}: {one} of this task {verb} this write"
+            return StepEvidence(exchange.step, "new_write", said, (exchange.step,))
+    return None
+
+
+def _writes(trajectory: Trajectory, facts: Facts | None) -> Iterator[Exchange]:
+    for exchange in agent_calls(trajectory):
+        name = exchange.call.name
+        if effect_of(name, facts) == "write" and not ends_run(name) and has_succeeded(exchange):
+            yield exchange
+
+
+def _same_write(call: ToolCall) -> str:
+    return call_key(ToolCall(call.name, _unordered(call.arguments), raw=call.raw,
+                             parse_error=call.parse_error))  # fmt: skip
+
+
+def _unordered(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {key: _unordered(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return sorted((_unordered(one) for one in value), key=msgspec.json.encode)
+    return value
+
+
+# Two teams who labelled the same public runs name the same step this often.
+PEOPLE_AGREE = 0.36
+
+
+def describe_reliability(families: Iterable[Family]) -> str:
+    """Return how often such lists are right on labelled runs that fitted nothing, in one sentence.
+
+    Of several families the range is told; "" for none.
+    """
+    table = read_table()
+    chosen = sorted(set(families))
+    if not chosen:
+        return ""
+    of = [table.reliability[family] for family in chosen]
+    runs = sum(table.runs[family] for family in chosen)
+    first, three = ([one[at] for one in of] for at in (0, 1))
+    return (
+        f"On {runs} labelled runs that fitted nothing, the first step of such a list is the one "
+        f"that people name in {_tenths(first)}, one of the first three in {_tenths(three)}; "
+        f"people agree with each other in {PEOPLE_AGREE:.0%}"
+    )
+
+
+def _tenths(shares: Sequence[float]) -> str:
+    low, high = round(10 * min(shares)), round(10 * max(shares))
+    return f"{low} in 10" if low == high else f"{low} to {high} in 10"
