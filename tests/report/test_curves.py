@@ -9,8 +9,9 @@ import pytest
 
 from stepscope.measures.labels import STEP_LABELS as LABELS
 from stepscope.model import Instant, Record, Step, StepScore, Trajectory
-from stepscope.report.evidence import add_curve_suspects, make_curve, read_curve, read_points
+from stepscope.report.evidence import make_curve, read_curve, read_points
 from stepscope.report.rows import LABEL_SIGMA
+from stepscope.report.suspects import add_curve_suspects
 from stepscope.report.types import Curve, SuspectSteps
 from stepscope.store import Store
 from stepscope.store.records import score_records

@@ -13,9 +13,9 @@ from stepscope.model import (
     Trajectory,
     Verdict,
 )
-from stepscope.report.evidence import list_suspects
 from stepscope.report.formatting import describe_call
 from stepscope.report.rows import sort_findings
+from stepscope.report.suspects import list_suspects
 from stepscope.report.types import SuspectSteps
 from tests.report.literal import HOSTILE, call, case, render_run, result, said, trajectory
 

@@ -99,6 +99,7 @@ class RankedStep(msgspec.Struct, frozen=True):
     step: int
     share: float
     kind: Kind | StoreKind  # the strongest evidence; "place" where nothing was found
+    label: Kind  # the strongest evidence in the run itself
     own: str  # what the run itself shows there
     more: tuple[str, ...]  # what a store adds, one sentence each
     cites: tuple[int, ...]
@@ -173,14 +174,16 @@ def _read_localise(
 
 def _rank(own: Verdict, share: float, here: Sequence[StepEvidence]) -> RankedStep:
     strongest = max(here, key=lambda one: STORE_FACTORS[one.kind], default=None)
-    kind: Kind | StoreKind = own.label  # type: ignore[assignment]
-    if strongest is not None and STORE_FACTORS[strongest.kind] >= FACTORS[kind]:  # type: ignore[index]
+    label: Kind = own.label  # type: ignore[assignment]
+    kind: Kind | StoreKind = label
+    if strongest is not None and STORE_FACTORS[strongest.kind] >= FACTORS[label]:
         kind = strongest.kind
     cites = set(own.cites).union(*(one.cites for one in here))
     return RankedStep(
         step=-1 if own.step is None else own.step,
         share=share,
         kind=kind,
+        label=label,
         own=own.reason,
         more=tuple(dict.fromkeys(one.reason for one in here)),
         cites=tuple(sorted(cites)),

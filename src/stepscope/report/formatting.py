@@ -580,12 +580,25 @@ def describe_flip(flip: Flip) -> str:
 
 
 def describe_suspect(run: LookFirst) -> tuple[str, str]:
-    """Return where to look in a run, and why, in one line."""
+    """Return where to look in a run, how likely it is there, and why, in one line."""
     if run.note:
         return "-", run.note
     if not run.suspects:
-        return "-", f"{run.verdict}: the rules found nothing to point at"
-    return run.suspects[0].where, run.suspects[0].evidence
+        return "-", run.because or f"{run.verdict}: the rules found nothing to point at"
+    first = run.suspects[0]
+    share = "" if first.share is None else f" ({format_chance(first.share)})"
+    return first.where + share, first.evidence
+
+
+def format_chance(share: float) -> str:
+    """Return a probability in percent: it is never surer than a whole one.
+
+    >>> format_chance(0.384), format_chance(0.001), format_chance(1.0)
+    ('38 %', '<1 %', '>99 %')
+    """
+    if share < 0.01:
+        return "<1 %"
+    return ">99 %" if share > 0.99 else f"{100 * share:.0f} %"
 
 
 def quote_result(result: ToolResult) -> str:

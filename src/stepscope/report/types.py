@@ -136,28 +136,33 @@ SuspectKind = Literal[
     "break",  # the step scores fall here
     "gate",  # a step of the highest weight scored below the gate
     "violation",  # a declared rule of conduct was broken
+    "new_write",  # the first successful write that no passing trial of the task makes
+    "fault",  # an axis of the rules is at fault here
+    "judge",  # a judge says that it went wrong here
     "error",  # a tool error that was ignored, repeated, or never got over
     "loop",  # a cycle of calls
     "other_write",  # a successful mutating call that no sub-goal asks for
-    "missed",  # a sub-goal never reached: its nearest attempt, or where the run stopped
+    "missed",  # the nearest attempt at a sub-goal that was never reached
     "repeat",  # a call that asks again what is already known
-    "untold",  # an output that the user was never told
     "end",  # stopped too early, too late, or at a limit
-    "localised",  # a step that `localise` ranks, and that nothing above speaks of
+    "localised",  # other evidence of `localise`
+    "place",  # nothing was found: ranked by its place in the run and what stands around it
 ]
 
 
 class SuspectSteps(msgspec.Struct, frozen=True, kw_only=True):
     """A step, or a range of steps, that may be where a run broke, with its evidence.
 
-    `first` and `last` are step indexes, both included. Suspects are ranked, not proven: no accuracy
-    is claimed for them.
+    `first` and `last` are step indexes, both included.
     """
 
     first: int
     last: int
     kind: SuspectKind
     evidence: str
+    # probability that the run went wrong here; None where the run is not ranked
+    share: float | None = None
+    cites: tuple[int, ...] = ()  # steps that show it
 
     @property
     def step(self) -> int:
@@ -168,6 +173,16 @@ class SuspectSteps(msgspec.Struct, frozen=True, kw_only=True):
     def where(self) -> str:
         """The step or the range as people write it: `14` or `14-34`."""
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+class SuspectList(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one run may have broken, and why it counts as failed."""
+
+    suspects: tuple[SuspectSteps, ...]  # most telling first
+    because: str = ""  # why the run failed; no suspect
+    # probability that no step of the agent is at fault; None where the run is not ranked
+    nobody: float | None = None
+    reliability: str = ""  # how often such a list is right; "" where the run is not ranked
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,9 +203,13 @@ class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     outcome: Literal["pass", "fail", "unknown"]
     steps: int
-    suspects: tuple[SuspectSteps, ...]
+    suspects: tuple[SuspectSteps, ...]  # most telling first; of a failed run every agent step
     command: str
     note: str = ""
+    because: str = ""  # why the run failed; no suspect
+    # probability that no step of the agent is at fault; None where the run is not ranked
+    nobody: float | None = None
+    reliability: str = ""  # how often such a list is right; "" where the run is not ranked
 
     @property
     def verdict(self) -> str:
@@ -198,7 +217,7 @@ class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
 
         An unexplained run failed, and the rules found nothing to point at.
         """
-        if self.suspects:
+        if self.suspects or self.because:
             return "suspects"
         return "clean" if self.outcome == "pass" else "unexplained"
 

@@ -10,7 +10,7 @@ counts the labels of its runs instead.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -53,7 +53,14 @@ from stepscope.report.formatting import (
 )
 from stepscope.report.panel_types import Panels
 from stepscope.report.rows import DEFAULT_BY, RunTable, combine_conditions, read_table
-from stepscope.report.types import OutcomeTable, Profile, Report, Shapes, ShapesDifference
+from stepscope.report.types import (
+    LookFirst,
+    OutcomeTable,
+    Profile,
+    Report,
+    Shapes,
+    ShapesDifference,
+)
 from stepscope.report.views.agreement import tabulate_agreement
 from stepscope.report.views.profile import (
     choose_largest,
@@ -116,7 +123,6 @@ def make_report_document(report: Report) -> Document:
         tabulate_axes(report.profiles),
         tabulate_shapes(report.profiles),
         *(tabulate_panels(report.panels) if report.panels else []),
-        _look_first(report) if report.look_first else None,
     ]
     closing = []
     if report.not_claimed:
@@ -124,7 +130,14 @@ def make_report_document(report: Report) -> Document:
     if report.next:
         said = " · ".join(report.next)
         closing.append(Paragraph(lead="Next: ", text=said, hang=6, terminal=True))
-    return [*out, _flips(report), *([table] for table in tables if table is not None), closing]
+    looks: list[Section] = [_look_first(report)] if report.look_first else []
+    shown = [[table] for table in tables if table is not None]
+    return [*out, _flips(report), *shown, *looks, closing]
+
+
+def describe_list(found: Sequence[LookFirst]) -> str:
+    """Return how often the lists of suspects are right; "" where no run is ranked."""
+    return " ".join(f"{said}." for said in dict.fromkeys(x.reliability for x in found) if said)
 
 
 def _flips(report: Report) -> list[Paragraph]:
@@ -141,17 +154,20 @@ def _flips(report: Report) -> list[Paragraph]:
     return [Paragraph(text=said, terminal=True)] if len(report.profiles) > 1 else []
 
 
-def _look_first(report: Report) -> Table:
+def _look_first(report: Report) -> Section:
     rows = []
     for run in report.look_first:
         where, said = describe_suspect(run)
         # The last words of an error message say most.
         ends = bool(run.suspects) and run.suspects[0].kind == "error"
         evidence = TableCell(said, code=True, keep_end=ends)
-        rows.append(
-            make_row(TableCell(run.name, code=True, level=1), f"{run.steps:,}", where, evidence)
-        )
-    return Table(
+        row = make_row(TableCell(run.name, code=True, level=1), f"{run.steps:,}", where, evidence)
+        if run.because and run.suspects:
+            lead = "failed because " if run.outcome == "fail" else "not done: "
+            below = Paragraph(lead=lead, text=run.because, indent=4, one_line=True, code=True)
+            row = replace(row, below=(below,))
+        rows.append(row)
+    table = Table(
         id="look-first",
         corner="Look first",
         columns=(
@@ -163,6 +179,8 @@ def _look_first(report: Report) -> Table:
         rows=tuple(rows),
         own=True,
     )
+    right = describe_list(report.look_first)
+    return [table, *([Paragraph(text=right)] if right else [])]
 
 
 def tabulate_vector(profile: Profile, anchor: str) -> Table:

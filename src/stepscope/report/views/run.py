@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
+from stepscope.findings.ranking import StepEvidence
+from stepscope.measures.localise import LOCALISE_NAME
 from stepscope.model import Case, Exchange, Record, Step, Trajectory, Verdict
 from stepscope.model.records import HUMAN
 from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, make_row
-from stepscope.report.evidence import add_curve_suspects, list_suspects, make_curve
+from stepscope.report.evidence import make_curve
 from stepscope.report.formatting import (
     AXES,
     INCORRECT,
@@ -30,7 +32,8 @@ from stepscope.report.formatting import (
     shorten_names,
 )
 from stepscope.report.rows import RuleFindings, read_shown_run, sort_findings
-from stepscope.report.types import Curve, SuspectKind, SuspectSteps
+from stepscope.report.suspects import WEAK_KINDS, compare_with_trials, list_suspects
+from stepscope.report.types import Curve, SuspectKind, SuspectList, SuspectSteps
 from stepscope.report.votes import PRESENT, select_current
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
@@ -38,6 +41,7 @@ from stepscope.store.judged import current_records, question_of_record
 from stepscope.values import Unmeasured
 
 # How a step is marked when a suspect of this kind begins there; the evidence stands below the run.
+# A step at which nothing was found has no mark.
 MARKS: dict[SuspectKind, tuple[str, str]] = {
     "break": ("!", "scores fall"),
     "gate": ("!", "below the gate"),
@@ -47,8 +51,10 @@ MARKS: dict[SuspectKind, tuple[str, str]] = {
     "other_write": ("!", "no sub-goal asks for it"),
     "missed": ("?", "not what a sub-goal asks"),
     "repeat": ("?", "answered before"),
-    "untold": ("?", "an output is never told"),
     "end": ("?", "ends here"),
+    "new_write": ("!", "no passing trial makes it"),
+    "fault": ("!", ""),
+    "judge": ("?", ""),
     "localised": ("?", ""),
 }
 
@@ -69,8 +75,8 @@ def mark_steps(
     """Return, by step, what the rules say of it: the sign before it and the remark behind it."""
     marks: dict[int, StepMark] = {}
     for suspect in reversed(marked):
-        sign, remark = MARKS[suspect.kind]
-        marks[suspect.first] = StepMark(sign, remark)
+        if suspect.kind != "place":
+            marks[suspect.first] = StepMark(*MARKS[suspect.kind])
     at_fault = note_axis_faults(found)
     for step, axes in at_fault.items():
         if not (step in marks and marks[step].sign == "!" and marks[step].remark):
@@ -113,8 +119,13 @@ class RunData:
     records: tuple[Record, ...]
     curve: Curve | Unmeasured
     found: RuleFindings  # the rules' records, sorted
-    suspects: tuple[SuspectSteps, ...]  # where it may have broken, most telling first
+    look: SuspectList  # where it may have broken, and why it failed
     marks: dict[int, StepMark]  # by step, the sign and the remark of the rules
+
+    @property
+    def suspects(self) -> tuple[SuspectSteps, ...]:
+        """Where it may have broken, most telling first."""
+        return self.look.suspects
 
 
 def read_run(store: Store, run: str) -> RunData:
@@ -126,23 +137,28 @@ def read_run(store: Store, run: str) -> RunData:
     """
     trajectory, case, records = read_shown_run(store, run)
     curve = make_curve(trajectory, records, noise=store.noise(), weights=store.weights())
-    return gather_run(trajectory, case, records, curve)
+    evidence = compare_with_trials(store, trajectory.id)
+    return gather_run(trajectory, case, records, curve, evidence)
 
 
 def gather_run(
-    trajectory: Trajectory, case: Case | None, records: Sequence[Record], curve: Curve | Unmeasured
+    trajectory: Trajectory,
+    case: Case | None,
+    records: Sequence[Record],
+    curve: Curve | Unmeasured,
+    evidence: Sequence[StepEvidence] = (),
 ) -> RunData:
     """Return a run with its marks and suspects, of what was said of it."""
     found = sort_findings(records)
-    suspects = add_curve_suspects(curve, list_suspects(trajectory, case, records))
+    look = list_suspects(trajectory, case, records, curve=curve, evidence=evidence)
     return RunData(
         trajectory=trajectory,
         case=case,
         records=tuple(records),
         curve=curve,
         found=found,
-        suspects=suspects,
-        marks=mark_steps(trajectory, found, suspects),
+        look=look,
+        marks=mark_steps(trajectory, found, look.suspects),
     )
 
 
@@ -224,8 +240,8 @@ def list_faulted(answer: Verdict) -> tuple[int, ...]:
 
 def categorise(answer: Verdict) -> str:
     """Return what a verdict makes of the steps that it is about; "" for nothing."""
-    if answer.measure == "localise" and answer.step is not None:
-        return "suspect"
+    if answer.measure == LOCALISE_NAME and answer.step is not None:
+        return "" if answer.label in WEAK_KINDS else "suspect"
     if answer.measure == "policy" and answer.step is not None:
         return "error"
     return _LABELS.get(answer.label or "", "")
@@ -252,6 +268,8 @@ def merge_categories(
     """Return the gravest category of each step; of a suspect its first `most` steps count."""
     found: dict[int, str] = {}
     for suspect in suspects:
+        if suspect.kind == "place":
+            continue
         for step in range(suspect.first, min(suspect.last, suspect.first + most) + 1):
             found.setdefault(step, "suspect")
     for steps in by_judge.values():
@@ -413,6 +431,7 @@ def place_lanes(
     suspects = {
         step: "suspect"
         for suspect in reversed(data.suspects)
+        if suspect.kind != "place"
         for step in range(suspect.first, suspect.last + 1, each)
     }
     people = dict.fromkeys(labelled, "label")

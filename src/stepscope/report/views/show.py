@@ -33,6 +33,7 @@ from stepscope.report.formatting import (
     clip,
     describe_call,
     fold,
+    format_chance,
     format_json,
     format_number,
     format_score,
@@ -42,7 +43,7 @@ from stepscope.report.formatting import (
     quote_result,
 )
 from stepscope.report.rows import RuleFindings
-from stepscope.report.types import Curve, SuspectSteps
+from stepscope.report.types import Curve, SuspectList, SuspectSteps
 from stepscope.report.views.run import (
     BY_LABELS,
     NOISE,
@@ -100,6 +101,9 @@ def show_run_json(store: Store, run: str) -> str:
         "case": data.case,
         "records": data.records,
         "suspects": data.suspects,
+        "because": data.look.because,
+        "nobody": data.look.nobody,
+        "reliability": data.look.reliability,
         "curve": data.curve,
         "agents": measure_agents(data.trajectory, data.case, store.facts(data.trajectory.workflow)),
     }
@@ -249,7 +253,8 @@ def describe_run(data: RunData, *, chosen: range | None = None, width: int = 100
     out += _fold_line(trajectory, folded[1], width)
     if isinstance(data.curve, Curve) and chosen is None:
         out += draw_curve(data.curve, width)
-    out += describe_suspects(data.suspects, width)
+    out += describe_failure(data, width) + describe_suspects(data.suspects, width)
+    out += describe_certainty(data.look, width)
     out += describe_axes(found, width)
     out += _verdicts(trajectory, found, width)
     return out + describe_judges(trajectory, data.records, width)
@@ -280,15 +285,34 @@ def _calls(count: int) -> str:
     return f"{count} call{'' if count == 1 else 's'}"
 
 
+def describe_failure(data: RunData, width: int) -> list[str]:
+    """Return why the run failed, which is no suspect."""
+    if not data.look.because:
+        return []
+    failed = data.trajectory.outcome.status == "fail"
+    head = "Failed because  " if failed else "Not done  "
+    said = fold(head + visible_line(data.look.because), width, 10)
+    return keep_first_lines(said, EVIDENCE_LINES, width)
+
+
 def describe_suspects(marked: Sequence[SuspectSteps], width: int) -> list[str]:
-    """Return the suspects, one a line, most telling first."""
+    """Return the suspects, one a line, most telling first, with their probabilities."""
     out = []
     for at, suspect in enumerate(marked[:MOST_SUSPECTS]):
-        head = f"{'Suspects' if at == 0 else '':<10}{suspect.where:>7}  "
+        share = "" if suspect.share is None else f"{format_chance(suspect.share):>5}  "
+        head = f"{'Suspects' if at == 0 else '':<10}{suspect.where:>7}  {share}"
         said = fold(head + visible_line(suspect.evidence), width, len(head))
         out += keep_first_lines(said, EVIDENCE_LINES, width)
     left = len(marked) - MOST_SUSPECTS
     return out + ([f"{'':<10}and {left} more (--json has all)"] if left > 0 else [])
+
+
+def describe_certainty(look: SuspectList, width: int) -> list[str]:
+    """Return how likely no step of the agent is at fault, and how often such a list is right."""
+    if look.nobody is None:
+        return []
+    said = f"{'':<10}{'-':>7}  {format_chance(look.nobody):>5}  no step of the agent, or not seen"
+    return [said, *fold(f"{'':<10}{look.reliability}.", width, 10)]
 
 
 def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[str]:

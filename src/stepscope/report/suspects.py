@@ -1,0 +1,460 @@
+"""Where a run may have broken: one list of suspects, the same on every medium, and why it failed.
+
+A failed run has every step of the agent in it, in the order of `findings.ranking`, each with its
+probability and what was found there. A run that passed, whose outcome is unknown, or that is not
+scored yet has findings of the rules in reading order, without probabilities. Why a run counts as
+failed (what the user was never told, what was never called) is no suspect: it is a line of its own
+above the list. Evidence quotes the run; views make it visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from stepscope.findings.ranking import (
+    MOST_TRIALS,
+    RankedStep,
+    StepEvidence,
+    StepRanking,
+    StoreKind,
+    describe_reliability,
+    find_new_write,
+    rank_steps,
+)
+from stepscope.measures.calls import agent_calls
+from stepscope.measures.localise import Kind
+from stepscope.measures.outcome import subgoal_candidates
+from stepscope.measures.same_calls import largest_matching, redundant_calls
+from stepscope.model import Case, Exchange, Json, Record, SubGoal, Trajectory
+from stepscope.report.formatting import (
+    brief_value,
+    describe_call,
+    describe_value,
+    find_differences,
+    format_score,
+    format_share,
+)
+from stepscope.report.rows import RuleFindings, sort_findings
+from stepscope.report.types import Curve, SuspectKind, SuspectList, SuspectSteps
+from stepscope.shape.weights import FLOOR
+from stepscope.store import Store
+from stepscope.store.judged import current_records
+from stepscope.store.where import parse_where
+from stepscope.values import Unmeasured
+
+# Evidence names at most this many differing arguments; the rest are counted.
+NAMED_DIFFERENCES = 2
+# What the agent did about an error that leaves nothing to suspect, when it happened once.
+HANDLED = frozenset({"recovered", "replanned", "reported"})
+
+
+def find_failed_calls(
+    trajectory: Trajectory, handled: dict[int, str]
+) -> Iterator[tuple[float, SuspectSteps]]:
+    """Yield one suspect for each tool that failed, with its weight.
+
+    Args:
+        trajectory: the run.
+        handled: what the agent did about each error, by the step that the error is cited at.
+    """
+    by_tool: dict[str, list[Exchange]] = {}
+    for exchange in trajectory.exchanges:
+        by_tool.setdefault(exchange.call.name, []).append(exchange)
+    for tool, exchanges in by_tool.items():
+        failed = [e for e in exchanges if e.failed]
+        if failed:
+            yield _thread(tool, exchanges, failed, handled, len(trajectory.exchanges) - 1)
+
+
+def _thread(
+    tool: str,
+    exchanges: list[Exchange],
+    failed: list[Exchange],
+    handled: dict[int, str],
+    last_position: int,
+) -> tuple[float, SuspectSteps]:
+    first, last = failed[0], failed[-1]
+    texts = [quote_error(e) for e in failed]
+    after = next((e for e in exchanges if e.position > last.position and not e.failed), None)
+    labels = {
+        handled.get(e.step) or handled.get(e.step if e.result_step is None else e.result_step, "")
+        for e in failed
+    }
+    times = len(failed)
+    same = "same " if times > 1 and len(set(texts)) == 1 else ""
+    if times == 1:
+        said = f"{tool} fails{_ending(labels)}: {texts[0]}"
+    elif after is not None:
+        said = f"{tool} fails {times} times, accepted at {after.step}; {same or 'last '}error: "
+        said += texts[-1]
+    elif last.position == last_position:
+        said = f"{same}{tool} error {times} times, ends on it: {texts[-1]}"
+    else:
+        said = f"{same}{tool} error {times} times, never accepted: {texts[-1]}"
+    settled = after is not None or labels <= HANDLED
+    weight = (1.0 if settled else 4.0) + 0.5 * (times - 1) + (1.0 if times > 1 else 0.0)
+    stop = after.step if after is not None and times > 1 else last.step
+    return weight, SuspectSteps(first=first.step, last=stop, kind="error", evidence=said)
+
+
+def _ending(labels: set[str]) -> str:
+    label = "".join(sorted(labels)) if len(labels) == 1 else ""
+    return {"ignored": ", and is ignored", "repeated": ", and is repeated"}.get(label, "")
+
+
+def quote_error(exchange: Exchange) -> str:
+    """Return the first line of an error, without the word that only says it is one."""
+    result = exchange.result
+    if result is None:
+        return "no result"
+    text = (result.error or result.text or describe_value(result.structured)).strip()
+    line = text.splitlines()[0] if text else "no text"
+    return line.removeprefix("Error:").strip() or "no text"
+
+
+def find_missed_goals(
+    trajectory: Trajectory, goals: list[SubGoal]
+) -> Iterator[tuple[float, SuspectSteps]]:
+    """Yield the nearest attempts at sub-goals that were missed, each with its weight.
+
+    Several sub-goals whose nearest attempt is one and the same call are one suspect.
+    """
+    near: dict[int, list[tuple[Exchange, SubGoal]]] = {}
+    for goal in goals:
+        tries = [e for e in trajectory.exchanges if e.call.name == goal.tool]
+        if tries:
+            nearest = min(tries, key=lambda e: (len(_lacks(e, goal)), e.failed, -e.position))
+            near.setdefault(nearest.position, []).append((nearest, goal))
+    for attempts in near.values():
+        attempt, goal = attempts[0]
+        more = f" ({len(attempts)} sub-goals missed)" if len(attempts) > 1 else ""
+        how = "not as asked" if _lacks(attempt, goal) else "as asked, but"
+        lacks = _lacks(attempt, goal)
+        parts = [
+            f"{path} {brief_value(was) or repr(was)}, expected {brief_value(want) or repr(want)}"
+            for path, was, want in lacks[:NAMED_DIFFERENCES]
+        ]
+        if len(lacks) > NAMED_DIFFERENCES:
+            parts.append(f"{len(lacks) - NAMED_DIFFERENCES} more differ")
+        if attempt.failed:
+            parts.append(f"refused: {quote_error(attempt)}")
+        said = (
+            f"{goal.tool} {how}{more}: {('; '.join(parts) or 'called, but not in the asked order')}"
+        )
+        yield 3.0, SuspectSteps(first=attempt.step, last=attempt.step, kind="missed", evidence=said)
+
+
+def find_uncalled_goals(trajectory: Trajectory, goals: list[SubGoal]) -> str:
+    """Return which sub-goals were never tried, and where the run stopped; "" for none."""
+    tried = {exchange.call.name for exchange in trajectory.exchanges}
+    never = [goal for goal in goals if goal.tool not in tried]
+    if not never:
+        return ""
+    names = ", ".join(_goal(goal) for goal in never[:NAMED_DIFFERENCES])
+    rest = len(never) - NAMED_DIFFERENCES
+    return f"{_stop(trajectory)} {names}{f' and {rest} more' if rest > 0 else ''}"
+
+
+def _goal(goal: SubGoal) -> str:
+    named = next((item for item in goal.arguments.values() if isinstance(item, str)), None)
+    return f"{goal.tool}({named}, ...)" if named else goal.tool
+
+
+def _lacks(exchange: Exchange, goal: SubGoal) -> list[tuple[str, Json, Json]]:
+    given = exchange.call.arguments if isinstance(exchange.call.arguments, dict) else {}
+    wanted = goal.arguments
+    return list(find_differences({name: given.get(name) for name in wanted}, wanted))
+
+
+def _stop(trajectory: Trajectory) -> str:
+    """Return the last thing the agent did, in words."""
+    if not trajectory.exchanges:
+        return "makes no call at all; never"
+    last = trajectory.exchanges[-1]
+    return f"stops after {last.call.name} at {last.step}; never calls"
+
+
+def add_curve_suspects(
+    curve: Curve | Unmeasured | None, others: Sequence[SuspectSteps]
+) -> tuple[SuspectSteps, ...]:
+    """Return the suspects of a run that is not ranked, those of its scores first."""
+    if not isinstance(curve, Curve) or curve.source == "step_labels":
+        return tuple(others)
+    return (*(_broken(curve) or _throughout(curve)), *_gates(curve), *others)
+
+
+def _broken(curve: Curve) -> tuple[SuspectSteps, ...]:
+    first, last, step = curve.break_first, curve.break_last, curve.break_step
+    if first is None or last is None or step is None or isinstance(curve.shape, Unmeasured):
+        return ()
+    points = zip(curve.steps, curve.scores, strict=True)
+    known = [(index, value) for index, value in points if value is not None]
+    before = _mean([value for index, value in known if index < first])
+    after = _mean([value for index, value in known if index > last])
+    fall = f" from {before}" if before else ""
+    fall += f" to {after}" if after and curve.shape != "recovery" else ""
+    name = curve.shape.replace("_", " ")
+    sure = format_share(curve.posterior.get(curve.shape, 0.0))
+    shape = f"{name} {sure}" if curve.posterior.get(curve.shape) else name
+    said = f"scores fall{fall} at {step}: {shape}"
+    return (SuspectSteps(first=first, last=last, kind="break", evidence=said),)
+
+
+def _throughout(curve: Curve) -> tuple[SuspectSteps, ...]:
+    """Return the whole run where no one step stands out: it loses at every step, or is low."""
+    if isinstance(curve.shape, Unmeasured):
+        return ()
+    if curve.shape == "steady_degradation":
+        said = (
+            f"scores fall steadily: steady degradation {format_share(curve.posterior[curve.shape])}"
+        )
+    elif curve.low_level and curve.mean is not None:
+        said = f"scores are low throughout: mean {format_score(curve.mean.value)}"
+    else:
+        return ()
+    return (SuspectSteps(first=curve.steps[0], last=curve.steps[-1], kind="break", evidence=said),)
+
+
+def _mean(scores: Sequence[float]) -> str:
+    return format_score(sum(scores) / len(scores)) if scores else ""
+
+
+def _gates(curve: Curve) -> tuple[SuspectSteps, ...]:
+    score = dict(zip(curve.steps, curve.scores, strict=True))
+    said = f"a step of weight 3 scored {{}}, below {format_score(FLOOR)}"
+    return tuple(
+        _suspect_at(step, "gate", said.format(format_score(score[step] or 0.0)))
+        for step in curve.gate_failed
+        if step != curve.break_step
+    )
+
+
+# Reading order of the kinds: breaking a declared rule first, asking twice for a known answer last.
+KIND_WEIGHTS = {"violation": 5.0, "other_write": 3.0, "end": 1.5}
+REPEAT_WEIGHT = 0.5
+# A finding that was not handled weighs at least this.
+STRONG_WEIGHT = 4.0
+# What `localise` may say of a step of any failed run: no mark on it.
+WEAK_KINDS = frozenset[Kind | StoreKind]({"write", "code", "end", "place"})
+# What `localise` says of a step where these findings say the same, and more.
+SAID_BETTER: dict[SuspectKind, frozenset[Kind | StoreKind]] = {
+    "error": frozenset({"failed", "repeated", "ignored"}),
+    "loop": frozenset({"repeat", "repeated", "failed"}),
+    "missed": frozenset({"wrong_write"}),
+    "other_write": frozenset({"other_write"}),
+    "repeat": frozenset({"repeat"}),
+    "violation": frozenset({"unconfirmed"}),
+}
+STORE_KINDS: dict[Kind | StoreKind, SuspectKind] = {
+    "new_write": "new_write",
+    "breach": "violation",
+    "fault": "fault",
+    "judge_cause": "judge",
+    "judge_fault": "judge",
+    "judge_error": "judge",
+    "break": "break",
+    "gate": "gate",
+}
+# Writes that nothing asks for are named up to this many; the rest are counted.
+NAMED_WRITES = 2
+# A cycle shorter than three calls is a repeat, not a loop; beyond twelve calls it is no worse.
+SHORTEST_LOOP, LONGEST_LOOP = 3, 12
+
+
+def list_suspects(
+    trajectory: Trajectory,
+    case: Case | None,
+    records: Iterable[Record],
+    *,
+    curve: Curve | Unmeasured | None = None,
+    evidence: Iterable[StepEvidence] = (),
+) -> SuspectList:
+    """Return the suspects of one run, most telling first, and why it failed.
+
+    A passing run is suspected only of what its outcome does not excuse: violations, writes that
+    nothing asked for, sub-goals missed, errors never got over, loops, repeated calls.
+
+    Args:
+        trajectory: the run.
+        case: what it is measured against.
+        records: all of the run.
+        curve: its score curve, where it has one.
+        evidence: what other runs say of its steps, see `compare_with_trials`.
+    """
+    held = list(records)
+    found = sort_findings(held)
+    goals = list_unreached(trajectory, case, found)
+    weighed = list(_findings(trajectory, case, found, goals))
+    status = trajectory.outcome.status
+    if status == "pass":
+        weighed = [
+            (weight, one)
+            for weight, one in weighed
+            if not (one.kind == "end" or (one.kind == "error" and weight < STRONG_WEIGHT))
+        ]
+    weighed.sort(key=lambda item: (-item[0], item[1].first, item[1].kind))
+    findings = [one for _, one in weighed]
+    because = "" if status == "pass" else "; ".join(_reasons(trajectory, found, goals))
+    if status == "fail":
+        said = [*_curve_evidence(curve), *evidence]
+        ranking = rank_steps(current_records(held), said)
+        if isinstance(ranking, StepRanking):
+            return SuspectList(
+                suspects=_merge(ranking, [*findings, *_whole_curve(curve)]),
+                because=because,
+                nobody=ranking.nobody,
+                reliability=describe_reliability((ranking.family,)),
+            )
+    return SuspectList(suspects=add_curve_suspects(curve, findings), because=because)
+
+
+def compare_with_trials(store: Store, run: str) -> tuple[StepEvidence, ...]:
+    """Return what the passing trials of a failed run's task say of its steps.
+
+    Raises:
+        StoreError: the texts of the run were purged.
+    """
+    trajectory = store.trajectory(run)
+    task, workflow = trajectory.task, trajectory.workflow
+    if trajectory.outcome.status != "fail" or task is None or not agent_calls(trajectory):
+        return ()
+    same = f"outcome = 'pass' and task = {_quote(task)} and workflow = {_quote(workflow)}"
+    passing = islice(store.trajectories(parse_where(same)), MOST_TRIALS)
+    found = find_new_write(trajectory, passing, store.facts(workflow))
+    return () if found is None else (found,)
+
+
+def _quote(text: str) -> str:
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def _reasons(trajectory: Trajectory, found: RuleFindings, goals: list[SubGoal]) -> Iterator[str]:
+    """Yield why a run counts as failed."""
+    if trajectory.outcome.source == "check" and trajectory.outcome.reason:
+        yield trajectory.outcome.reason
+    told = found.whole.get("subgoals.outputs")
+    if told is not None and told.label != "all":
+        yield told.reason
+    uncalled = find_uncalled_goals(trajectory, goals)
+    if uncalled:
+        yield uncalled
+
+
+def _merge(ranking: StepRanking, findings: Sequence[SuspectSteps]) -> tuple[SuspectSteps, ...]:
+    """Return the ranked steps with what was found at each; what no such step has comes last."""
+    at: dict[int, list[SuspectSteps]] = {}
+    for one in findings:
+        at.setdefault(one.first, []).append(one)
+    ranked = [_merge_step(one, at.pop(one.step, [])) for one in ranking.steps]
+    return (*ranked, *(one for here in at.values() for one in here))
+
+
+def _merge_step(ranked: RankedStep, here: Sequence[SuspectSteps]) -> SuspectSteps:
+    known = frozenset[Kind | StoreKind]().union(*(SAID_BETTER.get(x.kind, ()) for x in here))
+    said = [one.evidence for one in here]
+    if not (here or ranked.more) or (ranked.label not in known | WEAK_KINDS):
+        said.append(ranked.own)
+    said += ranked.more
+    if ranked.kind in STORE_KINDS:
+        kind = STORE_KINDS[ranked.kind]
+    elif here:
+        kind = here[0].kind
+    else:
+        kind = "place" if ranked.kind in WEAK_KINDS else "localised"
+    return SuspectSteps(
+        first=ranked.step,
+        last=ranked.step,
+        kind=kind,
+        evidence="; ".join(dict.fromkeys(said)),
+        share=ranked.share,
+        cites=ranked.cites,
+    )
+
+
+def _curve_evidence(curve: Curve | Unmeasured | None) -> Iterator[StepEvidence]:
+    """Yield what a curve of scores says of single steps."""
+    if not isinstance(curve, Curve) or curve.source == "step_labels":
+        return
+    for one in (*_broken(curve), *_gates(curve)):
+        step = curve.break_step if one.kind == "break" else one.first
+        if step is not None:
+            kind: StoreKind = "break" if one.kind == "break" else "gate"
+            yield StepEvidence(step, kind, one.evidence, (step,))
+
+
+def _whole_curve(curve: Curve | Unmeasured | None) -> tuple[SuspectSteps, ...]:
+    """Return what a curve of scores says of the whole run, where it breaks at no step."""
+    if not isinstance(curve, Curve) or curve.source == "step_labels" or _broken(curve):
+        return ()
+    return _throughout(curve)
+
+
+def list_unreached(trajectory: Trajectory, case: Case | None, found: RuleFindings) -> list[SubGoal]:
+    """Return the sub-goals of the case that no successful call of the run reached."""
+    verdict = found.whole.get("subgoals")
+    if case is None or verdict is None or verdict.label == "all":
+        return []
+    taken = largest_matching(subgoal_candidates(case.subgoals, agent_calls(trajectory)))
+    return [goal for goal, at in zip(case.subgoals, taken, strict=True) if at is None]
+
+
+def _findings(
+    trajectory: Trajectory, case: Case | None, found: RuleFindings, goals: list[SubGoal]
+) -> Iterator[tuple[float, SuspectSteps]]:
+    for verdict in found.by_step.get("policy", ()):
+        if verdict.step is not None:
+            said = f"breaks the rule {verdict.label!r}: {verdict.reason}".removesuffix(": ")
+            yield KIND_WEIGHTS["violation"], _suspect_at(verdict.step, "violation", said)
+    yield from find_failed_calls(trajectory, found.labels("recovery"))
+    near = list(find_missed_goals(trajectory, goals))
+    yield from near
+    others = list(_other_writes(trajectory, found, {suspect.first for _, suspect in near}))
+    yield from others
+    yield from _cycles(trajectory, found)
+    ending = found.whole.get("termination")
+    # What was missed, or written beside it, says what a wrong end says, and where.
+    if ending is not None and (
+        ending.label == "limit"
+        or ((ending.label in ("too_early", "too_late")) and not near + others)
+    ):
+        step = ending.cites[-1] if ending.cites else max(len(trajectory.steps) - 1, 0)
+        said = ending.reason or str(ending.label).replace("_", " ")
+        yield KIND_WEIGHTS["end"], _suspect_at(step, "end", said)
+
+
+def _other_writes(
+    trajectory: Trajectory, found: RuleFindings, explained: set[int]
+) -> Iterator[tuple[float, SuspectSteps]]:
+    """One suspect for the writes that nothing asks for, but for the nearest attempts at a goal."""
+    cited = set(found.cites("subgoals.other_writes")) - explained
+    calls = [e for e in trajectory.exchanges if e.step in cited and not e.failed]
+    if not calls:
+        return
+    named = ", ".join(describe_call(e.call) for e in calls[:NAMED_WRITES])
+    more = f" and {len(calls) - NAMED_WRITES} more" if len(calls) > NAMED_WRITES else ""
+    said = f"unasked write: {named}{more}"
+    suspect = SuspectSteps(
+        first=calls[0].step, last=calls[-1].step, kind="other_write", evidence=said
+    )
+    yield KIND_WEIGHTS["other_write"], suspect
+
+
+def _cycles(trajectory: Trajectory, found: RuleFindings) -> Iterator[tuple[float, SuspectSteps]]:
+    loop = found.whole.get("loops")
+    if loop is not None and loop.cites and (loop.value or 0) >= SHORTEST_LOOP:
+        said = loop.reason or f"a cycle of {loop.value:.0f} calls"
+        suspect = SuspectSteps(
+            first=min(loop.cites), last=max(loop.cites), kind="loop", evidence=said
+        )
+        yield 1.5 + 0.25 * min(loop.value or 0, LONGEST_LOOP), suspect
+    cited = set(found.cites("redundant_calls"))
+    for again, before in redundant_calls(trajectory.exchanges, None) if cited else ():
+        if again.step in cited:
+            said = f"asks again what {before.step} answered: {describe_call(again.call)}"
+            yield REPEAT_WEIGHT, _suspect_at(again.step, "repeat", said)
+
+
+def _suspect_at(step: int, kind: SuspectKind, said: str) -> SuspectSteps:
+    return SuspectSteps(first=step, last=step, kind=kind, evidence=said)
