@@ -80,6 +80,9 @@ def test_a_run_that_was_not_scored_says_so() -> None:
 
 def test_json_holds_the_run_its_records_and_its_suspects(store: Store) -> None:
     shown = msgspec.json.decode(show_run_json(store, "airline/11/2"))
-    assert sorted(shown) == ["agents", "case", "curve", "records", "run", "suspects"]
+    assert sorted(shown) == [
+        *("agents", "because", "case", "curve", "nobody", "records"),
+        *("reliability", "run", "suspects"),
+    ]
     assert shown["suspects"][0]["evidence"].startswith("book fails")
     assert show_run_json(store, "airline/11/2") == show_run_json(store, "airline/11/2")

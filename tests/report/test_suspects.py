@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from math import log
+
 import pytest
 
 from stepscope import registry
@@ -16,25 +18,31 @@ from stepscope.model import (
 from stepscope.report.formatting import describe_call
 from stepscope.report.rows import sort_findings
 from stepscope.report.suspects import list_suspects
-from stepscope.report.types import SuspectSteps
 from tests.report.literal import HOSTILE, call, case, render_run, result, said, trajectory
 
 WRITES = SubGoal("book", "book", {"to": "SEA", "seats": 2})
 
 
 def records(run: Trajectory, against: Case | None = None) -> list[Record]:
-    """Score a run with all rules but `localise`, whose order is its own."""
+    """Score a run with all rules but `localise`: what was found, in reading order."""
+    return [r for r in scored(run, against) if not r.answer.measure.startswith("localise")]
+
+
+def scored(run: Trajectory, against: Case | None = None) -> list[Record]:
     return [
         Record(trajectory=run.id, answer=answer, version=measure.version)
         for measure in registry.installed_measures()
-        if measure.name != "localise"
         for answer in measure(run, against, None)
     ]
 
 
 def found(run: Trajectory, against: Case | None = None) -> list[tuple[str, str, str]]:
-    marked: tuple[SuspectSteps, ...] = list_suspects(run, against, records(run, against))
+    marked = list_suspects(run, against, records(run, against)).suspects
     return [(s.where, s.kind, s.evidence) for s in marked]
+
+
+def because(run: Trajectory, against: Case | None = None) -> str:
+    return list_suspects(run, against, scored(run, against)).because
 
 
 def ask() -> Step:
@@ -94,13 +102,12 @@ def test_a_sub_goal_tried_as_asked_but_refused_says_so() -> None:
     assert ("1", "missed", "book as asked, but: refused: full") in kinds
 
 
-def test_a_missed_sub_goal_without_an_attempt_points_at_where_the_run_stopped() -> None:
+def test_a_missed_sub_goal_without_an_attempt_is_why_the_run_failed_and_no_suspect() -> None:
     run = trajectory(ask(), call(1, "get_user", id="u-1"), result(2, "ok"), done(3))
-    assert found(run, case(WRITES))[0] == (
-        "1-3",
-        "missed",
-        "stops after get_user; never calls book(SEA, ...)",
-    )
+    assert because(run, case(WRITES)) == "stops after get_user at 1; never calls book(SEA, ...)"
+    assert [kind for _, kind, _ in found(run, case(WRITES)) if kind == "missed"] == []
+    silent = trajectory(ask(), done(1))
+    assert because(silent, case(WRITES)) == "makes no call at all: never book(SEA, ...)"
 
 
 def test_a_write_that_nothing_asks_for_is_a_suspect_even_in_a_passing_run() -> None:
@@ -116,12 +123,20 @@ def test_a_write_that_nothing_asks_for_is_a_suspect_even_in_a_passing_run() -> N
     assert found(run, case(WRITES)) == [("3", "other_write", "unasked write: cancel_order(R-17)")]
 
 
-def test_an_output_never_told_points_at_the_last_word() -> None:
+def test_an_output_never_told_is_why_the_run_failed_and_no_suspect() -> None:
     run = trajectory(ask(), call(1, "book", to="SEA", seats=2), result(2, "ok"), done(3))
-    kinds = [
-        (where, kind, text) for where, kind, text in found(run, case(WRITES, outputs=("1,628",)))
-    ]
-    assert ("3", "untold", "never told the user 1,628") in kinds
+    told = case(WRITES, outputs=("1,628",))
+    assert because(run, told) == "never told the user 1,628"
+    assert not [text for _, _, text in found(run, told) if "never told" in text]
+    shown = render_run(run, told, scored(run, told))
+    lines = shown.splitlines()
+    (at,) = [n for n, line in enumerate(lines) if line.startswith("Failed because  never told")]
+    assert lines[at + 1].startswith("Suspects")
+
+
+def test_a_passing_run_failed_for_no_reason() -> None:
+    run = trajectory(ask(), done(1), passed=True)
+    assert because(run, case(WRITES, outputs=("1,628",))) == ""
 
 
 def test_a_passing_outcome_excuses_an_error_that_was_got_over() -> None:
@@ -162,8 +177,8 @@ def test_a_repeat_is_a_suspect_only_where_the_measure_said_so() -> None:
     asked = [call(1, "get_user", id="u-1"), result(2, "a")]
     run = trajectory(ask(), *asked, call(3, "get_user", id="u-1"), result(4, "a"), done(5))
     without = [r for r in records(run) if not r.answer.measure.startswith("redundant_calls")]
-    assert [s.kind for s in list_suspects(run, None, records(run))] == ["repeat"]
-    assert list_suspects(run, None, without) == ()
+    assert [s.kind for s in list_suspects(run, None, records(run)).suspects] == ["repeat"]
+    assert list_suspects(run, None, without).suspects == ()
 
 
 def test_the_tool_that_failed_more_often_is_named_first() -> None:
@@ -297,15 +312,14 @@ def test_a_changed_call_shows_only_what_changed() -> None:
     assert describe_call(other.calls[0], before.calls[0]) == "book(uno, due, c=4)"
 
 
-def localised(run: Trajectory, *ranked: tuple[int, float, str]) -> list[Record]:
-    return [
-        Record(
-            trajectory=run.id,
-            answer=Verdict("localise", share, label=label, step=step, reason=f"{label} here"),
-            version="1",
-        )
+def localised(run: Trajectory, *ranked: tuple[int, float, str], version: str = "2") -> list[Record]:
+    """Records as `localise` writes them: shares of 1, and .2 for no step of the agent."""
+    answers = [
+        Verdict("localise", log(share), label, step=step, cites=(step,), reason=f"{label} here")
         for step, share, label in ranked
     ]
+    answers.append(Verdict("localise.nobody", 0.2, "calls"))
+    return [Record(trajectory=run.id, answer=a, version=version) for a in answers]
 
 
 def twice_failing() -> Trajectory:
@@ -315,27 +329,39 @@ def twice_failing() -> Trajectory:
     return trajectory(*steps, said(9, "agent", "Let me see."), said(10, "agent", "No."))
 
 
-@pytest.mark.parametrize(
-    ("ranked", "order"),
-    [
-        ([], ["1-3", "5-7"]),
-        ([(7, 0.4, "failed"), (1, 0.2, "failed")], ["5-7", "1-3"]),
-        # What only `localise` names follows what has evidence of its own.
-        ([(9, 0.5, "cannot"), (7, 0.4, "failed")], ["5-7", "1-3", "9"]),
-        # What it could say of any failed run is no suspect beside others.
-        ([(10, 0.6, "end"), (7, 0.4, "failed")], ["5-7", "1-3"]),
-    ],
-)
-def test_localise_orders_suspects_and_adds_its_own(
-    ranked: list[tuple[int, float, str]], order: list[str]
-) -> None:
+def test_a_failed_run_has_the_order_of_the_ranking_and_no_other() -> None:
     run = twice_failing()
-    scored = [r for r in records(run) if not r.answer.measure.startswith("termination")]
-    found = list_suspects(run, None, [*scored, *localised(run, *ranked)])
-    assert [s.where for s in found] == order
+    order = [(7, 0.3, "failed"), (9, 0.25, "cannot"), (5, 0.2, "failed"), (10, 0.15, "end")]
+    order += [(1, 0.06, "failed"), (3, 0.04, "failed")]
+    rules = [r for r in records(run) if not r.answer.measure.startswith("axes.")]
+    shown = list_suspects(run, None, [*rules, *localised(run, *order)])
+    assert [s.where for s in shown.suspects] == ["7", "9", "5", "10", "1", "3"]
+    assert [s.share for s in shown.suspects] == pytest.approx([0.24, 0.2, 0.16, 0.12, 0.048, 0.032])
+    assert shown.nobody == pytest.approx(0.2)
+    assert shown.reliability.startswith("On 9 public runs with tool calls, the first step")
 
 
-def test_the_end_of_a_failed_run_is_a_suspect_where_there_is_no_other() -> None:
-    run = trajectory(ask(), said(1, "agent", "No."))
-    found = list_suspects(run, None, localised(run, (1, 1.0, "end")))
-    assert [(s.where, s.kind, s.evidence) for s in found] == [("1", "localised", "end here")]
+def test_what_the_rules_say_better_stands_for_what_localise_says() -> None:
+    run = twice_failing()
+    order = [(1, 0.4, "failed"), (5, 0.3, "invented"), (9, 0.2, "place"), (10, 0.1, "end")]
+    shown = list_suspects(run, None, [*records(run), *localised(run, *order)]).suspects
+    said = {s.step: (s.kind, s.evidence) for s in shown}
+    assert said[1] == ("error", "same a error 2 times, never accepted: no")
+    assert said[5] == ("error", "same b error 2 times, ends on it: no; invented here")
+    assert said[9] == ("place", "place here")
+
+
+def test_records_of_an_older_version_rank_nothing() -> None:
+    run = twice_failing()
+    old = localised(run, (7, 0.9, "failed"), (1, 0.1, "failed"), version="1")
+    shown = list_suspects(run, None, [*records(run), *old])
+    assert [s.share for s in shown.suspects] == [None] * len(shown.suspects)
+    assert (shown.suspects[0].where, shown.nobody, shown.reliability) == ("1-3", None, "")
+
+
+def test_a_step_where_nothing_was_found_has_no_mark() -> None:
+    run = trajectory(ask(), said(1, "agent", "Well."), said(2, "agent", "No."))
+    shown = render_run(run, None, localised(run, (1, 0.6, "place"), (2, 0.4, "end")))
+    assert [line for line in shown.splitlines() if line.startswith(("?", "!"))] == []
+    assert "      1   48 %  place here" in shown
+    assert "      -   20 %  no step of the agent, or not seen" in shown

@@ -67,7 +67,7 @@ SAID_TWICE: dict[str, frozenset[Kind]] = {
     "axes.argument_validity": frozenset({"invented", "wrong_write"}),
     "axes.result_interpretation": frozenset({"ignored"}),
     "axes.sequencing": frozenset({"unconfirmed"}),
-    "axes.tool_selection": frozenset({"other_write", "repeat", "repeated"}),
+    "axes.tool_selection": frozenset({"other_write", "repeat", "repeated", "failed", "ignored"}),
     "axes.termination": frozenset({"gave_up", "end"}),
 }
 _AXES = "axes."
@@ -280,28 +280,24 @@ def _unordered(value: Json) -> Json:
 
 
 # Two teams who labelled the same public runs name the same step this often.
-PEOPLE_AGREE = 0.36
+PEOPLE_AGREE = "36 %"
+_RUNS_OF: dict[Family, str] = {
+    "calls": "with tool calls",
+    "search": "of agents led by a planner",
+    "dialogue": "of agents that talk with each other",
+}
 
 
-def describe_reliability(families: Iterable[Family]) -> str:
-    """Return how often such lists are right on labelled runs that fitted nothing, in one sentence.
+def describe_reliability(family: Family) -> str:
+    """Return how often a list of this kind of run is right, in one sentence.
 
-    Of several families the range is told; "" for none.
+    Counted out of fold: on labelled runs of tasks that had no part in the fit.
     """
     table = read_table()
-    chosen = sorted(set(families))
-    if not chosen:
-        return ""
-    of = [table.reliability[family] for family in chosen]
-    runs = sum(table.runs[family] for family in chosen)
-    first, three = ([one[at] for one in of] for at in (0, 1))
+    runs = table.runs[family]
+    first, three, _ = (round(share * runs) for share in table.reliability[family])
     return (
-        f"On {runs} labelled runs that fitted nothing, the first step of such a list is the one "
-        f"that people name in {_tenths(first)}, one of the first three in {_tenths(three)}; "
-        f"people agree with each other in {PEOPLE_AGREE:.0%}"
+        f"On {runs} public runs {_RUNS_OF[family]}, the first step of such a list is the one that "
+        f"people name in {first}, one of the first three in {three} (labels that fitted nothing); "
+        f"two teams of people agree in {PEOPLE_AGREE}"
     )
-
-
-def _tenths(shares: Sequence[float]) -> str:
-    low, high = round(10 * min(shares)), round(10 * max(shares))
-    return f"{low} in 10" if low == high else f"{low} to {high} in 10"

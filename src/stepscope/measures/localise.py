@@ -412,6 +412,8 @@ SIGNS = {
 }
 # From this much more log score than at the run's other steps on, a sign is told.
 TELLING = 0.15
+# What most failed runs have at some step: told where there is nothing else to tell.
+USUAL = frozenset[Kind]({"write", "code", "end"})
 NOTHING_FOUND = "nothing found here: its place in the run, and what stands around it"
 
 
@@ -478,7 +480,8 @@ def _answer(step: int, share: float, here: Sequence[Suspicion], sign: str) -> Ve
         first.setdefault(suspicion.kind, suspicion)
     ordered = sorted(first.values(), key=lambda suspicion: -FACTORS[suspicion.kind])
     cites = {step}.union(*(suspicion.cites for suspicion in ordered))
-    reason = "; ".join([suspicion.reason for suspicion in ordered])
+    telling = [one for one in ordered if one.kind not in USUAL] or ordered
+    reason = "; ".join([suspicion.reason for suspicion in telling])
     return Verdict(
         LOCALISE_NAME, share, ordered[0].kind, step=step, cites=tuple(sorted(cites)), reason=reason
     )

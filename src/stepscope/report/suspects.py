@@ -170,7 +170,7 @@ def _lacks(exchange: Exchange, goal: SubGoal) -> list[tuple[str, Json, Json]]:
 def _stop(trajectory: Trajectory) -> str:
     """Return the last thing the agent did, in words."""
     if not trajectory.exchanges:
-        return "makes no call at all; never"
+        return "makes no call at all: never"
     last = trajectory.exchanges[-1]
     return f"stops after {last.call.name} at {last.step}; never calls"
 
@@ -304,7 +304,7 @@ def list_suspects(
                 suspects=_merge(ranking, [*findings, *_whole_curve(curve)]),
                 because=because,
                 nobody=ranking.nobody,
-                reliability=describe_reliability((ranking.family,)),
+                reliability=describe_reliability(ranking.family),
             )
     return SuspectList(suspects=add_curve_suspects(curve, findings), because=because)
 
