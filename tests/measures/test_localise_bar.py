@@ -1,58 +1,29 @@
-"""localise is compared with constant rules that were chosen on other tasks, and tested exactly."""
+"""The fitted table of localise: what it is fitted on, how folds are drawn, and what is printed."""
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from bars.measures.localise import (
-    RULES,
-    Example,
-    best,
+from bars.measures.fit_localise import (
+    COLUMNS,
+    PRINTED,
+    draw_folds,
     examples_of,
-    hits_of,
+    format_table,
     mcnemar,
-    out_of_fold,
-    verdict,
+    minimise,
+    print_list,
+    score_by_rules,
 )
-from tests.factories import agent, run
+from stepscope.measures.step_features import FAMILIES, agent_steps
+from tests.factories import FAILED, agent, did, failed, run, user
 
-
-def example(task: str, steps: int, *named: int) -> Example:
-    return Example(run(*[agent("x")] * steps, task=task), named)
-
-
-def test_a_step_is_near_when_any_named_step_is() -> None:
-    two = example("1", 9, 2, 7)
-    assert [two.near(step, 1) for step in range(9)] == [0, 1, 1, 1, 0, 0, 1, 1, 1]
-
-
-def test_a_constant_never_names_a_step_beyond_the_run() -> None:
-    assert all(0 <= rule.step(n) < n for rule in RULES for n in (1, 2, 30))
-
-
-@pytest.mark.parametrize(
-    ("examples", "tolerance", "name"),
-    [
-        ([example("1", 9, 3), example("2", 30, 3)], 0, "step 3"),
-        ([example("1", 9, 7), example("2", 30, 28)], 0, "last - 1"),
-        ([example("1", 41, 20), example("2", 21, 10)], 0, "at 0.50"),
-        ([example("1", 9, 3), example("2", 9, 5), example("3", 9, 5)], 0, "step 5"),
-        ([example("1", 9, 3), example("2", 9, 5), example("3", 9, 5)], 1, "step 4"),
-        ([example("1", 9, 4), example("2", 9, 5), example("3", 9, 5)], 1, "step 5"),
-    ],
-)
-def test_the_best_constant_hits_most_and_of_equals_is_the_tighter(
-    examples: list[Example], tolerance: int, name: str
-) -> None:
-    assert best(hits_of(examples), tolerance).name == name
-
-
-def test_the_constant_of_a_run_is_chosen_on_other_tasks() -> None:
-    runs = [example("1", 9, 3), example("1", 9, 3), example("2", 9, 6), example("3", 9, 6)]
-    assert out_of_fold(runs, 0)[:2] == [6, 6]
-    assert out_of_fold(runs, 0)[2] == 3
+TABLE = files("stepscope.measures").joinpath("localise.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -64,8 +35,60 @@ def test_mcnemar_is_the_sign_test_on_runs_that_differ(won: int, lost: int, p: fl
     assert mcnemar(first, second) == pytest.approx(p)
 
 
+def test_runs_of_one_task_are_in_one_fold() -> None:
+    task = np.array(["a", "b", "c", "a", "b", "d", "e"])
+    fold = draw_folds(task, 3, seed=1)
+    assert fold[0] == fold[3]
+    assert fold[1] == fold[4]
+    assert sorted(set(fold.tolist())) == [0, 1, 2]
+
+
+def test_a_smooth_convex_function_is_minimised() -> None:
+    wanted = np.array([1.0, -2.0, 3.0])
+    scale = np.array([1.0, 4.0, 0.5])
+
+    def loss(x: np.ndarray) -> tuple[float, np.ndarray]:
+        return float((scale * (x - wanted) ** 2).sum()), 2 * scale * (x - wanted)
+
+    assert minimise(loss, np.zeros(3)) == pytest.approx(wanted, abs=0.05)
+
+
+def test_what_is_measured_is_the_list_that_is_printed() -> None:
+    made = run(user("x"), *failed("get", id=1), *did("find"), agent("done"), outcome=FAILED)
+    records = score_by_rules(made)
+    printed = print_list(made, records, np.array([0.1, 0.3, 0.2]))
+    assert agent_steps(made) == [1, 3, 5]
+    assert printed.sum() < 1
+    assert printed.argmax() == 1
+
+
+def test_the_table_names_no_agent_and_no_index_beyond_the_third_step() -> None:
+    table = json.loads(TABLE)
+    names = [feature["name"] for feature in table["features"]]
+    assert set(names) <= set(COLUMNS)
+    assert {name.partition(".")[0] for name in names} == {
+        *("place", "flow", "source", "open", "closed", "factors"),
+    }
+
+
+def test_the_table_says_what_it_was_fitted_on_and_what_it_reaches() -> None:
+    table = json.loads(TABLE)
+    assert table["data"]["runs"] == {
+        "whowhen-algorithm": 59,
+        "whowhen-handcrafted": 31,
+        "agentrx, all": 14,
+    }
+    assert table["folds"] == {"by": "task", "outer": 10, "inner": 5, "seeds": 10}
+    for family in FAMILIES:
+        figures = table["figures"]["by_family"][family]
+        for name in ("first", "three", "five"):
+            mean, least, most = figures[name]
+            assert 0 < least <= mean <= most < 1
+    assert format_table(table) == TABLE
+
+
 @pytest.mark.shared_data
-def test_the_bar_holds_on_the_agents_failures_of_agentrx(shared: Path) -> None:
+def test_the_labelled_runs_are_those_of_the_list_printed_before(shared: Path) -> None:
     sets = examples_of(shared)
     assert {name: len(examples) for name, examples in sets.items()} == {
         "agentrx, agent's": 9,
@@ -73,5 +96,5 @@ def test_the_bar_holds_on_the_agents_failures_of_agentrx(shared: Path) -> None:
         "whowhen-algorithm": 59,
         "whowhen-handcrafted": 31,
     }
-    assert sum(len(e.named) for e in sets["agentrx, agent's"]) == 10
-    assert verdict(sets["agentrx, agent's"]) == 0
+    before = json.loads(PRINTED.read_text("utf-8"))
+    assert {e.run.name for name, all_ in sets.items() for e in all_} == set(before)

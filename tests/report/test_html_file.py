@@ -188,7 +188,7 @@ def test_the_worst_bundled_run_is_two_clicks_from_the_start(bundled: str) -> Non
     target = (first.attributes["href"] or "").removeprefix("#")
     step = next(e for e in document.all("li") if e.attributes.get("id") == target)
     assert "c-error" in (step.attributes["class"] or "")
-    assert target.endswith("-s44")
+    assert target.endswith("-s52")
 
 
 def test_the_bundled_runs_make_a_file_that_a_mail_takes() -> None:
