@@ -76,7 +76,9 @@ _ERROR = "ERROR"
 # Passing trials of a task that a run is compared with: more tell nothing new, and cost reading.
 MOST_TRIALS = 20
 NOT_RANKED = Unmeasured(
-    "missing_input", "the steps are not ranked yet: run stepscope score", LOCALISE_NAME
+    "missing_input",
+    "no record of localise that is current; stepscope score makes it",
+    LOCALISE_NAME,
 )
 
 

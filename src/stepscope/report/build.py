@@ -554,7 +554,9 @@ def _no_shapes(found: Shapes | Unmeasured) -> str:
 
 
 def _next(table: RunTable, opened: tuple[LookFirst, ...]) -> list[str]:
-    commands = ["stepscope score"] if table.lost("outcome").get(NOT_SCORED, 0) else []
+    unranked = any(run.reliability and run.nobody is None for run in opened)
+    unscored = unranked or table.lost("outcome").get(NOT_SCORED, 0)
+    commands = ["stepscope score"] if unscored else []
     if opened:
         first = opened[0]
         around = f" --step {first.suspects[0].first}" if first.suspects else ""

@@ -14,6 +14,7 @@ from itertools import islice
 
 from stepscope.findings.ranking import (
     MOST_TRIALS,
+    NOT_RANKED,
     RankedStep,
     StepEvidence,
     StepRanking,
@@ -286,7 +287,7 @@ def list_suspects(
     found = sort_findings(held)
     goals = list_unreached(trajectory, case, found)
     weighed = list(_findings(trajectory, case, found, goals))
-    status = trajectory.outcome.status
+    status, unranked = trajectory.outcome.status, ""
     if status == "pass":
         weighed = [
             (weight, one)
@@ -306,7 +307,10 @@ def list_suspects(
                 nobody=ranking.nobody,
                 reliability=describe_reliability(ranking.family),
             )
-    return SuspectList(suspects=add_curve_suspects(curve, findings), because=because)
+        if ranking is NOT_RANKED:
+            unranked = f"Not ranked: {ranking.reason}"
+    others = add_curve_suspects(curve, findings)
+    return SuspectList(suspects=others, because=because, reliability=unranked)
 
 
 def compare_with_trials(store: Store, run: str) -> tuple[StepEvidence, ...]:

@@ -182,7 +182,7 @@ class SuspectList(msgspec.Struct, frozen=True, kw_only=True):
     because: str = ""  # why the run failed; no suspect
     # probability that no step of the agent is at fault; None where the run is not ranked
     nobody: float | None = None
-    reliability: str = ""  # how often such a list is right; "" where the run is not ranked
+    reliability: str = ""  # how often such a list is right, or why the run is not ranked
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,7 +209,7 @@ class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
     because: str = ""  # why the run failed; no suspect
     # probability that no step of the agent is at fault; None where the run is not ranked
     nobody: float | None = None
-    reliability: str = ""  # how often such a list is right; "" where the run is not ranked
+    reliability: str = ""  # how often such a list is right, or why the run is not ranked
 
     @property
     def verdict(self) -> str:

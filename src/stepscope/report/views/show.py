@@ -309,10 +309,13 @@ def describe_suspects(marked: Sequence[SuspectSteps], width: int) -> list[str]:
 
 def describe_certainty(look: SuspectList, width: int) -> list[str]:
     """Return how likely no step of the agent is at fault, and how often such a list is right."""
-    if look.nobody is None:
+    if not look.reliability or not look.suspects:
         return []
-    said = f"{'':<10}{'-':>7}  {format_chance(look.nobody):>5}  no step of the agent, or not seen"
-    return [said, *fold(f"{'':<10}{look.reliability}.", width, 10)]
+    said = fold(f"{'':<10}{look.reliability}.", width, 10)
+    if look.nobody is None:
+        return said
+    nobody = f"{'':<10}{'-':>7}  {format_chance(look.nobody):>5}  no step of the agent, or not seen"
+    return [nobody, *said]
 
 
 def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[str]:
