@@ -98,3 +98,13 @@ def test_the_labelled_runs_are_those_of_the_list_printed_before(shared: Path) ->
     }
     before = json.loads(PRINTED.read_text("utf-8"))
     assert {e.run.name for name, all_ in sets.items() for e in all_} == set(before)
+
+
+def test_the_page_prints_the_figures_of_the_table() -> None:
+    page = (Path(__file__).parents[2] / "docs/explanation/localise.md").read_text("utf-8")
+    for figures in json.loads(TABLE)["figures"]["by_family"].values():
+        cells = [
+            f"{mean:.3f} [{least:.3f}, {most:.3f}]".replace("0.", ".")
+            for mean, least, most in (figures[name] for name in ("first", "three", "five"))
+        ]
+        assert f"| {figures['set']} | {figures['runs']} | {' | '.join(cells)} |" in page
