@@ -15,7 +15,15 @@ from stepscope.measures.localise import (
     log_factors,
     read_table,
 )
-from stepscope.measures.step_features import FAMILIES, NAMES, Family, family_of, step_features
+from stepscope.measures.step_features import (
+    FAMILIES,
+    NAMES,
+    PLACE_NAMES,
+    Family,
+    family_of,
+    place_features,
+    step_features,
+)
 from stepscope.model import (
     Case,
     Facts,
@@ -147,6 +155,12 @@ def test_features_are_finite_and_name_nobody() -> None:
     assert step_features(made) == step_features(renamed)
     assert all(isfinite(value) for row in step_features(made) for value in row)
     assert [len(row) for row in step_features(made)] == [len(NAMES)] * 2
+
+
+def test_places_are_the_first_columns_of_all_features() -> None:
+    made = run(user("x"), *did("get"), said("I cannot."), said("go", kind="plan"))
+    assert place_features(made) == [row[: len(PLACE_NAMES)] for row in step_features(made)]
+    assert place_features(run(user("x"))) == step_features(run(user("x"))) == []
 
 
 def test_a_step_with_nothing_found_says_so_or_what_stands_around_it() -> None:

@@ -38,9 +38,11 @@ from stepscope.measures.same_calls import redundant_calls
 from stepscope.measures.step_features import (
     FAMILIES,
     NAMES,
+    PLACE_NAMES,
     Family,
     agent_steps,
     family_of,
+    place_features,
     step_features,
 )
 from stepscope.model import (
@@ -161,7 +163,8 @@ def _writes(
                 "gave_up",
                 f"hands over before {', '.join(dict.fromkeys(undone.values()))}",
             )
-        if effect_of(name, facts) != "write" or ends_run(name):
+        # A write that failed has changed nothing: it is told as a failure.
+        if effect_of(name, facts) != "write" or ends_run(name) or exchange.failed:
             continue
         yield Suspicion(exchange.step, "write", f"{name} changes the world")
         reason = lacks_consent(trajectory, at)
@@ -439,7 +442,9 @@ def rank_by_table(trajectory: Trajectory, found: Sequence[Suspicion]) -> list[Ve
     own = agent_steps(trajectory)
     weights = read_table().weights[family_of(trajectory)]
     factors = log_factors(trajectory, found)
-    rows = step_features(trajectory)
+    # Runs with calls have weights for places only.
+    places_only = not any(weights[len(PLACE_NAMES) : -1])
+    rows = place_features(trajectory) if places_only else step_features(trajectory)
     scores = [
         sum(map(mul, weights, row)) + weights[-1] * factor
         for row, factor in zip(rows, factors, strict=True)
@@ -449,7 +454,7 @@ def rank_by_table(trajectory: Trajectory, found: Sequence[Suspicion]) -> list[Ve
     at: dict[int, list[Suspicion]] = {}
     for suspicion in dict.fromkeys(found):
         at.setdefault(suspicion.step, []).append(suspicion)
-    signs = _signs(weights, rows)
+    signs = [""] * len(rows) if places_only else _signs(weights, rows)
     ranked = [
         _answer(step, min(score - total, 0.0), at.get(step, ()), sign)
         for step, score, sign in zip(own, scores, signs, strict=True)

@@ -113,6 +113,13 @@ def step_features(trajectory: Trajectory) -> Rows:
     return [(*row, *ending) for row, ending in zip(table, endings, strict=True)]
 
 
+def place_features(trajectory: Trajectory) -> Rows:
+    """Return the rows of `step_features` cut to `PLACE_NAMES`, its first columns, at less cost."""
+    own = agent_steps(trajectory)
+    sayings = [_read(step) for step in trajectory.steps] if own else []
+    return _places(trajectory.steps, sayings, own, _is_closed(sayings[own[-1]])) if own else []
+
+
 def _read(step: Step) -> Saying:
     texts = [part.text for part in step.parts if part.text]
     failed = step.error is not None
