@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import json
+
 import msgspec
 
-from stepscope.model import Label
+from stepscope.model import Label, Trajectory
 from stepscope.report.build import build_report
 from stepscope.report.evidence import choose_runs
 from stepscope.report.rows import read_table
+from stepscope.report.suspects import compare_with_trials
+from stepscope.report.views.show import show_run_json
 from stepscope.score import score_runs
 from stepscope.store import Store
 from tests.report.literal import call, result, said, trajectory
@@ -83,3 +87,24 @@ def test_peoples_labels_are_no_finding_and_are_named_in_what_is_not_claimed() ->
     assert report.not_claimed[0] == (
         "suspect-step accuracy (people's labels are not compared here)"
     )
+
+
+def test_a_write_that_no_passing_trial_makes_comes_first_everywhere() -> None:
+    def trial(id_: str, code: str, *, passed: bool) -> Trajectory:
+        steps = [said(0, "user", "my order it's A")]
+        steps += [call(1, "get_order", id="A"), result(2, "ok"), said(3, "agent", "Shall I?")]
+        steps += [said(4, "user", "yes"), call(5, "cancel_order", id=code), result(6, "ok")]
+        made = trajectory(*steps, said(7, "agent", "Done."), passed=passed)
+        return msgspec.structs.replace(made, id=id_ * 32, name=id_, task="it's 1")
+
+    with Store.open(":memory:") as store:
+        store.put([trial("a", "A", passed=True), trial("b", "B", passed=False)])
+        score_runs(store)
+        (looked,) = [run for run in build_report(store).look_first if run.name == "b"]
+        shown = json.loads(show_run_json(store, "b"))
+        alone = compare_with_trials(store, "a" * 32)
+    assert (looked.suspects[0].step, looked.suspects[0].kind) == (5, "new_write")
+    assert "the passing trial of this task does not make this write" in looked.suspects[0].evidence
+    assert [s.first for s in looked.suspects] == [s["first"] for s in shown["suspects"]]
+    assert [s.share for s in looked.suspects] == [s["share"] for s in shown["suspects"]]
+    assert alone == ()
