@@ -8,6 +8,7 @@ with a `require`d tool for other languages.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import inf
@@ -79,7 +80,7 @@ def lacks_consent(trajectory: Trajectory, at: int) -> str | None:
     """Return why the agent's call of index `at` lacks the user's consent, or None."""
     known = _known_consent(trajectory)
     if at not in known:
-        known[at] = _why_no_consent(trajectory.steps, agent_calls(trajectory), at)
+        known[at] = _why_no_consent(trajectory, agent_calls(trajectory), at)
     return known[at]
 
 
@@ -88,14 +89,14 @@ def _known_consent(trajectory: Trajectory) -> dict[int, str | None]:
     return {}
 
 
-def _why_no_consent(steps: Sequence[Step], made: Sequence[Exchange], at: int) -> str | None:
+def _why_no_consent(trajectory: Trajectory, made: Sequence[Exchange], at: int) -> str | None:
     call = made[at]
-    said = _latest_message(steps, "user", call.step)
+    said = _latest_message(trajectory, "user", call.step)
     if said is None:
         return "no user message before it"
     if not is_agreement(said.text):
         return f"the user's message at {said.index} does not agree"
-    asked = _latest_message(steps, "agent", said.index)
+    asked = _latest_message(trajectory, "agent", said.index)
     if asked is None or not asks_consent(asked.text):
         return f"nothing was asked before the user's message at {said.index}"
     for earlier in reversed(made[:at]):
@@ -111,13 +112,21 @@ def _why_no_consent(steps: Sequence[Step], made: Sequence[Exchange], at: int) ->
     return None
 
 
-def _latest_message(steps: Sequence[Step], actor: str, before: int) -> Step | None:
+def _latest_message(trajectory: Trajectory, actor: str, before: int) -> Step | None:
     """Return the last message of `actor` that says something, before step `before`."""
-    for at in range(before - 1, -1, -1):
-        step = steps[at]
-        if step.actor == actor and step.text:
-            return step
-    return None
+    spoken = _messages_by_actor(trajectory).get(actor, [])
+    at = bisect_left(spoken, before)
+    return trajectory.steps[spoken[at - 1]] if at else None
+
+
+@cached_on_run
+def _messages_by_actor(trajectory: Trajectory) -> dict[str, list[int]]:
+    """Return, by actor, the indexes of the steps that say something."""
+    spoken: dict[str, list[int]] = {}
+    for step in trajectory.steps:
+        if step.text:
+            spoken.setdefault(step.actor, []).append(step.index)
+    return spoken
 
 
 _NO_POLICY = (Unmeasured("missing_input", "no policy is declared for this workflow", "policy"),)
