@@ -7,6 +7,7 @@ runs are airline runs of tau-bench; their licence is in the archive.
 
 from __future__ import annotations
 
+import json
 import re
 import zipfile
 from pathlib import Path
@@ -27,14 +28,36 @@ def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+# Where to look is another list since `localise` ranks every step: version 2 of its records.
+CHANGED = {"report": {"look_first", "next"}, "show": {"suspects"}}
+ADDED = {"report": set[str](), "show": {"because", "nobody", "reliability"}}
+
+
 @pytest.mark.parametrize(
     ("command", "said"), [("report", "report.json"), ("show 798150564b902c76", "show.json")]
 )
-def test_an_older_store_gives_the_same_bytes(
+def test_an_older_store_says_the_same_but_for_where_to_look(
     before: Path, capsys: pytest.CaptureFixture[str], command: str, said: str
 ) -> None:
     assert main([*command.split(), "--json"]) == 0
-    assert capsys.readouterr().out == (before / said).read_text("utf-8")
+    now, then = json.loads(capsys.readouterr().out), json.loads((before / said).read_text("utf-8"))
+    name = command.split()[0]
+    assert now.keys() - then.keys() == ADDED[name]
+    kept = then.keys() - CHANGED[name]
+    assert {key: now[key] for key in kept} == {key: then[key] for key in kept}
+
+
+def test_an_older_store_is_not_ranked_and_names_the_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["report", "--json"]) == 0
+    now = json.loads(capsys.readouterr().out)
+    failed = [run for run in now["look_first"] if run["outcome"] == "fail"]
+    assert failed
+    for run in failed:
+        assert run["reliability"].startswith("Not ranked: no record of localise that is current")
+        assert {one["share"] for one in run["suspects"]} <= {None}
+    assert now["next"][0].startswith("stepscope score")
 
 
 def test_replies_of_an_older_ledger_are_not_bought_again(
