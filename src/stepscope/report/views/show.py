@@ -17,6 +17,7 @@ import msgspec
 from stepscope.errors import UsageError
 from stepscope.judges.patterns import PATTERN_ADVICE
 from stepscope.measures.agents import AgentAnswers, measure_agents
+from stepscope.measures.localise import NOBODY_NAME
 from stepscope.model import SCORES, Exchange, Record, Step, Trajectory, Verdict
 from stepscope.model.records import STEP_SCORES
 from stepscope.report.document import (
@@ -344,11 +345,14 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
 def _lost(found: RuleFindings) -> str:
     """Say what could not be measured, by kind; where the question does not arise, nothing.
 
-    A ratio to the baseline is left out: what it lacks is said by its numerator.
+    A ratio to the baseline is left out: what it lacks is said by its numerator; so is the share of
+    no step, which lacks what `localise` lacks.
     """
     by_kind: dict[str, dict[str, list[str]]] = {}
     for name, answer in sorted(found.absent.items()):
-        if answer.kind != "not_applicable" and not name.startswith("efficiency_ratio"):
+        if answer.kind != "not_applicable" and not name.startswith(
+            ("efficiency_ratio", NOBODY_NAME)
+        ):
             measure, _, aspect = name.partition(".")
             by_kind.setdefault(answer.kind, {}).setdefault(measure, []).append(aspect)
     return " · ".join(
