@@ -1,8 +1,9 @@
 """Run every bar, or the ones named, each in its own process, and print what held.
 
-`python -m bars.run [NAME ...]`. A bar is a module of this folder, or of one of its rooms, with
-`main() -> int`: 0 it holds, 4 it could not be measured here (the real runs are absent), anything
-else it is missed. Names of bars are those of their modules, without the room.
+`python -m bars.run [NAME ...] [OPTION ...]`: the first word that begins with `-` or is a path, and
+all behind it, goes to the bars named. A bar is a module of this folder, or of one of its rooms,
+with `main() -> int`: 0 it holds, 4 it could not be measured here (the real runs are absent),
+anything else it is missed. Names of bars are those of their modules, without the room.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ def find_bars() -> dict[str, str]:
     return dict(sorted(modules.items()))
 
 
-def main(chosen: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Run the chosen bars (all when none is named); return 0 only when every one holds."""
     bars = find_bars()
+    given = (i for i, one in enumerate(arguments) if one.startswith("-") or "/" in one)
+    named = next(given, len(arguments))
+    chosen, options = arguments[:named], arguments[named:]
     unknown = sorted(set(chosen) - set(bars))
     if unknown:
         print(f"error: no bar called {unknown[0]!r}; there are: {', '.join(bars)}")
@@ -37,7 +41,7 @@ def main(chosen: list[str]) -> int:
     for name in chosen or bars:
         print(f"== {name}", flush=True)
         start = time.monotonic()
-        code = subprocess.run([sys.executable, "-m", bars[name]], check=False).returncode
+        code = subprocess.run([sys.executable, "-m", bars[name], *options], check=False).returncode
         results.append((name, VERDICTS.get(code, f"MISSED ({code})"), time.monotonic() - start))
     print()
     for name, verdict, seconds in results:

@@ -1,0 +1,1 @@
+"""Planted faults: the generator, and the bar that scores runs with one."""
