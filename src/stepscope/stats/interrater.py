@@ -302,7 +302,8 @@ def agreement(
         raise DataError(f"kappa is of two raters, got {given.shape[1]}; ask for fleiss or alpha")
     if metric == "ordinal" and coefficient != "alpha":
         raise DataError(f"{coefficient} has no ordinal form; expected alpha, or another metric")
-    n = int(((given >= 0).sum(axis=1) >= 2).sum())
+    # Rater by rater: numpy sums a short axis ten times slower.
+    n = int(np.count_nonzero(sum((column >= 0).astype(np.int64) for column in given.T) >= 2))
     if not n:
         return nothing_measured(unmeasured, "items")
     asked = _WeightedCoefficient(coefficient, given, run, q, _distances(metric, values, q))
